@@ -1,0 +1,283 @@
+"""Flags from dataclasses: what an experiment can be told, typed and checked once.
+
+`define` registers one absl flag per field of a frozen keyword-only dataclass, `read`
+builds the checked object after parsing, `to_flags` flattens it for the manifest, and
+`app_main` runs an experiment so that whatever a user got wrong is one line, not a
+traceback. The library itself never sees a flag. Only what flags can say is supported:
+
+    int, float, bool, str, Literal[...]   one value
+    tuple[int, ...] and the like          values separated by commas, or nothing
+    X | None                              the word "none" stands for None
+
+A field's metadata holds "help" (required) and bounds: "min", "max" (inclusive), "above"
+and "below" (exclusive); for a tuple they bound every entry.
+
+Example: `batch_size: int = field(default=32, metadata={"help": "rows", "min": 1})`.
+"""
+
+import dataclasses
+import hashlib
+import json
+import math
+import operator
+import sys
+import types
+import typing
+from collections.abc import Callable
+from typing import Any, NamedTuple, NoReturn, TypeVar
+
+from absl import app, flags
+
+# Flags then belong to the module that calls `define`, which is where --help looks.
+flags.disclaim_key_flags()
+
+Config = TypeVar("Config")
+
+_NOUNS = {  # one value, several
+    int: ("an integer", "integers"),
+    float: ("a number", "numbers"),
+    bool: ("true or false", "true or false"),
+    str: ("text", "texts"),
+}
+_BOOLS = {"true": True, "1": True, "false": False, "0": False}
+_BOUNDS = {
+    "min": (">=", operator.ge),
+    "above": (">", operator.gt),
+    "max": ("<=", operator.le),
+    "below": ("<", operator.lt),
+}
+
+
+class ConfigError(ValueError):
+    """A value that the user gave cannot be used; the message is one line."""
+
+
+def define(
+    cls: type, prefix: str = "", *, flag_values: flags.FlagValues = flags.FLAGS
+) -> None:
+    """Registers one flag per field of `cls`, named `prefix_field` or just `field`.
+
+    Args:
+      cls: frozen keyword-only dataclass; a field without default is a required flag.
+      prefix: put before every name.
+      flag_values: registry, for tests.
+
+    Raises:
+      TypeError: for another kind of class, an annotation that no flag can express, a
+        field without help, or metadata that is not known.
+      ConfigError: for a default that its own bounds refuse.
+    """
+    for spec in _specs(cls, prefix):
+        if spec.default is not None:
+            _check(spec, spec.default)
+        flag = flags.Flag(
+            _Parser(spec),
+            flags.ListSerializer(",") if spec.many else flags.ArgumentSerializer(),
+            spec.flag,
+            spec.default,
+            f"{spec.help} ({_expected(spec)})",
+            boolean=spec.kind is bool and not spec.many,
+        )
+        flags.DEFINE_flag(flag, flag_values)
+
+
+def read(
+    cls: type[Config],
+    prefix: str = "",
+    *,
+    flag_values: flags.FlagValues = flags.FLAGS,
+) -> Config:
+    """Builds `cls` from the parsed flags.
+
+    Raises:
+      ConfigError: for a value outside its bounds, a required flag that was not given,
+        or a combination that the class itself refuses with a ValueError.
+    """
+    values = {}
+    for spec in _specs(cls, prefix):
+        values[spec.name] = getattr(flag_values, spec.flag)
+        _check(spec, values[spec.name])
+    try:
+        return cls(**values)
+    except ValueError as error:
+        raise ConfigError(f"--{prefix or cls.__name__}: {error}") from error
+
+
+def to_flags(config: Any, prefix: str = "") -> dict[str, Any]:
+    """Flattens a config to flag name -> JSON value; inf becomes the text "inf"."""
+    return {
+        spec.flag: _plain(_exact(spec.kind, getattr(config, spec.name)))
+        for spec in _specs(type(config), prefix)
+    }
+
+
+def digest(values: dict[str, Any]) -> str:
+    """Names a flat config by 64 hexadecimal digits, whatever the order of its keys."""
+    text = json.dumps(values, sort_keys=True, separators=(",", ":"), allow_nan=False)
+    return hashlib.sha256(text.encode()).hexdigest()
+
+
+def app_main(
+    main_fn: Callable[[], int | None],
+    errors: tuple[type[Exception], ...] = (),
+    *,
+    argv: list[str] | None = None,
+) -> None:
+    """Parses the flags, runs `main_fn()` and exits the process.
+
+    Exit codes: what `main_fn` returns (None is 0); 2, after one line on standard error,
+    for a flag or value that cannot be used; 130 for an interrupt. Other exceptions are
+    defects and keep their traceback.
+
+    Args:
+      main_fn: the experiment; takes nothing and calls `read`.
+      errors: exceptions that also stand for a user's mistake.
+      argv: program name and arguments instead of `sys.argv`, for tests.
+    """
+
+    def main(args: list[str]) -> int | None:
+        if len(args) > 1:
+            raise ConfigError(f"arguments: expected flags only, got {args[1]!r}")
+        return main_fn()
+
+    try:
+        # absl's own parser would print the whole usage after a wrong flag.
+        app.run(main, argv=argv, flags_parser=flags.FLAGS)
+    except (ConfigError, flags.Error, *errors) as error:
+        _stop(error, 2)
+    except KeyboardInterrupt:
+        _stop("interrupted", 130)
+
+
+class _Spec(NamedTuple):
+    """One field as a flag."""
+
+    name: str
+    flag: str
+    help: str
+    default: Any
+    kind: type
+    choices: tuple[Any, ...]
+    many: bool
+    optional: bool
+    bounds: tuple[tuple[str, float], ...]
+
+
+class _Parser(flags.ArgumentParser):
+    """Turns the text of one flag into its value; bounds are left to `read`."""
+
+    def __init__(self, spec: _Spec):
+        self._spec = spec
+
+    def parse(self, argument: Any) -> Any:
+        if not isinstance(argument, str):  # absl sends defaults through here too
+            return argument
+        if self._spec.optional and argument.lower() == "none":
+            return None
+        try:
+            if not self._spec.many:
+                return _one(self._spec, argument)
+            parts = argument.split(",") if argument.strip() else []
+            return tuple(_one(self._spec, part.strip()) for part in parts)
+        except (KeyError, ValueError):
+            _refuse(self._spec, argument)
+
+
+def _specs(cls: type, prefix: str) -> list[_Spec]:
+    if not getattr(getattr(cls, "__dataclass_params__", None), "frozen", False):
+        raise TypeError(f"{cls.__name__}: expected a frozen keyword-only dataclass")
+    hints = typing.get_type_hints(cls)
+    return [_spec(cls, f, hints[f.name], prefix) for f in dataclasses.fields(cls)]
+
+
+def _spec(cls: type, field: dataclasses.Field, hint: Any, prefix: str) -> _Spec:
+    where, metadata = f"{cls.__name__}.{field.name}", dict(field.metadata)
+    if not field.kw_only or field.default_factory is not dataclasses.MISSING:
+        raise TypeError(f"{where}: expected a keyword-only field without factory")
+    help_ = metadata.pop("help", None)
+    if not help_:
+        raise TypeError(f'{where}: expected metadata with a "help" text')
+    if unknown := metadata.keys() - _BOUNDS.keys():
+        raise TypeError(f"{where}: unknown metadata {sorted(unknown)}")
+    shape = _shape(where, hint)
+    default = None if field.default is dataclasses.MISSING else field.default
+    return _Spec(
+        name=field.name,
+        flag=f"{prefix}_{field.name}" if prefix else field.name,
+        help=help_,
+        default=_exact(shape["kind"], default),
+        bounds=tuple((key, metadata[key]) for key in _BOUNDS if key in metadata),
+        **shape,
+    )
+
+
+def _shape(where: str, hint: Any) -> dict[str, Any]:
+    """The annotation taken apart: optional, many, choices, kind of one value."""
+    inner, optional, many = hint, False, False
+    if typing.get_origin(inner) in (typing.Union, types.UnionType):
+        members = [m for m in typing.get_args(inner) if m is not types.NoneType]
+        inner, optional = members[0] if len(members) == 1 else None, True
+    if typing.get_origin(inner) is tuple and typing.get_args(inner)[1:] == (...,):
+        inner, many = typing.get_args(inner)[0], True
+    literal = typing.get_origin(inner) is typing.Literal
+    choices = typing.get_args(inner) if literal else ()
+    kinds = {type(choice) for choice in choices} or {inner}
+    kind = kinds.pop()
+    if kinds or kind not in _NOUNS:
+        raise TypeError(f"{where}: no flag can hold {hint}")
+    return {"kind": kind, "choices": choices, "many": many, "optional": optional}
+
+
+def _one(spec: _Spec, text: str) -> Any:
+    if spec.choices:
+        return {str(choice): choice for choice in spec.choices}[text]
+    return _BOOLS[text.lower()] if spec.kind is bool else spec.kind(text)
+
+
+def _exact(kind: type, value: Any) -> Any:
+    """Turns a whole number into a float where the annotation says float."""
+    if isinstance(value, tuple):
+        return tuple(_exact(kind, item) for item in value)
+    return float(value) if kind is float and type(value) is int else value
+
+
+def _check(spec: _Spec, value: Any) -> None:
+    if value is None and spec.optional:
+        return
+    if value is None or spec.many != isinstance(value, tuple):
+        _refuse(spec, value)
+    for item in value if spec.many else [value]:
+        fits = type(item) is spec.kind and (not spec.choices or item in spec.choices)
+        fits = fits and not (spec.kind is float and math.isnan(item))
+        if not fits or not all(_BOUNDS[key][1](item, b) for key, b in spec.bounds):
+            _refuse(spec, item)
+
+
+def _refuse(spec: _Spec, value: Any) -> NoReturn:
+    got = "nothing" if value is None else repr(value)
+    raise ConfigError(f"--{spec.flag}: expected {_expected(spec)}, got {got}")
+
+
+def _expected(spec: _Spec) -> str:
+    text = _NOUNS[spec.kind][spec.many]
+    if spec.choices:
+        text = ("one of ", "some of ")[spec.many] + ", ".join(map(str, spec.choices))
+    if spec.bounds:
+        bounds = (f"{_BOUNDS[key][0]} {bound}" for key, bound in spec.bounds)
+        text += " " + " and ".join(bounds)
+    text += " separated by commas" if spec.many else ""
+    return f"{text} or none" if spec.optional else text
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, tuple):
+        return [_plain(item) for item in value]
+    return value if type(value) is not float or math.isfinite(value) else str(value)
+
+
+def _stop(reason: object, code: int) -> NoReturn:
+    # absl puts the parser's own message behind a second copy of flag and value.
+    cause = reason.__context__ if isinstance(reason, flags.Error) else None
+    said = cause if isinstance(cause, ConfigError) else reason
+    print(" ".join(str(said).split()), file=sys.stderr)
+    raise SystemExit(code)

@@ -1,0 +1,101 @@
+"""What every experiment can be told: data, partition, model and training.
+
+Each class becomes flags (`config.define`) with the prefix given here; a field's help is
+the flag's help.
+"""
+
+import dataclasses
+from typing import Any, Literal
+
+_field = dataclasses.field
+
+
+def option(default: Any, help_: str, **bounds: float) -> Any:
+    """A dataclass field that becomes a flag with this help and these bounds."""
+    return _field(default=default, metadata={"help": help_, **bounds})
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class DataConfig:
+    """Prefix `data`. Options that a data set does not know are refused."""
+
+    name: str = option("diabetes", "data set, see fljax.data.names()")
+    dir: str | None = option(None, "folder with local copies of the data files")
+    preset: str | None = option(
+        None, "preprocessing preset; default: neural, or linear for --model_name=linear"
+    )
+    path: str | None = option(None, "csv: the file")
+    target: str | None = option(None, "csv: column to predict")
+    sensitive: str | None = option(None, "column that the attacks infer")
+    numeric: tuple[str, ...] = option((), "csv: columns to take as numbers")
+    categorical: tuple[str, ...] = option((), "csv: columns to take as categories")
+    drop: tuple[str, ...] = option((), "csv: columns to leave out")
+    missing: Literal["error", "drop", "impute"] | None = option(
+        None, "csv: what to do with missing values (default error)"
+    )
+    states: str | None = option(None, "acs_income: two-letter codes, or all")
+    year: int | None = option(None, "acs_income: last year of the survey")
+    horizon: Literal["1-Year", "5-Year"] | None = option(None, "acs_income: survey")
+    features: Literal["all", "reduced"] | None = option(
+        None, "acs_income, pums2016: feature space"
+    )
+    largest_state: int | None = option(
+        None, "acs_income: rows kept of the largest state, others in proportion", min=1
+    )
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class PartitionConfig:
+    """Prefix `partition`."""
+
+    kind: Literal[
+        "iid", "contiguous", "dirichlet", "label_shards", "by_column", "correlation",
+        "dominant_label", "ordered",
+    ] = option("contiguous", "how rows are dealt to clients")  # fmt: skip
+    clients: int = option(2, "number of clients; by_column: at most", min=1)
+    column: str | None = option(None, "by_column, ordered: raw column")
+    heterogeneity: float = option(0.0, "correlation: h", min=0, max=0.5)
+    alpha: float = option(1.0, "dirichlet: concentration", above=0)
+    shards: int = option(2, "label_shards: shards of each client", min=1)
+    rows: int = option(100, "dominant_label: rows of each client", min=1)
+    share: float = option(0.8, "dominant_label: share of that label", min=0, max=1)
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class ModelConfig:
+    """Prefix `model`."""
+
+    name: Literal["mlp", "linear"] = option("mlp", "model")
+    hidden: tuple[int, ...] = option((128,), "mlp: hidden widths", min=1)
+    initialisation: Literal["torch", "lecun"] = option(
+        "torch", "distribution of the initial parameters"
+    )
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class TrainConfig:
+    """No prefix."""
+
+    algorithm: Literal["fed_avg", "fed_sgd", "fed_prox"] = option(
+        "fed_avg", "federated algorithm"
+    )
+    num_rounds: int = option(100, "communication rounds T", min=1)
+    local_epochs: int = option(1, "local epochs E", min=1)
+    local_steps: int | None = option(None, "local steps instead of epochs", min=1)
+    batch_size: int | None = option(32, "rows per mini-batch B; none: all", min=1)
+    learning_rate: float = option(1e-3, "client learning rate", above=0)
+    client_optimiser: Literal["sgd", "momentum", "adam"] = option(
+        "sgd", "client optimiser; its state starts anew each round"
+    )
+    proximal: float = option(0.01, "fed_prox: mu", min=0)
+    server_optimiser: Literal["sgd", "momentum", "adam"] = option(
+        "sgd", "server optimiser on the mean delta"
+    )
+    server_learning_rate: float = option(1.0, "server learning rate", above=0)
+    participation: Literal["all", "uniform", "poisson"] = option(
+        "all", "which clients take part in a round"
+    )
+    fraction: float = option(1.0, "uniform, poisson: share of clients", above=0, max=1)
+    weights: Literal["rows", "uniform"] = option("rows", "weights of the clients")
+    shuffle: bool = option(True, "reshuffle the rows in every local epoch")
+    lanes: int | None = option(None, "clients side by side; none: chosen", min=1)

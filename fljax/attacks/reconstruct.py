@@ -1,0 +1,131 @@
+"""Reconstruction of a client's optimal linear model from passive messages.
+
+Algorithm 2 of Diana et al. (AAAI-25), after Observation 1 of Xu & Neglia (2021). For
+least squares and full batches a client's round is affine in what she was sent, whatever
+her number of local steps: `sent_t = A delta_t + optimum` with `delta = sent - returned`.
+So `d + 1` generic messages determine the optimum as the intercept of a regression of
+the sent models on the deltas; with mini-batches more messages average the noise.
+
+Divergence: the authors invert one square system, from the best conditioned of up to
+10^7 random sets of `d + 1` rounds. `reconstruct_linear` regresses on all messages at
+once, centred and column-scaled, with a cut-off on singular values;
+`reconstruct_linear_subset` is their variant.
+
+Both work in the precision of their arguments: give them float64 where the platform has
+it, for consecutive rounds are nearly collinear.
+"""
+
+from typing import NamedTuple
+
+import jax
+import jax.numpy as jnp
+from jax import lax
+
+from fljax.types import Key
+
+
+class Reconstruction(NamedTuple):
+    """An estimate of the local optimum, and whether the messages determine it.
+
+    Attributes:
+      estimate: `[P]` flat parameters.
+      rank: [] int32 of the regression, at most `P`.
+      singular_values: `[min(R, P)]` of the scaled regressors, decreasing.
+      residual: [] root mean square of what the regression leaves unexplained.
+      determined: [] bool, `rank == P`; otherwise the estimate is one of many that
+        fit the messages equally well and must not be read as the client's model.
+    """
+
+    estimate: jax.Array
+    rank: jax.Array
+    singular_values: jax.Array
+    residual: jax.Array
+    determined: jax.Array
+
+
+def reconstruct_linear(
+    sent: jax.Array, delta: jax.Array, *, rcond: float | None = None
+) -> Reconstruction:
+    """Least squares over all messages of one client.
+
+    Args:
+      sent: `[R, P]` flat parameters that she was sent.
+      delta: `[R, P]` sent minus returned.
+      rcond: singular values below `rcond` times the largest count as zero; None takes
+        the precision of the arguments times the larger of R and P. Messages that
+        travelled as float32 carry rounding of their own: give about 1e-6 for them.
+
+    Returns:
+      A `Reconstruction`.
+    """
+    num_params = sent.shape[1]
+    if rcond is None:
+        rcond = float(jnp.finfo(sent.dtype).eps) * max(sent.shape)
+    centre_in, centre_out = sent.mean(axis=0), delta.mean(axis=0)
+    scale = delta.std(axis=0)
+    scale = jnp.where(scale > 0, scale, 1)
+    regressors = (delta - centre_out) / scale
+    u, s, vt = jnp.linalg.svd(regressors, full_matrices=False)
+    keep = s > rcond * s[0]
+    inverse = jnp.where(keep, 1 / jnp.where(keep, s, 1), 0)
+    slope = _matmul(vt.T, inverse[:, None] * _matmul(u.T, sent - centre_in))
+    misfit = sent - centre_in - _matmul(regressors, slope)
+    rank = jnp.sum(keep).astype(jnp.int32)
+    return Reconstruction(
+        estimate=centre_in - _matmul(centre_out / scale, slope),
+        rank=rank,
+        singular_values=s,
+        residual=jnp.sqrt(jnp.mean(jnp.square(misfit))),
+        determined=rank == num_params,
+    )
+
+
+def reconstruct_linear_subset(
+    key: Key, sent: jax.Array, delta: jax.Array, *, num_trials: int = 10_000
+) -> Reconstruction:
+    """Inverts the best conditioned of `num_trials` random sets of `P + 1` messages.
+
+    Args:
+      key: consumed.
+      sent: `[R, P]` flat parameters that she was sent, `R > P`.
+      delta: `[R, P]` sent minus returned.
+      num_trials: sets drawn; every message is used when `R == P + 1`.
+
+    Returns:
+      A `Reconstruction` whose singular values are those of the chosen square matrix
+      `[delta, 1]` and whose residual is zero by construction.
+
+    Raises:
+      ValueError: if there are fewer than `P + 1` messages.
+    """
+    num_messages, num_params = sent.shape
+    size = num_params + 1
+    if num_messages < size:
+        raise ValueError(f"needs at least {size} messages, got {num_messages}")
+    regressors = jnp.concatenate([delta, jnp.ones_like(delta[:, :1])], axis=1)
+
+    def subset(key):
+        return jnp.sort(jax.random.permutation(key, num_messages)[:size])
+
+    def condition(key):
+        s = jnp.linalg.svd(regressors[subset(key)], compute_uv=False)
+        return s[0] / jnp.maximum(s[-1], jnp.finfo(s.dtype).tiny)
+
+    keys = jax.random.split(key, num_trials)
+    best = jnp.argmin(lax.map(condition, keys, batch_size=min(256, num_trials)))
+    chosen = subset(keys[best])
+    square = regressors[chosen]
+    s = jnp.linalg.svd(square, compute_uv=False)
+    rank = jnp.sum(s > jnp.finfo(s.dtype).eps * size * s[0]).astype(jnp.int32) - 1
+    return Reconstruction(
+        estimate=jnp.linalg.solve(square, sent[chosen])[-1],
+        rank=rank,
+        singular_values=s,
+        residual=jnp.zeros((), sent.dtype),
+        determined=rank == num_params,
+    )
+
+
+def _matmul(a, b):
+    # Accelerators multiply in reduced precision unless told otherwise.
+    return jnp.matmul(a, b, precision="highest")

@@ -1,0 +1,104 @@
+"""Data sets by name, their preprocessing presets, and encoding to arrays.
+
+    table = data.load("diabetes")
+    dataset = data.prepare(table, data.preset("diabetes", "linear"), seed=42)
+
+Runs on the host with NumPy and pandas. Importing this package reads no file and
+opens no connection; a data set's module is imported when it is asked for.
+"""
+
+import importlib
+import inspect
+import types
+from collections.abc import Mapping
+from typing import Any
+
+from fljax.data.options import Preprocessing
+from fljax.data.preprocess import Dataset, Split, prepare
+from fljax.data.table import Attribute, DataError, FileRecord, Kind, Table
+
+__all__ = [
+    "Attribute",
+    "DataError",
+    "Dataset",
+    "FileRecord",
+    "Kind",
+    "Preprocessing",
+    "Split",
+    "Table",
+    "load",
+    "names",
+    "options",
+    "prepare",
+    "preset",
+    "presets",
+]
+
+_MODULES = {
+    "acs_income": "acs_income",
+    "adult": "adult",
+    "breast_cancer": "breast_cancer",
+    "csv": "csv_table",
+    "diabetes": "diabetes",
+    "digits": "digits",
+    "leaf_synthetic": "leaf_synthetic",
+    "medical": "medical",
+    "pums2016": "pums2016",
+    "toy": "toy",
+}
+
+
+def names() -> tuple[str, ...]:
+    """Names that `load` knows, sorted."""
+    return tuple(sorted(_MODULES))
+
+
+def load(name: str, *, data_dir: str | None = None, **chosen: Any) -> Table:
+    """Loads a data set by name.
+
+    Args:
+      name: one of `names()`.
+      data_dir: folder that holds local copies of files.
+      **chosen: options of that data set, see `options`.
+
+    Raises:
+      DataError: the name or an option is unknown, or the data are not as expected.
+    """
+    known = options(name)
+    for option in chosen:
+        if option not in known:
+            choices = ", ".join(known) or "none"
+            raise DataError(f"{name}: unknown option {option!r}, options: {choices}")
+    for option, default in known.items():
+        if default is inspect.Parameter.empty and option not in chosen:
+            raise DataError(f"{name}: the option {option!r} is required")
+    return _module(name).load(data_dir=data_dir, **chosen)
+
+
+def options(name: str) -> Mapping[str, Any]:
+    """Options of a data set and their defaults (`Parameter.empty`: required)."""
+    parameters = inspect.signature(_module(name).load).parameters
+    return {key: p.default for key, p in parameters.items() if key != "data_dir"}
+
+
+def preset(name: str, which: str) -> Preprocessing:
+    """A data set's preprocessing by name, for example `neural` or `linear`.
+
+    Raises:
+      DataError: the data set has no such preset.
+    """
+    if which not in presets(name):
+        known = ", ".join(presets(name))
+        raise DataError(f"{name}: unknown preset {which!r}, presets: {known}")
+    return _module(name).PRESETS[which]
+
+
+def presets(name: str) -> tuple[str, ...]:
+    """Names of a data set's presets; every data set has `neural` and `linear`."""
+    return tuple(_module(name).PRESETS)
+
+
+def _module(name: str) -> types.ModuleType:
+    if name not in _MODULES:
+        raise DataError(f"unknown data set {name!r}, known are {', '.join(names())}")
+    return importlib.import_module(f"fljax.data.{_MODULES[name]}")

@@ -1,0 +1,40 @@
+"""Breast cancer: 569 tumours, 30 measurements, malignant (0) or benign (1).
+
+Wolberg et al., "Breast Cancer Wisconsin (Diagnostic)", UCI, 1993. Ships with
+scikit-learn.
+"""
+
+from typing import Any
+
+from fljax.data.bundled import bundled_record
+from fljax.data.options import Preprocessing
+from fljax.data.sources import BREAST_CANCER
+from fljax.data.table import Kind, Table
+
+PRESETS = {"neural": Preprocessing(), "linear": Preprocessing()}
+
+
+def load(*, data_dir: str | None = None, sensitive: str | None = None) -> Table:
+    """Reads the copy inside scikit-learn; spaces in names become underscores.
+
+    Args:
+      data_dir: unused, no file is needed.
+      sensitive: a measurement that attacks infer, as a continuous attribute.
+    """
+    del data_dir
+    from sklearn.datasets import load_breast_cancer  # slow import
+
+    bunch: Any = load_breast_cancer(as_frame=True)
+    frame = bunch.frame
+    frame.columns = [str(name).replace(" ", "_") for name in frame.columns]
+    frame = frame.rename(columns={"target": "benign"})
+    kinds: dict[str, Kind] = dict.fromkeys(frame.columns.drop("benign"), "numeric")
+    return Table(
+        name="breast_cancer",
+        frame=frame,
+        target="benign",
+        kinds=kinds,
+        sensitive=sensitive,
+        task="binary",
+        files=(bundled_record(BREAST_CANCER),),
+    )

@@ -1,0 +1,207 @@
+"""From a Table to arrays: split, scaling, one-hot codes, sensitive attribute.
+
+Scalers are fitted on the pooled training rows of all clients; vocabularies come from
+the whole table, because the protocols build their dummies before they split
+(Diana et al., "Attribute Inference Attacks for Federated Regression Tasks", 2025).
+"""
+
+import dataclasses
+from typing import Any, NamedTuple
+
+import numpy as np
+import pandas as pd
+
+from fljax.data.encoder import Column, Encoder, fit_encoder, take_log, write
+from fljax.data.options import Preprocessing
+from fljax.data.split import split_rows
+from fljax.data.table import Attribute, DataError, Kind, Table, get_column
+from fljax.data.vocabulary import label, positions, vocabulary
+from fljax.types import Features
+
+
+class Split(NamedTuple):
+    """Training or test rows.
+
+    Attributes:
+      x: `Features` of NumPy arrays, `[N, Dn]` float32 and `[N, Dc]` int32.
+      y: `[N]` float32, int32 classes for multiclass.
+      truth: `[N]` int32 candidate index of the sensitive attribute, or its float32
+        encoded value where it is continuous; zeros where there is none.
+      frame: the raw rows, for partitions.
+    """
+
+    x: Features
+    y: np.ndarray
+    truth: np.ndarray
+    frame: pd.DataFrame
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True, eq=False)
+class Dataset:
+    """Encoded rows and what is needed to encode more, or to read results back.
+
+    Attributes:
+      table: where the rows came from.
+      options: how they were encoded.
+      train: training rows.
+      test: test rows, possibly none.
+      attribute: the sensitive attribute, or None.
+      encoder: encodes new rows.
+      target_mean: subtracted from the (logarithm of the) target, else 0.
+      target_std: divided by after that, else 1.
+    """
+
+    table: Table
+    options: Preprocessing
+    train: Split
+    test: Split
+    attribute: Attribute | None
+    encoder: Encoder
+    target_mean: float
+    target_std: float
+
+    @property
+    def num_numeric(self) -> int:
+        """Numeric inputs `Dn`, the sensitive block included."""
+        return len(self.encoder.numeric_names)
+
+    @property
+    def num_onehot(self) -> int:
+        """Inputs that are held as positions."""
+        return self.encoder.num_onehot
+
+    @property
+    def numeric_names(self) -> tuple[str, ...]:
+        """Name of each numeric input."""
+        return self.encoder.numeric_names
+
+    def raw_target(self, y: np.ndarray) -> np.ndarray:
+        """Puts targets or predictions back to the table's units."""
+        y = np.asarray(y, np.float64) * self.target_std + self.target_mean
+        return np.exp(y) if self.options.target == "log_standardise" else y
+
+
+def prepare(table: Table, options: Preprocessing, *, seed: int) -> Dataset:
+    """Splits and encodes a table.
+
+    Args:
+      table: raw rows.
+      options: how to encode them.
+      seed: seed of the split.
+
+    Raises:
+      DataError: the options do not fit the table.
+    """
+    rows = split_rows(
+        table,
+        options.split,
+        test_fraction=options.test_fraction,
+        column=options.split_column,
+        seed=seed,
+    )
+    frames = [table.frame.iloc[chosen].reset_index(drop=True) for chosen in rows]
+    encoder = fit_encoder(*_plan(table, options), frames[0])
+    attribute = _attribute(table, encoder, frames[0])
+    target_mean, target_std = _target_scale(table, options, frames[0])
+
+    def split(frame: pd.DataFrame) -> Split:
+        x = encoder.encode(frame)
+        y = (_target(table, options, frame) - target_mean) / target_std
+        dtype = np.int32 if table.task == "multiclass" else np.float32
+        truth = _truth(attribute, encoder, frame, x)
+        return Split(x=x, y=y.astype(dtype), truth=truth, frame=frame)
+
+    return Dataset(
+        table=table,
+        options=options,
+        train=split(frames[0]),
+        test=split(frames[1]),
+        attribute=attribute,
+        encoder=encoder,
+        target_mean=target_mean,
+        target_std=target_std,
+    )
+
+
+def _plan(
+    table: Table, options: Preprocessing
+) -> tuple[tuple[Column, ...], tuple[Column, ...]]:
+    """Dense columns (sensitive last) and coded columns."""
+    order: tuple[Kind, ...] = ("numeric", "binary", "categorical")
+    names = sorted(table.kinds, key=lambda name: order.index(table.kinds[name]))
+    columns = [_column(table, options, name) for name in names]
+    columns.sort(key=lambda column: column.name == table.sensitive)
+    dense = tuple(column for column in columns if column.form != "codes")
+    return dense, tuple(column for column in columns if column.form == "codes")
+
+
+def _column(table: Table, options: Preprocessing, name: str) -> Column:
+    kind, sensitive = table.kinds[name], name == table.sensitive
+    if kind == "numeric":
+        log: Any = options.numeric.removesuffix("_standardise")
+        form = log if log in ("log", "log1p") else "number"
+        return Column(name, form, scaled=options.numeric != "raw")
+    values = vocabulary(get_column(table.frame, name))
+    if kind == "binary":
+        return Column(name, "binary", options.binary == "standardise", values)
+    # The sensitive block always stands in `numeric`, one candidate being all zeros.
+    written = sensitive or options.categorical != "codes"
+    return Column(
+        name,
+        "dummies" if written else "codes",
+        scaled=options.categorical == "standardised_dummies",
+        values=values,
+        drop_first=options.drop_first or sensitive,
+    )
+
+
+def _attribute(table: Table, encoder: Encoder, train: pd.DataFrame) -> Attribute | None:
+    if table.sensitive is None:
+        return None
+    column = encoder.dense[-1]
+    kind = table.kinds[table.sensitive]
+    if kind == "numeric":
+        written = write((column,), train)
+        unscaled = np.stack([written.min(0), written.max(0)])
+    else:
+        every = pd.DataFrame({column.name: pd.Series(column.values)})
+        unscaled = write((column,), every)
+    block = slice(len(encoder.mean) - column.width, None)
+    candidates = (unscaled - encoder.mean[block]) / encoder.scale[block]
+    return Attribute(
+        name=table.sensitive,
+        kind="continuous" if kind == "numeric" else kind,
+        categories=tuple(label(value) for value in column.values),
+        candidates=candidates.astype(np.float32),
+    )
+
+
+def _truth(
+    attribute: Attribute | None, encoder: Encoder, frame: pd.DataFrame, x: Features
+) -> np.ndarray:
+    if attribute is None:
+        return np.zeros(len(frame), np.int32)
+    if attribute.kind == "continuous":
+        return np.asarray(x.numeric)[:, -1]
+    column = encoder.dense[-1]
+    return positions(get_column(frame, column.name), column.values).astype(np.int32)
+
+
+def _target(table: Table, options: Preprocessing, frame: pd.DataFrame) -> np.ndarray:
+    if options.target == "log_standardise":
+        return take_log(get_column(frame, table.target), "log")
+    return get_column(frame, table.target).to_numpy(np.float64)
+
+
+def _target_scale(
+    table: Table, options: Preprocessing, train: pd.DataFrame
+) -> tuple[float, float]:
+    if options.target == "raw":
+        return 0.0, 1.0
+    if table.task != "regression":
+        raise DataError(
+            f"{table.name}: target={options.target!r} needs a regression target, "
+            f"this one is {table.task}"
+        )
+    y = _target(table, options, train)
+    return float(y.mean()), float(y.std()) or 1.0

@@ -1,0 +1,178 @@
+"""Raw rows of one data set: what a loader returns and preprocessing reads."""
+
+import dataclasses
+from collections.abc import Mapping
+from typing import Literal, cast
+
+import numpy as np
+import pandas as pd
+
+Kind = Literal["numeric", "binary", "categorical"]
+Task = Literal["regression", "binary", "multiclass"]
+
+
+class DataError(ValueError):
+    """One line that names the file, column or option and what was expected."""
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class FileRecord:
+    """One file that was read, for the manifest of a run.
+
+    Attributes:
+      name: file name without folders.
+      sha256: hash of the content, after decompression of a `.gz`.
+      origin: `local`, an address, or the package that ships the file.
+    """
+
+    name: str
+    sha256: str
+    origin: str
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True, eq=False)
+class Table:
+    """One data set before any encoding; checked at construction.
+
+    Attributes:
+      name: the name that results are reported under.
+      frame: raw rows; may hold columns that only a partition uses.
+      target: column to predict. Classes are the integers 0 to K - 1.
+      kinds: kind of every feature column, target excluded, in order.
+      sensitive: feature column that attribute attacks infer, or None.
+      task: what the target is.
+      files: what was read.
+      parameters: true parameters of generated data (`weights`, `bias`), else empty.
+
+    Raises:
+      DataError: a column is absent, repeated, of the wrong type or incomplete.
+    """
+
+    name: str
+    frame: pd.DataFrame
+    target: str
+    kinds: Mapping[str, Kind]
+    sensitive: str | None
+    task: Task
+    files: tuple[FileRecord, ...] = ()
+    parameters: Mapping[str, np.ndarray] = dataclasses.field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        _check_columns(self)
+        for name in (self.target, *self.kinds):
+            _check_complete(self.name, self.frame, name)
+        _check_kinds(self)
+        _check_target(self)
+        _check_sensitive(self)
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True, eq=False)
+class Attribute:
+    """The sensitive attribute as the adversary knows it: its possible values.
+
+    Attributes:
+      name: column of the table.
+      kind: `continuous` for a numeric column.
+      categories: label of each candidate, () for continuous.
+      candidates: `[K, W]` float32, each value as it stands in the sensitive block.
+        Binary: K = 2, W = 1. Categorical: W = K - 1 dummies without the first
+        category. Continuous: `[[min], [max]]` of the training rows.
+    """
+
+    name: str
+    kind: Literal["binary", "categorical", "continuous"]
+    categories: tuple[str, ...]
+    candidates: np.ndarray
+
+    @property
+    def width(self) -> int:
+        """Columns `W` of the sensitive block."""
+        return self.candidates.shape[1]
+
+
+def get_column(frame: pd.DataFrame, name: str) -> pd.Series:
+    """One column; columns are unique in every table, so it is a Series."""
+    return cast(pd.Series, frame[name])
+
+
+def _check_columns(table: Table) -> None:
+    columns = table.frame.columns
+    if not columns.is_unique:
+        repeated = columns[columns.duplicated()][0]
+        raise DataError(f"{table.name}: column {repeated!r} appears more than once")
+    if table.target in table.kinds:
+        raise DataError(f"{table.name}: target {table.target!r} is also a feature")
+    for column in (table.target, *table.kinds):
+        if column not in columns:
+            raise DataError(
+                f"{table.name}: no column {column!r}, columns are {', '.join(columns)}"
+            )
+    if not table.kinds:
+        raise DataError(f"{table.name}: no feature column besides the target")
+    if not len(table.frame):
+        raise DataError(f"{table.name}: no rows")
+
+
+def _check_complete(name: str, frame: pd.DataFrame, column: str) -> None:
+    missing = get_column(frame, column).isna().to_numpy()
+    if missing.any():
+        raise DataError(
+            f"{name}: column {column!r} has {missing.sum()} missing values, "
+            f"the first in row {int(missing.argmax())}"
+        )
+
+
+def _check_kinds(table: Table) -> None:
+    for column, kind in table.kinds.items():
+        series = get_column(table.frame, column)
+        if kind == "numeric":
+            _check_numbers(table.name, "column", series)
+        elif kind == "binary" and series.nunique() > 2:
+            raise DataError(
+                f"{table.name}: binary column {column!r} has {series.nunique()} "
+                "different values"
+            )
+        elif kind not in ("binary", "categorical"):
+            raise DataError(f"{table.name}: column {column!r} has unknown {kind=}")
+
+
+def _check_numbers(name: str, role: str, series: pd.Series) -> None:
+    if not pd.api.types.is_numeric_dtype(series):
+        raise DataError(
+            f"{name}: {role} {series.name!r} is not numeric, it holds "
+            f"{str(series.iloc[0])!r}"
+        )
+    finite = np.isfinite(series.to_numpy(np.float64))
+    if not finite.all():
+        row = int(finite.argmin())
+        raise DataError(f"{name}: {role} {series.name!r} is infinite in row {row}")
+
+
+def _check_target(table: Table) -> None:
+    series = get_column(table.frame, table.target)
+    _check_numbers(table.name, "target", series)
+    if table.task == "regression":
+        return
+    classes = np.unique(series.to_numpy())
+    too_many = table.task == "binary" and len(classes) > 2
+    if too_many or not np.array_equal(classes, np.arange(len(classes))):
+        expected = "0 and 1" if table.task == "binary" else "0 to K - 1"
+        raise DataError(
+            f"{table.name}: {table.task} target {table.target!r} must hold the "
+            f"classes {expected}, found {', '.join(map(str, classes[:5]))}"
+        )
+
+
+def _check_sensitive(table: Table) -> None:
+    name, column = table.name, table.sensitive
+    if column is None:
+        return
+    if column == table.target:
+        raise DataError(f"{name}: sensitive column {column!r} is the target")
+    if column not in table.kinds:
+        raise DataError(
+            f"{name}: sensitive column {column!r} is not a feature, features are "
+            f"{', '.join(table.kinds)}"
+        )
+    if get_column(table.frame, column).nunique() < 2:
+        raise DataError(f"{name}: sensitive column {column!r} is constant")

@@ -1,0 +1,44 @@
+"""Files that appear whole or not at all."""
+
+import contextlib
+import hashlib
+import os
+import pathlib
+import tempfile
+from collections.abc import Iterator
+from typing import BinaryIO
+
+
+@contextlib.contextmanager
+def replacing(path: str | os.PathLike) -> Iterator[BinaryIO]:
+    """Opens a binary file that takes `path`'s name only when the block succeeds.
+
+    Folders are created as needed. On any error nothing is left behind and an earlier
+    file of that name stays as it was.
+    """
+    path = pathlib.Path(path)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    handle, name = tempfile.mkstemp(prefix=f".{path.name}.", dir=path.parent)
+    try:
+        with os.fdopen(handle, "wb") as file:
+            yield file
+            file.flush()
+            os.fsync(file.fileno())
+        os.chmod(name, 0o644)
+        os.replace(name, path)
+    except BaseException:
+        with contextlib.suppress(FileNotFoundError):
+            os.unlink(name)
+        raise
+
+
+def write_text(path: str | os.PathLike, text: str) -> None:
+    """Writes a text file atomically, as UTF-8."""
+    with replacing(path) as file:
+        file.write(text.encode())
+
+
+def sha256(path: str | os.PathLike) -> str:
+    """Hex digest of a file's content."""
+    with open(path, "rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()

@@ -1,0 +1,85 @@
+"""What a client does with her batches, written for ONE client.
+
+A `LocalUpdate` is three pure functions. The engine (`rounds`) calls `init` when a
+client starts, `step` for each of her mini-batches and `final` when she is done; it
+maps them over lanes of clients. FedSGD needs nothing of its own: it is one step on
+the full batch with learning rate 1, and the server's optimiser does the rest.
+"""
+
+from collections.abc import Callable
+from typing import NamedTuple
+
+import jax
+import jax.numpy as jnp
+import optax
+
+from fljax import losses
+from fljax.types import Batch, Key, Message, Params, PyTree
+
+
+class LocalUpdate(NamedTuple):
+    """A client's training algorithm.
+
+    Attributes:
+      init: `(sent) -> carry`, from the params that the server sent.
+      step: `(key, carry, sent, batch) -> carry`, one mini-batch; the key is consumed.
+      final: `(carry, sent) -> Message`.
+    """
+
+    init: Callable[[Params], PyTree]
+    step: Callable[[Key, PyTree, Params, Batch], PyTree]
+    final: Callable[[PyTree, Params], Message]
+
+
+class _Carry(NamedTuple):
+    params: Params
+    opt_state: optax.OptState
+    loss: jax.Array  # [] sum over steps
+    steps: jax.Array  # []
+
+
+def sgd(
+    loss_fn: losses.LossFn,
+    optimiser: optax.GradientTransformation,
+    *,
+    proximal: float | jax.Array | None = None,
+) -> LocalUpdate:
+    """Mini-batch training with any optax optimiser, whose state starts anew each round.
+
+    Args:
+      loss_fn: `(params, x, y) -> []` of one example; a step uses the batch mean.
+      optimiser: optax transformation; plain SGD is `optax.sgd(learning_rate)`.
+      proximal: mu of FedProx (Li et al. 2020): adds mu/2 |params - sent|^2 to the loss.
+        None leaves the term out.
+
+    Returns:
+      A `LocalUpdate`; its message's loss is the mean of the batch losses seen.
+
+    Raises:
+      ValueError: if `proximal` is a negative number.
+    """
+    if isinstance(proximal, int | float) and proximal < 0:
+        raise ValueError(f"proximal must be >= 0, got {proximal=}")
+
+    def objective(params, sent, batch):
+        loss = losses.batch_loss(loss_fn, params, batch)
+        if proximal is None:
+            return loss, loss
+        drift = jax.tree.map(lambda p, s: jnp.sum(jnp.square(p - s)), params, sent)
+        return loss + 0.5 * proximal * sum(jax.tree.leaves(drift)), loss
+
+    def init(sent):
+        return _Carry(sent, optimiser.init(sent), jnp.zeros(()), jnp.zeros(()))
+
+    def step(key, carry, sent, batch):
+        del key
+        grads, loss = jax.grad(objective, has_aux=True)(carry.params, sent, batch)
+        updates, opt_state = optimiser.update(grads, carry.opt_state, carry.params)
+        params = optax.apply_updates(carry.params, updates)
+        return _Carry(params, opt_state, carry.loss + loss, carry.steps + 1)
+
+    def final(carry, sent):
+        delta = jax.tree.map(jnp.subtract, sent, carry.params)
+        return Message(delta, carry.loss / jnp.maximum(carry.steps, 1))
+
+    return LocalUpdate(init, step, final)

@@ -1,0 +1,53 @@
+"""Losses of one example: `(output, target) -> []`.
+
+The squared loss has no factor 1/2, as in the experiments of Diana et al. (AAAI-25).
+"""
+
+from collections.abc import Callable
+
+import jax
+import jax.numpy as jnp
+import optax
+
+from fljax.types import ApplyFn, Batch, ElementLossFn, Params, PyTree
+
+LossFn = Callable[[Params, PyTree, jax.Array], jax.Array]
+# (params, x, y) of ONE example -> []
+
+
+def squared(output: jax.Array, target: jax.Array) -> jax.Array:
+    """Squared error of a scalar output `[]`."""
+    return jnp.square(output - target)
+
+
+def logistic(output: jax.Array, target: jax.Array) -> jax.Array:
+    """Binary cross-entropy of a scalar logit `[]` and a target in {0, 1}."""
+    return optax.sigmoid_binary_cross_entropy(output, target)
+
+
+def cross_entropy(output: jax.Array, target: jax.Array) -> jax.Array:
+    """Cross-entropy of logits `[classes]` and an integer class `[]`."""
+    return optax.softmax_cross_entropy_with_integer_labels(output, target)
+
+
+def example_loss(apply_fn: ApplyFn, element_loss: ElementLossFn) -> LossFn:
+    """Joins a model and an element loss into the loss of one example."""
+
+    def loss_fn(params, x, y):
+        return element_loss(apply_fn(params, x), y)
+
+    return loss_fn
+
+
+def masked_mean(values: jax.Array, mask: jax.Array) -> jax.Array:
+    """Mean of `values [B]` where `mask [B]`; 0 for an empty batch.
+
+    Padding is taken out by `where`, so a non-finite value there cannot leak in.
+    """
+    return jnp.sum(jnp.where(mask, values, 0.0)) / jnp.maximum(jnp.sum(mask), 1)
+
+
+def batch_loss(loss_fn: LossFn, params: Params, batch: Batch) -> jax.Array:
+    """Mean loss `[]` over the real rows of a batch."""
+    values = jax.vmap(loss_fn, in_axes=(None, 0, 0))(params, batch.x, batch.y)
+    return masked_mean(values, batch.mask)

@@ -1,0 +1,62 @@
+"""Scores and their uncertainty: NumPy float64 on the host.
+
+Attacks may not import this module: they never see the truth.
+"""
+
+from typing import NamedTuple
+
+import numpy as np
+from scipy import stats
+
+
+class Estimate(NamedTuple):
+    """A mean over independent repetitions with its 95 % interval.
+
+    Attributes:
+      mean: arithmetic mean.
+      low: lower end of the interval, NaN for fewer than two repetitions.
+      high: upper end.
+      median: for heavy-tailed values.
+      repetitions: how many values went in.
+    """
+
+    mean: float
+    low: float
+    high: float
+    median: float
+    repetitions: int
+
+
+def interval(values, confidence: float = 0.95) -> Estimate:
+    """Student-t interval of the mean of independent `values [seeds]`."""
+    values = np.asarray(values, np.float64)
+    mean, count = float(values.mean()), len(values)
+    half = np.nan
+    if count > 1:
+        quantile = stats.t.ppf(0.5 + confidence / 2, count - 1)
+        half = float(quantile * values.std(ddof=1) / np.sqrt(count))
+    return Estimate(mean, mean - half, mean + half, float(np.median(values)), count)
+
+
+def accuracy(guess, truth, mask) -> float:
+    """Share of correct entries among those in `mask`; NaN if there are none."""
+    mask = np.asarray(mask, bool)
+    hits = np.asarray(guess)[mask] == np.asarray(truth)[mask]
+    return float(hits.mean()) if hits.size else float("nan")
+
+
+def majority(truth, mask) -> float:
+    """Accuracy of always naming the most frequent value: the baseline of an attack."""
+    values = np.asarray(truth)[np.asarray(mask, bool)]
+    return float(np.unique(values, return_counts=True)[1].max() / len(values))
+
+
+def mean_absolute_error(guess, truth, mask) -> float:
+    """Mean absolute error among the entries in `mask`."""
+    mask = np.asarray(mask, bool)
+    return float(np.abs(np.asarray(guess)[mask] - np.asarray(truth)[mask]).mean())
+
+
+def weighted_mean(values, weights) -> float:
+    """Mean over clients, weighted by their rows."""
+    return float(np.average(np.asarray(values, np.float64), weights=weights))

@@ -1,0 +1,77 @@
+"""Lays ragged clients into lanes of nearly equal length: NumPy, on the host.
+
+Longest first, each client to the lane that is free earliest. What comes out says, for
+every step of every lane, whose mini-batch it trains.
+"""
+
+import heapq
+from typing import NamedTuple
+
+import jax
+import numpy as np
+
+
+class Slots(NamedTuple):
+    """What each lane does at each step; leaves `[T, S, L]` int32.
+
+    Attributes:
+      seat: index into the round's participants.
+      epoch: local epoch, i.e. which shuffle of her rows.
+      start: first position of the batch in the shuffled rows.
+      count: rows in the batch, 0 for an idle slot.
+      step: her local step number.
+    """
+
+    seat: jax.Array
+    epoch: jax.Array
+    start: jax.Array
+    count: jax.Array
+    step: jax.Array
+
+
+class Job(NamedTuple):
+    """One client's local steps in one round; leaves `[steps]`."""
+
+    seat: int
+    epoch: np.ndarray
+    start: np.ndarray
+    count: np.ndarray
+
+
+def job(seat: int, size: int, batch: int, epochs: int, steps: int | None) -> Job:
+    per_epoch = -(-int(size) // batch)
+    index = np.arange(epochs * per_epoch if steps is None else steps)
+    start = (index % per_epoch) * batch
+    return Job(seat, index // per_epoch, start, np.minimum(batch, size - start))
+
+
+def pack(jobs: list[Job], num_lanes: int) -> list[list[Job]]:
+    """Longest first, each to the lane that is free earliest."""
+    lanes: list[list[Job]] = [[] for _ in range(num_lanes)]
+    free = [(0, lane) for lane in range(num_lanes)]
+    for job in sorted(jobs, key=lambda job: -len(job.count)):
+        length, lane = heapq.heappop(free)
+        lanes[lane].append(job)
+        heapq.heappush(free, (length + len(job.count), lane))
+    return lanes
+
+
+def slot_tables(packed, num_lanes: int) -> tuple[Slots, np.ndarray]:
+    """Slots `[T, S, L]` and, in the same shape, the seat that ends there or -1."""
+    lengths = [sum(len(j.count) for j in lane) for lanes in packed for lane in lanes]
+    shape = (len(packed), max(max(lengths), 1), num_lanes)
+    slots = Slots(*(np.zeros(shape, np.int32) for _ in Slots._fields))
+    ends = np.full(shape, -1, np.int32)
+    for table, lanes in enumerate(packed):
+        for lane, jobs in enumerate(lanes):
+            at = 0
+            for job in jobs:
+                where = (table, slice(at, at + len(job.count)), lane)
+                slots.seat[where] = job.seat
+                slots.epoch[where] = job.epoch
+                slots.start[where] = job.start
+                slots.count[where] = job.count
+                slots.step[where] = np.arange(len(job.count))
+                at += len(job.count)
+                ends[table, at - 1, lane] = job.seat
+    return slots, ends

@@ -1,0 +1,84 @@
+"""Spreads work over the devices of one machine.
+
+Rounds: the lanes (or the seeds) of a schedule are placed on different devices and the
+compiler partitions the program. Attacks: independent items are dealt to the devices,
+each of which works through its own with `lax.map`, so that only one item per device is
+in memory. On a CPU, `jax.config.update("jax_num_cpu_devices", n)` before the first use
+of JAX makes `n` devices of one processor.
+"""
+
+import dataclasses
+from collections.abc import Callable
+
+import jax
+import numpy as np
+from jax import lax
+from jax.sharding import AxisType, Mesh, NamedSharding, PartitionSpec
+
+from fljax.schedule import Schedule
+from fljax.types import PyTree
+
+_AXIS = "devices"
+
+
+def mesh(num_devices: int | None = None) -> Mesh:
+    """One axis over the first `num_devices` devices, by default over all."""
+    devices = jax.devices()[:num_devices]
+    return jax.make_mesh(
+        (len(devices),), (_AXIS,), axis_types=(AxisType.Auto,), devices=devices
+    )
+
+
+def place(tree: PyTree, over: Mesh, axis: int | None = None) -> PyTree:
+    """Puts every leaf on the devices: split along `axis`, or a copy on each."""
+    spec = PartitionSpec(*[None] * (axis or 0), None if axis is None else _AXIS)
+    return jax.device_put(tree, NamedSharding(over, spec))
+
+
+def place_lanes(schedule: Schedule, over: Mesh) -> Schedule:
+    """Puts the schedule's lanes, its last axis, on different devices.
+
+    Raises:
+      ValueError: if the number of lanes is not a multiple of the devices'.
+    """
+    if schedule.num_lanes % over.size:
+        raise ValueError(
+            f"lanes must be a multiple of {over.size} devices, got {schedule.num_lanes}"
+        )
+    axis = schedule.slots.count.ndim - 1
+    whole = place(schedule, over)
+    return dataclasses.replace(
+        whole,
+        slots=place(schedule.slots, over, axis),
+        finish=place(schedule.finish, over, axis),
+    )
+
+
+def map_items(fun: Callable, items: PyTree, shared: PyTree, over: Mesh) -> PyTree:
+    """`[fun(item, shared) for item in items]`, spread over the devices; call under jit.
+
+    Args:
+      fun: `(item, shared) -> result`, of one item.
+      items: leaves `[items, ...]`; padded here to a multiple of the devices by repeating
+        the last item.
+      shared: given whole to every call.
+      over: from `mesh`.
+
+    Returns:
+      Results with leaves `[items, ...]`.
+    """
+    count = len(jax.tree.leaves(items)[0])
+    index = np.minimum(np.arange(-(-count // over.size) * over.size), count - 1)
+    padded = jax.tree.map(lambda leaf: leaf[index], items)
+
+    def work(items, shared):
+        return lax.map(lambda item: fun(item, shared), items)
+
+    spread = jax.shard_map(
+        work,
+        mesh=over,
+        in_specs=(PartitionSpec(_AXIS), PartitionSpec()),
+        out_specs=PartitionSpec(_AXIS),
+        check_vma=False,
+    )
+    return jax.tree.map(lambda leaf: leaf[:count], spread(padded, shared))

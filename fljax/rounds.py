@@ -1,0 +1,232 @@
+"""Federated rounds: FedAvg and its relatives as one pure function over rounds.
+
+`start` makes the run's state, `advance` carries it to a given round inside a single
+compiled loop. Both are pure and vmap over seeds and hyper-parameters:
+
+    jit( vmap seeds ( loop rounds ( vmap lanes of clients ( loop local steps ))))
+
+Algorithm 1 of Diana et al. (AAAI-25): the server sends its model, each participant
+trains on her own rows and returns, the server averages. The average of the deltas
+(sent minus returned) is handed to an optax optimiser as if it were a gradient;
+`optax.sgd(1.0)` is plain FedAvg.
+
+Randomness: the order of client c's rows in epoch e of round t depends on
+`fold_in(fold_in(fold_in(key, t), c), e)` and on nothing else, so that any round of any
+client can be replayed alone.
+"""
+
+from typing import NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import optax
+from jax import lax
+
+from fljax import local as local_lib
+from fljax.schedule import Schedule
+from fljax.types import Batch, Key, Params, Rows, Transcript
+
+_PACKED_SORT_ROWS = 2**16  # leaves at least 16 random bits beside a row's position
+_LAST = np.uint32(2**32 - 1)  # sorts padding behind every row
+
+
+class ServerState(NamedTuple):
+    """The server between two rounds.
+
+    Attributes:
+      params: current global model.
+      opt_state: state of the server's optimiser.
+      round: [] int32, rounds done.
+    """
+
+    params: Params
+    opt_state: optax.OptState
+    round: jax.Array
+
+
+class Run(NamedTuple):
+    """A training so far.
+
+    Attributes:
+      server: state after the rounds done.
+      transcript: recorded messages; rows of rounds not yet done are zeros.
+      loss: `[R]` weighted mean of the participants' local training losses.
+    """
+
+    server: ServerState
+    transcript: Transcript
+    loss: jax.Array
+
+
+def start(
+    params: Params, schedule: Schedule, server_optimiser: optax.GradientTransformation
+) -> Run:
+    """State before the first round, with an empty transcript."""
+    recorded, num_slots = schedule.recorded_clients.shape
+    transcript = Transcript(
+        round=jnp.asarray(schedule.recorded_rounds),
+        client=jnp.asarray(schedule.recorded_clients),
+        params=_zeros(params, recorded),
+        delta=_zeros(params, recorded, num_slots),
+    )
+    server = ServerState(
+        params, server_optimiser.init(params), jnp.zeros((), jnp.int32)
+    )
+    return Run(server, transcript, jnp.zeros(schedule.record.shape))
+
+
+def advance(
+    key: Key,
+    run: Run,
+    rows: Rows,
+    schedule: Schedule,
+    stop: jax.Array | int,
+    *,
+    local: local_lib.LocalUpdate,
+    server_optimiser: optax.GradientTransformation,
+) -> Run:
+    """Runs the rounds from `run.server.round` up to `stop` (excluded).
+
+    Args:
+      key: the run's key, the same in every call; each round folds its number in.
+      run: state from `start` or from an earlier call.
+      rows: all clients' rows, flat `[N, ...]` and sorted by client.
+      schedule: who trains when.
+      stop: [] round to stop before; may be traced, so chunks share one program.
+      local: the clients' algorithm.
+      server_optimiser: applied to the weighted mean delta.
+
+    Returns:
+      The `Run` after round `stop - 1`.
+    """
+
+    def round_(_, run):
+        return _round(key, run, rows, schedule, local, server_optimiser)
+
+    return lax.fori_loop(run.server.round, stop, round_, run)
+
+
+def _round(key, run, rows, schedule, local, server_optimiser) -> Run:
+    server, transcript, loss = run
+    t = server.round
+    table = t % schedule.participants.shape[0]
+    row = schedule.record[t]
+    transcript = transcript._replace(params=_put(transcript.params, row, server.params))
+    delta, round_loss, sent_back = _train_clients(
+        jax.random.fold_in(key, t), server.params, rows, schedule, table, local,
+        transcript.delta, row,
+    )  # fmt: skip
+    updates, opt_state = server_optimiser.update(delta, server.opt_state, server.params)
+    params = optax.apply_updates(server.params, updates)
+    return Run(
+        ServerState(params, opt_state, t + 1),
+        transcript._replace(delta=sent_back),
+        loss.at[t].set(round_loss),
+    )
+
+
+def _train_clients(key, sent, rows, schedule, table, local, deltas, row):
+    """One round of all participants: mean delta, mean loss, deltas with row filled."""
+    slots = jax.tree.map(lambda leaf: leaf[table], schedule.slots)
+    finish = jax.tree.map(lambda leaf: leaf[table], schedule.finish)
+    clients = schedule.participants[table]
+    client_keys = jax.vmap(jax.random.fold_in, (None, 0))(key, clients)
+    index = _row_index(client_keys, clients, schedule, slots)
+    fresh = jax.tree.map(
+        lambda leaf: jnp.broadcast_to(leaf, (schedule.num_lanes, *leaf.shape)),
+        local.init(sent),
+    )
+    in_batch = jnp.arange(schedule.batch_size)
+
+    def train_step(s, lanes):
+        slot = jax.tree.map(lambda leaf: leaf[s], slots)
+        batch = jax.tree.map(lambda leaf: leaf[index[s]], rows)
+        batch = Batch(batch.x, batch.y, in_batch < slot.count[:, None])
+        # Streams 0 .. E-1 of a client shuffle; her local steps come after.
+        step_keys = jax.vmap(jax.random.fold_in)(
+            client_keys[slot.seat], schedule.num_epochs + slot.step
+        )
+        return jax.vmap(local.step, (0, 0, None, 0))(step_keys, lanes, sent, batch)
+
+    def segment(carry, xs):
+        lanes, total, deltas = carry
+        (begin, end), done = xs
+        lanes = lax.fori_loop(begin, end, train_step, lanes)
+        message = jax.vmap(local.final, (0, None))(lanes, sent)
+        share = jax.tree.map(lambda leaf: _weighted_sum(done.weight, leaf), message)
+        total = jax.tree.map(jnp.add, total, share)
+        deltas = jax.tree.map(
+            lambda leaf, new: leaf.at[row, done.slot].set(new, mode="drop"),
+            deltas, message.delta,
+        )  # fmt: skip
+        lanes = jax.tree.map(lambda f, l: _where(done.done, f, l), fresh, lanes)
+        return (lanes, total, deltas), None
+
+    ends = schedule.breaks
+    bounds = (jnp.concatenate([jnp.zeros(1, ends.dtype), ends[:-1]]), ends)
+    zero = local_lib.Message(jax.tree.map(jnp.zeros_like, sent), jnp.zeros(()))
+    (_, total, deltas), _ = lax.scan(segment, (fresh, zero, deltas), (bounds, finish))
+    weight = jnp.sum(finish.weight)
+    mean = jax.tree.map(lambda leaf: leaf / jnp.where(weight > 0, weight, 1), total)
+    return mean.delta, mean.loss, deltas
+
+
+def _row_index(client_keys, clients, schedule, slots):
+    """Rows of every batch `[S, L, B]`; padding points at some row of the client."""
+    sizes = schedule.sizes[clients]
+    offsets = (jnp.cumsum(schedule.sizes) - schedule.sizes)[clients]
+    position = slots.start[..., None] + jnp.arange(schedule.batch_size)
+    position = jnp.minimum(position, schedule.max_rows - 1)
+    if schedule.shuffle:
+        epochs = jnp.arange(schedule.num_epochs)
+        order = jax.vmap(
+            lambda key, size: jax.vmap(
+                lambda e: _permutation(
+                    jax.random.fold_in(key, e), size, schedule.max_rows
+                )
+            )(epochs)
+        )(client_keys, sizes)
+        position = order[slots.seat[..., None], slots.epoch[..., None], position]
+    position = jnp.minimum(position, sizes[slots.seat][..., None] - 1)
+    return offsets[slots.seat][..., None] + position
+
+
+def _permutation(key, size, max_rows: int):
+    """Random order of `range(size)` in the first `size` of `[max_rows]` places.
+
+    Rows are sorted by random bits, of which the lowest make room for the row's own
+    position: sorting one word is several times faster on a CPU than sorting pairs.
+    Where the remaining bits of two rows agree they keep their stored order. The result
+    depends on `key` and `size` alone, not on `max_rows`.
+    """
+    bits = jax.random.bits(key, (max_rows,))
+    position = jnp.arange(max_rows, dtype=jnp.uint32)
+    width = 32 - lax.clz(jnp.maximum(size - 1, 0).astype(jnp.uint32))
+    low = (jnp.uint32(1) << width) - 1
+    bits = jnp.where(size > _PACKED_SORT_ROWS, bits, bits & ~low)
+    if max_rows > _PACKED_SORT_ROWS:
+        bits = jnp.where(position < size, bits, _LAST)
+        return lax.sort((bits, position.astype(jnp.int32)), num_keys=1)[1]
+    word = jnp.where(position < size, bits | position, _LAST)
+    return (lax.sort(word) & low).astype(jnp.int32)
+
+
+def _weighted_sum(weight, leaf):
+    # `where`, for an idle lane may hold anything.
+    weight = weight.reshape(-1, *[1] * (leaf.ndim - 1))
+    return jnp.sum(jnp.where(weight > 0, weight * leaf, 0), axis=0)
+
+
+def _where(condition, yes, no):
+    return jnp.where(condition.reshape(-1, *[1] * (yes.ndim - 1)), yes, no)
+
+
+def _zeros(params, *axes: int):
+    return jax.tree.map(
+        lambda leaf: jnp.zeros((*axes, *leaf.shape), leaf.dtype), params
+    )
+
+
+def _put(stack, row, value):
+    return jax.tree.map(lambda s, v: s.at[row].set(v, mode="drop"), stack, value)

@@ -1,0 +1,139 @@
+"""The nouns of fljax: what flows between data, rounds, transcript and attack.
+
+Dimension letters used in shape comments throughout the project:
+
+    N rows          Dn numeric input columns     Dc categorical input columns
+    C clients       B  rows in a batch           H  hidden units
+    S local steps   L  lanes (clients side by side)
+    R rounds        K  recorded clients, or candidate values of an attribute
+    W width of the sensitive block               P  parameters
+
+What is traced is a NamedTuple; what comes from a flag is a frozen dataclass
+and lives with the code that reads it.
+"""
+
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import jax
+
+PyTree = Any
+Key = jax.Array
+Params = PyTree
+
+
+class Features(NamedTuple):
+    """Inputs of one tabular row; one-hot columns are held as positions.
+
+    A model's first layer is ``numeric @ kernel[:Dn] + sum(kernel[Dn + codes])``,
+    the same numbers as a dense layer on ``[numeric, one_hot]``.
+
+    Attributes:
+      numeric: `[..., Dn]` float. The sensitive block is always the LAST `W` columns.
+      codes: `[..., Dc]` int32, for each categorical column the position of its one
+        in the one-hot block of width `num_onehot`; the value `num_onehot` stands for
+        the dropped reference category (no one at all).
+    """
+
+    numeric: jax.Array
+    codes: jax.Array
+
+
+class Rows(NamedTuple):
+    """All clients' rows, flat and sorted by client: no padding between clients.
+
+    Attributes:
+      x: leaves `[N, ...]`, for tabular data `Features`, for images an array.
+      y: `[N]` targets (float for regression and binary, int for classes).
+    """
+
+    x: PyTree
+    y: jax.Array
+
+
+class Batch(NamedTuple):
+    """One mini-batch; rows with a False mask are padding and never count.
+
+    Attributes:
+      x: leaves `[B, ...]`.
+      y: `[B]`.
+      mask: `[B]` bool.
+    """
+
+    x: PyTree
+    y: jax.Array
+    mask: jax.Array
+
+
+ApplyFn = Callable[[Params, PyTree], jax.Array]
+# (params, x of ONE example) -> its output, [] or [outputs]
+
+ElementLossFn = Callable[[jax.Array, jax.Array], jax.Array]
+# (output, target) of ONE example -> []
+
+
+class Model(NamedTuple):
+    """A model from any framework: two functions.
+
+    Attributes:
+      init: `(key) -> params`; the key is consumed.
+      apply: `(params, x) -> output` for ONE example.
+    """
+
+    init: Callable[[Key], Params]
+    apply: ApplyFn
+
+
+class Message(NamedTuple):
+    """What a client sends back.
+
+    Attributes:
+      delta: params sent minus params returned.
+      loss: [] mean of the local training losses, for logs only.
+    """
+
+    delta: Params
+    loss: jax.Array
+
+
+class Transcript(NamedTuple):
+    """All that the adversary saw: recorded rounds `R`, recorded clients `K`.
+
+    Attributes:
+      round: `[R]` int32 round numbers, increasing.
+      client: `[R, K]` int32 client ids, -1 where a slot is empty (the client did not
+        take part in that round).
+      params: leaves `[R, ...]`, the model that was sent in each round.
+      delta: leaves `[R, K, ...]`, sent minus returned, zeros in empty slots.
+    """
+
+    round: jax.Array
+    client: jax.Array
+    params: Params
+    delta: Params
+
+
+class Exchange(NamedTuple):
+    """One client's messages: the input of every attack.
+
+    Attributes:
+      params: leaves `[R, ...]`, what she was sent.
+      delta: leaves `[R, ...]`, sent minus returned.
+    """
+
+    params: Params
+    delta: Params
+
+
+class Known(NamedTuple):
+    """What the adversary knows of one client's rows. The sensitive column is absent.
+
+    Attributes:
+      public: `Features` whose numeric part is `[N, Dn - W]`.
+      y: `[N]` targets.
+      mask: `[N]` bool, False for padding rows.
+    """
+
+    public: Features
+    y: jax.Array
+    mask: jax.Array

@@ -1,0 +1,19 @@
+"""Every test runs on 8 CPU devices and under JAX's stricter checks."""
+
+import pathlib
+
+import jax
+import pytest
+
+jax.config.update("jax_num_cpu_devices", 8)
+jax.config.update("jax_numpy_rank_promotion", "raise")
+jax.config.update("jax_debug_key_reuse", True)
+
+
+@pytest.fixture
+def shared_data() -> pathlib.Path:
+    """Folder of the real data files, beside the repository; skips where absent."""
+    folder = pathlib.Path(__file__).parents[2] / "shared" / "data"
+    if not folder.is_dir():
+        pytest.skip("needs the real data files in ../shared/data")
+    return folder

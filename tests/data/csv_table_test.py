@@ -1,0 +1,148 @@
+import warnings
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from fljax import data
+from fljax.data.table import DataError
+
+
+def rows(num_rows=20):
+    return pd.DataFrame(
+        {
+            "age": np.arange(num_rows) % 7,
+            "smoker": np.arange(num_rows) % 2 == 0,
+            "sex": np.where(np.arange(num_rows) % 3 == 0, "f", "m"),
+            "town": np.array(["a", "b", "c"])[np.arange(num_rows) % 3],
+            "grade": np.arange(num_rows) % 4,
+            "pay": np.linspace(1.0, 9.0, num_rows),
+        }
+    )
+
+
+@pytest.fixture
+def load(tmp_path):
+    def load_frame(frame, **options):
+        path = tmp_path / "mine.csv"
+        frame.to_csv(path, index=False)
+        options = {"target": "pay", **options}
+        return data.load("csv", path=str(path), **options)
+
+    return load_frame
+
+
+def test_kinds_are_inferred_and_order_is_kept(load):
+    table = load(rows(), sensitive="sex")
+    assert table.name == "mine"
+    assert table.task == "regression"
+    assert table.sensitive == "sex"
+    assert dict(table.kinds) == {
+        "age": "numeric",
+        "smoker": "binary",
+        "sex": "binary",
+        "town": "categorical",
+        "grade": "numeric",
+    }
+    assert table.files[0].origin == "local" and len(table.files[0].sha256) == 64
+
+
+def test_kinds_can_be_overridden_and_columns_dropped(load):
+    table = load(rows(), categorical=["grade", "smoker"], drop=["town"])
+    assert table.kinds["grade"] == "categorical"
+    assert table.kinds["smoker"] == "binary"
+    assert "town" not in table.kinds
+    numbers = load(rows().assign(smoker=rows()["smoker"] * 1), numeric=["smoker"])
+    assert numbers.kinds["smoker"] == "numeric"
+
+
+@pytest.mark.parametrize("target", ["town", "sex", "smoker", "grade"])
+def test_classes_are_numbered_in_sorted_order(load, target):
+    table = load(
+        rows(), target=target, task="multiclass" if target == "grade" else None
+    )
+    words = sorted(rows()[target].unique())
+    assert table.task == ("binary" if len(words) == 2 else "multiclass")
+    assert [words[i] for i in table.frame[target]] == rows()[target].tolist()
+
+
+def test_every_loaded_table_can_be_prepared(load):
+    for preset in data.presets("csv"):
+        dataset = data.prepare(
+            load(rows(), sensitive="town"), data.preset("csv", preset), seed=1
+        )
+        assert np.isfinite(dataset.train.x.numeric).all()
+
+
+@pytest.mark.parametrize("column", ["age", "sex", "pay"])
+def test_missing_values_are_an_error_that_names_the_column(load, column):
+    frame = rows().astype({"age": float})
+    frame.loc[[3, 5], column] = None
+    with pytest.raises(DataError, match=rf"missing values in {column} \(2\)") as error:
+        load(frame)
+    assert "missing=drop" in str(error.value)
+    assert len(load(frame, missing="drop").frame) == 18
+
+
+def test_imputation_fills_features_only(load):
+    frame = rows().astype({"age": float})
+    frame.loc[3, "age"] = frame.loc[4, "sex"] = None
+    table = load(frame, missing="impute")
+    assert table.frame.loc[3, "age"] == frame["age"].median()
+    assert table.frame.loc[4, "sex"] == "m"
+    for protected in ({"sensitive": "sex"}, {"target": "sex"}):
+        with pytest.raises(DataError, match="'sex' .* may not be imputed"):
+            load(frame, missing="impute", **protected)
+
+
+def test_constant_columns_are_left_out_with_a_warning(load):
+    with pytest.warns(UserWarning, match="constant columns left out: same, none"):
+        table = load(rows().assign(same=1, none="x"))
+    assert "same" not in table.kinds
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        load(rows())
+
+
+@pytest.mark.parametrize(
+    ("changes", "options", "line"),
+    [
+        ({}, {"target": "income"}, "no column 'income', columns are age"),
+        ({}, {"sensitive": "race"}, "no column 'race'"),
+        ({}, {"drop": ["race"]}, "no column 'race'"),
+        ({}, {"drop": ["pay"]}, "target 'pay' is among the dropped"),
+        ({}, {"sensitive": "sex", "drop": ["sex"]}, "sensitive column 'sex' is not"),
+        ({"sex": "f"}, {"sensitive": "sex"}, "sensitive column 'sex' is constant"),
+        ({"pay": 1.0}, {}, "target 'pay' is constant"),
+        ({}, {"numeric": ["town"]}, "column 'town' is not numeric, it holds 'a'"),
+        ({}, {"missing": "guess"}, "missing='guess' is not one of error, drop, impute"),
+        ({}, {"task": "regression", "target": "town"}, "target 'town' is not numeric"),
+        (
+            {"name": [f"person {i}" for i in range(20)]},
+            {},
+            "column 'name' has 20 different texts in 20 rows, as an id has; list it in",
+        ),
+        (
+            {"age": ["7", "8", "many"] + ["9"] * 17},
+            {},
+            "column 'age' is not numeric, row 2 holds 'many'",
+        ),
+        (
+            {"pay": ["7", "8", "much"] + ["9"] * 17},
+            {},
+            "column 'pay' is not numeric, row 2 holds 'much'",
+        ),
+    ],
+    ids=str,
+)
+def test_a_doubtful_file_is_one_clear_line(load, changes, options, line):
+    with pytest.raises(DataError, match=line) as error:
+        load(rows().assign(**changes), **options)
+    assert "\n" not in str(error.value)
+
+
+def test_an_absent_file_and_absent_options_are_one_line():
+    with pytest.raises(DataError, match="nowhere.csv: no such file"):
+        data.load("csv", path="nowhere.csv", target="y")
+    with pytest.raises(DataError, match="csv: the option 'target' is required"):
+        data.load("csv", path="nowhere.csv")

@@ -1,0 +1,101 @@
+import dataclasses
+import gzip
+import hashlib
+
+import pytest
+
+from fljax.data.download import Policy
+from fljax.data.fetch import fetch, locate, read_local
+from fljax.data.sources import Source
+from fljax.data.table import DataError, FileRecord
+
+FAST = Policy(timeout=0.5, attempts=2, pause=0.0)
+BODY = b"a,b\n1,2\n"
+PINNED = hashlib.sha256(BODY).hexdigest()
+
+
+def source(url="http://127.0.0.1:9/pub/file.csv", **changes):
+    base = Source(
+        dataset="some",
+        filename="file.csv",
+        url=url,
+        sha256=PINNED,
+        licence="",
+        citation="",
+        folders=("some",),
+    )
+    return dataclasses.replace(base, **changes)
+
+
+@pytest.mark.parametrize("place", ["file.csv", "some/file.csv", "file.csv.gz"])
+def test_a_local_copy_is_used_without_a_network(tmp_path, place):
+    path = tmp_path / place
+    path.parent.mkdir(exist_ok=True)
+    path.write_bytes(gzip.compress(BODY) if place.endswith(".gz") else BODY)
+    file = fetch(source(), str(tmp_path))
+    assert file.content == BODY
+    assert file.record == FileRecord(name=path.name, sha256=PINNED, origin="local")
+
+
+def test_the_environment_names_a_data_folder(tmp_path, monkeypatch):
+    (tmp_path / "file.csv").write_bytes(BODY)
+    monkeypatch.setenv("FLJAX_DATA", str(tmp_path))
+    assert fetch(source()).record.origin == "local"
+
+
+def test_a_local_copy_with_another_hash_is_refused(tmp_path):
+    (tmp_path / "file.csv").write_bytes(BODY + b"3,4\n")
+    with pytest.raises(DataError, match=f"expected sha256 {PINNED}") as error:
+        fetch(source(), str(tmp_path))
+    assert "\n" not in str(error.value)
+
+
+def test_a_download_is_kept_and_not_repeated(server, reply, cache):
+    url = server.serve("/pub/file.csv", reply(BODY))
+    for _ in range(2):
+        file = fetch(source(url), policy=FAST)
+        assert file.content == BODY
+        assert file.record.origin == url
+    assert server.num_requests == 1
+    assert not list(cache.rglob("*.part"))
+
+
+def test_an_unpinned_file_must_stay_as_it_first_came(server, reply):
+    url = server.serve("/pub/file.csv", reply(BODY))
+    unpinned = source(url, sha256=None)
+    path, _ = locate(unpinned, policy=FAST)
+    assert fetch(unpinned, policy=FAST).record.sha256 == PINNED
+    path.write_bytes(b"changed")
+    with pytest.raises(DataError, match="changed since it was downloaded"):
+        fetch(unpinned, policy=FAST)
+
+
+def test_files_of_one_name_and_two_addresses_do_not_meet(server, reply):
+    for year, body in (("2017", b"old\n"), ("2018", b"new\n")):
+        url = server.serve(f"/{year}/file.csv", reply(body))
+        assert fetch(source(url, sha256=None), policy=FAST).content == body
+
+
+def test_offline_the_error_says_what_to_get_and_where_to_put_it(tmp_path, cache):
+    with pytest.raises(DataError) as error:
+        fetch(source(), str(tmp_path), policy=FAST)
+    message = str(error.value)
+    assert "get file.csv from http://127.0.0.1:9/pub/file.csv" in message
+    assert f"put it into {tmp_path}" in message
+    assert "\n" not in message
+    assert not [path for path in cache.rglob("*") if path.is_file()]
+
+
+def test_a_file_that_has_no_address_is_never_downloaded(server, reply):
+    url = server.serve("/page", reply(BODY))
+    with pytest.raises(DataError, match="get file.csv") as error:
+        fetch(source(url, download=False, note="as CSV"), policy=FAST)
+    assert "(as CSV)" in str(error.value)
+    assert server.num_requests == 0
+
+
+def test_a_users_file_may_be_relative_to_the_data_folder(tmp_path):
+    (tmp_path / "mine.csv").write_bytes(BODY)
+    assert read_local("mine.csv", str(tmp_path)).content == BODY
+    with pytest.raises(DataError, match="no such file"):
+        read_local("other.csv", str(tmp_path))

@@ -1,0 +1,87 @@
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+
+from fljax import data
+from fljax.data import sources
+
+OFFLINE = ("breast_cancer", "diabetes", "digits", "leaf_synthetic", "toy")
+
+
+def test_an_unknown_name_lists_the_known_ones():
+    with pytest.raises(data.DataError, match="unknown data set 'iris', known are acs_"):
+        data.load("iris")
+
+
+def test_an_unknown_option_lists_the_known_ones():
+    with pytest.raises(data.DataError, match="unknown option 'size', options: seed,"):
+        data.load("toy", size=3)
+
+
+def test_an_unknown_preset_lists_the_known_ones():
+    with pytest.raises(data.DataError, match="unknown preset 'deep', presets: neural"):
+        data.preset("toy", "deep")
+
+
+@pytest.mark.parametrize("name", data.names())
+def test_every_data_set_has_a_neural_and_a_linear_preset(name):
+    assert set(data.presets(name)) >= {"neural", "linear"}
+    assert isinstance(data.preset(name, "neural"), data.Preprocessing)
+
+
+@pytest.mark.parametrize("name", OFFLINE)
+@pytest.mark.parametrize("which", ["neural", "linear"])
+def test_every_offline_data_set_becomes_finite_arrays(name, which):
+    dataset = data.prepare(data.load(name), data.preset(name, which), seed=3)
+    for split in (dataset.train, dataset.test):
+        num_rows = len(split.frame)
+        assert split.x.numeric.shape == (num_rows, dataset.num_numeric)
+        assert split.x.numeric.dtype == np.float32
+        assert split.x.codes.shape[0] == num_rows
+        assert split.y.shape == split.truth.shape == (num_rows,)
+        assert np.isfinite(split.x.numeric).all() and np.isfinite(split.y).all()
+        assert list(split.frame.index) == list(range(num_rows))
+    assert len(dataset.numeric_names) == dataset.num_numeric
+    assert len(set(dataset.numeric_names)) == dataset.num_numeric
+
+
+@pytest.mark.parametrize(
+    ("name", "shape", "task"),
+    [
+        ("diabetes", (442, 10), "regression"),
+        ("breast_cancer", (569, 30), "binary"),
+        ("digits", (1797, 64), "multiclass"),
+    ],
+)
+def test_bundled_data_sets_have_their_known_size(name, shape, task):
+    table = data.load(name)
+    assert (len(table.frame), len(table.kinds)) == shape
+    assert table.task == task
+    assert table.files[0].origin == "scikit-learn"
+    assert len(table.files[0].sha256) == 64
+
+
+def test_diabetes_is_in_raw_units_with_sex_as_the_attribute():
+    table = data.load("diabetes")
+    assert table.sensitive == "sex"
+    assert table.frame["age"].between(19, 79).all()
+    assert data.load("diabetes", sensitive="bmi").sensitive == "bmi"
+
+
+def test_every_source_belongs_to_a_data_set():
+    assert {source.dataset for source in sources.SOURCES} <= set(data.names())
+
+
+def test_importing_the_package_imports_no_data_set():
+    code = (
+        "import sys, fljax.data;"
+        "heavy = {'sklearn', 'folktables', 'requests', 'urllib.request'};"
+        "own = {f'fljax.data.{n}' for n in fljax.data.names()};"
+        "sys.exit(' '.join((heavy | own) & set(sys.modules)) or 0)"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=False
+    )
+    assert (done.returncode, done.stderr) == (0, "")
