@@ -99,3 +99,51 @@ class TrainConfig:
     weights: Literal["rows", "uniform"] = option("rows", "weights of the clients")
     shuffle: bool = option(True, "reshuffle the rows in every local epoch")
     lanes: int | None = option(None, "clients side by side; none: chosen", min=1)
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class AttackConfig:
+    """Prefix `attack`."""
+
+    kinds: tuple[Literal["model", "grad", "reconstruct"], ...] = option(
+        ("model", "grad"), "attacks to run"
+    )
+    score: Literal["own", "pooled"] = option(
+        "own", "rows that a client's model is attacked on: her own, or all clients'"
+    )
+    grad_rounds: tuple[int, ...] = option(
+        (1, 5, 10, 20, 50, 100), "grad: numbers of first messages tried", min=1
+    )
+    grad_learning_rates: tuple[float, ...] = option(
+        (1e2, 1e3, 1e4, 1e5, 1e6), "grad: learning rates tried", above=0
+    )
+    grad_iterations: int = option(100, "grad: iterations", min=1)
+    grad_temperature: float = option(1.0, "grad: tau of the relaxation", above=0)
+    grad_noise: Literal["gumbel", "logistic"] = option(
+        "gumbel", "grad: noise of a binary attribute; gumbel as the authors' code"
+    )
+    subset_rounds: tuple[int, ...] = option(
+        (), "reconstruct: messages of the square system; empty: search", min=0
+    )
+    subset_trials: int = option(
+        10_000, "reconstruct: random sets of messages searched", min=1
+    )
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class RunConfig:
+    """No prefix."""
+
+    seeds: tuple[int, ...] = option((0,), "seeds, vmapped", min=0)
+    run_dir: str | None = option(
+        None, "folder for results; default: a named one under runs/"
+    )
+    sweep: str = option(
+        "", "points to run one after another: 'flag=value flag=value; flag=value ...'"
+    )
+    paper_table: str | None = option(
+        None, "table of Diana et al. to show beside the results, e.g. table1"
+    )
+    record: Literal["all", "last"] = option("all", "rounds that the transcript keeps")
+    save_transcript: bool = option(False, "also save each seed's transcript")
+    dry_run: bool = option(False, "print the configuration, sizes and memory, and stop")
