@@ -18,6 +18,7 @@ Example: `batch_size: int = field(default=32, metadata={"help": "rows", "min": 1
 import dataclasses
 import hashlib
 import json
+import logging
 import math
 import operator
 import sys
@@ -140,6 +141,7 @@ def app_main(
             raise ConfigError(f"arguments: expected flags only, got {args[1]!r}")
         return main_fn()
 
+    logging.getLogger("jax").setLevel(logging.WARNING)  # else: backends not found
     try:
         # absl's own parser would print the whole usage after a wrong flag.
         app.run(main, argv=argv, flags_parser=flags.FLAGS)

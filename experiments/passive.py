@@ -4,6 +4,8 @@ Each function maps a one-client attack of the library over seeds and clients and
 guesses. None of them is given the truth; `scoring` compares.
 """
 
+import functools
+import time
 from typing import NamedTuple
 
 import jax
@@ -98,7 +100,7 @@ def model_attack(
 
     lead = known.y.shape[:2]
     values = np.broadcast_to(bounds[:, None], (*lead, *bounds.shape[1:]))
-    items = jax.tree.map(lambda leaf: _merge(leaf), (params, known, values))
+    items = jax.tree.map(_merge, (params, known, values))
     over = parallel.mesh()
     run = jax.jit(lambda items: parallel.map_items(one, items, (), over))
     return np.asarray(run(items)).reshape(*lead, -1)
@@ -157,12 +159,10 @@ def gradient_grid(
     pairs = jnp.meshgrid(jnp.arange(num_clients), rates, indexing="ij")
     items = tuple(leaf.ravel() for leaf in pairs)
     over = parallel.mesh()
-    shared = lambda s: jax.tree.map(  # noqa: E731
+    shared = lambda s: jax.tree.map(
         lambda leaf: leaf[s],
         (transcript, box.row, box.slot, box.count, known, candidates, keys),
     )
-    import time
-
     begin = time.perf_counter()
     run = jax.jit(lambda items, shared: parallel.map_items(one, items, shared, over))
     run = run.lower(items, shared(0)).compile()
@@ -180,7 +180,7 @@ def gradient_grid(
 
 
 def _merge(leaf):
-    return leaf.reshape(-1, *leaf.shape[2:])
+    return leaf.reshape(leaf.shape[0] * leaf.shape[1], *leaf.shape[2:])
 
 
 def flat_messages(
@@ -219,7 +219,7 @@ def linear_reconstruction(sent: np.ndarray, delta: np.ndarray):
     """Algorithm 2 on all messages, `[seeds, C, Q, P]`, in float64."""
     with jax.enable_x64():
         # Messages travel as float32: their rounding is the smallest signal there is.
-        kernel = lambda s, d: reconstruct.reconstruct_linear(s, d, rcond=1e-6)  # noqa: E731
+        kernel = functools.partial(reconstruct.reconstruct_linear, rcond=1e-6)
         found = jax.jit(jax.vmap(jax.vmap(kernel)))(sent, delta)
         return jax.tree.map(np.asarray, found)
 
@@ -231,17 +231,20 @@ def subset_reconstruction(
     if config.subset_rounds:
         chosen = list(config.subset_rounds)
         sent, delta = sent[:, :, chosen], delta[:, :, chosen]
-    with jax.enable_x64():
-        trials = 1 if config.subset_rounds else config.subset_trials
-        kernel = lambda k, s, d: reconstruct.reconstruct_linear_subset(  # noqa: E731
-            k, s, d, num_trials=trials
+    trials = 1 if config.subset_rounds else config.subset_trials
+
+    def one(item):
+        key, sent, delta = item
+        return reconstruct.reconstruct_linear_subset(
+            key, sent, delta, num_trials=trials
         )
-        keys = jax.vmap(
-            lambda key: jax.random.split(jax.random.fold_in(key, 7), sent.shape[1])
-        )(jax.vmap(jax.random.key)(np.asarray(seeds)))
-        found = jax.jit(
-            lambda *args: jax.lax.map(
-                lambda a: jax.lax.map(lambda b: kernel(*b), a), args
-            )
-        )(keys, sent, delta)
+
+    def clients_of(seed, sent, delta):
+        keys = jax.random.split(jax.random.key(seed), len(sent))
+        return jax.lax.map(one, (keys, sent, delta))
+
+    with jax.enable_x64():
+        found = jax.jit(lambda args: jax.lax.map(lambda a: clients_of(*a), args))(
+            (np.asarray(seeds), sent, delta)
+        )
         return jax.tree.map(np.asarray, found)

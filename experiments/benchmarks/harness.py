@@ -1,0 +1,213 @@
+"""Timing, environment, tables and result files that the benchmarks share.
+
+Tracing, compiling and running are timed apart, every result is waited for, and the
+first call is never part of the statistics. All benchmarks compute in float32 with
+matrix products of full precision, as their baselines do.
+"""
+
+import importlib.metadata
+import json
+import os
+import platform
+import statistics
+import time
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
+
+import jax
+import numpy as np
+from rich import console, table
+
+from fljax import files
+
+Row = dict[str, Any]
+Columns = dict[str, tuple[str, str]]
+
+
+class Timing(NamedTuple):
+    """Seconds that a function took.
+
+    Attributes:
+      trace_seconds: Python to StableHLO; 0 for a plain function.
+      compile_seconds: StableHLO to machine code; 0 for a plain function.
+      first_seconds: first call.
+      median: of the calls after the warm-up.
+      iqr: interquartile range of the same.
+      best: smallest of the same.
+      repeats: how many calls these are.
+    """
+
+    trace_seconds: float
+    compile_seconds: float
+    first_seconds: float
+    median: float
+    iqr: float
+    best: float
+    repeats: int
+
+
+class Program(NamedTuple):
+    """A function ready to be called, and what it cost to get there."""
+
+    call: Callable[..., Any]
+    trace_seconds: float = 0.0
+    compile_seconds: float = 0.0
+
+
+class Target(NamedTuple):
+    """A number that has to be reached.
+
+    Attributes:
+      name: what is measured.
+      value: None where it was not measured.
+      bound: the limit.
+      at_least: whether the value may not be below it, instead of above.
+    """
+
+    name: str
+    value: float | None
+    bound: float
+    at_least: bool = True
+
+    @property
+    def met(self) -> bool:
+        if self.value is None:
+            return False
+        if self.at_least:
+            return self.value >= self.bound
+        return self.value <= self.bound
+
+
+def configure() -> None:
+    """Settings before the first use of JAX: all CPU cores as devices, full precision."""
+    jax.config.update("jax_num_cpu_devices", os.cpu_count())
+    jax.config.update("jax_default_matmul_precision", "highest")
+
+
+def environment() -> Row:
+    """Where the numbers come from."""
+    device = jax.devices()[0]
+    return {
+        "device": device.device_kind,
+        "platform": device.platform,
+        "num_devices": jax.device_count(),
+        "machine": platform.machine(),
+        "num_cpus": os.cpu_count(),
+        **{name: _version(name) for name in ("jax", "jaxlib", "torch")},
+        "dtype": "float32",
+        "matmul_precision": jax.config.jax_default_matmul_precision or "default",
+    }
+
+
+def prepare(jitted: Any, *args: Any) -> Program:
+    """Traces and compiles a jitted function for these arguments."""
+    begin = time.perf_counter()
+    lowered = jitted.lower(*args)
+    traced = time.perf_counter()
+    compiled = lowered.compile()
+    return Program(compiled, traced - begin, time.perf_counter() - traced)
+
+
+def measure(
+    fun: Program | Callable[..., Any], *args: Any, repeats: int, warm_ups: int = 1
+) -> Timing:
+    """Times a prepared, a jitted or a plain function.
+
+    Args:
+      fun: takes `args`, which stay valid: nothing is donated.
+      *args: arguments, resident on the device.
+      repeats: timed calls.
+      warm_ups: calls before them, at least one of which is the first.
+
+    Returns:
+      A `Timing`.
+    """
+    if not isinstance(fun, Program):
+        fun = prepare(fun, *args) if hasattr(fun, "lower") else Program(fun)
+    warm_ups = max(warm_ups, 1)
+    calls = [_seconds(fun.call, args) for _ in range(warm_ups + repeats)]
+    first, seconds = calls[0], calls[warm_ups:]
+    low, high = np.percentile(seconds, [25, 75])
+    return Timing(
+        trace_seconds=fun.trace_seconds,
+        compile_seconds=fun.compile_seconds,
+        first_seconds=first,
+        median=statistics.median(seconds),
+        iqr=float(high - low),
+        best=min(seconds),
+        repeats=repeats,
+    )
+
+
+def largest_difference(got: Any, want: Any) -> float:
+    """Largest absolute difference of two trees, over the largest value of `want`."""
+    gaps = jax.tree.map(lambda a, b: np.abs(np.asarray(a) - b).max(), got, want)
+    sizes = jax.tree.map(lambda b: np.abs(b).max(), want)
+    return float(max(jax.tree.leaves(gaps)) / max(jax.tree.leaves(sizes)))
+
+
+def check_equal(name: str, difference: float, tolerance: float) -> None:
+    """Refuses to time two implementations that compute different things.
+
+    Raises:
+      ArithmeticError: for a difference above the tolerance, or NaN.
+    """
+    if not difference <= tolerance:
+        raise ArithmeticError(
+            f"{name}: results differ by {difference:.1e}, more than {tolerance:.0e}"
+        )
+
+
+def report(
+    rows: Sequence[Row], columns: Columns, targets: Sequence[Target]
+) -> None:
+    """Prints the environment, one line per row, and the targets.
+
+    Args:
+      rows: results.
+      columns: key of a row -> heading and format of its values.
+      targets: printed below.
+    """
+    screen = console.Console(width=None if os.isatty(1) else 160)
+    facts = environment().items()
+    screen.print(", ".join(f"{name} {value}" for name, value in facts), style="dim")
+    results = table.Table(*(heading for heading, _ in columns.values()))
+    for row in rows:
+        results.add_row(*(_cell(row.get(k), form) for k, (_, form) in columns.items()))
+    screen.print(results)
+    wanted = table.Table("target", "measured", "wanted", "met")
+    for target in targets:
+        sign, met = "≥" if target.at_least else "≤", "yes" if target.met else "no"
+        bound = f"{sign} {target.bound:g}"
+        wanted.add_row(target.name, _cell(target.value, ".4g"), bound, met)
+    screen.print(wanted)
+
+
+def write(path: str | None, rows: Sequence[Row]) -> None:
+    """Writes one JSON object per row, each with the environment."""
+    if path is not None:
+        where = environment()
+        lines = [json.dumps({**row, "environment": where}) + "\n" for row in rows]
+        files.write_text(path, "".join(lines))
+
+
+def exit_code(targets: Sequence[Target], check: bool) -> int:
+    """1 if a target had to be met and was not."""
+    return int(check and not all(target.met for target in targets))
+
+
+def _seconds(fun: Callable[..., Any], args: tuple[Any, ...]) -> float:
+    begin = time.perf_counter()
+    jax.block_until_ready(fun(*args))
+    return time.perf_counter() - begin
+
+
+def _version(name: str) -> str | None:
+    try:
+        return importlib.metadata.version(name)
+    except importlib.metadata.PackageNotFoundError:
+        return None
+
+
+def _cell(value: Any, form: str) -> str:
+    return "-" if value is None else format(value, form)

@@ -1,0 +1,247 @@
+"""Federated rounds per second, next to the written PyTorch baseline.
+
+    python -m experiments.benchmarks.rounds [--shapes=medical,income_l] [--json=FILE]
+
+FedAvg with one local epoch of plain SGD, batches of 32, one hidden layer of 128 units,
+all clients in every round. Before anything is timed, both sides train a few rounds
+from the same model on the same batches and must agree. Ours reads one-hot columns as
+positions; the baseline is given the dense matrix, as its users have it.
+"""
+
+import dataclasses
+import math
+from typing import NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import optax
+from jax.sharding import NamedSharding, PartitionSpec
+
+from experiments import config as config_lib
+from experiments.benchmarks import federations, harness, torch_baseline
+from experiments.settings import option
+from fljax import local, losses, parallel, rounds
+from fljax import schedule as schedule_lib
+from fljax.types import Model, Rows
+
+_ROUNDS = {"medical": 100, "income_l": 20, "income_a": 2}
+_CHECK_ROUNDS = {"medical": 3, "income_l": 3, "income_a": 1}
+_RATIOS = {"medical": 30.0, "income_l": 12.0}
+_OCCUPANCY = 0.95
+_TOLERANCE = 1e-4  # of the largest change of a parameter; both sides are float32
+_LANES = {"medical": (2,), "income_l": (10, 2), "income_a": (8, 2)}
+_COLUMNS = {
+    "shape": ("shape", ""), "implementation": ("by", ""), "lanes": ("lanes", ""),
+    "devices": ("devices", ""), "threads": ("threads", ""),
+    "trace_seconds": ("trace s", ".2f"), "compile_seconds": ("compile s", ".2f"),
+    "rounds": ("rounds", ""), "first_seconds": ("first s", ".3f"),
+    "median": ("median s", ".4f"), "iqr": ("iqr s", ".4f"),
+    "rounds_per_second": ("rounds/s", ".4g"),
+    "seconds_per_100_rounds": ("s/100 rounds", ".4g"), "ratio": ("x torch", ".3g"),
+    "occupancy": ("occupancy", ".1%"), "difference": ("difference", ".0e"),
+}  # fmt: skip
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Config:
+    """No prefix."""
+
+    shapes: tuple[federations.Name, ...] = option(
+        federations.NAMES, "federations to run"
+    )
+    baseline: tuple[federations.Name, ...] = option(
+        federations.NAMES, "federations for which the baseline runs too"
+    )
+    rounds: int | None = option(
+        None, "rounds in a timed call; none: 100, 20 and 2 by shape", min=1
+    )
+    threads: tuple[int, ...] = option(
+        (1, 2), "thread counts of torch, of which the faster counts", min=1
+    )
+    repeats: int = option(5, "timed calls", min=1)
+    seed: int = option(0, "of data and model", min=0)
+    smoke: bool = option(False, "few rows and rounds")
+    check: bool = option(False, "exit with 1 if a target is missed")
+    json: str | None = option(None, "file for the results, one JSON object per line")
+
+
+class Problem(NamedTuple):
+    """A federation and what both sides start from."""
+
+    name: federations.Name
+    shape: federations.Shape
+    rows: Rows
+    model: Model
+    params: dict
+    num_rounds: int
+
+
+class Trained(NamedTuple):
+    """What the baseline computed for the check, and its timings."""
+
+    params: dict[str, np.ndarray]
+    rows: list[harness.Row]
+
+
+def main() -> int:
+    """Runs the benchmark that the flags ask for."""
+    config = config_lib.read(Config)
+    harness.configure()
+    rows, targets = run(config)
+    harness.report(rows, _COLUMNS, targets)
+    harness.write(config.json, rows)
+    return harness.exit_code(targets, config.check)
+
+
+def run(config: Config) -> tuple[list[harness.Row], list[harness.Target]]:
+    """Checks and times every shape.
+
+    Returns:
+      One row per way of running a shape, and the targets.
+
+    Raises:
+      ArithmeticError: if the two sides do not compute the same.
+    """
+    rows, targets = [], []
+    for name in config.shapes:
+        problem = pose(name, config)
+        reference = _baseline(problem, config) if name in config.baseline else None
+        ours = [
+            _ours(problem, config, lanes, over, reference)
+            for lanes, over in _variants(name, config.smoke)
+        ]
+        theirs = [] if reference is None else reference.rows
+        fastest = min((row["median"] / row["rounds"] for row in theirs), default=None)
+        for row in [*theirs, *ours] if fastest is not None else []:
+            row["ratio"] = fastest / (row["median"] / row["rounds"])
+        rows += [*theirs, *ours]
+        targets += _targets(name, ours)
+    return rows, targets
+
+
+def pose(name: federations.Name, config: Config) -> Problem:
+    """Draws a federation and its initial model."""
+    shape = federations.shape(name, config.smoke)
+    model = federations.model(shape)
+    params = jax.jit(model.init)(jax.random.key(config.seed))
+    num_rounds = config.rounds or (2 if config.smoke else _ROUNDS[name])
+    rows = federations.generate(shape, config.seed)
+    return Problem(name, shape, rows, model, params, num_rounds)
+
+
+def _variants(name: federations.Name, smoke: bool):
+    """Lanes and the devices that they are spread over."""
+    found = []
+    for lanes in _LANES[name]:
+        for num in sorted({1, math.gcd(lanes, jax.device_count())}):
+            found.append((lanes, parallel.mesh(num)))
+    return found[-1:] if smoke else found
+
+
+def _schedule(problem: Problem, num_rounds: int, lanes: int, shuffle: bool):
+    return schedule_lib.build(
+        problem.shape.sizes,
+        num_rounds=num_rounds,
+        batch_size=federations.BATCH_SIZE,
+        lanes=lanes,
+        shuffle=shuffle,
+        record_rounds=[num_rounds - 1],
+    )
+
+
+def _prepare(problem: Problem, schedule, over) -> tuple[harness.Program, tuple]:
+    """The compiled rounds and their arguments on the devices."""
+    loss_fn = losses.example_loss(problem.model.apply, losses.squared)
+    update = local.sgd(loss_fn, optax.sgd(federations.LEARNING_RATE))
+    server = optax.sgd(1.0)
+
+    def advance(key, run, rows, schedule, stop):
+        return rounds.advance(
+            key, run, rows, schedule, stop, local=update, server_optimiser=server
+        )
+
+    begin = jax.jit(lambda p, s: rounds.start(p, s, server))(problem.params, schedule)
+    key, begin, rows, stop = jax.device_put(
+        (jax.random.key(0), begin, problem.rows, jnp.int32(schedule.num_rounds)),
+        NamedSharding(over, PartitionSpec()),
+    )
+    args = key, begin, rows, parallel.place_lanes(schedule, over), stop
+    return harness.prepare(jax.jit(advance), *args), args
+
+
+def _ours(problem, config: Config, lanes: int, over, reference) -> harness.Row:
+    difference = None
+    if reference is not None:
+        schedule = _schedule(problem, _CHECK_ROUNDS[problem.name], lanes, False)
+        program, args = _prepare(problem, schedule, over)
+        trained = federations.to_arrays(program.call(*args).server.params)
+        before = federations.to_arrays(problem.params)
+        difference = harness.largest_difference(
+            *(jax.tree.map(np.subtract, p, before) for p in (trained, reference.params))
+        )
+        harness.check_equal(f"{problem.name}, {lanes} lanes", difference, _TOLERANCE)
+    schedule = _schedule(problem, problem.num_rounds, lanes, True)
+    program, args = _prepare(problem, schedule, over)
+    timing = harness.measure(program, *args, repeats=config.repeats)
+    return _row(
+        problem, "fljax", problem.num_rounds, timing,
+        lanes=schedule.num_lanes, devices=over.size, occupancy=schedule.occupancy,
+        difference=difference,
+    )  # fmt: skip
+
+
+def _baseline(problem: Problem, config: Config) -> Trained:
+    """The unshuffled rounds of the check, which warm torch up, then the timings."""
+    clients = list(federations.dense(problem.rows, problem.shape))
+    start = federations.to_arrays(problem.params)
+
+    def train(num_rounds, threads, orders=None):
+        return torch_baseline.train_rounds(
+            clients, start, learning_rate=federations.LEARNING_RATE,
+            batch_size=federations.BATCH_SIZE, num_rounds=num_rounds, orders=orders,
+            num_threads=threads,
+        )[0]  # fmt: skip
+
+    num_check = _CHECK_ROUNDS[problem.name]
+    stored = [[np.arange(size) for size in problem.shape.sizes]] * num_check
+    params = train(num_check, config.threads[0], stored)
+    # The largest shape takes seconds per round and spends nearly all of it in steps.
+    num_rounds = 1 if problem.name == "income_a" else problem.num_rounds
+    rows = []
+    for threads in config.threads:
+        timing = harness.measure(train, num_rounds, threads, repeats=config.repeats)
+        rows.append(_row(problem, "torch", num_rounds, timing, threads=threads))
+    return Trained(params, rows)
+
+
+def _row(problem: Problem, implementation: str, num_rounds: int, timing, **more):
+    empty = dict.fromkeys(_COLUMNS)
+    return {
+        "benchmark": "rounds",
+        **empty,
+        "shape": problem.name,
+        "implementation": implementation,
+        "clients": len(problem.shape.sizes),
+        "num_rows": sum(problem.shape.sizes),
+        "inputs": problem.shape.num_inputs,
+        "rounds": num_rounds,
+        **timing._asdict(),
+        "rounds_per_second": num_rounds / timing.median,
+        "seconds_per_100_rounds": 100 * timing.median / num_rounds,
+        **more,
+    }
+
+
+def _targets(name: federations.Name, ours: list[harness.Row]) -> list[harness.Target]:
+    if name == "income_a":
+        lowest = min(row["occupancy"] for row in ours)
+        return [harness.Target("income_a: lane occupancy", lowest, _OCCUPANCY)]
+    ratios = [row["ratio"] for row in ours if row["ratio"] is not None]
+    best = max(ratios, default=None)
+    return [harness.Target(f"{name}: times the baseline", best, _RATIOS[name])]
+
+
+if __name__ == "__main__":
+    config_lib.define(Config)
+    config_lib.app_main(main, errors=(ArithmeticError,))

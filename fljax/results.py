@@ -1,0 +1,92 @@
+"""Results of a run: one row per number, a manifest, and summaries over seeds.
+
+`rows.jsonl` holds one JSON object per number; nothing in it needs JAX to be read.
+"""
+
+import json
+import math
+import os
+import pathlib
+from collections.abc import Iterable, Sequence
+from typing import Any, NamedTuple
+
+from fljax import files, metrics
+
+
+class Row(NamedTuple):
+    """One number.
+
+    Attributes:
+      experiment: which program, e.g. `aia`.
+      data: name of the data that it really ran on.
+      model: name of the model.
+      defense: name of the defense, `none` without.
+      attack: name of the attack, or `majority` for a baseline.
+      setting: `passive`, `active_10`, `oracle`, ... or `round_T` for training metrics.
+      point: which point of a sweep, empty without one.
+      seed: seed of the repetition.
+      client: client id, or `all` for the mean over clients weighted by rows.
+      metric: what was measured, with its unit in the name.
+      value: the number.
+      n: rows that it was measured on.
+    """
+
+    experiment: str
+    data: str
+    model: str
+    defense: str
+    attack: str
+    setting: str
+    point: str
+    seed: int
+    client: int | str
+    metric: str
+    value: float
+    n: int
+
+
+class Summary(NamedTuple):
+    """A number over all seeds.
+
+    Attributes:
+      row: a representative row; its seed and value mean nothing.
+      estimate: mean, 95 % interval, median and number of seeds.
+    """
+
+    row: Row
+    estimate: metrics.Estimate
+
+
+def write_rows(path: str | os.PathLike, rows: Iterable[Row]) -> None:
+    """Writes `rows.jsonl` atomically; values that are not finite become null."""
+    lines = (json.dumps(_plain(row), allow_nan=False) for row in rows)
+    files.write_text(path, "".join(f"{line}\n" for line in lines))
+
+
+def read_rows(path: str | os.PathLike) -> list[Row]:
+    """Reads what `write_rows` wrote."""
+    lines = pathlib.Path(path).read_text().splitlines()
+    rows = (Row(**json.loads(line)) for line in lines)
+    return [r._replace(value=math.nan) if r.value is None else r for r in rows]
+
+
+def write_manifest(path: str | os.PathLike, manifest: dict[str, Any]) -> None:
+    """Writes a JSON object atomically."""
+    files.write_text(path, json.dumps(manifest, indent=1, allow_nan=False) + "\n")
+
+
+def summarise(rows: Sequence[Row]) -> list[Summary]:
+    """Means over seeds of rows that differ in nothing else, in order of appearance."""
+    groups: dict[tuple, list[Row]] = {}
+    for row in rows:
+        key = row._replace(seed=0, value=0.0, n=0)
+        groups.setdefault(key, []).append(row)
+    return [
+        Summary(group[0], metrics.interval([row.value for row in group]))
+        for group in groups.values()
+    ]
+
+
+def _plain(row: Row) -> dict[str, Any]:
+    value = float(row.value)
+    return row._asdict() | {"value": value if math.isfinite(value) else None}

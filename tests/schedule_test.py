@@ -1,0 +1,244 @@
+"""Schedules: every row once per epoch, lanes full, tables for what is recorded."""
+
+import hypothesis
+import hypothesis.strategies as st
+import jax
+import numpy as np
+import pytest
+
+from fljax import schedule
+
+_SIZES = st.lists(st.integers(1, 40), min_size=1, max_size=9)
+
+
+def _visits(plan, table, seat):
+    """`(epoch, position)` of every row that a participant trains on, step by step."""
+    slots = jax.tree.map(lambda leaf: leaf[table], plan.slots)
+    mine = (slots.seat == seat) & (slots.count > 0)
+    steps = np.argsort(slots.step[mine])
+    return [
+        (int(epoch), int(start) + i)
+        for epoch, start, count in zip(
+            slots.epoch[mine][steps],
+            slots.start[mine][steps],
+            slots.count[mine][steps],
+            strict=True,
+        )
+        for i in range(count)
+    ]
+
+
+@hypothesis.given(_SIZES, st.integers(1, 12), st.integers(1, 3), st.integers(1, 5))
+def test_every_row_comes_exactly_once_in_each_epoch(sizes, batch, epochs, lanes):
+    plan = schedule.build(
+        sizes, num_rounds=2, batch_size=batch, epochs=epochs, lanes=lanes
+    )
+    for client, size in enumerate(sizes):
+        expected = [(e, i) for e in range(epochs) for i in range(size)]
+        assert _visits(plan, 0, client) == expected
+
+
+@hypothesis.given(_SIZES, st.integers(1, 12), st.integers(1, 5))
+def test_only_the_last_batch_of_an_epoch_is_smaller(sizes, batch, lanes):
+    plan = schedule.build(sizes, num_rounds=1, batch_size=batch, lanes=lanes)
+    batch = min(batch, max(sizes))
+    assert plan.batch_size == batch
+    for client, size in enumerate(sizes):
+        mine = (plan.slots.seat == client) & (plan.slots.count > 0)
+        counts = plan.slots.count[mine][np.argsort(plan.slots.step[mine])]
+        assert (counts[:-1] == batch).all()
+        assert counts[-1] == (size - 1) % batch + 1
+
+
+@hypothesis.given(_SIZES, st.integers(1, 12), st.integers(1, 5))
+def test_a_client_keeps_her_lane_without_a_gap_and_ends_at_a_break(sizes, batch, lanes):
+    plan = schedule.build(sizes, num_rounds=1, batch_size=batch, lanes=lanes)
+    for client, size in enumerate(sizes):
+        step, lane = np.nonzero(
+            (plan.slots.seat[0] == client) & (plan.slots.count[0] > 0)
+        )
+        assert len(np.unique(lane)) == 1
+        np.testing.assert_array_equal(step, step[0] + np.arange(len(step)))
+        at = list(plan.breaks).index(step[-1] + 1)
+        assert plan.finish.done[0, at, lane[0]]
+        assert plan.finish.weight[0, at, lane[0]] == size
+        assert plan.finish.slot[0, at, lane[0]] == client
+    assert plan.finish.done.sum() == len(sizes)
+    assert plan.finish.weight.sum() == sum(sizes)
+
+
+def test_ragged_clients_fill_the_lanes():
+    rng = np.random.default_rng(0)
+    sizes = np.exp(rng.normal(np.log(4000), 1.0, 51)).astype(int).clip(600, 23453)
+    sizes[:2] = 600, 23453
+    plan = schedule.build(sizes, num_rounds=1, batch_size=32, lanes=8)
+    assert plan.num_lanes == 8
+    assert plan.occupancy >= 0.95
+    # Padding every client to the largest leaves most of the slots empty.
+    padded = -(-sizes // 32)
+    assert padded.mean() / padded.max() < 0.5
+
+
+def test_occupancy_is_the_share_of_slots_with_rows():
+    plan = schedule.build([4, 1], num_rounds=1, batch_size=1, lanes=2)
+    assert plan.occupancy == 5 / 8
+
+
+@pytest.mark.parametrize(
+    ("lanes", "num_clients", "expected"),
+    [(None, 51, 8), (None, 3, 3), (2, 51, 2), (16, 51, 16)],
+    ids=["default", "fewer clients", "narrow", "wide"],
+)
+def test_the_number_of_lanes(lanes, num_clients, expected):
+    plan = schedule.build([5] * num_clients, num_rounds=1, batch_size=2, lanes=lanes)
+    assert plan.num_lanes == expected
+
+
+def test_without_a_batch_size_each_client_takes_one_step_on_all_her_rows():
+    plan = schedule.build([4, 7, 2], num_rounds=1, batch_size=None, lanes=3)
+    assert plan.batch_size == 7
+    assert plan.slots.count.shape == (1, 1, 3)
+    assert sorted(plan.slots.count.ravel()) == [2, 4, 7]
+
+
+def test_steps_give_every_client_the_same_number_of_batches():
+    plan = schedule.build([7, 2], num_rounds=1, batch_size=3, steps=4, lanes=2)
+    assert _visits(plan, 0, 0) == [(0, i) for i in range(7)] + [
+        (1, i) for i in range(3)
+    ]
+    assert _visits(plan, 0, 1) == [(e, i) for e in range(4) for i in range(2)]
+    assert plan.num_epochs == 4
+
+
+def test_uniform_weights_count_every_client_once():
+    plan = schedule.build([4, 7], num_rounds=1, batch_size=4, weights="uniform")
+    np.testing.assert_array_equal(plan.finish.weight[plan.finish.done], [1, 1])
+
+
+def test_each_round_has_its_own_participants():
+    rounds = [np.array([0, 2]), np.array([], int), np.array([1])]
+    plan = schedule.build([4, 3, 5], num_rounds=3, batch_size=2, participants=rounds)
+    np.testing.assert_array_equal(plan.participants, [[0, 2], [3, 3], [1, 3]])
+    np.testing.assert_array_equal(plan.sizes, [4, 3, 5, 0])
+    assert _visits(plan, 0, 1) == [(0, i) for i in range(5)]
+    assert not plan.slots.count[1].any()
+    assert _visits(plan, 2, 0) == [(0, i) for i in range(3)]
+    np.testing.assert_array_equal(plan.finish.weight.sum(axis=(1, 2)), [9, 0, 3])
+
+
+def test_one_entry_of_participants_serves_for_all_rounds():
+    plan = schedule.build(
+        [4, 3], num_rounds=9, batch_size=2, participants=[np.array([1])]
+    )
+    assert plan.num_rounds == 9
+    np.testing.assert_array_equal(plan.participants, [[1]])
+    np.testing.assert_array_equal(plan.recorded_clients, [[1]] * 9)
+
+
+def test_by_default_everything_is_recorded():
+    plan = schedule.build([4, 3], num_rounds=3, batch_size=2)
+    np.testing.assert_array_equal(plan.record, [0, 1, 2])
+    np.testing.assert_array_equal(plan.recorded_rounds, [0, 1, 2])
+    np.testing.assert_array_equal(plan.recorded_clients, [[0, 1]] * 3)
+
+
+def test_the_transcript_has_a_row_for_each_recorded_round_in_order():
+    plan = schedule.build([4, 3], num_rounds=4, batch_size=2, record_rounds=[3, 1])
+    np.testing.assert_array_equal(plan.recorded_rounds, [1, 3])
+    np.testing.assert_array_equal(plan.record, [2, 0, 2, 1])
+
+
+def test_recorded_clients_are_those_wanted_who_take_part():
+    rounds = [np.array([0, 2]), np.array([1]), np.array([1, 2])]
+    plan = schedule.build(
+        [4, 3, 5],
+        num_rounds=3,
+        batch_size=2,
+        participants=rounds,
+        record_clients=[1, 2],
+    )
+    np.testing.assert_array_equal(plan.recorded_clients, [[2, -1], [1, -1], [1, 2]])
+    assert sorted(plan.finish.slot[0][plan.finish.done[0]]) == [0, 2]
+
+
+def test_nothing_need_be_recorded():
+    plan = schedule.build(
+        [4, 3], num_rounds=2, batch_size=2, record_rounds=[], record_clients=[]
+    )
+    assert plan.recorded_clients.shape == (0, 0)
+    np.testing.assert_array_equal(plan.record, [0, 0])
+
+
+_GOOD = {"sizes": [4, 3], "num_rounds": 3, "batch_size": 2}
+
+
+@pytest.mark.parametrize(
+    ("changed", "message"),
+    [
+        ({"sizes": []}, "at least 1 row"),
+        ({"sizes": [3, 0]}, "at least 1 row"),
+        ({"sizes": [[3, 2]]}, "at least 1 row"),
+        ({"num_rounds": 0}, "num_rounds must be >= 1"),
+        ({"batch_size": 0}, "batch_size must be >= 1"),
+        ({"epochs": 0}, "epochs must be >= 1"),
+        ({"steps": 0}, "steps must be >= 1"),
+        ({"lanes": 0}, "lanes must be >= 1"),
+        ({"weights": "size"}, "'rows' or 'uniform', got 'size'"),
+        ({"participants": [np.array([0])] * 2}, "1 or 3 rounds, got 2"),
+        ({"participants": [np.array([2])]}, "participants"),
+        ({"participants": [np.array([-1])]}, "participants"),
+        ({"participants": [np.array([0, 0])]}, "participants"),
+        ({"record_rounds": [3]}, r"record_rounds must lie in \[0, 3\)"),
+        ({"record_rounds": [-1]}, "record_rounds"),
+        ({"record_clients": [2]}, r"record_clients must lie in \[0, 2\)"),
+        ({"record_clients": [-1]}, "record_clients"),
+    ],
+    ids=lambda value: str(value) if isinstance(value, dict) else "",
+)
+def test_numbers_out_of_range_are_refused(changed, message):
+    with pytest.raises(ValueError, match=message):
+        schedule.build(**(_GOOD | changed))
+
+
+def test_stacked_runs_share_their_breaks_and_keep_their_own_steps():
+    one = schedule.build([4, 3], num_rounds=2, batch_size=2, lanes=1)
+    two = schedule.build([9, 3], num_rounds=2, batch_size=2, lanes=1)
+    both, axes = schedule.stack([one, two])
+    np.testing.assert_array_equal(one.breaks, [2, 4])
+    np.testing.assert_array_equal(two.breaks, [5, 7])
+    np.testing.assert_array_equal(both.breaks, [2, 4, 5, 7])
+    assert (both.batch_size, both.max_rows) == (2, 9)
+    np.testing.assert_array_equal(both.sizes, [[4, 3, 0], [9, 3, 0]])
+    np.testing.assert_array_equal(
+        both.finish.done[:, 0, :, 0], [[1, 1, 0, 0], [0, 0, 1, 1]]
+    )
+    np.testing.assert_array_equal(
+        both.finish.weight[:, 0, :, 0], [[4, 3, 0, 0], [0, 0, 9, 3]]
+    )
+    np.testing.assert_array_equal(both.slots.count[0, 0, :, 0], [2, 2, 2, 1, 0, 0, 0])
+    assert axes.breaks is None
+    assert axes.sizes == 0
+    assert (both.num_rounds, both.num_lanes) == (2, 1)
+
+
+@pytest.mark.parametrize(
+    ("changed", "field"),
+    [
+        ({"num_rounds": 4}, "record"),
+        ({"record_clients": [0]}, "recorded_clients"),
+        ({"participants": [np.array([0])]}, "participants"),
+    ],
+    ids=["rounds", "recorded clients", "participants"],
+)
+def test_runs_with_other_clients_or_rounds_do_not_stack(changed, field):
+    one, other = schedule.build(**_GOOD), schedule.build(**(_GOOD | changed))
+    with pytest.raises(ValueError, match=f"'{field}'"):
+        schedule.stack([one, other])
+
+
+@pytest.mark.parametrize(
+    "changed", [{"lanes": 1}, {"shuffle": False}], ids=["lanes", "shuffle"]
+)
+def test_runs_of_another_kind_do_not_stack(changed):
+    with pytest.raises(ValueError):
+        schedule.stack([schedule.build(**_GOOD), schedule.build(**(_GOOD | changed))])
