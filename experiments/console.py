@@ -20,10 +20,11 @@ from rich.text import Text
 from fljax.results import Row, Summary, summarise
 
 _PUBLISHED = pathlib.Path(__file__).with_name("published.csv")
-_HIDDEN = ("train_loss", "test_loss")
+_ACCURACY = "aia_accuracy_percent"
+_BOUND = "aia_accuracy_bound_percent"
+_HIDDEN = ("train_loss", "test_loss", "rank", "determined", _BOUND)
 _SHORT = {
-    "aia_accuracy_percent": "accuracy %",
-    "aia_accuracy_bound_percent": "Prop. 1 bound %",
+    _ACCURACY: "accuracy %",
     "aia_mean_absolute_error": "mean abs. error",
 }
 
@@ -60,27 +61,50 @@ def published(table: str | None) -> dict[tuple[str, str, str, str], str]:
     }
 
 
-def results_table(rows: Sequence[Row], paper_table: str | None) -> Table:
-    """Mean over clients and seeds of every number, beside baseline and paper."""
+def results_tables(rows: Sequence[Row], paper_table: str | None) -> list[Table]:
+    """Means over clients and seeds beside baseline and paper; one table per point.
+
+    Curves and diagnostics stay in `rows.jsonl`; Proposition 1's bound, where there is
+    one, stands beside the accuracy that it bounds.
+    """
     beside = published(paper_table)
-    totals = [
-        s
-        for s in summarise(rows)
-        if s.row.client == "all" and s.row.metric not in _HIDDEN
-    ]
-    base = {
-        (s.row.point, s.row.metric): s.estimate.mean
+    labels = list(dict.fromkeys(row.point for row in rows))
+    return [_table([r for r in rows if r.point == p], beside) for p in labels]
+
+
+def _table(rows: Sequence[Row], beside) -> Table:
+    first = rows[0]
+    totals = [s for s in summarise(rows) if s.row.client == "all"]
+    baselines = {
+        s.row.metric: f"{s.estimate.mean:.2f}"
         for s in totals
         if s.row.attack == "majority"
     }
-    first = rows[0]
-    table = Table(title=f"{first.experiment}: {first.data}, {first.model}")
+    bounds = {
+        s.row.attack: f"{s.estimate.mean:.2f}" for s in totals if s.row.metric == _BOUND
+    }
+    title = " ".join(filter(None, [first.data, first.model, first.point]))
+    table = Table(title=f"{first.experiment}: {title}")
     for name in ("attack", "setting", "metric"):
-        table.add_column(name, no_wrap=True)
-    for name in ("mean [95 % interval]", "median", "seeds x rows", "baseline", "paper"):
+        table.add_column(name, overflow="fold", min_width=8)
+    numbers = ["mean [95 % interval]", "median", "seeds x rows", "baseline"]
+    for name in (*numbers, *(["bound"] if bounds else []), "paper"):
         table.add_column(name, justify="right", no_wrap=True)
     for s in totals:
-        table.add_row(*_cells(s, base, beside))
+        row = s.row
+        if row.metric in _HIDDEN:
+            continue
+        base = "" if row.attack == "majority" else baselines.get(row.metric, "")
+        bound = bounds.get(row.attack, "") if row.metric == _ACCURACY else ""
+        table.add_row(
+            *(
+                row.attack,
+                row.setting,
+                _SHORT.get(row.metric, row.metric.replace("_", " ")),
+            ),
+            *_numbers(s),
+            *(base, *([bound] if bounds else []), _paper(row, beside)),
+        )
     return table
 
 
@@ -90,23 +114,20 @@ def screen() -> Console:
     return out if out.is_terminal else Console(width=120)
 
 
-def _cells(s: Summary, base, beside) -> list[str]:
-    row, e = s.row, s.estimate
+def _numbers(s: Summary) -> list[str]:
+    e = s.estimate
     mean = f"{e.mean:.2f}"
     if not math.isnan(e.low):
         mean += f" [{e.low:.2f}, {e.high:.2f}]"
-    baseline = base.get((row.point, row.metric))
-    paper = beside.get(
-        (row.data, row.setting, row.attack, row.metric),
-        beside.get((row.data, row.point, row.attack, row.metric), ""),
+    return [mean, f"{e.median:.2f}", f"{e.repetitions} x {s.row.n}"]
+
+
+def _paper(row: Row, beside) -> str:
+    return next(
+        (
+            beside[row.data, where, row.attack, row.metric]
+            for where in (row.setting, row.point)
+            if (row.data, where, row.attack, row.metric) in beside
+        ),
+        "",
     )
-    return [
-        row.attack,
-        " ".join(filter(None, [row.setting, row.point])),
-        _SHORT.get(row.metric, row.metric.replace("_", " ")),
-        mean,
-        f"{e.median:.2f}",
-        f"{e.repetitions} x {row.n}",
-        "" if baseline is None or row.attack == "majority" else f"{baseline:.2f}",
-        paper,
-    ]

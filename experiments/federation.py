@@ -18,6 +18,8 @@ from fljax import local, losses, models, parallel, participation, rounds
 from fljax import schedule as schedule_lib
 from fljax.types import Key, Model, Params, Rows
 
+_LARGE = 10_000  # parameters from which spreading one seed's lanes pays
+
 
 class Diverged(ArithmeticError):
     """Training produced a loss that is not finite."""
@@ -49,7 +51,7 @@ class Trained(NamedTuple):
     """Outcome of `train`.
 
     Attributes:
-      run: `rounds.Run` with leaves `[seeds, ...]`.
+      run: `rounds.Run` of NumPy arrays `[seeds, ...]`.
       compile_seconds: time to trace and compile.
       seconds: time to run.
     """
@@ -150,6 +152,7 @@ def train(
         run = step(key, run, rows, schedule, jnp.int32(done))
         _check_finite(np.asarray(run.loss)[:, :done], problem.learning_rate)
         progress(done)
+    run = jax.device_get(run)  # attacks place what they need where they need it
     return Trained(run, compiled - begin, time.perf_counter() - compiled)
 
 
@@ -206,28 +209,36 @@ def _schedule(sizes, train: TrainConfig, seed: int, record_rounds):
 
 
 def _place(problem: Problem, clients: Clients, keys: Key):
-    """Arguments of the compiled rounds, spread over the devices.
+    """Arguments of the compiled rounds, spread over the devices where that pays.
 
-    Seeds never talk to each other, so they are spread wherever they divide evenly.
+    Seeds never talk to each other, so they are spread wherever they divide evenly. One
+    seed's lanes exchange their models every round, which pays for large models only.
     """
     key_init, key_train = jnp.moveaxis(jax.vmap(jax.random.split)(keys), 1, 0)
-    over = parallel.mesh()
-    split = 0 if len(keys) % over.size == 0 else None
     begin = jax.vmap(
         lambda key, schedule: rounds.start(
             problem.model.init(key), schedule, problem.server_optimiser
         ),
         (0, problem.axes),
     )
-    run = parallel.place(jax.jit(begin)(key_init, problem.schedule), over, split)
-    spread = jax.tree.map(
-        lambda leaf, axis: parallel.place(leaf, over, None if axis is None else split),
-        problem.schedule,
-        problem.axes,
-        is_leaf=lambda leaf: leaf is None,
-    )
-    rows = parallel.place(clients.rows, over, split)
-    return parallel.place(key_train, over, split), run, rows, spread
+    schedule = problem.schedule
+    run, rows = jax.jit(begin)(key_init, schedule), clients.rows
+    every = parallel.mesh()
+    if len(keys) % every.size == 0:
+        schedule = parallel.place(schedule, every, problem.axes)
+        key_train, run, rows = parallel.place((key_train, run, rows), every, 0)
+    elif _num_params(run) >= _LARGE and schedule.num_lanes % every.size == 0:
+        schedule = parallel.place_lanes(schedule, every)
+        key_train, run, rows = parallel.place((key_train, run, rows), every)
+    else:
+        key_train, run, rows, schedule = parallel.place(
+            (key_train, run, rows, schedule), parallel.mesh(1)
+        )
+    return key_train, run, rows, schedule
+
+
+def _num_params(run: rounds.Run) -> int:
+    return sum(leaf[0].size for leaf in jax.tree.leaves(run.server.params))
 
 
 def _optimiser(name: str, rate: float) -> optax.GradientTransformation:

@@ -145,5 +145,8 @@ class RunConfig:
         None, "table of Diana et al. to show beside the results, e.g. table1"
     )
     record: Literal["all", "last"] = option("all", "rounds that the transcript keeps")
+    transcript: str | None = option(
+        None, "attack this saved transcript (path without .npz) instead of training"
+    )
     save_transcript: bool = option(False, "also save each seed's transcript")
     dry_run: bool = option(False, "print the configuration, sizes and memory, and stop")

@@ -87,7 +87,9 @@ def accuracy_by_size(rows: Sequence[Row]) -> Figure | None:
     for label, points in groups.items():
         style = {"marker": "x", "color": "grey"} if label.startswith("majority") else {}
         axes.scatter(*zip(*points, strict=True), label=label, s=18, **style)
-    axes.set_xscale("log")
+    sizes = [size for points in groups.values() for size, _ in points]
+    if max(sizes) > 3 * min(sizes):
+        axes.set_xscale("log")
     axes.set_xlabel("rows of the client")
     axes.set_ylabel("accuracy (%), mean over seeds")
     axes.set_title(_title(rows))

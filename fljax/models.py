@@ -61,12 +61,11 @@ class TabularDense(nn.Module):
         kernel = self.param("kernel", inits["kernel_init"], (fan_in, self.units))
         bias = self.param("bias", inits["bias_init"], (self.units,))
         out = x.numeric @ kernel[:num_numeric] + bias
-        if x.codes.shape[-1]:
-            # The reference category's position lies past the end: it reads zeros.
-            picked = jnp.take(
-                kernel[num_numeric:], x.codes, axis=0, mode="fill", fill_value=0
-            )
-            out = out + picked.sum(axis=-2)
+        block = kernel[num_numeric:]
+        # Column by column: a [N, Dc, H] intermediate would leave the cache. The
+        # reference category's position lies past the end and reads zeros.
+        for column in range(x.codes.shape[-1]):
+            out = out + block.at[x.codes[column]].get(mode="fill", fill_value=0)
         return out
 
 

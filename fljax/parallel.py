@@ -29,10 +29,25 @@ def mesh(num_devices: int | None = None) -> Mesh:
     )
 
 
-def place(tree: PyTree, over: Mesh, axis: int | None = None) -> PyTree:
-    """Puts every leaf on the devices: split along `axis`, or a copy on each."""
-    spec = PartitionSpec(*[None] * (axis or 0), None if axis is None else _AXIS)
-    return jax.device_put(tree, NamedSharding(over, spec))
+def place(tree: PyTree, over: Mesh, axis: int | None | PyTree = None) -> PyTree:
+    """Puts a tree on the devices.
+
+    Args:
+      tree: arrays.
+      over: from `mesh`.
+      axis: split every leaf along this axis, or, for None, copy it to each device; a
+        tree in the shape of `tree` says so leaf by leaf, None included.
+    """
+
+    def put(leaf, axis):
+        spec = [] if axis is None else [None] * axis + [_AXIS]
+        return jax.device_put(leaf, NamedSharding(over, PartitionSpec(*spec)))
+
+    if axis is None or isinstance(axis, int):
+        return jax.tree.map(lambda leaf: put(leaf, axis), tree)
+    leaves, treedef = jax.tree.flatten(tree)
+    axes = jax.tree.leaves(axis, is_leaf=lambda leaf: leaf is None)
+    return treedef.unflatten([put(*pair) for pair in zip(leaves, axes, strict=True)])
 
 
 def place_lanes(schedule: Schedule, over: Mesh) -> Schedule:

@@ -22,7 +22,8 @@ from fljax import packing
 from fljax.packing import Slots
 
 Weights = Literal["rows", "uniform"]
-_MAX_LANES = 8  # wider gains nothing on a CPU: the lanes' params leave the cache
+_MAX_LANES = 16  # wider gains nothing on a CPU: the lanes' params leave the cache
+_OCCUPANCY = 0.98  # the widest packing that wastes no more than this is good enough
 
 
 class Finish(NamedTuple):
@@ -135,7 +136,7 @@ def build(
     plans = [[packing.job(m, sizes[c], batch, epochs, steps) for m, c in enumerate(round_)]
              for round_ in chosen]  # fmt: skip
     most = max(len(round_) for round_ in chosen)
-    num_lanes = max(1, min(lanes or _MAX_LANES, most))
+    num_lanes = max(1, min(lanes, most)) if lanes else _choose_lanes(plans, most)
     packed = [packing.pack(jobs, num_lanes) for jobs in plans]
     rounds, clients, slot_of = _recording(
         chosen, num_rounds, num_clients, record_rounds, record_clients
@@ -225,6 +226,22 @@ def _check(sizes, num_rounds, batch_size, epochs, steps, lanes, weights) -> None
             raise ValueError(f"{name} must be >= 1, got {value}")
     if weights not in ("rows", "uniform"):
         raise ValueError(f"weights must be 'rows' or 'uniform', got {weights!r}")
+
+
+def _choose_lanes(plans, most: int) -> int:
+    """Widest packing with nearly all slots in use, judged by the first few rounds."""
+    sample = plans[:8]
+
+    def occupancy(num_lanes):
+        lanes = [packing.pack(jobs, num_lanes) for jobs in sample]
+        steps = [[sum(len(j.count) for j in lane) for lane in each] for each in lanes]
+        return np.sum(steps) / max(np.max(steps) * num_lanes * len(sample), 1)
+
+    widths = range(max(1, min(_MAX_LANES, most)), 0, -1)
+    return next(
+        (width for width in widths if occupancy(width) >= _OCCUPANCY),
+        max(widths, key=occupancy),
+    )
 
 
 def _recording(chosen, num_rounds, num_clients, record_rounds, record_clients):

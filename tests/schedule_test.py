@@ -185,19 +185,44 @@ _GOOD = {"sizes": [4, 3], "num_rounds": 3, "batch_size": 2}
         ({"lanes": 0}, "lanes must be >= 1"),
         ({"weights": "size"}, "'rows' or 'uniform', got 'size'"),
         ({"participants": [np.array([0])] * 2}, "1 or 3 rounds, got 2"),
-        ({"participants": [np.array([2])]}, "participants"),
-        ({"participants": [np.array([-1])]}, "participants"),
-        ({"participants": [np.array([0, 0])]}, "participants"),
         ({"record_rounds": [3]}, r"record_rounds must lie in \[0, 3\)"),
         ({"record_rounds": [-1]}, "record_rounds"),
         ({"record_clients": [2]}, r"record_clients must lie in \[0, 2\)"),
         ({"record_clients": [-1]}, "record_clients"),
     ],
-    ids=lambda value: str(value) if isinstance(value, dict) else "",
+    ids=[
+        "no clients",
+        "client without rows",
+        "table of sizes",
+        "rounds",
+        "batch",
+        "epochs",
+        "steps",
+        "lanes",
+        "weights",
+        "number of participant lists",
+        "recorded round too late",
+        "recorded round negative",
+        "recorded client unknown",
+        "recorded client negative",
+    ],
 )
 def test_numbers_out_of_range_are_refused(changed, message):
     with pytest.raises(ValueError, match=message):
         schedule.build(**(_GOOD | changed))
+
+
+@pytest.mark.parametrize(
+    "members", [[2], [-1], [0, 0]], ids=["unknown", "negative", "twice"]
+)
+def test_participants_must_be_clients_each_at_most_once(members):
+    with pytest.raises(ValueError, match="participants"):
+        schedule.build(**_GOOD, participants=[np.array(members)])
+
+
+def test_participants_may_be_plain_lists():
+    plan = schedule.build(**_GOOD, participants=[[1]])
+    np.testing.assert_array_equal(plan.participants, [[1]])
 
 
 def test_stacked_runs_share_their_breaks_and_keep_their_own_steps():

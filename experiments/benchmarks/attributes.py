@@ -20,15 +20,15 @@ import numpy as np
 import optax
 
 from experiments import config as config_lib
-from experiments.benchmarks import attributes_baseline, federations, harness
+from experiments.benchmarks import attributes_baseline, federations, harness, victims
+from experiments.benchmarks.victims import Scene
 from experiments.settings import option
-from fljax import local, losses, metrics, parallel, rounds, transcript
-from fljax import schedule as schedule_lib
+from fljax import losses, metrics, parallel
 from fljax.attacks import attribute, gradient
-from fljax.types import Exchange, Known, Params
+from fljax.types import Key
 
 _SECONDS, _RATIO = 40.0, 5.0  # targets of the grid
-_TOLERANCE = 1e-3  # of the largest logit
+_TOLERANCE = 1e-3  # of the largest change of a logit
 _BLOCK = 2**14  # rows at a time, so that a hidden layer of 300k rows is never held
 _COLUMNS = {
     "task": ("task", ""), "implementation": ("by", ""), "devices": ("devices", ""),
@@ -36,7 +36,8 @@ _COLUMNS = {
     "compile_seconds": ("compile s", ".2f"), "first_seconds": ("first s", ".4g"),
     "median": ("median s", ".4g"), "iqr": ("iqr s", ".2g"), "ratio": ("x torch", ".3g"),
     "accuracy": ("accuracy", ".1%"), "difference": ("difference", ".0e"),
-    "model": ("model", ""),
+    "milliseconds_per_iteration": ("ms/iteration", ".3g"),
+    "milliseconds_per_iteration_and_round": ("+ ms/round of it", ".3g"),
 }  # fmt: skip
 
 
@@ -70,28 +71,6 @@ class Cell(NamedTuple):
     number: jax.Array
 
 
-class Victims(NamedTuple):
-    """What the adversary has of each client, leaves `[C, ...]`, and the key."""
-
-    exchange: Exchange
-    known: Known
-    key: jax.Array
-
-
-class Scene(NamedTuple):
-    """The federation attacked.
-
-    Attributes:
-      loss_fn: loss of one example.
-      victims: all clients.
-      truth: `[C, n]`, for scoring only.
-    """
-
-    loss_fn: losses.LossFn
-    victims: Victims
-    truth: np.ndarray
-
-
 def main() -> int:
     """Runs the benchmark that the flags ask for."""
     config = config_lib.read(Config)
@@ -115,10 +94,16 @@ def run(config: Config) -> tuple[list[harness.Row], list[harness.Target]]:
         config = dataclasses.replace(
             config, rounds=(1, 3), learning_rates=(1e2, 1e4), iterations=3, repeats=1
         )
-    scene = train(config)
-    difference = _check(scene, config)
-    baseline = attributes_baseline.grid_row(scene.victims, config)
-    grid = _grid_row(scene, config) | {"difference": difference}
+    key_train, key_grid, key_check = jax.random.split(jax.random.key(config.seed), 3)
+    shape = federations.shape("medical", config.smoke)
+    scene = victims.train(key_train, shape, max(config.rounds), config.seed)
+    difference = _check(scene, key_check, min(5, max(config.rounds)))
+    baseline = attributes_baseline.grid_row(
+        scene.victims, counts=config.rounds, rates=config.learning_rates,
+        iterations=config.iterations, threads=config.threads, repeats=config.repeats,
+        full=config.full_baseline,
+    )  # fmt: skip
+    grid = _grid_row(scene, key_grid, config) | {"difference": difference}
     grid["ratio"] = baseline["median"] / grid["median"]
     rows = [baseline, grid, _model_based_row(scene, config), _all_rows_row(config)]
     targets = [
@@ -129,55 +114,22 @@ def run(config: Config) -> tuple[list[harness.Row], list[harness.Target]]:
     return [{"benchmark": "attributes", **empty, **row} for row in rows], targets
 
 
-def train(config: Config) -> Scene:
-    """Trains on the Medical shape with the library and keeps every message."""
-    shape = federations.shape("medical", config.smoke)
-    rows = federations.generate(shape, config.seed)
-    model = federations.model(shape)
-    loss_fn = losses.example_loss(model.apply, losses.squared)
-    update = local.sgd(loss_fn, optax.sgd(federations.LEARNING_RATE))
-    server, num_rounds = optax.sgd(1.0), max(config.rounds)
-    schedule = schedule_lib.build(
-        shape.sizes, num_rounds=num_rounds, batch_size=federations.BATCH_SIZE
-    )
-    key_init, key_train, key_attack = jax.random.split(jax.random.key(config.seed), 3)
-
-    @jax.jit
-    def trained(key_init, key_train, rows):
-        begin = rounds.start(model.init(key_init), schedule, server)
-        return rounds.advance(
-            key_train, begin, rows, schedule, num_rounds, local=update,
-            server_optimiser=server,
-        )  # fmt: skip
-
-    seen = trained(key_init, key_train, rows).transcript
-    clients = range(len(shape.sizes))
-    parts = federations.split(rows, shape.sizes)
-    victims = Victims(
-        _stack([transcript.exchange(seen, client) for client in clients]),
-        _stack([federations.known(part) for part in parts]),
-        key_attack,
-    )
-    return Scene(loss_fn, victims, np.stack([federations.truth(p) for p in parts]))
-
-
 def grid_fn(scene: Scene, config: Config, over) -> Callable:
-    """`(cells, victims) -> (index [cells, counts, n], dissimilarity [cells, counts])`.
+    """`(key, cells, victims) -> (index [cells, counts, n], dissimilarity [cells, counts])`.
 
     Each device works through its own cells; a cell is attacked with every number of
     rounds, which is traced, so that all share one program.
     """
     counts = jnp.asarray(config.rounds, jnp.int32)
 
-    def attack(cell, victims):
-        mine = jax.tree.map(
-            lambda leaf: leaf[cell.client], (victims.exchange, victims.known)
-        )
-        key = jax.random.fold_in(victims.key, cell.number)
+    def attack(cell, shared):
+        key, clients = shared
+        victim = jax.tree.map(lambda leaf: leaf[cell.client], clients)
+        key = jax.random.fold_in(key, cell.number)
 
         def with_count(count):
             guess = gradient.gradient_based(
-                jax.random.fold_in(key, count), scene.loss_fn, *mine,
+                jax.random.fold_in(key, count), scene.loss_fn, *victim,
                 federations.candidates(), num_rounds=count,
                 optimiser=optax.sgd(cell.rate), num_iterations=config.iterations,
             )  # fmt: skip
@@ -185,8 +137,8 @@ def grid_fn(scene: Scene, config: Config, over) -> Callable:
 
         return jax.lax.map(with_count, counts)
 
-    def grid(cells, victims):
-        return parallel.map_items(attack, cells, victims, over)
+    def grid(key, cells, clients):
+        return parallel.map_items(attack, cells, (key, clients), over)
 
     return jax.jit(grid)
 
@@ -199,17 +151,18 @@ def _cells(config: Config, num_clients: int) -> Cell:
     )
 
 
-def _grid_row(scene: Scene, config: Config) -> harness.Row:
+def _grid_row(scene: Scene, key: Key, config: Config) -> harness.Row:
     over = parallel.mesh()
     cells = _cells(config, len(scene.truth))
-    program = harness.prepare(grid_fn(scene, config, over), cells, scene.victims)
-    timing = harness.measure(program, cells, scene.victims, repeats=config.repeats)
-    index, dissimilarity = map(np.asarray, program.call(cells, scene.victims))
+    args = jax.device_put((key, cells, scene.victims))
+    program = harness.prepare(grid_fn(scene, config, over), *args)
+    timing = harness.measure(program, *args, repeats=config.repeats)
+    index, dissimilarity = map(np.asarray, program.call(*args))
     hits = []
     for client, truth in enumerate(scene.truth):
-        own = cells.client == client
-        best = np.unravel_index(dissimilarity[own].argmin(), dissimilarity[own].shape)
-        hits.append(metrics.accuracy(index[own][best], truth, np.ones(truth.shape)))
+        own = dissimilarity[cells.client == client]
+        best = index[cells.client == client][np.unravel_index(own.argmin(), own.shape)]
+        hits.append(metrics.accuracy(best, truth, np.ones(truth.shape)))
     return {
         "task": "gradient grid", "implementation": "fljax", "devices": over.size,
         "cells": dissimilarity.size, "iterations": config.iterations,
@@ -217,72 +170,74 @@ def _grid_row(scene: Scene, config: Config) -> harness.Row:
     }  # fmt: skip
 
 
-def _check(scene: Scene, config: Config) -> float:
-    """Attacks one cell on both sides with the same draws; compares the logits."""
-    count, rate, iterations = min(5, max(config.rounds)), 100.0, 5
-    exchange, known, key = jax.tree.map(lambda leaf: leaf[0], scene.victims[:2]) + (
-        scene.victims.key,
+def _check(scene: Scene, key: Key, count: int) -> float:
+    """Attacks one cell on both sides with the same draws; compares the changes."""
+    rate, iterations = 100.0, 5
+    victim = jax.tree.map(lambda leaf: leaf[0], scene.victims)
+
+    @jax.jit
+    def attack(key, victim):
+        return gradient.gradient_based(
+            key, scene.loss_fn, *victim, federations.candidates(), num_rounds=count,
+            optimiser=optax.sgd(rate), num_iterations=iterations,
+        )  # fmt: skip
+
+    guess = attack(jax.random.clone(key), victim)
+    noise = attributes_baseline.draws(key, len(victim.known.y), iterations)
+    want, _ = attributes_baseline.attack(
+        scene.victims, 0, count=count, rate=rate, iterations=iterations, noise=noise
     )
-    guess = jax.jit(
-        lambda key: gradient.gradient_based(
-            key, scene.loss_fn, exchange, known, federations.candidates(),
-            num_rounds=count, optimiser=optax.sgd(rate), num_iterations=iterations,
-        )
-    )(jax.random.clone(key))  # fmt: skip
-    logits, loss = attributes_baseline.attack(
-        scene.victims, 0, count, rate, iterations, None,
-        noise=_draws(jax.random.clone(key), len(known.y), iterations),
-    )  # fmt: skip
-    got = (guess.logits[:, 0], guess.dissimilarity * count)
-    difference = harness.largest_difference(got, (logits, loss))
+    start = noise[0]
+    difference = harness.largest_difference(guess.logits[:, 0] - start, want - start)
     harness.check_equal("gradient-based attack", difference, _TOLERANCE)
     return difference
 
 
-def _draws(key, num_rows: int, num_iterations: int) -> tuple[np.ndarray, np.ndarray]:
-    """What `gradient_based` draws from its key for a binary attribute."""
-    key_init, key_noise = jax.random.split(key)
-    start = jax.random.normal(key_init, (num_rows, 1))
-    gumbel = jax.vmap(lambda k: jax.random.gumbel(k, (num_rows, 1)))(
-        jax.random.split(key_noise, num_iterations)
-    )
-    return np.asarray(start)[:, 0], np.asarray(gumbel)[:, :, 0]
+def _model_based(loss_fn: losses.LossFn) -> Callable:
+    """`(params, known) -> index [n]` of one client."""
+    values = federations.candidates()
+    return lambda p, known: attribute.model_based(loss_fn, p, known, values).index
 
 
 def _model_based_row(scene: Scene, config: Config) -> harness.Row:
     """Every client's last model, all clients in one call."""
-    exchange, known, _ = scene.victims
+    exchange, known = scene.victims
     last = jax.tree.map(lambda p, d: p[:, -1] - d[:, -1], *exchange)
-    attack = _model_based(scene.loss_fn)
+    attack = jax.jit(jax.vmap(_model_based(scene.loss_fn)))
     args = jax.device_put((last, known))
     timing = harness.measure(attack, *args, repeats=10 * config.repeats, warm_ups=3)
     index = np.asarray(attack(*args))
-    hits = metrics.accuracy(index, scene.truth, np.ones(index.shape))
     return {
         "task": "model-based, medical", "implementation": "fljax", "devices": 1,
-        "num_rows": index.size, **timing._asdict(), "accuracy": hits,
+        "num_rows": index.size, **timing._asdict(),
+        "accuracy": metrics.accuracy(index, scene.truth, np.ones(index.shape)),
     }  # fmt: skip
 
 
 def _all_rows_row(config: Config) -> harness.Row:
-    """One model against all rows, block by block; time only."""
+    """One model against all rows, block by block on every device; time only."""
     shape = federations.shape("income_a", config.smoke)
     known = federations.known(federations.generate(shape, config.seed))
     model = federations.model(shape)
     params = jax.jit(model.init)(jax.random.key(config.seed))
     attack = _model_based(losses.example_loss(model.apply, losses.squared))
-    num_blocks = -(-len(known.y) // _BLOCK)
-    place = np.arange(num_blocks * _BLOCK)
-    place = np.minimum(place, len(known.y) - 1).reshape(num_blocks, _BLOCK)
-    known = jax.device_put(jax.tree.map(lambda leaf: leaf[place], known))
+    num_rows, over = len(known.y), parallel.mesh()
+    size = min(_BLOCK, num_rows)
+    place = np.arange(-(-num_rows // size) * size).clip(max=num_rows - 1)
+    blocks = jax.tree.map(lambda leaf: leaf[place.reshape(-1, size)], known)
 
-    def blocks(params: Params, known: Known):
-        return jax.lax.map(lambda k: attack(params, k), known)
+    @jax.jit
+    def all_rows(params, blocks):
+        return parallel.map_items(lambda k, p: attack(p, k), blocks, params, over)
 
-    timing = harness.measure(
-        jax.jit(blocks), params, known, repeats=5 * config.repeats, warm_ups=2
-    )
+    args = jax.device_put((params, blocks))
+    timing = harness.measure(all_rows, *args, repeats=5 * config.repeats, warm_ups=2)
     return {
-        "task": "model-based, income_a", "implementation": "fljax", "devices": 1,
-        "num_rows": sum(shape.sizes), **timing._asdict(),
+        "task": "model-based, income_a", "implementation": "fljax",
+        "devices": over.size, "num_rows": num_rows, **timing._asdict(),
     }  # fmt: skip
+
+
+if __name__ == "__main__":
+    config_lib.define(Config)
+    config_lib.app_main(main, errors=(ArithmeticError,))

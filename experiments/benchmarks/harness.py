@@ -117,14 +117,13 @@ def measure(
       fun: takes `args`, which stay valid: nothing is donated.
       *args: arguments, resident on the device.
       repeats: timed calls.
-      warm_ups: calls before them, at least one of which is the first.
+      warm_ups: calls before them; without any, the first timed one is the first.
 
     Returns:
       A `Timing`.
     """
     if not isinstance(fun, Program):
         fun = prepare(fun, *args) if hasattr(fun, "lower") else Program(fun)
-    warm_ups = max(warm_ups, 1)
     calls = [_seconds(fun.call, args) for _ in range(warm_ups + repeats)]
     first, seconds = calls[0], calls[warm_ups:]
     low, high = np.percentile(seconds, [25, 75])
@@ -158,9 +157,7 @@ def check_equal(name: str, difference: float, tolerance: float) -> None:
         )
 
 
-def report(
-    rows: Sequence[Row], columns: Columns, targets: Sequence[Target]
-) -> None:
+def report(rows: Sequence[Row], columns: Columns, targets: Sequence[Target]) -> None:
     """Prints the environment, one line per row, and the targets.
 
     Args:

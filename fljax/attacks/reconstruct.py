@@ -32,8 +32,9 @@ class Reconstruction(NamedTuple):
       rank: [] int32 of the regression, at most `P`.
       singular_values: `[min(R, P)]` of the scaled regressors, decreasing.
       residual: [] root mean square of what the regression leaves unexplained.
-      determined: [] bool, `rank == P`; otherwise the estimate is one of many that
-        fit the messages equally well and must not be read as the client's model.
+      determined: [] bool, `rank == P`. Otherwise many models fit the messages equally
+        well, and the estimate is the one among them that in the undetermined
+        directions stays where the server's models were; it must not be read as exact.
     """
 
     estimate: jax.Array

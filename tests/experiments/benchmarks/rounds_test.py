@@ -1,0 +1,70 @@
+"""The benchmark of rounds, at a tiny size."""
+
+import numpy as np
+import pytest
+from absl import flags
+
+pytest.importorskip("torch")
+pytest.importorskip("torch._dynamo")
+
+from experiments import config
+from experiments.benchmarks import attributes, rounds, torch_baseline
+
+_KEYS = {
+    "benchmark", "shape", "implementation", "clients", "num_rows", "inputs", "lanes",
+    "devices", "threads", "rounds", "trace_seconds", "compile_seconds",
+    "first_seconds", "median", "iqr", "best", "repeats", "rounds_per_second",
+    "seconds_per_100_rounds", "ratio", "occupancy", "difference",
+}  # fmt: skip
+_TINY = rounds.Config(
+    shapes=("medical",), rounds=1, threads=(1,), repeats=1, smoke=True
+)
+
+
+def test_every_way_of_training_is_a_complete_row_that_agrees_with_the_baseline():
+    rows, targets = rounds.run(_TINY)
+    assert all(set(row) == _KEYS for row in rows)
+    assert [row["implementation"] for row in rows] == ["torch", "fljax"]
+    theirs, ours = rows
+    assert theirs["ratio"] == 1
+    assert ours["ratio"] == pytest.approx(theirs["median"] / ours["median"])
+    assert ours["difference"] < 1e-4
+    assert [target.value for target in targets] == [ours["ratio"]]
+
+
+def test_nothing_is_timed_when_the_two_sides_disagree(monkeypatch):
+    train = torch_baseline.train_rounds
+
+    def spoiled(*args, **kwargs):
+        params, returned = train(*args, **kwargs)
+        return params | {"output_bias": params["output_bias"] + 0.01}, returned
+
+    monkeypatch.setattr(torch_baseline, "train_rounds", spoiled)
+    with pytest.raises(ArithmeticError, match="medical, 2 lanes: results differ"):
+        rounds.run(_TINY)
+
+
+def test_full_size_ragged_clients_fill_the_lanes():
+    problem = rounds.pose("medical", _TINY)
+    for lanes in (2, 8):
+        shape = rounds.federations.shape("income_a")
+        schedule = rounds._schedule(problem._replace(shape=shape), 2, lanes, True)
+        assert schedule.occupancy >= 0.95
+        assert np.asarray(schedule.recorded_rounds).tolist() == [1]
+
+
+def test_targets_are_the_best_ratio_and_the_lowest_occupancy():
+    ratios = [{"ratio": 29.0}, {"ratio": 31.0}]
+    assert rounds._targets("medical", ratios)[0].met
+    assert not rounds._targets("medical", [{"ratio": None}])[0].met
+    lanes = [{"occupancy": 0.99}, {"occupancy": 0.94}]
+    assert not rounds._targets("income_a", lanes)[0].met
+
+
+@pytest.mark.parametrize("cls", [rounds.Config, attributes.Config])
+def test_flags_out_of_range_are_refused(cls):
+    values = flags.FlagValues()
+    config.define(cls, flag_values=values)
+    values(["program", "--repeats=0", "--threads=1"])
+    with pytest.raises(config.ConfigError, match="--repeats: .* >= 1, got 0"):
+        config.read(cls, flag_values=values)

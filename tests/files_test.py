@@ -1,0 +1,56 @@
+"""Files appear whole or not at all."""
+
+import hashlib
+import os
+import stat
+
+import pytest
+
+from fljax import files
+
+
+def test_a_new_file_appears_with_its_folders(tmp_path):
+    path = tmp_path / "a" / "b" / "file.bin"
+    with files.replacing(path) as file:
+        file.write(b"new")
+        assert not path.exists()
+    assert path.read_bytes() == b"new"
+    assert os.listdir(path.parent) == ["file.bin"]
+
+
+def test_an_earlier_file_is_replaced_only_at_the_end(tmp_path):
+    path = tmp_path / "file.bin"
+    path.write_bytes(b"old")
+    with files.replacing(path) as file:
+        file.write(b"new")
+        file.flush()
+        assert path.read_bytes() == b"old"
+    assert path.read_bytes() == b"new"
+
+
+@pytest.mark.parametrize("error", [RuntimeError, KeyboardInterrupt])
+def test_an_error_leaves_the_old_file_and_nothing_else(tmp_path, error):
+    path = tmp_path / "file.bin"
+    path.write_bytes(b"old")
+    with pytest.raises(error), files.replacing(path) as file:
+        file.write(b"half")
+        raise error
+    assert path.read_bytes() == b"old"
+    assert os.listdir(tmp_path) == ["file.bin"]
+
+
+def test_others_may_read_the_file(tmp_path):
+    files.write_text(tmp_path / "file.txt", "text")
+    mode = stat.S_IMODE((tmp_path / "file.txt").stat().st_mode)
+    assert mode == 0o644
+
+
+def test_text_is_written_as_utf_8(tmp_path):
+    files.write_text(str(tmp_path / "file.txt"), "ε = 1\n")
+    assert (tmp_path / "file.txt").read_bytes() == "ε = 1\n".encode()
+
+
+def test_sha256_is_that_of_the_content(tmp_path):
+    (tmp_path / "file.bin").write_bytes(b"abc" * 100_000)
+    expected = hashlib.sha256(b"abc" * 100_000).hexdigest()
+    assert files.sha256(tmp_path / "file.bin") == expected

@@ -1,0 +1,89 @@
+"""One client's update against steps written out by hand."""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import optax
+import pytest
+
+from fljax import local
+from fljax.types import Batch
+
+
+def _loss(params, x, y):
+    return jnp.square(params["w"] * x - y)
+
+
+def _batch(x, mask=None):
+    x = jnp.asarray(x)
+    mask = jnp.ones(x.shape, bool) if mask is None else jnp.asarray(mask)
+    return Batch(x, jnp.zeros_like(x), mask)
+
+
+def _run(update, sent, batches):
+    carry = update.init(sent)
+    for i, batch in enumerate(batches):
+        carry = update.step(jax.random.key(i), carry, sent, batch)
+    return update.final(carry, sent)
+
+
+def test_the_delta_is_sent_minus_returned():
+    update = local.sgd(_loss, optax.sgd(0.1))
+    message = _run(update, {"w": jnp.array(1.0)}, [_batch([1.0]), _batch([2.0])])
+    # w: 1 -> 1 - 0.1 * 2 = 0.8 -> 0.8 - 0.1 * 8 * 0.8 = 0.16
+    assert message.delta["w"] == pytest.approx(0.84, rel=1e-6)
+
+
+def test_the_loss_is_the_mean_of_the_batch_losses_before_each_step():
+    update = local.sgd(_loss, optax.sgd(0.1))
+    message = _run(update, {"w": jnp.array(1.0)}, [_batch([1.0]), _batch([2.0])])
+    assert message.loss == pytest.approx((1.0 + 4 * 0.8**2) / 2, rel=1e-6)
+
+
+def test_a_step_uses_the_mean_over_real_rows():
+    update = local.sgd(_loss, optax.sgd(0.1))
+    message = _run(
+        update, {"w": jnp.array(1.0)}, [_batch([1.0, 3.0, 9.0], [True, True, False])]
+    )
+    assert message.delta["w"] == pytest.approx(0.1 * (2 + 18) / 2, rel=1e-6)
+
+
+def test_without_a_step_nothing_changes():
+    message = _run(local.sgd(_loss, optax.sgd(0.1)), {"w": jnp.array(1.0)}, [])
+    assert message.delta["w"] == 0.0
+    assert message.loss == 0.0
+
+
+def test_the_proximal_term_pulls_towards_what_was_sent():
+    update = local.sgd(_loss, optax.sgd(0.1), proximal=3.0)
+    message = _run(update, {"w": jnp.array(1.0)}, [_batch([1.0]), _batch([1.0])])
+    # w: 1 -> 0.8 -> 0.8 - 0.1 * (2 * 0.8 + 3 * (0.8 - 1)) = 0.7
+    assert message.delta["w"] == pytest.approx(0.3, rel=1e-5)
+
+
+def test_the_proximal_term_is_not_part_of_the_reported_loss():
+    update = local.sgd(_loss, optax.sgd(0.1), proximal=3.0)
+    message = _run(update, {"w": jnp.array(1.0)}, [_batch([1.0]), _batch([1.0])])
+    assert message.loss == pytest.approx((1 + 0.64) / 2, rel=1e-6)
+
+
+def test_any_optax_optimiser_serves():
+    update = local.sgd(_loss, optax.sgd(0.1, momentum=0.5))
+    message = _run(update, {"w": jnp.array(1.0)}, [_batch([1.0]), _batch([1.0])])
+    # Momentum 2 then 0.5 * 2 + 1.6.
+    assert message.delta["w"] == pytest.approx(0.1 * (2 + 1 + 1.6), rel=1e-6)
+
+
+def test_hyperparameters_may_be_traced():
+    def delta(rate, mu):
+        update = local.sgd(_loss, optax.sgd(rate), proximal=mu)
+        return _run(update, {"w": jnp.array(1.0)}, [_batch([1.0])]).delta["w"]
+
+    rates, mus = jnp.array([0.1, 0.2]), jnp.array([1.0, 2.0])
+    np.testing.assert_allclose(jax.jit(jax.vmap(delta))(rates, mus), 2 * rates)
+
+
+@pytest.mark.parametrize("mu", [-1, -0.5])
+def test_a_negative_proximal_term_is_refused(mu):
+    with pytest.raises(ValueError, match="proximal must be >= 0"):
+        local.sgd(_loss, optax.sgd(0.1), proximal=mu)

@@ -1,0 +1,74 @@
+"""Losses by hand, and masks that let nothing through."""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from fljax import losses
+from fljax.types import Batch
+
+
+def test_the_squared_loss_has_no_factor_one_half():
+    assert losses.squared(jnp.array(3.0), jnp.array(1.0)) == 4.0
+    assert jax.grad(losses.squared)(3.0, 1.0) == 4.0
+
+
+@pytest.mark.parametrize("target", [0.0, 1.0])
+@pytest.mark.parametrize("logit", [-3.0, 0.0, 2.0, 60.0, -60.0])
+def test_the_logistic_loss_is_the_binary_cross_entropy(logit, target):
+    sign = 2 * target - 1
+    expected = np.logaddexp(0, -sign * logit)
+    assert losses.logistic(jnp.array(logit), jnp.array(target)) == pytest.approx(
+        expected, rel=1e-5
+    )
+
+
+def test_the_cross_entropy_is_minus_the_log_probability_of_the_class():
+    logits = np.array([1.0, 2.0, -1.0])
+    expected = -np.log(np.exp(logits[2]) / np.exp(logits).sum())
+    found = losses.cross_entropy(jnp.asarray(logits, jnp.float32), jnp.array(2))
+    assert found == pytest.approx(expected, rel=1e-5)
+
+
+def test_example_loss_joins_a_model_and_an_element_loss():
+    loss_fn = losses.example_loss(lambda params, x: params * x, losses.squared)
+    assert loss_fn(jnp.array(2.0), jnp.array(3.0), jnp.array(1.0)) == 25.0
+
+
+def test_the_masked_mean_counts_real_rows_only():
+    values = jnp.array([1.0, 2.0, jnp.nan])
+    assert losses.masked_mean(values, jnp.array([True, True, False])) == 1.5
+
+
+def test_the_masked_mean_of_nothing_is_zero():
+    assert losses.masked_mean(jnp.array([jnp.inf]), jnp.array([False])) == 0.0
+
+
+def _loss(params, x, y):
+    return jnp.square(params * x - y)
+
+
+def test_the_batch_loss_is_the_mean_over_real_rows():
+    batch = Batch(jnp.array([1.0, 2.0, 7.0]), jnp.zeros(3), jnp.array([1, 1, 0]) > 0)
+    assert losses.batch_loss(_loss, jnp.array(2.0), batch) == (4 + 16) / 2
+    assert jax.grad(losses.batch_loss, 1)(_loss, jnp.array(2.0), batch) == (4 + 16) / 2
+
+
+def test_the_gradient_of_an_empty_batch_is_zero():
+    batch = Batch(jnp.ones(2), jnp.zeros(2), jnp.array([False, False]))
+    assert jax.grad(losses.batch_loss, 1)(_loss, jnp.array(2.0), batch) == 0.0
+
+
+def test_non_finite_padding_does_not_leak_into_the_batch_loss():
+    batch = Batch(
+        jnp.array([1.0, jnp.nan]), jnp.array([0.0, 0.0]), jnp.array([True, False])
+    )
+    assert losses.batch_loss(_loss, jnp.array(2.0), batch) == 4.0
+
+
+def test_non_finite_padding_does_not_leak_into_the_gradient():
+    batch = Batch(
+        jnp.array([1.0, jnp.nan]), jnp.array([0.0, 0.0]), jnp.array([True, False])
+    )
+    assert jax.grad(losses.batch_loss, 1)(_loss, jnp.array(2.0), batch) == 4.0

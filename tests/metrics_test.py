@@ -1,0 +1,65 @@
+"""Scores against SciPy and by hand."""
+
+import math
+import warnings
+
+import numpy as np
+import pytest
+from scipy import stats
+
+from fljax import metrics
+
+
+@pytest.mark.parametrize("confidence", [0.8, 0.95, 0.99])
+def test_the_interval_is_students(confidence):
+    values = np.array([0.91, 0.95, 0.88, 0.97])
+    found = metrics.interval(values, confidence)
+    low, high = stats.t.interval(
+        confidence, len(values) - 1, loc=values.mean(), scale=stats.sem(values)
+    )
+    np.testing.assert_allclose((found.low, found.high), (low, high), rtol=1e-12)
+    assert found.mean == pytest.approx(0.9275)
+    assert found.median == pytest.approx(0.93)
+    assert found.repetitions == 4
+
+
+def test_the_default_interval_covers_the_mean_in_95_percent_of_repetitions():
+    num_trials = 1000
+    draws = np.random.default_rng(0).normal(size=(num_trials, 5))
+    found = [metrics.interval(values) for values in draws]
+    share = np.mean([f.low < 0 < f.high for f in found])
+    assert abs(share - 0.95) < 4 * np.sqrt(0.95 * 0.05) / np.sqrt(num_trials)
+
+
+def test_one_repetition_has_a_mean_but_no_interval():
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        found = metrics.interval([0.5])
+    assert (found.mean, found.median, found.repetitions) == (0.5, 0.5, 1)
+    assert math.isnan(found.low) and math.isnan(found.high)
+
+
+def test_accuracy_counts_only_rows_in_the_mask():
+    guess, truth = [1, 0, 1, 1], [1, 1, 1, 0]
+    assert metrics.accuracy(guess, truth, [1, 1, 1, 0]) == pytest.approx(2 / 3)
+    assert metrics.accuracy(guess, truth, [1, 1, 1, 1]) == 0.5
+
+
+def test_accuracy_of_no_rows_is_nan():
+    assert math.isnan(metrics.accuracy([1], [1], [False]))
+
+
+def test_majority_is_the_share_of_the_most_frequent_value_in_the_mask():
+    truth = [2, 2, 0, 1, 0, 0]
+    assert metrics.majority(truth, [1] * 6) == 0.5
+    assert metrics.majority(truth, [1, 1, 1, 1, 0, 0]) == 0.5
+    assert metrics.majority(truth, [1, 1, 0, 0, 0, 0]) == 1.0
+
+
+def test_mean_absolute_error_counts_only_rows_in_the_mask():
+    found = metrics.mean_absolute_error([1.0, 2.0, 9.0], [2.0, 0.0, 0.0], [1, 1, 0])
+    assert found == 1.5
+
+
+def test_weighted_mean_weighs_clients_by_their_rows():
+    assert metrics.weighted_mean([0.5, 1.0], [3, 1]) == 0.625

@@ -1,0 +1,75 @@
+"""Devices: placement by axis, and items dealt to devices."""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from fljax import parallel, schedule
+
+
+def test_the_mesh_has_one_axis_over_so_many_devices():
+    assert parallel.mesh().size == len(jax.devices()) == 8
+    assert parallel.mesh(3).size == 3
+    assert len(parallel.mesh(3).axis_names) == 1
+
+
+@pytest.mark.parametrize(
+    ("axis", "shape"),
+    [(0, (1, 8, 3)), (1, (8, 1, 3)), (None, (8, 8, 3))],
+    ids=["first axis", "second axis", "copies"],
+)
+def test_place_splits_one_axis_or_copies(axis, shape):
+    array = jnp.arange(8 * 8 * 3).reshape(8, 8, 3)
+    placed = parallel.place(array, parallel.mesh(), axis)
+    assert {shard.data.shape for shard in placed.addressable_shards} == {shape}
+    assert len(placed.sharding.device_set) == 8
+    np.testing.assert_array_equal(placed, array)
+
+
+def test_scalars_and_keys_are_copied_to_every_device():
+    tree = (jnp.float32(3.0), jax.random.key(0))
+    placed = parallel.place(tree, parallel.mesh())
+    assert all(len(leaf.sharding.device_set) == 8 for leaf in placed)
+    assert placed[0] == 3.0
+
+
+def test_the_lanes_of_a_schedule_lie_on_different_devices():
+    plan = schedule.build([5] * 8, num_rounds=2, batch_size=2, lanes=8)
+    placed = parallel.place_lanes(plan, parallel.mesh(4))
+    for leaf in (placed.slots.count, placed.finish.weight):
+        assert {s.data.shape[-1] for s in leaf.addressable_shards} == {2}
+    assert placed.participants.sharding.is_fully_replicated
+    np.testing.assert_array_equal(placed.slots.start, plan.slots.start)
+    assert (placed.batch_size, placed.num_rounds) == (2, 2)
+
+
+def test_lanes_that_do_not_divide_among_the_devices_are_refused():
+    plan = schedule.build([5] * 6, num_rounds=2, batch_size=2, lanes=6)
+    with pytest.raises(
+        ValueError, match="lanes must be a multiple of 4 devices, got 6"
+    ):
+        parallel.place_lanes(plan, parallel.mesh(4))
+
+
+@pytest.mark.parametrize("count", [1, 7, 8, 11])
+def test_mapped_items_equal_a_python_loop(count):
+    over = parallel.mesh()
+    items = {"a": jnp.arange(count * 2.0).reshape(count, 2), "b": jnp.arange(count)}
+    shared = jnp.array([2.0, 3.0])
+
+    def fun(item, shared):
+        return {"sum": jnp.sum(item["a"] * shared) + item["b"], "b": item["b"]}
+
+    found = jax.jit(lambda i, s: parallel.map_items(fun, i, s, over))(items, shared)
+    a = np.arange(count * 2.0).reshape(count, 2)
+    np.testing.assert_allclose(found["sum"], a @ [2.0, 3.0] + np.arange(count))
+    np.testing.assert_array_equal(found["b"], np.arange(count))
+
+
+def test_items_are_spread_over_the_devices():
+    over = parallel.mesh()
+    found = jax.jit(lambda i: parallel.map_items(lambda x, _: x + 1, i, (), over))(
+        jnp.arange(16)
+    )
+    assert {shard.data.shape for shard in found.addressable_shards} == {(2,)}

@@ -1,0 +1,25 @@
+"""Tree arithmetic against flat vectors."""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from fljax import tree
+
+A = {"w": jnp.array([[1.0, 2.0], [3.0, 4.0]]), "b": (jnp.array(5.0),)}
+B = {"w": jnp.array([[1.0, -1.0], [2.0, 0.5]]), "b": (jnp.array(-2.0),)}
+
+
+def test_dot_is_the_inner_product_of_the_flat_vectors():
+    assert tree.dot(A, B) == 1 - 2 + 6 + 2 - 10
+
+
+def test_norm_is_that_of_the_flat_vector():
+    assert tree.norm(A) == pytest.approx(np.sqrt(55.0), rel=1e-6)
+
+
+def test_both_vmap():
+    stack = jax.tree.map(lambda a, b: jnp.stack([a, b]), A, B)
+    np.testing.assert_allclose(jax.vmap(tree.dot, (0, None))(stack, A), [55.0, -3.0])
+    np.testing.assert_allclose(jax.vmap(tree.norm)(stack)[0], np.sqrt(55.0), rtol=1e-6)
