@@ -24,6 +24,7 @@ import operator
 import sys
 import types
 import typing
+import warnings
 from collections.abc import Callable
 from typing import Any, NamedTuple, NoReturn, TypeVar
 
@@ -142,6 +143,7 @@ def app_main(
         return main_fn()
 
     logging.getLogger("jax").setLevel(logging.WARNING)  # else: backends not found
+    warnings.formatwarning = lambda message, *_, **__: f"warning: {message}\n"
     try:
         # absl's own parser would print the whole usage after a wrong flag.
         app.run(main, argv=argv, flags_parser=flags.FLAGS)

@@ -6,6 +6,7 @@ guesses. None of them is given the truth; `scoring` compares.
 
 import functools
 import time
+from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 import jax
@@ -17,7 +18,7 @@ from experiments.federation import Problem
 from experiments.settings import AttackConfig
 from fljax import parallel
 from fljax.attacks import attribute, gradient, reconstruct
-from fljax.types import Exchange, Key, Known, Params, Transcript
+from fljax.types import Exchange, Known, Params, Transcript
 
 
 class Inbox(NamedTuple):
@@ -112,10 +113,10 @@ def gradient_grid(
     box: Inbox,
     known: Known,
     candidates: np.ndarray,
-    keys: Key,
+    seeds: Sequence[int],
     config: AttackConfig,
     *,
-    progress,
+    progress: Callable[[int], None],
 ) -> tuple[Grid, float]:
     """Gradient-based attack over round counts and learning rates.
 
@@ -128,7 +129,7 @@ def gradient_grid(
 
     def one(item, shared):
         client, rate = item
-        transcript, row, slot, count, known, candidates, key = shared
+        transcript, row, slot, count, known, candidates, seed = shared
         mine = Exchange(
             jax.tree.map(lambda leaf: leaf[row[client]], transcript.params),
             jax.tree.map(
@@ -136,12 +137,11 @@ def gradient_grid(
             ),
         )
         rows = jax.tree.map(lambda leaf: leaf[client], known)
-        # The same draws for every setting: settings differ, luck does not.
-        key = jax.random.fold_in(key, client)
 
         def attack(num_rounds):
+            # The same draws for every setting: settings differ, luck does not.
             guess = gradient.gradient_based(
-                key,
+                jax.random.fold_in(jax.random.key(seed), client),
                 problem.loss_fn,
                 mine,
                 rows,

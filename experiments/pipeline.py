@@ -185,7 +185,7 @@ def _gradient(prepared, victims, seen, box, bars, seconds) -> list[Row]:
         box,
         clients.known,
         victims.candidates,
-        jax.vmap(jax.random.key)(np.asarray(told.run.seeds)),
+        told.run.seeds,
         told.attack,
         progress=lambda done: bars.update(task, completed=done),
     )

@@ -137,7 +137,7 @@ def _train_clients(key, sent, rows, schedule, table, local, deltas, row):
         lambda leaf: jnp.broadcast_to(leaf, (schedule.num_lanes, *leaf.shape)),
         local.init(sent),
     )
-    in_batch = jnp.arange(schedule.batch_size)
+    in_batch = jnp.arange(schedule.batch_size)[None, :]
 
     def train_step(s, lanes):
         slot = jax.tree.map(lambda leaf: leaf[s], slots)
@@ -176,7 +176,8 @@ def _row_index(client_keys, clients, schedule, slots):
     """Rows of every batch `[S, L, B]`; padding points at some row of the client."""
     sizes = schedule.sizes[clients]
     offsets = (jnp.cumsum(schedule.sizes) - schedule.sizes)[clients]
-    position = slots.start[..., None] + jnp.arange(schedule.batch_size)
+    within = jnp.arange(schedule.batch_size)[None, None, :]
+    position = slots.start[..., None] + within
     position = jnp.minimum(position, schedule.max_rows - 1)
     if schedule.shuffle:
         epochs = jnp.arange(schedule.num_epochs)

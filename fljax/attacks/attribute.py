@@ -84,7 +84,7 @@ def model_based_continuous(
 
     def zoom(_, box):
         start, width = box
-        points = start[:, None] + width[:, None] * steps  # [N, points]
+        points = start[:, None] + width[:, None] * steps[None]  # [N, points]
         table = jax.vmap(
             lambda column: _losses(loss_fn, params, known, column[:, None]),
             in_axes=1, out_axes=1,

@@ -67,6 +67,7 @@ def gradient_based(
     Returns:
       A `GradientGuess`.
     """
+    exchange, known = jax.tree.map(jnp.asarray, (exchange, known))
     key_init, key_noise = jax.random.split(key)
     num_rows, num_values = known.y.shape[0], candidates.shape[0]
     logits = jax.random.normal(key_init, (num_rows, num_values - 1))

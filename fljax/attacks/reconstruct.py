@@ -62,8 +62,9 @@ def reconstruct_linear(
     num_params = sent.shape[1]
     if rcond is None:
         rcond = float(jnp.finfo(sent.dtype).eps) * max(sent.shape)
-    centre_in, centre_out = sent.mean(axis=0), delta.mean(axis=0)
-    scale = delta.std(axis=0)
+    centre_in = sent.mean(axis=0, keepdims=True)
+    centre_out = delta.mean(axis=0, keepdims=True)
+    scale = delta.std(axis=0, keepdims=True)
     scale = jnp.where(scale > 0, scale, 1)
     regressors = (delta - centre_out) / scale
     u, s, vt = jnp.linalg.svd(regressors, full_matrices=False)
@@ -73,7 +74,7 @@ def reconstruct_linear(
     misfit = sent - centre_in - _matmul(regressors, slope)
     rank = jnp.sum(keep).astype(jnp.int32)
     return Reconstruction(
-        estimate=centre_in - _matmul(centre_out / scale, slope),
+        estimate=(centre_in - _matmul(centre_out / scale, slope))[0],
         rank=rank,
         singular_values=s,
         residual=jnp.sqrt(jnp.mean(jnp.square(misfit))),

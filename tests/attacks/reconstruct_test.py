@@ -1,0 +1,210 @@
+"""Reconstruction: exact where the theory says so, and honest where it does not."""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from fljax.attacks import reconstruct
+
+P = 5  # parameters, the intercept included
+
+
+@pytest.fixture(autouse=True)
+def _float64():
+    with jax.enable_x64(True):
+        yield
+
+
+def _client(seed):
+    """A client's inputs with intercept `[40, P]` and her targets."""
+    rng = np.random.default_rng(seed)
+    x = np.concatenate([rng.normal(size=(40, P - 1)), np.ones((40, 1))], axis=1)
+    return x, x @ rng.normal(size=P) + rng.normal(size=40)
+
+
+def _optimum(seed):
+    x, y = _client(seed)
+    return np.linalg.solve(x.T @ x, x.T @ y)
+
+
+def _messages(seed, num_messages, num_steps, noise=0.0):
+    """Generic sent models, and deltas after full-batch steps on the squared loss."""
+    x, y = _client(seed)
+    rng = np.random.default_rng(seed + 1000)
+    sent = rng.normal(size=(num_messages, P))
+    theta = sent.copy()
+    for _ in range(num_steps):
+        theta -= 0.05 * 2 * (theta @ x.T - y) @ x / len(y)
+    return sent, sent - theta + noise * rng.normal(size=sent.shape)
+
+
+def _error(found, truth):
+    return np.linalg.norm(found - truth) / np.linalg.norm(truth)
+
+
+@pytest.mark.parametrize("num_steps", [1, 5, 40])
+@pytest.mark.parametrize("num_messages", [P + 1, P + 2, 60])
+def test_enough_messages_give_the_optimum_whatever_the_local_steps(
+    num_messages, num_steps
+):
+    sent, delta = _messages(0, num_messages, num_steps)
+    found = reconstruct.reconstruct_linear(jnp.asarray(sent), jnp.asarray(delta))
+    assert found.determined
+    assert found.rank == P
+    assert found.estimate.dtype == jnp.float64
+    assert _error(found.estimate, _optimum(0)) < 1e-8
+    assert found.residual < 1e-8
+    assert (np.diff(found.singular_values) <= 0).all()
+
+
+@pytest.mark.parametrize("num_messages", [1, 2, P])
+def test_too_few_messages_are_reported_as_such(num_messages):
+    sent, delta = _messages(0, num_messages, 5)
+    found = reconstruct.reconstruct_linear(jnp.asarray(sent), jnp.asarray(delta))
+    assert not found.determined
+    assert found.rank == num_messages - 1
+    assert found.singular_values.shape == (num_messages,)
+    assert np.isfinite(found.estimate).all()
+    assert _error(found.estimate, _optimum(0)) > 1e-3
+
+
+def test_repeated_messages_tell_nothing_new():
+    sent, delta = (np.tile(a, (3, 1)) for a in _messages(0, P, 5))
+    found = reconstruct.reconstruct_linear(jnp.asarray(sent), jnp.asarray(delta))
+    assert not found.determined
+    assert found.rank == P - 1
+    assert np.isfinite(found.estimate).all()
+
+
+def test_repeated_messages_do_no_harm():
+    sent, delta = (np.tile(a, (3, 1)) for a in _messages(0, P + 1, 5))
+    found = reconstruct.reconstruct_linear(jnp.asarray(sent), jnp.asarray(delta))
+    assert found.determined
+    assert _error(found.estimate, _optimum(0)) < 1e-8
+
+
+def test_a_parameter_that_never_moves_is_not_determined():
+    sent, delta = _messages(0, 30, 5)
+    delta[:, 2] = 0.0
+    found = reconstruct.reconstruct_linear(jnp.asarray(sent), jnp.asarray(delta))
+    assert found.rank == P - 1
+    assert not found.determined
+    assert np.isfinite(found.estimate).all()
+
+
+def test_the_unit_of_a_column_does_not_matter():
+    # Scaled columns keep a feature in a small unit from falling under the cut-off.
+    unit = np.array([1e-9, 1.0, 1e6, 1.0, 1.0])
+    sent, delta = (a * unit for a in _messages(0, 30, 5))
+    found = reconstruct.reconstruct_linear(jnp.asarray(sent), jnp.asarray(delta))
+    assert found.determined
+    np.testing.assert_allclose(found.estimate / unit, _optimum(0), rtol=1e-8)
+
+
+def test_a_cut_off_removes_directions_that_hold_only_rounding():
+    # The last feature's delta is another's up to the rounding of float32.
+    sent, delta = _messages(0, 30, 5)
+    delta[:, 3] = (delta[:, 2] * (1 + 1e-8)).astype(np.float32)
+    args = jnp.asarray(sent), jnp.asarray(delta)
+    assert reconstruct.reconstruct_linear(*args).determined
+    found = reconstruct.reconstruct_linear(*args, rcond=1e-6)
+    assert found.rank == P - 1
+    assert not found.determined
+
+
+def test_messages_that_travelled_as_float32_still_give_the_optimum():
+    sent, delta = (a.astype(np.float32) for a in _messages(0, 60, 5))
+    args = jnp.asarray(sent, jnp.float64), jnp.asarray(delta, jnp.float64)
+    found = reconstruct.reconstruct_linear(*args, rcond=1e-6)
+    assert found.determined
+    assert _error(found.estimate, _optimum(0)) < 1e-5
+
+
+def test_single_precision_is_enough_for_generic_messages():
+    args = (jnp.asarray(a, jnp.float32) for a in _messages(0, 60, 5))
+    found = reconstruct.reconstruct_linear(*args)
+    assert found.estimate.dtype == jnp.float32
+    assert _error(found.estimate, _optimum(0)) < 1e-3
+
+
+def test_the_residual_is_the_noise_seen_in_what_was_sent():
+    # delta = W (sent - optimum): noise of 1e-3 in delta is W^-1 of it in sent.
+    x, _ = _client(0)
+    sent, delta = _messages(0, 4000, 1, noise=1e-3)
+    found = reconstruct.reconstruct_linear(jnp.asarray(sent), jnp.asarray(delta))
+    inverse = np.linalg.inv(0.05 * 2 * x.T @ x / 40)
+    expected = 1e-3 * np.linalg.norm(inverse) / np.sqrt(P)
+    assert found.residual == pytest.approx(expected, rel=0.1)
+
+
+def test_another_clients_messages_do_not_give_this_clients_optimum():
+    sent, delta = _messages(1, 60, 5)
+    found = reconstruct.reconstruct_linear(jnp.asarray(sent), jnp.asarray(delta))
+    assert found.determined
+    assert _error(found.estimate, _optimum(0)) > 0.1
+
+
+@pytest.mark.parametrize("num_messages", [P + 1, 20])
+def test_the_subset_inverse_is_exact_on_exact_messages(num_messages):
+    sent, delta = _messages(0, num_messages, 5)
+    found = reconstruct.reconstruct_linear_subset(
+        jax.random.key(0), jnp.asarray(sent), jnp.asarray(delta), num_trials=50
+    )
+    assert found.determined
+    assert found.rank == P
+    assert found.singular_values.shape == (P + 1,)
+    assert _error(found.estimate, _optimum(0)) < 1e-8
+
+
+def test_more_trials_find_a_better_conditioned_subset():
+    sent, delta = (jnp.asarray(a) for a in _messages(0, 30, 5))
+
+    def condition(num_trials):
+        s = reconstruct.reconstruct_linear_subset(
+            jax.random.key(0), sent, delta, num_trials=num_trials
+        ).singular_values
+        return s[0] / s[-1]
+
+    assert condition(300) < condition(1)
+
+
+def test_the_subset_inverse_needs_a_message_more_than_parameters():
+    sent, delta = (jnp.asarray(a) for a in _messages(0, P, 5))
+    with pytest.raises(ValueError, match="at least 6 messages, got 5"):
+        reconstruct.reconstruct_linear_subset(jax.random.key(0), sent, delta)
+
+
+def test_the_subset_inverse_knows_repeated_messages():
+    sent, delta = (jnp.asarray(np.tile(a, (3, 1))) for a in _messages(0, P, 5))
+    found = reconstruct.reconstruct_linear_subset(
+        jax.random.key(0), sent, delta, num_trials=20
+    )
+    assert not found.determined
+    assert found.rank < P
+
+
+def test_all_noisy_messages_are_at_least_as_accurate_as_a_subset():
+    num_draws = 24
+    draws = [_messages(seed, 40, 5, noise=0.02) for seed in range(num_draws)]
+    sent, delta = (jnp.asarray(np.stack(a)) for a in zip(*draws, strict=True))
+    keys = jax.random.split(jax.random.key(0), num_draws)
+    whole = jax.vmap(reconstruct.reconstruct_linear)(sent, delta)
+
+    def subset(key, sent, delta):
+        return reconstruct.reconstruct_linear_subset(key, sent, delta, num_trials=100)
+
+    part = jax.jit(jax.vmap(subset))(keys, sent, delta)
+    truth = np.stack([_optimum(seed) for seed in range(num_draws)])
+    errors = [np.linalg.norm(r.estimate - truth, axis=1) for r in (whole, part)]
+    assert np.median(errors[0]) <= np.median(errors[1])
+    assert np.median(errors[0]) < 0.2
+
+
+def test_clients_vmap_under_jit():
+    draws = [_messages(seed, 20, 3) for seed in range(3)]
+    sent, delta = (jnp.asarray(np.stack(a)) for a in zip(*draws, strict=True))
+    found = jax.jit(jax.vmap(reconstruct.reconstruct_linear))(sent, delta)
+    assert found.determined.all()
+    for seed in range(3):
+        assert _error(found.estimate[seed], _optimum(seed)) < 1e-8
