@@ -14,6 +14,7 @@ import jax.numpy as jnp
 import numpy as np
 import optax
 
+from experiments.config import ConfigError
 from experiments.federation import Problem
 from experiments.settings import AttackConfig
 from fljax import parallel
@@ -159,10 +160,12 @@ def gradient_grid(
     pairs = jnp.meshgrid(jnp.arange(num_clients), rates, indexing="ij")
     items = tuple(leaf.ravel() for leaf in pairs)
     over = parallel.mesh()
-    shared = lambda s: jax.tree.map(
-        lambda leaf: leaf[s],
-        (transcript, box.row, box.slot, box.count, known, candidates, keys),
-    )
+    numbers = np.asarray(seeds, np.uint32)
+    stacked = (transcript, box.row, box.slot, box.count, known, candidates, numbers)
+
+    def shared(index):
+        return jax.tree.map(lambda leaf: leaf[index], stacked)
+
     begin = time.perf_counter()
     run = jax.jit(lambda items, shared: parallel.map_items(one, items, shared, over))
     run = run.lower(items, shared(0)).compile()
@@ -228,9 +231,20 @@ def subset_reconstruction(
     sent: np.ndarray, delta: np.ndarray, seeds, config: AttackConfig
 ):
     """The authors' variant: one square system, chosen or searched for."""
+    num_messages, needed = sent.shape[2], sent.shape[3] + 1
     if config.subset_rounds:
         chosen = list(config.subset_rounds)
+        if len(chosen) < needed or max(chosen) >= num_messages:
+            raise ConfigError(
+                f"--attack_subset_rounds: expected at least {needed} messages below "
+                f"{num_messages}, got {chosen}"
+            )
         sent, delta = sent[:, :, chosen], delta[:, :, chosen]
+    elif num_messages < needed:
+        raise ConfigError(
+            f"--num_rounds: reconstruct needs {needed} messages of every client, "
+            f"got {num_messages}"
+        )
     trials = 1 if config.subset_rounds else config.subset_trials
 
     def one(item):

@@ -106,16 +106,17 @@ def reconstruct_linear_subset(
         raise ValueError(f"needs at least {size} messages, got {num_messages}")
     regressors = jnp.concatenate([delta, jnp.ones_like(delta[:, :1])], axis=1)
 
-    def subset(key):
-        return jnp.sort(jax.random.permutation(key, num_messages)[:size])
+    def subset(trial):
+        order = jax.random.permutation(jax.random.fold_in(key, trial), num_messages)
+        return jnp.sort(order[:size])
 
-    def condition(key):
-        s = jnp.linalg.svd(regressors[subset(key)], compute_uv=False)
+    def condition(trial):
+        s = jnp.linalg.svd(regressors[subset(trial)], compute_uv=False)
         return s[0] / jnp.maximum(s[-1], jnp.finfo(s.dtype).tiny)
 
-    keys = jax.random.split(key, num_trials)
-    best = jnp.argmin(lax.map(condition, keys, batch_size=min(256, num_trials)))
-    chosen = subset(keys[best])
+    trials = jnp.arange(num_trials, dtype=jnp.uint32)
+    best = jnp.argmin(lax.map(condition, trials, batch_size=min(256, num_trials)))
+    chosen = subset(trials[best])
     square = regressors[chosen]
     s = jnp.linalg.svd(square, compute_uv=False)
     rank = jnp.sum(s > jnp.finfo(s.dtype).eps * size * s[0]).astype(jnp.int32) - 1
