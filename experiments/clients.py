@@ -11,6 +11,7 @@ import numpy as np
 from experiments import settings
 from experiments.config import ConfigError
 from fljax import data, partition
+from fljax.attacks.attribute import conceal
 from fljax.types import Features, Known, Rows
 
 
@@ -73,12 +74,9 @@ def gather(
     ]
     total = int(sizes.sum(axis=1).max())
     flat_x, flat_y, _, _ = _stack([_pad_rows(rows, total) for rows in flat])
-    public = x._replace(numeric=x.numeric[..., : x.numeric.shape[-1] - width])
+    known = conceal(x, y, mask, width=width)
     test, test_mask = _test_rows(datasets)
-    return Clients(
-        datasets, Rows(flat_x, flat_y), sizes, Known(public, y, mask), truth, test,
-        test_mask,
-    )  # fmt: skip
+    return Clients(datasets, Rows(flat_x, flat_y), sizes, known, truth, test, test_mask)
 
 
 def row_mask(clients: Clients) -> np.ndarray:

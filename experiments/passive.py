@@ -124,7 +124,8 @@ def gradient_grid(
     One compiled program serves all seeds, each of which is one call, so that progress
     can be shown. Returns the `Grid` and the seconds spent compiling.
     """
-    counts = jnp.asarray(config.grad_rounds, jnp.int32)
+    most = box.row.shape[-1]
+    counts = jnp.asarray(sorted({min(r, most) for r in config.grad_rounds}), jnp.int32)
     rates = jnp.asarray(config.grad_learning_rates, jnp.float32)
     num_clients = box.count.shape[1]
 

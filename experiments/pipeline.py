@@ -60,7 +60,11 @@ def prepare(table: data.Table, told: Settings, label: str) -> Prepared:
     if not seeds or len(set(seeds)) < len(seeds):
         raise ConfigError(f"--seeds: expected distinct seeds, got {seeds}")
     clients = clients_lib.gather(table, told.data, told.model, told.partition, seeds)
-    record = None if told.run.record == "all" else [told.train.num_rounds - 1]
+    record = None
+    if told.run.record == "last":
+        if set(told.attack.kinds) - {"model"}:
+            raise ConfigError("--record=last: only --attack_kinds=model needs no more")
+        record = [told.train.num_rounds - 1]
     problem = federation.pose(clients, told.model, told.train, seeds, record)
     return Prepared(told, label, table, clients, problem)
 
@@ -137,18 +141,18 @@ def _attack(
 ) -> list[Row]:
     told, _, table, clients, problem = prepared
     attribute = clients.datasets[0].attribute
+    box = passive.inbox(seen, clients.sizes.shape[1])
     pooled = told.attack.score == "pooled"
     known = jax.tree.map(scoring.pool, clients.known) if pooled else clients.known
     victims = model_based.Victims(
         problem=problem,
         known=known,
-        goal=scoring.target(clients, pooled),
+        goal=scoring.target(clients, box.count > 0, pooled=pooled),
         candidates=np.stack([d.attribute.candidates for d in clients.datasets]),
         kind=attribute.kind,
         linear=told.model.name == "linear" and table.task == "regression",
         labels=labels,
     )
-    box = passive.inbox(seen, clients.sizes.shape[1])
     rows = scoring.baseline(labels, victims.goal)
     kinds = told.attack.kinds
     if "model" in kinds:
@@ -191,7 +195,8 @@ def _gradient(prepared, victims, seen, box, bars, seconds) -> list[Row]:
     )
     total = time.perf_counter() - begin
     seconds["grad"] = {"compile": compiling, "run": total - compiling}
-    return scoring.grid(victims.labels, found, scoring.target(clients, pooled=False))
+    own = scoring.target(clients, box.count > 0, pooled=False)
+    return scoring.grid(victims.labels, found, own)
 
 
 def _timed(seconds: dict[str, Any], stage: str, call: Callable) -> Any:

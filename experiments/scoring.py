@@ -57,15 +57,19 @@ class Target(NamedTuple):
     continuous: bool
 
 
-def target(clients: Clients, pooled: bool) -> Target:
-    """Each client's own rows, or all clients' rows for every client."""
+def target(clients: Clients, seen: np.ndarray, *, pooled: bool) -> Target:
+    """Each client's own rows, or all clients' rows for every client.
+
+    Args:
+      clients: from `clients.gather`.
+      seen: `[seeds, C]` bool, False for clients who sent no message: nothing is scored.
+      pooled: which rows.
+    """
     truth, mask = clients.truth, clients.known.mask
-    attribute_ = clients.datasets[0].attribute
-    if attribute_ is None:
-        raise ValueError("no sensitive attribute")
     if pooled:
         truth, mask = pool(truth), pool(mask)
-    return Target(truth, mask, clients.sizes, attribute_.kind == "continuous")
+    continuous = clients.datasets[0].attribute.kind == "continuous"
+    return Target(truth, mask & seen[..., None], clients.sizes * seen, continuous)
 
 
 def pool(leaf: np.ndarray) -> np.ndarray:
@@ -94,6 +98,8 @@ def baseline(labels: Labels, goal: Target) -> list[Row]:
     guess = np.zeros_like(goal.truth)
     for seed, client in np.ndindex(goal.truth.shape[:2]):
         known = goal.truth[seed, client][goal.mask[seed, client]]
+        if not len(known):
+            continue
         if goal.continuous:
             guess[seed, client] = np.median(known)
         else:
@@ -110,9 +116,11 @@ def grid(labels: Labels, found: Grid, goal: Target) -> list[Row]:
     hits = found.index == goal.truth[:, :, None, None, :]
     mask = goal.mask[:, :, None, None, :]
     accuracy = (hits & mask).sum(-1) / np.maximum(mask.sum(-1), 1)  # [seeds, C, F, L]
-    share = (goal.weights / goal.weights.sum(axis=1, keepdims=True))[..., None, None]
-    mean_accuracy = (share * accuracy).sum(axis=1)
-    mean_distance = (share * found.dissimilarity).sum(axis=1)
+    weights = goal.weights[..., None, None]
+    total = np.maximum(weights.sum(axis=1), 1)
+    mean_accuracy = (weights * accuracy).sum(axis=1) / total
+    distance = np.where(weights > 0, found.dissimilarity, 0)
+    mean_distance = (weights * distance).sum(axis=1) / total
     rows = []
     choices = {
         "grad": np.where(np.isnan(mean_distance), np.inf, mean_distance),
@@ -122,6 +130,7 @@ def grid(labels: Labels, found: Grid, goal: Target) -> list[Row]:
         best = cost.reshape(len(cost), -1).argmin(axis=1)
         flat = accuracy.reshape(*accuracy.shape[:2], -1)
         values = np.take_along_axis(flat, best[:, None, None], axis=2)[..., 0]
+        values = np.where(goal.weights > 0, values, np.nan)
         rows += _by_client(labels, attack, "passive", ACCURACY, 100 * values, goal)
     return rows
 
@@ -147,7 +156,8 @@ def by_client(
 def _by_client(labels, attack, setting, metric, values, goal) -> Iterator[Row]:
     counts = goal.mask.sum(axis=-1)
     for seed, each in enumerate(values):
-        usable = np.isfinite(each)  # a client who never took part has no guess
+        # A client who sent no message has nothing to score.
+        usable = np.isfinite(each) & (goal.weights[seed] > 0)
         for client in np.flatnonzero(usable):
             yield labels.row(
                 seed, attack, setting, int(client), metric, each[client],

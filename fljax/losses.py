@@ -9,9 +9,9 @@ import jax
 import jax.numpy as jnp
 import optax
 
-from fljax.types import ApplyFn, Batch, ElementLossFn, Params, PyTree
+from fljax.types import ApplyFn, Array, Batch, ElementLossFn, Params, PyTree
 
-LossFn = Callable[[Params, PyTree, jax.Array], jax.Array]
+LossFn = Callable[[Params, PyTree, Array], jax.Array]
 # (params, x, y) of ONE example -> []
 
 
@@ -39,7 +39,7 @@ def example_loss(apply_fn: ApplyFn, element_loss: ElementLossFn) -> LossFn:
     return loss_fn
 
 
-def masked_mean(values: jax.Array, mask: jax.Array) -> jax.Array:
+def masked_mean(values: Array, mask: Array) -> jax.Array:
     """Mean of `values [B]` where `mask [B]`; 0 for an empty batch.
 
     Padding is taken out by `where`, so a non-finite value there cannot leak in.

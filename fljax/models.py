@@ -8,7 +8,7 @@ materialised. Parameters have the layout of a dense layer on `[numeric, one_hot]
 import itertools
 import math
 from collections.abc import Callable, Sequence
-from typing import Literal
+from typing import Any, Literal, cast
 
 import flax.linen as nn
 import jax
@@ -28,7 +28,7 @@ def _uniform(fan_in: int) -> Callable:
     return init
 
 
-def _initialisers(kind: Initialisation, fan_in: int) -> dict[str, Callable]:
+def _initialisers(kind: Initialisation, fan_in: int) -> dict[str, Any]:
     """PyTorch's `nn.Linear` draws W and b from U(-1/sqrt(fan_in), 1/sqrt(fan_in))."""
     if kind == "torch":
         return {"kernel_init": _uniform(fan_in), "bias_init": _uniform(fan_in)}
@@ -100,8 +100,8 @@ def from_flax(module: nn.Module, example) -> Model:
     def init(key):
         return module.init(key, example)["params"]
 
-    def apply(params, x):
-        return module.apply({"params": params}, x)
+    def apply(params, x) -> jax.Array:
+        return cast(jax.Array, module.apply({"params": params}, x))
 
     return Model(init, apply)
 

@@ -7,8 +7,9 @@ every step of every lane, whose mini-batch it trains.
 import heapq
 from typing import NamedTuple
 
-import jax
 import numpy as np
+
+from fljax.types import Array
 
 
 class Slots(NamedTuple):
@@ -22,11 +23,11 @@ class Slots(NamedTuple):
       step: her local step number.
     """
 
-    seat: jax.Array
-    epoch: jax.Array
-    start: jax.Array
-    count: jax.Array
-    step: jax.Array
+    seat: Array
+    epoch: Array
+    start: Array
+    count: Array
+    step: Array
 
 
 class Job(NamedTuple):

@@ -10,9 +10,10 @@ trains on her own rows and returns, the server averages. The average of the delt
 (sent minus returned) is handed to an optax optimiser as if it were a gradient;
 `optax.sgd(1.0)` is plain FedAvg.
 
-Randomness: the order of client c's rows in epoch e of round t depends on
-`fold_in(fold_in(fold_in(key, t), c), e)` and on nothing else, so that any round of any
-client can be replayed alone.
+Randomness: everything that client c draws in round t comes from
+`fold_in(fold_in(key, t), c)`: one stream per local epoch for the order of her rows, one
+per local step for her training. Nothing else enters, so any round of any client can be
+replayed alone.
 """
 
 from typing import NamedTuple
@@ -93,7 +94,8 @@ def advance(
       run: state from `start` or from an earlier call.
       rows: all clients' rows, flat `[N, ...]` and sorted by client.
       schedule: who trains when.
-      stop: [] round to stop before; may be traced, so chunks share one program.
+      stop: [] round to stop before, at most all rounds of the schedule; may be traced,
+        so that chunks share one program.
       local: the clients' algorithm.
       server_optimiser: applied to the weighted mean delta.
 
@@ -104,6 +106,7 @@ def advance(
     def round_(_, run):
         return _round(key, run, rows, schedule, local, server_optimiser)
 
+    stop = jnp.minimum(stop, schedule.num_rounds)
     return lax.fori_loop(run.server.round, stop, round_, run)
 
 
@@ -132,7 +135,8 @@ def _train_clients(key, sent, rows, schedule, table, local, deltas, row):
     finish = jax.tree.map(lambda leaf: leaf[table], schedule.finish)
     clients = schedule.participants[table]
     client_keys = jax.vmap(jax.random.fold_in, (None, 0))(key, clients)
-    index = _row_index(client_keys, clients, schedule, slots)
+    shuffle_keys, train_keys = (_fold_in(client_keys, stream) for stream in (0, 1))
+    index = _row_index(shuffle_keys, clients, schedule, slots)
     fresh = jax.tree.map(
         lambda leaf: jnp.broadcast_to(leaf, (schedule.num_lanes, *leaf.shape)),
         local.init(sent),
@@ -143,10 +147,7 @@ def _train_clients(key, sent, rows, schedule, table, local, deltas, row):
         slot = jax.tree.map(lambda leaf: leaf[s], slots)
         batch = jax.tree.map(lambda leaf: leaf[index[s]], rows)
         batch = Batch(batch.x, batch.y, in_batch < slot.count[:, None])
-        # Streams 0 .. E-1 of a client shuffle; her local steps come after.
-        step_keys = jax.vmap(jax.random.fold_in)(
-            client_keys[slot.seat], schedule.num_epochs + slot.step
-        )
+        step_keys = jax.vmap(jax.random.fold_in)(train_keys[slot.seat], slot.step)
         return jax.vmap(local.step, (0, 0, None, 0))(step_keys, lanes, sent, batch)
 
     def segment(carry, xs):
@@ -172,7 +173,7 @@ def _train_clients(key, sent, rows, schedule, table, local, deltas, row):
     return mean.delta, mean.loss, deltas
 
 
-def _row_index(client_keys, clients, schedule, slots):
+def _row_index(keys, clients, schedule, slots):
     """Rows of every batch `[S, L, B]`; padding points at some row of the client."""
     sizes = schedule.sizes[clients]
     offsets = (jnp.cumsum(schedule.sizes) - schedule.sizes)[clients]
@@ -187,7 +188,7 @@ def _row_index(client_keys, clients, schedule, slots):
                     jax.random.fold_in(key, e), size, schedule.max_rows
                 )
             )(epochs)
-        )(client_keys, sizes)
+        )(keys, sizes)
         position = order[slots.seat[..., None], slots.epoch[..., None], position]
     position = jnp.minimum(position, sizes[slots.seat][..., None] - 1)
     return offsets[slots.seat][..., None] + position
@@ -211,6 +212,10 @@ def _permutation(key, size, max_rows: int):
         return lax.sort((bits, position.astype(jnp.int32)), num_keys=1)[1]
     word = jnp.where(position < size, bits | position, _LAST)
     return (lax.sort(word) & low).astype(jnp.int32)
+
+
+def _fold_in(keys, number: int):
+    return jax.vmap(jax.random.fold_in, (0, None))(keys, number)
 
 
 def _weighted_sum(weight, leaf):

@@ -20,6 +20,7 @@ import numpy as np
 
 from fljax import packing
 from fljax.packing import Slots
+from fljax.types import Array
 
 Weights = Literal["rows", "uniform"]
 _MAX_LANES = 16  # wider gains nothing on a CPU: the lanes' params leave the cache
@@ -35,9 +36,9 @@ class Finish(NamedTuple):
       slot: int32 place of her message in the transcript, `K` where it is not recorded.
     """
 
-    weight: jax.Array
-    done: jax.Array
-    slot: jax.Array
+    weight: Array
+    done: Array
+    slot: Array
 
 
 def _static(help_: str):
@@ -61,14 +62,14 @@ class Schedule:
       recorded_clients: `[Q, K]` int32, -1 for an empty slot.
     """
 
-    sizes: jax.Array
-    participants: jax.Array
+    sizes: Array
+    participants: Array
     slots: Slots
     finish: Finish
-    breaks: jax.Array
-    record: jax.Array
-    recorded_rounds: jax.Array
-    recorded_clients: jax.Array
+    breaks: Array
+    record: Array
+    recorded_rounds: Array
+    recorded_clients: Array
     batch_size: int = _static("B, rows in a mini-batch")
     num_epochs: int = _static("E, shuffles per round")
     max_rows: int = _static("rows of the largest client")
@@ -125,37 +126,39 @@ def build(
     Raises:
       ValueError: for empty clients, or numbers out of range.
     """
-    sizes = np.asarray(sizes, np.int32)
-    _check(sizes, num_rounds, batch_size, epochs, steps, lanes, weights)
-    num_clients = len(sizes)
-    batch = int(sizes.max()) if batch_size is None else min(batch_size, sizes.max())
+    rows = np.asarray(sizes, np.int32)
+    _check(rows, num_rounds, batch_size, epochs, steps, lanes, weights)
+    num_clients = len(rows)
+    batch = int(rows.max()) if batch_size is None else min(batch_size, rows.max())
     chosen = [np.arange(num_clients)] if participants is None else list(participants)
     if len(chosen) not in (1, num_rounds):
         raise ValueError(f"participants: 1 or {num_rounds} rounds, got {len(chosen)}")
 
-    plans = [[packing.job(m, sizes[c], batch, epochs, steps) for m, c in enumerate(round_)]
-             for round_ in chosen]  # fmt: skip
+    plans = [
+        [packing.job(seat, rows[c], batch, epochs, steps) for seat, c in enumerate(ids)]
+        for ids in chosen
+    ]
     most = max(len(round_) for round_ in chosen)
     num_lanes = max(1, min(lanes, most)) if lanes else _choose_lanes(plans, most)
     packed = [packing.pack(jobs, num_lanes) for jobs in plans]
-    rounds, clients, slot_of = _recording(
+    recorded, clients, slot_of = _recording(
         chosen, num_rounds, num_clients, record_rounds, record_clients
     )
-    weight = sizes.astype(np.float32) if weights == "rows" else np.ones(num_clients)
+    weight = rows.astype(np.float32) if weights == "rows" else np.ones(num_clients)
     slots, ends = packing.slot_tables(packed, num_lanes)
     breaks = np.flatnonzero((ends >= 0).any(axis=(0, 2))) + 1
     return Schedule(
-        sizes=np.append(sizes, 0).astype(np.int32),
+        sizes=np.append(rows, 0).astype(np.int32),
         participants=_padded(chosen, most, num_clients),
         slots=slots,
         finish=_finish(ends[:, breaks - 1], chosen, weight, slot_of, clients.shape[1]),
         breaks=breaks.astype(np.int32),
-        record=_record_table(rounds, num_rounds),
-        recorded_rounds=rounds,
+        record=_record_table(recorded, num_rounds),
+        recorded_rounds=recorded,
         recorded_clients=clients,
         batch_size=int(batch),
         num_epochs=1 + max((int(j.epoch.max()) for p in plans for j in p), default=0),
-        max_rows=int(sizes.max()),
+        max_rows=int(rows.max()),
         shuffle=shuffle,
     )
 
@@ -187,7 +190,7 @@ def stack(schedules: Sequence[Schedule]) -> tuple[Schedule, Schedule]:
         return wide
 
     num_slots = schedules[0].recorded_clients.shape[1]
-    idle = Finish(weight=0, done=False, slot=num_slots)
+    idle = (0, False, num_slots)  # weight, done, slot
     common = {
         "breaks": breaks.astype(np.int32),
         "batch_size": max(s.batch_size for s in schedules),

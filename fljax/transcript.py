@@ -73,7 +73,7 @@ def save(
     }
     archive = stem.with_name(stem.name + ".npz")
     with files.replacing(archive) as file:
-        np.savez(file, **arrays)
+        np.savez(file, allow_pickle=False, **arrays)
     description = {
         "format": _FORMAT,
         "version": _VERSION,
@@ -128,19 +128,19 @@ def _read_arrays(path, shapes, digest) -> dict[str, np.ndarray]:
             names = {info.filename.removesuffix(".npy") for info in archive.filelist}
             if names != set(shapes):
                 raise TranscriptError(f"{path}: arrays differ from the description")
-            return {
-                info.filename.removesuffix(".npy"): _read_array(
-                    archive, info, *shapes[info.filename.removesuffix(".npy")], path
-                )
-                for info in archive.filelist
-            }
+            arrays = {}
+            for info in archive.filelist:
+                name = info.filename.removesuffix(".npy")
+                shape, dtype = shapes[name]
+                arrays[name] = _read_array(path, archive, info, shape, dtype)
+            return arrays
     except (OSError, ValueError, zipfile.BadZipFile) as error:
         if isinstance(error, TranscriptError):
             raise
         raise TranscriptError(f"{path}: unreadable: {error}") from None
 
 
-def _read_array(archive, info, shape, dtype, path) -> np.ndarray:
+def _read_array(path, archive, info, shape, dtype) -> np.ndarray:
     expected = math.prod(shape) * dtype.itemsize
     if dtype.kind not in "fiu" or info.file_size > expected + _HEADER_BYTES:
         raise TranscriptError(f"{path}: {info.filename} has an unexpected size or type")

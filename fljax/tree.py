@@ -9,7 +9,7 @@ from fljax.types import PyTree
 def dot(a: PyTree, b: PyTree) -> jax.Array:
     """Inner product `[]` over all leaves."""
     products = jax.tree.map(lambda x, y: jnp.sum(x * y), a, b)
-    return sum(jax.tree.leaves(products))
+    return jax.tree.reduce(jnp.add, products, jnp.zeros(()))
 
 
 def norm(a: PyTree) -> jax.Array:

@@ -16,7 +16,10 @@ from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import jax
+import numpy as np
 
+# Host code (schedules, files) fills the same nouns with NumPy arrays.
+Array = jax.Array | np.ndarray
 PyTree = Any
 Key = jax.Array
 Params = PyTree
@@ -35,8 +38,8 @@ class Features(NamedTuple):
         the dropped reference category (no one at all).
     """
 
-    numeric: jax.Array
-    codes: jax.Array
+    numeric: Array
+    codes: Array
 
 
 class Rows(NamedTuple):
@@ -48,7 +51,7 @@ class Rows(NamedTuple):
     """
 
     x: PyTree
-    y: jax.Array
+    y: Array
 
 
 class Batch(NamedTuple):
@@ -61,8 +64,8 @@ class Batch(NamedTuple):
     """
 
     x: PyTree
-    y: jax.Array
-    mask: jax.Array
+    y: Array
+    mask: Array
 
 
 ApplyFn = Callable[[Params, PyTree], jax.Array]
@@ -93,7 +96,7 @@ class Message(NamedTuple):
     """
 
     delta: Params
-    loss: jax.Array
+    loss: Array
 
 
 class Transcript(NamedTuple):
@@ -107,8 +110,8 @@ class Transcript(NamedTuple):
       delta: leaves `[R, K, ...]`, sent minus returned, zeros in empty slots.
     """
 
-    round: jax.Array
-    client: jax.Array
+    round: Array
+    client: Array
     params: Params
     delta: Params
 
@@ -135,5 +138,5 @@ class Known(NamedTuple):
     """
 
     public: Features
-    y: jax.Array
-    mask: jax.Array
+    y: Array
+    mask: Array

@@ -27,6 +27,13 @@ def test_place_splits_one_axis_or_copies(axis, shape):
     np.testing.assert_array_equal(placed, array)
 
 
+def test_each_leaf_may_have_its_own_axis():
+    tree = {"a": jnp.zeros((8, 2)), "b": jnp.zeros((3, 16)), "c": jnp.zeros(5)}
+    placed = parallel.place(tree, parallel.mesh(), {"a": 0, "b": 1, "c": None})
+    shapes = {k: v.addressable_shards[0].data.shape for k, v in placed.items()}
+    assert shapes == {"a": (1, 2), "b": (3, 2), "c": (5,)}
+
+
 def test_scalars_and_keys_are_copied_to_every_device():
     tree = (jnp.float32(3.0), jax.random.key(0))
     placed = parallel.place(tree, parallel.mesh())

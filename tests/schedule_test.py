@@ -86,12 +86,19 @@ def test_occupancy_is_the_share_of_slots_with_rows():
 
 @pytest.mark.parametrize(
     ("lanes", "num_clients", "expected"),
-    [(None, 51, 8), (None, 3, 3), (2, 51, 2), (16, 51, 16)],
-    ids=["default", "fewer clients", "narrow", "wide"],
+    [(2, 51, 2), (16, 51, 16), (8, 3, 3), (None, 48, 16), (None, 3, 3), (None, 1, 1)],
+    ids=["narrow", "wide", "no more than clients", "default", "default for 3", "for 1"],
 )
 def test_the_number_of_lanes(lanes, num_clients, expected):
     plan = schedule.build([5] * num_clients, num_rounds=1, batch_size=2, lanes=lanes)
     assert plan.num_lanes == expected
+
+
+def test_by_default_lanes_are_as_many_as_stay_nearly_full():
+    # One client has half of the rows: a third lane would wait for her.
+    plan = schedule.build([200, 100, 70, 30], num_rounds=1, batch_size=1)
+    assert plan.num_lanes == 2
+    assert plan.occupancy == 1.0
 
 
 def test_without_a_batch_size_each_client_takes_one_step_on_all_her_rows():

@@ -31,6 +31,22 @@ def complete(public: Features, block: jax.Array) -> Features:
     return public._replace(numeric=jnp.concatenate([public.numeric, block], axis=-1))
 
 
+def conceal(x: Features, y: jax.Array, mask: jax.Array, *, width: int) -> Known:
+    """What an adversary knows of rows: all but the sensitive block.
+
+    Args:
+      x: full inputs, the sensitive block last in `numeric`.
+      y: targets.
+      mask: True for real rows.
+      width: columns `W` of the sensitive block.
+
+    Returns:
+      A `Known`; works with any leading axes.
+    """
+    public = x.numeric[..., : x.numeric.shape[-1] - width]
+    return Known(x._replace(numeric=public), y, mask)
+
+
 def model_based(
     loss_fn: losses.LossFn, params: Params, known: Known, candidates: jax.Array
 ) -> Guess:

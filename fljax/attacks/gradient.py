@@ -80,7 +80,7 @@ def gradient_based(
         block, pull_back = jax.vjp(lambda u: block_of(u, key), logits)
         loss, slope = _mismatch(loss_fn, exchange, known, block, num_rounds)
         updates, opt_state = optimiser.update(pull_back(slope)[0], opt_state, logits)
-        return (optax.apply_updates(logits, updates), opt_state), loss
+        return (logits + updates, opt_state), loss
 
     (logits, _), loss = lax.scan(
         iterate,

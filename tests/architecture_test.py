@@ -1,0 +1,193 @@
+"""Who may import whom, and what no module may do."""
+
+import ast
+import pathlib
+import re
+import subprocess
+import sys
+
+import pytest
+
+ROOT = pathlib.Path(__file__).parents[1]
+
+# The closed core, from the nouns up: a module imports only from lower levels.
+LEVELS = {
+    "types": 0,
+    "files": 0,
+    "packing": 0,
+    "tree": 1,
+    "losses": 1,
+    "models": 1,
+    "partition": 1,
+    "participation": 1,
+    "schedule": 1,
+    "parallel": 2,
+    "defenses": 2,
+    "local": 3,
+    "rounds": 4,
+    "transcript": 5,
+    "attacks": 6,
+}
+# Beside the core, which never imports them.
+LEAVES = {"accounting", "data", "figures", "metrics", "report", "results"}
+
+
+def _modules(folder):
+    return sorted((ROOT / folder).rglob("*.py"))
+
+
+def _ids(paths):
+    return [str(path.relative_to(ROOT)) for path in paths]
+
+
+LIBRARY = _modules("fljax")
+EVERYTHING = LIBRARY + _modules("experiments")
+
+
+def _imports(path):
+    """Dotted names of all that a file imports, wherever in the file."""
+    for node in ast.walk(ast.parse(path.read_text())):
+        if isinstance(node, ast.Import):
+            yield from (alias.name for alias in node.names)
+        elif isinstance(node, ast.ImportFrom):
+            assert not node.level, f"{path}: relative import"
+            yield from (f"{node.module}.{alias.name}" for alias in node.names)
+
+
+def _unit(name):
+    """`fljax.attacks.gradient.x` -> `attacks`; None for `fljax` and other packages."""
+    package, _, rest = name.partition(".")
+    return rest.split(".")[0].removesuffix(".py") if package == "fljax" else None
+
+
+def _unit_of_file(path):
+    return path.relative_to(ROOT / "fljax").parts[0].removesuffix(".py")
+
+
+@pytest.mark.parametrize("path", LIBRARY, ids=_ids(LIBRARY))
+def test_imports_go_one_way(path):
+    here = _unit_of_file(path)
+    if here == "__init__":
+        assert not [name for name in _imports(path) if name.startswith("fljax")]
+        return
+    assert (here in LEVELS) != (here in LEAVES), f"give {here} its place above"
+    if here in LEAVES:
+        return
+    for name in _imports(path):
+        there = _unit(name)
+        if there is None or there == here:
+            continue
+        assert there not in LEAVES, f"{here} imports the leaf {there}"
+        assert LEVELS[there] < LEVELS[here], f"{here} imports {there}"
+
+
+def test_the_attacks_never_see_the_truth_or_the_score():
+    for path in _modules("fljax/attacks"):
+        assert not {_unit(name) for name in _imports(path)} & {"metrics", "data"}
+
+
+@pytest.mark.parametrize("path", LIBRARY, ids=_ids(LIBRARY))
+def test_the_library_knows_neither_experiments_nor_flags(path):
+    packages = {name.split(".")[0] for name in _imports(path)}
+    assert not packages & {"experiments", "absl", "tests"}
+
+
+@pytest.mark.parametrize("path", LIBRARY, ids=_ids(LIBRARY))
+def test_the_library_neither_prints_nor_unpickles_nor_seeds_globally(path):
+    packages = {name.split(".")[0] for name in _imports(path)}
+    assert not packages & {"pickle", "dill", "cloudpickle", "joblib", "marshal"}
+    for node in ast.walk(ast.parse(path.read_text())):
+        if isinstance(node, ast.Call):
+            called = ast.unparse(node.func)
+            assert called not in {"print", "eval", "exec"}, f"line {node.lineno}"
+            assert called not in {"np.random.seed", "numpy.random.seed", "random.seed"}
+        if isinstance(node, ast.keyword) and node.arg == "allow_pickle":
+            assert ast.unparse(node.value) == "False", f"line {node.value.lineno}"
+
+
+@pytest.mark.parametrize("path", EVERYTHING, ids=_ids(EVERYTHING))
+def test_no_module_is_longer_than_300_lines(path):
+    assert len(path.read_text().splitlines()) <= 300
+
+
+def test_the_checks_see_the_whole_library():
+    assert {"fljax/rounds.py", "fljax/attacks/gradient.py"} <= set(_ids(LIBRARY))
+    assert "fljax.schedule.Schedule" in set(_imports(ROOT / "fljax" / "rounds.py"))
+
+
+_PROBE = """
+import importlib, socket, sys
+
+def refuse(*args, **kwargs):
+    raise RuntimeError("a connection was opened on import")
+
+socket.socket.connect = socket.socket.connect_ex = refuse
+socket.create_connection = socket.getaddrinfo = refuse
+root, *names = sys.argv[1:]
+sys.path.insert(0, root)
+for name in names:
+    importlib.import_module(name)
+import jax._src.xla_bridge as bridge
+assert not bridge._backends, "a device was touched on import"
+"""
+
+
+def _import_afresh(names, folder):
+    return subprocess.run(
+        [sys.executable, "-c", _PROBE, str(ROOT), *names],
+        cwd=folder,
+        check=False,
+        capture_output=True,
+        text=True,
+        timeout=120,
+    )
+
+
+def _dotted(path):
+    return ".".join(path.relative_to(ROOT).with_suffix("").parts)
+
+
+@pytest.mark.parametrize("folder", ["fljax", "experiments"])
+def test_importing_touches_neither_device_nor_network_nor_disk(folder, tmp_path):
+    # Benchmarks are left out: they measure other frameworks, too.
+    paths = [p for p in _modules(folder) if not {"benchmarks"} & set(p.parts)]
+    names = [_dotted(path) for path in paths if path.stem != "__init__"]
+    found = _import_afresh(names, tmp_path)
+    assert found.returncode == 0, found.stderr
+    assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize(
+    ("source", "message"),
+    [
+        ("import jax.numpy as jnp; jnp.zeros(1)", "a device was touched"),
+        ("import socket; socket.create_connection(('localhost', 9))", "a connection"),
+    ],
+    ids=["device", "network"],
+)
+def test_the_probe_would_notice(source, message, tmp_path):
+    (tmp_path / "bad.py").write_text(source)
+    found = _import_afresh(["bad"], tmp_path)
+    assert found.returncode != 0
+    assert message in found.stderr
+
+
+def test_no_tracked_text_names_a_folder_of_one_machine():
+    if not (ROOT / ".git").exists():
+        pytest.skip("not a git checkout")
+    listed = subprocess.run(
+        ["git", "ls-files", "-z"], cwd=ROOT, capture_output=True, text=True, check=True
+    )
+    machine = re.compile(
+        rb"(?<![\w./:~-])/(?:home|root|work|tmp|mnt|Users|private)/\w|\b[A-Z]:\\Users"
+    )
+    found = []
+    for name in filter(None, listed.stdout.split("\0")):
+        path = ROOT / name
+        content = path.read_bytes() if path.is_file() else b""
+        if b"\0" in content[:8192]:
+            continue
+        for number, line in enumerate(content.splitlines(), 1):
+            if machine.search(line):
+                found.append(f"{name}:{number}")
+    assert not found
