@@ -34,9 +34,9 @@ def _params():
     }
 
 
-def _rows(num_rows=78):
+def _rows():
     rng = np.random.default_rng(0)
-    x = rng.normal(size=(num_rows, 3))
+    x = rng.normal(size=(78, 3))
     return Rows(jnp.asarray(x, jnp.float32), jnp.asarray(x.sum(axis=1), jnp.float32))
 
 
@@ -66,7 +66,8 @@ def _assert_equal(found, expected):
     jax.tree.map(np.testing.assert_array_equal, found, expected)
 
 
-_HOW = {"num_rounds": 3, "batch_size": 4, "epochs": 2}
+# The shuffle takes long to compile, so tests with it share one shape.
+_SHUFFLED = {"num_rounds": 20, "batch_size": 4, "lanes": 8}
 
 
 _STORED = {"num_rounds": 2, "batch_size": 4, "shuffle": False}
@@ -158,7 +159,7 @@ def test_lanes_equal_a_vmap_over_clients_padded_to_the_largest():
 
 
 def test_lanes_on_eight_devices_equal_one_device():
-    plan = schedule.build(SIZES, lanes=8, **_HOW)
+    plan = schedule.build(SIZES, **_SHUFFLED)
     over = parallel.mesh()
     assert over.size == 8
     run = rounds.start(_params(), plan, AVERAGE)
@@ -176,19 +177,18 @@ def test_lanes_on_eight_devices_equal_one_device():
 
 def test_stacked_seeds_equal_each_seed_alone():
     sizes = [SIZES, [5, 12, 3, 2, 30, 9, 4, 1, 11]]
-    plans = [schedule.build(s, lanes=3, **_HOW) for s in sizes]
+    plans = [schedule.build(s, **_SHUFFLED) for s in sizes]
     both, axes = schedule.stack(plans)
     keys = jax.random.split(jax.random.key(5), 2)
-    most = max(map(sum, sizes))
     stack = functools.partial(jax.tree.map, lambda *leaves: jnp.stack(leaves))
-    rows = [_rows(most), jax.tree.map(lambda leaf: leaf[::-1], _rows(most))]
+    rows = [_rows(), jax.tree.map(lambda leaf: leaf[::-1], _rows())]
     starts = [rounds.start(_params(), plan, AVERAGE) for plan in plans]
 
     @jax.jit
     @functools.partial(jax.vmap, in_axes=(0, 0, 0, axes))
     def train(key, run, rows, plan):
         return rounds.advance(
-            key, run, rows, plan, 3, local=SGD, server_optimiser=AVERAGE
+            key, run, rows, plan, 20, local=SGD, server_optimiser=AVERAGE
         )
 
     found = train(keys, stack(*starts), stack(*rows), both)
@@ -230,7 +230,7 @@ def test_a_training_needs_no_jit():
 
 
 def test_ten_and_ten_rounds_are_twenty():
-    plan = schedule.build(SIZES, num_rounds=20, batch_size=4)
+    plan = schedule.build(SIZES, **_SHUFFLED)
     whole = _train(plan)
     half = _train(plan, stop=10)
     assert half.server.round == 10
@@ -277,7 +277,7 @@ def test_relabelling_the_clients_relabels_the_transcript_and_nothing_else():
 
 
 def test_rows_that_belong_to_nobody_do_not_matter():
-    plan = schedule.build(SIZES, lanes=8, **_HOW)
+    plan = schedule.build(SIZES, **_SHUFFLED)
     more = jax.tree.map(
         lambda leaf: jnp.concatenate([leaf, jnp.full((5, *leaf.shape[1:]), jnp.nan)]),
         _rows(),
@@ -320,7 +320,10 @@ class _Federation:
         loss_fn = losses.example_loss(model.apply, losses.squared)
         self.local = local.sgd(loss_fn, optax.sgd(0.01))
         plan = self.plan(lanes=8)
-        params = jax.jit(model.init)(jax.random.key(1))
+        params = jax.tree.map(
+            lambda leaf: jnp.asarray(rng.normal(0, 0.2, leaf.shape), leaf.dtype),
+            jax.eval_shape(model.init, jax.random.key(0)),
+        )
         run = rounds.start(params, plan, AVERAGE)
         self.transcript = self.advance(run, plan, 3).transcript
 

@@ -3,15 +3,14 @@
 import dataclasses
 import hashlib
 import http.client
-import os
 import pathlib
 import ssl
-import tempfile
 import time
 import urllib.error
 import urllib.request
 from typing import IO
 
+from fljax import files
 from fljax.data.table import DataError
 
 _CHUNK = 1 << 16
@@ -66,7 +65,6 @@ def download(
     if not url.startswith(("http://", "https://")):
         raise DataError(f"{destination.name}: not an http address: {url}")
     try:
-        destination.parent.mkdir(parents=True, exist_ok=True)
         for attempt in range(policy.attempts):
             try:
                 return _attempt(url, destination, sha256, max_bytes, policy.timeout)
@@ -88,21 +86,11 @@ def _attempt(
     max_bytes: int,
     timeout: float,
 ) -> str:
-    descriptor, name = tempfile.mkstemp(
-        dir=destination.parent, prefix=f"{destination.name}.", suffix=".part"
-    )
-    part = pathlib.Path(name)
-    try:
-        with os.fdopen(descriptor, "wb") as stream:
-            found = _receive(url, stream, destination, max_bytes, timeout)
-            stream.flush()
-            os.fsync(stream.fileno())
+    with files.replacing(destination) as stream:
+        found = _receive(url, stream, destination, max_bytes, timeout)
         if sha256 is not None and found != sha256:
             raise DataError(f"{url}: expected sha256 {sha256}, got {found}")
-        os.replace(part, destination)
-        return found
-    finally:
-        part.unlink(missing_ok=True)
+    return found
 
 
 def _receive(

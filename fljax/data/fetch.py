@@ -11,6 +11,7 @@ import pathlib
 import urllib.parse
 from typing import NamedTuple
 
+from fljax import files
 from fljax.data import archive
 from fljax.data.download import PATIENT, Policy, download
 from fljax.data.sources import Source
@@ -42,7 +43,7 @@ def fetch(
     path, origin = locate(source, data_dir, policy=policy)
     member = source.member if path.suffix == ".zip" else None
     content = archive.read(path, member=member, max_bytes=source.max_bytes)
-    found = _hash_file(path) if member else hashlib.sha256(content).hexdigest()
+    found = files.sha256(path) if member else hashlib.sha256(content).hexdigest()
     if source.sha256 not in (None, found):
         raise DataError(
             f"{path}: expected sha256 {source.sha256} of the content, found {found}"
@@ -87,7 +88,7 @@ def locate(
             f"{source.dataset}: {wanted} not found and not downloaded ({error}); "
             f"{advice}"
         ) from error
-    _beside(cached).write_text(f"{found}\n")
+    files.write_text(_beside(cached), f"{found}\n")
     return cached, source.url
 
 
@@ -138,7 +139,7 @@ def _check_cached(path: pathlib.Path) -> None:
         recorded = _beside(path).read_text().strip()
     except FileNotFoundError:
         return
-    if recorded != _hash_file(path):
+    if recorded != files.sha256(path):
         raise DataError(
             f"{path}: changed since it was downloaded, delete it to download it again"
         )
@@ -146,8 +147,3 @@ def _check_cached(path: pathlib.Path) -> None:
 
 def _beside(path: pathlib.Path) -> pathlib.Path:
     return path.with_name(f"{path.name}.sha256")
-
-
-def _hash_file(path: pathlib.Path) -> str:
-    with path.open("rb") as stream:
-        return hashlib.file_digest(stream, "sha256").hexdigest()

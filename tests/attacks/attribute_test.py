@@ -83,6 +83,17 @@ def test_the_sensitive_block_is_the_last_columns():
     np.testing.assert_array_equal(whole.codes, [[4], [5]])
 
 
+def test_what_is_concealed_and_completed_is_the_row_again():
+    x = Features(jnp.arange(30.0).reshape(2, 3, 5), jnp.zeros((2, 3, 1), jnp.int32))
+    y, mask = jnp.ones((2, 3)), jnp.array([[True, True, False]] * 2)
+    known = attribute.conceal(x, y, mask, width=2)
+    assert known.public.numeric.shape == (2, 3, 3)
+    np.testing.assert_array_equal(known.mask, mask)
+    whole = attribute.complete(known.public, x.numeric[..., 3:])
+    np.testing.assert_array_equal(whole.numeric, x.numeric)
+    np.testing.assert_array_equal(whole.codes, x.codes)
+
+
 def test_padding_rows_change_nothing_for_the_others():
     known, params, truth = _planted([[0.0], [1.0]])
     public = known.public.numeric.at[40:].set(jnp.nan)
