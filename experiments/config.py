@@ -1,9 +1,10 @@
 """Flags from dataclasses: what an experiment can be told, typed and checked once.
 
 `define` registers one absl flag per field of a frozen keyword-only dataclass, `read`
-builds the checked object after parsing, `to_flags` flattens it for the manifest, and
-`app_main` runs an experiment so that whatever a user got wrong is one line, not a
-traceback. The library itself never sees a flag. Only what flags can say is supported:
+builds the checked object after parsing, `parse` reads one value as its flag would,
+`to_flags` flattens an object for the manifest, and `app_main` runs an experiment so
+that whatever a user got wrong is one line, not a traceback. The library itself never
+sees a flag. Only what flags can say is supported:
 
     int, float, bool, str, Literal[...]   one value
     tuple[int, ...] and the like          values separated by commas, or nothing
@@ -16,8 +17,6 @@ Example: `batch_size: int = field(default=32, metadata={"help": "rows", "min": 1
 """
 
 import dataclasses
-import hashlib
-import json
 import logging
 import math
 import operator
@@ -84,10 +83,7 @@ def define(
 
 
 def read(
-    cls: type[Config],
-    prefix: str = "",
-    *,
-    flag_values: flags.FlagValues = flags.FLAGS,
+    cls: type[Config], prefix: str = "", *, flag_values: flags.FlagValues = flags.FLAGS
 ) -> Config:
     """Builds `cls` from the parsed flags.
 
@@ -105,18 +101,24 @@ def read(
         raise ConfigError(f"--{prefix or cls.__name__}: {error}") from error
 
 
+def parse(cls: type, prefix: str, name: str, text: str) -> Any:
+    """Value of the field `name` from the text of its flag.
+
+    Raises:
+      ConfigError: for what `define` and `read` together would refuse.
+    """
+    spec = next(spec for spec in _specs(cls, prefix) if spec.name == name)
+    value = _Parser(spec).parse(text)
+    _check(spec, value)
+    return value
+
+
 def to_flags(config: Any, prefix: str = "") -> dict[str, Any]:
     """Flattens a config to flag name -> JSON value; inf becomes the text "inf"."""
     return {
         spec.flag: _plain(_exact(spec.kind, getattr(config, spec.name)))
         for spec in _specs(type(config), prefix)
     }
-
-
-def digest(values: dict[str, Any]) -> str:
-    """Names a flat config by 64 hexadecimal digits, whatever the order of its keys."""
-    text = json.dumps(values, sort_keys=True, separators=(",", ":"), allow_nan=False)
-    return hashlib.sha256(text.encode()).hexdigest()
 
 
 def app_main(

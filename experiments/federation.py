@@ -14,7 +14,7 @@ import optax
 
 from experiments.clients import Clients
 from experiments.settings import ModelConfig, TrainConfig
-from fljax import local, losses, models, parallel, participation, rounds
+from fljax import local, losses, models, parallel, participation, rounds, stacking
 from fljax import schedule as schedule_lib
 from fljax.types import Key, Model, Params, Rows
 
@@ -94,7 +94,7 @@ def pose(
         _schedule(sizes, train, seed, record_rounds)
         for sizes, seed in zip(clients.sizes, seeds, strict=True)
     ]
-    schedule, axes = schedule_lib.stack(schedules)
+    schedule, axes = stacking.stack(schedules)
     return Problem(
         model=built,
         loss_fn=loss_fn,

@@ -1,9 +1,11 @@
 """The folder of a run: who it belongs to, and what is written into it.
 
 A folder belongs to one configuration. Running that configuration again replaces its
-files one by one, each atomically; another configuration is refused before any work.
+files one by one, each atomically; another configuration, and a folder that cannot be
+written, are refused before any work.
 """
 
+import hashlib
 import json
 import os
 import pathlib
@@ -13,9 +15,21 @@ from typing import Any
 
 import jax
 
-from experiments.config import ConfigError, digest
+import fljax
+from experiments.config import ConfigError
 
-_PACKAGES = ("jax", "jaxlib", "optax", "flax", "numpy", "scipy", "pandas")
+_PACKAGES = (
+    "fljax",
+    "jax",
+    "jaxlib",
+    "optax",
+    "flax",
+    "numpy",
+    "scipy",
+    "pandas",
+    "scikit-learn",
+    "folktables",
+)
 _NOT_IDENTITY = ("run_dir", "dry_run", "data_dir")
 
 
@@ -25,20 +39,18 @@ def claim(
     """Folder of this configuration and its digest; nothing is created yet.
 
     Raises:
-      ConfigError: if the folder holds anything else.
+      ConfigError: if the folder holds anything else, or cannot be created or written.
     """
     identity = digest({k: v for k, v in values.items() if k not in _NOT_IDENTITY})
     path = pathlib.Path(chosen or f"runs/{experiment}.{name}-{identity[:8]}")
-    if not path.exists():
-        return path, identity
-    if not path.is_dir():
-        raise ConfigError(f"--run_dir: expected a folder, {path} is a file")
-    manifest = path / "manifest.json"
-    try:
-        owner = json.loads(manifest.read_text())["digest"]
-    except (OSError, ValueError, KeyError, TypeError):
-        owner = None
-    if owner != identity and any(path.iterdir()):
+    _check_writable(path)
+    owner = _owner(path)
+    if owner is None and path.exists() and any(path.iterdir()):
+        raise ConfigError(
+            f"--run_dir: {path} holds files but no finished run; "
+            "remove it or choose another folder"
+        )
+    if owner not in (None, identity):
         raise ConfigError(
             f"--run_dir: {path} holds the results of another configuration; "
             "choose another folder or remove it"
@@ -46,14 +58,48 @@ def claim(
     return path, identity
 
 
+def digest(values: dict[str, Any]) -> str:
+    """Names a flat config by 64 hexadecimal digits, whatever the order of its keys."""
+    text = json.dumps(values, sort_keys=True, separators=(",", ":"), allow_nan=False)
+    return hashlib.sha256(text.encode()).hexdigest()
+
+
 def environment() -> dict[str, Any]:
     """Versions and device, for the manifest."""
     device = jax.devices()[0]
     return {
         "python": platform.python_version(),
-        "packages": {name: metadata.version(name) for name in _PACKAGES},
+        "packages": {name: _version(name) for name in _PACKAGES},
         "platform": device.platform,
         "device": device.device_kind,
         "devices": jax.device_count(),
         "cpus": os.cpu_count(),
     }
+
+
+def _check_writable(path: pathlib.Path) -> None:
+    """Looks at the folder or, if it is still to be created, at the one above it."""
+    full = path.absolute()
+    nearest = next(p for p in (full, *full.parents) if os.path.lexists(p))
+    if not nearest.is_dir():
+        raise ConfigError(f"--run_dir: expected a folder, {nearest} is a file")
+    needed = os.W_OK | os.X_OK | (os.R_OK if nearest == full else 0)
+    if not os.access(nearest, needed):
+        action = "written" if nearest == full else f"created in {nearest}"
+        raise ConfigError(f"--run_dir: {path} cannot be {action}")
+
+
+def _owner(path: pathlib.Path) -> str | None:
+    """Digest of the finished run in a folder."""
+    try:
+        return json.loads((path / "manifest.json").read_text())["digest"]
+    except (OSError, ValueError, KeyError, TypeError):
+        return None
+
+
+def _version(package: str) -> str | None:
+    """Version as installed; None where a package is not."""
+    try:
+        return metadata.version(package)
+    except metadata.PackageNotFoundError:
+        return fljax.__version__ if package == "fljax" else None

@@ -4,6 +4,7 @@ import dataclasses
 from collections.abc import Iterator
 from typing import Any
 
+from experiments import config
 from experiments.config import ConfigError
 
 _SWEPT = ("partition", "model", "train", "attack")
@@ -13,52 +14,60 @@ def points(told: Any, text: str) -> Iterator[tuple[str, Any]]:
     """Yields `(label, settings)` for every point of `--sweep`.
 
     `"batch_size=64 learning_rate=0.1; batch_size=128 learning_rate=0.2"` has two
-    points, labelled by their first assignment. Names are those of the flags; only
-    flags of partition, model, training and attack that hold one value can be swept.
-    Without a sweep there is one point with an empty label.
+    points, labelled by their first assignment. Names and values are those of the flags
+    of partition, model, training and attack. Every point is checked before the first
+    is yielded. Without a sweep there is one point with an empty label.
 
     Args:
       told: NamedTuple of frozen dataclasses.
       text: value of the flag.
 
     Raises:
-      ConfigError: for an unknown flag or a value of another type.
+      ConfigError: for an unknown flag, a value that the flag itself would refuse, a
+        flag given twice in a point, or two points with the same label.
     """
     if not text.strip():
         yield "", told
         return
+    found: dict[str, Any] = {}
     for part in text.split(";"):
         assignments = part.split()
         if not assignments:
             raise ConfigError("--sweep: expected 'flag=value' between semicolons")
-        at = told
-        for assignment in assignments:
-            name, equals, value = assignment.partition("=")
-            if not equals:
-                raise ConfigError(f"--sweep: expected flag=value, got {assignment!r}")
-            at = _changed(at, name, value)
-        yield assignments[0], at
+        label = assignments[0]
+        if label in found:
+            raise ConfigError(f"--sweep: two points begin with {label!r}, their label")
+        found[label] = _point(told, assignments)
+    yield from found.items()
 
 
-def _changed(told: Any, name: str, value: str) -> Any:
+def _point(told: Any, assignments: list[str]) -> Any:
+    seen = set()
+    for assignment in assignments:
+        name, equals, value = assignment.partition("=")
+        if not equals:
+            raise ConfigError(f"--sweep: expected flag=value, got {assignment!r}")
+        if name in seen:
+            raise ConfigError(f"--sweep: one point gives {name!r} twice")
+        seen.add(name)
+        told = _changed(told, name, value)
+    return told
+
+
+def _changed(told: Any, name: str, text: str) -> Any:
     for group in _SWEPT:
-        prefix = "" if group == "train" else f"{group}_"
-        field = name.removeprefix(prefix)
         part = getattr(told, group)
-        if name.startswith(prefix) and hasattr(part, field):
-            parsed = _parsed(name, getattr(part, field), value)
-            changed = dataclasses.replace(part, **{field: parsed})
-            return told._replace(**{group: changed})
+        prefix, lead = ("", "") if group == "train" else (group, f"{group}_")
+        for field in dataclasses.fields(part):
+            if name == lead + field.name:
+                value = _value(type(part), prefix, field.name, text)
+                changed = dataclasses.replace(part, **{field.name: value})
+                return told._replace(**{group: changed})
     raise ConfigError(f"--sweep: {name!r} is no flag that can be swept")
 
 
-def _parsed(name: str, current: Any, value: str) -> Any:
-    kind = type(current)
-    if kind not in (int, float, str):
-        raise ConfigError(
-            f"--sweep: {name} must hold one number or word, not {current}"
-        )
+def _value(cls: type, prefix: str, name: str, text: str) -> Any:
     try:
-        return kind(value)
-    except ValueError:
-        raise ConfigError(f"--sweep: {name} expects {kind.__name__}, got {value!r}")
+        return config.parse(cls, prefix, name, text)
+    except ConfigError as error:
+        raise ConfigError(f"--sweep: {error}") from error

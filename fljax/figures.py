@@ -4,11 +4,6 @@ import math
 import os
 from collections.abc import Sequence
 
-import matplotlib
-
-matplotlib.use("Agg")
-
-import matplotlib.pyplot as plt
 from matplotlib.figure import Figure
 
 from fljax import files
@@ -23,23 +18,21 @@ def accuracy_by_attack(rows: Sequence[Row]) -> Figure | None:
     attacks = [s for s in chosen if s.row.attack != "majority"]
     if not attacks:
         return None
-    figure, axes = plt.subplots(
-        figsize=(6.4, 0.9 + 0.4 * len(attacks)), layout="constrained"
-    )
+    figure = Figure(figsize=(6.4, 0.9 + 0.4 * len(attacks)), layout="constrained")
+    axes = figure.subplots()
     names = [
         " ".join(filter(None, [s.row.attack, f"({s.row.setting})", s.row.point]))
         for s in attacks
     ]
-    means = [s.estimate.mean for s in attacks]
+    estimates = [s.estimate for s in attacks]
+    means = [e.mean for e in estimates]
     # A single seed has no interval: a bar of no length.
-    half = [0 if math.isnan(s.estimate.low) else s.estimate.mean - s.estimate.low
-            for s in attacks]  # fmt: skip
+    half = [0 if math.isnan(e.low) else e.mean - e.low for e in estimates]
     axes.errorbar(means, names, xerr=half, fmt="o", capsize=3)
     for index, mean in enumerate(means):
-        axes.annotate(
-            f"{mean:.1f}", (mean, index), (0, 6), textcoords="offset points",
-            ha="center", fontsize=8,
-        )  # fmt: skip
+        at, offset = (mean, index), (0, 6)
+        style = {"textcoords": "offset points", "ha": "center", "fontsize": 8}
+        axes.annotate(f"{mean:.1f}", at, offset, **style)
     for s in chosen:
         if s.row.attack == "majority" and s.row.point == chosen[0].row.point:
             axes.axvline(s.estimate.mean, color="grey", ls="--", label="majority")
@@ -52,7 +45,10 @@ def accuracy_by_attack(rows: Sequence[Row]) -> Figure | None:
 
 
 def loss_by_round(rows: Sequence[Row]) -> Figure | None:
-    """Training and test loss of the global model after each recorded round."""
+    """Training and test loss of the model that was SENT in each recorded round.
+
+    Round 0 is thus the untrained model; the model after the last round is not shown.
+    """
     curves: dict[str, list[tuple[int, float]]] = {}
     for s in summarise(rows):
         if s.row.setting.startswith("round_") and s.row.metric.endswith("loss"):
@@ -61,7 +57,8 @@ def loss_by_round(rows: Sequence[Row]) -> Figure | None:
             curves.setdefault(label, []).append((number, s.estimate.mean))
     if not curves:
         return None
-    figure, axes = plt.subplots(figsize=(6.4, 4), layout="constrained")
+    figure = Figure(figsize=(6.4, 4), layout="constrained")
+    axes = figure.subplots()
     for label, points in curves.items():
         axes.plot(*zip(*sorted(points), strict=True), label=label.replace("_", " "))
     if all(value > 0 for points in curves.values() for _, value in points):
@@ -83,7 +80,8 @@ def accuracy_by_size(rows: Sequence[Row]) -> Figure | None:
             groups.setdefault(label, []).append((row.n, s.estimate.mean))
     if not groups:
         return None
-    figure, axes = plt.subplots(figsize=(6.4, 4), layout="constrained")
+    figure = Figure(figsize=(6.4, 4), layout="constrained")
+    axes = figure.subplots()
     for label, points in groups.items():
         style = {"marker": "x", "color": "grey"} if label.startswith("majority") else {}
         axes.scatter(*zip(*points, strict=True), label=label, s=18, **style)
@@ -98,10 +96,9 @@ def accuracy_by_size(rows: Sequence[Row]) -> Figure | None:
 
 
 def save(figure: Figure, path: str | os.PathLike) -> None:
-    """Writes a PNG atomically and closes the figure."""
+    """Writes a PNG atomically."""
     with files.replacing(path) as file:
         figure.savefig(file, format="png", dpi=150)
-    plt.close(figure)
 
 
 def _is_total(s: Summary, metric: str) -> bool:

@@ -42,12 +42,18 @@ def example_loss(apply_fn: ApplyFn, element_loss: ElementLossFn) -> LossFn:
 def masked_mean(values: Array, mask: Array) -> jax.Array:
     """Mean of `values [B]` where `mask [B]`; 0 for an empty batch.
 
-    Padding is taken out by `where`, so a non-finite value there cannot leak in.
+    Padding is taken out by `where`: a non-finite value there does not reach the mean.
     """
     return jnp.sum(jnp.where(mask, values, 0.0)) / jnp.maximum(jnp.sum(mask), 1)
 
 
 def batch_loss(loss_fn: LossFn, params: Params, batch: Batch) -> jax.Array:
-    """Mean loss `[]` over the real rows of a batch."""
-    values = jax.vmap(loss_fn, in_axes=(None, 0, 0))(params, batch.x, batch.y)
+    """Mean loss `[]` over the real rows of a batch; 0 for an empty one."""
+
+    def clean(leaf):
+        # Zeros before the loss too: a gradient would multiply NaN rows by zero.
+        return jnp.where(batch.mask.reshape(-1, *[1] * (leaf.ndim - 1)), leaf, 0)
+
+    x, y = jax.tree.map(clean, (batch.x, batch.y))
+    values = jax.vmap(loss_fn, in_axes=(None, 0, 0))(params, x, y)
     return masked_mean(values, batch.mask)

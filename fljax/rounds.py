@@ -28,7 +28,7 @@ from fljax import local as local_lib
 from fljax.schedule import Schedule
 from fljax.types import Batch, Key, Params, Rows, Transcript
 
-_PACKED_SORT_ROWS = 2**16  # leaves at least 16 random bits beside a row's position
+_PACKED_SORT_ROWS = 2**14  # leaves at least 18 random bits beside a row's position
 _LAST = np.uint32(2**32 - 1)  # sorts padding behind every row
 
 
@@ -106,6 +106,7 @@ def advance(
     def round_(_, run):
         return _round(key, run, rows, schedule, local, server_optimiser)
 
+    schedule, rows = jax.tree.map(jnp.asarray, (schedule, rows))
     stop = jnp.minimum(stop, schedule.num_rounds)
     return lax.fori_loop(run.server.round, stop, round_, run)
 
@@ -165,7 +166,7 @@ def _train_clients(key, sent, rows, schedule, table, local, deltas, row):
         return (lanes, total, deltas), None
 
     ends = schedule.breaks
-    bounds = (jnp.concatenate([jnp.zeros(1, ends.dtype), ends[:-1]]), ends)
+    bounds = (jnp.concatenate([jnp.zeros(1, ends.dtype), ends])[:-1], ends)
     zero = local_lib.Message(jax.tree.map(jnp.zeros_like, sent), jnp.zeros(()))
     (_, total, deltas), _ = lax.scan(segment, (fresh, zero, deltas), (bounds, finish))
     weight = jnp.sum(finish.weight)

@@ -114,7 +114,8 @@ def build(
         for all rounds; None means everyone.
       epochs: local epochs `E`.
       steps: local steps instead of epochs: an epoch is cut short or followed by more.
-      lanes: lanes side by side; None chooses.
+      lanes: lanes side by side; None chooses. A run with at least two lanes replays
+        bit for bit on any other number of at least two.
       weights: 'rows' weighs a client by her rows, 'uniform' equally.
       shuffle: draw a new order of her rows in every local epoch.
       record_rounds: rounds that the transcript keeps; None keeps all.
@@ -130,16 +131,14 @@ def build(
     _check(rows, num_rounds, batch_size, epochs, steps, lanes, weights)
     num_clients = len(rows)
     batch = int(rows.max()) if batch_size is None else min(batch_size, rows.max())
-    chosen = [np.arange(num_clients)] if participants is None else list(participants)
-    if len(chosen) not in (1, num_rounds):
-        raise ValueError(f"participants: 1 or {num_rounds} rounds, got {len(chosen)}")
+    chosen = _participants(participants, num_clients, num_rounds)
 
     plans = [
         [packing.job(seat, rows[c], batch, epochs, steps) for seat, c in enumerate(ids)]
         for ids in chosen
     ]
-    most = max(len(round_) for round_ in chosen)
-    num_lanes = max(1, min(lanes, most)) if lanes else _choose_lanes(plans, most)
+    most = max(1, *(len(ids) for ids in chosen))
+    num_lanes = lanes or _choose_lanes(plans, most)
     packed = [packing.pack(jobs, num_lanes) for jobs in plans]
     recorded, clients, slot_of = _recording(
         chosen, num_rounds, num_clients, record_rounds, record_clients
@@ -163,58 +162,20 @@ def build(
     )
 
 
-def stack(schedules: Sequence[Schedule]) -> tuple[Schedule, Schedule]:
-    """Joins the schedules of several runs (seeds) for one vmapped program.
-
-    Clients, lanes and recording must agree; numbers of rows and steps may differ.
-
-    Returns:
-      The joined `Schedule` and, in the same shape, the `in_axes` for `jax.vmap`: the
-      breaks are shared, so that loop bounds stay common to all runs.
-
-    Raises:
-      ValueError: if the runs do not have the same clients and rounds.
-    """
-    for field in ("participants", "record", "recorded_clients"):
-        if len({getattr(s, field).shape for s in schedules}) > 1:
-            raise ValueError(f"schedules differ in the shape of {field!r}")
-    length = max(s.slots.count.shape[1] for s in schedules)
-    breaks = np.unique(np.concatenate([s.breaks for s in schedules]))
-
-    def pad_slots(leaf):
-        return np.pad(leaf, ((0, 0), (0, length - leaf.shape[1]), (0, 0)))
-
-    def at_breaks(leaf, own, fill):
-        wide = np.full((leaf.shape[0], len(breaks), leaf.shape[2]), fill, leaf.dtype)
-        wide[:, np.searchsorted(breaks, own)] = leaf
-        return wide
-
-    num_slots = schedules[0].recorded_clients.shape[1]
-    idle = (0, False, num_slots)  # weight, done, slot
-    common = {
-        "breaks": breaks.astype(np.int32),
-        "batch_size": max(s.batch_size for s in schedules),
-        "num_epochs": max(s.num_epochs for s in schedules),
-        "max_rows": max(s.max_rows for s in schedules),
-    }
-    alike = [
-        dataclasses.replace(
-            s,
-            slots=jax.tree.map(pad_slots, s.slots),
-            finish=Finish(
-                *(at_breaks(leaf, s.breaks, fill)
-                  for leaf, fill in zip(s.finish, idle, strict=True))
-            ),
-            **common,
-        )
-        for s in schedules
-    ]  # fmt: skip
-    joined = jax.tree.map(lambda *leaves: np.stack(leaves), *alike)
-    axes = jax.tree.map(lambda _: 0, joined)
-    return (
-        dataclasses.replace(joined, breaks=common["breaks"]),
-        dataclasses.replace(axes, breaks=None),
-    )
+def _participants(given, num_clients: int, num_rounds: int) -> list[np.ndarray]:
+    if given is None:
+        return [np.arange(num_clients)]
+    chosen = [np.asarray(ids, np.int64) for ids in given]
+    if len(chosen) not in (1, num_rounds):
+        raise ValueError(f"participants: 1 or {num_rounds} rounds, got {len(chosen)}")
+    for ids in chosen:
+        known = (ids >= 0) & (ids < num_clients)
+        if ids.ndim != 1 or not known.all() or len(np.unique(ids)) < len(ids):
+            raise ValueError(
+                f"participants: expected distinct clients in [0, {num_clients}), "
+                f"got {ids}"
+            )
+    return chosen
 
 
 def _check(sizes, num_rounds, batch_size, epochs, steps, lanes, weights) -> None:

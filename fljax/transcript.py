@@ -2,21 +2,25 @@
 
 A saved transcript is two files that any program can read without JAX:
 
-* `NAME.npz`: uncompressed NumPy arrays: `round` `[R]`, `client` `[R, K]` (-1 for an
-  empty slot) and, for every parameter of the model, `params/LAYER/NAME` `[R, ...]`, the
-  model that was sent, and `delta/LAYER/NAME` `[R, K, ...]`, sent minus returned.
+* `NAME.npz`: uncompressed NumPy arrays: integers `round` `[R]`, increasing, and
+  `client` `[R, K]` (-1 for an empty slot) and, for every parameter of the model, floats
+  `params/LAYER/NAME` `[R, ...]`, the model that was sent, and `delta/LAYER/NAME`
+  `[R, K, ...]`, sent minus returned. These may be NaN or infinite, as a diverged run
+  is: a reader who needs finite ones has to look.
 * `NAME.json`: format and version, the shape and dtype of every array, the sha256 of the
   `.npz`, and `about`, a free object (batch size, learning rate, ...).
 
-Files are data from strangers: nothing is unpickled, and every size is checked against
-the description before it is read.
+Files are data from strangers: nothing is unpickled, and no array is read before its
+size is known to be the described one and no more than the file holds.
 """
 
+import contextlib
 import json
 import math
 import os
 import pathlib
 import zipfile
+from collections.abc import Iterator
 from typing import Any
 
 import jax
@@ -27,7 +31,10 @@ from fljax.types import Exchange, Transcript
 
 _FORMAT = "fljax-transcript"
 _VERSION = 1
-_HEADER_BYTES = 4096  # more than any .npy header of a plain array takes
+_HEADER_READERS = {
+    (1, 0): np.lib.format.read_array_header_1_0,
+    (2, 0): np.lib.format.read_array_header_2_0,
+}
 
 
 class TranscriptError(ValueError):
@@ -64,14 +71,13 @@ def save(
     Parameters that are not nested dicts (lists, tuples) are stored, and come back, as
     dicts keyed by position.
     """
-    stem = pathlib.Path(stem)
     arrays = {
         "round": np.asarray(transcript.round),
         "client": np.asarray(transcript.client),
         **_named("params", transcript.params),
         **_named("delta", transcript.delta),
     }
-    archive = stem.with_name(stem.name + ".npz")
+    archive = _with_suffix(stem, ".npz")
     with files.replacing(archive) as file:
         np.savez(file, allow_pickle=False, **arrays)
     description = {
@@ -85,90 +91,118 @@ def save(
         "about": about or {},
     }
     text = json.dumps(description, indent=1) + "\n"
-    files.write_text(stem.with_name(stem.name + ".json"), text)
+    files.write_text(_with_suffix(stem, ".json"), text)
 
 
 def load(stem: str | os.PathLike) -> tuple[Transcript, dict[str, Any]]:
     """Reads what `save` wrote: the transcript, as NumPy arrays, and `about`.
 
     Raises:
-      TranscriptError: for a missing, damaged or tampered file.
+      TranscriptError: for a missing, damaged, tampered or empty file.
     """
-    stem = pathlib.Path(stem)
-    path = stem.with_name(stem.name + ".json")
+    description, archive = _with_suffix(stem, ".json"), _with_suffix(stem, ".npz")
+    with _blaming(description):
+        specs, digest, about = _read_description(description)
+    with _blaming(archive):
+        arrays = _read_arrays(archive, specs, digest)
+    with _blaming(description):
+        _check(arrays)
+    params, delta = _nested(arrays, "params"), _nested(arrays, "delta")
+    return Transcript(arrays["round"], arrays["client"], params, delta), about
+
+
+@contextlib.contextmanager
+def _blaming(path) -> Iterator[None]:
+    """Turns whatever goes wrong with a file into one line that names it."""
     try:
-        description = json.loads(path.read_text())
-        if description["format"] != _FORMAT or description["version"] != _VERSION:
-            raise TranscriptError(f"{path}: expected {_FORMAT} version {_VERSION}")
-        shapes = {
-            name: (tuple(map(int, spec["shape"])), np.dtype(spec["dtype"]))
-            for name, spec in description["arrays"].items()
-        }
-        about, digest = description["about"], description["sha256"]
-    except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
-        if isinstance(error, TranscriptError):
-            raise
-        raise TranscriptError(
-            f"{path}: not a transcript description: {error!r}"
-        ) from None
-    arrays = _read_arrays(stem.with_name(stem.name + ".npz"), shapes, digest)
-    _check_consistent(path, arrays)
-    transcript = Transcript(
-        arrays["round"], arrays["client"],
-        _nested(arrays, "params"), _nested(arrays, "delta"),
-    )  # fmt: skip
-    return transcript, about
+        yield
+    except Exception as error:  # the readers of JSON, zip and .npy raise nearly any
+        reason = error if isinstance(error, OSError | ValueError) else repr(error)
+        line = " ".join(str(reason).split())[:300]
+        raise TranscriptError(f"{path}: {line}") from error
 
 
-def _read_arrays(path, shapes, digest) -> dict[str, np.ndarray]:
-    try:
-        if files.sha256(path) != digest:
-            raise TranscriptError(f"{path}: content does not match its sha256")
-        with zipfile.ZipFile(path) as archive:
-            names = {info.filename.removesuffix(".npy") for info in archive.filelist}
-            if names != set(shapes):
-                raise TranscriptError(f"{path}: arrays differ from the description")
-            arrays = {}
-            for info in archive.filelist:
-                name = info.filename.removesuffix(".npy")
-                shape, dtype = shapes[name]
-                arrays[name] = _read_array(path, archive, info, shape, dtype)
-            return arrays
-    except (OSError, ValueError, zipfile.BadZipFile) as error:
-        if isinstance(error, TranscriptError):
-            raise
-        raise TranscriptError(f"{path}: unreadable: {error}") from None
+def _read_description(path) -> tuple[dict[str, tuple], str, dict[str, Any]]:
+    """The shape and dtype of every array, the sha256 of the archive, and `about`."""
+    told = json.loads(path.read_text(encoding="utf-8"))
+    fields = {"format", "version", "sha256", "arrays", "about"}
+    if not isinstance(told, dict) or not fields <= set(told):
+        raise ValueError(f"expected an object with {sorted(fields)}")
+    if (told["format"], told["version"]) != (_FORMAT, _VERSION):
+        raise ValueError(f"expected {_FORMAT} version {_VERSION}")
+    if not isinstance(told["about"], dict):
+        raise ValueError("'about' is not an object")
+    specs = {}
+    for name, spec in told["arrays"].items():
+        shape, dtype = tuple(spec["shape"]), np.dtype(spec["dtype"])
+        if not all(type(size) is int and size >= 0 for size in shape):
+            raise ValueError(f"{name!r} has the impossible shape {list(shape)}")
+        if dtype.kind not in "fiu" or not dtype.isnative:
+            raise ValueError(f"{name!r} has the unsupported type {dtype.str}")
+        specs[name] = shape, dtype
+    return specs, told["sha256"], told["about"]
 
 
-def _read_array(path, archive, info, shape, dtype) -> np.ndarray:
-    expected = math.prod(shape) * dtype.itemsize
-    if dtype.kind not in "fiu" or info.file_size > expected + _HEADER_BYTES:
-        raise TranscriptError(f"{path}: {info.filename} has an unexpected size or type")
-    with archive.open(info) as file:
-        array = np.lib.format.read_array(file, allow_pickle=False)
-    if array.shape != shape or array.dtype != dtype:
-        raise TranscriptError(
-            f"{path}: {info.filename} is {array.dtype}{list(array.shape)}, "
-            f"described as {dtype}{list(shape)}"
-        )
-    return array
+def _read_arrays(path, specs, digest) -> dict[str, np.ndarray]:
+    if files.sha256(path) != digest:
+        raise ValueError("content does not match its sha256")
+    with zipfile.ZipFile(path) as archive:
+        if sorted(archive.namelist()) != sorted(f"{name}.npy" for name in specs):
+            raise ValueError("arrays differ from the description")
+        # With this no array takes more memory than the file takes on disk.
+        stored = all(m.compress_type == zipfile.ZIP_STORED for m in archive.filelist)
+        total = sum(member.file_size for member in archive.filelist)
+        if not stored or total > path.stat().st_size:
+            raise ValueError("compressed, or shorter than its arrays")
+        return {name: _read_array(archive, name, *spec) for name, spec in specs.items()}
 
 
-def _check_consistent(path, arrays) -> None:
-    if not {"round", "client"} <= set(arrays):
-        raise TranscriptError(f"{path}: arrays 'round' and 'client' are required")
-    (rounds,), clients = arrays["round"].shape, arrays["client"].shape
-    for name, array in arrays.items():
-        kind, _, rest = name.partition("/")
-        lead = {"params": (rounds,), "delta": clients, "client": (rounds,)}.get(
-            kind, ()
-        )
-        if array.shape[: len(lead)] != lead:
-            raise TranscriptError(f"{path}: {name} needs leading axes {list(lead)}")
-        if kind == "params":
-            inner = arrays.get(f"delta/{rest}")
-            if inner is None or inner.shape[2:] != array.shape[1:]:
-                raise TranscriptError(f"{path}: delta/{rest} does not fit {name}")
+def _read_array(archive, name, shape, dtype) -> np.ndarray:
+    member = archive.getinfo(f"{name}.npy")
+    with archive.open(member) as file:
+        version = np.lib.format.read_magic(file)
+        found, _, kind = _HEADER_READERS[version](file)
+        if (found, kind) != (shape, dtype):
+            raise ValueError(
+                f"{name!r} is {kind}{list(found)}, described as {dtype}{list(shape)}"
+            )
+        if file.tell() + math.prod(shape) * dtype.itemsize != member.file_size:
+            raise ValueError(f"{name!r} is longer or shorter than its header says")
+    with archive.open(member) as file:
+        return np.lib.format.read_array(file, allow_pickle=False)
+
+
+def _check(arrays) -> None:
+    """Raises ValueError unless the arrays are those of one transcript."""
+    leaves = [n.removeprefix("params/") for n in arrays if n.startswith("params/")]
+    both = {f"{kind}/{leaf}" for kind in ("params", "delta") for leaf in leaves}
+    if not leaves or set(arrays) != {"round", "client"} | both:
+        raise ValueError("expected 'round', 'client', and each parameter with a delta")
+    folders = {n[:at] for n in arrays for at, letter in enumerate(n) if letter == "/"}
+    if folders & set(arrays):
+        raise ValueError(f"both array and folder: {sorted(folders & set(arrays))}")
+    rounds, clients = arrays["round"], arrays["client"]
+    if rounds.ndim != 1 or rounds.dtype.kind not in "iu" or not rounds.size:
+        raise ValueError("'round' is not a list of one or more integers")
+    if (rounds[1:] <= rounds[:-1]).any():
+        raise ValueError("'round' does not increase")
+    if clients.ndim != 2 or len(clients) != len(rounds):
+        raise ValueError("'client' is not a table with one line per round")
+    if clients.dtype.kind not in "iu" or (clients < -1).any():
+        raise ValueError("'client' has entries that are neither an id nor -1")
+    for leaf in leaves:
+        sent, delta = arrays[f"params/{leaf}"], arrays[f"delta/{leaf}"]
+        if {sent.dtype.kind, delta.dtype.kind} != {"f"}:
+            raise ValueError(f"parameter {leaf!r} is not of floating point")
+        if sent.shape[:1] != rounds.shape:
+            raise ValueError(f"parameter {leaf!r} is not one per round")
+        if delta.shape != clients.shape + sent.shape[1:]:
+            raise ValueError(f"delta of {leaf!r} does not fit the parameter")
+
+
+def _with_suffix(stem, suffix) -> pathlib.Path:
+    # A dot in the name belongs to the name: `Path.with_suffix` would cut it.
+    return pathlib.Path(f"{pathlib.Path(stem)}{suffix}")
 
 
 def _named(prefix, tree) -> dict[str, np.ndarray]:

@@ -22,6 +22,7 @@ LEVELS = {
     "participation": 1,
     "schedule": 2,
     "defenses": 2,
+    "stacking": 3,
     "parallel": 3,
     "local": 3,
     "rounds": 4,

@@ -8,7 +8,7 @@ import numpy as np
 import optax
 import pytest
 
-from fljax import local, losses, models, parallel, rounds, schedule
+from fljax import local, losses, models, parallel, rounds, schedule, stacking
 from fljax.types import Batch, Features, Rows
 
 SIZES = [10, 7, 3, 20, 1, 9, 5, 15, 8]  # 78 rows
@@ -178,7 +178,7 @@ def test_lanes_on_eight_devices_equal_one_device():
 def test_stacked_seeds_equal_each_seed_alone():
     sizes = [SIZES, [5, 12, 3, 2, 30, 9, 4, 1, 11]]
     plans = [schedule.build(s, **_SHUFFLED) for s in sizes]
-    both, axes = schedule.stack(plans)
+    both, axes = stacking.stack(plans)
     keys = jax.random.split(jax.random.key(5), 2)
     stack = functools.partial(jax.tree.map, lambda *leaves: jnp.stack(leaves))
     rows = [_rows(), jax.tree.map(lambda leaf: leaf[::-1], _rows())]

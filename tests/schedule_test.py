@@ -86,8 +86,8 @@ def test_occupancy_is_the_share_of_slots_with_rows():
 
 @pytest.mark.parametrize(
     ("lanes", "num_clients", "expected"),
-    [(2, 51, 2), (16, 51, 16), (8, 3, 3), (None, 48, 16), (None, 3, 3), (None, 1, 1)],
-    ids=["narrow", "wide", "no more than clients", "default", "default for 3", "for 1"],
+    [(2, 51, 2), (16, 51, 16), (8, 3, 8), (None, 48, 16), (None, 3, 3), (None, 1, 1)],
+    ids=["narrow", "wide", "more than clients", "default", "default for 3", "for 1"],
 )
 def test_the_number_of_lanes(lanes, num_clients, expected):
     plan = schedule.build([5] * num_clients, num_rounds=1, batch_size=2, lanes=lanes)
@@ -230,47 +230,3 @@ def test_participants_must_be_clients_each_at_most_once(members):
 def test_participants_may_be_plain_lists():
     plan = schedule.build(**_GOOD, participants=[[1]])
     np.testing.assert_array_equal(plan.participants, [[1]])
-
-
-def test_stacked_runs_share_their_breaks_and_keep_their_own_steps():
-    one = schedule.build([4, 3], num_rounds=2, batch_size=2, lanes=1)
-    two = schedule.build([9, 3], num_rounds=2, batch_size=2, lanes=1)
-    both, axes = schedule.stack([one, two])
-    np.testing.assert_array_equal(one.breaks, [2, 4])
-    np.testing.assert_array_equal(two.breaks, [5, 7])
-    np.testing.assert_array_equal(both.breaks, [2, 4, 5, 7])
-    assert (both.batch_size, both.max_rows) == (2, 9)
-    np.testing.assert_array_equal(both.sizes, [[4, 3, 0], [9, 3, 0]])
-    np.testing.assert_array_equal(
-        both.finish.done[:, 0, :, 0], [[1, 1, 0, 0], [0, 0, 1, 1]]
-    )
-    np.testing.assert_array_equal(
-        both.finish.weight[:, 0, :, 0], [[4, 3, 0, 0], [0, 0, 9, 3]]
-    )
-    np.testing.assert_array_equal(both.slots.count[0, 0, :, 0], [2, 2, 2, 1, 0, 0, 0])
-    assert axes.breaks is None
-    assert axes.sizes == 0
-    assert (both.num_rounds, both.num_lanes) == (2, 1)
-
-
-@pytest.mark.parametrize(
-    ("changed", "field"),
-    [
-        ({"num_rounds": 4}, "record"),
-        ({"record_clients": [0]}, "recorded_clients"),
-        ({"participants": [np.array([0])]}, "participants"),
-    ],
-    ids=["rounds", "recorded clients", "participants"],
-)
-def test_runs_with_other_clients_or_rounds_do_not_stack(changed, field):
-    one, other = schedule.build(**_GOOD), schedule.build(**(_GOOD | changed))
-    with pytest.raises(ValueError, match=f"'{field}'"):
-        schedule.stack([one, other])
-
-
-@pytest.mark.parametrize(
-    "changed", [{"lanes": 1}, {"shuffle": False}], ids=["lanes", "shuffle"]
-)
-def test_runs_of_another_kind_do_not_stack(changed):
-    with pytest.raises(ValueError):
-        schedule.stack([schedule.build(**_GOOD), schedule.build(**(_GOOD | changed))])

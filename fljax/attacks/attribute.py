@@ -88,13 +88,18 @@ def model_based_continuous(
       params: any model that the adversary holds.
       known: public columns and targets of the client's rows.
       bounds: `[2, 1]` smallest and largest encoded value.
-      num_points: grid points, at least 3.
+      num_points: grid points, at least 5.
       num_zooms: refinements; the final cell is
         `(2 / (num_points - 1)) ** num_zooms / (num_points - 1)` of the range.
 
     Returns:
       `[N]` inferred encoded values.
+
+    Raises:
+      ValueError: for fewer than 5 points, with which a zoom gains too little.
     """
+    if num_points < 5:
+        raise ValueError(f"num_points must be >= 5, got {num_points}")
     low, high = bounds[0, 0], bounds[1, 0]
     steps = jnp.linspace(0.0, 1.0, num_points)
 
@@ -133,8 +138,9 @@ def least_squares_bound(
     Returns:
       [] the bound, at least 0.
     """
-    bound = 1 - 4 * mean_squared_error / jnp.square(weight * gap)
-    return jnp.maximum(bound, 0.0)
+    effect = jnp.square(weight * gap)
+    bound = 1 - 4 * mean_squared_error / jnp.where(effect > 0, effect, 1)
+    return jnp.where(effect > 0, jnp.maximum(bound, 0.0), 0.0)
 
 
 def _losses(loss_fn, params, known, block):

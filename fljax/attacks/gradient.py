@@ -75,8 +75,9 @@ def gradient_based(
     def block_of(logits, key):
         return _sample(key, logits, temperature, noise) @ candidates
 
-    def iterate(carry, key):
+    def iterate(carry, iteration):
         logits, opt_state = carry
+        key = jax.random.fold_in(key_noise, iteration)
         block, pull_back = jax.vjp(lambda u: block_of(u, key), logits)
         loss, slope = _mismatch(loss_fn, exchange, known, block, num_rounds)
         updates, opt_state = optimiser.update(pull_back(slope)[0], opt_state, logits)
@@ -85,7 +86,7 @@ def gradient_based(
     (logits, _), loss = lax.scan(
         iterate,
         (logits, optimiser.init(logits)),
-        jax.random.split(key_noise, num_iterations),
+        jnp.arange(num_iterations),
     )
     evidence = jnp.pad(logits, ((0, 0), (1, 0)))
     return GradientGuess(

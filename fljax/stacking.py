@@ -1,0 +1,83 @@
+"""Joins the schedules of several runs (seeds) for one vmapped program: NumPy.
+
+Seeds split and sample differently, so their tables differ in size. Each is padded to
+the largest; padding is idle slots, empty seats and breaks at which nobody ends.
+"""
+
+import dataclasses
+from collections.abc import Sequence
+
+import jax
+import numpy as np
+
+from fljax.schedule import Finish, Schedule
+
+
+def stack(schedules: Sequence[Schedule]) -> tuple[Schedule, Schedule]:
+    """Joins schedules of equally many clients and rounds.
+
+    Returns:
+      The joined `Schedule`, leaves `[runs, ...]`, and, in the same shape, the `in_axes`
+      for `jax.vmap`. The breaks are shared, so that loop bounds stay common to all runs.
+
+    Raises:
+      ValueError: if the runs do not have the same number of clients and rounds.
+    """
+    for field in ("sizes", "record", "recorded_rounds"):
+        if len({getattr(s, field).shape for s in schedules}) > 1:
+            raise ValueError(f"schedules differ in the shape of {field!r}")
+    if len({len(s.participants) for s in schedules}) > 1:
+        raise ValueError("schedules differ in 'participants': 1 or R rounds of them")
+    breaks = np.unique(np.concatenate([s.breaks for s in schedules]))
+    common = {
+        "breaks": breaks.astype(np.int32),
+        "batch_size": max(s.batch_size for s in schedules),
+        "num_epochs": max(s.num_epochs for s in schedules),
+        "max_rows": max(s.max_rows for s in schedules),
+    }
+    num_slots = max(s.recorded_clients.shape[1] for s in schedules)
+    aligned = [
+        dataclasses.replace(_at_breaks(s, breaks, num_slots), **common)
+        for s in schedules
+    ]
+    fill = dataclasses.replace(
+        jax.tree.map(lambda _: 0, aligned[0]),
+        participants=schedules[0].sizes.shape[0] - 1,
+        finish=Finish(weight=0, done=False, slot=num_slots),
+        recorded_clients=-1,
+    )
+    joined = jax.tree.map(_stack_padded, fill, *aligned)
+    axes = jax.tree.map(lambda _: 0, joined)
+    return (
+        dataclasses.replace(joined, breaks=common["breaks"]),
+        dataclasses.replace(axes, breaks=None),
+    )
+
+
+def _at_breaks(schedule: Schedule, breaks: np.ndarray, num_slots: int) -> Schedule:
+    """The same schedule with more breaks, at which none of its clients ends."""
+    own, finish = np.searchsorted(breaks, schedule.breaks), schedule.finish
+    shape = (finish.weight.shape[0], len(breaks), finish.weight.shape[2])
+
+    def spread(leaf, fill):
+        wide = np.full(shape, fill, leaf.dtype)
+        wide[:, own] = leaf
+        return wide
+
+    unrecorded = finish.slot == schedule.recorded_clients.shape[1]
+    return dataclasses.replace(
+        schedule,
+        finish=Finish(
+            weight=spread(finish.weight, 0),
+            done=spread(finish.done, False),
+            slot=spread(np.where(unrecorded, num_slots, finish.slot), num_slots),
+        ),
+    )
+
+
+def _stack_padded(fill, *leaves: np.ndarray) -> np.ndarray:
+    shape = np.max([leaf.shape for leaf in leaves], axis=0)
+    padded = np.full((len(leaves), *shape), fill, leaves[0].dtype)
+    for run, leaf in enumerate(leaves):
+        padded[(run, *map(slice, leaf.shape))] = leaf
+    return padded
