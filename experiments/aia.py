@@ -14,7 +14,7 @@ from typing import Any
 import jax
 import numpy as np
 
-from experiments import clients, config, console, federation, pipeline, run_dir
+from experiments import clients, config, console, federation, pipeline, run_dir, stages
 from experiments import settings as s
 from experiments.sweep import points
 from fljax import data, figures, results, transcript
@@ -41,13 +41,16 @@ def main() -> None:
     )
     if jax.config.jax_num_cpu_devices < 0:  # not chosen by the user
         jax.config.update("jax_num_cpu_devices", os.cpu_count())
-    begin = time.perf_counter()
+    begin, seconds = time.perf_counter(), {}
+    console.check_table(told.run.paper_table)
     table = clients.load_table(told.data)
     name = f"{table.name}.{told.model.name}"
     folder, digest = run_dir.claim(told.run.run_dir, "aia", name, _flags(told))
-    prepared = [
-        pipeline.prepare(table, at, label) for label, at in points(told, told.run.sweep)
-    ]
+    with stages.stage(seconds, "data"):
+        prepared = [
+            pipeline.prepare(table, at, label)
+            for label, at in points(told, told.run.sweep)
+        ]
     if told.run.dry_run:
         for each in prepared:
             _describe(each)
@@ -60,7 +63,8 @@ def main() -> None:
         "digest": digest,
         "flags": _flags(told),
         "data": [dataclasses.asdict(file) for file in table.files],
-        "seconds": {
+        "seconds": seconds
+        | {
             each.label or "run": outcome.seconds
             for each, outcome in zip(prepared, outcomes, strict=True)
         },
@@ -112,8 +116,9 @@ def _describe(prepared: pipeline.Prepared) -> None:
 
 def _save_transcripts(folder, prepared: pipeline.Prepared, outcome) -> None:
     told = prepared.told
-    about = config.to_flags(told.train) | config.to_flags(told.model, "model")
+    trained = config.to_flags(told.train) | config.to_flags(told.model, "model")
     for index, seed in enumerate(told.run.seeds):
+        about = trained | {"rows": pipeline.identity(prepared, seed)}
         one = jax.tree.map(
             lambda leaf, i=index: np.asarray(leaf[i]), outcome.transcript
         )

@@ -87,37 +87,47 @@ def row_mask(clients: Clients) -> np.ndarray:
 
 def _deal(dataset: data.Dataset, config: settings.PartitionConfig, seed: int):
     """Row indices of each client; the draws do not depend on any other seed."""
-    rng = np.random.default_rng([seed, 1])
-    frame, count = dataset.train.frame, config.clients
-    num_rows = len(dataset.train.y)
     try:
-        match config.kind:
-            case "iid":
-                return partition.iid(rng, num_rows, count)
-            case "contiguous":
-                return partition.contiguous(num_rows, count)
-            case "by_column":
-                column = _raw_column(frame, config.column)
-                return partition.by_column(column, min(count, len(np.unique(column))))
-            case "ordered":
-                return partition.ordered(_raw_column(frame, config.column), count)
-            case "correlation":
-                return partition.correlation(
-                    rng, dataset.train.y, dataset.train.truth, count,
-                    config.heterogeneity,
-                )  # fmt: skip
-            case "dirichlet":
-                return partition.dirichlet(rng, dataset.train.y, count, config.alpha)
-            case "label_shards":
-                return partition.label_shards(
-                    rng, dataset.train.y, count, config.shards
-                )
-            case "dominant_label":
-                return partition.dominant_label(
-                    rng, dataset.train.y, count, config.rows, config.share
-                )
+        if config.kind in ("dirichlet", "label_shards", "dominant_label"):
+            return _deal_by_label(dataset, config, seed)
+        return _deal_rows(dataset, config, seed)
     except ValueError as error:
         raise ConfigError(f"--partition_kind={config.kind}: {error}") from None
+
+
+def _deal_rows(dataset, config: settings.PartitionConfig, seed: int):
+    rng = np.random.default_rng([seed, 1])
+    train, count = dataset.train, config.clients
+    match config.kind:
+        case "iid":
+            return partition.iid(rng, len(train.y), count)
+        case "contiguous":
+            return partition.contiguous(len(train.y), count)
+        case "ordered":
+            return partition.ordered(_raw_column(train.frame, config.column), count)
+        case "by_column":
+            column = _raw_column(train.frame, config.column)
+            return partition.by_column(column, min(count, len(np.unique(column))))
+        case "correlation":
+            if dataset.attribute is None or dataset.attribute.kind != "binary":
+                raise ValueError("needs a binary sensitive attribute")
+            # Algorithm 5 speaks of men, who are the first category.
+            return partition.correlation(
+                rng, train.y, train.truth == 0, count, config.heterogeneity
+            )
+    raise ValueError(f"no partition {config.kind!r}")
+
+
+def _deal_by_label(dataset, config: settings.PartitionConfig, seed: int):
+    rng = np.random.default_rng([seed, 1])
+    labels, count = dataset.train.y, config.clients
+    if dataset.table.task == "regression":
+        raise ValueError("needs class labels, the target is a number")
+    if config.kind == "dirichlet":
+        return partition.dirichlet(rng, labels, count, config.alpha)
+    if config.kind == "label_shards":
+        return partition.label_shards(rng, labels, count, config.shards)
+    return partition.dominant_label(rng, labels, count, config.rows, config.share)
 
 
 def _raw_column(frame, name: str | None) -> np.ndarray:

@@ -130,6 +130,7 @@ def _empty(first: Row, *, bounded: bool) -> Table:
         box=box.SIMPLE_HEAD,
         padding=(0, 1, 0, 0),
         pad_edge=False,
+        show_edge=False,
     )
     table.add_column("attack", no_wrap=True)
     table.add_column("setting", overflow="fold", min_width=8)

@@ -3,7 +3,7 @@
 Everything has a leading axis over seeds; the whole run is one program vmapped over it.
 """
 
-import time
+import functools
 from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
@@ -45,20 +45,6 @@ class Problem(NamedTuple):
     schedule: schedule_lib.Schedule
     axes: schedule_lib.Schedule
     learning_rate: float
-
-
-class Trained(NamedTuple):
-    """Outcome of `train`.
-
-    Attributes:
-      run: `rounds.Run` of NumPy arrays `[seeds, ...]`.
-      compile_seconds: time to trace and compile.
-      seconds: time to run.
-    """
-
-    run: rounds.Run
-    compile_seconds: float
-    seconds: float
 
 
 def pose(
@@ -115,7 +101,7 @@ def train(
     *,
     chunk: int,
     progress: Callable[[int], None],
-) -> Trained:
+) -> rounds.Run:
     """Runs all rounds of all seeds in one compiled program, `chunk` rounds a call.
 
     Args:
@@ -125,35 +111,23 @@ def train(
       chunk: rounds between two looks at the loss.
       progress: called with the number of rounds done.
 
+    Returns:
+      The finished `Run` of NumPy arrays `[seeds, ...]`.
+
     Raises:
       Diverged: as soon as a loss is not finite.
     """
-    begin = time.perf_counter()
-    args = _place(problem, clients, keys)
-    stop = jnp.zeros((), jnp.int32)
-
-    def advance(key, run, rows, schedule, stop):
-        return rounds.advance(
-            key,
-            run,
-            rows,
-            schedule,
-            stop,
-            local=problem.local,
-            server_optimiser=problem.server_optimiser,
-        )
-
+    key, run, rows, schedule = _place(problem, clients, keys)
+    advance = functools.partial(
+        rounds.advance, local=problem.local, server_optimiser=problem.server_optimiser
+    )
     step = jax.jit(jax.vmap(advance, (0, 0, 0, problem.axes, None)), donate_argnums=1)
-    step = step.lower(*args, stop).compile()
-    key, run, rows, schedule = args
-    compiled = time.perf_counter()
     num_rounds = problem.schedule.num_rounds
     for done in [*range(chunk, num_rounds, chunk), num_rounds]:
         run = step(key, run, rows, schedule, jnp.int32(done))
-        _check_finite(np.asarray(run.loss)[:, :done], problem.learning_rate)
+        _check_finite(run, done, problem.learning_rate)
         progress(done)
-    run = jax.device_get(run)  # attacks place what they need where they need it
-    return Trained(run, compiled - begin, time.perf_counter() - compiled)
+    return jax.device_get(run)  # attacks place what they need where they need it
 
 
 def loss_curve(
@@ -214,7 +188,9 @@ def _place(problem: Problem, clients: Clients, keys: Key):
     Seeds never talk to each other, so they are spread wherever they divide evenly. One
     seed's lanes exchange their models every round, which pays for large models only.
     """
-    key_init, key_train = jnp.moveaxis(jax.vmap(jax.random.split)(keys), 1, 0)
+    key_init, key_train = (
+        jax.vmap(jax.random.fold_in, (0, None))(keys, purpose) for purpose in (0, 1)
+    )
     begin = jax.vmap(
         lambda key, schedule: rounds.start(
             problem.model.init(key), schedule, problem.server_optimiser
@@ -243,17 +219,22 @@ def _num_params(run: rounds.Run) -> int:
 
 def _optimiser(name: str, rate: float) -> optax.GradientTransformation:
     match name:
+        case "sgd":
+            return optax.sgd(rate)
         case "momentum":
             return optax.sgd(rate, momentum=0.9)
         case "adam":
             return optax.adam(rate)
-    return optax.sgd(rate)
+    raise ValueError(f"no optimiser {name!r}")
 
 
-def _check_finite(loss: np.ndarray, rate: float) -> None:
-    bad = ~np.isfinite(loss)
-    if bad.any():
-        first = int(np.argmax(bad.any(axis=0)))
+def _check_finite(run: rounds.Run, done: int, rate: float) -> None:
+    """The loss of each round, and of the last one, which has none yet, the model."""
+    bad = ~np.isfinite(np.asarray(run.loss)[:, :done]).all(axis=0)
+    leaves = jax.tree.leaves(run.server.params)
+    broken = not all(bool(jnp.isfinite(leaf).all()) for leaf in leaves)
+    if bad.any() or broken:
+        first = int(np.argmax(bad)) if bad.any() else done - 1
         raise Diverged(
             f"training diverged: the loss is not finite in round {first} "
             f"with --learning_rate={rate:g}; try a smaller one"

@@ -30,6 +30,8 @@ class Victims(NamedTuple):
       candidates: `[seeds, K, W]` encoded values.
       kind: of the attribute.
       linear: whether the model is a linear regression.
+      pooled: whether `known` and `goal` are all clients' rows for everyone.
+      attacker: the compiled attack.
       labels: of the result rows.
     """
 
@@ -39,6 +41,8 @@ class Victims(NamedTuple):
     candidates: np.ndarray
     kind: str
     linear: bool
+    pooled: bool
+    attacker: passive.Attacker
     labels: scoring.Labels
 
 
@@ -47,9 +51,7 @@ def attack(victims: Victims, name: str, setting: str, params: Params) -> list[Ro
 
     Beside every result of a linear regression stands Proposition 1's bound.
     """
-    guess = passive.model_attack(
-        victims.problem, params, victims.known, victims.candidates, kind=victims.kind
-    )
+    guess = victims.attacker(params, victims.known, victims.candidates)
     rows = scoring.guesses(victims.labels, name, setting, guess, victims.goal)
     if victims.linear and victims.kind == "binary":
         (layer,) = params.values()
@@ -156,6 +158,7 @@ def _describe(victims, clients, name, params, best) -> list[Row]:
             "kernel": np.reshape(true["weights"], (-1, 1)),
         }
         numbers["parameter_distance"] = _distance(params, {"_": generating})
+    if victims.pooled:
         numbers["pooled_loss"] = mean_loss(victims, params)
     rows = []
     for metric, values in numbers.items():

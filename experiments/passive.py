@@ -5,7 +5,6 @@ guesses. None of them is given the truth; `scoring` compares.
 """
 
 import functools
-import time
 from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
@@ -14,12 +13,13 @@ import jax.numpy as jnp
 import numpy as np
 import optax
 
-from experiments.config import ConfigError
 from experiments.federation import Problem
 from experiments.settings import AttackConfig
-from fljax import parallel
+from fljax import losses, parallel
 from fljax.attacks import attribute, gradient, reconstruct
 from fljax.types import Exchange, Known, Params, Transcript
+
+Attacker = Callable[[Params, Known, np.ndarray], np.ndarray]
 
 
 class Inbox(NamedTuple):
@@ -40,7 +40,7 @@ class Grid(NamedTuple):
     """Gradient-based attack for every setting; `F` round counts, `L` learning rates.
 
     Attributes:
-      index: `[seeds, C, F, L, n]` int8 inferred candidates.
+      index: `[seeds, C, F, L, n]` int16 inferred candidates.
       dissimilarity: `[seeds, C, F, L]`.
     """
 
@@ -76,36 +76,34 @@ def last_models(transcript: Transcript, box: Inbox) -> tuple[Params, Params]:
     return returned, sent
 
 
-def model_attack(
-    problem: Problem, params: Params, known: Known, bounds: np.ndarray, *, kind: str
-) -> np.ndarray:
-    """Model-based attack with one model per client.
+def model_attacker(loss_fn: losses.LossFn, kind: str) -> Attacker:
+    """Model-based attack with one model per client, compiled once.
 
     Args:
-      problem: for the loss.
-      params: leaves `[seeds, C, ...]`.
-      known: leaves `[seeds, C, n, ...]`.
-      bounds: `[seeds, K, W]` candidate values.
+      loss_fn: loss of one example.
       kind: of the attribute.
 
     Returns:
-      `[seeds, C, n]` candidate index, or encoded value for a continuous attribute.
+      `(params [seeds, C, ...], known [seeds, C, n, ...], candidates [seeds, K, W]) ->
+      [seeds, C, n]` candidate index, or encoded value for a continuous attribute.
     """
 
     def one(item, _):
         params, known, candidates = item
         if kind == "continuous":
-            return attribute.model_based_continuous(
-                problem.loss_fn, params, known, candidates
-            )
-        return attribute.model_based(problem.loss_fn, params, known, candidates).index
+            return attribute.model_based_continuous(loss_fn, params, known, candidates)
+        return attribute.model_based(loss_fn, params, known, candidates).index
 
-    lead = known.y.shape[:2]
-    values = np.broadcast_to(bounds[:, None], (*lead, *bounds.shape[1:]))
-    items = jax.tree.map(_merge, (params, known, values))
     over = parallel.mesh()
     run = jax.jit(lambda items: parallel.map_items(one, items, (), over))
-    return np.asarray(run(items)).reshape(*lead, -1)
+
+    def attack(params, known, candidates):
+        lead = known.y.shape[:2]
+        values = np.broadcast_to(candidates[:, None], (*lead, *candidates.shape[1:]))
+        items = jax.tree.map(_merge, (params, known, values))
+        return np.asarray(run(items)).reshape(*lead, -1)
+
+    return attack
 
 
 def gradient_grid(
@@ -118,11 +116,11 @@ def gradient_grid(
     config: AttackConfig,
     *,
     progress: Callable[[int], None],
-) -> tuple[Grid, float]:
+) -> Grid:
     """Gradient-based attack over round counts and learning rates.
 
     One compiled program serves all seeds, each of which is one call, so that progress
-    can be shown. Returns the `Grid` and the seconds spent compiling.
+    can be shown.
     """
     most = box.row.shape[-1]
     counts = jnp.asarray(sorted({min(r, most) for r in config.grad_rounds}), jnp.int32)
@@ -143,7 +141,7 @@ def gradient_grid(
         def attack(num_rounds):
             # The same draws for every setting: settings differ, luck does not.
             guess = gradient.gradient_based(
-                jax.random.fold_in(jax.random.key(seed), client),
+                _key(seed, 2, client),
                 problem.loss_fn,
                 mine,
                 rows,
@@ -154,7 +152,7 @@ def gradient_grid(
                 temperature=config.grad_temperature,
                 noise=config.grad_noise,
             )
-            return guess.index.astype(jnp.int8), guess.dissimilarity
+            return guess.index.astype(jnp.int16), guess.dissimilarity
 
         return jax.lax.map(attack, counts)
 
@@ -167,10 +165,7 @@ def gradient_grid(
     def shared(index):
         return jax.tree.map(lambda leaf: leaf[index], stacked)
 
-    begin = time.perf_counter()
     run = jax.jit(lambda items, shared: parallel.map_items(one, items, shared, over))
-    run = run.lower(items, shared(0)).compile()
-    compile_seconds = time.perf_counter() - begin
     found = []
     for seed in range(len(box.count)):
         found.append(jax.tree.map(np.asarray, run(items, shared(seed))))
@@ -180,7 +175,13 @@ def gradient_grid(
     return Grid(
         np.swapaxes(index.reshape(*shape, -1), 2, 3),
         np.swapaxes(dissimilarity.reshape(shape), 2, 3),
-    ), compile_seconds
+    )
+
+
+def _key(seed, purpose: int, client):
+    """Stream of one attack on one client; purposes 0 and 1 belong to the training."""
+    key = jax.random.fold_in(jax.random.key(seed), purpose)
+    return jax.random.fold_in(key, client)
 
 
 def _merge(leaf):
@@ -192,13 +193,14 @@ def flat_messages(
 ) -> tuple[np.ndarray, np.ndarray, object]:
     """Sent and delta `[seeds, C, Q, P]` in float64, and how to unflatten `[..., P]`.
 
-    For full participation: every client has the same number of messages.
+    Where clients took part unequally often, everyone's first messages are used, as many
+    as the one with the fewest has.
     """
     seed = np.arange(len(box.count))[:, None, None]
-    sent = jax.tree.map(lambda x: np.asarray(x)[seed, box.row], transcript.params)
-    delta = jax.tree.map(
-        lambda x: np.asarray(x)[seed, box.row, box.slot], transcript.delta
-    )
+    first = int(box.count.min())
+    row, slot = box.row[..., :first], box.slot[..., :first]
+    sent = jax.tree.map(lambda x: np.asarray(x)[seed, row], transcript.params)
+    delta = jax.tree.map(lambda x: np.asarray(x)[seed, row, slot], transcript.delta)
     leaves, treedef = jax.tree.flatten(sent)
     shapes = [leaf.shape[3:] for leaf in leaves]
     cuts = np.cumsum([int(np.prod(shape)) for shape in shapes])[:-1]
@@ -232,20 +234,9 @@ def subset_reconstruction(
     sent: np.ndarray, delta: np.ndarray, seeds, config: AttackConfig
 ):
     """The authors' variant: one square system, chosen or searched for."""
-    num_messages, needed = sent.shape[2], sent.shape[3] + 1
     if config.subset_rounds:
         chosen = list(config.subset_rounds)
-        if len(chosen) < needed or max(chosen) >= num_messages:
-            raise ConfigError(
-                f"--attack_subset_rounds: expected at least {needed} messages below "
-                f"{num_messages}, got {chosen}"
-            )
         sent, delta = sent[:, :, chosen], delta[:, :, chosen]
-    elif num_messages < needed:
-        raise ConfigError(
-            f"--num_rounds: reconstruct needs {needed} messages of every client, "
-            f"got {num_messages}"
-        )
     trials = 1 if config.subset_rounds else config.subset_trials
 
     def one(item):
@@ -255,7 +246,7 @@ def subset_reconstruction(
         )
 
     def clients_of(seed, sent, delta):
-        keys = jax.random.split(jax.random.key(seed), len(sent))
+        keys = jax.vmap(_key, (None, None, 0))(seed, 3, jnp.arange(len(sent)))
         return jax.lax.map(one, (keys, sent, delta))
 
     with jax.enable_x64():

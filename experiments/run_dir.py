@@ -78,14 +78,14 @@ def environment() -> dict[str, Any]:
 
 
 def _check_writable(path: pathlib.Path) -> None:
-    """Looks at the folder or, if it is still to be created, at the one above it."""
+    """Looks at the folder or, before it is created, at the nearest one above it."""
     full = path.absolute()
     nearest = next(p for p in (full, *full.parents) if os.path.lexists(p))
     if not nearest.is_dir():
         raise ConfigError(f"--run_dir: expected a folder, {nearest} is a file")
     needed = os.W_OK | os.X_OK | (os.R_OK if nearest == full else 0)
     if not os.access(nearest, needed):
-        action = "written" if nearest == full else f"created in {nearest}"
+        action = "read and written" if nearest == full else f"created in {nearest}"
         raise ConfigError(f"--run_dir: {path} cannot be {action}")
 
 

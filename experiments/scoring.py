@@ -3,7 +3,7 @@
 This is the only stage of an experiment that sees the sensitive attribute.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -90,7 +90,7 @@ def guesses(
          for seed in zip(guess, goal.truth, goal.mask, strict=True)]
     )  # fmt: skip
     metric = ERROR if goal.continuous else ACCURACY
-    return list(_by_client(labels, attack, setting, metric, values, goal))
+    return by_client(labels, attack, setting, metric, values, goal)
 
 
 def baseline(labels: Labels, goal: Target) -> list[Row]:
@@ -130,8 +130,7 @@ def grid(labels: Labels, found: Grid, goal: Target) -> list[Row]:
         best = cost.reshape(len(cost), -1).argmin(axis=1)
         flat = accuracy.reshape(*accuracy.shape[:2], -1)
         values = np.take_along_axis(flat, best[:, None, None], axis=2)[..., 0]
-        values = np.where(goal.weights > 0, values, np.nan)
-        rows += _by_client(labels, attack, "passive", ACCURACY, 100 * values, goal)
+        rows += by_client(labels, attack, "passive", ACCURACY, 100 * values, goal)
     return rows
 
 
@@ -142,29 +141,31 @@ def bounds(
     """Proposition 1 beside a model-based result; arguments `[seeds, C]`."""
     bound = attribute.least_squares_bound(mean_squared_error, weight, gap)
     values = 100 * np.asarray(bound)
-    return list(_by_client(labels, attack, setting, BOUND, values, goal))
+    return by_client(labels, attack, setting, BOUND, values, goal)
 
 
 def by_client(
     labels: Labels, attack: str, setting: str, metric: str, values: np.ndarray,
     goal: Target,
 ) -> list[Row]:  # fmt: skip
-    """Rows of any other number `[seeds, C]`."""
-    return list(_by_client(labels, attack, setting, metric, values, goal))
+    """Rows of numbers `[seeds, C]`: each client's, and their mean weighted by rows.
 
-
-def _by_client(labels, attack, setting, metric, values, goal) -> Iterator[Row]:
+    A client who sent no message has no row. A number that is not finite stays one, in
+    her row and in the mean.
+    """
     counts = goal.mask.sum(axis=-1)
+    rows = []
     for seed, each in enumerate(values):
-        # A client who sent no message has nothing to score.
-        usable = np.isfinite(each) & (goal.weights[seed] > 0)
-        for client in np.flatnonzero(usable):
-            yield labels.row(
-                seed, attack, setting, int(client), metric, each[client],
-                counts[seed, client],
-            )  # fmt: skip
-        if usable.any():
-            mean = metrics.weighted_mean(each[usable], goal.weights[seed][usable])
-            yield labels.row(
-                seed, attack, setting, "all", metric, mean, counts[seed][usable].sum()
+        heard = np.flatnonzero(goal.weights[seed] > 0)
+        for client in heard:
+            number = counts[seed, client]
+            rows.append(
+                labels.row(
+                    seed, attack, setting, int(client), metric, each[client], number
+                )
             )
+        if len(heard):
+            mean = metrics.weighted_mean(each[heard], goal.weights[seed][heard])
+            number = counts[seed][heard].sum()
+            rows.append(labels.row(seed, attack, setting, "all", metric, mean, number))
+    return rows

@@ -77,7 +77,9 @@ class TrainConfig:
     """No prefix."""
 
     algorithm: Literal["fed_avg", "fed_sgd", "fed_prox"] = option(
-        "fed_avg", "federated algorithm"
+        "fed_avg",
+        "federated algorithm; fed_sgd takes one step on all of a client's rows, so "
+        "batch_size, local_epochs, local_steps and client_optimiser do not apply",
     )
     num_rounds: int = option(100, "communication rounds T", min=1)
     local_epochs: int = option(1, "local epochs E", min=1)
@@ -134,7 +136,7 @@ class AttackConfig:
 class RunConfig:
     """No prefix."""
 
-    seeds: tuple[int, ...] = option((0,), "seeds, vmapped", min=0)
+    seeds: tuple[int, ...] = option((0,), "seeds, vmapped", min=0, max=2**32 - 1)
     run_dir: str | None = option(
         None, "folder for results; default: a named one under runs/"
     )

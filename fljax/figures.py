@@ -30,9 +30,14 @@ def accuracy_by_attack(rows: Sequence[Row]) -> Figure | None:
     half = [0 if math.isnan(e.low) else e.mean - e.low for e in estimates]
     axes.errorbar(means, names, xerr=half, fmt="o", capsize=3)
     for index, mean in enumerate(means):
-        at, offset = (mean, index), (0, 6)
-        style = {"textcoords": "offset points", "ha": "center", "fontsize": 8}
-        axes.annotate(f"{mean:.1f}", at, offset, **style)
+        axes.annotate(
+            f"{mean:.1f}",
+            (mean, index),
+            (0, 6),
+            textcoords="offset points",
+            ha="center",
+            fontsize=8,
+        )
     for s in chosen:
         if s.row.attack == "majority" and s.row.point == chosen[0].row.point:
             axes.axvline(s.estimate.mean, color="grey", ls="--", label="majority")

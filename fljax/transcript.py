@@ -19,7 +19,10 @@ import json
 import math
 import os
 import pathlib
+import struct
+import tokenize
 import zipfile
+import zlib
 from collections.abc import Iterator
 from typing import Any
 
@@ -111,12 +114,20 @@ def load(stem: str | os.PathLike) -> tuple[Transcript, dict[str, Any]]:
     return Transcript(arrays["round"], arrays["client"], params, delta), about
 
 
+# What the readers of JSON, zip and .npy raise for damaged content.
+_DAMAGE = (
+    *(OSError, ValueError, TypeError, AttributeError, LookupError, ArithmeticError),
+    *(EOFError, MemoryError, RuntimeError, SyntaxError, AssertionError, struct.error),
+    *(tokenize.TokenError, zipfile.BadZipFile, zlib.error),
+)
+
+
 @contextlib.contextmanager
 def _blaming(path) -> Iterator[None]:
     """Turns whatever goes wrong with a file into one line that names it."""
     try:
         yield
-    except Exception as error:  # the readers of JSON, zip and .npy raise nearly any
+    except _DAMAGE as error:
         reason = error if isinstance(error, OSError | ValueError) else repr(error)
         line = " ".join(str(reason).split())[:300]
         raise TranscriptError(f"{path}: {line}") from error
@@ -130,8 +141,8 @@ def _read_description(path) -> tuple[dict[str, tuple], str, dict[str, Any]]:
         raise ValueError(f"expected an object with {sorted(fields)}")
     if (told["format"], told["version"]) != (_FORMAT, _VERSION):
         raise ValueError(f"expected {_FORMAT} version {_VERSION}")
-    if not isinstance(told["about"], dict):
-        raise ValueError("'about' is not an object")
+    if not all(isinstance(told[field], dict) for field in ("arrays", "about")):
+        raise ValueError("'arrays' or 'about' is not an object")
     specs = {}
     for name, spec in told["arrays"].items():
         shape, dtype = tuple(spec["shape"]), np.dtype(spec["dtype"])

@@ -33,7 +33,7 @@ def test_stacked_runs_share_their_breaks_and_keep_their_own_steps():
     ("changed", "field"),
     [
         ({"num_rounds": 4}, "record"),
-        ({"participants": [np.array([0])]}, "participants"),
+        ({"participants": [[0]] * 3}, "participants"),
     ],
     ids=["rounds", "participants"],
 )

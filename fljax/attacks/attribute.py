@@ -18,7 +18,8 @@ class Guess(NamedTuple):
     """Inferred candidates.
 
     Attributes:
-      index: `[N]` int32 candidate of each row; ties go to the first.
+      index: `[N]` int32 candidate of each row; ties go to the first, and -1 stands
+        where a loss is not finite.
       losses: `[N, K]` loss of each row under each candidate.
     """
 
@@ -66,7 +67,8 @@ def model_based(
         return _losses(loss_fn, params, known, candidate[None])
 
     table = jax.vmap(under, out_axes=1)(candidates)
-    return Guess(jnp.argmin(table, axis=1).astype(jnp.int32), table)
+    best = jnp.argmin(table, axis=1).astype(jnp.int32)
+    return Guess(jnp.where(jnp.isfinite(table).all(axis=1), best, -1), table)
 
 
 def model_based_continuous(

@@ -163,7 +163,8 @@ def test_continuous_and_categorical_attributes_are_attacked(run, tmp_path):
     own = ("--data_name=csv", f"--data_path={path}", "--data_target=pay",
            "--learning_rate=3e-3", "--num_rounds=100")  # fmt: skip
     assert run(*own, "--data_sensitive=town", folder="town")[0] == 0
-    assert run(*own, "--data_sensitive=age", folder="age")[0] == 0
+    more = ("--data_sensitive=age", "--attack_kinds=model")
+    assert run(*own, *more, folder="age")[0] == 0
     town_rows, age_rows = _rows(tmp_path / "town"), _rows(tmp_path / "age")
     assert _values(town_rows, "model")[0] > 10 + _values(town_rows, "majority")[0]
     error = "aia_mean_absolute_error"
@@ -204,6 +205,14 @@ _BAD = {
     "diverging": (["--learning_rate=1e6"], "--learning_rate=1e+06"),
     "reconstruct a network": (["--attack_kinds=reconstruct"], "--attack_kinds"),
     "sweep of nothing": (["--sweep=batchsize=3"], "--sweep"),
+    "no sensitive attribute": (["--data_name=digits"], "--data_sensitive"),
+    "gradients of a number": (["--data_sensitive=bmi"], "--attack_kinds"),
+    "labels of a number": (["--partition_kind=dirichlet"], "--partition_kind"),
+    "diverging in the last round": (["--num_rounds=1", "--learning_rate=1e38"],
+                                    "round 0"),
+    "too few messages": (["--data_name=toy", "--model_name=linear",
+                          "--attack_kinds=reconstruct"], "--num_rounds"),
+    "unknown table": (["--paper_table=tabel9"], "--paper_table"),
     "no transcript": (["--transcript=nowhere"], "nowhere.json"),
 }  # fmt: skip
 
