@@ -18,8 +18,6 @@ from fljax import local, losses, models, parallel, participation, rounds, stacki
 from fljax import schedule as schedule_lib
 from fljax.types import Key, Model, Params, Rows
 
-_LARGE = 10_000  # parameters from which spreading one seed's lanes pays
-
 
 class Diverged(ArithmeticError):
     """Training produced a loss that is not finite."""
@@ -185,8 +183,9 @@ def _schedule(sizes, train: TrainConfig, seed: int, record_rounds):
 def _place(problem: Problem, clients: Clients, keys: Key):
     """Arguments of the compiled rounds, spread over the devices where that pays.
 
-    Seeds never talk to each other, so they are spread wherever they divide evenly. One
-    seed's lanes exchange their models every round, which pays for large models only.
+    Seeds never talk to each other, so they are spread wherever they divide evenly. The
+    lanes of one seed exchange their models every round, which gains nothing on one
+    machine's cores.
     """
     key_init, key_train = (
         jax.vmap(jax.random.fold_in, (0, None))(keys, purpose) for purpose in (0, 1)
@@ -203,18 +202,11 @@ def _place(problem: Problem, clients: Clients, keys: Key):
     if len(keys) % every.size == 0:
         schedule = parallel.place(schedule, every, problem.axes)
         key_train, run, rows = parallel.place((key_train, run, rows), every, 0)
-    elif _num_params(run) >= _LARGE and schedule.num_lanes % every.size == 0:
-        schedule = parallel.place_lanes(schedule, every)
-        key_train, run, rows = parallel.place((key_train, run, rows), every)
     else:
         key_train, run, rows, schedule = parallel.place(
             (key_train, run, rows, schedule), parallel.mesh(1)
         )
     return key_train, run, rows, schedule
-
-
-def _num_params(run: rounds.Run) -> int:
-    return sum(leaf[0].size for leaf in jax.tree.leaves(run.server.params))
 
 
 def _optimiser(name: str, rate: float) -> optax.GradientTransformation:

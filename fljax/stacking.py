@@ -40,11 +40,12 @@ def stack(schedules: Sequence[Schedule]) -> tuple[Schedule, Schedule]:
         dataclasses.replace(_at_breaks(s, breaks, num_slots), **common)
         for s in schedules
     ]
+    zeros = jax.tree.map(lambda _: np.zeros((), np.int32), aligned[0])
     fill = dataclasses.replace(
-        jax.tree.map(lambda _: 0, aligned[0]),
-        participants=schedules[0].sizes.shape[0] - 1,
-        finish=Finish(weight=0, done=False, slot=num_slots),
-        recorded_clients=-1,
+        zeros,
+        participants=np.int32(schedules[0].sizes.shape[0] - 1),
+        finish=zeros.finish._replace(slot=np.int32(num_slots)),
+        recorded_clients=np.int32(-1),
     )
     joined = jax.tree.map(_stack_padded, fill, *aligned)
     axes = jax.tree.map(lambda _: 0, joined)
