@@ -58,16 +58,14 @@ def main() -> None:
     with console.progress() as bars:
         outcomes = [pipeline.run(each, bars) for each in prepared]
     rows = [row for outcome in outcomes for row in outcome.rows]
+    for each, outcome in zip(prepared, outcomes, strict=True):
+        seconds[each.label or "run"] = outcome.seconds
     manifest = {
         "experiment": "aia",
         "digest": digest,
         "flags": _flags(told),
         "data": [dataclasses.asdict(file) for file in table.files],
-        "seconds": seconds
-        | {
-            each.label or "run": outcome.seconds
-            for each, outcome in zip(prepared, outcomes, strict=True)
-        },
+        "seconds": seconds,
         "total_seconds": time.perf_counter() - begin,
         **run_dir.environment(),
     }

@@ -134,7 +134,10 @@ def build(
     chosen = _participants(participants, num_clients, num_rounds)
 
     plans = [
-        [packing.job(seat, int(rows[c]), batch, epochs, steps) for seat, c in enumerate(ids)]
+        [
+            packing.job(seat, int(rows[c]), batch, epochs, steps)
+            for seat, c in enumerate(ids)
+        ]
         for ids in chosen
     ]
     most = max(1, *(len(ids) for ids in chosen))

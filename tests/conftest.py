@@ -11,9 +11,9 @@ jax.config.update("jax_debug_key_reuse", True)
 
 
 @pytest.fixture
-def shared_data() -> pathlib.Path:
+def shared_data() -> str:
     """Folder of the real data files, beside the repository; skips where absent."""
     folder = pathlib.Path(__file__).parents[2] / "shared" / "data"
     if not folder.is_dir():
         pytest.skip("needs the real data files in ../shared/data")
-    return folder
+    return str(folder)

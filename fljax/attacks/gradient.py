@@ -83,11 +83,11 @@ def gradient_based(
         updates, opt_state = optimiser.update(pull_back(slope)[0], opt_state, logits)
         return (logits + updates, opt_state), loss
 
-    (logits, _), loss = lax.scan(
-        iterate,
-        (logits, optimiser.init(logits)),
-        jnp.arange(num_iterations),
-    )
+    # Matching gradients needs more than an accelerator's default precision.
+    with jax.default_matmul_precision("highest"):
+        (logits, _), loss = lax.scan(
+            iterate, (logits, optimiser.init(logits)), jnp.arange(num_iterations)
+        )
     evidence = jnp.pad(logits, ((0, 0), (1, 0)))
     return GradientGuess(
         jnp.argmax(evidence, axis=-1).astype(jnp.int32), logits, loss[-1] / num_rounds

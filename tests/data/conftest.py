@@ -1,4 +1,4 @@
-"""A web server on the loopback device, isolated folders, and the shared data."""
+"""A web server on the loopback device and isolated folders."""
 
 import contextlib
 import http.server
@@ -81,11 +81,3 @@ def cache(monkeypatch: pytest.MonkeyPatch, tmp_path: pathlib.Path) -> pathlib.Pa
     monkeypatch.setenv("FLJAX_CACHE", str(folder))
     monkeypatch.delenv("FLJAX_DATA", raising=False)
     return folder
-
-
-@pytest.fixture
-def shared_data() -> str:
-    folder = pathlib.Path(__file__).parents[2].parent / "shared" / "data"
-    if not folder.is_dir():
-        pytest.skip("the shared data folder is not beside the repository")
-    return str(folder)

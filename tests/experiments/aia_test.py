@@ -132,6 +132,24 @@ def test_linear_run_reconstructs_and_states_the_bound(run, tmp_path):
     assert all(abs(truth[seed] - found[seed]) < 1 for seed in (0, 1))
 
 
+def test_medical_gives_the_published_accuracy(run, tmp_path, shared_data):
+    flagfile = "experiments/flags/aia.medical.mlp.flags"
+    code, _, _ = run(
+        f"--flagfile={flagfile}", f"--data_dir={shared_data}", "--attack_kinds=model"
+    )
+    rows = _rows(tmp_path / "out")
+    assert code == 0
+    # The paper has 95.9, the authors' own code 95.76 to 96.26 (percent).
+    assert np.mean(list(_values(rows, "model").values())) == pytest.approx(
+        95.9, abs=0.5
+    )
+    losses = {
+        r.setting: r.value for r in rows if (r.metric, r.seed) == ("train_loss", 0)
+    }
+    assert losses["round_0"] == pytest.approx(320e6, rel=0.03)
+    assert losses["round_95"] == pytest.approx(23e6, rel=0.05)
+
+
 def test_saved_transcript_gives_the_numbers_of_the_run_that_wrote_it(run, tmp_path):
     run("--seeds=4", "--save_transcript", folder="a")
     stem = tmp_path / "a" / "transcript-seed4"
