@@ -33,6 +33,9 @@ class DataConfig:
     missing: Literal["error", "drop", "impute"] | None = option(
         None, "csv: what to do with missing values (default error)"
     )
+    task: Literal["regression", "binary", "multiclass"] | None = option(
+        None, "csv: what the target is; default by its values, text needs one"
+    )
     states: str | None = option(None, "acs_income: two-letter codes, or all")
     year: int | None = option(None, "acs_income: last year of the survey")
     horizon: Literal["1-Year", "5-Year"] | None = option(None, "acs_income: survey")

@@ -3,9 +3,9 @@
 Clients of different sizes take different numbers of local steps. Padding them all to
 the largest wastes most of the work, so they are laid one after another into `L` lanes of
 nearly equal length (`packing`). At every step each lane trains one mini-batch of
-whichever client holds it. Where a client ends,
-a `break`, her message is collected and her lane starts afresh from the server's model.
-With as many lanes as equal clients this is a plain vmap over clients.
+whichever client holds it. Where a client ends, a `break`, her message is collected and
+her lane starts afresh from the server's model. With as many lanes as equal clients this
+is a plain vmap over clients. `stacking` joins the schedules of several seeds.
 
 The tables only say *which* rows by position; the shuffle that turns positions into rows
 happens inside the compiled round (`rounds`).

@@ -45,8 +45,8 @@ def load(
     Args:
       data_dir: folder that a relative `path` may also start from.
       path: the file, plain or `.gz`.
-      target: column to predict; numbers are a regression unless they are two, text
-        is classes, numbered in sorted order.
+      target: column to predict; numbers are a regression unless they are two. Text
+        needs a `task`: its values become classes, numbered in sorted order.
       sensitive: column that attribute attacks infer.
       numeric: columns to take as numbers.
       categorical: columns to take as categories.
@@ -146,19 +146,16 @@ def _check_not_numbers(name: str, series: pd.Series, remedy: str) -> None:
 
 def _classes(name: str, series: pd.Series, task: Task | None) -> tuple[pd.Series, Task]:
     distinct = series.nunique()
-    is_number = pd.api.types.is_numeric_dtype(series)
-    if not is_number:
+    if not pd.api.types.is_numeric_dtype(series):
         _check_not_numbers(name, series, "predict another column")
-        if task == "regression" or distinct > max(_FEW, 0.5 * len(series)):
+        if task not in ("binary", "multiclass"):
             raise DataError(
                 f"{name}: target {series.name!r} is not numeric, it holds "
-                f"{series.iloc[0]!r}"
+                f"{series.iloc[0]!r}; for classes choose task=binary or multiclass"
             )
     if distinct < 2:
         raise DataError(f"{name}: target {series.name!r} is constant")
-    if task is None and is_number:
-        task = "binary" if distinct == 2 else "regression"
-    task = task or ("binary" if distinct == 2 else "multiclass")
+    task = task or ("binary" if distinct == 2 else "regression")
     if task == "regression":
         return series.astype(np.float64), task
     numbers = positions(series, vocabulary(series))

@@ -58,11 +58,10 @@ def test_kinds_can_be_overridden_and_columns_dropped(load):
 
 @pytest.mark.parametrize("target", ["town", "sex", "smoker", "grade"])
 def test_classes_are_numbered_in_sorted_order(load, target):
-    table = load(
-        rows(), target=target, task="multiclass" if target == "grade" else None
-    )
     words = sorted(rows()[target].unique())
-    assert table.task == ("binary" if len(words) == 2 else "multiclass")
+    task = "binary" if len(words) == 2 else "multiclass"
+    table = load(rows(), target=target, task=task)
+    assert table.task == task
     assert [words[i] for i in table.frame[target]] == rows()[target].tolist()
 
 
@@ -117,6 +116,7 @@ def test_constant_columns_are_left_out_with_a_warning(load):
         ({}, {"numeric": ["town"]}, "column 'town' is not numeric, it holds 'a'"),
         ({}, {"missing": "guess"}, "missing='guess' is not one of error, drop, impute"),
         ({}, {"task": "regression", "target": "town"}, "target 'town' is not numeric"),
+        ({}, {"target": "town"}, "target 'town' is not numeric, it holds 'a'"),
         (
             {"name": [f"person {i}" for i in range(20)]},
             {},

@@ -245,6 +245,7 @@ def test_bad_input_is_one_line_and_leaves_nothing(run, tmp_path, arguments, name
 _BAD_CSV = {
     "malformed": (_GOOD + "m,1,2,3,4\n", [], "own.csv"),
     "target is text": (_GOOD.replace("1.5", "lots", 1), [], "pay"),
+    "target is classes": (_GOOD.replace(",1.5", ",low"), [], "pay"),
     "no sensitive column": (_GOOD, ["--data_sensitive=gender"], "gender"),
     "constant sensitive column": (_GOOD.replace("f,", "m,"), [], "sex"),
     "missing values": (_GOOD + ",30,1.5\n", [], "sex"),
