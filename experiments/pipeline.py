@@ -135,18 +135,27 @@ def _check_attacks(prepared: Prepared) -> None:
                 "--attack_kinds: reconstruct needs --model_name=linear and a "
                 "regression target"
             )
-        _check_messages(told, problem, clients.sizes.shape[1])
+        if told.run.transcript is None:
+            recorded = problem.schedule.recorded_clients
+            _check_messages(prepared, recorded, "--num_rounds")
 
 
-def _check_messages(told: Settings, problem: Problem, num_clients: int) -> None:
-    """A linear model needs one message more than it has parameters."""
+def _check_messages(prepared: Prepared, recorded: np.ndarray, source: str) -> None:
+    """A linear model needs one message more than it has parameters.
+
+    Args:
+      prepared: from `prepare`.
+      recorded: `[seeds, Q, K]` client of every message.
+      source: what decides how many there are.
+    """
+    told, _, _, clients, problem = prepared
     params = jax.eval_shape(problem.model.init, jax.random.key(0))
     needed = 1 + sum(leaf.size for leaf in jax.tree.leaves(params))
-    recorded = problem.schedule.recorded_clients
-    fewest = min((recorded == c).sum(axis=(1, 2)).min() for c in range(num_clients))
-    if told.run.transcript is None and fewest < needed:
+    everyone = range(clients.sizes.shape[1])
+    fewest = min((recorded == c).sum(axis=(1, 2)).min() for c in everyone)
+    if fewest < needed:
         raise ConfigError(
-            f"--num_rounds: reconstruct needs {needed} messages of every client, "
+            f"{source}: reconstruct needs {needed} messages of every client, "
             f"got {fewest}"
         )
     chosen = told.attack.subset_rounds
@@ -191,6 +200,8 @@ def _load(stem: str, prepared: Prepared) -> Transcript:
             f"{stem}: it has client {seen.client.max()}, the partition has only "
             f"{prepared.clients.sizes.shape[1]} clients"
         )
+    if "reconstruct" in prepared.told.attack.kinds:
+        _check_messages(prepared, np.asarray(seen.client)[None], "--transcript")
     return jax.tree.map(lambda leaf: jnp.asarray(leaf)[None], seen)
 
 

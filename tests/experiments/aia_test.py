@@ -279,6 +279,24 @@ def test_a_tampered_transcript_is_refused(run, tmp_path):
     assert not (tmp_path / "out").exists()
 
 
+def test_a_transcript_of_other_rows_is_refused(run, tmp_path):
+    run("--save_transcript", "--attack_kinds=model", folder="a")
+    stem = tmp_path / "a" / "transcript-seed0"
+    code, _, errors = run(f"--transcript={stem}", "--seeds=1")
+    _assert_refused(code, errors, "transcript-seed0")
+    assert "other rows" in errors
+
+
+def test_a_transcript_too_short_to_reconstruct_is_refused(run, tmp_path):
+    toy = ("--data_name=toy", "--model_name=linear")
+    run(*toy, "--save_transcript", "--attack_kinds=model", folder="a")
+    stem = tmp_path / "a" / "transcript-seed0"
+    code, _, errors = run(
+        *toy, "--attack_kinds=reconstruct", f"--transcript={stem}", "--num_rounds=60"
+    )
+    _assert_refused(code, errors, "--transcript")
+
+
 def test_a_transcript_of_another_model_is_refused(run, tmp_path):
     run("--save_transcript", "--attack_kinds=model", folder="a")
     stem = tmp_path / "a" / "transcript-seed0"
