@@ -14,7 +14,7 @@ import jax.numpy as jnp
 import optax
 
 from fljax import losses
-from fljax.types import Batch, Key, Message, Params, PyTree
+from fljax.types import Batch, GradientFn, Key, Message, Params, PyTree
 
 
 class LocalUpdate(NamedTuple):
@@ -43,6 +43,7 @@ def sgd(
     optimiser: optax.GradientTransformation,
     *,
     proximal: float | jax.Array | None = None,
+    gradient: GradientFn | None = None,
 ) -> LocalUpdate:
     """Mini-batch training with any optax optimiser, whose state starts anew each round.
 
@@ -51,6 +52,8 @@ def sgd(
       optimiser: optax transformation; plain SGD is `optax.sgd(learning_rate)`.
       proximal: mu of FedProx (Li et al. 2020): adds mu/2 |params - sent|^2 to the loss.
         None leaves the term out.
+      gradient: takes the place of the gradient of the batch mean, e.g. that of a defense
+        (`defenses`). The proximal term, which touches no data, is added after it.
 
     Returns:
       A `LocalUpdate`; its message's loss is the mean of the batch losses seen.
@@ -61,19 +64,22 @@ def sgd(
     if isinstance(proximal, int | float) and proximal < 0:
         raise ValueError(f"proximal must be >= 0, got {proximal=}")
 
-    def objective(params, sent, batch):
-        loss = losses.batch_loss(loss_fn, params, batch)
-        if proximal is None:
-            return loss, loss
-        drift = jax.tree.map(lambda p, s: jnp.sum(jnp.square(p - s)), params, sent)
-        return loss + 0.5 * proximal * sum(jax.tree.leaves(drift)), loss
+    def mean_gradient(key, params, batch):
+        del key
+        loss, grads = jax.value_and_grad(losses.batch_loss, 1)(loss_fn, params, batch)
+        return grads, loss
+
+    gradient_fn = mean_gradient if gradient is None else gradient
 
     def init(sent):
         return _Carry(sent, optimiser.init(sent), jnp.zeros(()), jnp.zeros(()))
 
     def step(key, carry, sent, batch):
-        del key
-        grads, loss = jax.grad(objective, has_aux=True)(carry.params, sent, batch)
+        grads, loss = gradient_fn(key, carry.params, batch)
+        if proximal is not None:
+            grads = jax.tree.map(
+                lambda g, p, s: g + proximal * (p - s), grads, carry.params, sent
+            )
         updates, opt_state = optimiser.update(grads, carry.opt_state, carry.params)
         params = optax.apply_updates(carry.params, updates)
         return _Carry(params, opt_state, carry.loss + loss, carry.steps + 1)

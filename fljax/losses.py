@@ -47,13 +47,18 @@ def masked_mean(values: Array, mask: Array) -> jax.Array:
     return jnp.sum(jnp.where(mask, values, 0.0)) / jnp.maximum(jnp.sum(mask), 1)
 
 
+def masked_rows(mask: Array, tree: PyTree) -> PyTree:
+    """Leaves `[B, ...]` with zeros where `mask [B]` is False."""
+
+    def keep(leaf):
+        return jnp.where(mask.reshape(-1, *[1] * (leaf.ndim - 1)), leaf, 0)
+
+    return jax.tree.map(keep, tree)
+
+
 def batch_loss(loss_fn: LossFn, params: Params, batch: Batch) -> jax.Array:
     """Mean loss `[]` over the real rows of a batch; 0 for an empty one."""
-
-    def clean(leaf):
-        # Zeros before the loss too: a gradient would multiply NaN rows by zero.
-        return jnp.where(batch.mask.reshape(-1, *[1] * (leaf.ndim - 1)), leaf, 0)
-
-    x, y = jax.tree.map(clean, (batch.x, batch.y))
+    # Zeros before the loss too: a gradient would multiply NaN rows by zero.
+    x, y = masked_rows(batch.mask, (batch.x, batch.y))
     values = jax.vmap(loss_fn, in_axes=(None, 0, 0))(params, x, y)
     return masked_mean(values, batch.mask)

@@ -12,8 +12,8 @@ trains on her own rows and returns, the server averages. The average of the delt
 
 Randomness: everything that client c draws in round t comes from
 `fold_in(fold_in(key, t), c)`: one stream per local epoch for the order of her rows, one
-per local step for her training. Nothing else enters, so any round of any client can be
-replayed alone.
+per local step for her training, one per local step for the rows of a Poisson batch.
+Nothing else enters, so any round of any client can be replayed alone.
 """
 
 from typing import NamedTuple
@@ -30,6 +30,7 @@ from fljax.types import Batch, Key, Params, Rows, Transcript
 
 _PACKED_SORT_ROWS = 2**14  # leaves at least 18 random bits beside a row's position
 _LAST = np.uint32(2**32 - 1)  # sorts padding behind every row
+_SHUFFLE, _TRAIN, _SAMPLE = range(3)  # streams of one client in one round
 
 
 class ServerState(NamedTuple):
@@ -116,7 +117,10 @@ def _round(key, run, rows, schedule, local, server_optimiser) -> Run:
     t = server.round
     table = t % schedule.participants.shape[0]
     row = schedule.record[t]
-    transcript = transcript._replace(params=_put(transcript.params, row, server.params))
+    sent = jax.tree.map(
+        lambda leaf, new: _put(leaf, row, new), transcript.params, server.params
+    )
+    transcript = transcript._replace(params=sent)
     delta, round_loss, sent_back = _train_clients(
         jax.random.fold_in(key, t), server.params, rows, schedule, table, local,
         transcript.delta, row,
@@ -136,18 +140,17 @@ def _train_clients(key, sent, rows, schedule, table, local, deltas, row):
     finish = jax.tree.map(lambda leaf: leaf[table], schedule.finish)
     clients = schedule.participants[table]
     client_keys = jax.vmap(jax.random.fold_in, (None, 0))(key, clients)
-    shuffle_keys, train_keys = (_fold_in(client_keys, stream) for stream in (0, 1))
-    index = _row_index(shuffle_keys, clients, schedule, slots)
+    train_keys = _fold_in(client_keys, _TRAIN)
+    index, real = _batches(client_keys, clients, schedule, slots)
     fresh = jax.tree.map(
         lambda leaf: jnp.broadcast_to(leaf, (schedule.num_lanes, *leaf.shape)),
         local.init(sent),
     )
-    in_batch = jnp.arange(schedule.batch_size)[None, :]
 
     def train_step(s, lanes):
         slot = jax.tree.map(lambda leaf: leaf[s], slots)
         batch = jax.tree.map(lambda leaf: leaf[index[s]], rows)
-        batch = Batch(batch.x, batch.y, in_batch < slot.count[:, None])
+        batch = Batch(batch.x, batch.y, real[s], clients[slot.seat])
         step_keys = jax.vmap(jax.random.fold_in)(train_keys[slot.seat], slot.step)
         return jax.vmap(local.step, (0, 0, None, 0))(step_keys, lanes, sent, batch)
 
@@ -159,9 +162,8 @@ def _train_clients(key, sent, rows, schedule, table, local, deltas, row):
         share = jax.tree.map(lambda leaf: _weighted_sum(done.weight, leaf), message)
         total = jax.tree.map(jnp.add, total, share)
         deltas = jax.tree.map(
-            lambda leaf, new: leaf.at[row, done.slot].set(new, mode="drop"),
-            deltas, message.delta,
-        )  # fmt: skip
+            lambda leaf, new: _put(leaf, (row, done.slot), new), deltas, message.delta
+        )
         lanes = jax.tree.map(lambda f, l: _where(done.done, f, l), fresh, lanes)
         return (lanes, total, deltas), None
 
@@ -174,25 +176,64 @@ def _train_clients(key, sent, rows, schedule, table, local, deltas, row):
     return mean.delta, mean.loss, deltas
 
 
-def _row_index(keys, clients, schedule, slots):
-    """Rows of every batch `[S, L, B]`; padding points at some row of the client."""
+def _batches(client_keys, clients, schedule, slots):
+    """Rows of every batch `[S, L, B]`, and which of them are real.
+
+    Padding points at some row of the client.
+    """
     sizes = schedule.sizes[clients]
     offsets = (jnp.cumsum(schedule.sizes) - schedule.sizes)[clients]
-    within = jnp.arange(schedule.batch_size)[None, None, :]
+    last = sizes[slots.seat][..., None] - 1
+    if schedule.poisson:
+        keys = _fold_in(client_keys, _SAMPLE)
+        rates = jnp.asarray(schedule.sampling_rate, jnp.float32)[clients]
+        position = _poisson_positions(keys, rates, sizes, slots, schedule.capacity)
+        real = (position <= last) & (slots.count > 0)[..., None]
+    else:
+        keys = _fold_in(client_keys, _SHUFFLE)
+        within = jnp.arange(schedule.batch_size)[None, None, :]
+        position = _ordered_positions(keys, sizes, schedule, slots, within)
+        real = within < slots.count[..., None]
+    return offsets[slots.seat][..., None] + jnp.minimum(position, last), real
+
+
+def _ordered_positions(keys, sizes, schedule, slots, within):
+    """Positions `[S, L, B]` in each client's rows: stored or shuffled, epoch by epoch."""
     position = slots.start[..., None] + within
     position = jnp.minimum(position, schedule.max_rows - 1)
-    if schedule.shuffle:
-        epochs = jnp.arange(schedule.num_epochs)
-        order = jax.vmap(
-            lambda key, size: jax.vmap(
-                lambda e: _permutation(
-                    jax.random.fold_in(key, e), size, schedule.max_rows
-                )
-            )(epochs)
-        )(keys, sizes)
-        position = order[slots.seat[..., None], slots.epoch[..., None], position]
-    position = jnp.minimum(position, sizes[slots.seat][..., None] - 1)
-    return offsets[slots.seat][..., None] + position
+    if not schedule.shuffle:
+        return position
+    epochs = jnp.arange(schedule.num_epochs)
+    order = jax.vmap(
+        lambda key, size: jax.vmap(
+            lambda e: _permutation(jax.random.fold_in(key, e), size, schedule.max_rows)
+        )(epochs)
+    )(keys, sizes)
+    return order[slots.seat[..., None], slots.epoch[..., None], position]
+
+
+def _poisson_positions(keys, rates, sizes, slots, capacity: int):
+    """Positions `[S, L, B]` of rows drawn independently, beyond the last for no row."""
+
+    def one(seat, step):
+        key = jax.random.fold_in(keys[seat], step)
+        return _poisson_sample(key, rates[seat], sizes[seat], capacity)
+
+    return jax.vmap(jax.vmap(one))(slots.seat, slots.step)
+
+
+def _poisson_sample(key, rate, size, capacity: int):
+    """Increasing positions `[capacity]`, each of `range(size)` with probability `rate`.
+
+    The gaps between independently drawn positions are geometric, so that the work is
+    that of the rows drawn and not of all. Positions from `size` on stand for no row.
+    More capacity appends positions and changes none. The rounding of 23 random bits per
+    gap moves the rate by less than 1e-5 of itself.
+    """
+    uniform = 1 - jax.random.uniform(key, (capacity,))  # > 0: the logarithm is finite
+    gap = 1 + jnp.floor(jnp.log(uniform) / jnp.log1p(-rate))
+    gap = jnp.minimum(gap, size + 1).astype(jnp.int32)  # sums stay in range
+    return jnp.cumsum(gap) - 1
 
 
 def _permutation(key, size, max_rows: int):
@@ -235,5 +276,6 @@ def _zeros(params, *axes: int):
     )
 
 
-def _put(stack, row, value):
-    return jax.tree.map(lambda s, v: s.at[row].set(v, mode="drop"), stack, value)
+def _put(leaf, where, value):
+    """Writes into a transcript, which may be empty; what lies outside is dropped."""
+    return leaf.at[where].set(value, mode="drop") if leaf.size else leaf

@@ -9,6 +9,12 @@ is a plain vmap over clients. `stacking` joins the schedules of several seeds.
 
 The tables only say *which* rows by position; the shuffle that turns positions into rows
 happens inside the compiled round (`rounds`).
+
+With Poisson batches, which differential privacy asks for, a client takes as many steps
+as before, and each of her rows is in each batch with probability 1 / steps per epoch,
+independently of all else; the tables then only say who trains when. A batch has room for
+all but 1e-12 of the draws; what does not fit is left out, which adds at most 1e-12 per
+step to the delta of a privacy guarantee.
 """
 
 import dataclasses
@@ -17,6 +23,7 @@ from typing import Literal, NamedTuple
 
 import jax
 import numpy as np
+from scipy import stats
 
 from fljax import packing
 from fljax.packing import Slots
@@ -25,6 +32,7 @@ from fljax.types import Array
 Weights = Literal["rows", "uniform"]
 _MAX_LANES = 16  # wider gains nothing on a CPU: the lanes' params leave the cache
 _OCCUPANCY = 0.98  # the widest packing that wastes no more than this is good enough
+_OVERFLOW = 1e-12  # probability of a Poisson batch with more rows than there are places
 
 
 class Finish(NamedTuple):
@@ -70,10 +78,19 @@ class Schedule:
     record: Array
     recorded_rounds: Array
     recorded_clients: Array
-    batch_size: int = _static("B, rows in a mini-batch")
+    batch_size: int = _static(
+        "B, rows in a mini-batch; if Poisson, their mean or a bit more"
+    )
+    capacity: int = _static("places of the batch axis: B, or more if Poisson")
     num_epochs: int = _static("E, shuffles per round")
     max_rows: int = _static("rows of the largest client")
     shuffle: bool = _static("reshuffle each local epoch; else keep the stored order")
+    poisson: bool = _static("batches are drawn row by row; then nothing is shuffled")
+
+    @property
+    def sampling_rate(self) -> Array:
+        """`[C + 1]` probability of each of a client's rows to be in a Poisson batch."""
+        return _sampling_rate(self.sizes, self.batch_size)
 
     @property
     def num_rounds(self) -> int:
@@ -100,6 +117,7 @@ def build(
     lanes: int | None = None,
     weights: Weights = "rows",
     shuffle: bool = True,
+    poisson: bool = False,
     record_rounds: Sequence[int] | None = None,
     record_clients: Sequence[int] | None = None,
 ) -> Schedule:
@@ -118,6 +136,8 @@ def build(
         bit for bit on any other number of at least two.
       weights: 'rows' weighs a client by her rows, 'uniform' equally.
       shuffle: draw a new order of her rows in every local epoch.
+      poisson: include each of her `n` rows in each batch independently with probability
+        `1 / ceil(n / batch_size)`; `shuffle` then has no effect.
       record_rounds: rounds that the transcript keeps; None keeps all.
       record_clients: clients that the transcript keeps; None keeps all.
 
@@ -159,10 +179,22 @@ def build(
         recorded_rounds=recorded,
         recorded_clients=clients,
         batch_size=int(batch),
+        capacity=_capacity(rows, int(batch)) if poisson else int(batch),
         num_epochs=1 + max((int(j.epoch.max()) for p in plans for j in p), default=0),
         max_rows=int(rows.max()),
         shuffle=shuffle,
+        poisson=poisson,
     )
+
+
+def _sampling_rate(sizes, batch: int):
+    return 1 / (-(-sizes // batch)).clip(1)
+
+
+def _capacity(rows: np.ndarray, batch: int) -> int:
+    """Places that a Poisson batch of any client needs."""
+    quantile = stats.binom.isf(_OVERFLOW, rows, _sampling_rate(rows, batch))
+    return int(max(quantile.max(), 1))
 
 
 def _participants(given, num_clients: int, num_rounds: int) -> list[np.ndarray]:

@@ -32,6 +32,7 @@ def stack(schedules: Sequence[Schedule]) -> tuple[Schedule, Schedule]:
     common = {
         "breaks": breaks.astype(np.int32),
         "batch_size": max(s.batch_size for s in schedules),
+        "capacity": max(s.capacity for s in schedules),
         "num_epochs": max(s.num_epochs for s in schedules),
         "max_rows": max(s.max_rows for s in schedules),
     }

@@ -61,11 +61,13 @@ class Batch(NamedTuple):
       x: leaves `[B, ...]`.
       y: `[B]`.
       mask: `[B]` bool.
+      client: [] int32, whose rows these are; None where it does not matter.
     """
 
     x: PyTree
     y: Array
     mask: Array
+    client: Array | None = None
 
 
 ApplyFn = Callable[[Params, PyTree], jax.Array]
@@ -85,6 +87,39 @@ class Model(NamedTuple):
 
     init: Callable[[Key], Params]
     apply: ApplyFn
+
+
+GradientFn = Callable[[Key, Params, Batch], tuple[Params, jax.Array]]
+# (key, params, batch) -> gradient in the shape of params, mean loss []; consumes the key
+
+
+class NoiseSpec(NamedTuple):
+    """What an accountant must know of a defense; it comes from what adds the noise.
+
+    Attributes:
+      noise_multiplier: `[C]` sigma, standard deviation of the Gaussian noise on the sum
+        over a batch, divided by the sensitivity of that sum.
+      sensitivity: [] Euclidean norm by which one record changes the sum, at most.
+      sampling_rate: `[C]` probability of each record to be in a batch.
+      adjacency: which data sets count as neighbours, in words.
+    """
+
+    noise_multiplier: Array
+    sensitivity: Array | float
+    sampling_rate: Array
+    adjacency: str
+
+
+class Defense(NamedTuple):
+    """What a client does against leakage.
+
+    Attributes:
+      gradient: takes the place of the mean gradient of a batch.
+      noise: what the gradient adds.
+    """
+
+    gradient: GradientFn
+    noise: NoiseSpec
 
 
 class Message(NamedTuple):

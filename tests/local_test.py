@@ -87,3 +87,38 @@ def test_hyperparameters_may_be_traced():
 def test_a_negative_proximal_term_is_refused(mu):
     with pytest.raises(ValueError, match="proximal must be >= 0"):
         local.sgd(_loss, optax.sgd(0.1), proximal=mu)
+
+
+# ---- a gradient of one's own
+
+
+def _constant(key, params, batch):
+    del key, batch
+    return {"w": jnp.full_like(params["w"], 2.0)}, jnp.array(7.0)
+
+
+def test_a_gradient_of_ones_own_takes_the_place_of_the_mean():
+    update = local.sgd(_loss, optax.sgd(0.1), gradient=_constant)
+    message = _run(update, {"w": jnp.array(1.0)}, [_batch([1.0]), _batch([5.0])])
+    assert message.delta["w"] == pytest.approx(0.1 * (2 + 2), rel=1e-6)
+    assert message.loss == 7.0
+
+
+def test_the_proximal_term_is_added_after_a_gradient_of_ones_own():
+    update = local.sgd(_loss, optax.sgd(0.1), proximal=3.0, gradient=_constant)
+    message = _run(update, {"w": jnp.array(1.0)}, [_batch([1.0]), _batch([1.0])])
+    # w: 1 -> 0.8 -> 0.8 - 0.1 * (2 + 3 * (0.8 - 1)) = 0.66
+    assert message.delta["w"] == pytest.approx(0.34, rel=1e-5)
+    assert message.loss == 7.0
+
+
+def test_a_gradient_of_ones_own_gets_the_key_and_the_batch_of_its_step():
+    def gradient(key, params, batch):
+        del params
+        return {"w": jax.random.uniform(key) + batch.client}, jnp.zeros(())
+
+    update = local.sgd(_loss, optax.sgd(1.0), gradient=gradient)
+    batch = _batch([1.0])._replace(client=jnp.int32(5))
+    message = _run(update, {"w": jnp.array(0.0)}, [batch, batch])
+    drawn = [jax.random.uniform(jax.random.key(i)) for i in (0, 1)]
+    np.testing.assert_allclose(message.delta["w"], sum(drawn) + 10, rtol=1e-6)

@@ -72,3 +72,20 @@ def test_non_finite_padding_does_not_leak_into_the_gradient():
         jnp.array([1.0, jnp.nan]), jnp.array([0.0, 0.0]), jnp.array([True, False])
     )
     assert jax.grad(losses.batch_loss, 1)(_loss, jnp.array(2.0), batch) == 4.0
+
+
+def test_whose_rows_a_batch_holds_does_not_matter_to_its_loss():
+    batch = Batch(jnp.array([1.0, 2.0]), jnp.zeros(2), jnp.ones(2, bool))
+    assert batch.client is None
+    mine = batch._replace(client=jnp.int32(3))
+    found, expected = (
+        losses.batch_loss(_loss, jnp.array(2.0), b) for b in (mine, batch)
+    )
+    assert found == expected == (4 + 16) / 2
+
+
+def test_masked_rows_are_zeros_in_every_leaf():
+    tree = {"x": jnp.array([[1.0, 2.0], [jnp.nan, jnp.inf]]), "y": jnp.array([3, 4])}
+    found = losses.masked_rows(jnp.array([True, False]), tree)
+    np.testing.assert_array_equal(found["x"], [[1, 2], [0, 0]])
+    np.testing.assert_array_equal(found["y"], [3, 0])

@@ -5,6 +5,7 @@ import hypothesis.strategies as st
 import jax
 import numpy as np
 import pytest
+from scipy import stats
 
 from fljax import schedule
 
@@ -230,3 +231,46 @@ def test_participants_must_be_clients_each_at_most_once(members):
 def test_participants_may_be_plain_lists():
     plan = schedule.build(**_GOOD, participants=[[1]])
     np.testing.assert_array_equal(plan.participants, [[1]])
+
+
+# ---- Poisson batches
+
+
+def test_poisson_batches_take_as_many_steps_as_shuffled_ones():
+    how = {"num_rounds": 2, "batch_size": 4, "epochs": 2}
+    plain = schedule.build([10, 3, 7], **how)
+    drawn = schedule.build([10, 3, 7], poisson=True, **how)
+    assert (plain.poisson, drawn.poisson) == (False, True)
+    assert (plain.capacity, drawn.batch_size) == (4, 4)
+    jax.tree.map(np.testing.assert_array_equal, drawn.slots, plain.slots)
+    jax.tree.map(np.testing.assert_array_equal, drawn.finish, plain.finish)
+
+
+@pytest.mark.parametrize(
+    ("batch_size", "expected"),
+    [(32, [1 / 19, 1, 1 / 2, 1]), (602, [1, 1, 1, 1]), (None, [1, 1, 1, 1])],
+    ids=["batches", "largest client", "all rows"],
+)
+def test_the_sampling_rate_is_one_over_the_steps_of_an_epoch(batch_size, expected):
+    plan = schedule.build(
+        [602, 32, 33], num_rounds=1, batch_size=batch_size, poisson=True
+    )
+    np.testing.assert_allclose(plan.sampling_rate, expected)
+
+
+def test_a_poisson_batch_has_room_for_all_but_a_share_of_the_draws():
+    plan = schedule.build([602, 33, 5], num_rounds=1, batch_size=32, poisson=True)
+    sizes, rates = plan.sizes[:-1], plan.sampling_rate[:-1]
+    assert stats.binom.sf(plan.capacity, sizes, rates).max() <= 1e-12
+    assert stats.binom.sf(plan.capacity - 1, sizes, rates).max() > 1e-12
+    assert plan.capacity < 100
+
+
+@pytest.mark.parametrize(
+    ("sizes", "batch_size", "expected"),
+    [([7, 4], None, 7), ([3], 2, 3), ([1], 1, 1)],
+    ids=["all rows", "few rows", "one row"],
+)
+def test_a_poisson_batch_has_no_more_room_than_rows(sizes, batch_size, expected):
+    plan = schedule.build(sizes, num_rounds=1, batch_size=batch_size, poisson=True)
+    assert plan.capacity == expected

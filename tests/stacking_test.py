@@ -65,3 +65,22 @@ def test_runs_of_another_kind_do_not_stack():
                   for shuffle in (True, False))  # fmt: skip
     with pytest.raises(ValueError):
         stacking.stack([one, other])
+
+
+def test_the_room_for_poisson_batches_is_that_of_the_largest_run():
+    one, two = (
+        schedule.build(sizes, num_rounds=1, batch_size=8, poisson=True)
+        for sizes in ([20, 9], [200, 9])
+    )
+    both, _ = stacking.stack([one, two])
+    assert one.capacity < two.capacity == both.capacity
+    assert both.sampling_rate.shape == (2, 3)
+    for found, run in zip(both.sampling_rate, (one, two), strict=True):
+        np.testing.assert_array_equal(found, run.sampling_rate)
+
+
+def test_poisson_batches_do_not_stack_with_others():
+    one, other = (schedule.build([4], num_rounds=1, batch_size=2, poisson=poisson)
+                  for poisson in (True, False))  # fmt: skip
+    with pytest.raises(ValueError):
+        stacking.stack([one, other])
