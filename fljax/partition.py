@@ -21,6 +21,20 @@ def iid(rng: np.random.Generator, num_rows: int, num_clients: int) -> Parts:
     return _cut(rng.permutation(num_rows), num_clients)
 
 
+def sampled(
+    rng: np.random.Generator, num_rows: int, num_clients: int, rows_per_client: int
+) -> Parts:
+    """Draws equally many rows for every client, all without replacement.
+
+    The clients of Figure 1 of Diana et al., AAAI 2025. For one state of `rng` a client
+    does not depend on how many come after her, and the other rows have no owner.
+    """
+    _check_clients(num_clients, num_rows)
+    _check_range("rows_per_client", rows_per_client, num_rows // num_clients)
+    drawn = rng.permutation(num_rows)[: num_clients * rows_per_client]
+    return list(drawn.reshape(num_clients, rows_per_client))
+
+
 def contiguous(num_rows: int, num_clients: int) -> Parts:
     """Cuts the rows into equal parts in their stored order.
 

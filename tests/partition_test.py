@@ -27,6 +27,7 @@ def _labels(num_rows=200, num_labels=5):
 
 SEEDED = {
     "iid": lambda rng: partition.iid(rng, 200, 7),
+    "sampled": lambda rng: partition.sampled(rng, 200, 7, 20),
     "label_shards": lambda rng: partition.label_shards(rng, _labels(), 7),
     "dirichlet": lambda rng: partition.dirichlet(rng, _labels(), 7, 0.3),
     "dominant_label": lambda rng: partition.dominant_label(rng, _labels(), 5, 20),
@@ -138,6 +139,22 @@ def test_the_medical_halves_are_the_first_and_the_last_602_rows():
     np.testing.assert_array_equal(last, np.arange(602, 1204))
 
 
+@hypothesis.given(st.integers(1, 300), st.data(), _SEEDS)
+def test_sampled_clients_have_the_asked_rows_of_their_own(num_rows, data, seed):
+    num_clients = data.draw(st.integers(1, num_rows))
+    each = data.draw(st.integers(1, num_rows // num_clients))
+    parts = partition.sampled(np.random.default_rng(seed), num_rows, num_clients, each)
+    assert [len(part) for part in parts] == [each] * num_clients
+    assert _check(parts, num_rows, num_clients) == num_clients * each
+
+
+def test_a_sampled_client_does_not_depend_on_those_after_her():
+    two, four = (
+        partition.sampled(np.random.default_rng(0), 100, count, 10) for count in (2, 4)
+    )
+    np.testing.assert_array_equal(two, four[:2])
+
+
 def test_two_shards_bring_at_most_two_labels_when_shards_are_pure():
     labels = np.repeat(np.arange(10), 20)
     parts = partition.label_shards(np.random.default_rng(0), labels, 20)
@@ -234,6 +251,10 @@ ERRORS = {
     "alpha not a number": (
         lambda: partition.dirichlet(RNG, _labels(), 4, float("nan")),
         "alpha: expected a finite number > 0, got nan",
+    ),
+    "more rows than there are": (
+        lambda: partition.sampled(RNG, 200, 4, 51),
+        "rows_per_client: expected an integer in [1, 50], got 51",
     ),
     "too high a minimum": (
         lambda: partition.dirichlet(RNG, _labels(), 4, 1.0, 51),

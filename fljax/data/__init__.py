@@ -36,6 +36,7 @@ __all__ = [
 
 _MODULES = {
     "acs_income": "acs_income",
+    "acs_shaped": "acs_shaped",
     "adult": "adult",
     "breast_cancer": "breast_cancer",
     "csv": "csv_table",

@@ -26,7 +26,6 @@ from fljax.data.table import DataError, FileRecord, Table, get_column
 
 PRESETS = income.PRESETS
 
-_CODING = income.Coding(married=1, white=1, private=(1, 2), government=(3, 4, 5))
 _RENAMED = {"RELSHIPP": "RELP", "STATE": "ST"}
 _COLUMNS = {*ACSIncome.features, *income.COLUMNS, *_RENAMED, "PWGTP", "SERIALNO"}
 
@@ -38,6 +37,7 @@ def load(
     year: int = 2018,
     horizon: str = "1-Year",
     features: str = "all",
+    task: str = "regression",
     largest_state: int | None = None,
     sample_seed: int = 0,
 ) -> Table:
@@ -50,6 +50,7 @@ def load(
       year: last year of the survey, 2014 or later.
       horizon: `1-Year` or `5-Year`.
       features: `all`, or `reduced` for least squares.
+      task: `regression`, or `binary` for incomes above the median.
       largest_state: rows to keep of the largest state, every state keeping the same
         proportion; None keeps all.
       sample_seed: seed of that sampling.
@@ -58,6 +59,7 @@ def load(
       DataError: an option is unknown or a file is not as expected.
     """
     codes = _state_list(states)
+    income.check_options("acs_income", features, task)
     if horizon not in ("1-Year", "5-Year") or year < 2014:
         raise DataError(
             f"acs_income: expected year >= 2014 and horizon 1-Year or 5-Year, "
@@ -72,7 +74,8 @@ def load(
         pd.concat(frames, ignore_index=True),
         name=_name(codes, year, horizon),
         features=features,
-        coding=_CODING,
+        task=task,
+        coding=income.CENSUS,
         files=tuple(records),
         largest_state=largest_state,
         sample_seed=sample_seed,

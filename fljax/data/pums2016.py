@@ -43,23 +43,35 @@ _CODING = income.Coding(
 )
 
 
-def load(*, data_dir: str | None = None, features: str = "all") -> Table:
+def load(
+    *, data_dir: str | None = None, features: str = "all", task: str = "regression"
+) -> Table:
     """Reads the file, repeated rows dropped.
 
     Args:
       data_dir: folder of local copies.
       features: `all`, or `reduced` for least squares.
+      task: `regression`, or `binary` for incomes above the median.
     """
+    income.check_options("pums2016", features, task)
     file = fetch(PUMS2016, data_dir)
-    return parse(read_csv(file.content, PUMS2016.filename), features, (file.record,))
+    frame = read_csv(file.content, PUMS2016.filename)
+    return parse(frame, features, task, (file.record,))
 
 
-def parse(frame: pd.DataFrame, features: str, files: tuple = ()) -> Table:
+def parse(
+    frame: pd.DataFrame, features: str, task: str = "regression", files: tuple = ()
+) -> Table:
     """Table of rows in this file's format; takes the arguments of `load`."""
     frame = frame.assign(
         SCHL=positions(get_column(frame, "SCHL"), pd.Index(SCHOOLING)) + 1,
         SEX=pd.Categorical(frame["SEX"], categories=["Male", "Female"], ordered=True),
     )
     return income.income_table(
-        frame, name="pums2016", features=features, coding=_CODING, files=files
+        frame,
+        name="pums2016",
+        features=features,
+        task=task,
+        coding=_CODING,
+        files=files,
     )

@@ -114,6 +114,16 @@ def test_several_states_are_sampled_and_split_in_proportion(tmp_path):
     assert train[22] == 450 and train[1] == int(0.9 * counts[1])
 
 
+def test_the_median_of_a_classification_is_that_of_the_sampled_rows(tmp_path):
+    write(tmp_path, persons(2000))
+    options = {"data_dir": str(tmp_path), "largest_state": 101}
+    table = data.load("acs_income", task="binary", **options)
+    income = table.frame["PINCP"]
+    assert table.name == "acs_income_LA_2018_above_median"
+    assert len(income) == 101 and table.frame[table.target].sum() == 50
+    np.testing.assert_array_equal(table.frame[table.target], income > income.median())
+
+
 def test_a_zip_from_the_official_address_is_read(tmp_path, server, reply, monkeypatch):
     buffer = io.BytesIO()
     with zipfile.ZipFile(buffer, "w", zipfile.ZIP_DEFLATED) as archive:
@@ -171,6 +181,8 @@ def test_a_file_of_another_year_is_refused(tmp_path):
         ({"states": ["LA", "la"]}, "names a state twice"),
         ({"year": 2013}, "expected year >= 2014"),
         ({"horizon": "2-Year"}, "horizon='2-Year'"),
+        ({"task": "multiclass"}, "task='multiclass'"),
+        ({"features": "some"}, "features='some'"),
     ],
     ids=str,
 )

@@ -66,6 +66,30 @@ def test_reduced_features_are_merged():
     assert frame["RAC1P"].tolist() == [1, 2, 1, 2, 1, 2]
 
 
+def test_the_label_is_an_income_strictly_above_the_median_of_the_table():
+    frame = rows()
+    table = parse(frame, "all", "binary")
+    assert (table.name, table.task) == ("pums2016_above_median", "binary")
+    # 22000 21000 25800 60000 45000 30000: the median lies between 25800 and 30000.
+    assert table.frame[table.target].tolist() == [0, 0, 0, 1, 1, 1]
+    assert table.frame["PINCP"].tolist() == frame["PINCP"].tolist()[:6]
+    assert "PINCP" not in table.kinds
+    dataset = data.prepare(table, data.preset("pums2016", "neural"), seed=0)
+    assert set(dataset.train.y) | set(dataset.test.y) == {0.0, 1.0}
+    tied = parse(frame.assign(PINCP=[1, 1, 1, 1, 1, 9, 1]), "all", "binary")
+    assert tied.frame[tied.target].tolist() == [0, 0, 0, 0, 0, 1]
+
+
+def test_regression_stays_the_default_with_its_name():
+    assert parse(rows(), "all").target == "PINCP"
+    assert data.options("pums2016")["task"] == "regression"
+
+
+def test_another_task_is_refused_before_the_file_is_read(tmp_path):
+    with pytest.raises(data.DataError, match="task='multiclass' is not one of"):
+        data.load("pums2016", data_dir=str(tmp_path), task="multiclass")
+
+
 def test_unknown_schooling_is_named():
     with pytest.raises(
         data.DataError, match="'SCHL' holds the unknown category 'none'"
