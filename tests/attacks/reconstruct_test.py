@@ -52,6 +52,7 @@ def _error(found, truth):
 def test_enough_messages_give_the_optimum_whatever_the_local_steps(
     num_messages, num_steps
 ):
+    # Proposition 2 of Diana et al.: d + 1 messages, any number of full-batch steps.
     sent, delta = _messages(0, num_messages, num_steps)
     found = _linear(jnp.asarray(sent), jnp.asarray(delta))
     assert found.determined
@@ -71,6 +72,53 @@ def test_too_few_messages_are_reported_as_such(num_messages):
     assert found.singular_values.shape == (num_messages,)
     assert np.isfinite(found.estimate).all()
     assert _error(found.estimate, _optimum(0)) > 1e-3
+
+
+# ---- Proposition 3 of Diana et al.: with one full-batch step a round, fewer than about
+# d messages do not determine the optimum. Each row of the client ties a parameter to the
+# one before, so in every round of FedAvg from zero one more parameter begins to move.
+
+
+def _chain(last):
+    """Rows `[P, P]` of the client, `last` being one entry of the last row; targets."""
+    x = np.eye(P) - 0.5 * np.eye(P, k=-1)
+    x[-1, -1] = last
+    return x, np.eye(P)[0]
+
+
+def _federated_messages(x, y, num_messages):
+    """FedAvg with two more clients, whose rows pull every parameter to zero."""
+    theta, sent, delta = np.zeros(P), [], []
+    for _ in range(num_messages):
+        own = 0.5 * x.T @ (x @ theta - y)
+        sent.append(theta)
+        delta.append(own)
+        theta = theta - (own + 2 * 0.5 * theta) / 3
+    return np.stack(sent), np.stack(delta)
+
+
+def test_other_rows_with_another_optimum_send_the_same_first_messages():
+    data = [_chain(last) for last in (1.0, 2.0)]
+    optima = [np.linalg.solve(x, y) for x, y in data]
+    assert np.abs(optima[0] - optima[1]).max() > 0.01
+    first, second = (_federated_messages(x, y, P) for x, y in data)
+    for one, other in zip(first, second, strict=True):
+        np.testing.assert_array_equal(one[: P - 1], other[: P - 1])
+    assert not np.array_equal(first[1], second[1])
+
+
+@pytest.mark.parametrize("num_messages", range(1, P + 2))
+def test_every_federated_message_adds_one_direction(num_messages):
+    x, y = _chain(1.0)
+    args = map(jnp.asarray, _federated_messages(x, y, num_messages))
+    found = _linear(*args, rcond=1e-12)
+    assert found.rank == num_messages - 1
+    assert found.determined == (num_messages == P + 1)
+    error = np.abs(found.estimate - np.linalg.solve(x, y)).max()
+    assert error < 1e-8 if found.determined else error > 1e-3
+
+
+# ---- what else the messages may look like
 
 
 def test_repeated_messages_tell_nothing_new():
