@@ -1,0 +1,76 @@
+"""Soft sensitive attributes: rows that are partly one value and partly another.
+
+A categorical attribute mixes the losses of its candidates, so that gradients are affine
+in the weights; a continuous one is itself the number that is put into the row.
+"""
+
+from collections.abc import Callable
+from typing import NamedTuple
+
+import jax
+import jax.numpy as jnp
+
+from fljax import losses
+from fljax.attacks.attribute import complete, model_based, model_based_continuous
+from fljax.types import Known, Params
+
+_DOUBT = 2.0  # largest log-odds that a start may have
+
+
+class Soft(NamedTuple):
+    """An attribute as a function of unbounded logits.
+
+    Attributes:
+      start: `(params) -> logits`, careful log-odds of the model-based attack.
+      relax: `(logits) -> values`; `[N, K]` weights, or `[N]` encoded numbers.
+      mean_loss: `(params, values) -> []` over the real rows.
+    """
+
+    start: Callable[[Params], jax.Array]
+    relax: Callable[[jax.Array], jax.Array]
+    mean_loss: Callable[[Params, jax.Array], jax.Array]
+
+
+def categorical(loss_fn: losses.LossFn, known: Known, candidates: jax.Array) -> Soft:
+    """Of `K` candidates `[K, W]`; logits are `[N, K - 1]` over the first candidate."""
+
+    def table(params, candidate):
+        shape = (known.y.shape[0], candidate.shape[0])
+        rows = complete(known.public, jnp.broadcast_to(candidate, shape))
+        return jax.vmap(loss_fn, (None, 0, 0))(params, rows, known.y)
+
+    def mean_loss(params, values):
+        each = jax.vmap(table, (None, 0), 1)(params, candidates)
+        return losses.masked_mean(jnp.sum(values * each, axis=1), known.mask)
+
+    def start(params):
+        found = model_based(loss_fn, params, known, candidates).losses
+        spread = losses.masked_mean(found.min(axis=1), known.mask)
+        odds = (found[:, :1] - found[:, 1:]) / (2 * jnp.maximum(spread, 1e-30))
+        return jnp.clip(jnp.nan_to_num(odds), -_DOUBT, _DOUBT)
+
+    def relax(logits):
+        return jax.nn.softmax(jnp.pad(logits, ((0, 0), (1, 0))))
+
+    return Soft(start, relax, mean_loss)
+
+
+def continuous(loss_fn: losses.LossFn, known: Known, bounds: jax.Array) -> Soft:
+    """A number between `bounds [2, 1]`; logits are `[N, 1]`."""
+    low, width = bounds[0, 0], bounds[1, 0] - bounds[0, 0]
+
+    def mean_loss(params, values):
+        rows = complete(known.public, values[:, None])
+        each = jax.vmap(loss_fn, (None, 0, 0))(params, rows, known.y)
+        return losses.masked_mean(each, known.mask)
+
+    def start(params):
+        found = model_based_continuous(loss_fn, params, known, bounds)
+        share = jnp.clip((found - low) / width, 1e-6, 1 - 1e-6)
+        odds = jnp.log(share) - jnp.log1p(-share)
+        return jnp.clip(jnp.nan_to_num(odds), -_DOUBT, _DOUBT)[:, None]
+
+    def relax(logits):
+        return low + width * jax.nn.sigmoid(logits[:, 0])
+
+    return Soft(start, relax, mean_loss)

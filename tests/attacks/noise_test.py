@@ -1,0 +1,75 @@
+"""The noise of messages: estimated without the truth, inverted exactly."""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from fljax.attacks import noise
+
+
+def _residuals(rounds=40, size=6, bias=0.0, seed=0):
+    """Correlated noise on a bias that grows slowly."""
+    rng = np.random.default_rng(seed)
+    mix = rng.normal(size=(2, size)) * 3
+    drawn = rng.normal(size=(rounds, 2)) @ mix + rng.normal(size=(rounds, size))
+    slow = bias * np.linspace(1, 1.2, rounds)[:, None] * np.ones(size)
+    return jnp.asarray(drawn + slow, jnp.float32)
+
+
+def _dense(found, t):
+    """`C_t` written out."""
+    rho = float(found.shrinkage)
+    samples = np.asarray(found.samples)
+    kept = np.delete(samples, [i for i in (t - 1, t) if 0 <= i < len(samples)], axis=0)
+    inner = (1 - rho) * kept.T @ kept / len(samples) + rho * np.eye(kept.shape[1])
+    d = np.asarray(found.deviation)
+    return float(found.variance[t]) * d[:, None] * inner * d[None]
+
+
+@pytest.mark.parametrize("t", [0, 7, 39], ids=["first", "middle", "last"])
+def test_whitening_is_the_inverse_covariance(t):
+    found = noise.estimate(_residuals())
+    residual = jnp.arange(1.0, 7.0)
+    expected = np.linalg.solve(_dense(found, t), np.asarray(residual))
+    ours = noise.whiten(found, jnp.int32(t), residual)
+    np.testing.assert_allclose(ours, expected, rtol=1e-3, atol=1e-5)
+
+
+def test_drawn_noise_has_that_covariance():
+    found = noise.estimate(_residuals())
+    drawn = jax.vmap(
+        lambda i: noise.draw(jax.random.fold_in(jax.random.key(1), i), found, 5)
+    )(jnp.arange(20_000))
+    expected = _dense(found, 5)
+    error = np.abs(np.cov(np.asarray(drawn).T) - expected).max()
+    assert error < 0.05 * np.abs(expected).max()
+
+
+def test_a_slow_bias_does_not_count_as_noise():
+    plain, biased = (noise.estimate(_residuals(bias=b)) for b in (0.0, 50.0))
+    ratio = np.asarray(biased.deviation / plain.deviation)
+    np.testing.assert_allclose(ratio, 1, atol=0.1)
+
+
+def test_coordinates_that_never_move_do_no_harm():
+    residuals = jnp.pad(_residuals(), ((0, 0), (0, 3)))
+    found = noise.estimate(residuals)
+    white = noise.whiten(found, jnp.int32(3), residuals[3])
+    assert np.isfinite(white).all()
+    assert not np.asarray(white)[6:].any()
+
+
+def test_one_round_is_taken_at_face_value():
+    residual = jnp.arange(1.0, 5.0)
+    found = noise.estimate(residual[None])
+    white = noise.whiten(found, jnp.int32(0), residual)
+    np.testing.assert_allclose(white, residual / jnp.mean(residual**2), rtol=1e-5)
+
+
+def test_two_rounds_have_a_diagonal():
+    residuals = _residuals(rounds=2)
+    found = noise.estimate(residuals)
+    white = noise.whiten(found, jnp.int32(1), residuals[1])
+    expected = np.linalg.solve(_dense(found, 1), np.asarray(residuals[1]))
+    np.testing.assert_allclose(white, expected, rtol=1e-3)

@@ -1,0 +1,183 @@
+"""Trajectory matching against clients that the engine trained."""
+
+import functools
+from typing import NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import optax
+import pytest
+
+from fljax import local, losses, models, rounds, schedule, transcript
+from fljax.attacks import trajectory
+from fljax.attacks.attribute import conceal, model_based, model_based_continuous
+from fljax.types import Features, Rows
+
+_ROWS, _BATCH, _RATE = 60, 10, 0.05
+_QUICK = trajectory.Settings(path_steps=6, iterations=200, batch_rounds=4)
+
+
+class _Case(NamedTuple):
+    loss_fn: losses.LossFn
+    exchange: object
+    known: object
+    candidates: jax.Array
+    truth: np.ndarray
+    last: object
+    scale: float
+
+
+@functools.cache
+def _model(width):
+    model = models.mlp(width, hidden=(16,))
+    return model, losses.example_loss(model.apply, losses.squared)
+
+
+@functools.cache
+def _case(kind="binary", num_rounds=30, seed=0):
+    """Two clients, an MLP, and a target to which the attribute adds little."""
+    rng = np.random.default_rng(seed)
+    num = 2 * _ROWS
+    public = rng.normal(size=(num, 4))
+    if kind == "continuous":
+        truth = rng.uniform(-1, 1, num)
+        block, candidates = truth[:, None], np.array([[-1.0], [1.0]])
+        effect = 1.5 * truth
+    else:
+        candidates = (
+            np.eye(3)[:, 1:] if kind == "categorical" else np.array([[-1.0], [1.0]])
+        )
+        truth = rng.integers(0, len(candidates), num)
+        block = candidates[truth]
+        effect = block @ np.array([0.8, -0.8] if kind == "categorical" else [0.3])
+    y = public @ rng.normal(size=4) + effect + rng.normal(size=num) * 0.5
+    numeric = np.concatenate([public, block], axis=1).astype(np.float32)
+    x = Features(jnp.asarray(numeric), jnp.zeros((num, 0), jnp.int32))
+    rows = Rows(x, jnp.asarray(y, jnp.float32))
+    model, loss_fn = _model(numeric.shape[1])
+    plan = schedule.build([_ROWS, _ROWS], num_rounds=num_rounds, batch_size=_BATCH)
+    server = optax.sgd(1.0)
+    run = rounds.start(model.init(jax.random.key(1)), plan, server)
+    advance = jax.jit(rounds.advance, static_argnames=("local", "server_optimiser"))
+    run = advance(
+        jax.random.key(2), run, rows, plan, num_rounds,
+        local=local.sgd(loss_fn, optax.sgd(_RATE)), server_optimiser=server,
+    )  # fmt: skip
+    seen = jax.tree.map(jnp.asarray, transcript.exchange(run.transcript, 0))
+    mine = jax.tree.map(lambda leaf: leaf[:_ROWS], rows)
+    known = conceal(mine.x, mine.y, jnp.ones(_ROWS, bool), width=block.shape[1])
+    last = jax.tree.map(lambda s, d: s[-1] - d[-1], seen.params, seen.delta)
+    scale = _RATE * _ROWS / _BATCH
+    return _Case(loss_fn, seen, known, jnp.asarray(candidates, jnp.float32),
+                 truth[:_ROWS], last, scale)  # fmt: skip
+
+
+@functools.cache
+def _compiled(loss_fn, settings, continuous):
+    @jax.jit
+    def run(exchange, known, candidates, scale):
+        return trajectory.trajectory_matching(
+            jax.random.key(3), loss_fn, exchange, known, candidates,
+            scale=scale, continuous=continuous, settings=settings,
+        )  # fmt: skip
+
+    return run
+
+
+def _attack(case, *, settings=_QUICK, scale=None, continuous=False, **changed):
+    case = case._replace(**changed)
+    run = _compiled(case.loss_fn, settings, continuous)
+    scale = case.scale if scale is None else scale
+    return run(case.exchange, case.known, case.candidates, scale)
+
+
+def _accuracy(index, case):
+    return float((np.asarray(index) == case.truth).mean())
+
+
+def _passive(case):
+    return _accuracy(
+        model_based(case.loss_fn, case.last, case.known, case.candidates).index, case
+    )
+
+
+@pytest.mark.parametrize("kind", ["binary", "categorical"])
+def test_it_finds_what_the_last_model_does_not_tell(kind):
+    case = _case(kind)
+    found = _attack(case)
+    assert _accuracy(found.index, case) >= 0.9
+    assert _accuracy(found.index, case) >= _passive(case) + 0.05
+    np.testing.assert_allclose(found.probability.sum(axis=1), 1, rtol=1e-5)
+    assert found.value.shape == (_ROWS, case.candidates.shape[1])
+
+
+def test_a_number_is_found_better_than_by_the_last_model():
+    case = _case("continuous")
+    found = _attack(case, continuous=True).value[:, 0]
+    passive = model_based_continuous(
+        case.loss_fn, case.last, case.known, case.candidates
+    )
+    ours, theirs = (np.abs(np.asarray(v) - case.truth).mean() for v in (found, passive))
+    assert ours < 0.6 * theirs
+    assert np.abs(found).max() <= 1
+
+
+def test_permuted_targets_gain_nothing():
+    case = _case()
+    order = np.random.default_rng(1).permutation(_ROWS)
+    found = _attack(case, known=case.known._replace(y=case.known.y[order]))
+    assert _accuracy(found.index, case) < 0.75
+
+
+def test_another_clients_messages_gain_nothing():
+    case, stranger = _case(), _case(seed=5)
+    found = _attack(case, exchange=stranger.exchange)
+    assert _accuracy(found.index, case) < 0.75
+
+
+def test_the_posterior_knows_what_it_does_not_know():
+    case = _case()
+    sure = np.asarray(_attack(case).probability).max(axis=1)
+    few = jax.tree.map(lambda leaf: leaf[:2], case.exchange)
+    unsure = np.asarray(_attack(case, exchange=few).probability).max(axis=1)
+    assert sure.mean() > unsure.mean()
+
+
+def test_an_unknown_scale_is_found():
+    case = _case()
+    settings = _QUICK._replace(estimate_scale=True, iterations=600)
+    found = _attack(case, scale=2 * case.scale, settings=settings)
+    assert float(found.scale) == pytest.approx(case.scale, rel=0.15)
+    assert _accuracy(found.index, case) > _passive(case)
+
+
+def test_the_first_order_version_is_cheap_and_useful():
+    case = _case()
+    found = _attack(case, settings=_QUICK._replace(first_order=True))
+    assert _accuracy(found.index, case) > _passive(case)
+
+
+@pytest.mark.parametrize("num_rounds", [1, 2, 4])
+def test_few_rounds_are_enough_to_run(num_rounds):
+    case = _case()
+    few = jax.tree.map(lambda leaf: leaf[-num_rounds:], case.exchange)
+    found = _attack(case, exchange=few)
+    assert np.isfinite(found.probability).all() and np.isfinite(found.misfit)
+
+
+def test_padding_changes_nothing():
+    case = _case()
+    plain = _attack(case)
+    padded = jax.tree.map(
+        lambda leaf: jnp.pad(leaf, ((0, 5), *[(0, 0)] * (leaf.ndim - 1))), case.known
+    )
+    padded = padded._replace(y=padded.y.at[_ROWS:].set(jnp.nan))
+    found = _attack(case, known=padded)
+    np.testing.assert_array_equal(found.index[:_ROWS], plain.index)
+
+
+def test_the_same_key_gives_the_same_bits():
+    case = _case()
+    first, second = _attack(case), _attack(case)
+    np.testing.assert_array_equal(first.probability, second.probability)
