@@ -1,9 +1,9 @@
 """What a person sees: progress bars on standard error, tables on standard output."""
 
-import csv
 import math
-import pathlib
-from collections.abc import Sequence
+import types
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 from rich import box
 from rich.console import Console
@@ -18,19 +18,10 @@ from rich.progress import (
 from rich.table import Table
 from rich.text import Text
 
-from experiments.config import ConfigError
-from fljax.results import Row, Summary, summarise
-
-_PUBLISHED = pathlib.Path(__file__).with_name("published.csv")
-_PAPER = "diana2024"
-_ACCURACY = "aia_accuracy_percent"
-_BOUND = "aia_accuracy_bound_percent"
-_DETERMINED = "determined"
-_HIDDEN = ("train_loss", "test_loss", "rank", _DETERMINED, _BOUND)
-_SHORT = {
-    _ACCURACY: "accuracy %",
-    "aia_mean_absolute_error": "mean abs. error",
-}
+from experiments import published
+from fljax import report
+from fljax.metrics import Estimate
+from fljax.results import Row
 
 
 class _Rate(ProgressColumn):
@@ -53,72 +44,48 @@ def progress() -> Progress:
     )
 
 
-def check_table(table: str | None) -> None:
-    """Refuses a table of Diana et al. of which no number is stored; None is no table.
-
-    Raises:
-      ConfigError: naming the tables that there are.
-    """
-    tables = sorted({line["table"] for line in _lines()})
-    if table is not None and table not in tables:
-        expected = f"--paper_table: expected one of {', '.join(tables)}"
-        raise ConfigError(f"{expected}, got {table!r}")
-
-
-def published(table: str | None) -> dict[tuple[str, str, str, str], str]:
-    """`(data, setting or point, attack, metric) -> "value ± std"` of one paper table.
-
-    Methods have the names of our attacks. "Ours" in the passive setting of Table 2 is
-    Algorithm 2 as the authors run it, on the messages of a square system, so it is
-    `reconstruct_subset` here; in the active settings it is `model`.
-
-    Raises:
-      ConfigError: as `check_table`.
-    """
-    check_table(table)
-    return {
-        (line["dataset"], line["setting"], line["method"], line["metric"]): " ± ".join(
-            filter(None, [line["value"], line["std"]])
-        )
-        for line in _lines()
-        if line["table"] == table
-    }
-
-
-def results_tables(rows: Sequence[Row], paper_table: str | None) -> list[Table]:
+def results_tables(
+    rows: Sequence[Row],
+    paper_table: str | None,
+    flags: Mapping[str, Any] = types.MappingProxyType({}),
+) -> list[Table]:
     """Means over clients and seeds beside baseline and paper; one table per point.
 
     Curves and diagnostics stay in `rows.jsonl`; Proposition 1's bound, where there is
     one, stands beside the accuracy that it bounds, and the score of a reconstruction
-    that the messages of some client do not determine says so.
+    that the messages of some client do not determine says so. Published numbers of
+    other data, another model or another defense are not shown.
+
+    Args:
+      rows: of one run.
+      paper_table: as `published.check_table`.
+      flags: what the run was told.
     """
-    beside = published(paper_table)
+    if not rows:
+        return []
+    card = report.card(
+        "", rows, {}, published.reference(paper_table, rows[0].data, flags)
+    )
     labels = list(dict.fromkeys(row.point for row in rows))
-    return [_table([r for r in rows if r.point == p], beside) for p in labels]
+    first = {row.point: row for row in reversed(rows)}
+    return [
+        _table(first[p], [each for each in card.judged if each.line.row.point == p])
+        for p in labels
+    ]
 
 
-def _table(rows: Sequence[Row], beside) -> Table:
-    totals = [s for s in summarise(rows) if s.row.client == "all"]
-    baselines = {
-        s.row.metric: f"{s.estimate.mean:.2f}"
-        for s in totals
-        if s.row.attack == "majority"
-    }
-    bounds, determined = _means(totals, _BOUND), _means(totals, _DETERMINED)
-    table = _empty(rows[0], bounded=bool(bounds))
-    for s in totals:
-        row = s.row
-        if row.metric in _HIDDEN:
-            continue
-        metric = _SHORT.get(row.metric, row.metric.replace("_", " "))
-        if row.metric in _SHORT and determined.get(row.attack, 1) < 1:
-            metric += " (not determined)"
-        base = "" if row.attack == "majority" else baselines.get(row.metric, "")
-        cells = [row.attack, row.setting, metric, *_numbers(s), base]
-        if bounds:
-            bounded = row.metric == _ACCURACY and row.attack in bounds
-            cells.append(f"{bounds[row.attack]:.2f}" if bounded else "")
-        table.add_row(*cells, _paper(row, beside))
+def _table(first: Row, judged: Sequence[report.Judged]) -> Table:
+    bounded = any(each.line.bound is not None for each in judged)
+    table = _empty(first, bounded=bounded)
+    for line, number, verdict in judged:
+        row, e = line.row, line.estimate
+        cells = [
+            row.attack, row.setting, line.metric, _interval(e), f"{e.median:.2f}",
+            f"{e.repetitions} x {row.n}", _number(line.baseline),
+        ]  # fmt: skip
+        bound = [_number(line.bound)] if bounded else []
+        known = number is not None and verdict.kind != report.NOT_COMPARABLE
+        table.add_row(*cells, *bound, str(number) if known else "")
     return table
 
 
@@ -147,30 +114,10 @@ def screen() -> Console:
     return out if out.is_terminal else Console(width=120)
 
 
-def _lines() -> list[dict[str, str]]:
-    with _PUBLISHED.open() as file:
-        return [line for line in csv.DictReader(file) if line["paper"] == _PAPER]
-
-
-def _means(totals: Sequence[Summary], metric: str) -> dict[str, float]:
-    """Attack -> mean of one metric."""
-    return {s.row.attack: s.estimate.mean for s in totals if s.row.metric == metric}
-
-
-def _numbers(s: Summary) -> list[str]:
-    e = s.estimate
+def _interval(e: Estimate) -> str:
     mean = f"{e.mean:.2f}"
-    if not math.isnan(e.low):
-        mean += f" [{e.low:.2f}, {e.high:.2f}]"
-    return [mean, f"{e.median:.2f}", f"{e.repetitions} x {s.row.n}"]
+    return mean if math.isnan(e.low) else f"{mean} [{e.low:.2f}, {e.high:.2f}]"
 
 
-def _paper(row: Row, beside) -> str:
-    return next(
-        (
-            beside[row.data, where, row.attack, row.metric]
-            for where in (row.setting, row.point)
-            if (row.data, where, row.attack, row.metric) in beside
-        ),
-        "",
-    )
+def _number(value: float | None) -> str:
+    return "" if value is None else f"{value:.2f}"

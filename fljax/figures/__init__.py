@@ -1,0 +1,44 @@
+"""Figures of a run, from its result rows alone; None where there is nothing to show."""
+
+from collections.abc import Sequence
+
+from matplotlib.figure import Figure
+
+from fljax.figures.drawing import png, save
+from fljax.figures.overview import accuracy_by_attack, accuracy_by_size, loss_by_round
+from fljax.figures.sweeps import (
+    accuracy_by_active_rounds,
+    accuracy_by_loss,
+    accuracy_by_value,
+    loss_by_value,
+)
+from fljax.results import Row
+
+__all__ = [
+    "accuracy_by_active_rounds",
+    "accuracy_by_attack",
+    "accuracy_by_loss",
+    "accuracy_by_size",
+    "accuracy_by_value",
+    "all_figures",
+    "loss_by_round",
+    "loss_by_value",
+    "png",
+    "save",
+]
+
+_ALL = (
+    accuracy_by_attack,
+    accuracy_by_value,
+    accuracy_by_active_rounds,
+    accuracy_by_size,
+    accuracy_by_loss,
+    loss_by_value,
+    loss_by_round,
+)
+
+
+def all_figures(rows: Sequence[Row]) -> dict[str, Figure]:
+    """Name -> figure, for every figure that the rows have something to show in."""
+    drawn = {draw.__name__: draw(rows) for draw in _ALL}
+    return {name: figure for name, figure in drawn.items() if figure is not None}

@@ -1,0 +1,118 @@
+"""From cards to the blocks of a report: summary, defenses, then one card after another."""
+
+from collections import Counter
+from collections.abc import Sequence
+
+from fljax import figures
+from fljax.report import facts, glossary, leakage, tables, verdict
+from fljax.report.cards import Card
+from fljax.report.document import (
+    Block,
+    Bullets,
+    Contents,
+    Details,
+    Heading,
+    Paragraph,
+    Picture,
+)
+
+_TITLE = "Attribute inference on federated training"
+_WHAT = (
+    "An adversary sees what the clients of a federated training send and receive, knows "
+    "all but one column of their training rows, and infers that column. Accuracy is the "
+    "share of rows on which an attack names the right value, in percent: the mean over "
+    "clients weighted by their rows, then over seeds, with the Student-t 95 % interval "
+    "over the seeds. The majority baseline always names each client's most frequent "
+    "value: an attack that does not exceed it has learned nothing."
+)
+_CAVEAT = (
+    "Verdicts compare numbers of the same data, model and use of a defense; whether "
+    "the other flags are the paper's can be read below each card. Published standard "
+    "deviations are over three seeds."
+)
+_STOPPED = (
+    "No gain: the upper end of an attack's 95 % interval is less than one point above "
+    "the majority baseline; a defense that brings this about has stopped the attack. "
+    "Leaks: the lower end is above the baseline. Not clear: neither, or no interval. "
+    "This holds for the attacks that were run: a better one may succeed. Loss is that "
+    "of the last model sent, on test rows where there are any; 'x' is its ratio to that "
+    "without defense."
+)
+_PICTURES = {
+    "accuracy_by_attack": "Mean accuracy of each attack with its 95 % interval, and "
+    "the majority baseline",
+    "accuracy_by_value": "Accuracy of each attack against the swept value, with 95 % "
+    "bands",
+    "accuracy_by_active_rounds": "Accuracy against the number of active rounds, with "
+    "95 % bands",
+    "accuracy_by_size": "Accuracy on each client against her number of rows",
+    "accuracy_by_loss": "Accuracy of each attack against the loss of the last model "
+    "sent, by defense",
+    "loss_by_value": "Loss of the last model sent against the swept value, with 95 % "
+    "bands",
+    "loss_by_round": "Training and test loss of the model sent in each round",
+}
+
+
+def report(cards: Sequence[Card]) -> list[Block]:
+    """The whole report.
+
+    Args:
+      cards: at least one; their names are unique.
+    """
+    groups = leakage.groups(cards)
+    anchored = [(f"card{index}", card) for index, card in enumerate(cards, 1)]
+    compared = any(card.compared for card in cards)
+    links = [("summary", "Summary")] if compared else []
+    links += [("defenses", "Which defense would have stopped this?")] if groups else []
+    links += [(anchor, card.title) for anchor, card in anchored]
+    terms = glossary.terms(row for card in cards for row in card.rows)
+    found: list[Block] = [
+        Heading(1, _TITLE),
+        Paragraph(_WHAT),
+        Details("What the attacks and settings are", [Bullets(terms)]),
+        Contents(links),
+    ]
+    if compared:
+        found += _summary(cards)
+    if groups:
+        found.append(Heading(2, "Which defense would have stopped this?", "defenses"))
+        found.append(Paragraph(_STOPPED))
+    for index, ((data, model), variants) in enumerate(groups.items(), 1):
+        found.append(Heading(3, f"{data}, {model}"))
+        found += leakage.blocks(data, model, variants, f"defenses{index}.png")
+    for anchor, card in anchored:
+        found += [Heading(2, card.title, anchor), *_card(card, anchor)]
+    return found
+
+
+def counts(cards: Sequence[Card]) -> str:
+    """How many published numbers there are a result for, by verdict."""
+    kinds = Counter(each.verdict.kind for card in cards for each in card.compared)
+    said = ", ".join(f"{kinds[k]} {k}" for k in verdict.KINDS if kinds[k])
+    total = kinds.total()
+    return f"{total} published number{'' if total == 1 else 's'}: {said or 'none'}"
+
+
+def _summary(cards: Sequence[Card]) -> list[Block]:
+    seen = {each.verdict.kind for card in cards for each in card.compared}
+    usual = (verdict.REPRODUCED, verdict.ABOVE, verdict.BELOW)
+    rules = [(k, rule) for k, rule in verdict.RULE.items() if k in seen or k in usual]
+    return [
+        Heading(2, "Summary", "summary"),
+        Paragraph(f"{counts(cards)}."),
+        tables.summary(cards),
+        Bullets(rules),
+        Paragraph(_CAVEAT),
+    ]
+
+
+def _card(card: Card, anchor: str) -> list[Block]:
+    found: list[Block] = [facts.about(card), *tables.defense(card)]
+    found += [*facts.defense(card), *tables.results(card), *tables.utility(card)]
+    for name, figure in figures.all_figures(card.rows).items():
+        caption = _PICTURES[name]
+        alt = f"{caption}: {card.title}"
+        content = figures.png(figure)
+        found.append(Picture(f"{anchor}-{name}.png", content, caption, alt))
+    return found + facts.machine(card)

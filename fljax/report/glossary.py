@@ -1,0 +1,54 @@
+"""What the names of attacks and settings mean, for a reader who meets them first here.
+
+Equations and algorithms are those of Diana et al., "Attribute Inference Attacks for
+Federated Regression Tasks", 2025.
+"""
+
+from collections.abc import Iterable
+
+from fljax.results import Row
+
+_ATTACKS = {
+    "majority": "no attack: always the most frequent value of each client (for a "
+    "continuous attribute her median)",
+    "model": "model-based (equation 3): the value under which the last model that the "
+    "client returned has the smaller loss",
+    "model_global": "the same on the last model that the server sent",
+    "model_forged": "the same on the model that an active server forged and sent",
+    "model_oracle": "the same on a model trained on this client's true rows alone, "
+    "which no adversary has",
+    "model_oracle_or_active": "seed by seed the more accurate of model_oracle and the "
+    "longest active attack; the paper's oracle equals the latter to the last digit",
+    "model_other": "control: model-based on another client's model",
+    "grad": "gradient-based (equation 2): values whose gradients match the messages; "
+    "its setting is chosen by their similarity",
+    "grad_oracle": "the same with the setting that turned out most accurate, which no "
+    "adversary knows",
+    "reconstruct": "Algorithm 2: the client's least-squares model from all her "
+    "messages, then model-based on it",
+    "reconstruct_subset": "Algorithm 2 as the authors run it: on as many messages as "
+    "make a square system",
+    "trajectory": "simulates the client's training with unknown values and fits it to "
+    "her messages over many rounds",
+    "trajectory_other": "control: trajectory on another client's messages",
+    "trajectory_permuted": "control: trajectory with the targets shuffled",
+    "linear_inversion": "the first-order version of trajectory",
+}
+CONTROLS = ("model_other", "trajectory_other", "trajectory_permuted")
+_SETTINGS = {
+    "passive": "the adversary only eavesdrops",
+    "active_": "the server sends forged models to the client for so many rounds",
+    "oracle": "with knowledge that no adversary has",
+    "baseline": "without any message",
+}
+
+
+def terms(rows: Iterable[Row]) -> list[tuple[str, str]]:
+    """Names that occur in the rows with what they mean, attacks first."""
+    names = {(row.attack, row.setting) for row in rows}
+    attacks = {attack for attack, _ in names}
+    found = [(name, said) for name, said in _ATTACKS.items() if name in attacks]
+    for name, said in _SETTINGS.items():
+        if any(setting.startswith(name) for _, setting in names):
+            found.append((f"{name}k" if name.endswith("_") else name, said))
+    return found

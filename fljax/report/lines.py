@@ -1,0 +1,101 @@
+"""One line per measured number: its estimate beside its baseline and its bound.
+
+Curves and diagnostics stay in the rows. Proposition 1's bound (Diana et al., "Attribute
+Inference Attacks for Federated Regression Tasks", 2025) stands beside the accuracy that
+it bounds, and a reconstruction that the messages of some client do not determine says
+so.
+"""
+
+import math
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from scipy import stats
+
+from fljax.metrics import Estimate
+from fljax.results import Row, Summary, summarise
+
+ACCURACY = "aia_accuracy_percent"
+_ERROR = "aia_mean_absolute_error"
+_BOUND = "aia_accuracy_bound_percent"
+_DETERMINED = "determined"
+_HIDDEN = ("train_loss", "test_loss", "rank", _DETERMINED, _BOUND)
+_SHORT = {ACCURACY: "accuracy %", _ERROR: "mean abs. error"}
+SCORES = tuple(_SHORT)
+
+
+class Line(NamedTuple):
+    """One measured number.
+
+    Attributes:
+      row: what was measured; its seed, client and value mean nothing.
+      metric: the metric in words.
+      estimate: over the seeds.
+      baseline: mean of the same metric of the majority, None for the majority itself.
+      bound: Proposition 1's lower bound on the mean accuracy, None without one.
+    """
+
+    row: Row
+    metric: str
+    estimate: Estimate
+    baseline: float | None
+    bound: float | None
+
+    @property
+    def skewed_median(self) -> float | None:
+        """The median where it is further from the mean than one standard error."""
+        e = self.estimate
+        if e.repetitions < 3 or not math.isfinite(e.high - e.low):
+            return None
+        error = (e.high - e.mean) / stats.t.ppf(0.975, e.repetitions - 1)
+        rounding = 1e-9 * abs(e.mean)
+        return e.median if abs(e.median - e.mean) > error + rounding else None
+
+
+def lines(rows: Sequence[Row]) -> list[Line]:
+    """Means over clients and seeds, in order of appearance."""
+    totals = [s for s in summarise(rows) if s.row.client == "all"]
+    majority = [s for s in totals if s.row.attack == "majority"]
+    baselines = {(_case(s.row), s.row.metric): s.estimate.mean for s in majority}
+    bounds, determined = _means(totals, _BOUND), _means(totals, _DETERMINED)
+    found = []
+    for s in totals:
+        row, key = s.row, _key(s.row)
+        if row.metric in _HIDDEN or row.setting.startswith("round_"):
+            continue
+        metric = _SHORT.get(row.metric, row.metric.replace("_", " "))
+        if row.metric in _SHORT and determined.get(key, 1) < 1:
+            metric += " (not determined)"
+        is_base = row.attack == "majority"
+        baseline = None if is_base else baselines.get((_case(row), row.metric))
+        bound = bounds.get(key) if row.metric == ACCURACY else None
+        found.append(Line(row, metric, s.estimate, baseline, bound))
+    return found
+
+
+def interval(estimate: Estimate, *, constant_alone: bool = False) -> str:
+    """`mean [low, high]`; only the mean of a single seed, or of equal values if so told.
+
+    Two decimals, as in the papers; four digits where those would say too little or
+    too much.
+    """
+    e = estimate
+    if not math.isfinite(e.mean):
+        return "not finite"
+    form = ".2f" if e.mean == 0 or 1 <= abs(e.mean) < 1e5 else ".4g"
+    if math.isnan(e.low) or (constant_alone and e.high - e.low <= 1e-9 * abs(e.mean)):
+        return f"{e.mean:{form}}"
+    return f"{e.mean:{form}} [{e.low:{form}}, {e.high:{form}}]"
+
+
+def _case(row: Row) -> tuple[str, str, str]:
+    return row.defense, row.model, row.point
+
+
+def _key(row: Row) -> tuple[str, ...]:
+    return *_case(row), row.attack, row.setting
+
+
+def _means(totals: Sequence[Summary], metric: str) -> dict[tuple[str, ...], float]:
+    """Case, attack and setting -> mean of one metric."""
+    return {_key(s.row): s.estimate.mean for s in totals if s.row.metric == metric}

@@ -1,0 +1,97 @@
+"""Whether a measured number reproduces a published one: the rule, in code and words."""
+
+import math
+from typing import NamedTuple
+
+from fljax.metrics import Estimate
+
+REPRODUCED = "reproduced"
+ABOVE = "above"
+BELOW = "below"
+NOT_COMPARABLE = "not comparable"
+SINGLE_SEED = "single seed"
+NOT_FINITE = "not finite"
+NO_NUMBER = "no published number"
+KINDS = (
+    REPRODUCED,
+    ABOVE,
+    BELOW,
+    NOT_COMPARABLE,
+    SINGLE_SEED,
+    NOT_FINITE,
+    NO_NUMBER,
+)
+_WIDE = 10.0  # points, or units of the metric
+_ROUNDING = 0.005  # published numbers are rounded to two decimals
+
+RULE = {
+    REPRODUCED: (
+        "our 95 % interval meets the published mean ± 2 published standard deviations "
+        "(the published mean alone where no deviation was published); 'wide interval' "
+        "is added where ours spans more than 10 points, because such an interval meets "
+        "almost anything; a distance below 0.005 counts as meeting, because published "
+        "numbers are rounded"
+    ),
+    ABOVE: "it does not and lies higher, by the distance given",
+    BELOW: "it does not and lies lower, by the distance given",
+    NOT_COMPARABLE: (
+        "the run had other data, another model or another defense than the published "
+        "number, which then stands in a column of its own"
+    ),
+    SINGLE_SEED: "there is no interval",
+    NOT_FINITE: "the measurement failed",
+    NO_NUMBER: "the paper gives none for this attack and setting",
+}
+
+
+class Number(NamedTuple):
+    """A published number: mean and standard deviation over the paper's seeds."""
+
+    mean: float
+    std: float | None = None
+
+    def __str__(self) -> str:
+        return " ± ".join(_decimal(x) for x in self if x is not None)
+
+
+class Verdict(NamedTuple):
+    """One of `KINDS`, and what else there is to say."""
+
+    kind: str
+    detail: str = ""
+
+    def __str__(self) -> str:
+        return f"{self.kind} {self.detail}".strip()
+
+
+def judge(estimate: Estimate, number: Number | None, differs: str = "") -> Verdict:
+    """Applies `RULE`.
+
+    Args:
+      estimate: ours.
+      number: the published one, None if there is none.
+      differs: in what the run differs from the publication, empty if in nothing.
+    """
+    if number is None:
+        return Verdict(NO_NUMBER)
+    if differs:
+        return Verdict(NOT_COMPARABLE, f"({differs})")
+    if not math.isfinite(estimate.mean):
+        return Verdict(NOT_FINITE)
+    if not math.isfinite(estimate.high - estimate.low):
+        return Verdict(SINGLE_SEED)
+    slack = 2 * (number.std or 0)
+    over = estimate.low - (number.mean + slack)
+    under = (number.mean - slack) - estimate.high
+    if over >= _ROUNDING:
+        return Verdict(ABOVE, f"by {over:.2f}")
+    if under >= _ROUNDING:
+        return Verdict(BELOW, f"by {under:.2f}")
+    wide = estimate.high - estimate.low > _WIDE
+    return Verdict(REPRODUCED, "(wide interval)" if wide else "")
+
+
+def _decimal(number: float) -> str:
+    """At least two decimals, more where they were published."""
+    rounded = f"{number:.2f}"
+    return rounded if float(rounded) == number else f"{number:g}"
