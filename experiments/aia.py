@@ -13,8 +13,19 @@ from typing import Any
 
 import jax
 import numpy as np
+from rich import box
+from rich.table import Table
 
-from experiments import clients, config, console, federation, pipeline, run_dir, stages
+from experiments import (
+    clients,
+    config,
+    console,
+    federation,
+    pipeline,
+    published,
+    run_dir,
+    stages,
+)
 from experiments import settings as s
 from experiments.sweep import points
 from fljax import data, figures, results, transcript
@@ -25,6 +36,10 @@ _GROUPS = {
     "model": s.ModelConfig,
     "train": s.TrainConfig,
     "attack": s.AttackConfig,
+    "active": s.ActiveConfig,
+    "oracle": s.OracleConfig,
+    "trajectory": s.TrajectoryConfig,
+    "defense": s.DefenseConfig,
     "run": s.RunConfig,
 }
 _PREFIX = {"train": "", "run": ""}  # the others are prefixed by their own name
@@ -42,7 +57,7 @@ def main() -> None:
     if jax.config.jax_num_cpu_devices < 0:  # not chosen by the user
         jax.config.update("jax_num_cpu_devices", os.cpu_count())
     begin, seconds = time.perf_counter(), {}
-    console.check_table(told.run.paper_table)
+    published.check_table(told.run.paper_table)
     table = clients.load_table(told.data)
     name = f"{table.name}.{told.model.name}"
     folder, digest = run_dir.claim(told.run.run_dir, "aia", name, _flags(told))
@@ -66,6 +81,11 @@ def main() -> None:
         "flags": _flags(told),
         "data": [dataclasses.asdict(file) for file in table.files],
         "seconds": seconds,
+        "defense": {
+            each.label or "run": outcome.defense
+            for each, outcome in zip(prepared, outcomes, strict=True)
+            if outcome.defense
+        },
         "total_seconds": time.perf_counter() - begin,
         **run_dir.environment(),
     }
@@ -74,8 +94,9 @@ def main() -> None:
             _save_transcripts(folder, each, outcome)
     _write(folder, rows, manifest)
     out = console.screen()
-    for shown in console.results_tables(rows, told.run.paper_table):
+    for shown in console.results_tables(rows, told.run.paper_table, _flags(told)):
         out.print(shown)
+    out.print(_times(manifest["total_seconds"], [o.seconds for o in outcomes]))
     out.print(f"results, figures and manifest are in {folder}")
 
 
@@ -112,6 +133,20 @@ def _describe(prepared: pipeline.Prepared) -> None:
     )
 
 
+def _times(total: float, points_: list[stages.Seconds]) -> Table:
+    """Seconds per stage, summed over the points of a sweep."""
+    table = Table(box=box.SIMPLE_HEAD, pad_edge=False, show_edge=False)
+    table.add_column("stage")
+    for name in ("compile s", "run s"):
+        table.add_column(name, justify="right")
+    for name in dict.fromkeys(name for seconds in points_ for name in seconds):
+        spent = [seconds[name] for seconds in points_ if name in seconds]
+        sums = (sum(each[what] for each in spent) for what in ("compile", "run"))
+        table.add_row(name, *(f"{each:.1f}" for each in sums))
+    table.add_row("all, with data and figures", "", f"{total:.1f}")
+    return table
+
+
 def _save_transcripts(folder, prepared: pipeline.Prepared, outcome) -> None:
     told = prepared.told
     trained = config.to_flags(told.train) | config.to_flags(told.model, "model")
@@ -126,14 +161,8 @@ def _save_transcripts(folder, prepared: pipeline.Prepared, outcome) -> None:
 
 def _write(folder, rows: list[results.Row], manifest: dict[str, Any]) -> None:
     results.write_rows(folder / "rows.jsonl", rows)
-    drawn = {
-        "accuracy_by_attack": figures.accuracy_by_attack(rows),
-        "loss_by_round": figures.loss_by_round(rows),
-        "accuracy_by_size": figures.accuracy_by_size(rows),
-    }
-    for name, figure in drawn.items():
-        if figure is not None:
-            figures.save(figure, folder / f"{name}.png")
+    for name, figure in figures.all_figures(rows).items():
+        figures.save(figure, folder / f"{name}.png")
     results.write_manifest(folder / "manifest.json", manifest)
 
 

@@ -101,6 +101,8 @@ def _deal_rows(dataset, config: settings.PartitionConfig, seed: int):
     match config.kind:
         case "iid":
             return partition.iid(rng, len(train.y), count)
+        case "sampled":
+            return partition.sampled(rng, len(train.y), count, config.rows)
         case "contiguous":
             return partition.contiguous(len(train.y), count)
         case "ordered":

@@ -1,95 +1,23 @@
-"""From clients to a training: model, schedule, and the compiled rounds.
+"""The compiled rounds of a run, and the loss of its models.
 
 Everything has a leading axis over seeds; the whole run is one program vmapped over it.
 """
 
 import functools
-from collections.abc import Callable, Sequence
-from typing import NamedTuple
+from collections.abc import Callable
 
 import jax
 import jax.numpy as jnp
 import numpy as np
-import optax
 
 from experiments.clients import Clients
-from experiments.settings import ModelConfig, TrainConfig
-from fljax import local, losses, models, parallel, participation, rounds, stacking
-from fljax import schedule as schedule_lib
-from fljax.types import Key, Model, Params, Rows
+from experiments.problem import Problem, local_update
+from fljax import losses, parallel, rounds
+from fljax.types import Key, Params, Rows
 
 
 class Diverged(ArithmeticError):
     """Training produced a loss that is not finite."""
-
-
-class Problem(NamedTuple):
-    """What is trained and how.
-
-    Attributes:
-      model: the model.
-      loss_fn: loss of one example.
-      local: the clients' algorithm.
-      server_optimiser: optax transformation.
-      schedule: joined over seeds.
-      axes: `in_axes` of the schedule.
-      learning_rate: of the clients, for messages to the user.
-    """
-
-    model: Model
-    loss_fn: losses.LossFn
-    local: local.LocalUpdate
-    server_optimiser: optax.GradientTransformation
-    schedule: schedule_lib.Schedule
-    axes: schedule_lib.Schedule
-    learning_rate: float
-
-
-def pose(
-    clients: Clients,
-    model: ModelConfig,
-    train: TrainConfig,
-    seeds: Sequence[int],
-    record_rounds: Sequence[int] | None = None,
-) -> Problem:
-    """Builds model, algorithm and schedule.
-
-    Args:
-      clients: from `clients.gather`.
-      model: which model.
-      train: how it is trained.
-      seeds: one run each.
-      record_rounds: rounds that the transcript keeps; None keeps all.
-    """
-    built = _model(clients, model)
-    element_loss = {
-        "regression": losses.squared,
-        "binary": losses.logistic,
-        "multiclass": losses.cross_entropy,
-    }[clients.datasets[0].table.task]
-    loss_fn = losses.example_loss(built.apply, element_loss)
-    # FedSGD is one full-batch step of rate 1; the server then takes the real step.
-    one_step = train.algorithm == "fed_sgd"
-    client_rate = 1.0 if one_step else train.learning_rate
-    server_rate = train.server_learning_rate * (train.learning_rate if one_step else 1)
-    client_name = "sgd" if one_step else train.client_optimiser
-    proximal = train.proximal if train.algorithm == "fed_prox" else None
-    schedules = [
-        _schedule(sizes, train, seed, record_rounds)
-        for sizes, seed in zip(clients.sizes, seeds, strict=True)
-    ]
-    schedule, axes = stacking.stack(schedules)
-    return Problem(
-        model=built,
-        loss_fn=loss_fn,
-        local=local.sgd(
-            loss_fn, _optimiser(client_name, client_rate), proximal=proximal
-        ),
-        server_optimiser=_optimiser(train.server_optimiser, server_rate),
-        schedule=schedule,
-        axes=axes,
-        learning_rate=train.learning_rate,
-    )
 
 
 def train(
@@ -116,16 +44,35 @@ def train(
       Diverged: as soon as a loss is not finite.
     """
     key, run, rows, schedule = _place(problem, clients, keys)
-    advance = functools.partial(
-        rounds.advance, local=problem.local, server_optimiser=problem.server_optimiser
-    )
-    step = jax.jit(jax.vmap(advance, (0, 0, 0, problem.axes, None)), donate_argnums=1)
-    num_rounds = problem.schedule.num_rounds
+    advance = functools.partial(_advance, problem)
+    axes = (0, 0, 0, 0, problem.axes, None)
+    step = jax.jit(jax.vmap(advance, axes), donate_argnums=2)
+    seeds, num_rounds = np.arange(len(keys)), problem.schedule.num_rounds
     for done in [*range(chunk, num_rounds, chunk), num_rounds]:
-        run = step(key, run, rows, schedule, jnp.int32(done))
+        run = step(seeds, key, run, rows, schedule, jnp.int32(done))
         _check_finite(run, done, problem.learning_rate)
         progress(done)
     return jax.device_get(run)  # attacks place what they need where they need it
+
+
+def train_one(
+    problem: Problem, seed: jax.Array, key: Key, rows: Rows, schedule
+) -> Params:
+    """Final model of the run that `train` makes of one seed; traceable.
+
+    Args:
+      problem: from `pose`.
+      seed: [] position of the seed.
+      key: [] the seed's.
+      rows: the seed's.
+      schedule: the seed's.
+    """
+    key_init, key_train = _streams(key)
+    params = problem.model.init(key_init)
+    run = rounds.start(params, schedule, problem.server_optimiser)
+    stop = problem.schedule.num_rounds
+    run = _advance(problem, seed, key_train, run, rows, schedule, stop)
+    return run.server.params
 
 
 def loss_curve(
@@ -133,51 +80,29 @@ def loss_curve(
 ) -> np.ndarray:
     """Mean loss `[seeds, R]` of models `[seeds, R, ...]` on `rows [seeds, N]`."""
 
-    def one(params, rows, mask):
-        values = jax.vmap(problem.loss_fn, (None, 0, 0))(params, rows.x, rows.y)
-        return losses.masked_mean(values, mask)
-
     def curve(args):
         params, rows, mask = args
-        return jax.lax.map(lambda p: one(p, rows, mask), params)
+        return jax.lax.map(lambda p: mean_loss(problem, p, rows, mask), params)
 
     return np.asarray(jax.jit(lambda *a: jax.lax.map(curve, a))(params, rows, mask))
 
 
-def _model(clients: Clients, config: ModelConfig) -> Model:
-    dataset = clients.datasets[0]
-    outputs = 1
-    if dataset.table.task == "multiclass":
-        outputs = int(dataset.table.frame[dataset.table.target].max()) + 1
-    return models.mlp(
-        dataset.num_numeric,
-        clients.rows.x.codes.shape[-1],
-        hidden=() if config.name == "linear" else config.hidden,
-        outputs=outputs,
-        num_onehot=dataset.num_onehot,
-        initialisation=config.initialisation,
-    )
+def mean_loss(problem: Problem, params: Params, rows: Rows, mask) -> jax.Array:
+    """Mean loss `[]` of one model on `rows [N]` where `mask`; traceable."""
+    values = jax.vmap(problem.loss_fn, (None, 0, 0))(params, rows.x, rows.y)
+    return losses.masked_mean(values, mask)
 
 
-def _schedule(sizes, train: TrainConfig, seed: int, record_rounds):
-    rng = np.random.default_rng([seed, 2])
-    chosen = None
-    if train.participation != "all":
-        draw = getattr(participation, train.participation)
-        chosen = draw(rng, len(sizes), train.num_rounds, train.fraction)
-    one_step = train.algorithm == "fed_sgd"
-    return schedule_lib.build(
-        sizes,
-        num_rounds=train.num_rounds,
-        batch_size=None if one_step else train.batch_size,
-        participants=chosen,
-        epochs=1 if one_step else train.local_epochs,
-        steps=None if one_step else train.local_steps,
-        lanes=train.lanes,
-        weights=train.weights,
-        shuffle=train.shuffle and not one_step,
-        record_rounds=record_rounds,
-    )
+def _advance(problem: Problem, seed, key, run, rows, schedule, stop) -> rounds.Run:
+    return rounds.advance(
+        key, run, rows, schedule, stop, local=local_update(problem, seed),
+        server_optimiser=problem.server_optimiser,
+    )  # fmt: skip
+
+
+def _streams(key) -> tuple[Key, Key]:
+    """Keys of the initial model and of the training."""
+    return jax.random.fold_in(key, 0), jax.random.fold_in(key, 1)
 
 
 def _place(problem: Problem, clients: Clients, keys: Key):
@@ -187,9 +112,7 @@ def _place(problem: Problem, clients: Clients, keys: Key):
     lanes of one seed exchange their models every round, which gains nothing on one
     machine's cores.
     """
-    key_init, key_train = (
-        jax.vmap(jax.random.fold_in, (0, None))(keys, purpose) for purpose in (0, 1)
-    )
+    key_init, key_train = jax.vmap(_streams)(keys)
     begin = jax.vmap(
         lambda key, schedule: rounds.start(
             problem.model.init(key), schedule, problem.server_optimiser
@@ -207,17 +130,6 @@ def _place(problem: Problem, clients: Clients, keys: Key):
             (key_train, run, rows, schedule), parallel.mesh(1)
         )
     return key_train, run, rows, schedule
-
-
-def _optimiser(name: str, rate: float) -> optax.GradientTransformation:
-    match name:
-        case "sgd":
-            return optax.sgd(rate)
-        case "momentum":
-            return optax.sgd(rate, momentum=0.9)
-        case "adam":
-            return optax.adam(rate)
-    raise ValueError(f"no optimiser {name!r}")
 
 
 def _check_finite(run: rounds.Run, done: int, rate: float) -> None:

@@ -7,43 +7,40 @@ import jax.numpy as jnp
 import numpy as np
 from rich.progress import Progress
 
-from experiments import clients as clients_lib
 from experiments import (
+    active,
     config,
+    defense,
     federation,
+    gradients,
     model_based,
+    oracle,
     passive,
+    reconstruction,
     scoring,
-    settings,
     stages,
+    trajectory,
 )
+from experiments import clients as clients_lib
 from experiments.clients import Clients
 from experiments.config import ConfigError
-from experiments.federation import Problem
+from experiments.problem import Problem, pose
+from experiments.scene import Prepared, Scene, Settings, Victims
 from fljax import data, transcript
 from fljax.results import Row
 from fljax.types import Transcript
 
-
-class Settings(NamedTuple):
-    """All that a run was told."""
-
-    data: settings.DataConfig
-    partition: settings.PartitionConfig
-    model: settings.ModelConfig
-    train: settings.TrainConfig
-    attack: settings.AttackConfig
-    run: settings.RunConfig
-
-
-class Prepared(NamedTuple):
-    """Everything that is known before training."""
-
-    told: Settings
-    label: str
-    table: data.Table
-    clients: Clients
-    problem: Problem
+# Names of --attack_kinds, in the order in which they run.
+_KINDS = {
+    "model": model_based.KIND,
+    "grad": gradients.KIND,
+    "reconstruct": reconstruction.KIND,
+    "active": active.KIND,
+    "oracle": oracle.KIND,
+    "linear_inversion": trajectory.FIRST_ORDER,
+    "trajectory": trajectory.KIND,
+}
+_LAST_ROUND_DOES = {"model", "oracle"}  # kinds that need no more of the transcript
 
 
 class Outcome(NamedTuple):
@@ -52,12 +49,13 @@ class Outcome(NamedTuple):
     Attributes:
       rows: results.
       seconds: stage -> what -> seconds; compile time apart where it matters.
-      transcript: leaves `[seeds, ...]`.
+      transcript: leaves `[seeds, ...]`, None unless it is to be saved.
     """
 
     rows: list[Row]
     seconds: stages.Seconds
-    transcript: Transcript
+    transcript: Transcript | None
+    defense: dict[str, Any] | None
 
 
 def prepare(table: data.Table, told: Settings, label: str) -> Prepared:
@@ -73,7 +71,9 @@ def prepare(table: data.Table, told: Settings, label: str) -> Prepared:
         raise ConfigError("--transcript: expected exactly one seed in --seeds")
     clients = clients_lib.gather(table, told.data, told.model, told.partition, seeds)
     last = [told.train.num_rounds - 1] if told.run.record == "last" else None
-    problem = federation.pose(clients, told.model, told.train, seeds, last)
+    active_rounds = told.active.rounds if "active" in told.attack.kinds else 0
+    shield = defense.maker(told.defense, told.train, active_rounds)
+    problem = pose(clients, told.model, told.train, seeds, last, shield)
     prepared = Prepared(told, label, table, clients, problem)
     _check_attacks(prepared)
     return prepared
@@ -83,19 +83,30 @@ def run(prepared: Prepared, bars: Progress) -> Outcome:
     """Runs all stages of one point."""
     told, label, table, clients, problem = prepared
     seconds: stages.Seconds = {}
+    tried = None
+    if problem.shield is not None:
+        with stages.stage(seconds, "clip"):
+            problem, tried = _choose_clip(prepared, bars)
+        prepared = prepared._replace(problem=problem)
     if told.run.transcript is None:
         with stages.stage(seconds, "train"):
             seen = _train(prepared, bars)
     else:
         seen = _load(told.run.transcript, prepared)
     labels = scoring.Labels(
-        "aia", table.name, told.model.name, "none", label, told.run.seeds
+        "aia", table.name, told.model.name, told.defense.name, label, told.run.seeds
     )
     with stages.stage(seconds, "losses"):
         rows = _losses(labels, problem, clients, seen)
+    said = None
+    if problem.shield is not None:
+        rows += defense.rows(labels, problem, told.defense)
+        said = defense.describe(problem, told.defense, tried)
     if told.attack.kinds:
         rows += _attack(prepared, labels, seen, bars, seconds)
-    return Outcome(rows, seconds, seen)
+    # A sweep over many points must not hold the transcripts of all.
+    saved = seen if told.run.save_transcript else None
+    return Outcome(rows, seconds, saved, said)
 
 
 def identity(prepared: Prepared, seed: int) -> dict[str, Any]:
@@ -111,59 +122,33 @@ def identity(prepared: Prepared, seed: int) -> dict[str, Any]:
 
 def _check_attacks(prepared: Prepared) -> None:
     """Refuses attacks that cannot run, before anything is trained."""
-    told, _, table, clients, problem = prepared
-    kinds, attribute = told.attack.kinds, clients.datasets[0].attribute
-    if kinds and attribute is None:
+    told, table = prepared.told, prepared.table
+    kinds = told.attack.kinds
+    if kinds and prepared.clients.datasets[0].attribute is None:
         raise ConfigError(
             f"--data_sensitive: {table.name} names no sensitive attribute; choose a "
             "column, or train only with --attack_kinds="
         )
-    if told.run.record == "last" and set(kinds) - {"model"}:
-        raise ConfigError("--record=last: only --attack_kinds=model needs no more")
-    if "grad" in kinds and attribute.kind == "continuous":
+    if told.run.record == "last" and set(kinds) - _LAST_ROUND_DOES:
         raise ConfigError(
-            f"--attack_kinds: grad needs a binary or categorical attribute, "
-            f"{attribute.name} is continuous"
+            "--record=last: only --attack_kinds=model,oracle need no more"
         )
-    if "grad" in kinds and told.attack.score == "pooled":
-        raise ConfigError(
-            "--attack_score=pooled: grad attacks a client's own rows only"
-        )
-    if "reconstruct" in kinds:
-        if told.model.name != "linear" or table.task != "regression":
-            raise ConfigError(
-                "--attack_kinds: reconstruct needs --model_name=linear and a "
-                "regression target"
-            )
-        if told.run.transcript is None:
-            recorded = problem.schedule.recorded_clients
-            _check_messages(prepared, recorded, "--num_rounds")
+    for kind in kinds:
+        _KINDS[kind].check(prepared)
 
 
-def _check_messages(prepared: Prepared, recorded: np.ndarray, source: str) -> None:
-    """A linear model needs one message more than it has parameters.
-
-    Args:
-      prepared: from `prepare`.
-      recorded: `[seeds, Q, K]` client of every message.
-      source: what decides how many there are.
-    """
-    told, _, _, clients, problem = prepared
-    params = jax.eval_shape(problem.model.init, jax.random.key(0))
-    needed = 1 + sum(leaf.size for leaf in jax.tree.leaves(params))
-    everyone = range(clients.sizes.shape[1])
-    fewest = min((recorded == c).sum(axis=(1, 2)).min() for c in everyone)
-    if fewest < needed:
-        raise ConfigError(
-            f"{source}: reconstruct needs {needed} messages of every client, "
-            f"got {fewest}"
-        )
-    chosen = told.attack.subset_rounds
-    if chosen and (len(set(chosen)) < needed or max(chosen) >= fewest):
-        raise ConfigError(
-            f"--attack_subset_rounds: expected at least {needed} different messages "
-            f"below {fewest}, got {len(set(chosen))} up to {max(chosen)}"
-        )
+def _choose_clip(prepared: Prepared, bars: Progress):
+    told = prepared.told
+    seeds = told.run.seeds
+    total = len(seeds) * len(told.defense.clip)
+    task = bars.add_task("clips", total=total)
+    return defense.choose_clip(
+        prepared.problem,
+        prepared.clients,
+        jax.vmap(jax.random.key)(np.asarray(seeds)),
+        told.defense,
+        progress=lambda done: bars.update(task, completed=done),
+    )
 
 
 def _train(prepared: Prepared, bars: Progress) -> Transcript:
@@ -201,7 +186,8 @@ def _load(stem: str, prepared: Prepared) -> Transcript:
             f"{prepared.clients.sizes.shape[1]} clients"
         )
     if "reconstruct" in prepared.told.attack.kinds:
-        _check_messages(prepared, np.asarray(seen.client)[None], "--transcript")
+        recorded = np.asarray(seen.client)[None]
+        reconstruction.check_messages(prepared, recorded, "--transcript")
     return jax.tree.map(lambda leaf: jnp.asarray(leaf)[None], seen)
 
 
@@ -224,14 +210,34 @@ def _attack(
     prepared: Prepared, labels, seen: Transcript, bars: Progress, seconds
 ) -> list[Row]:
     """Every attack that was asked for, on every client of every seed."""
+    victims, box = _victims(prepared, labels, seen)
+    scene = Scene(prepared, seen, box, victims, bars)
+    rows = scoring.baseline(labels, victims.goal)
+    kinds = prepared.told.attack.kinds
+    for name, kind in _KINDS.items():
+        if name in kinds:
+            with stages.stage(seconds, name):
+                rows += kind.rows(scene)
+    if {"active", "oracle"} <= set(kinds):
+        # The paper's oracle equals its longest active attack to the last digit.
+        strongest = max(prepared.told.active.report)
+        rows += scoring.better(
+            rows, "model_oracle_or_active", ("model_oracle", "oracle"),
+            ("model", f"active_{strongest}"),
+        )  # fmt: skip
+    return rows
+
+
+def _victims(
+    prepared: Prepared, labels, seen: Transcript
+) -> tuple[Victims, passive.Inbox]:
     told, _, table, clients, problem = prepared
     attribute = clients.datasets[0].attribute
     box = passive.inbox(seen, clients.sizes.shape[1])
     pooled = told.attack.score == "pooled"
-    known = jax.tree.map(scoring.pool, clients.known) if pooled else clients.known
-    victims = model_based.Victims(
+    victims = Victims(
         problem=problem,
-        known=known,
+        known=jax.tree.map(scoring.pool, clients.known) if pooled else clients.known,
         goal=scoring.target(clients, box.count > 0, pooled=pooled),
         candidates=np.stack([d.attribute.candidates for d in clients.datasets]),
         kind=attribute.kind,
@@ -240,33 +246,4 @@ def _attack(
         attacker=passive.model_attacker(problem.loss_fn, attribute.kind),
         labels=labels,
     )
-    rows = scoring.baseline(labels, victims.goal)
-    kinds = told.attack.kinds
-    if "model" in kinds:
-        returned, sent = passive.last_models(seen, box)
-        with stages.stage(seconds, "model"):
-            rows += model_based.attack(victims, "model", "passive", returned)
-            rows += model_based.attack(victims, "model_global", "passive", sent)
-    if "grad" in kinds:
-        with stages.stage(seconds, "grad"):
-            found = _gradient(prepared, victims, seen, box, bars)
-            rows += scoring.grid(labels, found, victims.goal)
-    if "reconstruct" in kinds:
-        with stages.stage(seconds, "reconstruct"):
-            rows += model_based.reconstruct(victims, clients, seen, box, told.attack)
-    return rows
-
-
-def _gradient(prepared, victims, seen, box, bars) -> passive.Grid:
-    seeds = prepared.told.run.seeds
-    task = bars.add_task("gradient attack, seeds", total=len(seeds))
-    return passive.gradient_grid(
-        prepared.problem,
-        seen,
-        box,
-        victims.known,
-        victims.candidates,
-        seeds,
-        prepared.told.attack,
-        progress=lambda done: bars.update(task, completed=done),
-    )
+    return victims, box

@@ -9,7 +9,6 @@ from typing import NamedTuple
 import numpy as np
 
 from experiments.clients import Clients
-from experiments.passive import Grid
 from fljax import metrics
 from fljax.attacks import attribute
 from fljax.results import Row
@@ -57,6 +56,18 @@ class Target(NamedTuple):
     continuous: bool
 
 
+class Grid(NamedTuple):
+    """Gradient-based attack for every setting `F` and learning rate `L`.
+
+    Attributes:
+      index: `[seeds, C, F, L, n]` int16 inferred candidates.
+      dissimilarity: `[seeds, C, F, L]`.
+    """
+
+    index: np.ndarray
+    dissimilarity: np.ndarray
+
+
 def target(clients: Clients, seen: np.ndarray, *, pooled: bool) -> Target:
     """Each client's own rows, or all clients' rows for every client.
 
@@ -70,6 +81,12 @@ def target(clients: Clients, seen: np.ndarray, *, pooled: bool) -> Target:
         truth, mask = pool(truth), pool(mask)
     continuous = clients.datasets[0].attribute.kind == "continuous"
     return Target(truth, mask & seen[..., None], clients.sizes * seen, continuous)
+
+
+def only(goal: Target, reached: np.ndarray) -> Target:
+    """The same without the clients outside `reached [seeds, C]`."""
+    mask = goal.mask & reached[..., None]
+    return goal._replace(mask=mask, weights=goal.weights * reached)
 
 
 def pool(leaf: np.ndarray) -> np.ndarray:
@@ -93,6 +110,20 @@ def guesses(
     return by_client(labels, attack, setting, metric, values, goal)
 
 
+def posterior(
+    labels: Labels, attack: str, setting: str, probability: np.ndarray, goal: Target
+) -> list[Row]:
+    """How good and how honest `probability [seeds, C, n, K]` is."""
+    rows = []
+    for measure in (metrics.brier_score, metrics.calibration_error):
+        values = np.array(
+            [[measure(*one) for one in zip(*seed, strict=True)]
+             for seed in zip(probability, goal.truth, goal.mask, strict=True)]
+        )  # fmt: skip
+        rows += by_client(labels, attack, setting, measure.__name__, values, goal)
+    return rows
+
+
 def baseline(labels: Labels, goal: Target) -> list[Row]:
     """Each client's most frequent value, or her median for a continuous attribute."""
     guess = np.zeros_like(goal.truth)
@@ -107,19 +138,22 @@ def baseline(labels: Labels, goal: Target) -> list[Row]:
     return guesses(labels, "majority", "baseline", guess, goal)
 
 
-def grid(labels: Labels, found: Grid, goal: Target) -> list[Row]:
+def grid(
+    labels: Labels, found: Grid, goal: Target, setting: str, allowed: np.ndarray
+) -> list[Row]:
     """`grad` (best cosine similarity) and `grad_oracle` (best accuracy).
 
     As in the authors' code one setting is chosen for all clients, on their mean
-    weighted by rows.
+    weighted by rows, here among those that are `allowed [F]`.
     """
-    hits = found.index == goal.truth[:, :, None, None, :]
+    index = found.index[:, :, allowed]
+    hits = index == goal.truth[:, :, None, None, :]
     mask = goal.mask[:, :, None, None, :]
     accuracy = (hits & mask).sum(-1) / np.maximum(mask.sum(-1), 1)  # [seeds, C, F, L]
     weights = goal.weights[..., None, None]
     total = np.maximum(weights.sum(axis=1), 1)
     mean_accuracy = (weights * accuracy).sum(axis=1) / total
-    distance = np.where(weights > 0, found.dissimilarity, 0)
+    distance = np.where(weights > 0, found.dissimilarity[:, :, allowed], 0)
     mean_distance = (weights * distance).sum(axis=1) / total
     rows = []
     choices = {
@@ -130,8 +164,35 @@ def grid(labels: Labels, found: Grid, goal: Target) -> list[Row]:
         best = cost.reshape(len(cost), -1).argmin(axis=1)
         flat = accuracy.reshape(*accuracy.shape[:2], -1)
         values = np.take_along_axis(flat, best[:, None, None], axis=2)[..., 0]
-        rows += by_client(labels, attack, "passive", ACCURACY, 100 * values, goal)
+        rows += by_client(labels, attack, setting, ACCURACY, 100 * values, goal)
     return rows
+
+
+def better(
+    rows: Sequence[Row], attack: str, one: tuple[str, str], other: tuple[str, str]
+) -> list[Row]:
+    """Seed by seed the more accurate of two attacks, as rows of another name.
+
+    Args:
+      rows: of one point.
+      attack: the new name; the setting is that of `one`.
+      one: attack and setting.
+      other: attack and setting.
+    """
+    found: dict[int, dict[tuple[str, str], list[Row]]] = {}
+    for row in rows:
+        if row.metric == ACCURACY and (row.attack, row.setting) in (one, other):
+            both = found.setdefault(row.seed, {})
+            both.setdefault((row.attack, row.setting), []).append(row)
+
+    def mean(each: list[Row]) -> float:
+        return next(row.value for row in each if row.client == "all")
+
+    return [
+        row._replace(attack=attack, setting=one[1])
+        for both in found.values()
+        for row in max(both.values(), key=mean)
+    ]
 
 
 def bounds(

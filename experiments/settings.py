@@ -34,17 +34,24 @@ class DataConfig:
         None, "csv: what to do with missing values (default error)"
     )
     task: Literal["regression", "binary", "multiclass"] | None = option(
-        None, "csv: what the target is; default by its values, text needs one"
+        None,
+        "csv: what the target is, default by its values, text needs one; acs_income, "
+        "acs_shaped, pums2016: regression, or binary for incomes above the median",
     )
-    states: str | None = option(None, "acs_income: two-letter codes, or all")
+    states: str | None = option(
+        None, "acs_income: two-letter codes, or all; acs_shaped: all"
+    )
     year: int | None = option(None, "acs_income: last year of the survey")
     horizon: Literal["1-Year", "5-Year"] | None = option(None, "acs_income: survey")
     features: Literal["all", "reduced"] | None = option(
-        None, "acs_income, pums2016: feature space"
+        None, "acs_income, acs_shaped, pums2016: feature space"
     )
     largest_state: int | None = option(
-        None, "acs_income: rows kept of the largest state, others in proportion", min=1
+        None,
+        "acs_income, acs_shaped: rows of the largest state, others in proportion",
+        min=1,
     )
+    seed: int | None = option(None, "generated data: seed of the draw", min=0)
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -53,14 +60,14 @@ class PartitionConfig:
 
     kind: Literal[
         "iid", "contiguous", "dirichlet", "label_shards", "by_column", "correlation",
-        "dominant_label", "ordered",
+        "dominant_label", "ordered", "sampled",
     ] = option("contiguous", "how rows are dealt to clients")  # fmt: skip
     clients: int = option(2, "number of clients; by_column: at most", min=1)
     column: str | None = option(None, "by_column, ordered: raw column")
     heterogeneity: float = option(0.0, "correlation: h", min=0, max=0.5)
     alpha: float = option(1.0, "dirichlet: concentration", above=0)
     shards: int = option(2, "label_shards: shards of each client", min=1)
-    rows: int = option(100, "dominant_label: rows of each client", min=1)
+    rows: int = option(100, "dominant_label, sampled: rows of each client", min=1)
     share: float = option(0.8, "dominant_label: share of that label", min=0, max=1)
 
 
@@ -110,9 +117,13 @@ class TrainConfig:
 class AttackConfig:
     """Prefix `attack`."""
 
-    kinds: tuple[Literal["model", "grad", "reconstruct"], ...] = option(
-        ("model", "grad"), "attacks to run"
-    )
+    kinds: tuple[
+        Literal[
+            "model", "grad", "reconstruct", "active", "oracle", "linear_inversion",
+            "trajectory",
+        ],
+        ...,
+    ] = option(("model", "grad"), "attacks to run; grad with active: also in isolation")  # fmt: skip
     score: Literal["own", "pooled"] = option(
         "own", "rows that a client's model is attacked on: her own, or all clients'"
     )
@@ -132,6 +143,88 @@ class AttackConfig:
     )
     subset_trials: int = option(
         10_000, "reconstruct: random sets of messages searched", min=1
+    )
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class ActiveConfig:
+    """Prefix `active`."""
+
+    rounds: int = option(50, "attacked rounds", min=1)
+    report: tuple[int, ...] = option(
+        (10, 50), "numbers of attacked rounds to report, as settings active_K", min=1
+    )
+    start: int | None = option(
+        None, "first attacked round, 1 or later; none: the one after training", min=1
+    )
+    trials: int = option(50, "trials of Adam's step size and decays", min=1)
+    step_sizes: tuple[float, ...] = option(
+        (0.1, 50.0), "smallest and largest step size of Adam that is tried", above=0
+    )
+    tuner: Literal["design", "optuna"] = option(
+        "design",
+        "how trials are chosen: a quasi-random design, all side by side, or one after "
+        "another by Optuna's TPE, as in the paper",
+    )
+    objective: Literal["client_loss", "reported_loss"] = option(
+        "client_loss",
+        "what tuning minimises: the client's true training loss under the last forged "
+        "model, as in the paper, or the loss that she reports in the last round",
+    )
+    choice: Literal["shared", "client"] = option(
+        "shared", "one setting for all clients, as in the authors' code, or one each"
+    )
+    grad_rounds: tuple[int, ...] = option(
+        (1, 2, 5, 10, 25, 50), "grad: numbers of first isolated rounds tried", min=1
+    )
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class OracleConfig:
+    """Prefix `oracle`."""
+
+    trials: int = option(50, "trials of Adam's settings", min=1)
+    epochs: int = option(200, "epochs of every trial", min=1)
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class TrajectoryConfig:
+    """Prefix `trajectory`, for the kinds trajectory and linear_inversion."""
+
+    rounds: int | None = option(
+        None, "messages used, evenly spread over the training; none: all", min=1
+    )
+    path_steps: int = option(16, "simulated steps of a local epoch", min=1)
+    iterations: int = option(240, "steps of the search", min=1)
+    batch_rounds: int = option(3, "random messages in each step", min=1)
+    rate: float = option(0.5, "first learning rate of the search", above=0)
+    stages: int = option(2, "how often the noise is estimated", min=1)
+    held_out: float = option(0.1, "share of messages held out", min=0, below=1)
+    scale_error: float = option(
+        1.0, "factor by which learning rate times local steps is misjudged", above=0
+    )
+    estimate_scale: bool = option(
+        False, "correct that factor from the messages; else it is taken as right"
+    )
+    controls: bool = option(
+        False, "also attack with another client's messages and with permuted targets"
+    )
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class DefenseConfig:
+    """Prefix `defense`."""
+
+    name: Literal["none", "dp_sgd"] = option("none", "what clients do against leakage")
+    epsilon: float = option(
+        1.0, "dp_sgd: budget of each client over all rounds, attacked ones too", above=0
+    )
+    delta: float = option(1e-5, "dp_sgd: delta of the budget", above=0, below=1)
+    clip: tuple[float, ...] = option(
+        (), "dp_sgd: clips tried, of which held-out rows choose one per seed", above=0
+    )
+    accountant: Literal["rdp", "pld"] = option(
+        "rdp", "dp_sgd: accountant that turns the budget into noise; rdp as the authors"
     )
 
 

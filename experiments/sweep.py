@@ -7,7 +7,7 @@ from typing import Any
 from experiments import config
 from experiments.config import ConfigError
 
-_SWEPT = ("partition", "model", "train", "attack")
+_FIXED = ("data", "run")  # loaded and decided once for all points
 
 
 def points(told: Any, text: str) -> Iterator[tuple[str, Any]]:
@@ -15,7 +15,7 @@ def points(told: Any, text: str) -> Iterator[tuple[str, Any]]:
 
     `"batch_size=64 learning_rate=0.1; batch_size=128 learning_rate=0.2"` has two
     points, labelled by their first assignment. Names and values are those of the flags
-    of partition, model, training and attack. Every point is checked before the first
+    of everything but the data and the run itself. Every point is checked before the first
     is yielded. Without a sweep there is one point with an empty label.
 
     Args:
@@ -55,8 +55,9 @@ def _point(told: Any, assignments: list[str]) -> Any:
 
 
 def _changed(told: Any, name: str, text: str) -> Any:
-    for group in _SWEPT:
-        part = getattr(told, group)
+    for group, part in told._asdict().items():
+        if group in _FIXED:
+            continue
         prefix, lead = ("", "") if group == "train" else (group, f"{group}_")
         for field in dataclasses.fields(part):
             if name == lead + field.name:

@@ -11,14 +11,6 @@ from absl.testing import flagsaver
 from experiments import aia, config
 from fljax import results
 
-_SMALL = (
-    "--num_rounds=6",
-    "--model_hidden=8",
-    "--learning_rate=0.05",
-    "--attack_grad_rounds=1,3",
-    "--attack_grad_learning_rates=1e2,1e4",
-    "--attack_grad_iterations=5",
-)
 _KEYS = [
     "experiment",
     "data",
@@ -33,24 +25,6 @@ _KEYS = [
     "value",
     "n",
 ]
-
-
-@pytest.fixture
-def run(tmp_path, capsys):
-    """Runs the program in a folder of its own; returns exit code, output, errors."""
-
-    def call(*arguments, folder="out"):
-        with flagsaver.flagsaver():
-            try:
-                argv = ["aia", *_SMALL, f"--run_dir={tmp_path / folder}", *arguments]
-                with pytest.raises(SystemExit) as stopped:
-                    config.app_main(aia.main, aia._ERRORS, argv=argv)
-            finally:
-                flags.FLAGS.unparse_flags()
-        said = capsys.readouterr()
-        return stopped.value.code or 0, said.out, said.err
-
-    return call
 
 
 def _rows(folder: pathlib.Path):
@@ -133,7 +107,7 @@ def test_linear_run_reconstructs_and_states_the_bound(run, tmp_path):
 
 
 def test_medical_gives_the_published_accuracy(run, tmp_path, shared_data):
-    flagfile = "experiments/flags/aia.medical.mlp.flags"
+    flagfile = "experiments/flags/aia.table1.medical.flags"
     code, _, _ = run(
         f"--flagfile={flagfile}", f"--data_dir={shared_data}", "--attack_kinds=model"
     )
@@ -306,7 +280,7 @@ def test_a_transcript_of_another_model_is_refused(run, tmp_path):
 
 @pytest.mark.parametrize(
     "path",
-    sorted(pathlib.Path("experiments/flags").glob("*.flags")),
+    sorted(pathlib.Path("experiments/flags").glob("aia.*.flags")),
     ids=lambda p: p.stem,
 )
 def test_flagfile_parses_and_says_what_to_expect(path):

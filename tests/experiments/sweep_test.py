@@ -12,6 +12,10 @@ _TOLD = pipeline.Settings(
     model=settings.ModelConfig(),
     train=settings.TrainConfig(),
     attack=settings.AttackConfig(),
+    active=settings.ActiveConfig(),
+    oracle=settings.OracleConfig(),
+    trajectory=settings.TrajectoryConfig(),
+    defense=settings.DefenseConfig(),
     run=settings.RunConfig(),
 )
 
@@ -44,6 +48,9 @@ def test_points_are_labelled_by_their_first_assignment_and_change_only_what_is_n
         ("model_hidden=64,32", "model", "hidden", (64, 32)),
         ("model_name=linear", "model", "name", "linear"),
         ("attack_kinds=model", "attack", "kinds", ("model",)),
+        ("active_start=20", "active", "start", 20),
+        ("active_report=5,25", "active", "report", (5, 25)),
+        ("oracle_epochs=3", "oracle", "epochs", 3),
     ],
 )
 def test_every_kind_of_flag_can_be_swept(assignment, group, field, value):

@@ -1,0 +1,181 @@
+"""What a run trains and how: model, clients' algorithm and schedule, over all seeds."""
+
+from collections.abc import Callable, Sequence
+from typing import NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import optax
+
+from experiments.clients import Clients
+from experiments.settings import ModelConfig, TrainConfig
+from fljax import local, losses, models, participation, stacking
+from fljax import schedule as schedule_lib
+from fljax.types import Defense, Model, PyTree
+
+
+class Shield(NamedTuple):
+    """A defense of every run: what it is, and its numbers, which differ by seed.
+
+    Attributes:
+      build: `(loss_fn, numbers of one seed) -> Defense`.
+      numbers: leaves `[seeds, ...]`.
+      steps: `[seeds, C]` local steps that the noise was chosen for.
+    """
+
+    build: Callable[[losses.LossFn, PyTree], Defense]
+    numbers: PyTree
+    steps: np.ndarray
+
+
+class Problem(NamedTuple):
+    """What is trained and how.
+
+    Attributes:
+      model: the model.
+      loss_fn: loss of one example.
+      client_optimiser: optax transformation.
+      proximal: mu of FedProx, or None.
+      server_optimiser: optax transformation.
+      schedule: joined over seeds.
+      axes: `in_axes` of the schedule.
+      learning_rate: of the clients, for messages to the user.
+      shield: the clients' defense, or None.
+    """
+
+    model: Model
+    loss_fn: losses.LossFn
+    client_optimiser: optax.GradientTransformation
+    proximal: float | None
+    server_optimiser: optax.GradientTransformation
+    schedule: schedule_lib.Schedule
+    axes: schedule_lib.Schedule
+    learning_rate: float
+    shield: Shield | None = None
+
+
+def local_update(
+    problem: Problem,
+    seed: jax.Array | int,
+    optimiser: optax.GradientTransformation | None = None,
+) -> local.LocalUpdate:
+    """The clients' algorithm in the run of one seed, with its defense.
+
+    Args:
+      problem: from `pose`.
+      seed: [] position of the seed; may be traced.
+      optimiser: in place of that of the training, with the gradient that it has there
+        and without its proximal term.
+    """
+    gradient = None
+    if problem.shield is not None:
+        numbers = jax.tree.map(
+            lambda leaf: jnp.asarray(leaf, jnp.float32)[seed], problem.shield.numbers
+        )
+        gradient = problem.shield.build(problem.loss_fn, numbers).gradient
+    if optimiser is not None:
+        return local.sgd(problem.loss_fn, optimiser, gradient=gradient)
+    return local.sgd(
+        problem.loss_fn,
+        problem.client_optimiser,
+        proximal=problem.proximal,
+        gradient=gradient,
+    )
+
+
+def pose(
+    clients: Clients,
+    model: ModelConfig,
+    train: TrainConfig,
+    seeds: Sequence[int],
+    record_rounds: Sequence[int] | None = None,
+    defense: Callable[[schedule_lib.Schedule], Shield] | None = None,
+) -> Problem:
+    """Builds model, algorithm and schedule.
+
+    Args:
+      clients: from `clients.gather`.
+      model: which model.
+      train: how it is trained.
+      seeds: one run each.
+      record_rounds: rounds that the transcript keeps; None keeps all.
+      defense: makes the clients' defense from the schedule, whose batches are then
+        Poisson samples.
+    """
+    built = _model(clients, model)
+    element_loss = {
+        "regression": losses.squared,
+        "binary": losses.logistic,
+        "multiclass": losses.cross_entropy,
+    }[clients.datasets[0].table.task]
+    loss_fn = losses.example_loss(built.apply, element_loss)
+    # FedSGD is one full-batch step of rate 1; the server then takes the real step.
+    one_step = train.algorithm == "fed_sgd"
+    client_rate = 1.0 if one_step else train.learning_rate
+    server_rate = train.server_learning_rate * (train.learning_rate if one_step else 1)
+    client_name = "sgd" if one_step else train.client_optimiser
+    schedules = [
+        _schedule(sizes, train, seed, record_rounds, poisson=defense is not None)
+        for sizes, seed in zip(clients.sizes, seeds, strict=True)
+    ]
+    schedule, axes = stacking.stack(schedules)
+    return Problem(
+        model=built,
+        loss_fn=loss_fn,
+        client_optimiser=_optimiser(client_name, client_rate),
+        proximal=train.proximal if train.algorithm == "fed_prox" else None,
+        server_optimiser=_optimiser(train.server_optimiser, server_rate),
+        schedule=schedule,
+        axes=axes,
+        learning_rate=train.learning_rate,
+        shield=None if defense is None else defense(schedule),
+    )
+
+
+def _model(clients: Clients, config: ModelConfig) -> Model:
+    dataset = clients.datasets[0]
+    outputs = 1
+    if dataset.table.task == "multiclass":
+        outputs = int(dataset.table.frame[dataset.table.target].max()) + 1
+    return models.mlp(
+        dataset.num_numeric,
+        clients.rows.x.codes.shape[-1],
+        hidden=() if config.name == "linear" else config.hidden,
+        outputs=outputs,
+        num_onehot=dataset.num_onehot,
+        initialisation=config.initialisation,
+    )
+
+
+def _schedule(sizes, train: TrainConfig, seed: int, record_rounds, *, poisson: bool):
+    rng = np.random.default_rng([seed, 2])
+    chosen = None
+    if train.participation != "all":
+        draw = getattr(participation, train.participation)
+        chosen = draw(rng, len(sizes), train.num_rounds, train.fraction)
+    one_step = train.algorithm == "fed_sgd"
+    return schedule_lib.build(
+        sizes,
+        num_rounds=train.num_rounds,
+        batch_size=None if one_step else train.batch_size,
+        participants=chosen,
+        epochs=1 if one_step else train.local_epochs,
+        steps=None if one_step else train.local_steps,
+        lanes=train.lanes,
+        weights=train.weights,
+        shuffle=train.shuffle and not one_step,
+        poisson=poisson,
+        record_rounds=record_rounds,
+    )
+
+
+def _optimiser(name: str, rate: float) -> optax.GradientTransformation:
+    match name:
+        case "sgd":
+            return optax.sgd(rate)
+        case "momentum":
+            return optax.sgd(rate, momentum=0.9)
+        case "adam":
+            return optax.adam(rate)
+    raise ValueError(f"no optimiser {name!r}")

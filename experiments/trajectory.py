@@ -1,0 +1,182 @@
+"""Trajectory matching on a whole run, its first-order version, and negative controls.
+
+Controls (`--trajectory_controls`) show that a gain is the client's own: with the
+messages of the next client (`trajectory_other`, beside `model_other`, the model-based
+attack on that client's model), and with her own messages but the targets of her rows
+permuted (`trajectory_permuted`). Neither may gain anything.
+"""
+
+import functools
+from collections.abc import Callable
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from experiments import passive, scoring, solo
+from experiments.config import ConfigError
+from experiments.scene import Kind, Prepared, Scene
+from fljax import parallel
+from fljax.attacks import trajectory
+from fljax.results import Row
+from fljax.types import Array, Exchange, Known, PyTree
+
+_PURPOSE = 5  # stream of the attack; that of the permutation is the next
+
+
+def _check(prepared: Prepared) -> None:
+    told = prepared.told
+    if told.attack.score == "pooled":
+        raise ConfigError(
+            "--attack_score=pooled: trajectory attacks a client's own rows only"
+        )
+    if told.train.client_optimiser != "sgd" and told.train.algorithm != "fed_sgd":
+        raise ConfigError(
+            "--attack_kinds: trajectory simulates --client_optimiser=sgd, "
+            f"got {told.train.client_optimiser}"
+        )
+    if told.trajectory.controls and prepared.clients.sizes.shape[1] < 2:
+        raise ConfigError("--trajectory_controls: needs at least 2 clients")
+
+
+def _settings(scene: Scene, *, first_order: bool) -> trajectory.Settings:
+    told, train = scene.told.trajectory, scene.told.train
+    epochs = 1 if train.algorithm == "fed_sgd" else train.local_epochs
+    most = int(_steps(scene).max())
+    return trajectory.Settings(
+        path_steps=min(most, told.path_steps * epochs),
+        iterations=told.iterations,
+        batch_rounds=told.batch_rounds,
+        rate=told.rate,
+        stages=told.stages,
+        held_out=told.held_out,
+        first_order=first_order,
+        estimate_scale=told.estimate_scale,
+    )
+
+
+def _steps(scene: Scene) -> np.ndarray:
+    """Local steps `[seeds, C]` of each client's rounds."""
+    train, sizes = scene.told.train, scene.prepared.clients.sizes
+    if train.algorithm == "fed_sgd":
+        return np.ones_like(sizes)
+    if train.local_steps is not None:
+        return np.full_like(sizes, train.local_steps)
+    batch = sizes if train.batch_size is None else train.batch_size
+    return train.local_epochs * -(-sizes // batch)
+
+
+def _scales(scene: Scene) -> np.ndarray:
+    """Learning rate times local steps `[seeds, C]`; FedSGD's one step has rate 1."""
+    train = scene.told.train
+    rate = 1.0 if train.algorithm == "fed_sgd" else train.learning_rate
+    return np.asarray(rate * _steps(scene), np.float32)
+
+
+def _rows(scene: Scene, *, name: str, first_order: bool) -> list[Row]:
+    settings = _settings(scene, first_order=first_order)
+    attack = _attacker(scene, settings)
+    found = attack("own rows")
+    rows = _score(scene, name, found)
+    if not scene.told.trajectory.controls or first_order:
+        return rows
+    other = attack("next client's messages", sender=1)
+    permuted = attack("permuted targets", permute=True)
+    rows += _score(scene, "trajectory_other", other)
+    rows += _score(scene, "trajectory_permuted", permuted)
+    victims = scene.victims
+    returned, _ = passive.last_models(scene.seen, scene.box)
+    shifted = jax.tree.map(lambda leaf: np.roll(leaf, -1, axis=1), returned)
+    guess = victims.attacker(shifted, victims.known, victims.candidates)
+    return rows + scoring.guesses(
+        victims.labels, "model_other", "passive", guess, victims.goal
+    )
+
+
+def _attacker(scene: Scene, settings: trajectory.Settings) -> Callable:
+    """`(task, sender, permute) -> Inference`, leaves `[seeds, C, ...]`, compiled once."""
+    victims, clients = scene.victims, scene.prepared.clients
+    num_clients = clients.sizes.shape[1]
+    heard = int(scene.box.count[scene.box.count > 0].min())
+    chosen = np.arange(heard)
+    wanted = scene.told.trajectory.rounds
+    if wanted is not None and wanted < heard:
+        chosen = np.unique(np.linspace(0, heard - 1, wanted).round().astype(int))
+    over = parallel.mesh()
+
+    def one(item: PyTree, shared: PyTree):
+        client, sender, permute, scale = item
+        seen, box, known, candidates, seed = shared
+        row, slot = box.row[sender][chosen], box.slot[sender][chosen]
+        mine = Exchange(
+            jax.tree.map(lambda leaf: leaf[row], seen.params),
+            jax.tree.map(lambda leaf: leaf[row, slot], seen.delta),
+        )
+        rows = jax.tree.map(lambda leaf: leaf[client], known)
+        mixed = _permuted(passive.key(seed, _PURPOSE + 1, client), rows)
+        rows = rows._replace(y=jnp.where(permute, mixed, rows.y))
+        return trajectory.trajectory_matching(
+            passive.key(seed, _PURPOSE, client),
+            victims.problem.loss_fn,
+            mine,
+            rows,
+            candidates,
+            scale=scale,
+            continuous=victims.kind == "continuous",
+            settings=settings,
+        )
+
+    run = jax.jit(lambda items, shared: parallel.map_items(one, items, shared, over))
+    scales = _scales(scene) * np.float32(scene.told.trajectory.scale_error)
+    stacked = (
+        scene.seen, scene.box, victims.known, victims.candidates,
+        np.asarray(scene.told.run.seeds, np.uint32),
+    )  # fmt: skip
+
+    def attack(task: str, sender: int = 0, permute: bool = False):
+        bar = scene.bars.add_task(f"trajectory, {task}", total=len(scales))
+        found = []
+        for index, scale in enumerate(scales):
+            client = np.arange(num_clients)
+            items = (
+                client, (client + sender) % num_clients,
+                np.full(num_clients, permute), scale,
+            )  # fmt: skip
+            order, back = solo.deal(clients.sizes[index], over.size)
+            dealt = jax.tree.map(lambda leaf, to=order: leaf[to], items)
+            shared = jax.tree.map(lambda leaf, at=index: leaf[at], stacked)
+            each = run(dealt, shared)
+            found.append(jax.tree.map(lambda leaf, to=back: np.asarray(leaf)[to], each))
+            scene.bars.update(bar, completed=index + 1)
+        return jax.tree.map(lambda *leaves: np.stack(leaves), *found)
+
+    return attack
+
+
+def _permuted(key, rows: Known) -> Array:
+    """Targets of the real rows in random order; padding stays at the end."""
+    order = jax.random.uniform(key, rows.y.shape)
+    order = jnp.argsort(jnp.where(rows.mask, order, jnp.inf))
+    return jnp.asarray(rows.y)[order]
+
+
+def _score(scene: Scene, name: str, found: trajectory.Inference) -> list[Row]:
+    victims = scene.victims
+    labels, goal = victims.labels, victims.goal
+    continuous = victims.kind == "continuous"
+    guess = found.value[..., 0] if continuous else found.index
+    rows = scoring.guesses(labels, name, "passive", guess, goal)
+    if not continuous:
+        rows += scoring.posterior(labels, name, "passive", found.probability, goal)
+    measured = {"held_out_misfit": found.misfit}
+    if scene.told.trajectory.estimate_scale:
+        measured["relative_scale"] = found.scale / _scales(scene)
+    for metric, values in measured.items():
+        rows += scoring.by_client(labels, name, "passive", metric, values, goal)
+    return rows
+
+
+KIND = Kind(_check, functools.partial(_rows, name="trajectory", first_order=False))
+FIRST_ORDER = Kind(
+    _check, functools.partial(_rows, name="linear_inversion", first_order=True)
+)

@@ -1,0 +1,79 @@
+"""Trajectory matching in a whole run: its rows, its controls, and what is refused."""
+
+import numpy as np
+import pytest
+
+from fljax import results
+
+_QUICK = ("--trajectory_iterations=12", "--trajectory_path_steps=3")
+_BOTH = "--attack_kinds=model,linear_inversion,trajectory"
+_ACCURACY = "aia_accuracy_percent"
+
+
+def _values(folder, attack, metric=_ACCURACY, client="all"):
+    return [
+        r.value
+        for r in results.read_rows(folder / "rows.jsonl")
+        if (r.attack, r.metric, r.client) == (attack, metric, client)
+    ]
+
+
+def test_a_run_has_its_rows_and_those_of_its_controls(run, tmp_path):
+    code, _, _ = run(_BOTH, "--trajectory_controls", "--seeds=0,1", *_QUICK)
+    folder = tmp_path / "out"
+    assert code == 0
+    names = {"trajectory", "trajectory_other", "trajectory_permuted", "model_other"}
+    for name in names | {"linear_inversion"}:
+        assert len(_values(folder, name)) == 2
+    for metric in ("brier_score", "calibration_error", "held_out_misfit"):
+        assert np.isfinite(_values(folder, "trajectory", metric)).all()
+
+
+def test_fewer_messages_another_training_and_a_wrong_scale_run(run, tmp_path):
+    code, _, _ = run(
+        _BOTH, "--trajectory_rounds=3", "--local_epochs=2", "--algorithm=fed_prox",
+        "--trajectory_estimate_scale", "--trajectory_scale_error=2", *_QUICK,
+    )  # fmt: skip
+    assert code == 0
+    found = _values(tmp_path / "out", "trajectory", "relative_scale")
+    assert len(found) == 1 and 0.2 < found[0] < 3
+
+
+def test_a_continuous_attribute_has_an_error_in_place_of_a_posterior(run, tmp_path):
+    code, _, _ = run("--data_sensitive=bmi", _BOTH, *_QUICK)
+    folder = tmp_path / "out"
+    assert code == 0
+    assert len(_values(folder, "trajectory", "aia_mean_absolute_error")) == 1
+    assert not _values(folder, "trajectory", "brier_score")
+
+
+def test_medical_is_read_by_a_passive_adversary(run, tmp_path, shared_data):
+    code, _, _ = run(
+        "--flagfile=experiments/flags/aia.table1.medical.flags",
+        f"--data_dir={shared_data}", "--attack_kinds=model,trajectory", "--seeds=0",
+        "--trajectory_iterations=120",
+    )  # fmt: skip
+    assert code == 0
+    (found,) = _values(tmp_path / "out", "trajectory")
+    assert found >= 98  # the paper's strongest active attack: 96.8
+
+
+_BAD = {
+    "adam": ([_BOTH, "--client_optimiser=adam"], "--client_optimiser"),
+    "pooled": ([_BOTH, "--attack_score=pooled"], "--attack_score"),
+    "one client": (
+        [_BOTH, "--trajectory_controls", "--partition_clients=1"],
+        "--trajectory_controls",
+    ),
+    "no iteration": ([_BOTH, "--trajectory_iterations=0"], "--trajectory_iterations"),
+    "all held out": ([_BOTH, "--trajectory_held_out=1"], "--trajectory_held_out"),
+    "last round only": ([_BOTH, "--record=last"], "--record"),
+}
+
+
+@pytest.mark.parametrize("arguments, named", _BAD.values(), ids=_BAD)
+def test_bad_input_is_one_line(run, tmp_path, arguments, named):
+    code, _, errors = run(*arguments)
+    assert code == 2 and "Traceback" not in errors
+    assert len([line for line in errors.splitlines() if named in line]) == 1
+    assert not (tmp_path / "out").exists()
