@@ -105,21 +105,16 @@ def _mismatch(loss_fn, exchange, known, block, num_rounds):
         total, slope = carry
         params = jax.tree.map(lambda leaf: leaf[t], exchange.params)
         target = jax.tree.map(lambda leaf: leaf[t], exchange.delta)
-        grad = jax.grad(objective)(params, block)
+        grad, pull_back = jax.vjp(lambda b: jax.grad(objective)(params, b), block)
         # 1e-12 keeps the cosine of a vanished gradient finite.
         size = jnp.maximum(tree.norm(grad), 1e-12)
         scale = size * jnp.maximum(tree.norm(target), 1e-12)
         cosine = tree.dot(grad, target) / scale
-        # d(1 - cos) / d grad; its product with the mixed second derivative needs only
-        # one directional derivative of the loss, differentiated by the rows.
+        # d(1 - cos) / d grad, to be pulled back to the rows.
         direction = jax.tree.map(
             lambda g, d: cosine * g / jnp.square(size) - d / scale, grad, target
         )
-
-        def along(block):
-            return jax.jvp(lambda p: objective(p, block), (params,), (direction,))[1]
-
-        return total + 1 - cosine, slope + jax.grad(along)(block)
+        return total + 1 - cosine, slope + pull_back(direction)[0]
 
     return lax.fori_loop(0, num_rounds, add_round, (0.0, jnp.zeros_like(block)))
 

@@ -19,7 +19,11 @@ ACCURACY = "aia_accuracy_percent"
 _ERROR = "aia_mean_absolute_error"
 _BOUND = "aia_accuracy_bound_percent"
 _DETERMINED = "determined"
-_HIDDEN = ("train_loss", "test_loss", "rank", _DETERMINED, _BOUND)
+# Curves, diagnostics and settings: they stay in rows.jsonl.
+_HIDDEN = (
+    "train_loss", "test_loss", "rank", _DETERMINED, _BOUND, "local_loss",
+    "tuning_objective", "adam_alpha", "adam_beta1", "adam_beta2",
+)  # fmt: skip
 _SHORT = {ACCURACY: "accuracy %", _ERROR: "mean abs. error"}
 SCORES = tuple(_SHORT)
 
