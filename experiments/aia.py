@@ -149,7 +149,7 @@ def _times(total: float, points_: list[stages.Seconds]) -> Table:
 
 def _save_transcripts(folder, prepared: pipeline.Prepared, outcome) -> None:
     told = prepared.told
-    trained = config.to_flags(told.train) | config.to_flags(told.model, "model")
+    trained = pipeline.training(told) | config.to_flags(told.model, "model")
     for index, seed in enumerate(told.run.seeds):
         about = trained | {"rows": pipeline.identity(prepared, seed)}
         one = jax.tree.map(

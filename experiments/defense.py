@@ -26,7 +26,11 @@ from fljax.schedule import Schedule
 from fljax.types import Key
 
 _UNCHARGED = "what the encoding learns from the training rows is not charged"
-_CHOSEN = "nor is the choice among several clips"
+_CHOSEN = "nor is the choice among several clips, made on the held-out rows"
+_ATTACKED = (
+    "nor is the active server's tuning, whose trials all meet the same noise, nor "
+    "isolation beside Adam: each reported attack is a world of its own"
+)
 
 
 class Numbers(NamedTuple):
@@ -155,12 +159,20 @@ def rows(labels: Labels, problem: Problem, config: DefenseConfig) -> list[Row]:
 
 
 def describe(
-    problem: Problem, config: DefenseConfig, loss: np.ndarray
+    problem: Problem, config: DefenseConfig, loss: np.ndarray, *, active: bool
 ) -> dict[str, Any]:
-    """What the manifest says of the defense; `loss` is from `choose_clip`."""
+    """What the manifest says of the defense.
+
+    Args:
+      problem: with the chosen clips.
+      config: which defense.
+      loss: from `choose_clip`.
+      active: whether there is an active server.
+    """
     numbers, steps = problem.shield.numbers, problem.shield.steps
     spent = [_guarantee(problem, config, seed) for seed in range(len(steps))]
     several = len(config.clip) > 1
+    uncharged = [_UNCHARGED, *([_CHOSEN] * several), *([_ATTACKED] * active)]
     held_out = np.where(np.isfinite(loss), loss, None).tolist()
     return {
         "name": config.name,
@@ -172,10 +184,7 @@ def describe(
         "delta": config.delta,
         "epsilon_rdp": [each.epsilon_rdp.tolist() for each in spent],
         "epsilon_pld": [each.epsilon_pld.tolist() for each in spent],
-        "assumption": [
-            "; ".join([each.assumption, _UNCHARGED, *([_CHOSEN] if several else [])])
-            for each in spent
-        ],
+        "assumption": ["; ".join([each.assumption, *uncharged]) for each in spent],
     }
 
 

@@ -55,10 +55,14 @@ def _rows(scene: Scene) -> list[Row]:
     if isolated is None:
         return rows
     goal = scoring.only(victims.goal, at.heard)
+    early = passive.before(scene.box, np.asarray(scene.seen.round), at.first).count
+    used = np.minimum(count[:, None, None], scene.box.count)
+    before = ((used <= early) | ~at.heard).all(axis=(1, 2))
     for number in sorted(set(told.active.report)):
-        # No more messages than rounds by then.
-        allowed = count <= np.where(source == 0, at.first, number)
-        rows += scoring.grid(victims.labels, found, goal, f"active_{number}", allowed)
+        allowed = np.where(source == 0, before, count <= number)
+        if allowed.any():
+            setting = f"active_{number}"
+            rows += scoring.grid(victims.labels, found, goal, setting, allowed)
     return rows
 
 

@@ -14,7 +14,7 @@ from fljax.attacks import attribute
 from fljax.types import Key, Known, Params, Transcript
 
 # Purposes of a seed's streams; 0 and 1 belong to the training.
-GRADIENT, SUBSET, ORACLE = 2, 3, 4
+GRADIENT, SUBSET, ORACLE, TRAJECTORY, PERMUTATION = 2, 3, 4, 5, 6
 
 Attacker = Callable[[Params, Known, np.ndarray], np.ndarray]
 

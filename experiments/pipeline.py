@@ -50,6 +50,7 @@ class Outcome(NamedTuple):
       rows: results.
       seconds: stage -> what -> seconds; compile time apart where it matters.
       transcript: leaves `[seeds, ...]`, None unless it is to be saved.
+      defense: what the manifest says of it, None without one.
     """
 
     rows: list[Row]
@@ -101,7 +102,8 @@ def run(prepared: Prepared, bars: Progress) -> Outcome:
     said = None
     if problem.shield is not None:
         rows += defense.rows(labels, problem, told.defense)
-        said = defense.describe(problem, told.defense, tried)
+        active_server = "active" in told.attack.kinds
+        said = defense.describe(problem, told.defense, tried, active=active_server)
     if told.attack.kinds:
         rows += _attack(prepared, labels, seen, bars, seconds)
     # A sweep over many points must not hold the transcripts of all.
@@ -118,6 +120,14 @@ def identity(prepared: Prepared, seed: int) -> dict[str, Any]:
     del where["data_dir"], where["data_sensitive"]
     hashes = [file.sha256 for file in prepared.table.files]
     return where | {"seed": seed, "sha256": hashes}
+
+
+def training(told: Settings) -> dict[str, Any]:
+    """How clients train, for the description of a transcript."""
+    defended = config.to_flags(told.defense, "defense")
+    if told.defense.name == "none":
+        defended = {"defense_name": "none"}
+    return config.to_flags(told.train) | defended
 
 
 def _check_attacks(prepared: Prepared) -> None:
@@ -141,7 +151,7 @@ def _choose_clip(prepared: Prepared, bars: Progress):
     told = prepared.told
     seeds = told.run.seeds
     total = len(seeds) * len(told.defense.clip)
-    task = bars.add_task("clips", total=total)
+    task = bars.add_task("clips", total=total, visible=len(told.defense.clip) > 1)
     return defense.choose_clip(
         prepared.problem,
         prepared.clients,
@@ -173,6 +183,7 @@ def _load(stem: str, prepared: Prepared) -> Transcript:
         raise transcript.TranscriptError(
             f"{stem}: recorded on other rows: --data_*, --partition_* or --seeds differ"
         )
+    _check_training(stem, about, prepared.told)
     expected = jax.eval_shape(prepared.problem.model.init, jax.random.key(0))
     found = jax.tree.map(lambda leaf: leaf.shape[1:], seen.params)
     if found != jax.tree.map(lambda leaf: leaf.shape, expected):
@@ -189,6 +200,19 @@ def _load(stem: str, prepared: Prepared) -> Transcript:
         recorded = np.asarray(seen.client)[None]
         reconstruction.check_messages(prepared, recorded, "--transcript")
     return jax.tree.map(lambda leaf: jnp.asarray(leaf)[None], seen)
+
+
+def _check_training(stem: str, about: dict[str, Any], told: Settings) -> None:
+    """The defense must be that of the flags; so must the training, if it is replayed."""
+    replayed = set(told.attack.kinds) - {"model", "grad", "reconstruct"}
+    for name, value in training(told).items():
+        checked = name.startswith("defense_") or (replayed and name != "lanes")
+        value = list(value) if isinstance(value, tuple) else value  # as in JSON
+        kept = about.get(name, "none" if name == "defense_name" else value)
+        if checked and kept != value:
+            raise transcript.TranscriptError(
+                f"{stem}: recorded with --{name}={kept}, the flags say {value}"
+            )
 
 
 def _losses(labels, problem: Problem, clients: Clients, seen: Transcript) -> list[Row]:

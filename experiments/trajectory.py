@@ -21,8 +21,6 @@ from fljax.attacks import trajectory
 from fljax.results import Row
 from fljax.types import Array, Exchange, Known, PyTree
 
-_PURPOSE = 5  # stream of the attack; that of the permutation is the next
-
 
 def _check(prepared: Prepared) -> None:
     told = prepared.told
@@ -34,6 +32,10 @@ def _check(prepared: Prepared) -> None:
         raise ConfigError(
             "--attack_kinds: trajectory simulates --client_optimiser=sgd, "
             f"got {told.train.client_optimiser}"
+        )
+    if told.train.algorithm == "fed_prox":
+        raise ConfigError(
+            "--attack_kinds: trajectory does not simulate --algorithm=fed_prox"
         )
     if told.trajectory.controls and prepared.clients.sizes.shape[1] < 2:
         raise ConfigError("--trajectory_controls: needs at least 2 clients")
@@ -80,43 +82,46 @@ def _rows(scene: Scene, *, name: str, first_order: bool) -> list[Row]:
     rows = _score(scene, name, found)
     if not scene.told.trajectory.controls or first_order:
         return rows
-    other = attack("next client's messages", sender=1)
-    permuted = attack("permuted targets", permute=True)
-    rows += _score(scene, "trajectory_other", other)
-    rows += _score(scene, "trajectory_permuted", permuted)
-    victims = scene.victims
+    rows += _score(
+        scene, "trajectory_permuted", attack("permuted targets", permute=True)
+    )
+    victims, heard = scene.victims, scene.box.count > 0
+    goal = scoring.only(victims.goal, np.roll(heard, -1, axis=1))
+    scene = scene._replace(victims=victims._replace(goal=goal))
+    rows += _score(
+        scene, "trajectory_other", attack("next client's messages", sender=1)
+    )
     returned, _ = passive.last_models(scene.seen, scene.box)
     shifted = jax.tree.map(lambda leaf: np.roll(leaf, -1, axis=1), returned)
     guess = victims.attacker(shifted, victims.known, victims.candidates)
-    return rows + scoring.guesses(
-        victims.labels, "model_other", "passive", guess, victims.goal
-    )
+    return rows + scoring.guesses(victims.labels, "model_other", "passive", guess, goal)
 
 
 def _attacker(scene: Scene, settings: trajectory.Settings) -> Callable:
     """`(task, sender, permute) -> Inference`, leaves `[seeds, C, ...]`, compiled once."""
     victims, clients = scene.victims, scene.prepared.clients
     num_clients = clients.sizes.shape[1]
-    heard = int(scene.box.count[scene.box.count > 0].min())
-    chosen = np.arange(heard)
-    wanted = scene.told.trajectory.rounds
-    if wanted is not None and wanted < heard:
-        chosen = np.unique(np.linspace(0, heard - 1, wanted).round().astype(int))
+    # As many messages of everyone, spread over her own and ending with her last.
+    fewest = int(scene.box.count.min(initial=np.inf, where=scene.box.count > 0))
+    number = min(scene.told.trajectory.rounds or fewest, fewest)
+    share = np.linspace(0, 1, number) if number > 1 else np.ones(1)
     over = parallel.mesh()
 
     def one(item: PyTree, shared: PyTree):
         client, sender, permute, scale = item
         seen, box, known, candidates, seed = shared
+        last = jnp.maximum(box.count[sender] - 1, 0)
+        chosen = jnp.round(share * last).astype(jnp.int32)
         row, slot = box.row[sender][chosen], box.slot[sender][chosen]
         mine = Exchange(
             jax.tree.map(lambda leaf: leaf[row], seen.params),
             jax.tree.map(lambda leaf: leaf[row, slot], seen.delta),
         )
         rows = jax.tree.map(lambda leaf: leaf[client], known)
-        mixed = _permuted(passive.key(seed, _PURPOSE + 1, client), rows)
+        mixed = _permuted(passive.key(seed, passive.PERMUTATION, client), rows)
         rows = rows._replace(y=jnp.where(permute, mixed, rows.y))
         return trajectory.trajectory_matching(
-            passive.key(seed, _PURPOSE, client),
+            passive.key(seed, passive.TRAJECTORY, client),
             victims.problem.loss_fn,
             mine,
             rows,
@@ -140,7 +145,7 @@ def _attacker(scene: Scene, settings: trajectory.Settings) -> Callable:
             client = np.arange(num_clients)
             items = (
                 client, (client + sender) % num_clients,
-                np.full(num_clients, permute), scale,
+                np.full(num_clients, permute), np.roll(scale, -sender),
             )  # fmt: skip
             order, back = solo.deal(clients.sizes[index], over.size)
             dealt = jax.tree.map(lambda leaf, to=order: leaf[to], items)
@@ -168,7 +173,7 @@ def _score(scene: Scene, name: str, found: trajectory.Inference) -> list[Row]:
     rows = scoring.guesses(labels, name, "passive", guess, goal)
     if not continuous:
         rows += scoring.posterior(labels, name, "passive", found.probability, goal)
-    measured = {"held_out_misfit": found.misfit}
+    measured = {"misfit": found.misfit}
     if scene.told.trajectory.estimate_scale:
         measured["relative_scale"] = found.scale / _scales(scene)
     for metric, values in measured.items():

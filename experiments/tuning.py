@@ -116,7 +116,11 @@ def _studies(ranges: dict[str, Range], group: np.ndarray, seeds):
     first = [np.argwhere(group == g)[0] for g in range(group.max() + 1)]
     studies = [
         optuna.create_study(
-            sampler=optuna.samplers.TPESampler(seed=int(seeds[seed]) + int(client))
+            sampler=optuna.samplers.TPESampler(
+                seed=int(
+                    np.random.SeedSequence([seeds[seed], client]).generate_state(1)[0]
+                )
+            )
         )
         for seed, client in first
     ]

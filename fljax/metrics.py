@@ -52,8 +52,10 @@ def majority(truth, mask) -> float:
 
 
 def mean_absolute_error(guess, truth, mask) -> float:
-    """Mean absolute error among the entries in `mask`."""
+    """Mean absolute error among the entries in `mask`; NaN if there are none."""
     mask = np.asarray(mask, bool)
+    if not mask.any():
+        return float("nan")
     return float(np.abs(np.asarray(guess)[mask] - np.asarray(truth)[mask]).mean())
 
 
@@ -66,8 +68,11 @@ def brier_score(probability, truth, mask) -> float:
     """Mean squared distance of `probability [N, K]` from the one-hot truth; 0 is best.
 
     Brier (1950): between 0 and 2, and 0.5 for a binary coin that always says one half.
+    NaN if the mask is empty.
     """
     mask = np.asarray(mask, bool)
+    if not mask.any():
+        return float("nan")
     found = np.asarray(probability, np.float64)[mask]
     exact = np.eye(found.shape[1])[np.asarray(truth)[mask]]
     return float(np.square(found - exact).sum(axis=1).mean())
@@ -77,9 +82,11 @@ def calibration_error(probability, truth, mask, num_bins: int = 10) -> float:
     """Expected calibration error of the most probable candidate (Guo et al. 2017).
 
     Rows are binned by confidence between `1 / K` and 1; the result is the mean distance
-    of confidence and accuracy over the bins, weighted by rows.
+    of confidence and accuracy over the bins, weighted by rows; NaN if the mask is empty.
     """
     mask = np.asarray(mask, bool)
+    if not mask.any():
+        return float("nan")
     found = np.asarray(probability, np.float64)[mask]
     hit = found.argmax(axis=1) == np.asarray(truth)[mask]
     confidence = found.max(axis=1)

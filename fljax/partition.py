@@ -214,7 +214,9 @@ def _agreement(target: np.ndarray, sensitive: np.ndarray) -> np.ndarray:
     _expect(same, "sensitive", f"{len(target)} values", len(sensitive))
     values = np.unique(sensitive)
     _expect(np.isin(values, (0, 1)).all(), "sensitive", "zeros and ones", values)
-    median = np.median(target)
+    # The median of two values may be the larger one; their mean lies between them.
+    two = len(np.unique(target)) == 2
+    median = np.mean(target) if two else np.median(target)
     above = target > median
     _expect(above.any(), "target", "values above the median", f"none above {median}")
     return above == (sensitive == 1)

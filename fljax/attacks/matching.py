@@ -25,7 +25,8 @@ class Settings(NamedTuple):
     Attributes:
       path_steps: M, simulated steps; more than half of `eta K` times the largest
         curvature keeps the simulation stable.
-      iterations: steps of Adam on the logits, over all stages.
+      iterations: steps of Adam on the logits, over all stages; rounded down to a
+        multiple of stages times checkpoints, but at least one between two looks.
       batch_rounds: random rounds in each of them.
       rate: first learning rate of the logits; it falls to zero as a cosine.
       stages: how often the noise is estimated, and the start from which.
@@ -118,7 +119,11 @@ def search(key: Key, problem: Problem, start: Point) -> Point:
             jax.random.fold_in(key, number), used, (batch,), replace=False
         )
         slopes = lax.map(lambda t: _slope(problem, noise, point, t), chosen)
-        mean = jax.tree.map(lambda leaf: leaf.mean(axis=0), slopes)
+        # One bad step must not stay in Adam's moments for ever.
+        mean = jax.tree.map(
+            lambda leaf: jnp.nan_to_num(leaf.mean(axis=0), posinf=0.0, neginf=0.0),
+            slopes,
+        )
         found, state = optimiser.update(mean, state, point)
         step = cast(Point, found)
         # The scale is one number that all rows share: it moves slowly.

@@ -51,8 +51,8 @@ def estimate(
       floor: quantile of the variances that is added to each of them.
 
     Returns:
-      A `Noise`. Fewer than 4 rounds have too few differences for correlations, fewer
-      than 2 none at all: then only `D` is estimated, or all coordinates are alike.
+      A `Noise`. With two rounds `C_t` is diagonal; a single one has no differences, and
+      all its coordinates are alike.
     """
     num_rounds = residuals.shape[0]
     if num_rounds < 2:

@@ -15,6 +15,9 @@ returned models over many rounds, in the metric of the noise (`noise`).
    needed to stop.
 5. The curvature of the objective, found by random probes, makes it a posterior.
 
+What is simulated is plain SGD: neither a proximal term nor the clipping of a defense,
+which then count as misfit, and the result is a lower bound on what leaks.
+
 This attack is not from a paper. Its first-order version, `first_order=True`, replaces
 the path by the gradients at its two known ends ("linear inversion"): cheap, exact for a
 model that hardly moves within a round, and misled by drift otherwise.
@@ -40,12 +43,14 @@ class Inference(NamedTuple):
     """What the attack believes.
 
     Attributes:
-      index: `[N]` int32 most probable candidate; zeros for a continuous attribute.
+      index: `[N]` int32 most probable candidate, -1 where the simulation diverged;
+        zeros for a continuous attribute.
       probability: `[N, K]` posterior of the candidates; `[N, 0]` if continuous.
-      value: `[N, W]` posterior mean in the encoding of the candidates.
+      value: `[N, W]` posterior mean in the encoding of the candidates; for a continuous
+        attribute where the search ended.
       scale: [] the `eta K` that was used or found.
-      misfit: [] held-out whitened residual of the kept iterate, in units of what
-        noise alone would leave; values far above 1 say that the simulation is wrong.
+      misfit: [] mean squared whitened residual over all rounds, in units of what noise
+        alone would leave; values far above 1 say that the simulation is wrong.
     """
 
     index: jax.Array
@@ -71,8 +76,8 @@ def trajectory_matching(
     Args:
       key: consumed.
       loss_fn: the client's loss of one example.
-      exchange: her messages `[R, ...]`, oldest first. From 4 on the noise is estimated
-        with its correlations; fewer are weighed alike.
+      exchange: her messages `[R, ...]`, oldest first. Two give the noise variances
+        only, a single one none: there all coordinates are alike.
       known: her public columns and targets.
       candidates: `[K, W]` encoded values; if continuous `[2, 1]`, the range.
       scale: [] `eta K`, her learning rate times her steps in a round.
@@ -113,7 +118,8 @@ def trajectory_matching(
         weights = posterior(
             jax.random.fold_in(key, 1), problem, noise, point, residuals
         )
-    index = jnp.argmax(weights, axis=-1).astype(jnp.int32)
+    sound = jnp.isfinite(weights).all(axis=-1)
+    index = jnp.where(sound, jnp.argmax(weights, axis=-1), -1).astype(jnp.int32)
     return Inference(index, weights, weights @ candidates, found, misfit)
 
 

@@ -67,8 +67,9 @@ def test_one_round_is_taken_at_face_value():
     np.testing.assert_allclose(white, residual / jnp.mean(residual**2), rtol=1e-5)
 
 
-def test_two_rounds_have_a_diagonal():
-    residuals = _residuals(rounds=2)
+@pytest.mark.parametrize("rounds", [2, 3])
+def test_few_rounds_have_few_correlations(rounds):
+    residuals = _residuals(rounds=rounds)
     found = noise.estimate(residuals)
     white = noise.whiten(found, jnp.int32(1), residuals[1])
     expected = np.linalg.solve(_dense(found, 1), np.asarray(residuals[1]))

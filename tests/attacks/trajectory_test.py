@@ -177,7 +177,18 @@ def test_padding_changes_nothing():
     np.testing.assert_array_equal(found.index[:_ROWS], plain.index)
 
 
-def test_the_same_key_gives_the_same_bits():
-    case = _case()
-    first, second = _attack(case), _attack(case)
-    np.testing.assert_array_equal(first.probability, second.probability)
+def test_a_simulation_that_diverges_says_so():
+    found = _attack(_case(), scale=1e12)
+    np.testing.assert_array_equal(found.index, -1)
+
+
+def test_the_posterior_is_calibrated():
+    """Over several federations and few messages, so that there is something to doubt."""
+    hits, sure = [], []
+    for seed in range(4):
+        case = _case(seed=seed)
+        few = jax.tree.map(lambda leaf: leaf[:6], case.exchange)
+        found = _attack(case, exchange=few)
+        hits.append(np.asarray(found.index) == case.truth)
+        sure.append(np.asarray(found.probability).max(axis=1))
+    assert abs(np.mean(hits) - np.mean(sure)) < 0.15

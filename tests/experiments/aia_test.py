@@ -261,6 +261,20 @@ def test_a_transcript_of_other_rows_is_refused(run, tmp_path):
     assert "other rows" in errors
 
 
+def test_a_transcript_of_another_training_is_refused_where_that_matters(run, tmp_path):
+    run("--save_transcript", "--attack_kinds=model", folder="a")
+    stem = tmp_path / "a" / "transcript-seed0"
+    other = (f"--transcript={stem}", "--local_epochs=2")
+    code, _, errors = run(*other, "--attack_kinds=trajectory")
+    _assert_refused(code, errors, "--local_epochs=1")
+    assert run(*other, "--attack_kinds=model", folder="b")[0] == 0
+    code, _, errors = run(
+        f"--transcript={stem}", "--attack_kinds=model", "--defense_name=dp_sgd",
+        "--defense_clip=1", folder="c",
+    )  # fmt: skip
+    _assert_refused(code, errors, "--defense_name=none")
+
+
 def test_a_transcript_too_short_to_reconstruct_is_refused(run, tmp_path):
     toy = ("--data_name=toy", "--model_name=linear")
     run(*toy, "--save_transcript", "--attack_kinds=model", folder="a")

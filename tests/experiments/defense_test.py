@@ -168,7 +168,9 @@ def test_rows_state_clip_noise_and_both_epsilons(dealt, chosen):
 
 def test_the_manifest_states_the_assumptions(chosen):
     best, loss = chosen
-    said = json.loads(json.dumps(defense.describe(best, TOLD, loss), allow_nan=False))
+    said = json.loads(
+        json.dumps(defense.describe(best, TOLD, loss, active=True), allow_nan=False)
+    )
     assert said["clip"] == best.shield.numbers.clip.tolist()
     assert np.shape(said["held_out_loss"]) == (2, 3)
     assert np.shape(said["epsilon_pld"]) == (2, 3)

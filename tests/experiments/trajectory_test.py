@@ -25,13 +25,13 @@ def test_a_run_has_its_rows_and_those_of_its_controls(run, tmp_path):
     names = {"trajectory", "trajectory_other", "trajectory_permuted", "model_other"}
     for name in names | {"linear_inversion"}:
         assert len(_values(folder, name)) == 2
-    for metric in ("brier_score", "calibration_error", "held_out_misfit"):
+    for metric in ("brier_score", "calibration_error", "misfit"):
         assert np.isfinite(_values(folder, "trajectory", metric)).all()
 
 
 def test_fewer_messages_another_training_and_a_wrong_scale_run(run, tmp_path):
     code, _, _ = run(
-        _BOTH, "--trajectory_rounds=3", "--local_epochs=2", "--algorithm=fed_prox",
+        _BOTH, "--trajectory_rounds=3", "--local_epochs=2",
         "--trajectory_estimate_scale", "--trajectory_scale_error=2", *_QUICK,
     )  # fmt: skip
     assert code == 0
@@ -60,6 +60,7 @@ def test_medical_is_read_by_a_passive_adversary(run, tmp_path, shared_data):
 
 _BAD = {
     "adam": ([_BOTH, "--client_optimiser=adam"], "--client_optimiser"),
+    "proximal": ([_BOTH, "--algorithm=fed_prox"], "--algorithm"),
     "pooled": ([_BOTH, "--attack_score=pooled"], "--attack_score"),
     "one client": (
         [_BOTH, "--trajectory_controls", "--partition_clients=1"],
