@@ -102,7 +102,8 @@ def _attacker(scene: Scene, settings: trajectory.Settings) -> Callable:
     victims, clients = scene.victims, scene.prepared.clients
     num_clients = clients.sizes.shape[1]
     # As many messages of everyone, spread over her own and ending with her last.
-    fewest = int(scene.box.count.min(initial=np.inf, where=scene.box.count > 0))
+    heard = scene.box.count[scene.box.count > 0]
+    fewest = int(heard.min()) if heard.size else 1
     number = min(scene.told.trajectory.rounds or fewest, fewest)
     share = np.linspace(0, 1, number) if number > 1 else np.ones(1)
     over = parallel.mesh()
