@@ -7,7 +7,6 @@ rows, and writes `rows.jsonl`, `manifest.json` and figures into `--run_dir`.
 """
 
 import dataclasses
-import os
 import time
 from typing import Any
 
@@ -28,7 +27,7 @@ from experiments import (
 )
 from experiments import settings as s
 from experiments.sweep import points
-from fljax import data, figures, results, transcript
+from fljax import data, figures, parallel, results, transcript
 
 _GROUPS = {
     "data": s.DataConfig,
@@ -54,8 +53,7 @@ def main() -> None:
             for name, cls in _GROUPS.items()
         }
     )
-    if jax.config.jax_num_cpu_devices < 0:  # not chosen by the user
-        jax.config.update("jax_num_cpu_devices", os.cpu_count())
+    parallel.use_cpu_cores()
     begin, seconds = time.perf_counter(), {}
     published.check_table(told.run.paper_table)
     table = clients.load_table(told.data)

@@ -5,7 +5,10 @@ import pathlib
 import jax
 import pytest
 
+from fljax import parallel
+
 jax.config.update("jax_num_cpu_devices", 8)
+parallel.use_cpu_cores()
 jax.config.update("jax_numpy_rank_promotion", "raise")
 jax.config.update("jax_debug_key_reuse", True)
 

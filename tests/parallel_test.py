@@ -1,5 +1,7 @@
 """Devices: placement by axis, and items dealt to devices."""
 
+import os
+
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -80,3 +82,14 @@ def test_items_are_spread_over_the_devices():
         jnp.arange(16)
     )
     assert {shard.data.shape for shard in found.addressable_shards} == {(2,)}
+
+
+def test_cores_leave_what_was_chosen(monkeypatch):
+    monkeypatch.setenv("XLA_FLAGS", "--xla_cpu_max_isa=AVX2")
+    parallel.use_cpu_cores()
+    once = os.environ["XLA_FLAGS"]
+    assert once.split() == ["--xla_cpu_max_isa=AVX2", "--" + once.split("--")[-1]]
+    assert once.endswith("=")
+    parallel.use_cpu_cores()
+    assert os.environ["XLA_FLAGS"] == once
+    assert jax.config.jax_num_cpu_devices == 8

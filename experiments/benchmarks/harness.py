@@ -18,7 +18,7 @@ import jax
 import numpy as np
 from rich import console, table
 
-from fljax import files
+from fljax import files, parallel
 
 Row = dict[str, Any]
 Columns = dict[str, tuple[str, str]]
@@ -80,7 +80,7 @@ class Target(NamedTuple):
 
 def configure() -> None:
     """Settings before the first use of JAX: all CPU cores as devices, full precision."""
-    jax.config.update("jax_num_cpu_devices", os.cpu_count())
+    parallel.use_cpu_cores()
     jax.config.update("jax_default_matmul_precision", "highest")
 
 
