@@ -2,6 +2,7 @@
 
     table = data.load("diabetes")
     dataset = data.prepare(table, data.preset("diabetes", "linear"), seed=42)
+    images = data.load_images("digits")
 
 Runs on the host with NumPy and pandas. Importing this package reads no file and
 opens no connection; a data set's module is imported when it is asked for.
@@ -10,9 +11,10 @@ opens no connection; a data set's module is imported when it is asked for.
 import importlib
 import inspect
 import types
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
+from fljax.data.images import Images, Labelled
 from fljax.data.options import Preprocessing
 from fljax.data.preprocess import Dataset, Split, prepare
 from fljax.data.table import Attribute, DataError, FileRecord, Kind, Table
@@ -22,11 +24,16 @@ __all__ = [
     "DataError",
     "Dataset",
     "FileRecord",
+    "Images",
     "Kind",
+    "Labelled",
     "Preprocessing",
     "Split",
     "Table",
+    "image_names",
+    "image_options",
     "load",
+    "load_images",
     "names",
     "options",
     "prepare",
@@ -47,11 +54,17 @@ _MODULES = {
     "pums2016": "pums2016",
     "toy": "toy",
 }
+_IMAGES = ("cifar10", "digits", "lfw", "mnist")
 
 
 def names() -> tuple[str, ...]:
     """Names that `load` knows, sorted."""
     return tuple(sorted(_MODULES))
+
+
+def image_names() -> tuple[str, ...]:
+    """Names that `load_images` knows, sorted."""
+    return _IMAGES
 
 
 def load(name: str, *, data_dir: str | None = None, **chosen: Any) -> Table:
@@ -65,21 +78,33 @@ def load(name: str, *, data_dir: str | None = None, **chosen: Any) -> Table:
     Raises:
       DataError: the name or an option is unknown, or the data are not as expected.
     """
-    known = options(name)
-    for option in chosen:
-        if option not in known:
-            choices = ", ".join(known) or "none"
-            raise DataError(f"{name}: unknown option {option!r}, options: {choices}")
-    for option, default in known.items():
-        if default is inspect.Parameter.empty and option not in chosen:
-            raise DataError(f"{name}: the option {option!r} is required")
+    _check_options(name, options(name), chosen)
     return _module(name).load(data_dir=data_dir, **chosen)
+
+
+def load_images(name: str, *, data_dir: str | None = None, **chosen: Any) -> Images:
+    """Loads an image data set by name.
+
+    Args:
+      name: one of `image_names()`.
+      data_dir: folder that holds local copies of files.
+      **chosen: options of that data set, see `image_options`.
+
+    Raises:
+      DataError: the name or an option is unknown, or the data are not as expected.
+    """
+    _check_options(name, image_options(name), chosen)
+    return _image_module(name).load_images(data_dir=data_dir, **chosen)
 
 
 def options(name: str) -> Mapping[str, Any]:
     """Options of a data set and their defaults (`Parameter.empty`: required)."""
-    parameters = inspect.signature(_module(name).load).parameters
-    return {key: p.default for key, p in parameters.items() if key != "data_dir"}
+    return _options(_module(name).load)
+
+
+def image_options(name: str) -> Mapping[str, Any]:
+    """Options of an image data set and their defaults."""
+    return _options(_image_module(name).load_images)
 
 
 def preset(name: str, which: str) -> Preprocessing:
@@ -103,3 +128,27 @@ def _module(name: str) -> types.ModuleType:
     if name not in _MODULES:
         raise DataError(f"unknown data set {name!r}, known are {', '.join(names())}")
     return importlib.import_module(f"fljax.data.{_MODULES[name]}")
+
+
+def _image_module(name: str) -> types.ModuleType:
+    if name not in _IMAGES:
+        known = ", ".join(_IMAGES)
+        raise DataError(f"unknown image data set {name!r}, known are {known}")
+    return importlib.import_module(f"fljax.data.{name}")
+
+
+def _options(function: Callable) -> Mapping[str, Any]:
+    parameters = inspect.signature(function).parameters
+    return {key: p.default for key, p in parameters.items() if key != "data_dir"}
+
+
+def _check_options(
+    name: str, known: Mapping[str, Any], chosen: Mapping[str, Any]
+) -> None:
+    for option in chosen:
+        if option not in known:
+            choices = ", ".join(known) or "none"
+            raise DataError(f"{name}: unknown option {option!r}, options: {choices}")
+    for option, default in known.items():
+        if default is inspect.Parameter.empty and option not in chosen:
+            raise DataError(f"{name}: the option {option!r} is required")

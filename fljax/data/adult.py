@@ -1,8 +1,14 @@
 """Adult: 48,842 persons of the 1994 census, income above 50,000 dollars or not.
 
-Becker and Kohavi, "Adult", UCI, 1996. Both official files together. The weight of the
-survey (fnlwgt) and the native country are left out; `education` is kept for partitions
-and stands among the features as its rank, `education_num`.
+Becker and Kohavi, "Adult", UCI, 1996. Both official files together. With
+`features="reduced"` the weight of the survey (fnlwgt) and the native country are left
+out; `education` is kept for partitions and stands among the features as its rank,
+`education_num`.
+
+`features="all"` with the preset `fed_cdp` and no sensitive column gives the 105 inputs
+and the 36,631 and 12,211 rows of Wei et al., "Gradient-Leakage Resilient Federated
+Learning", 2021: 6 numbers and 99 categories, sex being two of them and unknown values
+none. The paper does not say how it arrives at 105, and neither how it scales.
 
 `degree="bachelors"` keeps persons with at least a Bachelor's degree, as Xu and Neglia,
 "What else is leaked when eavesdropping Federated Learning?", 2021. The official files
@@ -21,6 +27,10 @@ from fljax.data.table import DataError, Kind, Table, get_column
 PRESETS = {
     "neural": Preprocessing(),
     "linear": Preprocessing(categorical="dummies"),
+    "fed_cdp": Preprocessing(test_fraction=0.25, drop_first=False, unknown="?"),
+    "fed_cdp_dummies": Preprocessing(
+        test_fraction=0.25, drop_first=False, unknown="?", categorical="dummies"
+    ),
 }
 
 _COLUMNS = (
@@ -41,6 +51,14 @@ _KINDS: dict[str, Kind] = {
     "relationship": "categorical",
     "race": "categorical",
 }
+_ALL_KINDS: dict[str, Kind] = {
+    "age": "numeric",
+    "fnlwgt": "numeric",
+    **_KINDS,
+    "sex": "categorical",
+    "education": "categorical",
+    "native_country": "categorical",
+}
 _BACHELORS = 13  # education_num of a Bachelor's degree; higher degrees follow
 
 
@@ -49,6 +67,7 @@ def load(
     data_dir: str | None = None,
     degree: str = "all",
     missing: str = "category",
+    features: str = "reduced",
     sensitive: str | None = "sex",
 ) -> Table:
     """Reads `adult.data` and `adult.test`, the target is 1 above 50,000 dollars.
@@ -58,6 +77,7 @@ def load(
       degree: `all`, or `bachelors` for at least a Bachelor's degree.
       missing: `category` keeps an unknown value as the category `?`, `drop` leaves
         out persons with one among the features.
+      features: `reduced`, or `all` 14 columns with sex as two categories.
       sensitive: the attribute that attacks infer.
 
     Raises:
@@ -67,18 +87,21 @@ def load(
         raise DataError(f"adult: {degree=} is not one of all, bachelors")
     if missing not in ("category", "drop"):
         raise DataError(f"adult: {missing=} is not one of category, drop")
+    if features not in ("all", "reduced"):
+        raise DataError(f"adult: {features=} is not one of all, reduced")
+    kinds = _ALL_KINDS if features == "all" else _KINDS
     files = [fetch(source, data_dir) for source in (ADULT_TRAIN, ADULT_TEST)]
     frame = pd.concat([parse(file) for file in files])
     if degree == "bachelors":
         frame = frame.loc[frame["education_num"] >= _BACHELORS]
     if missing == "drop":
-        unknown = (frame.loc[:, list(_KINDS)] == "?").to_numpy().any(axis=1)
+        unknown = (frame.loc[:, list(kinds)] == "?").to_numpy().any(axis=1)
         frame = frame.loc[~unknown]
     return Table(
         name="adult" if degree == "all" else f"adult_{degree}",
         frame=frame.reset_index(drop=True),
         target="income",
-        kinds=_KINDS,
+        kinds=kinds,
         sensitive=sensitive,
         task="binary",
         files=tuple(file.record for file in files),

@@ -14,7 +14,7 @@ from fljax import files
 from fljax.data.table import DataError
 
 _CHUNK = 1 << 16
-_SIGNATURES = {".zip": b"PK", ".gz": b"\x1f\x8b"}
+_SIGNATURES = {".zip": b"PK", ".gz": b"\x1f\x8b", ".tgz": b"\x1f\x8b"}
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)

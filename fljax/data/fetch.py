@@ -43,10 +43,14 @@ def fetch(
     path, origin = locate(source, data_dir, policy=policy)
     member = source.member if path.suffix == ".zip" else None
     content = archive.read(path, member=member, max_bytes=source.max_bytes)
-    found = files.sha256(path) if member else hashlib.sha256(content).hexdigest()
+    # A file that the publisher compressed is named by its own hash; one that only the
+    # local copy compresses, by that of its content.
+    published = member or path.name == source.filename
+    found = files.sha256(path) if published else hashlib.sha256(content).hexdigest()
     if source.sha256 not in (None, found):
         raise DataError(
-            f"{path}: expected sha256 {source.sha256} of the content, found {found}"
+            f"{path}: expected sha256 {source.sha256} of the "
+            f"{'file' if published else 'content'}, found {found}"
         )
     return File(FileRecord(name=path.name, sha256=found, origin=origin), content)
 
@@ -115,7 +119,7 @@ def read_local(path: str, data_dir: str | None = None) -> File:
 
 def _find(source: Source, root: pathlib.Path) -> pathlib.Path | None:
     names = [source.member] if source.member else []
-    names += [source.filename, f"{source.filename}.gz"]
+    names += [source.filename, f"{source.filename}.gz", *source.also]
     # Sub-folders first: they say more about a file than its bare name does.
     for folder in (*source.folders, "."):
         for name in names:

@@ -54,6 +54,10 @@ class Preprocessing:
     drop_first: bool = dataclasses.field(
         default=True, metadata=_about("leave the first category without a column")
     )
+    unknown: str = dataclasses.field(
+        default="",
+        metadata=_about("category of unknown values, the one without a column"),
+    )
     target: TargetRule = dataclasses.field(
         default="raw", metadata=_about("scaling of a regression target", TargetRule)
     )

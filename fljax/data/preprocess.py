@@ -144,6 +144,11 @@ def _column(table: Table, options: Preprocessing, name: str) -> Column:
     values = vocabulary(get_column(table.frame, name))
     if kind == "binary":
         return Column(name, "binary", options.binary == "standardise", values)
+    drop_first = options.drop_first or sensitive
+    if options.unknown and options.unknown in values:
+        known = [value for value in values if value != options.unknown]
+        values = pd.Index([options.unknown, *known])
+        drop_first = True
     # The sensitive block always stands in `numeric`, one candidate being all zeros.
     written = sensitive or options.categorical != "codes"
     return Column(
@@ -151,7 +156,7 @@ def _column(table: Table, options: Preprocessing, name: str) -> Column:
         "dummies" if written else "codes",
         scaled=options.categorical == "standardised_dummies",
         values=values,
-        drop_first=options.drop_first or sensitive,
+        drop_first=drop_first,
     )
 
 

@@ -1,7 +1,8 @@
 """Where every data set's files come from, under which licence, and how to cite them.
 
 The same facts stand in `third_party/<data set>/METADATA`; a test keeps them equal.
-Hashes are of a file's content, after decompression where a local copy ends in `.gz`.
+Hashes are of a file as it is published; a local copy that adds `.gz` is decompressed
+first.
 """
 
 import dataclasses
@@ -15,12 +16,13 @@ class Source:
       dataset: name that `load` knows.
       filename: the file as it is stored; a local copy may add `.gz`.
       url: direct address, or the page to get it from where it cannot be downloaded.
-      sha256: hash of the content, or None where the publisher revises the file.
+      sha256: hash of the file, or None where the publisher revises the file.
       licence: short name of the terms.
       citation: who made it.
       download: whether `url` answers with the file itself.
       folders: sub-folders of a data directory that are searched besides itself.
-      member: name of the wanted file where `filename` is an archive.
+      member: name of the wanted file where `filename` is a `.zip`.
+      also: other names of local copies; their hash is of the content.
       max_bytes: more than this is refused, compressed or not.
       note: how to make the file from what `url` offers, where that is needed.
     """
@@ -34,6 +36,7 @@ class Source:
     download: bool = True
     folders: tuple[str, ...] = ()
     member: str | None = None
+    also: tuple[str, ...] = ()
     max_bytes: int = 1 << 30
     note: str = ""
 
@@ -137,6 +140,120 @@ DIGITS = dataclasses.replace(
     ),
 )
 
+_MNIST = Source(
+    dataset="mnist",
+    filename="",
+    url="",
+    licence="CC BY-SA 3.0",
+    citation=(
+        "LeCun, Y. et al.: Gradient-based learning applied to document recognition. "
+        "Proceedings of the IEEE 86, 1998"
+    ),
+    folders=("mnist", "MNIST/raw"),
+    max_bytes=1 << 26,
+)
+
+# Training images and labels, test images and labels.
+MNIST = tuple(
+    dataclasses.replace(
+        _MNIST,
+        filename=f"{name}.gz",
+        url=f"https://ossci-datasets.s3.amazonaws.com/mnist/{name}.gz",
+        sha256=sha256,
+    )
+    for name, sha256 in (
+        (
+            "train-images-idx3-ubyte",
+            "440fcabf73cc546fa21475e81ea370265605f56be210a4024d2ca8f203523609",
+        ),
+        (
+            "train-labels-idx1-ubyte",
+            "3552534a0a558bbed6aed32b30c495cca23d567ec52cac8be1a0730e8010255c",
+        ),
+        (
+            "t10k-images-idx3-ubyte",
+            "8d422c7b0a1c1c79245a5bcf07fe86e33eeafee792b84584aec276f5a2dbc4e6",
+        ),
+        (
+            "t10k-labels-idx1-ubyte",
+            "f7ae60f92e00ec6debd23a6088c31dbd2371eca3ffa0defaefb259924204aec6",
+        ),
+    )
+)
+
+CIFAR10 = Source(
+    dataset="cifar10",
+    filename="cifar-10-binary.tar.gz",
+    url="https://www.cs.toronto.edu/~kriz/cifar-10-binary.tar.gz",
+    sha256="c4a38c50a1bc5f3a1c5537f2155ab9d68f9f25eb1ed8d9ddda3db29a59bca1dd",
+    licence="no licence stated; its authors ask to be cited",
+    citation=(
+        "Krizhevsky, A.: Learning Multiple Layers of Features from Tiny Images. "
+        "Technical report, University of Toronto, 2009"
+    ),
+    folders=("cifar10",),
+    max_bytes=1 << 28,
+)
+
+# Training images and labels, test images and labels.
+CIFAR10_HALF = tuple(
+    dataclasses.replace(
+        CIFAR10,
+        filename=name,
+        url="https://www.cs.toronto.edu/~kriz/cifar.html",
+        sha256=sha256,
+        download=False,
+        note="an array of the images or labels of one half, 2,500 of each class",
+    )
+    for name, sha256 in (
+        (
+            "cifar10_train_part1_x.npy.xz",
+            "5fe34c242b2bde04f2ee015817b38f74145b687baada06929baad19488730570",
+        ),
+        (
+            "cifar10_train_part1_y.npy",
+            "9a782f0547e0d59e3fbab62e8885cc7a78bbc6d4f51fc8add99a450eefbcd351",
+        ),
+        (
+            "cifar10_test_x.npy.xz",
+            "da8080fc638c10038bc03f4d2d24343ebbe24492ef1a1d71501959a0f380d1c8",
+        ),
+        (
+            "cifar10_test_y.npy",
+            "c97bbf8f2f25031ee4faae51298e1f38b253eaf8a85dff784bd0efcce06ab222",
+        ),
+    )
+)
+
+# What `LFW_DEEPFUNNELED` holds of the people with at least 20 photographs.
+LFW_MIN20 = "lfw_deepfunneled_min20.tar"
+
+LFW_DEEPFUNNELED = Source(
+    dataset="lfw",
+    filename="lfw-deepfunneled.tgz",
+    url="https://vis-www.cs.umass.edu/lfw/",
+    licence="for research; the photographs belong to their makers",
+    citation=(
+        "Huang, G. B. et al.: Labeled Faces in the Wild. Technical report 07-49, "
+        "University of Massachusetts, Amherst, 2007"
+    ),
+    download=False,
+    folders=("lfw",),
+    also=("lfw-deepfunneled.tar", LFW_MIN20),
+    max_bytes=1 << 29,
+    note="or use alignment=funneled, which can be downloaded",
+)
+
+LFW_FUNNELED = dataclasses.replace(
+    LFW_DEEPFUNNELED,
+    filename="lfw-funneled.tgz",
+    url="https://ndownloader.figshare.com/files/5976015",
+    sha256="b47c8422c8cded889dc5a13418c4bc2abbda121092b3533a83306f90d900100a",
+    download=True,
+    also=(),
+    note="",
+)
+
 SOURCES = (
     MEDICAL,
     ADULT_TRAIN,
@@ -146,4 +263,9 @@ SOURCES = (
     DIABETES,
     BREAST_CANCER,
     DIGITS,
+    *MNIST,
+    CIFAR10,
+    *CIFAR10_HALF,
+    LFW_DEEPFUNNELED,
+    LFW_FUNNELED,
 )

@@ -21,7 +21,8 @@ class FileRecord:
 
     Attributes:
       name: file name without folders.
-      sha256: hash of the content, after decompression of a `.gz`.
+      sha256: hash of the file as published; of the content where only the local copy
+        is compressed.
       origin: `local`, an address, or the package that ships the file.
     """
 

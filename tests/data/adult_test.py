@@ -47,7 +47,18 @@ def test_the_real_files_have_known_sizes(shared_data, options, name, num_rows):
     assert "education" not in table.kinds
 
 
-@pytest.mark.parametrize("option", ["degree", "missing"])
+@pytest.mark.parametrize(
+    ("which", "numeric", "onehot"), [("fed_cdp", 6, 99), ("fed_cdp_dummies", 105, 0)]
+)
+def test_wei_et_als_inputs_and_split_come_out(shared_data, which, numeric, onehot):
+    table = data.load("adult", data_dir=shared_data, features="all", sensitive=None)
+    dataset = data.prepare(table, data.preset("adult", which), seed=0)
+    assert (len(dataset.train.y), len(dataset.test.y)) == (36631, 12211)
+    assert (dataset.num_numeric, dataset.num_onehot) == (numeric, onehot)
+    assert not [name for name in dataset.numeric_names if "?" in name]
+
+
+@pytest.mark.parametrize("option", ["degree", "missing", "features"])
 def test_an_unknown_choice_is_one_line(option):
     with pytest.raises(data.DataError, match=f"{option}='x' is not one of"):
         data.load("adult", **{option: "x"})

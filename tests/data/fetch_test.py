@@ -99,3 +99,19 @@ def test_a_users_file_may_be_relative_to_the_data_folder(tmp_path):
     assert read_local("mine.csv", str(tmp_path)).content == BODY
     with pytest.raises(DataError, match="no such file"):
         read_local("other.csv", str(tmp_path))
+
+
+def test_a_file_that_the_publisher_compressed_is_named_by_its_own_hash(tmp_path):
+    packed = gzip.compress(BODY, mtime=0)
+    (tmp_path / "file.csv.gz").write_bytes(packed)
+    pinned = hashlib.sha256(packed).hexdigest()
+    file = fetch(source(filename="file.csv.gz", sha256=pinned), str(tmp_path))
+    assert (file.content, file.record.sha256) == (BODY, pinned)
+    with pytest.raises(DataError, match=f"expected sha256 {PINNED} of the file"):
+        fetch(source(filename="file.csv.gz"), str(tmp_path))
+
+
+def test_a_local_copy_may_have_another_known_name(tmp_path):
+    (tmp_path / "part.csv").write_bytes(BODY)
+    file = fetch(source(also=("part.csv",)), str(tmp_path))
+    assert (file.content, file.record.name) == (BODY, "part.csv")

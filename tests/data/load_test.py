@@ -71,14 +71,49 @@ def test_diabetes_is_in_raw_units_with_sex_as_the_attribute():
 
 
 def test_every_source_belongs_to_a_data_set():
-    assert {source.dataset for source in sources.SOURCES} <= set(data.names())
+    known = {*data.names(), *data.image_names()}
+    assert {source.dataset for source in sources.SOURCES} <= known
+
+
+@pytest.mark.parametrize(
+    ("name", "options", "message"),
+    [
+        (
+            "svhn",
+            {},
+            "unknown image data set 'svhn', known are cifar10, digits, lfw, m",
+        ),
+        ("mnist", {"size": 3}, "mnist: unknown option 'size', options: none"),
+        ("lfw", {"size": 3}, "unknown option 'size', options: alignment, min_images"),
+    ],
+    ids=["name", "no options", "options"],
+)
+def test_images_of_an_unknown_name_or_option_list_the_known_ones(
+    name, options, message
+):
+    with pytest.raises(data.DataError, match=message):
+        data.load_images(name, **options)
+
+
+@pytest.mark.parametrize("name", ["cifar10", "lfw", "mnist"])
+def test_offline_images_say_what_to_get(name, tmp_path, monkeypatch):
+    def refuse(url, *args, **kwargs):
+        raise data.DataError(f"{url}: no connection")
+
+    monkeypatch.setattr("fljax.data.fetch.download", refuse)
+    with pytest.raises(
+        data.DataError, match=rf"{name}: .* get .* put it into"
+    ) as error:
+        data.load_images(name, data_dir=str(tmp_path))
+    assert "\n" not in str(error.value)
 
 
 def test_importing_the_package_imports_no_data_set():
     code = (
         "import sys, fljax.data;"
-        "heavy = {'sklearn', 'folktables', 'requests', 'urllib.request'};"
-        "own = {f'fljax.data.{n}' for n in fljax.data.names()};"
+        "heavy = {'sklearn', 'folktables', 'requests', 'urllib.request', 'PIL'};"
+        "names = {*fljax.data.names(), *fljax.data.image_names()};"
+        "own = {f'fljax.data.{n}' for n in names};"
         "sys.exit(' '.join((heavy | own) & set(sys.modules)) or 0)"
     )
     done = subprocess.run(

@@ -137,6 +137,22 @@ def test_the_sensitive_block_is_last_and_holds_the_true_candidate(
     assert len(attribute.candidates) == len(attribute.categories)
 
 
+@pytest.mark.parametrize("categorical", ["codes", "dummies"])
+def test_unknown_values_get_no_column_and_all_others_one(categorical):
+    options = Preprocessing(drop_first=False, unknown="b", categorical=categorical)
+    data = prepare(table("age"), options, seed=42)
+    columns = [*data.encoder.dense, *data.encoder.coded]
+    names = {name for column in columns for name in column.names}
+    assert {name for name in names if name.startswith("town")} == {"town_a", "town_c"}
+    assert len([name for name in names if name.startswith("job")]) == 4
+    unknown = data.train.frame["town"] == "b"
+    if categorical == "codes":
+        block = one_hot(data.train.x.codes[:, :1], data.num_onehot)
+    else:
+        block = data.train.x.numeric[:, 1:3]
+    np.testing.assert_array_equal(block.sum(axis=1), 1 - unknown)
+
+
 def test_a_categorical_attribute_is_drop_first_dummies_even_beside_codes():
     data = prepare(table("town"), Preprocessing(drop_first=False), seed=42)
     assert data.attribute.kind == "categorical"

@@ -1,43 +1,25 @@
-"""The shipped models, as flax.linen modules behind the `Model(init, apply)` seam.
+"""Fully connected networks on tabular rows.
 
-Any other framework fits by giving the two functions itself. The first layer of the
-tabular models reads `Features`: the one-hot part is a sum of kernel rows and is never
+The first layer reads `Features`: the one-hot part is a sum of kernel rows and is never
 materialised. Parameters have the layout of a dense layer on `[numeric, one_hot]`.
 """
 
 import itertools
-import math
-from collections.abc import Callable, Sequence
-from typing import Any, Literal, cast
+from collections.abc import Sequence
 
 import flax.linen as nn
 import jax
 import jax.numpy as jnp
 
+from fljax.models.initialisers import Initialisation, initialisers
+from fljax.models.seam import from_flax
 from fljax.types import Features, Model
 
-Initialisation = Literal["torch", "lecun"]
+TWO_HIDDEN = (100, 100)
+"""Hidden widths for Adult and breast cancer of Wei et al. 2021.
 
-
-def _uniform(fan_in: int) -> Callable:
-    bound = 1.0 / math.sqrt(fan_in)
-
-    def init(key, shape, dtype=jnp.float32):
-        return jax.random.uniform(key, shape, dtype, -bound, bound)
-
-    return init
-
-
-def _initialisers(kind: Initialisation, fan_in: int) -> dict[str, Any]:
-    """PyTorch's `nn.Linear` draws W and b from U(-1/sqrt(fan_in), 1/sqrt(fan_in))."""
-    if kind == "torch":
-        return {"kernel_init": _uniform(fan_in), "bias_init": _uniform(fan_in)}
-    if kind == "lecun":
-        return {
-            "kernel_init": nn.initializers.lecun_normal(),
-            "bias_init": nn.initializers.zeros_init(),
-        }
-    raise ValueError(f"initialisation must be 'torch' or 'lecun', got {kind!r}")
+The paper says "two hidden layers" and neither widths nor activation; ReLU is assumed.
+"""
 
 
 class TabularDense(nn.Module):
@@ -46,21 +28,24 @@ class TabularDense(nn.Module):
     Attributes:
       units: outputs.
       num_onehot: width of the one-hot block that `codes` point into.
-      initialisation: 'torch' or 'lecun'.
+      initialisation: 'torch', 'lecun' or 'glorot'.
+      use_bias: whether a bias is added.
     """
 
     units: int
     num_onehot: int
     initialisation: Initialisation
+    use_bias: bool = True
 
     @nn.compact
     def __call__(self, x: Features) -> jax.Array:
         num_numeric = x.numeric.shape[-1]
         fan_in = num_numeric + self.num_onehot
-        inits = _initialisers(self.initialisation, fan_in)
+        inits = initialisers(self.initialisation, fan_in)
         kernel = self.param("kernel", inits["kernel_init"], (fan_in, self.units))
-        bias = self.param("bias", inits["bias_init"], (self.units,))
-        out = x.numeric @ kernel[:num_numeric] + bias
+        out = x.numeric @ kernel[:num_numeric]
+        if self.use_bias:
+            out = out + self.param("bias", inits["bias_init"], (self.units,))
         block = kernel[num_numeric:]
         # Column by column: a [N, Dc, H] intermediate would leave the cache. The
         # reference category's position lies past the end and reads zeros.
@@ -76,34 +61,26 @@ class MLP(nn.Module):
       hidden: units of each hidden layer; empty for a linear model.
       outputs: 1 gives a scalar output `[]`, more give `[outputs]`.
       num_onehot: width of the one-hot block of tabular inputs.
-      initialisation: 'torch' or 'lecun'.
+      initialisation: 'torch', 'lecun' or 'glorot'.
+      use_bias: whether layers have biases.
     """
 
     hidden: Sequence[int]
     outputs: int = 1
     num_onehot: int = 0
     initialisation: Initialisation = "torch"
+    use_bias: bool = True
 
     @nn.compact
     def __call__(self, x: Features) -> jax.Array:
         units = [*self.hidden, self.outputs]
-        out = TabularDense(units[0], self.num_onehot, self.initialisation)(x)
+        out = TabularDense(
+            units[0], self.num_onehot, self.initialisation, self.use_bias
+        )(x)
         for fan_in, width in itertools.pairwise(units):
-            inits = _initialisers(self.initialisation, fan_in)
-            out = nn.Dense(width, **inits)(nn.relu(out))
+            inits = initialisers(self.initialisation, fan_in)
+            out = nn.Dense(width, use_bias=self.use_bias, **inits)(nn.relu(out))
         return out[0] if self.outputs == 1 else out
-
-
-def from_flax(module: nn.Module, example) -> Model:
-    """A `Model` from a flax.linen module and one example input (leaves without N)."""
-
-    def init(key):
-        return module.init(key, example)["params"]
-
-    def apply(params, x) -> jax.Array:
-        return cast(jax.Array, module.apply({"params": params}, x))
-
-    return Model(init, apply)
 
 
 def mlp(
@@ -114,16 +91,21 @@ def mlp(
     outputs: int = 1,
     num_onehot: int = 0,
     initialisation: Initialisation = "torch",
+    use_bias: bool = True,
 ) -> Model:
     """MLP on `Features`; the default is the network of Diana et al., section 5.2.
 
     Args:
       num_numeric: numeric columns `Dn`, the sensitive block included.
       num_codes: categorical columns `Dc`.
-      hidden: hidden widths; `()` gives a linear model.
+      hidden: hidden widths; `()` gives a linear model, `TWO_HIDDEN` the network that
+        stands for Wei et al.'s on Adult and breast cancer.
       outputs: 1 for regression and binary targets, else the number of classes.
       num_onehot: width of the one-hot block.
-      initialisation: 'torch' (PyTorch's default, as in the paper) or 'lecun'.
+      initialisation: 'torch' (PyTorch's default, as in Diana et al.), 'lecun' (flax's)
+        or 'glorot' (Keras's).
+      use_bias: whether layers have biases; a per-layer clip counts each bias as a
+        layer of its own.
 
     Returns:
       A `Model` for one example.
@@ -131,7 +113,7 @@ def mlp(
     example = Features(
         jnp.zeros((num_numeric,), jnp.float32), jnp.zeros((num_codes,), jnp.int32)
     )
-    module = MLP(tuple(hidden), outputs, num_onehot, initialisation)
+    module = MLP(tuple(hidden), outputs, num_onehot, initialisation, use_bias)
     return from_flax(module, example)
 
 

@@ -178,5 +178,32 @@ def test_models_vmap_over_parameters():
 
 
 def test_an_unknown_initialisation_is_refused():
-    with pytest.raises(ValueError, match="'torch' or 'lecun', got 'he'"):
+    with pytest.raises(ValueError, match="'torch', 'lecun' or 'glorot', got 'he'"):
         models.mlp(3, initialisation="he").init(jax.random.key(0))
+
+
+def test_glorot_initialisation_is_kerass_and_biases_can_be_left_out():
+    model = models.mlp(
+        105,
+        hidden=models.TWO_HIDDEN,
+        outputs=2,
+        initialisation="glorot",
+        use_bias=False,
+    )
+    params = jax.jit(model.init)(jax.random.key(0))
+    assert [sorted(layer) for layer in params.values()] == [["kernel"]] * 3
+    kernels = [layer["kernel"] for layer in params.values()]
+    assert sum(kernel.size for kernel in kernels) == 20_700
+    for kernel in kernels:
+        bound = np.sqrt(6 / sum(kernel.shape))
+        assert 0.95 * bound < np.abs(kernel).max() <= bound
+
+
+def test_two_hidden_layers_without_biases_equal_products_with_relu():
+    model = models.mlp(3, hidden=(4, 5), outputs=2, use_bias=False)
+    params = _draw(model)
+    kernels = [params[n]["kernel"] for n in ("TabularDense_0", "Dense_0", "Dense_1")]
+    row = Features(_ROWS.numeric[0], jnp.zeros((0,), jnp.int32))
+    hidden = np.maximum(row.numeric @ kernels[0], 0)
+    expected = np.maximum(hidden @ kernels[1], 0) @ kernels[2]
+    np.testing.assert_allclose(model.apply(params, row), expected, rtol=1e-5)

@@ -7,6 +7,8 @@ import pytest
 
 from fljax import partition
 
+# On a busy machine single examples take long; how long is not what is tested.
+_patient = hypothesis.settings(deadline=None)
 _SEEDS = st.integers(0, 2**32 - 1)
 _LABELS = st.lists(st.integers(0, 5), min_size=12, max_size=80).map(np.array)
 
@@ -51,6 +53,7 @@ def test_a_seeded_partition_leaves_the_global_generator_alone(make):
     np.testing.assert_array_equal(np.random.get_state()[1], before)
 
 
+@_patient
 @hypothesis.given(st.integers(1, 300), st.data(), _SEEDS)
 def test_equal_parts_cover_all_rows_and_the_last_ones_are_larger(num_rows, data, seed):
     num_clients = data.draw(st.integers(1, num_rows))
@@ -66,6 +69,7 @@ def test_equal_parts_cover_all_rows_and_the_last_ones_are_larger(num_rows, data,
         assert sizes == sorted(sizes) and sizes[-1] - sizes[0] <= 1
 
 
+@_patient
 @hypothesis.given(_LABELS, st.integers(1, 6), st.integers(1, 2), _SEEDS)
 def test_shards_cover_all_rows(labels, num_clients, per_client, seed):
     rng = np.random.default_rng(seed)
@@ -73,6 +77,7 @@ def test_shards_cover_all_rows(labels, num_clients, per_client, seed):
     assert _check(parts, len(labels), num_clients) == len(labels)
 
 
+@_patient
 @hypothesis.given(
     _LABELS, st.integers(1, 6), st.floats(1e-3, 1e3), st.integers(1, 2), _SEEDS
 )
@@ -85,6 +90,7 @@ def test_dirichlet_covers_all_rows_and_gives_everyone_the_minimum(
     assert min(map(len, parts)) >= min_rows
 
 
+@_patient
 @hypothesis.given(st.integers(2, 6), st.integers(1, 9), st.floats(0, 1), _SEEDS)
 def test_dominant_label_clients_have_the_asked_composition(
     num_labels, rows_per_client, share, seed
@@ -100,6 +106,7 @@ def test_dominant_label_clients_have_the_asked_composition(
         assert np.ptp(np.delete(counts, client)) <= 1
 
 
+@_patient
 @hypothesis.given(st.integers(1, 3), st.floats(0, 0.5), _SEEDS)
 def test_correlation_gives_each_row_at_most_one_owner(pairs, heterogeneity, seed):
     rng = np.random.default_rng(seed)
@@ -109,6 +116,7 @@ def test_correlation_gives_each_row_at_most_one_owner(pairs, heterogeneity, seed
     _check(parts, 60, 2 * pairs)
 
 
+@_patient
 @hypothesis.given(st.lists(st.sampled_from("abcd"), min_size=1, max_size=40))
 def test_by_column_gives_each_value_one_client_by_decreasing_size(column):
     values = np.array(column)
@@ -139,6 +147,7 @@ def test_the_medical_halves_are_the_first_and_the_last_602_rows():
     np.testing.assert_array_equal(last, np.arange(602, 1204))
 
 
+@_patient
 @hypothesis.given(st.integers(1, 300), st.data(), _SEEDS)
 def test_sampled_clients_have_the_asked_rows_of_their_own(num_rows, data, seed):
     num_clients = data.draw(st.integers(1, num_rows))

@@ -1,24 +1,26 @@
-"""Partition: who owns which row (data -> partition -> schedule). NumPy only.
+"""Partitions in which no row has two owners.
 
-Every function returns one int64 array of row numbers per client, in the order in which
-she holds them. No row has two owners and no client is empty. What cannot be met is a
-`ValueError` that names the argument, what was expected and what came.
-
-The same words mean the same everywhere: `rng` feeds all draws and comes first,
-`num_rows` is `N`, `num_clients` is `C` with `1 <= C <= N`, `labels` is `[N]` of any
-sortable type. Where equal parts leave a rest, the LAST parts are one row larger, as in
-the chunks of Diana et al.'s Income-L split.
+Where equal parts leave a rest, the LAST parts are one row larger, as in the chunks of
+Diana et al.'s Income-L split. `num_clients` is at most the number of rows.
 """
 
 import numpy as np
 
-Parts = list[np.ndarray]
+from fljax.partition.checks import (
+    Parts,
+    check_clients,
+    check_range,
+    cut,
+    expect,
+    rows_by_value,
+    vector,
+)
 
 
 def iid(rng: np.random.Generator, num_rows: int, num_clients: int) -> Parts:
     """Shuffles all rows and cuts them into equal parts."""
-    _check_clients(num_clients, num_rows)
-    return _cut(rng.permutation(num_rows), num_clients)
+    check_clients(num_clients, num_rows)
+    return cut(rng.permutation(num_rows), num_clients)
 
 
 def sampled(
@@ -29,8 +31,8 @@ def sampled(
     The clients of Figure 1 of Diana et al., AAAI 2025. For one state of `rng` a client
     does not depend on how many come after her, and the other rows have no owner.
     """
-    _check_clients(num_clients, num_rows)
-    _check_range("rows_per_client", rows_per_client, num_rows // num_clients)
+    check_clients(num_clients, num_rows)
+    check_range("rows_per_client", rows_per_client, num_rows // num_clients)
     drawn = rng.permutation(num_rows)[: num_clients * rows_per_client]
     return list(drawn.reshape(num_clients, rows_per_client))
 
@@ -42,8 +44,8 @@ def contiguous(num_rows: int, num_clients: int) -> Parts:
       >>> [part.tolist() for part in contiguous(5, 2)]
       [[0, 1], [2, 3, 4]]
     """
-    _check_clients(num_clients, num_rows)
-    return _cut(np.arange(num_rows), num_clients)
+    check_clients(num_clients, num_rows)
+    return cut(np.arange(num_rows), num_clients)
 
 
 def ordered(column: np.ndarray, num_clients: int) -> Parts:
@@ -51,9 +53,9 @@ def ordered(column: np.ndarray, num_clients: int) -> Parts:
 
     The first client gets the smallest values; equal ones keep their stored order.
     """
-    column = _vector("column", column)
-    _check_clients(num_clients, len(column))
-    return _cut(np.argsort(column, kind="stable"), num_clients)
+    column = vector("column", column)
+    check_clients(num_clients, len(column))
+    return cut(np.argsort(column, kind="stable"), num_clients)
 
 
 def by_column(column: np.ndarray, num_clients: int | None = None) -> Parts:
@@ -66,10 +68,10 @@ def by_column(column: np.ndarray, num_clients: int | None = None) -> Parts:
     Returns:
       Row numbers in stored order; largest client first, equal ones by value.
     """
-    groups = _groups("column", column)
+    groups = rows_by_value("column", column)
     keep = len(groups) if num_clients is None else num_clients
     most = f"an integer in [1, {len(groups)}], the distinct values"
-    _expect(1 <= keep <= len(groups), "num_clients", most, num_clients)
+    expect(1 <= keep <= len(groups), "num_clients", most, num_clients)
     return sorted(groups, key=len, reverse=True)[:keep]
 
 
@@ -84,10 +86,10 @@ def label_shards(
     McMahan et al. 2017, section 3 (https://arxiv.org/abs/1602.05629). All rows are
     dealt; each client's are shuffled. At most `N // C` shards per client.
     """
-    labels = _vector("labels", labels)
-    _check_clients(num_clients, len(labels))
-    _check_range("shards_per_client", shards_per_client, len(labels) // num_clients)
-    shards = _cut(np.argsort(labels, kind="stable"), num_clients * shards_per_client)
+    labels = vector("labels", labels)
+    check_clients(num_clients, len(labels))
+    check_range("shards_per_client", shards_per_client, len(labels) // num_clients)
+    shards = cut(np.argsort(labels, kind="stable"), num_clients * shards_per_client)
     deal = rng.permutation(len(shards)).reshape(num_clients, shards_per_client)
     return [rng.permutation(np.concatenate([shards[s] for s in hand])) for hand in deal]
 
@@ -112,11 +114,11 @@ def dirichlet(
     Returns:
       Parts that cover all rows, each shuffled.
     """
-    groups = _groups("labels", labels)
+    groups = rows_by_value("labels", labels)
     num_rows = sum(map(len, groups))
-    _check_clients(num_clients, num_rows)
-    _expect(0 < alpha < np.inf, "alpha", "a finite number > 0", alpha)
-    _check_range("min_rows", min_rows, num_rows // num_clients)
+    check_clients(num_clients, num_rows)
+    expect(0 < alpha < np.inf, "alpha", "a finite number > 0", alpha)
+    check_range("min_rows", min_rows, num_rows // num_clients)
     pieces: list[Parts] = []
     for group in groups:
         shares = np.cumsum(rng.dirichlet(np.full(num_clients, alpha)))[:-1]
@@ -147,11 +149,11 @@ def dominant_label(
     Returns:
       Parts of equal size, each shuffled; the other rows have no owner.
     """
-    pools = [rng.permutation(group) for group in _groups("labels", labels)]
-    _check_clients(num_clients, sum(map(len, pools)))
-    _expect(len(pools) > 1, "labels", "at least 2 distinct", len(pools))
-    _expect(rows_per_client > 0, "rows_per_client", "an integer >= 1", rows_per_client)
-    _expect(0 <= share <= 1, "share", "a number in [0, 1]", share)
+    pools = [rng.permutation(group) for group in rows_by_value("labels", labels)]
+    check_clients(num_clients, sum(map(len, pools)))
+    expect(len(pools) > 1, "labels", "at least 2 distinct", len(pools))
+    expect(rows_per_client > 0, "rows_per_client", "an integer >= 1", rows_per_client)
+    expect(0 <= share <= 1, "share", "a number in [0, 1]", share)
     main = round(share * rows_per_client)
     others, extra = divmod(rows_per_client - main, len(pools) - 1)
     counts = np.full((num_clients, len(pools)), others)
@@ -192,33 +194,33 @@ def correlation(
     """
     agree = _agreement(target, sensitive)
     even = num_clients >= 2 and num_clients % 2 == 0
-    _expect(even, "num_clients", "an even integer >= 2", num_clients)
+    expect(even, "num_clients", "an even integer >= 2", num_clients)
     in_range = 0 <= heterogeneity <= 0.5
-    _expect(in_range, "heterogeneity", "a number in [0, 0.5]", heterogeneity)
+    expect(in_range, "heterogeneity", "a number in [0, 0.5]", heterogeneity)
     size = min(np.count_nonzero(agree), np.count_nonzero(~agree))
     most = f"at most {2 * size}, the rows left in both clusters"
-    _expect(num_clients <= 2 * size, "num_clients", most, num_clients)
+    expect(num_clients <= 2 * size, "num_clients", most, num_clients)
     high = rng.permutation(np.flatnonzero(agree))[:size]
     low = rng.permutation(np.flatnonzero(~agree))[:size]
     # 0.5 - 0.4 falls just below 0.1: without the round, int would lose a row.
     swap = int(round((0.5 - heterogeneity) * size, 6))
     first = rng.permutation(np.concatenate([high[:swap], low[swap:]]))
     last = rng.permutation(np.concatenate([low[:swap], high[swap:]]))
-    return _cut(first, num_clients // 2) + _cut(last, num_clients // 2)
+    return cut(first, num_clients // 2) + cut(last, num_clients // 2)
 
 
 def _agreement(target: np.ndarray, sensitive: np.ndarray) -> np.ndarray:
     """`[N]` bool: above the median with the attribute, or not above it without."""
-    target, sensitive = _vector("target", target), _vector("sensitive", sensitive)
+    target, sensitive = vector("target", target), vector("sensitive", sensitive)
     same = len(target) == len(sensitive)
-    _expect(same, "sensitive", f"{len(target)} values", len(sensitive))
+    expect(same, "sensitive", f"{len(target)} values", len(sensitive))
     values = np.unique(sensitive)
-    _expect(np.isin(values, (0, 1)).all(), "sensitive", "zeros and ones", values)
+    expect(np.isin(values, (0, 1)).all(), "sensitive", "zeros and ones", values)
     # The median of two values may be the larger one; their mean lies between them.
     two = len(np.unique(target)) == 2
     median = np.mean(target) if two else np.median(target)
     above = target > median
-    _expect(above.any(), "target", "values above the median", f"none above {median}")
+    expect(above.any(), "target", "values above the median", f"none above {median}")
     return above == (sensitive == 1)
 
 
@@ -238,42 +240,9 @@ def _drawn(rng: np.random.Generator, pools: Parts, counts: np.ndarray) -> Parts:
     ends = np.cumsum(counts, axis=0)
     for label, (pool, needed) in enumerate(zip(pools, ends[-1])):
         enough = needed <= len(pool)
-        _expect(enough, "labels", f"{needed} rows of label number {label}", len(pool))
+        expect(enough, "labels", f"{needed} rows of label number {label}", len(pool))
     starts = ends - counts
     return [
         rng.permutation(np.concatenate([p[a:b] for p, a, b in zip(pools, *span)]))
         for span in zip(starts, ends)
     ]
-
-
-def _cut(rows: np.ndarray, num_parts: int) -> Parts:
-    """Equal parts, the last ones a row larger where there is a rest."""
-    small, rest = divmod(len(rows), num_parts)
-    sizes = small + (np.arange(num_parts) >= num_parts - rest)
-    return np.split(rows, np.cumsum(sizes)[:-1])
-
-
-def _groups(name: str, values: np.ndarray) -> Parts:
-    """Row numbers of each distinct value, in sorted order of the values."""
-    _, code = np.unique(_vector(name, values), return_inverse=True)
-    return np.split(np.argsort(code, kind="stable"), np.cumsum(np.bincount(code))[:-1])
-
-
-def _vector(name: str, values: np.ndarray) -> np.ndarray:
-    values = np.asarray(values)
-    flat = values.ndim == 1 and len(values) > 0
-    _expect(flat, name, "a non-empty vector", f"shape {values.shape}")
-    return values
-
-
-def _check_clients(num_clients: int, num_rows: int) -> None:
-    _check_range("num_clients", num_clients, num_rows)
-
-
-def _check_range(name: str, value: int, most: int) -> None:
-    _expect(1 <= value <= most, name, f"an integer in [1, {most}]", value)
-
-
-def _expect(holds: object, name: str, expected: str, got: object) -> None:
-    if not holds:
-        raise ValueError(f"{name}: expected {expected}, got {got}")
