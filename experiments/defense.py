@@ -215,7 +215,8 @@ def _numbers(problem: Problem, seed: int) -> Numbers:
 def _guarantee(problem: Problem, config, seed: int) -> accounting.Guarantee:
     """Read from the object that adds the noise."""
     defense = problem.shield.build(problem.loss_fn, _numbers(problem, seed))
-    return accounting.guarantee(defense.noise, problem.shield.steps[seed], config.delta)
+    (noise,) = defense.noise
+    return accounting.guarantee(noise, problem.shield.steps[seed], config.delta)
 
 
 def _held_out_losses(problem, clients, keys, clips, progress) -> np.ndarray:

@@ -11,7 +11,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from experiments.clients import Clients
-from experiments.problem import Problem, local_update
+from experiments.problem import Problem, defense_of, local_update
 from fljax import losses, parallel, rounds
 from fljax.types import Key, Params, Rows
 
@@ -97,6 +97,7 @@ def _advance(problem: Problem, seed, key, run, rows, schedule, stop) -> rounds.R
     return rounds.advance(
         key, run, rows, schedule, stop, local=local_update(problem, seed),
         server_optimiser=problem.server_optimiser,
+        receive=defense_of(problem, seed).receive,
     )  # fmt: skip
 
 

@@ -68,20 +68,25 @@ def local_update(
       optimiser: in place of that of the training, with the gradient that it has there
         and without its proximal term.
     """
-    gradient = None
-    if problem.shield is not None:
-        numbers = jax.tree.map(
-            lambda leaf: jnp.asarray(leaf, jnp.float32)[seed], problem.shield.numbers
-        )
-        gradient = problem.shield.build(problem.loss_fn, numbers).gradient
-    if optimiser is not None:
-        return local.sgd(problem.loss_fn, optimiser, gradient=gradient)
+    used = defense_of(problem, seed)
+    own = optimiser is None
     return local.sgd(
         problem.loss_fn,
-        problem.client_optimiser,
-        proximal=problem.proximal,
-        gradient=gradient,
+        problem.client_optimiser if own else optimiser,
+        proximal=problem.proximal if own else None,
+        gradient=used.gradient,
+        encode=used.encode,
     )
+
+
+def defense_of(problem: Problem, seed: jax.Array | int) -> Defense:
+    """The defense in the run of one seed, which may be traced; empty without one."""
+    if problem.shield is None:
+        return Defense()
+    numbers = jax.tree.map(
+        lambda leaf: jnp.asarray(leaf, jnp.float32)[seed], problem.shield.numbers
+    )
+    return problem.shield.build(problem.loss_fn, numbers)
 
 
 def pose(

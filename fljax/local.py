@@ -14,7 +14,16 @@ import jax.numpy as jnp
 import optax
 
 from fljax import losses
-from fljax.types import Batch, GradientFn, Key, Message, Params, PyTree
+from fljax.types import (
+    Batch,
+    EncodeFn,
+    GradientFn,
+    Key,
+    Message,
+    Params,
+    PyTree,
+    Sender,
+)
 
 
 class LocalUpdate(NamedTuple):
@@ -23,12 +32,12 @@ class LocalUpdate(NamedTuple):
     Attributes:
       init: `(sent) -> carry`, from the params that the server sent.
       step: `(key, carry, sent, batch) -> carry`, one mini-batch; the key is consumed.
-      final: `(carry, sent) -> Message`.
+      final: `(key, carry, sent, sender) -> Message`; the key is consumed.
     """
 
     init: Callable[[Params], PyTree]
     step: Callable[[Key, PyTree, Params, Batch], PyTree]
-    final: Callable[[PyTree, Params], Message]
+    final: Callable[[Key, PyTree, Params, Sender], Message]
 
 
 class _Carry(NamedTuple):
@@ -44,6 +53,7 @@ def sgd(
     *,
     proximal: float | jax.Array | None = None,
     gradient: GradientFn | None = None,
+    encode: EncodeFn | None = None,
 ) -> LocalUpdate:
     """Mini-batch training with any optax optimiser, whose state starts anew each round.
 
@@ -54,6 +64,7 @@ def sgd(
         None leaves the term out.
       gradient: takes the place of the gradient of the batch mean, e.g. that of a defense
         (`defenses`). The proximal term, which touches no data, is added after it.
+      encode: makes of the delta what leaves the client, e.g. that of a defense.
 
     Returns:
       A `LocalUpdate`; its message's loss is the mean of the batch losses seen.
@@ -84,8 +95,10 @@ def sgd(
         params = optax.apply_updates(carry.params, updates)
         return _Carry(params, opt_state, carry.loss + loss, carry.steps + 1)
 
-    def final(carry, sent):
+    def final(key, carry, sent, sender):
         delta = jax.tree.map(jnp.subtract, sent, carry.params)
+        if encode is not None:
+            delta = encode(key, delta, sender)
         return Message(delta, carry.loss / jnp.maximum(carry.steps, 1))
 
     return LocalUpdate(init, step, final)

@@ -3,6 +3,7 @@
 The squared loss has no factor 1/2, as in the experiments of Diana et al. (AAAI-25).
 """
 
+import dataclasses
 from collections.abc import Callable
 
 import jax
@@ -30,13 +31,26 @@ def cross_entropy(output: jax.Array, target: jax.Array) -> jax.Array:
     return optax.softmax_cross_entropy_with_integer_labels(output, target)
 
 
-def example_loss(apply_fn: ApplyFn, element_loss: ElementLossFn) -> LossFn:
+@dataclasses.dataclass(frozen=True, eq=False)
+class ExampleLoss:
+    """A `LossFn` that shows what it is made of, for who can make use of it.
+
+    Attributes:
+      apply_fn: the model's.
+      element_loss: of its output.
+    """
+
+    apply_fn: ApplyFn
+    element_loss: ElementLossFn
+
+    def __call__(self, params: Params, x: PyTree, y: Array) -> jax.Array:
+        """Loss `[]` of one example."""
+        return self.element_loss(self.apply_fn(params, x), jnp.asarray(y))
+
+
+def example_loss(apply_fn: ApplyFn, element_loss: ElementLossFn) -> ExampleLoss:
     """Joins a model and an element loss into the loss of one example."""
-
-    def loss_fn(params, x, y):
-        return element_loss(apply_fn(params, x), y)
-
-    return loss_fn
+    return ExampleLoss(apply_fn, element_loss)
 
 
 def masked_mean(values: Array, mask: Array) -> jax.Array:

@@ -12,8 +12,9 @@ trains on her own rows and returns, the server averages. The average of the delt
 
 Randomness: everything that client c draws in round t comes from
 `fold_in(fold_in(key, t), c)`: one stream per local epoch for the order of her rows, one
-per local step for her training, one per local step for the rows of a Poisson batch.
-Nothing else enters, so any round of any client can be replayed alone.
+per local step for her training, one per local step for the rows of a Poisson batch, one
+for her message and one for what the server makes of it. Nothing else enters, so any
+round of any client can be replayed alone.
 """
 
 from typing import NamedTuple
@@ -26,11 +27,11 @@ from jax import lax
 
 from fljax import local as local_lib
 from fljax.schedule import Schedule
-from fljax.types import Batch, Key, Params, Rows, Transcript
+from fljax.types import Batch, EncodeFn, Key, Params, Rows, Sender, Transcript
 
 _PACKED_SORT_ROWS = 2**14  # leaves at least 18 random bits beside a row's position
 _LAST = np.uint32(2**32 - 1)  # sorts padding behind every row
-_SHUFFLE, _TRAIN, _SAMPLE = range(3)  # streams of one client in one round
+_SHUFFLE, _TRAIN, _SAMPLE, _MESSAGE, _RECEIVE = range(5)  # streams of one client
 
 
 class ServerState(NamedTuple):
@@ -87,6 +88,7 @@ def advance(
     *,
     local: local_lib.LocalUpdate,
     server_optimiser: optax.GradientTransformation,
+    receive: EncodeFn | None = None,
 ) -> Run:
     """Runs the rounds from `run.server.round` up to `stop` (excluded).
 
@@ -99,31 +101,32 @@ def advance(
         so that chunks share one program.
       local: the clients' algorithm.
       server_optimiser: applied to the weighted mean delta.
+      receive: what the server makes of each message before the mean, e.g. that of a
+        defense; the transcript keeps the message as it was sent.
 
     Returns:
       The `Run` after round `stop - 1`.
     """
 
     def round_(_, run):
-        return _round(key, run, rows, schedule, local, server_optimiser)
+        return _round(key, run, rows, schedule, local, server_optimiser, receive)
 
     schedule, rows = jax.tree.map(jnp.asarray, (schedule, rows))
     stop = jnp.minimum(stop, schedule.num_rounds)
     return lax.fori_loop(run.server.round, stop, round_, run)
 
 
-def _round(key, run, rows, schedule, local, server_optimiser) -> Run:
+def _round(key, run, rows, schedule, local, server_optimiser, receive) -> Run:
     server, transcript, loss = run
     t = server.round
-    table = t % schedule.participants.shape[0]
     row = schedule.record[t]
     sent = jax.tree.map(
         lambda leaf, new: _put(leaf, row, new), transcript.params, server.params
     )
     transcript = transcript._replace(params=sent)
     delta, round_loss, sent_back = _train_clients(
-        jax.random.fold_in(key, t), server.params, rows, schedule, table, local,
-        transcript.delta, row,
+        jax.random.fold_in(key, t), server.params, rows, schedule, t, local, receive,
+        transcript.delta,
     )  # fmt: skip
     updates, opt_state = server_optimiser.update(delta, server.opt_state, server.params)
     params = optax.apply_updates(server.params, updates)
@@ -134,13 +137,15 @@ def _round(key, run, rows, schedule, local, server_optimiser) -> Run:
     )
 
 
-def _train_clients(key, sent, rows, schedule, table, local, deltas, row):
-    """One round of all participants: mean delta, mean loss, deltas with row filled."""
+def _train_clients(key, sent, rows, schedule, t, local, receive, deltas):
+    """Round t of all participants: mean delta, mean loss, deltas with its row filled."""
+    table, row = t % schedule.participants.shape[0], schedule.record[t]
     slots = jax.tree.map(lambda leaf: leaf[table], schedule.slots)
     finish = jax.tree.map(lambda leaf: leaf[table], schedule.finish)
     clients = schedule.participants[table]
     client_keys = jax.vmap(jax.random.fold_in, (None, 0))(key, clients)
     train_keys = _fold_in(client_keys, _TRAIN)
+    round_of_all = jnp.full(schedule.num_lanes, t)
     index, real = _batches(client_keys, clients, schedule, slots)
     fresh = jax.tree.map(
         lambda leaf: jnp.broadcast_to(leaf, (schedule.num_lanes, *leaf.shape)),
@@ -150,7 +155,7 @@ def _train_clients(key, sent, rows, schedule, table, local, deltas, row):
     def train_step(s, lanes):
         slot = jax.tree.map(lambda leaf: leaf[s], slots)
         batch = jax.tree.map(lambda leaf: leaf[index[s]], rows)
-        batch = Batch(batch.x, batch.y, real[s], clients[slot.seat])
+        batch = Batch(batch.x, batch.y, real[s], clients[slot.seat], round_of_all)
         step_keys = jax.vmap(jax.random.fold_in)(train_keys[slot.seat], slot.step)
         return jax.vmap(local.step, (0, 0, None, 0))(step_keys, lanes, sent, batch)
 
@@ -158,8 +163,10 @@ def _train_clients(key, sent, rows, schedule, table, local, deltas, row):
         lanes, total, deltas = carry
         (begin, end), done = xs
         lanes = lax.fori_loop(begin, end, train_step, lanes)
-        message = jax.vmap(local.final, (0, None))(lanes, sent)
-        share = jax.tree.map(lambda leaf: _weighted_sum(done.weight, leaf), message)
+        seat = slots.seat[end - 1]  # whoever is done at this break
+        sender, keys = Sender(clients[seat], round_of_all), client_keys[seat]
+        message, received = _messages(keys, lanes, sent, sender, local, receive)
+        share = jax.tree.map(lambda leaf: _weighted_sum(done.weight, leaf), received)
         total = jax.tree.map(jnp.add, total, share)
         deltas = jax.tree.map(
             lambda leaf, new: _put(leaf, (row, done.slot), new), deltas, message.delta
@@ -174,6 +181,17 @@ def _train_clients(key, sent, rows, schedule, table, local, deltas, row):
     weight = jnp.sum(finish.weight)
     mean = jax.tree.map(lambda leaf: leaf / jnp.where(weight > 0, weight, 1), total)
     return mean.delta, mean.loss, deltas
+
+
+def _messages(keys, lanes, sent, sender, local, receive):
+    """Messages of all lanes as they are sent, and as the server takes them."""
+    message = jax.vmap(local.final, (0, 0, None, 0))(
+        _fold_in(keys, _MESSAGE), lanes, sent, sender
+    )
+    if receive is None:
+        return message, message
+    delta = jax.vmap(receive)(_fold_in(keys, _RECEIVE), message.delta, sender)
+    return message, message._replace(delta=delta)
 
 
 def _batches(client_keys, clients, schedule, slots):

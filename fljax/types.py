@@ -13,7 +13,7 @@ and lives with the code that reads it.
 """
 
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 import jax
 import numpy as np
@@ -62,12 +62,26 @@ class Batch(NamedTuple):
       y: `[B]`.
       mask: `[B]` bool.
       client: [] int32, whose rows these are; None where it does not matter.
+      round: [] int32, in which round, for what changes from round to round; likewise.
     """
 
     x: PyTree
     y: Array
     mask: Array
     client: Array | None = None
+    round: Array | None = None
+
+
+class Sender(NamedTuple):
+    """Whose message it is.
+
+    Attributes:
+      client: [] int32.
+      round: [] int32.
+    """
+
+    client: Array
+    round: Array
 
 
 ApplyFn = Callable[[Params, PyTree], jax.Array]
@@ -93,33 +107,57 @@ GradientFn = Callable[[Key, Params, Batch], tuple[Params, jax.Array]]
 # (key, params, batch) -> gradient in the shape of params, mean loss []; consumes the key
 
 
+EncodeFn = Callable[[Key, Params, Sender], Params]
+# (key, delta, whose it is) -> delta of ONE message; consumes the key
+
+Unit = Literal["record", "client"]
+Sampling = Literal["poisson", "fixed", "all"]
+
+
 class NoiseSpec(NamedTuple):
     """What an accountant must know of a defense; it comes from what adds the noise.
 
     Attributes:
-      noise_multiplier: `[C]` sigma, standard deviation of the Gaussian noise on the sum
-        over a batch, divided by the sensitivity of that sum.
-      sensitivity: [] Euclidean norm by which one record changes the sum, at most.
-      sampling_rate: `[C]` probability of each record to be in a batch.
+      noise_multiplier: `[C]` or [], standard deviation of the Gaussian noise on a sum,
+        divided by the sensitivity of that sum; 0 for no noise.
+      sensitivity: [] Euclidean norm by which one unit changes the sum, at most; where
+        it differs by round, the largest. C sqrt(M) if each of M layers is clipped to C.
+      sampling_rate: `[C]` or [], probability of each unit to be in a sum.
       adjacency: which data sets count as neighbours, in words.
+      unit: whom one unit of the guarantee protects: a 'record' of a client, whose sums
+        are over batches, or a whole 'client', whose sums are over the messages of a
+        round.
+      sampling: 'poisson', every unit is in each sum independently; 'fixed', sums of
+        fixed sizes, for records disjoint batches in one pass after the other; 'all',
+        every unit is in every sum.
     """
 
-    noise_multiplier: Array
+    noise_multiplier: Array | float
     sensitivity: Array | float
-    sampling_rate: Array
+    sampling_rate: Array | float
     adjacency: str
+    unit: Unit = "record"
+    sampling: Sampling = "poisson"
 
 
 class Defense(NamedTuple):
-    """What a client does against leakage.
+    """What is done against leakage, at three places; None does nothing there.
 
     Attributes:
-      gradient: takes the place of the mean gradient of a batch.
-      noise: what the gradient adds.
+      gradient: takes the place of the mean gradient of a batch, in each local step.
+      encode: what leaves the client in place of her delta.
+      receive: what the server makes of one message before it averages. The message has
+        travelled by then: a transcript holds it as it was sent.
+      noise: one entry for each kind of noise that a guarantee can rest on; empty where
+        nothing is promised.
+      name: for messages to the user.
     """
 
-    gradient: GradientFn
-    noise: NoiseSpec
+    gradient: GradientFn | None = None
+    encode: EncodeFn | None = None
+    receive: EncodeFn | None = None
+    noise: tuple[NoiseSpec, ...] = ()
+    name: str = ""
 
 
 class Message(NamedTuple):

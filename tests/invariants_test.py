@@ -101,6 +101,10 @@ def _batches(rows, client):
         )
 
 
+def _final(carry, sent):
+    return SGD.final(jax.random.key(0), carry, sent, None).delta
+
+
 def _average(deltas):
     weight = np.array(SIZES) / sum(SIZES)
     return jax.tree.map(
@@ -118,7 +122,7 @@ def test_lanes_equal_a_python_loop_over_clients_and_batches():
             carry = SGD.init(params)
             for batch in _batches(rows, client):
                 carry = step(jax.random.key(0), carry, params, batch)
-            deltas.append(SGD.final(carry, params).delta)
+            deltas.append(_final(carry, params))
         params = jax.tree.map(jnp.subtract, params, _average(deltas))
     run = _train(schedule.build(SIZES, lanes=3, **_STORED))
     _assert_close(run.server.params, params, rtol=1e-6)
@@ -142,7 +146,7 @@ def test_lanes_equal_a_vmap_over_clients_padded_to_the_largest():
         def step(carry, batch):
             return SGD.step(jax.random.key(0), carry, params, batch), None
 
-        return SGD.final(jax.lax.scan(step, SGD.init(params), batches)[0], params).delta
+        return _final(jax.lax.scan(step, SGD.init(params), batches)[0], params)
 
     @jax.jit
     def round_(params):

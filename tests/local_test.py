@@ -7,7 +7,9 @@ import optax
 import pytest
 
 from fljax import local
-from fljax.types import Batch
+from fljax.types import Batch, Sender
+
+SENDER = Sender(np.int32(5), np.int32(3))
 
 
 def _loss(params, x, y):
@@ -24,7 +26,7 @@ def _run(update, sent, batches):
     carry = update.init(sent)
     for i, batch in enumerate(batches):
         carry = update.step(jax.random.key(i), carry, sent, batch)
-    return update.final(carry, sent)
+    return update.final(jax.random.key(99), carry, sent, SENDER)
 
 
 def test_the_delta_is_sent_minus_returned():

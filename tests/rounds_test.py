@@ -286,8 +286,8 @@ def _recorder(length, batch):
         seen, at = carry
         return seen.at[at].set(jnp.where(batch.mask, batch.x, -1.0)), at + 1
 
-    def final(carry, sent):
-        del sent
+    def final(key, carry, sent, sender):
+        del key, sent, sender
         return Message(carry[0], jnp.zeros(()))
 
     return local.LocalUpdate(init, step, final)
@@ -440,8 +440,8 @@ def _key_recorder(length):
         seen, at = carry
         return seen.at[at].set(jax.random.uniform(key)), at + 1
 
-    def final(carry, sent):
-        del sent
+    def final(key, carry, sent, sender):
+        del key, sent, sender
         return Message(carry[0], jnp.zeros(()))
 
     return local.LocalUpdate(init, step, final), jnp.zeros(length)
@@ -647,7 +647,7 @@ def test_a_batch_says_whose_rows_it_holds(poisson):
     update = local.LocalUpdate(
         lambda sent: sent,
         step,
-        lambda carry, sent: Message(carry - sent, jnp.zeros(())),
+        lambda key, carry, sent, sender: Message(carry - sent, jnp.zeros(())),
     )
     plan = schedule.build(
         SIZES, num_rounds=2, batch_size=7, lanes=2, poisson=poisson,

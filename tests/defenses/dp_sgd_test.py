@@ -62,7 +62,7 @@ def test_an_example_is_clipped_to_the_norm_over_all_parameters():
 def test_one_record_changes_the_sum_by_the_stated_sensitivity_at_most():
     rng = np.random.default_rng(0)
     rows = rng.normal(size=(50, 4)) * np.exp(rng.normal(0, 3, (50, 1)))
-    sensitivity = _defense(clip=0.7).noise.sensitivity
+    sensitivity = _defense(clip=0.7).noise[0].sensitivity
     whole = _sum(rows, clip=0.7)
     changes = []
     for left_out in range(50):
@@ -147,7 +147,7 @@ def _draws(client, count=4000, rows=(), clip=3.0, **changed):
     )
     keys = jax.random.split(jax.random.key(7), count)
     grads = jax.vmap(lambda key: defense.gradient(key, PARAMS, batch)[0])(keys)
-    return np.concatenate([grads["a"], grads["b"]], axis=1), defense.noise
+    return np.concatenate([grads["a"], grads["b"]], axis=1), defense.noise[0]
 
 
 @pytest.mark.parametrize("client", [0, 1])
@@ -287,6 +287,24 @@ def test_the_numbers_may_be_traced():
 
     found = jax.jit(jax.vmap(gradient))(jnp.array([1.0, 2.0]), jnp.zeros((2, 2)))
     np.testing.assert_allclose(found, [0.6, 1.2], rtol=1e-6)
+
+
+def test_the_clip_and_its_noise_may_follow_a_schedule():
+    defense = _defense(
+        clip=lambda round: jnp.where(round < 2, 1.0, 2.0), num_rounds=4,
+        noise_multiplier=SIGMA,
+    )  # fmt: skip
+    assert defense.noise[0].sensitivity == 2
+
+    def gradient(rows, round):
+        batch = _batch(rows)._replace(round=jnp.int32(round))
+        return defense.gradient(jax.random.key(0), PARAMS, batch)[0]["a"]
+
+    noise = [gradient([[0, 0, 0, 0]], round) for round in (0, 3)]
+    np.testing.assert_allclose(noise[1], 2 * noise[0], rtol=1e-6)
+    for round, clip in ((0, 1.0), (3, 2.0)):
+        found = gradient([[3, 0, 0, 4]], round)[0] - noise[round // 3][0]
+        assert found == pytest.approx(0.6 * clip, rel=1e-5)
 
 
 def test_a_batch_must_say_whose_rows_it_holds():

@@ -10,7 +10,7 @@ import pytest
 from experiments import clients, defense, federation, problem, scoring, settings
 from experiments.config import ConfigError
 from fljax import accounting
-from fljax.types import Batch
+from fljax.types import Batch, Sender
 
 SEEDS = (0, 3)
 MODEL = settings.ModelConfig(name="linear")
@@ -183,9 +183,10 @@ def test_the_defense_stays_under_another_optimiser(dealt, posed, optimiser):
     update = problem.local_update(posed, 1, optimiser)
     params = posed.model.init(jax.random.key(0))
     x, y = (jax.tree.map(lambda leaf: leaf[1, :5], part) for part in dealt.rows)
-    empty = Batch(x, y, np.zeros(5, bool), np.int32(2))
+    empty = Batch(x, y, np.zeros(5, bool), np.int32(2), np.int32(0))
     step = jax.jit(update.step)
     carry = step(jax.random.key(0), update.init(params), params, empty)
-    delta = update.final(carry, params).delta
+    sender = Sender(empty.client, empty.round)
+    delta = update.final(jax.random.key(1), carry, params, sender).delta
     # Nothing but noise moves an empty batch.
     assert all((np.asarray(leaf) != 0).all() for leaf in jax.tree.leaves(delta))

@@ -1,0 +1,106 @@
+"""Fed-SDP: each layer of a client's update clipped, noise once per client and round.
+
+Wei, Liu, Wu, Su and Iyengar, "Gradient-Leakage Resilient Federated Learning" (ICDCS
+2021), Algorithm 1: local training is as without a defense; of the delta, every layer m
+(array of parameters) becomes `D_m / max(1, |D_m| / C) + N(0, (sigma C)^2)`, and the
+server averages. At the client this is done before the message leaves her, at the server
+after it arrived: the messages themselves are then as they were, and so is the record of
+them.
+
+Slips of the printed algorithm that are not followed: line 11 divides by the norm of the
+gradient instead of that of the delta, and lines 15 and 16 divide by the number of
+clients twice.
+
+With M layers, one client's message changes a sum of messages by at most C sqrt(M), and
+the noise of her own message alone has the multiplier sigma / sqrt(M). In the sum of
+`num_summed` messages, each with noise of its own, it is sqrt(num_summed) times that,
+provided that all of them are weighted equally and their senders (or the server) can be
+trusted. That clients are drawn at random counts only where nobody sees who was; who sees
+messages, as the server does when the noise is the client's, sees whose they are: for him
+sampling is 'all', over the rounds in which she takes part.
+"""
+
+from typing import Literal
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from fljax.defenses import clipping, noise
+from fljax.defenses.checks import (
+    check_choice,
+    check_noise,
+    check_positive,
+    check_sampling,
+)
+from fljax.types import Array, Defense, NoiseSpec, Sampling
+
+Where = Literal["client", "server"]
+_MODELS_ONLY = "whoever sees models only; the server has the messages as they were"
+_SUMS_ONLY = "whoever sees sums of messages and not whose they are"
+
+
+def fed_sdp(
+    *,
+    clip: clipping.Clip,
+    noise_scale: float | Array,
+    sampling_rate: float | Array,
+    num_layers: int,
+    where: Where = "client",
+    sampling: Sampling = "fixed",
+    num_summed: int | Array = 1,
+    num_rounds: int | None = None,
+) -> Defense:
+    """Fed-SDP; all numbers may be traced.
+
+    Args:
+      clip: [] C, or a schedule `(round) -> C`.
+      noise_scale: [] the paper's sigma; 0 adds no noise.
+      sampling_rate: [] probability of each client to take part in a round, 1 for 'all'.
+      num_layers: M, `clipping.num_layers(params)`.
+      where: 'client' acts before a message leaves, 'server' after it arrived.
+      sampling: how clients are drawn, unseen: 'poisson' or 'fixed' numbers; 'all' where
+        it is seen who takes part.
+      num_summed: messages that are summed before the adversary sees anything.
+      num_rounds: of the run, for which a schedule is checked.
+
+    Returns:
+      A `Defense` for `local.sgd(..., encode=defense.encode)` and
+      `rounds.advance(..., receive=defense.receive)`.
+
+    Raises:
+      ValueError: for numbers out of range, unless they are traced; `encode` and
+        `receive`, for a delta with other than M arrays.
+    """
+    check_choice("where", where, ("client", "server"))
+    check_sampling(sampling, sampling_rate)
+    check_noise("noise_scale", noise_scale)
+    check_positive("num_layers", num_layers)
+    check_positive("num_summed", num_summed)
+    root = np.sqrt(num_layers)
+    neighbours = "put a client without update in the place of one client"
+    if sampling == "poisson":
+        neighbours = "add or remove one client"
+    spec = NoiseSpec(
+        noise_multiplier=noise_scale * num_summed**0.5 / root,
+        sensitivity=clipping.largest(clip, num_rounds) * root,
+        sampling_rate=sampling_rate,
+        adjacency=f"{neighbours}, against {_observer(where, sampling)}",
+        unit="client",
+        sampling=sampling,
+    )
+
+    def sanitise(key, delta, sender):
+        clipping.check_layers(delta, num_layers)
+        size = clipping.at_round(clip, sender.round)
+        found = clipping.clipped(delta, clipping.per_layer(size))
+        return jax.tree.map(jnp.add, found, noise.like(key, found, noise_scale * size))
+
+    seam = {"encode" if where == "client" else "receive": sanitise}
+    return Defense(**seam, noise=(spec,), name=f"fed_sdp at the {where}")
+
+
+def _observer(where: Where, sampling: Sampling) -> str:
+    if where == "server":
+        return _MODELS_ONLY
+    return "whoever sees messages" if sampling == "all" else _SUMS_ONLY

@@ -1,0 +1,229 @@
+"""What every defense keeps to, alone and inside a training; and several as one."""
+
+import functools
+import itertools
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import optax
+import pytest
+
+from fljax import defenses, local, losses, models, rounds, schedule
+from fljax.defenses import clipping, fed_cdp, fed_sdp, median, noise, pruning
+from fljax.defenses.dp_sgd import dp_sgd
+from fljax.types import Batch, Features, Rows, Sender
+
+MODEL = models.mlp(3, 1, hidden=(4,), num_onehot=2)
+LOSS = losses.example_loss(MODEL.apply, losses.squared)
+LAYERS, CLIENTS, STEPS = 4, 3, 2
+DECAY = clipping.linear_decay(num_rounds=20)
+
+
+def _dp_sgd(scale, clip=0.5):
+    each = np.ones(CLIENTS)
+    return dp_sgd(
+        LOSS, clip=clip, noise_multiplier=scale * each, sampling_rate=0.2 * each,
+        batch_size=2 * each, num_rounds=20,
+    )  # fmt: skip
+
+
+def _fed_cdp(scale, mode, clip=0.5):
+    sampling = "poisson" if mode == "recommended" else "fixed"
+    return fed_cdp.fed_cdp(
+        LOSS, clip=clip, noise_scale=scale, sampling_rate=0.2, batch_size=2.0,
+        num_layers=LAYERS, mode=mode, sampling=sampling, num_rounds=20,
+    )  # fmt: skip
+
+
+def _fed_sdp(scale, where, clip=0.5):
+    return fed_sdp.fed_sdp(
+        clip=clip, noise_scale=scale, sampling_rate=0.5, num_layers=LAYERS,
+        where=where, num_rounds=20,
+    )  # fmt: skip
+
+
+# name -> (scale of the noise) -> defense
+NOISY = {
+    "dp_sgd": _dp_sgd,
+    "dp_sgd decay": functools.partial(_dp_sgd, clip=DECAY),
+    **{mode: functools.partial(_fed_cdp, mode=mode) for mode in fed_cdp.MODES},
+    "fed_cdp decay": functools.partial(_fed_cdp, mode="per_example", clip=DECAY),
+    "fed_sdp client": functools.partial(_fed_sdp, where="client"),
+    "fed_sdp server": functools.partial(_fed_sdp, where="server", clip=DECAY),
+    "median": lambda scale: median.median_clipping(LOSS, noise_deviation=scale),
+    "gaussian": noise.gaussian,
+    "laplace": noise.laplace,
+}
+QUIET = {
+    "pruning": lambda scale: pruning.pruning(0.5),
+    "dssgd": lambda scale: pruning.dssgd(0.3),
+    "composed": lambda scale: defenses.compose(
+        _fed_cdp(scale, "per_batch"), pruning.pruning(0.5), _fed_sdp(scale, "server")
+    ),
+}
+EVERY = pytest.mark.parametrize("make", (NOISY | QUIET).values(), ids=NOISY | QUIET)
+WITH_NOISE = pytest.mark.parametrize("make", NOISY.values(), ids=NOISY)
+
+
+def _rows(number, seed=0):
+    rng = np.random.default_rng(seed)
+    numeric = jnp.asarray(rng.normal(size=(number, 3)), jnp.float32)
+    codes = jnp.asarray(rng.integers(0, 3, (number, 1)), jnp.int32)
+    y = jnp.asarray(rng.normal(size=number), jnp.float32)
+    return Rows(Features(numeric, codes), y)
+
+
+def _batch(client, number=4, real=3):
+    rows = _rows(number, client)
+    mask = jnp.arange(number) < real
+    return Batch(rows.x, rows.y, mask, jnp.int32(client), jnp.int32(client + 1))
+
+
+def _update(defense, rate=0.1):
+    return local.sgd(
+        LOSS, optax.sgd(rate), gradient=defense.gradient, encode=defense.encode
+    )
+
+
+def _one_client(defense, params, key, batch):
+    """Delta of one step as the server takes it."""
+    update, sender = _update(defense), Sender(batch.client, batch.round)
+    keys = [jax.random.fold_in(key, i) for i in range(3)]
+    carry = update.step(keys[0], update.init(params), params, batch)
+    delta = update.final(keys[1], carry, params, sender).delta
+    return defense.receive(keys[2], delta, sender) if defense.receive else delta
+
+
+@EVERY
+def test_clients_side_by_side_equal_each_alone_in_shape_and_value(make):
+    params = MODEL.init(jax.random.key(0))
+    one = jax.jit(functools.partial(_one_client, make(0.3), params))
+    batches = [_batch(client) for client in range(CLIENTS)]
+    keys = [jax.random.key(client) for client in range(CLIENTS)]
+    stacked = jax.tree.map(lambda *leaves: jnp.stack(leaves), *batches)
+    together = jax.jit(jax.vmap(one))(jnp.stack(keys), stacked)
+    for client in range(CLIENTS):
+        alone = one(jax.random.key(client), batches[client])
+        shapes = jax.tree.map(lambda leaf: (leaf.shape, leaf.dtype), alone)
+        assert shapes == jax.tree.map(lambda leaf: (leaf.shape, leaf.dtype), params)
+        mine = jax.tree.map(lambda leaf, c=client: leaf[c], together)
+        jax.tree.map(
+            lambda a, b: np.testing.assert_allclose(a, b, atol=2e-6), mine, alone
+        )
+
+
+@EVERY
+def test_a_batch_of_padding_gives_a_finite_message_of_noise_alone(make):
+    params = MODEL.init(jax.random.key(0))
+    batch = _batch(1, real=0)
+    bad = jax.tree.map(lambda leaf: jnp.full_like(leaf, jnp.nan), batch.x.numeric)
+    deltas = [
+        jax.jit(functools.partial(_one_client, make(scale), params))(
+            jax.random.key(0), batch._replace(x=batch.x._replace(numeric=bad))
+        )
+        for scale in (0.0, 0.3)
+    ]
+    for leaf in jax.tree.leaves(deltas[0]):
+        np.testing.assert_array_equal(leaf, 0)
+    for leaf in jax.tree.leaves(deltas[1]):
+        assert np.isfinite(leaf).all()
+
+
+def _training(defense, num_rounds, lanes=2, rate=0.0):
+    """Server's steps `[R, P]` and deltas `[R, C, P]`; all examples are zeros."""
+    params = jax.tree.map(jnp.zeros_like, MODEL.init(jax.random.key(0)))
+    plan = schedule.build(
+        [4] * CLIENTS, num_rounds=num_rounds, batch_size=4, steps=STEPS, lanes=lanes,
+        weights="uniform",
+    )  # fmt: skip
+    server = optax.sgd(1.0)
+    advance = functools.partial(
+        rounds.advance, local=_update(defense, rate), server_optimiser=server,
+        receive=defense.receive,
+    )  # fmt: skip
+    rows = _rows(4 * CLIENTS)
+    rows = rows._replace(x=jax.tree.map(jnp.zeros_like, rows.x), y=jnp.zeros(12))
+    run = jax.jit(advance)(
+        jax.random.key(3), rounds.start(params, plan, server), rows, plan, num_rounds
+    )
+    sent = [np.asarray(leaf) for leaf in jax.tree.leaves(run.transcript.params)]
+    deltas = [np.asarray(leaf) for leaf in jax.tree.leaves(run.transcript.delta)]
+    last = [np.asarray(leaf)[None] for leaf in jax.tree.leaves(run.server.params)]
+    models = [np.concatenate(pair) for pair in zip(sent, last, strict=True)]
+    steps = [(m[:-1] - m[1:]).reshape(num_rounds, -1) for m in models]
+    return (
+        np.concatenate(steps, axis=-1),
+        np.concatenate([d.reshape(*d.shape[:2], -1) for d in deltas], axis=-1),
+    )
+
+
+@pytest.mark.parametrize(
+    "name", ["dp_sgd", "per_example", "fed_sdp client", "gaussian", "laplace"]
+)
+def test_in_a_training_noise_is_independent_across_clients_and_rounds(name):
+    # Small enough for the loss to stay flat to rounding.
+    num_rounds = 30
+    _, delta = _training(NOISY[name](1e-3), num_rounds, rate=0.1)
+    assert len(np.unique(delta[..., 0])) == num_rounds * CLIENTS
+    streams = [
+        np.roll(delta[:, client], shift, axis=0).ravel()
+        for client, shift in itertools.product(range(CLIENTS), (0, 1))
+    ]
+    for one, other in itertools.combinations(streams, 2):
+        assert abs(np.corrcoef(one, other)[0, 1]) < 4.5 / np.sqrt(one.size)
+
+
+def test_what_a_server_makes_of_messages_moves_the_model_and_not_the_record():
+    steps, delta = _training(_fed_sdp(1.0, "server"), 8)
+    np.testing.assert_array_equal(delta, 0)
+    expected = 0.5 / np.sqrt(CLIENTS)  # ONE division by the number of clients
+    assert steps.std() == pytest.approx(expected, rel=4 / np.sqrt(2 * steps.size))
+
+
+def test_what_a_client_makes_of_her_message_is_recorded_and_averaged():
+    steps, delta = _training(_fed_sdp(1.0, "client"), 8)
+    assert delta.std() == pytest.approx(0.5, rel=4 / np.sqrt(2 * delta.size))
+    np.testing.assert_allclose(steps, delta.mean(axis=1), atol=1e-6)
+
+
+@pytest.mark.parametrize("where", ["client", "server"])
+def test_noise_on_messages_does_not_depend_on_the_lanes(where):
+    two, three = (_training(_fed_sdp(1.0, where), 3, lanes) for lanes in (2, 3))
+    for a, b in zip(two, three, strict=True):
+        np.testing.assert_allclose(a, b, atol=1e-6)
+
+
+# ---- several as one
+
+
+def test_composed_defenses_keep_every_seam_and_every_promise():
+    parts = _fed_cdp(1.0, "recommended"), pruning.pruning(0.5), _fed_sdp(1.0, "server")
+    whole = defenses.compose(*parts)
+    assert whole.gradient is parts[0].gradient
+    assert whole.encode is parts[1].encode
+    assert whole.receive is parts[2].receive
+    assert [spec.unit for spec in whole.noise] == ["record", "client"]
+    assert whole.name == "fed_cdp recommended + pruning + fed_sdp at the server"
+
+
+def test_no_defense_composes_to_no_defense():
+    empty = defenses.compose()
+    assert (empty.gradient, empty.encode, empty.receive) == (None, None, None)
+    assert (empty.noise, empty.name) == ((), "")
+
+
+@pytest.mark.parametrize(
+    ("pair", "message"),
+    [
+        ((_dp_sgd(1.0), _fed_cdp(1.0, "per_batch")),
+         "gradient: expected one defense there, got dp_sgd and fed_cdp per_batch"),
+        ((pruning.pruning(0.5), noise.gaussian(1.0)),
+         "encode: expected one defense there, got pruning and gaussian noise"),
+        ((_fed_sdp(1.0, "server"), _fed_sdp(2.0, "server")), "receive: expected one"),
+    ],
+    ids=["gradient", "encode", "receive"],
+)  # fmt: skip
+def test_two_defenses_at_one_place_are_refused(pair, message):
+    with pytest.raises(ValueError, match=message):
+        defenses.compose(*pair)

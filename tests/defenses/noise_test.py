@@ -1,0 +1,41 @@
+"""Noise on updates, and the draw that all defenses share."""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from scipy import stats
+
+from fljax.defenses import noise
+from fljax.types import Sender
+
+SENDER = Sender(np.int32(0), np.int32(0))
+DELTA = {"a": jnp.ones(2), "b": jnp.full(2, -3.0)}
+
+
+@pytest.mark.parametrize(
+    ("make", "law"), [(noise.gaussian, "norm"), (noise.laplace, "laplace")]
+)
+def test_updates_get_noise_of_the_stated_law_and_scale(make, law):
+    defense = make(0.5)
+    keys = jax.random.split(jax.random.key(0), 1500)
+    noisy = jax.vmap(lambda key: defense.encode(key, DELTA, SENDER))(keys)
+    found = np.concatenate([noisy[k] - DELTA[k][None] for k in ("a", "b")], axis=1)
+    assert stats.kstest(found.ravel() / 0.5, law).pvalue > 1e-3
+    off = np.corrcoef(found.T)[~np.eye(4, dtype=bool)]
+    assert np.abs(off).max() < 4.5 / np.sqrt(1500)
+
+
+@pytest.mark.parametrize("make", [noise.gaussian, noise.laplace])
+def test_nothing_is_promised_and_no_scale_changes_nothing(make):
+    defense = make(0.0)
+    assert defense.noise == ()
+    found = defense.encode(jax.random.key(0), DELTA, SENDER)
+    jax.tree.map(np.testing.assert_array_equal, found, DELTA)
+
+
+@pytest.mark.parametrize("scale", [-1.0, np.nan, np.inf])
+@pytest.mark.parametrize("make", [noise.gaussian, noise.laplace])
+def test_bad_scales_are_refused(make, scale):
+    with pytest.raises(ValueError, match="scale must be >= 0 and finite"):
+        make(scale)
