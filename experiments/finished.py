@@ -30,7 +30,7 @@ class Run(NamedTuple):
 
 
 def find(
-    places: Sequence[str], experiment: str, flag: str
+    places: Sequence[str], experiments: Sequence[str], flag: str
 ) -> tuple[list[pathlib.Path], list[pathlib.Path]]:
     """Folders of finished runs, in the order given, each once; and those left out.
 
@@ -38,7 +38,7 @@ def find(
 
     Args:
       places: run folders, folders above them, or patterns with `*`, `?` or `[`.
-      experiment: the experiment that is looked for.
+      experiments: names of the experiments that are looked for.
       flag: name of the flag that said so, for messages.
 
     Raises:
@@ -52,11 +52,11 @@ def find(
         left_out = [
             run
             for run in folders
-            if run != pathlib.Path(place).expanduser() and _is_other(run, experiment)
+            if run != pathlib.Path(place).expanduser() and _is_other(run, experiments)
         ]
         if len(folders) == len(left_out):
             raise ConfigError(
-                f"--{flag}: {place} holds no finished run of experiments.{experiment} "
+                f"--{flag}: {place} holds no finished run of {_either(experiments)} "
                 f"(a folder with {_ROWS} and {_MANIFEST})"
             )
         for folder in folders:
@@ -68,18 +68,23 @@ def find(
     return list(found.values()), others
 
 
-def read(folder: pathlib.Path, experiment: str) -> Run:
+def read(folder: pathlib.Path, experiments: Sequence[str]) -> Run:
     """Reads one run.
+
+    Args:
+      folder: of the run.
+      experiments: of which one it must be.
 
     Raises:
       ConfigError: naming the file, and the line of a row, that is not as expected, or
         if the run is one of another experiment.
     """
     manifest = _object(_text(folder / _MANIFEST), str(folder / _MANIFEST))
-    if manifest.get("experiment") != experiment:
+    experiment = manifest.get("experiment")
+    if experiment not in experiments:
         raise ConfigError(
-            f"{folder}: expected a run of experiments.{experiment}, got one of "
-            f"{manifest.get('experiment')!r:.80}"
+            f"{folder}: expected a run of {_either(experiments)}, got one of "
+            f"{experiment!r:.80}"
         )
     if not isinstance(manifest.get("flags"), dict):
         raise ConfigError(f"{folder / _MANIFEST}: expected flags, got none")
@@ -98,13 +103,17 @@ def read(folder: pathlib.Path, experiment: str) -> Run:
     return Run(folder, rows, manifest)
 
 
-def _is_other(folder: pathlib.Path, experiment: str) -> bool:
+def _is_other(folder: pathlib.Path, experiments: Sequence[str]) -> bool:
     """Whether a manifest names another experiment; a broken one is left to `read`."""
     try:
         manifest = _object(_text(folder / _MANIFEST), str(folder))
     except ConfigError:
         return False
-    return manifest.get("experiment", experiment) != experiment
+    return "experiment" in manifest and manifest["experiment"] not in experiments
+
+
+def _either(experiments: Sequence[str]) -> str:
+    return " or ".join(f"experiments.{name}" for name in experiments)
 
 
 def _starts(place: str, flag: str) -> list[pathlib.Path]:

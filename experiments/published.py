@@ -15,6 +15,7 @@ from fljax.report import Number, Reference
 
 _FILE = pathlib.Path(__file__).with_name("published.csv")
 _PAPER = "diana2024"
+_WEI = "wei2021"
 TITLES = {
     "figure2": "Figure 2",
     "table1": "Table 1",
@@ -96,11 +97,42 @@ def reference(
     )
 
 
+def printed_epsilons(flags: Mapping[str, Any]) -> Reference | None:
+    """Table VI of Wei et al. (2021), which a run of experiments.accounting stands beside.
+
+    Its numbers are computed, so that they can be had to the last digit.
+
+    Args:
+      flags: what the run was told; a configuration of one's own stands beside nothing.
+    """
+    if flags.get("accounting_method") is not None:
+        return None
+    numbers = {
+        (
+            f"{line['dataset']};{line['setting']}",
+            line["method"],
+            line["metric"],
+        ): Number(
+            float(line["value"]), unit=10.0 ** -len(line["value"].partition(".")[2])
+        )
+        for line in stored(_WEI)
+        if line["table"] == "table6"
+    }
+    return Reference(
+        table="Table VI",
+        data="five data sets",
+        same_data=True,
+        model="any",
+        defended=True,
+        numbers=numbers,
+    )
+
+
 def _number(line: Mapping[str, str]) -> Number:
     return Number(float(line["value"]), float(line["std"]) if line["std"] else None)
 
 
-def stored() -> list[dict[str, str]]:
-    """All stored lines of the paper: table, dataset, setting, method, metric, value."""
+def stored(paper: str = _PAPER) -> list[dict[str, str]]:
+    """All stored lines of a paper: table, dataset, setting, method, metric, value."""
     with _FILE.open() as file:
-        return [line for line in csv.DictReader(file) if line["paper"] == _PAPER]
+        return [line for line in csv.DictReader(file) if line["paper"] == paper]

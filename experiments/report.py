@@ -19,7 +19,7 @@ from experiments.config import ConfigError
 from experiments.settings import option
 from fljax import files, report
 
-_EXPERIMENT = "aia"
+_EXPERIMENTS = ("aia", "accounting")
 _FIGURES = "figures"
 
 
@@ -38,13 +38,13 @@ class ReportConfig:
 def main() -> None:
     """Reads all runs, then writes both files."""
     told = config.read(ReportConfig)
-    folders, others = finished.find(told.runs, _EXPERIMENT, "runs")
+    folders, others = finished.find(told.runs, _EXPERIMENTS, "runs")
     for folder in others:
         print(f"left out: {folder}, a run of another experiment", file=sys.stderr)
     out = pathlib.Path(told.out or folders[0].absolute().parent / "report")
     _check_writable(out)
     cards = [
-        _card(finished.read(folder, _EXPERIMENT), name)
+        _card(finished.read(folder, _EXPERIMENTS), name)
         for folder, name in zip(folders, _names(folders), strict=True)
     ]
     blocks = report.compose_blocks(cards)
@@ -56,7 +56,11 @@ def main() -> None:
 def _card(run: finished.Run, name: str) -> report.Card:
     flags = run.manifest["flags"]
     try:
-        beside = published.reference(flags.get("paper_table"), run.rows[0].data, flags)
+        if run.manifest["experiment"] == "accounting":
+            beside = published.printed_epsilons(flags)
+        else:
+            table, data = flags.get("paper_table"), run.rows[0].data
+            beside = published.reference(table, data, flags)
     except ConfigError as error:
         raise ConfigError(f"{run.folder / 'manifest.json'}: {error}") from error
     return report.card(name, run.rows, run.manifest, beside)

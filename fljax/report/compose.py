@@ -4,7 +4,7 @@ from collections import Counter
 from collections.abc import Sequence
 
 from fljax import figures
-from fljax.report import facts, glossary, leakage, tables, verdict
+from fljax.report import facts, glossary, intro, leakage, tables, verdict
 from fljax.report.cards import Card
 from fljax.report.document import (
     Block,
@@ -16,15 +16,6 @@ from fljax.report.document import (
     Picture,
 )
 
-_TITLE = "Attribute inference on federated training"
-_WHAT = (
-    "An adversary sees what the clients of a federated training send and receive, knows "
-    "all but one column of their training rows, and infers that column. Accuracy is the "
-    "share of rows on which an attack names the right value, in percent: the mean over "
-    "clients weighted by their rows, then over seeds, with the Student-t 95 % interval "
-    "over the seeds. The majority baseline always names each client's most frequent "
-    "value: an attack that does not exceed it has learned nothing."
-)
 _CAVEAT = (
     "Verdicts compare numbers of the same data, model and use of a defense; whether "
     "the other flags are the paper's can be read below each card. Published standard "
@@ -66,10 +57,11 @@ def report(cards: Sequence[Card]) -> list[Block]:
     links = [("summary", "Summary")] if compared else []
     links += [("defenses", "Which defense would have stopped this?")] if groups else []
     links += [(anchor, card.title) for anchor, card in anchored]
-    terms = glossary.terms(row for card in cards for row in card.rows)
+    rows = [row for card in cards for row in card.rows]
+    terms = glossary.terms(rows)
     found: list[Block] = [
-        Heading(1, _TITLE),
-        Paragraph(_WHAT),
+        Heading(1, intro.title(rows)),
+        *map(Paragraph, intro.paragraphs(rows)),
         Details("What the attacks and settings are", [Bullets(terms)]),
         Contents(links),
     ]

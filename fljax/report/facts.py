@@ -18,6 +18,7 @@ _PATHS = ("data_path", "transcript")
 _DEEPEST, _MOST, _INLINE = 4, 400, 3
 _LONGEST = 1000
 _ASSUMPTION = "assumption"
+_RESTS = "What each epsilon rests on"
 _TRAINING = (
     ("algorithm", "{}"),
     ("partition_clients", "{} clients"),
@@ -56,7 +57,9 @@ def defense(card: Card) -> list[Block]:
     found: list[Block] = []
     if assumed:
         items = [("Each epsilon rests on this assumption", said) for said in assumed]
-        found.append(Bullets(items))
+        bullets = Bullets(items)
+        many = len(items) > _INLINE
+        found.append(Details(_RESTS, [bullets]) if many else bullets)
     if body:
         caption = "Budget of the defense, by point, seed and client"
         found.append(Details(caption, [Table(caption, ["what", "value"], body)]))

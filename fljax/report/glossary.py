@@ -33,6 +33,10 @@ _ATTACKS = {
     "trajectory_other": "control: trajectory on another client's messages",
     "trajectory_permuted": "control: trajectory with the targets shuffled",
     "linear_inversion": "the first-order version of trajectory",
+    "fed_cdp": "no attack: the epsilon of clipping and noise on each example (Wei et al., "
+    "2021)",
+    "fed_sdp": "no attack: the epsilon of clipping and noise on each client's update (Wei "
+    "et al., 2021)",
 }
 CONTROLS = ("model_other", "trajectory_other", "trajectory_permuted")
 _SETTINGS = {
@@ -40,6 +44,10 @@ _SETTINGS = {
     "active_": "the server sends forged models to the client for so many rounds",
     "oracle": "with knowledge that no adversary has",
     "baseline": "without any message",
+    "printed": "epsilon as the paper computes it",
+    "implemented": "epsilon of what is done: its sensitivity, noise and sampling",
+    "recommended": "epsilon where all layers together are clipped to C, one draw of noise "
+    "is on the sum, and samples are Poisson",
 }
 
 

@@ -1,5 +1,6 @@
 """Tables of a report: every published number, the results and the utility of a run."""
 
+import math
 from collections.abc import Sequence
 
 from fljax.figures import selection
@@ -7,6 +8,7 @@ from fljax.report import document, verdict
 from fljax.report import lines as lines_lib
 from fljax.report.cards import Card, Judged
 from fljax.report.document import Block, Cell, Details, Mark, Paragraph
+from fljax.report.verdict import Number
 
 _COLOURS = {verdict.REPRODUCED: "good", verdict.ABOVE: "bad", verdict.BELOW: "bad"}
 _OURS, _OTHER = "ours, mean [95 %]", "in the paper, not comparable"
@@ -136,8 +138,15 @@ def _published(card: Card, each: Judged) -> tuple[Cell, ...]:
     mark = Mark(str(each.verdict), _COLOURS.get(kind, "open"))
     if kind == verdict.NOT_COMPARABLE:
         return "", f"{card.reference.data} {each.number}", "", mark
-    difference = round(each.line.estimate.mean - each.number.mean, 2)
-    return str(each.number), "", f"{difference + 0.0:+.2f}", mark  # no -0.00
+    return str(each.number), "", _difference(each.line.estimate.mean, each.number), mark
+
+
+def _difference(mean: float, number: Number) -> str:
+    if number.unit is None:
+        return f"{round(mean - number.mean, 2) + 0.0:+.2f}"  # no -0.00
+    if not math.isfinite(mean):
+        return ""
+    return f"{verdict.last_digits(mean, number):+d} in the last digit"
 
 
 def _number(value: float | None) -> str:

@@ -30,7 +30,8 @@ RULE = {
         "(the published mean alone where no deviation was published); 'wide interval' "
         "is added where ours spans more than 10 points, because such an interval meets "
         "almost anything; a distance below 0.005 counts as meeting, because published "
-        "numbers are rounded"
+        "numbers are rounded. A number that is computed and not measured must equal the "
+        "published one to one unit of its last digit"
     ),
     ABOVE: "it does not and lies higher, by the distance given",
     BELOW: "it does not and lies lower, by the distance given",
@@ -45,13 +46,20 @@ RULE = {
 
 
 class Number(NamedTuple):
-    """A published number: mean and standard deviation over the paper's seeds."""
+    """A published number.
+
+    Attributes:
+      mean: over the paper's seeds.
+      std: standard deviation over them, None where none is published.
+      unit: of the last digit, for a number that is computed and not measured.
+    """
 
     mean: float
     std: float | None = None
+    unit: float | None = None
 
     def __str__(self) -> str:
-        return " ± ".join(_decimal(x) for x in self if x is not None)
+        return " ± ".join(_decimal(x) for x in (self.mean, self.std) if x is not None)
 
 
 class Verdict(NamedTuple):
@@ -78,6 +86,8 @@ def judge(estimate: Estimate, number: Number | None, differs: str = "") -> Verdi
         return Verdict(NOT_COMPARABLE, f"({differs})")
     if not math.isfinite(estimate.mean):
         return Verdict(NOT_FINITE)
+    if number.unit is not None:
+        return _computed(last_digits(estimate.mean, number), number.unit)
     if not math.isfinite(estimate.high - estimate.low):
         return Verdict(SINGLE_SEED)
     slack = 2 * (number.std or 0)
@@ -89,6 +99,19 @@ def judge(estimate: Estimate, number: Number | None, differs: str = "") -> Verdi
         return Verdict(BELOW, f"by {under:.2f}")
     wide = estimate.high - estimate.low > _WIDE
     return Verdict(REPRODUCED, "(wide interval)" if wide else "")
+
+
+def last_digits(value: float, number: Number) -> int:
+    """By how many units of its last digit a value, rounded likewise, is above a number."""
+    unit = number.unit or 1.0
+    return round(value / unit) - round(number.mean / unit)
+
+
+def _computed(difference: int, unit: float) -> Verdict:
+    if abs(difference) <= 1:
+        return Verdict(REPRODUCED)
+    kind = ABOVE if difference > 0 else BELOW
+    return Verdict(kind, f"by {abs(difference) * unit:g}")
 
 
 def _decimal(number: float) -> str:

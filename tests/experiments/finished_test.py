@@ -35,7 +35,7 @@ def _write(folder, rows=(_ROW,), manifest=_MANIFEST):
 
 
 def _find(*places):
-    return finished.find([str(place) for place in places], "aia", "runs")[0]
+    return finished.find([str(place) for place in places], ("aia",), "runs")[0]
 
 
 def _refusal(ask, *args):
@@ -70,11 +70,25 @@ def test_a_folder_whose_name_looks_like_a_pattern_is_a_folder(tmp_path):
 def test_runs_of_other_experiments_are_left_out_unless_named(tmp_path):
     mine = _write(tmp_path / "a")
     other = _write(tmp_path / "b", manifest={"experiment": "theory", "flags": {}})
-    assert finished.find([str(tmp_path)], "aia", "runs") == ([mine], [other])
+    assert finished.find([str(tmp_path)], ("aia",), "runs") == ([mine], [other])
     assert _find(other) == [other]
-    assert _refusal(finished.read, other, "aia") == (
+    assert _refusal(finished.read, other, ("aia",)) == (
         f"{other}: expected a run of experiments.aia, got one of 'theory'"
     )
+
+
+def test_runs_of_several_experiments_may_be_looked_for(tmp_path):
+    mine = _write(tmp_path / "a")
+    other = _write(
+        tmp_path / "b",
+        [_ROW | {"experiment": "theory"}],
+        {"experiment": "theory", "flags": {}},
+    )
+    both = "aia", "theory"
+    assert finished.find([str(tmp_path)], both, "runs") == ([mine, other], [])
+    assert finished.read(other, both).rows[0].experiment == "theory"
+    message = _refusal(finished.read, other, ("aia", "active"))
+    assert "expected a run of experiments.aia or experiments.active" in message
 
 
 def test_places_without_a_run_are_refused(tmp_path):
@@ -94,7 +108,7 @@ def test_places_without_a_run_are_refused(tmp_path):
 
 def test_rows_and_manifest_are_read(tmp_path):
     rows = [_ROW, _ROW | {"seed": 1, "value": None}, _ROW | {"client": 3, "value": 1}]
-    run = finished.read(_write(tmp_path, rows), "aia")
+    run = finished.read(_write(tmp_path, rows), ("aia",))
     assert run.manifest == _MANIFEST
     assert [row.client for row in run.rows] == ["all", "all", 3]
     assert run.rows[0].value == 80.0
@@ -104,7 +118,7 @@ def test_rows_and_manifest_are_read(tmp_path):
 @pytest.mark.parametrize("value", ["NaN", "Infinity", "-Infinity", "1e300"])
 def test_numbers_that_are_not_finite_or_absurd_become_nan(tmp_path, value):
     line = json.dumps(_ROW).replace("80.0", value)
-    (row,) = finished.read(_write(tmp_path, [line]), "aia").rows
+    (row,) = finished.read(_write(tmp_path, [line]), ("aia",)).rows
     assert math.isnan(row.value)
 
 
@@ -147,21 +161,22 @@ def test_a_malformed_row_is_refused_with_its_line(tmp_path, line, message):
 )
 def test_a_malformed_manifest_is_refused(tmp_path, manifest, message):
     folder = _write(tmp_path, manifest=manifest)
-    assert _refusal(finished.read, folder, "aia") == f"{folder}/{message}"
+    assert _refusal(finished.read, folder, ("aia",)) == f"{folder}/{message}"
 
 
 def test_files_that_are_no_text_or_no_file_or_empty_or_huge(tmp_path, monkeypatch):
     rows = _write(tmp_path) / "rows.jsonl"
     rows.write_bytes(b"\xff")
-    assert _refusal(finished.read, tmp_path, "aia") == f"{rows}: is no UTF-8 text"
+    assert _refusal(finished.read, tmp_path, ("aia",)) == f"{rows}: is no UTF-8 text"
     rows.write_text("")
-    assert _refusal(finished.read, tmp_path, "aia") == (
+    assert _refusal(finished.read, tmp_path, ("aia",)) == (
         f"{rows}: expected rows, got an empty file"
     )
     monkeypatch.setattr(finished, "_MOST_BYTES", 100)
     rows.write_text(json.dumps(_ROW))
     assert (
-        _refusal(finished.read, tmp_path, "aia") == f"{rows}: is longer than 100 bytes"
+        _refusal(finished.read, tmp_path, ("aia",))
+        == f"{rows}: is longer than 100 bytes"
     )
     rows.unlink()
     rows.mkdir()

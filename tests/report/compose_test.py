@@ -215,3 +215,18 @@ def test_verdicts_have_a_colour_and_words(rows):
     table = _table(report.compose_blocks([card]), "Results")
     assert table.body[1][-1] == Mark("reproduced", "good")
     assert table.body[2][-1] == Mark("above by 0.21", "bad")
+
+
+def test_a_report_begins_with_what_is_in_it(rows):
+    def begin(*experiments):
+        made = [row for name in experiments for row in rows(1.0, experiment=name)]
+        blocks = report.compose_blocks([report.card("run", made, {}, None)])
+        said = [b.text for b in blocks if isinstance(b, Paragraph)]
+        return blocks[0].text, said[:2]
+
+    attacked, accounted = begin("aia"), begin("accounting")
+    assert attacked[0] == "Attribute inference on federated training"
+    assert accounted[0] == "Privacy accounting of federated training"
+    both = begin("aia", "accounting")
+    assert both[0] == "What federated training leaks, and what is promised"
+    assert both[1] == [attacked[1][0], accounted[1][0]]

@@ -53,6 +53,26 @@ def test_what_cannot_be_compared_gets_no_judgement():
     assert judge(_ours(94, 96), None, "other data").kind == "no published number"
 
 
+@pytest.mark.parametrize(
+    ("ours", "expected", "digits"),
+    [
+        (0.82274, "reproduced", 0),
+        (0.82276, "reproduced", 1),
+        (0.8226, "reproduced", -1),
+        (0.8229, "above by 0.0002", 2),
+        (0.8199, "below by 0.0028", -28),
+    ],
+)
+def test_a_computed_number_is_compared_by_its_last_digit(ours, expected, digits):
+    computed = Estimate(ours, math.nan, math.nan, ours, 1)
+    number = Number(0.8227, unit=1e-4)
+    assert str(judge(computed, number)) == expected
+    assert verdict.last_digits(ours, number) == digits
+    assert str(number) == "0.8227"
+    failed = Estimate(math.nan, math.nan, math.nan, math.nan, 1)
+    assert judge(failed, number).kind == "not finite"
+
+
 def test_every_verdict_has_its_rule_in_words():
     assert tuple(verdict.RULE) == verdict.KINDS
 

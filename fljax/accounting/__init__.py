@@ -1,0 +1,39 @@
+"""Privacy guarantees of noisy training: epsilon from noise, and noise from epsilon.
+
+    accounting.epsilon(6.0, 0.01, 10_000, delta=1e-5, accountant="pld")
+    accounting.noise_multiplier_for(1.0, 1e-5, 0.01, 10_000)
+    accounting.guarantee(defense.noise, steps, delta=1e-5)
+    accounting.statements("fed_cdp", accounting.Training(...))
+
+All accountants are those of dp_accounting; `exact` and `sampled` hold one function per kind of
+sampling, `printed` the recipe of a paper's table, `fed_cdp` and `fed_sdp` what can be
+said of a whole training, every number with its assumptions in words.
+"""
+
+from fljax.accounting.calibration import (
+    noise_multiplier_for,
+    rounds_for,
+    sigma_for,
+    steps_for,
+)
+from fljax.accounting.noise_spec import Guarantee, guarantee
+from fljax.accounting.printed import as_printed
+from fljax.accounting.sampled import Accountant, epsilon
+from fljax.accounting.trainings import METHODS, statements
+from fljax.accounting.words import Statement, Training
+
+__all__ = [
+    "METHODS",
+    "Accountant",
+    "Guarantee",
+    "Statement",
+    "Training",
+    "as_printed",
+    "epsilon",
+    "guarantee",
+    "noise_multiplier_for",
+    "rounds_for",
+    "sigma_for",
+    "statements",
+    "steps_for",
+]

@@ -1,0 +1,157 @@
+"""What is accounted, and what is said of it: every number with its assumptions."""
+
+import dataclasses
+from typing import Literal, NamedTuple
+
+import numpy as np
+
+WAYS = ("printed", "implemented", "recommended", "refused")
+
+
+class Statement(NamedTuple):
+    """An epsilon with all that it rests on, or why there is none.
+
+    Attributes:
+      way: 'printed' as a paper computes it, 'implemented' for what was done,
+        'recommended' for clipping and noise as the theorem wants them, 'refused' for a
+        claim that cannot be had.
+      name: which statement of that way.
+      unit: whom it protects, 'record' or 'client'.
+      epsilon: None if there is no number.
+      delta: of epsilon.
+      adjacency: which data sets count as neighbours.
+      sampling: how what is summed was chosen, and what noise the sum has.
+      composition: how many sums, and how they were composed.
+      reason: why there is no number, or what keeps one from being exact.
+    """
+
+    way: str
+    name: str
+    unit: str
+    epsilon: float | None
+    delta: float
+    adjacency: str
+    sampling: str
+    composition: str
+    reason: str = ""
+
+    @property
+    def assumption(self) -> str:
+        """All of it in one line."""
+        said = (self.adjacency, self.sampling, self.composition, self.reason)
+        return "; ".join(part for part in said if part)
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Training:
+    """A federated training with clipping and Gaussian noise.
+
+    `sigma` is what papers call the noise scale: one draw has the deviation sigma C, where
+    every one of the M layers is clipped to C, so that a unit moves a sum by up to
+    C sqrt(M). A schedule of C leaves every epsilon as it is.
+
+    Attributes:
+      rounds: T.
+      local_steps: L of a client in a round.
+      batch_size: B, expected where batches are Poisson.
+      records: N_i of a client.
+      clients: K.
+      clients_per_round: K_t.
+      sigma: deviation of one draw of noise over C; 0: no noise.
+      clip: C; no epsilon depends on it.
+      layers: M, number of parts that are clipped apart.
+      delta: of every epsilon.
+      draws: 'one' draw on a sum, or one for 'each' example (Fed-CDP) or client (Fed-SDP)
+        in it.
+      batches: 'poisson', 'fixed' (disjoint batches in the same order in every round, an
+        epoch at a time) or 'without_replacement' (a fixed size, drawn anew in each step).
+      copies: R, clients that hold the same record.
+
+    Raises:
+      ValueError: for numbers out of range or that do not fit each other.
+    """
+
+    rounds: int
+    local_steps: int
+    batch_size: int
+    records: int
+    clients: int
+    clients_per_round: int
+    sigma: float
+    clip: float
+    layers: int
+    delta: float
+    draws: Literal["one", "each"] = "one"
+    batches: Literal["poisson", "fixed", "without_replacement"] = "poisson"
+    copies: int = 1
+
+    def __post_init__(self):
+        for name in (
+            "rounds", "local_steps", "batch_size", "records", "clients",
+            "clients_per_round", "layers", "copies",
+        ):  # fmt: skip
+            if getattr(self, name) < 1:
+                raise ValueError(f"{name} must be >= 1, got {getattr(self, name)}")
+        for small, large in (
+            ("batch_size", "records"),
+            ("clients_per_round", "clients"),
+            ("copies", "clients"),
+        ):
+            if getattr(self, small) > getattr(self, large):
+                least, most = getattr(self, small), getattr(self, large)
+                raise ValueError(f"{small} must be <= {large}={most}, got {least}")
+        if not 0 < self.clip < np.inf:
+            raise ValueError(f"clip must be > 0 and finite, got {self.clip}")
+        if not 0 <= self.sigma < np.inf:
+            raise ValueError(f"sigma must be >= 0 and finite, got {self.sigma}")
+        if not 0 < self.delta < 1:
+            raise ValueError(f"delta must be in (0, 1), got {self.delta}")
+        for name, known in (
+            ("draws", ("one", "each")),
+            ("batches", ("poisson", "fixed", "without_replacement")),
+        ):
+            if getattr(self, name) not in known:
+                raise ValueError(
+                    f"{name} must be one of {', '.join(known)}, "
+                    f"got {getattr(self, name)!r}"
+                )
+
+    @property
+    def steps(self) -> int:
+        """Local steps of a client who is in every round."""
+        return self.rounds * self.local_steps
+
+    @property
+    def sampling_rate(self) -> float:
+        """q of a record in a batch of its client."""
+        return self.batch_size / self.records
+
+    @property
+    def participation(self) -> float:
+        """p of a client in a round."""
+        return self.clients_per_round / self.clients
+
+    def multiplier(self, summands: int) -> float:
+        """Noise over sensitivity of a sum of so many, each of whose layers is clipped."""
+        drawn = summands if self.draws == "each" else 1
+        return self.sigma * float(np.sqrt(drawn / self.layers))
+
+    def noise(self, summands: int) -> str:
+        """`multiplier` in words."""
+        if not self.sigma:
+            return "there is no noise"
+        drawn = f"{summands} draws" if self.draws == "each" else "one draw"
+        clipped = (
+            f"each of M = {self.layers} layers is clipped to C = {self.clip:g}, so"
+        )
+        by = f"up to C sqrt(M) = {self.clip * self.layers**0.5:.4g}"
+        if self.layers == 1:
+            clipped, by = (
+                "all layers together are clipped, so",
+                f"up to C = {self.clip:g}",
+            )
+        return (
+            f"{clipped} one unit moves the sum by {by}; the noise is {drawn} of deviation "
+            f"sigma C = {self.sigma * self.clip:.4g}, {self.multiplier(summands):.4g} "
+            "times that"
+        )

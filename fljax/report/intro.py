@@ -1,0 +1,49 @@
+"""What a report begins with: its title and, for each experiment in it, what it shows."""
+
+from collections.abc import Iterable
+
+from fljax.results import Row
+
+_SEVERAL = "What federated training leaks, and what is promised"
+# Experiment -> title where it is alone, and what it is about.
+_BY_EXPERIMENT = {
+    "aia": {
+        "Attribute inference on federated training": (
+            "An adversary sees what the clients of a federated training send and receive, "
+            "knows all but one column of their training rows, and infers that column. "
+            "Accuracy is the share of rows on which an attack names the right value, in "
+            "percent: the mean over clients weighted by their rows, then over seeds, with "
+            "the Student-t 95 % interval over the seeds. The majority baseline always "
+            "names each client's most frequent value: an attack that does not exceed it "
+            "has learned nothing."
+        )
+    },
+    "accounting": {
+        "Privacy accounting of federated training": (
+            "Epsilons are computed from clipping, noise, sampling and number of steps, "
+            "without any training: as the paper computes them, for what is implemented, "
+            "and tightly for the recommended mode. Each rests on the assumptions that its "
+            "card states."
+        )
+    },
+}
+
+
+def title(rows: Iterable[Row]) -> str:
+    """Title of a report on these rows."""
+    found = _found(rows)
+    return next(iter(found)) if len(found) == 1 else _SEVERAL
+
+
+def paragraphs(rows: Iterable[Row]) -> list[str]:
+    """What each experiment among the rows is about."""
+    return list(_found(rows).values())
+
+
+def _found(rows: Iterable[Row]) -> dict[str, str]:
+    names = {row.experiment for row in rows} & _BY_EXPERIMENT.keys() or {"aia"}
+    found: dict[str, str] = {}
+    for name, about in _BY_EXPERIMENT.items():
+        if name in names:
+            found |= about
+    return found
