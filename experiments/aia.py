@@ -70,9 +70,11 @@ def main() -> None:
         return
     with console.progress() as bars:
         outcomes = [pipeline.run(each, bars) for each in prepared]
-    rows = [row for outcome in outcomes for row in outcome.rows]
-    for each, outcome in zip(prepared, outcomes, strict=True):
-        seconds[each.label or "run"] = outcome.seconds
+    parts = {
+        each.label or "run": outcome
+        for each, outcome in zip(prepared, outcomes, strict=True)
+    }
+    seconds |= {label: outcome.seconds for label, outcome in parts.items()}
     manifest = {
         "experiment": "aia",
         "digest": digest,
@@ -80,9 +82,7 @@ def main() -> None:
         "data": [dataclasses.asdict(file) for file in table.files],
         "seconds": seconds,
         "defense": {
-            each.label or "run": outcome.defense
-            for each, outcome in zip(prepared, outcomes, strict=True)
-            if outcome.defense
+            k: outcome.defense for k, outcome in parts.items() if outcome.defense
         },
         "total_seconds": time.perf_counter() - begin,
         **run_dir.environment(),
@@ -90,11 +90,16 @@ def main() -> None:
     if told.run.save_transcript:
         for each, outcome in zip(prepared, outcomes, strict=True):
             _save_transcripts(folder, each, outcome)
+    rows = [row for outcome in outcomes for row in outcome.rows]
     _write(folder, rows, manifest)
+    _show(folder, told, rows, manifest["total_seconds"], outcomes)
+
+
+def _show(folder, told: pipeline.Settings, rows, seconds: float, outcomes) -> None:
     out = console.screen()
     for shown in console.results_tables(rows, told.run.paper_table, _flags(told)):
         out.print(shown)
-    out.print(_times(manifest["total_seconds"], [o.seconds for o in outcomes]))
+    out.print(_times(seconds, [outcome.seconds for outcome in outcomes]))
     out.print(f"results, figures and manifest are in {folder}")
 
 

@@ -15,9 +15,9 @@ import jax.numpy as jnp
 import numpy as np
 import optax
 
-from experiments import active, passive, scoring, solo
+from experiments import active, passive, scoring
 from experiments.config import ConfigError
-from experiments.scene import Kind, Prepared, Scene
+from experiments.scene import Kind, Prepared, Scene, by_seed
 from fljax import parallel
 from fljax.attacks import gradient
 from fljax.results import Row
@@ -83,29 +83,23 @@ def _grid(
       isolated: leaves `[seeds, C, R, ...]`.
       settings: `[F, 2]` 1 for isolated and 0 for passive messages, and how many.
     """
-    clients, seeds = scene.prepared.clients, scene.told.run.seeds
-    num_clients = clients.sizes.shape[1]
+    num_seeds, num_clients = scene.prepared.clients.sizes.shape
     rates = np.asarray(scene.told.attack.grad_learning_rates, np.float32)
-    pairs = np.meshgrid(np.arange(num_clients), rates, indexing="ij")
-    client, rate = (leaf.ravel() for leaf in pairs)
+    grid = np.meshgrid(
+        np.arange(num_seeds), np.arange(num_clients), rates, indexing="ij"
+    )
+    _, client, rate = (leaf.reshape(num_seeds, -1) for leaf in grid)
     over = parallel.mesh()
     one = _one(scene, settings)
-    run = jax.jit(lambda items, shared: parallel.map_items(one, items, shared, over))
-    numbers = np.asarray(seeds, np.uint32)
-    stacked = (
-        scene.seen, scene.box, isolated, scene.victims.known, scene.victims.candidates,
-        numbers,
-    )  # fmt: skip
-    task = scene.bars.add_task("gradient attack, seeds", total=len(seeds))
-    found = []
-    for index, sizes in enumerate(clients.sizes):
-        shared = jax.tree.map(lambda leaf, at=index: leaf[at], stacked)
-        order, back = solo.deal(sizes[client], over.size)
-        each = run((client[order], rate[order]), shared)
-        found.append(jax.tree.map(lambda leaf, to=back: np.asarray(leaf)[to], each))
-        scene.bars.update(task, completed=index + 1)
-    index, dissimilarity = (np.stack(leaves) for leaves in zip(*found, strict=True))
-    shape = (len(seeds), num_clients, len(rates), len(settings))
+
+    def run(items, shared):
+        *pairs, isolated = items
+        return parallel.map_items(one, tuple(pairs), (isolated, *shared), over)
+
+    index, dissimilarity = by_seed(
+        scene, "gradient attack, seeds", jax.jit(run), (client, rate, isolated)
+    )
+    shape = (num_seeds, num_clients, len(rates), len(settings))
     return scoring.Grid(
         np.swapaxes(index.reshape(*shape, -1), 2, 3),
         np.swapaxes(dissimilarity.reshape(shape), 2, 3),
@@ -118,7 +112,7 @@ def _one(scene: Scene, settings: np.ndarray) -> Callable:
 
     def one(item, shared):
         client, rate = item
-        transcript, box, isolated, known, candidates, seed = shared
+        isolated, transcript, box, known, candidates, seed = shared
         row, slot = box.row[client], box.slot[client]
         mine = Exchange(
             jax.tree.map(lambda leaf: leaf[row], transcript.params),

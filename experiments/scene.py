@@ -3,6 +3,7 @@
 from collections.abc import Callable
 from typing import NamedTuple
 
+import jax
 import numpy as np
 from rich.progress import Progress
 
@@ -13,7 +14,7 @@ from experiments.problem import Problem
 from experiments.scoring import Labels, Target
 from fljax import data
 from fljax.results import Row
-from fljax.types import Known, Transcript
+from fljax.types import Known, PyTree, Transcript
 
 
 class Settings(NamedTuple):
@@ -87,6 +88,33 @@ class Scene(NamedTuple):
     @property
     def told(self) -> Settings:
         return self.prepared.told
+
+
+def by_seed(scene: Scene, title: str, run: Callable, items: PyTree) -> PyTree:
+    """`run(items, shared)` of one seed after the other, stacked on the host.
+
+    Args:
+      scene: who is attacked; `shared` is what her seed has of transcript, inbox, known
+        columns, candidates and the seed itself.
+      title: for the progress bar.
+      run: compiled.
+      items: leaves `[seeds, items, ...]`.
+
+    Returns:
+      Leaves `[seeds, items, ...]`.
+    """
+    seeds, victims = scene.told.run.seeds, scene.victims
+    stacked = (
+        scene.seen, scene.box, victims.known, victims.candidates,
+        np.asarray(seeds, np.uint32),
+    )  # fmt: skip
+    bar = scene.bars.add_task(title, total=len(seeds))
+    found = []
+    for index in range(len(seeds)):
+        of_seed = jax.tree.map(lambda leaf, at=index: leaf[at], (items, stacked))
+        found.append(jax.tree.map(np.asarray, run(*of_seed)))
+        scene.bars.update(bar, completed=index + 1)
+    return jax.tree.map(lambda *leaves: np.stack(leaves), *found)
 
 
 class Kind(NamedTuple):

@@ -13,10 +13,11 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from experiments import passive, scoring, solo
+from experiments import passive, scoring
 from experiments.config import ConfigError
-from experiments.scene import Kind, Prepared, Scene
-from fljax import parallel
+from experiments.problem import pace
+from experiments.scene import Kind, Prepared, Scene, by_seed
+from fljax import packing, parallel
 from fljax.attacks import trajectory
 from fljax.results import Row
 from fljax.types import Array, Exchange, Known, PyTree
@@ -43,7 +44,7 @@ def _check(prepared: Prepared) -> None:
 
 def _settings(scene: Scene, *, first_order: bool) -> trajectory.Settings:
     told, train = scene.told.trajectory, scene.told.train
-    epochs = 1 if train.algorithm == "fed_sgd" else train.local_epochs
+    epochs = pace(train).epochs
     most = int(_steps(scene).max())
     return trajectory.Settings(
         path_steps=min(most, told.path_steps * epochs),
@@ -59,13 +60,9 @@ def _settings(scene: Scene, *, first_order: bool) -> trajectory.Settings:
 
 def _steps(scene: Scene) -> np.ndarray:
     """Local steps `[seeds, C]` of each client's rounds."""
-    train, sizes = scene.told.train, scene.prepared.clients.sizes
-    if train.algorithm == "fed_sgd":
-        return np.ones_like(sizes)
-    if train.local_steps is not None:
-        return np.full_like(sizes, train.local_steps)
-    batch = sizes if train.batch_size is None else train.batch_size
-    return train.local_epochs * -(-sizes // batch)
+    return np.asarray(
+        packing.steps_per_round(scene.prepared.clients.sizes, *pace(scene.told.train))
+    )
 
 
 def _scales(scene: Scene) -> np.ndarray:
@@ -134,27 +131,14 @@ def _attacker(scene: Scene, settings: trajectory.Settings) -> Callable:
 
     run = jax.jit(lambda items, shared: parallel.map_items(one, items, shared, over))
     scales = _scales(scene) * np.float32(scene.told.trajectory.scale_error)
-    stacked = (
-        scene.seen, scene.box, victims.known, victims.candidates,
-        np.asarray(scene.told.run.seeds, np.uint32),
-    )  # fmt: skip
 
     def attack(task: str, sender: int = 0, permute: bool = False):
-        bar = scene.bars.add_task(f"trajectory, {task}", total=len(scales))
-        found = []
-        for index, scale in enumerate(scales):
-            client = np.arange(num_clients)
-            items = (
-                client, (client + sender) % num_clients,
-                np.full(num_clients, permute), np.roll(scale, -sender),
-            )  # fmt: skip
-            order, back = solo.deal(clients.sizes[index], over.size)
-            dealt = jax.tree.map(lambda leaf, to=order: leaf[to], items)
-            shared = jax.tree.map(lambda leaf, at=index: leaf[at], stacked)
-            each = run(dealt, shared)
-            found.append(jax.tree.map(lambda leaf, to=back: np.asarray(leaf)[to], each))
-            scene.bars.update(bar, completed=index + 1)
-        return jax.tree.map(lambda *leaves: np.stack(leaves), *found)
+        client = np.tile(np.arange(num_clients), (len(scales), 1))
+        items = (
+            client, (client + sender) % num_clients,
+            np.full(client.shape, permute), np.roll(scales, -sender, axis=1),
+        )  # fmt: skip
+        return by_seed(scene, f"trajectory, {task}", run, items)
 
     return attack
 

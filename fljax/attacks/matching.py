@@ -104,60 +104,76 @@ def _slope(problem: Problem, noise, point: Point, round_) -> Point:
     return Point(relax_back(by_values)[0], by_scale)
 
 
+class _Descent(NamedTuple):
+    """How the search steps; `held` and `used` are round numbers."""
+
+    key: Key
+    optimiser: optax.GradientTransformation
+    held: np.ndarray
+    used: np.ndarray
+    per_look: int  # iterations between two looks at the held-out rounds
+
+
 def search(key: Key, problem: Problem, start: Point) -> Point:
     """The point that explains the held-out rounds best."""
-    settings, num_rounds = problem.settings, problem.sent.shape[0]
-    held, used = _split(num_rounds, settings.held_out)
-    per_look = max(settings.iterations // (settings.stages * settings.checkpoints), 1)
-    total = per_look * settings.stages * settings.checkpoints
-    optimiser = optax.adam(optax.cosine_decay_schedule(settings.rate, total))
-    batch = min(settings.batch_rounds, len(used))
-
-    def iterate(noise, number, carry):
-        point, state = carry
-        chosen = jax.random.choice(
-            jax.random.fold_in(key, number), used, (batch,), replace=False
-        )
-        slopes = lax.map(lambda t: _slope(problem, noise, point, t), chosen)
-        # One bad step must not stay in Adam's moments for ever.
-        mean = jax.tree.map(
-            lambda leaf: jnp.nan_to_num(leaf.mean(axis=0), posinf=0.0, neginf=0.0),
-            slopes,
-        )
-        found, state = optimiser.update(mean, state, point)
-        step = cast(Point, found)
-        # The scale is one number that all rows share: it moves slowly.
-        step = step._replace(log_scale=0.1 * step.log_scale)
-        return jax.tree.map(jnp.add, point, step), state
-
-    def stage(carry, number):
-        noise = noise_lib.estimate(
-            residuals_of(problem, carry[0], jnp.arange(num_rounds))
-        )
-
-        def held_out(point):
-            return jnp.mean(powers(noise, held, residuals_of(problem, point, held)))
-
-        def look(carry, look_number):
-            current, best = carry
-            begin = (number * settings.checkpoints + look_number) * per_look
-            step = functools.partial(iterate, noise)
-            current = lax.fori_loop(begin, begin + per_look, step, current)
-            misfit = held_out(current[0])
-            better = misfit <= best[1]  # never, if it is not a number
-            best = jax.tree.map(
-                lambda new, old: jnp.where(better, new, old), (current[0], misfit), best
-            )
-            return (current, best), None
-
-        first = (carry, (carry[0], held_out(carry[0])))
-        looks = jnp.arange(settings.checkpoints)
-        ((_, state), best), _ = lax.scan(look, first, looks)
-        return (best[0], state), None
-
-    begin = (start, optimiser.init(start))
-    (point, _), _ = lax.scan(stage, begin, jnp.arange(settings.stages))
+    settings = problem.settings
+    looks = settings.stages * settings.checkpoints
+    per_look = max(settings.iterations // looks, 1)
+    schedule = optax.cosine_decay_schedule(settings.rate, per_look * looks)
+    held, used = _split(len(problem.sent), settings.held_out)
+    descent = _Descent(key, optax.adam(schedule), held, used, per_look)
+    (point, _), _ = lax.scan(
+        functools.partial(_stage, problem, descent),
+        (start, descent.optimiser.init(start)),
+        jnp.arange(settings.stages),
+    )
     return point
+
+
+def _stage(problem: Problem, descent: _Descent, carry, number):
+    """From one estimate of the noise to the best point under it."""
+    settings = problem.settings
+    everything = residuals_of(problem, carry[0], jnp.arange(len(problem.sent)))
+    noise = noise_lib.estimate(everything)
+
+    def held_out(point):
+        left = residuals_of(problem, point, descent.held)
+        return jnp.mean(powers(noise, descent.held, left))
+
+    def look(carry, look_number):
+        current, best = carry
+        begin = (number * settings.checkpoints + look_number) * descent.per_look
+        step = functools.partial(_iterate, problem, descent, noise)
+        current = lax.fori_loop(begin, begin + descent.per_look, step, current)
+        misfit = held_out(current[0])
+        better = misfit <= best[1]  # never, if it is not a number
+        best = jax.tree.map(
+            lambda new, old: jnp.where(better, new, old), (current[0], misfit), best
+        )
+        return (current, best), None
+
+    first = (carry, (carry[0], held_out(carry[0])))
+    ((_, state), best), _ = lax.scan(look, first, jnp.arange(settings.checkpoints))
+    return (best[0], state), None
+
+
+def _iterate(problem: Problem, descent: _Descent, noise, number, carry):
+    """One step of Adam on a few random rounds."""
+    point, state = carry
+    batch = min(problem.settings.batch_rounds, len(descent.used))
+    chosen = jax.random.choice(
+        jax.random.fold_in(descent.key, number), descent.used, (batch,), replace=False
+    )
+    slopes = lax.map(lambda t: _slope(problem, noise, point, t), chosen)
+    # One bad step must not stay in Adam's moments for ever.
+    mean = jax.tree.map(
+        lambda leaf: jnp.nan_to_num(leaf.mean(axis=0), posinf=0.0, neginf=0.0), slopes
+    )
+    found, state = descent.optimiser.update(mean, state, point)
+    step = cast(Point, found)
+    # The scale is one number that all rows share: it moves slowly.
+    step = step._replace(log_scale=0.1 * step.log_scale)
+    return jax.tree.map(jnp.add, point, step), state
 
 
 def _split(num_rounds: int, share: float) -> tuple[np.ndarray, np.ndarray]:
