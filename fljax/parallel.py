@@ -20,6 +20,7 @@ from fljax.schedule import Schedule
 from fljax.types import PyTree
 
 _AXIS = "devices"
+_DEVICES = "jax_num_cpu_devices"
 _REDUCTIONS = "--xla_cpu_experimental_ynn_fusion_type"
 
 
@@ -31,8 +32,8 @@ def use_cpu_cores() -> None:
     (trajectory matching of two clients on two cores takes 3.3 times as long with them).
     What was chosen before, by `jax_num_cpu_devices` or in XLA_FLAGS, stays.
     """
-    if jax.config.jax_num_cpu_devices < 0:
-        jax.config.update("jax_num_cpu_devices", os.cpu_count())
+    if getattr(jax.config, _DEVICES) < 0:
+        jax.config.update(_DEVICES, os.cpu_count())
     chosen = os.environ.get("XLA_FLAGS", "")
     if _REDUCTIONS not in chosen:
         os.environ["XLA_FLAGS"] = f"{chosen} {_REDUCTIONS}=".strip()
