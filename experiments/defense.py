@@ -1,57 +1,38 @@
-"""The clients' defense in a run: its noise from a budget, its clip from held-out rows.
+"""The defense of a run: its noise from a budget or as told, its clip from held-out rows.
 
 The budget of a client covers every round of the training and every attacked round after
 it, as if she took part in all of them (Diana et al., AAAI-25, appendix C.4: 100 and 50).
 Divergence: there every client draws the same noise; here noises are independent.
+
+What a budget buys depends on the defense: its `NoiseSpec`, made with a noise of one,
+says how large a noise of one is for the guarantee. Where both local steps and messages
+have noise, each kind keeps the budget for its own unit.
 """
 
 import dataclasses
+import functools
 from collections.abc import Callable
-from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 
-from experiments import federation
+from experiments import federation, shields
 from experiments.clients import Clients
 from experiments.config import ConfigError
-from experiments.problem import Problem, Shield
-from experiments.scoring import Labels
+from experiments.problem import Plan, Problem, Shield, pace
 from experiments.settings import DefenseConfig, TrainConfig
-from fljax import accounting, parallel
-from fljax.defenses import dp_sgd
-from fljax.results import Row
+from experiments.shields import Numbers
+from fljax import accounting, packing, parallel
+from fljax.defenses import clipping
+from fljax.losses import LossFn
 from fljax.schedule import Schedule
-from fljax.types import Key
+from fljax.types import Array, Key, Model, NoiseSpec, Sampling
 
-_UNCHARGED = "what the encoding learns from the training rows is not charged"
-_CHOSEN = "nor is the choice among several clips, made on the held-out rows"
-_ATTACKED = (
-    "nor is the active server's tuning, whose trials all meet the same noise, nor "
-    "isolation beside Adam: each reported attack is a world of its own"
-)
+_BUDGET = 1.0  # epsilon, where neither it nor a noise is told
 
 
-class Numbers(NamedTuple):
-    """Arguments of `dp_sgd`.
-
-    Attributes:
-      clip: `[seeds]`.
-      noise_multiplier: `[seeds, C]`.
-      sampling_rate: `[seeds, C]`.
-      batch_size: `[seeds, C]` expected rows.
-    """
-
-    clip: np.ndarray
-    noise_multiplier: np.ndarray
-    sampling_rate: np.ndarray
-    batch_size: np.ndarray
-
-
-def maker(
-    config: DefenseConfig, train: TrainConfig, active_rounds: int
-) -> Callable[[Schedule], Shield] | None:
+def maker(config: DefenseConfig, train: TrainConfig, active_rounds: int) -> Plan | None:
     """What `problem.pose` takes as its defense: noise for the budget, the first clip.
 
     Args:
@@ -60,36 +41,60 @@ def maker(
       active_rounds: attacked rounds after the training, which the budget covers too.
 
     Raises:
-      ConfigError: without a clip, or with one given twice.
+      ConfigError: for flags that do not fit the defense, here or when the plan is used.
     """
-    if config.name == "none":
+    if not shields.chosen(config):
         return None
-    if not config.clip or len(set(config.clip)) < len(config.clip):
-        given = ",".join(f"{clip:g}" for clip in config.clip) or "none"
-        raise ConfigError(f"--defense_clip: expected distinct numbers, got {given}")
+    shields.check(config)
     num_rounds = train.num_rounds + active_rounds
+    poisson = shields.poisson(config)
 
-    def make(schedule: Schedule) -> Shield:
-        sizes, rates = schedule.sizes[:, :-1], schedule.sampling_rate[:, :-1]
-        steps = num_rounds * _steps_per_round(train, rates)
-        numbers = Numbers(
-            clip=np.full(len(sizes), config.clip[0]),
-            noise_multiplier=_noise_multiplier(config, rates, steps),
-            sampling_rate=rates,
-            batch_size=sizes * rates,
+    def shield(schedule: Schedule, model: Model, loss_fn: LossFn) -> Shield:
+        params = jax.eval_shape(model.init, jax.random.key(0))
+        drawn, rate, summed = _participation(train, schedule)
+        told = shields.Told(
+            config, loss_fn, clipping.num_layers(params), train.num_rounds, drawn
         )
-        return Shield(_build, numbers, steps)
+        sizes, rates = schedule.sizes[:, :-1], schedule.sampling_rate[:, :-1]
+        full = np.minimum(schedule.batch_size, sizes)
+        ones = np.ones(len(sizes))
+        numbers = Numbers(
+            clip=np.full(len(sizes), config.clip[0]) if config.clip else np.nan * ones,
+            step_noise=np.ones(sizes.shape),
+            message_noise=ones,
+            sampling_rate=rates,
+            batch_size=sizes * rates if poisson else full,
+            participation=rate,
+            num_summed=summed,
+        )
+        how = pace(train)
+        made = Shield(
+            functools.partial(shields.build, told),
+            numbers,
+            num_rounds * packing.steps_per_round(sizes, *how),
+            num_rounds,
+            packing.batches_per_epoch(sizes, how.batch_size),
+        )
+        try:
+            made = _with_noise(made, config)
+            made.build(numbers_of(made, 0))  # looks at the numbers
+        except ValueError as error:
+            raise ConfigError(f"--defense_name={config.name}: {error}") from error
+        return made
 
-    return make
+    return Plan(poisson, shield)
 
 
 def for_epochs(shield: Shield, config: DefenseConfig, epochs: int) -> Shield:
-    """The same defense of clients who spend the budget on `epochs` epochs."""
-    rates = shield.numbers.sampling_rate
-    steps = epochs * np.rint(1 / rates).astype(int)
-    noise = _noise_multiplier(config, rates, steps)
-    numbers = shield.numbers._replace(noise_multiplier=noise)
-    return shield._replace(numbers=numbers, steps=steps)
+    """The same defense of clients who spend the budget on `epochs` epochs of a round."""
+    return _with_noise(
+        shield._replace(steps=epochs * shield.per_epoch, rounds=1), config
+    )
+
+
+def numbers_of(shield: Shield, seed: int) -> Numbers:
+    """Those of one seed."""
+    return jax.tree.map(lambda leaf: leaf[seed], shield.numbers)
 
 
 def choose_clip(
@@ -113,110 +118,104 @@ def choose_clip(
 
     Returns:
       The problem with the chosen clips, and the final models' mean loss on the held-out
-      rows `[seeds, clips]`, not finite where training diverged; with a single clip the
+      rows `[seeds, clips]`, not finite where training diverged; without a choice the
       problem as it is, and NaN.
 
     Raises:
       ConfigError: if there are several clips and no held-out rows.
       Diverged: if a seed's training diverged with every clip.
     """
-    if len(config.clip) == 1:
+    clips = shields.clips(config)
+    if clips is None or len(clips) == 1:
         return problem, np.full((len(keys), 1), np.nan)
     if clients.test is None:
         raise ConfigError("--defense_clip: choosing one needs held-out rows, give one")
-    loss = _held_out_losses(problem, clients, keys, config.clip, progress)
+    loss = _held_out_losses(problem, clients, keys, clips, progress)
     cost = np.where(np.isfinite(loss), loss, np.inf)
     if np.isinf(cost).all(axis=1).any():
         raise federation.Diverged(
             f"training diverged with every --defense_clip and "
             f"--learning_rate={problem.learning_rate:g}; try a smaller rate"
         )
-    best = np.array(config.clip)[cost.argmin(axis=1)]
+    best = np.array(clips)[cost.argmin(axis=1)]
     shield = problem.shield
     shield = shield._replace(numbers=shield.numbers._replace(clip=best))
     return problem._replace(shield=shield), loss
 
 
-def rows(labels: Labels, problem: Problem, config: DefenseConfig) -> list[Row]:
-    """Noise, clip and both epsilons of every client; of all clients the largest."""
-    found = []
-    for seed in range(len(labels.seeds)):
-        spent, numbers = _guarantee(problem, config, seed), _numbers(problem, seed)
-        sizes = problem.schedule.sizes[seed, :-1]
-        for metric, values in (
-            ("epsilon_rdp", spent.epsilon_rdp),
-            ("epsilon_pld", spent.epsilon_pld),
-            ("noise_multiplier", numbers.noise_multiplier),
-            ("clip", np.full(len(sizes), numbers.clip)),
-        ):
-            each = [*zip(range(len(sizes)), values, sizes, strict=True)]
-            each.append(("all", values.max(), sizes.sum()))
-            for client, value, count in each:
-                found.append(
-                    labels.row(seed, "none", "defense", client, metric, value, count)
-                )
-    return found
+def _participation(
+    train: TrainConfig, schedule: Schedule
+) -> tuple[Sampling, np.ndarray, np.ndarray]:
+    """How clients are drawn, their rate `[seeds]`, and messages in a sum `[seeds]`.
 
-
-def describe(
-    problem: Problem, config: DefenseConfig, loss: np.ndarray, *, active: bool
-) -> dict[str, Any]:
-    """What the manifest says of the defense.
-
-    Args:
-      problem: with the chosen clips.
-      config: which defense.
-      loss: from `choose_clip`.
-      active: whether there is an active server.
+    In a weighted sum the noise is that of `sum w^2 / max w^2` messages, seen from the
+    client of the largest weight. Where any number of clients may come, who does is
+    taken to be seen, and a message to be alone.
     """
-    numbers, steps = problem.shield.numbers, problem.shield.steps
-    spent = [_guarantee(problem, config, seed) for seed in range(len(steps))]
-    several = len(config.clip) > 1
-    uncharged = [_UNCHARGED, *([_CHOSEN] * several), *([_ATTACKED] * active)]
-    held_out = np.where(np.isfinite(loss), loss, None).tolist()
-    return {
-        "name": config.name,
-        "clip": numbers.clip.tolist(),
-        "held_out_loss": held_out if several else None,
-        "noise_multiplier": numbers.noise_multiplier.tolist(),
-        "sampling_rate": numbers.sampling_rate.tolist(),
-        "steps": steps.tolist(),
-        "delta": config.delta,
-        "epsilon_rdp": [each.epsilon_rdp.tolist() for each in spent],
-        "epsilon_pld": [each.epsilon_pld.tolist() for each in spent],
-        "assumption": ["; ".join([each.assumption, *uncharged]) for each in spent],
-    }
+    num_seeds, num_clients = len(schedule.sizes), schedule.sizes.shape[1] - 1
+    ones = np.ones(num_seeds)
+    if train.participation == "poisson":
+        return "all", ones, ones
+    weight = np.asarray(schedule.finish.weight, float)
+    squares = np.square(weight).sum(axis=(2, 3))
+    summed = (squares / np.square(weight.max(axis=(2, 3)))).min(axis=1)
+    if train.participation == "all":
+        return "all", ones, summed
+    present = (schedule.participants < num_clients).sum(axis=2).max(axis=1)
+    return "fixed", present / num_clients, summed
 
 
-def _build(loss_fn, numbers: Numbers):
-    return dp_sgd.dp_sgd(loss_fn, **numbers._asdict())
-
-
-def _steps_per_round(train: TrainConfig, rates: np.ndarray) -> np.ndarray:
-    if train.algorithm == "fed_sgd":
-        return np.ones(rates.shape, int)
-    if train.local_steps is not None:
-        return np.full(rates.shape, train.local_steps)
-    return train.local_epochs * np.rint(1 / rates).astype(int)
-
-
-def _noise_multiplier(config: DefenseConfig, rates, steps) -> np.ndarray:
-    return np.vectorize(
-        lambda rate, number: accounting.noise_multiplier_for(
-            config.epsilon, config.delta, rate, number, config.accountant
+def _with_noise(shield: Shield, config: DefenseConfig) -> Shield:
+    """Sigma of steps and messages: as told, or what keeps the budget."""
+    numbers = shield.numbers
+    unit = shield._replace(
+        numbers=numbers._replace(
+            step_noise=np.ones_like(numbers.step_noise),
+            message_noise=np.ones_like(numbers.message_noise),
         )
-    )(rates, steps)
+    )
+    step, message = [], []
+    for seed, steps in enumerate(shield.steps):
+        scale = {"record": np.ones(len(steps)), "client": np.ones(1)}
+        for spec in unit.build(numbers_of(unit, seed)).noise:
+            count = steps if spec.unit == "record" else np.array([shield.rounds])
+            scale[spec.unit] = _sigma(config, spec, count, shield.rounds)
+        step.append(scale["record"])
+        message.append(scale["client"][0])
+    found = numbers._replace(step_noise=np.stack(step), message_noise=np.stack(message))
+    return shield._replace(numbers=found)
 
 
-def _numbers(problem: Problem, seed: int) -> Numbers:
-    return jax.tree.map(lambda leaf: leaf[seed], problem.shield.numbers)
+def _sigma(
+    config: DefenseConfig, unit: NoiseSpec, steps: np.ndarray, rounds: int
+) -> np.ndarray:
+    """In the shape of `steps`; `unit` is what noise of sigma one promises."""
+    if config.sigma is not None:
+        return np.full(steps.shape, config.sigma)
+    budget = _BUDGET if config.epsilon is None else config.epsilon
+    rates, counts = _as_poisson(unit, steps, rounds)
+    least = np.vectorize(
+        lambda rate, number: accounting.noise_multiplier_for(
+            budget, config.delta, rate, number, config.accountant
+        )
+    )
+    return least(rates, counts) / unit.noise_multiplier
 
 
-def _guarantee(problem: Problem, config, seed: int) -> accounting.Guarantee:
-    """Read from the object that adds the noise."""
-    defense = problem.shield.build(problem.loss_fn, _numbers(problem, seed))
-    (noise,) = defense.noise
-    return accounting.guarantee(noise, problem.shield.steps[seed], config.delta)
+def _as_poisson(
+    unit: NoiseSpec, steps: np.ndarray, rounds: int
+) -> tuple[Array | float, np.ndarray]:
+    """Rate and number of Poisson sums that promise no more than these sums.
+
+    A row is in one of the disjoint batches of a pass, and every round begins a pass of
+    its own. A client who is drawn is counted as if she always were.
+    """
+    if unit.sampling == "poisson":
+        return unit.sampling_rate, steps
+    if (unit.unit, unit.sampling) == ("record", "fixed"):
+        passes = np.ceil(steps / rounds * unit.sampling_rate * (1 - 1e-9))
+        return 1.0, rounds * passes.astype(int)
+    return 1.0, steps
 
 
 def _held_out_losses(problem, clients, keys, clips, progress) -> np.ndarray:

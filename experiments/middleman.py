@@ -14,7 +14,7 @@ import jax.numpy as jnp
 import numpy as np
 import optax
 
-from fljax import local, losses, rounds, schedule, stacking
+from fljax import local, losses, packing, rounds, schedule, stacking
 from fljax.types import Batch, Rows
 
 SAMPLINGS = ("shuffled", "independent")
@@ -47,7 +47,8 @@ class Point:
 
     def steps(self, num_rows: int) -> int:
         """Local steps `K` of a round."""
-        return self.local_epochs * -(-num_rows // self.batch_size)
+        rows = np.asarray(num_rows)
+        return int(packing.steps_per_round(rows, self.batch_size, self.local_epochs))
 
 
 def generate(

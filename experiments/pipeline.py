@@ -16,8 +16,10 @@ from experiments import (
     model_based,
     oracle,
     passive,
+    promises,
     reconstruction,
     scoring,
+    shields,
     stages,
     trajectory,
 )
@@ -95,15 +97,16 @@ def run(prepared: Prepared, bars: Progress) -> Outcome:
     else:
         seen = _load(told.run.transcript, prepared)
     labels = scoring.Labels(
-        "aia", table.name, told.model.name, told.defense.name, label, told.run.seeds
-    )
+        "aia", table.name, told.model.name, shields.label(told.defense), label,
+        told.run.seeds,
+    )  # fmt: skip
     with stages.stage(seconds, "losses"):
         rows = _losses(labels, problem, clients, seen)
     said = None
     if problem.shield is not None:
-        rows += defense.rows(labels, problem, told.defense)
+        rows += promises.rows(labels, problem, told.defense)
         active_server = "active" in told.attack.kinds
-        said = defense.describe(problem, told.defense, tried, active=active_server)
+        said = promises.describe(problem, told.defense, tried, active=active_server)
     if told.attack.kinds:
         rows += _attack(prepared, labels, seen, bars, seconds)
     # A sweep over many points must not hold the transcripts of all.
@@ -125,7 +128,7 @@ def identity(prepared: Prepared, seed: int) -> dict[str, Any]:
 def training(told: Settings) -> dict[str, Any]:
     """How clients train, for the description of a transcript."""
     defended = config.to_flags(told.defense, "defense")
-    if told.defense.name == "none":
+    if not shields.chosen(told.defense):
         defended = {"defense_name": "none"}
     return config.to_flags(told.train) | defended
 
@@ -150,8 +153,9 @@ def _check_attacks(prepared: Prepared) -> None:
 def _choose_clip(prepared: Prepared, bars: Progress):
     told = prepared.told
     seeds = told.run.seeds
-    total = len(seeds) * len(told.defense.clip)
-    task = bars.add_task("clips", total=total, visible=len(told.defense.clip) > 1)
+    clips = shields.clips(told.defense) or ()
+    total = len(seeds) * len(clips)
+    task = bars.add_task("clips", total=total, visible=len(clips) > 1)
     return defense.choose_clip(
         prepared.problem,
         prepared.clients,

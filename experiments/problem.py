@@ -19,14 +19,44 @@ class Shield(NamedTuple):
     """A defense of every run: what it is, and its numbers, which differ by seed.
 
     Attributes:
-      build: `(loss_fn, numbers of one seed) -> Defense`.
+      build: `(numbers of one seed) -> Defense`.
       numbers: leaves `[seeds, ...]`.
       steps: `[seeds, C]` local steps that the noise was chosen for.
+      rounds: in which they are taken.
+      per_epoch: `[seeds, C]` local steps of one epoch.
     """
 
-    build: Callable[[losses.LossFn, PyTree], Defense]
+    build: Callable[[PyTree], Defense]
     numbers: PyTree
     steps: np.ndarray
+    rounds: int
+    per_epoch: np.ndarray
+
+
+class Plan(NamedTuple):
+    """A defense before it is known who trains when.
+
+    Attributes:
+      poisson: whether its batches must be Poisson samples.
+      shield: `(schedule joined over seeds, model, loss of one example) -> Shield`.
+    """
+
+    poisson: bool
+    shield: Callable[[schedule_lib.Schedule, Model, losses.LossFn], Shield]
+
+
+class Pace(NamedTuple):
+    """How far a client trains in a round, as `schedule.build` is told.
+
+    Attributes:
+      batch_size: rows in a mini-batch; None takes all at once.
+      epochs: local epochs.
+      steps: local steps in place of epochs, or None.
+    """
+
+    batch_size: int | None
+    epochs: int
+    steps: int | None
 
 
 class Problem(NamedTuple):
@@ -86,7 +116,21 @@ def defense_of(problem: Problem, seed: jax.Array | int) -> Defense:
     numbers = jax.tree.map(
         lambda leaf: jnp.asarray(leaf, jnp.float32)[seed], problem.shield.numbers
     )
-    return problem.shield.build(problem.loss_fn, numbers)
+    return problem.shield.build(numbers)
+
+
+def pace(train: TrainConfig, epochs: int | None = None) -> Pace:
+    """How far a client trains in a round; FedSGD is one step on all her rows.
+
+    Args:
+      train: how clients train.
+      epochs: so many local epochs in place of what that says.
+    """
+    one_step = train.algorithm == "fed_sgd"
+    batch_size = None if one_step else train.batch_size
+    if epochs is not None or one_step:
+        return Pace(batch_size, epochs or 1, None)
+    return Pace(batch_size, train.local_epochs, train.local_steps)
 
 
 def pose(
@@ -95,7 +139,7 @@ def pose(
     train: TrainConfig,
     seeds: Sequence[int],
     record_rounds: Sequence[int] | None = None,
-    defense: Callable[[schedule_lib.Schedule], Shield] | None = None,
+    defense: Plan | None = None,
 ) -> Problem:
     """Builds model, algorithm and schedule.
 
@@ -105,8 +149,7 @@ def pose(
       train: how it is trained.
       seeds: one run each.
       record_rounds: rounds that the transcript keeps; None keeps all.
-      defense: makes the clients' defense from the schedule, whose batches are then
-        Poisson samples.
+      defense: from `defense.maker`; None for none.
     """
     built = _model(clients, model)
     element_loss = {
@@ -120,8 +163,9 @@ def pose(
     client_rate = 1.0 if one_step else train.learning_rate
     server_rate = train.server_learning_rate * (train.learning_rate if one_step else 1)
     client_name = "sgd" if one_step else train.client_optimiser
+    poisson = defense is not None and defense.poisson
     schedules = [
-        _schedule(sizes, train, seed, record_rounds, poisson=defense is not None)
+        _schedule(sizes, train, seed, record_rounds, poisson=poisson)
         for sizes, seed in zip(clients.sizes, seeds, strict=True)
     ]
     schedule, axes = stacking.stack(schedules)
@@ -134,7 +178,7 @@ def pose(
         schedule=schedule,
         axes=axes,
         learning_rate=train.learning_rate,
-        shield=None if defense is None else defense(schedule),
+        shield=None if defense is None else defense.shield(schedule, built, loss_fn),
     )
 
 
@@ -159,17 +203,14 @@ def _schedule(sizes, train: TrainConfig, seed: int, record_rounds, *, poisson: b
     if train.participation != "all":
         draw = getattr(participation, train.participation)
         chosen = draw(rng, len(sizes), train.num_rounds, train.fraction)
-    one_step = train.algorithm == "fed_sgd"
     return schedule_lib.build(
         sizes,
         num_rounds=train.num_rounds,
-        batch_size=None if one_step else train.batch_size,
+        **pace(train)._asdict(),
         participants=chosen,
-        epochs=1 if one_step else train.local_epochs,
-        steps=None if one_step else train.local_steps,
         lanes=train.lanes,
         weights=train.weights,
-        shuffle=train.shuffle and not one_step,
+        shuffle=train.shuffle and train.algorithm != "fed_sgd",
         poisson=poisson,
         record_rounds=record_rounds,
     )

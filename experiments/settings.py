@@ -5,6 +5,7 @@ the flag's help.
 """
 
 import dataclasses
+import math
 from typing import Any, Literal
 
 _field = dataclasses.field
@@ -213,19 +214,52 @@ class TrajectoryConfig:
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class DefenseConfig:
-    """Prefix `defense`."""
+    """Prefix `defense`; what the named defenses do not use has no effect."""
 
-    name: Literal["none", "dp_sgd"] = option("none", "what clients do against leakage")
-    epsilon: float = option(
-        1.0, "dp_sgd: budget of each client over all rounds, attacked ones too", above=0
+    name: str = option(
+        "none",
+        "what is done against leakage: none, or one or several of dp_sgd, fed_cdp, "
+        "fed_cdp_decay, fed_sdp, median, gaussian, laplace, pruning, dssgd that act at "
+        "different places, separated by commas",
     )
-    delta: float = option(1e-5, "dp_sgd: delta of the budget", above=0, below=1)
     clip: tuple[float, ...] = option(
-        (), "dp_sgd: clips tried, of which held-out rows choose one per seed", above=0
+        (), "clips tried, of which held-out rows choose one per seed", above=0,
+        below=math.inf,
+    )  # fmt: skip
+    clip_end: float | None = option(
+        None, "fed_cdp_decay: clip in the last round; none: a third of the first",
+        above=0, below=math.inf,
+    )  # fmt: skip
+    sigma: float | None = option(
+        None, "deviation of one draw of noise over the clip; none: by epsilon", min=0,
+        below=math.inf,
+    )  # fmt: skip
+    epsilon: float | None = option(
+        None,
+        "budget over all rounds, attacked ones too, that sigma is chosen for, of each "
+        "client's records, or of a client for fed_sdp; none: 1, unless sigma is given",
+        above=0,
     )
+    delta: float = option(1e-5, "delta of the budget", above=0, below=1)
     accountant: Literal["rdp", "pld"] = option(
-        "rdp", "dp_sgd: accountant that turns the budget into noise; rdp as the authors"
+        "rdp", "accountant that turns the budget into noise; rdp as the authors"
     )
+    mode: Literal["per_example", "per_batch", "recommended"] = option(
+        "recommended", "fed_cdp, fed_cdp_decay: noise as printed, as in the authors' "
+        "code, or as the theorem needs it, with Poisson batches",
+    )  # fmt: skip
+    where: Literal["client", "server"] = option(
+        "client", "fed_sdp: before a message leaves, or after it arrived"
+    )
+    noise: float | None = option(
+        None,
+        "gaussian, laplace: standard deviation on each coordinate of an update; median: "
+        "on the sum of a batch, none: 0",
+        min=0,
+        below=math.inf,
+    )
+    ratio: float | None = option(None, "pruning: share zeroed", min=0, below=1)
+    fraction: float | None = option(None, "dssgd: share sent", above=0, max=1)
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)

@@ -15,7 +15,7 @@ import numpy as np
 from jax import lax
 
 from experiments.clients import Clients
-from experiments.problem import Problem
+from experiments.problem import Problem, pace
 from experiments.settings import TrainConfig
 from fljax import losses, parallel
 from fljax import schedule as schedule_lib
@@ -64,16 +64,12 @@ def everyone(
       record_rounds: rounds that are kept, at least one.
       epochs: local epochs instead of those of the training.
     """
-    one_step = train.algorithm == "fed_sgd"
-    steps = None if one_step else train.local_steps
     built = [
         schedule_lib.build(
             sizes,
             num_rounds=num_rounds,
-            batch_size=None if one_step else train.batch_size,
+            **pace(train, epochs)._asdict(),
             participants=[np.array([client])],
-            epochs=epochs or (1 if one_step else train.local_epochs),
-            steps=steps if epochs is None else None,
             lanes=1,
             shuffle=problem.schedule.shuffle,
             poisson=problem.schedule.poisson,

@@ -32,7 +32,7 @@ def interval(values, confidence: float = 0.95) -> Estimate:
     values = np.asarray(values, np.float64)
     mean, count = float(values.mean()), len(values)
     half = np.nan
-    if count > 1:
+    if count > 1 and np.isfinite(values).all():
         quantile = stats.t.ppf(0.5 + confidence / 2, count - 1)
         half = float(quantile * values.std(ddof=1) / np.sqrt(count))
     return Estimate(mean, mean - half, mean + half, float(np.median(values)), count)

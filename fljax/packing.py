@@ -39,9 +39,38 @@ class Job(NamedTuple):
     count: np.ndarray
 
 
+def batches_per_epoch(sizes: Array, batch_size: int | None) -> Array:
+    """Mini-batches that hold each client's rows once, the last may be smaller.
+
+    Args:
+      sizes: rows of each client, of any shape.
+      batch_size: rows in a mini-batch; None takes all of a client's rows at once.
+    """
+    if batch_size is None:
+        return np.ones(sizes.shape, int)
+    return -(-sizes // batch_size)
+
+
+def steps_per_round(
+    sizes: Array, batch_size: int | None, epochs: int = 1, steps: int | None = None
+) -> Array:
+    """Local steps of each client in a round.
+
+    Args:
+      sizes: rows of each client, of any shape.
+      batch_size: rows in a mini-batch; None takes all of a client's rows at once.
+      epochs: passes over her rows.
+      steps: instead of epochs: a pass is cut short or followed by more.
+    """
+    if steps is not None:
+        return np.full(sizes.shape, steps)
+    return epochs * batches_per_epoch(sizes, batch_size)
+
+
 def job(seat: int, size: int, batch: int, epochs: int, steps: int | None) -> Job:
-    per_epoch = -(-int(size) // batch)
-    index = np.arange(epochs * per_epoch if steps is None else steps)
+    rows = np.asarray(size)
+    per_epoch = int(batches_per_epoch(rows, batch))
+    index = np.arange(int(steps_per_round(rows, batch, epochs, steps)))
     start = (index % per_epoch) * batch
     return Job(seat, index // per_epoch, start, np.minimum(batch, size - start))
 

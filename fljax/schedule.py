@@ -188,7 +188,7 @@ def build(
 
 
 def _sampling_rate(sizes, batch: int):
-    return 1 / (-(-sizes // batch)).clip(1)
+    return 1 / packing.batches_per_epoch(sizes, batch).clip(1)
 
 
 def _capacity(rows: np.ndarray, batch: int) -> int:

@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from matplotlib.figure import Figure
 
 from fljax.figures.drawing import png, save
+from fljax.figures.leakage import leakage_by_utility
 from fljax.figures.overview import accuracy_by_attack, accuracy_by_size, loss_by_round
 from fljax.figures.sweeps import (
     accuracy_by_active_rounds,
@@ -21,6 +22,7 @@ __all__ = [
     "accuracy_by_size",
     "accuracy_by_value",
     "all_figures",
+    "leakage_by_utility",
     "loss_by_round",
     "loss_by_value",
     "png",
@@ -33,6 +35,7 @@ _ALL = (
     accuracy_by_active_rounds,
     accuracy_by_size,
     accuracy_by_loss,
+    leakage_by_utility,
     loss_by_value,
     loss_by_round,
 )

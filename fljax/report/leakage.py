@@ -120,14 +120,17 @@ def _label(card: Card, rows: Sequence[Row]) -> str:
     if row.defense == "none":
         return "no defense"
     swept = row.point.partition("_")[2]
+    if swept.startswith("name="):  # the name is there already
+        swept = ""
     return f"{row.defense} {swept or _epsilon(card, rows)}".strip()
 
 
 def _epsilon(card: Card, rows: Sequence[Row]) -> str:
-    """Of the run's rows, or of its flags."""
+    """Of the run's rows, empty if it is not finite; or of its flags."""
     for row in rows:
-        if row.metric.startswith("epsilon") and row.client == "all":
-            return f"{row.metric}={facts.text(row.value)}"
+        if "epsilon" in row.metric and row.client == "all":
+            stated = f"{row.metric}={facts.text(row.value)}"
+            return stated if math.isfinite(row.value) else ""
     told = facts.mapping(card.manifest.get("flags")).get("defense_epsilon")
     return "" if told is None else f"epsilon={facts.text(told)}"
 

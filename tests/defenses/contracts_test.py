@@ -130,6 +130,25 @@ def test_a_batch_of_padding_gives_a_finite_message_of_noise_alone(make):
         assert np.isfinite(leaf).all()
 
 
+@WITH_NOISE
+def test_noise_differs_in_every_coordinate_of_every_layer_and_with_every_key(make):
+    params = MODEL.init(jax.random.key(0))
+    one = functools.partial(_one_client, make(0.3), params)
+    keys = jax.vmap(jax.random.key)(np.arange(2000))
+    many = jax.jit(
+        jax.vmap(one, (0, None)),
+        compiler_options={"xla_backend_optimization_level": 0},  # runs once
+    )(keys, _batch(1, real=0))
+    noise_of = np.concatenate(
+        [np.asarray(leaf).reshape(len(keys), -1) for leaf in jax.tree.leaves(many)], 1
+    )
+    bound = 5.5 / np.sqrt(len(keys))
+    between = np.corrcoef(noise_of, rowvar=False) - np.eye(noise_of.shape[1])
+    assert np.abs(between).max() < bound
+    after = np.corrcoef(noise_of[1:].T, noise_of[:-1].T)
+    assert np.abs(after[: noise_of.shape[1], noise_of.shape[1] :]).max() < bound
+
+
 def _training(defense, num_rounds, lanes=2, rate=0.0):
     """Server's steps `[R, P]` and deltas `[R, C, P]`; all examples are zeros."""
     params = jax.tree.map(jnp.zeros_like, MODEL.init(jax.random.key(0)))

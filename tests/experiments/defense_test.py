@@ -7,7 +7,15 @@ import numpy as np
 import optax
 import pytest
 
-from experiments import clients, defense, federation, problem, scoring, settings
+from experiments import (
+    clients,
+    defense,
+    federation,
+    problem,
+    promises,
+    scoring,
+    settings,
+)
 from experiments.config import ConfigError
 from fljax import accounting
 from fljax.types import Batch, Sender
@@ -67,7 +75,7 @@ def test_the_noise_spends_the_budget_over_training_and_attacked_rounds(dealt, po
     np.testing.assert_allclose(numbers.batch_size, dealt.sizes / per_epoch)
     assert posed.schedule.poisson
     for sigma, rate, count in zip(
-        numbers.noise_multiplier.flat, numbers.sampling_rate.flat, steps.flat,
+        numbers.step_noise.flat, numbers.sampling_rate.flat, steps.flat,
         strict=True,
     ):  # fmt: skip
         spent = accounting.epsilon(sigma, rate, count, TOLD.delta)
@@ -145,8 +153,8 @@ def test_other_numbers_of_epochs_get_noise_of_their_own(dealt, posed):
     found = defense.for_epochs(posed.shield, TOLD, 200)
     per_epoch = -(-dealt.sizes // 32)
     np.testing.assert_array_equal(found.steps, 200 * per_epoch)
-    more = found.numbers.noise_multiplier
-    assert (more > posed.shield.numbers.noise_multiplier).all()
+    more = found.numbers.step_noise
+    assert (more > posed.shield.numbers.step_noise).all()
     spent = accounting.epsilon(more[0, 0], 1 / per_epoch[0, 0], found.steps[0, 0], 1e-5)
     assert 0.99 * 8 < spent <= 8
 
@@ -154,7 +162,7 @@ def test_other_numbers_of_epochs_get_noise_of_their_own(dealt, posed):
 def test_rows_state_clip_noise_and_both_epsilons(dealt, chosen):
     best, _ = chosen
     labels = scoring.Labels("aia", "diabetes", "mlp", "dp_sgd", "", SEEDS)
-    rows = defense.rows(labels, best, TOLD)
+    rows = promises.rows(labels, best, TOLD)
     metrics = ("epsilon_rdp", "epsilon_pld", "noise_multiplier", "clip")
     assert {row.metric for row in rows} == set(metrics)
     assert len(rows) == 2 * 4 * (3 + 1)
@@ -169,7 +177,7 @@ def test_rows_state_clip_noise_and_both_epsilons(dealt, chosen):
 def test_the_manifest_states_the_assumptions(chosen):
     best, loss = chosen
     said = json.loads(
-        json.dumps(defense.describe(best, TOLD, loss, active=True), allow_nan=False)
+        json.dumps(promises.describe(best, TOLD, loss, active=True), allow_nan=False)
     )
     assert said["clip"] == best.shield.numbers.clip.tolist()
     assert np.shape(said["held_out_loss"]) == (2, 3)

@@ -53,6 +53,16 @@ def test_without_rows_of_a_defense_the_flag_names_epsilon(rows):
     assert variants[1].label == "dp_sgd epsilon=3"
 
 
+def test_a_defense_without_a_promise_is_named_without_epsilon(rows):
+    made = [
+        r._replace(value=float("nan")) if r.setting == "defense" else r
+        for r in _run(rows, defense="pruning", point="defense_name=pruning").rows
+    ]
+    card = report.card("b", made, {"flags": {"defense_epsilon": 3.0}}, None)
+    _, variants = _only([_run(rows, "a"), card])
+    assert variants[1].label == "pruning"
+
+
 def test_points_of_a_sweep_over_a_defense_stand_side_by_side(rows):
     weak = _run(rows, defense="dp_sgd", point="defense_epsilon=10")
     strong = _run(
