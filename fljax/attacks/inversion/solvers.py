@@ -1,0 +1,224 @@
+"""Optimisers of a reconstruction, one attack iteration at a time.
+
+CPL runs PyTorch's L-BFGS as it comes: 20 inner iterations per attack iteration, steps
+of length 1 without a line search. Here an attack iteration is the same 20 inner
+iterations, with memory 100 as there, but each ends a zoom line search (strong Wolfe
+conditions): on CPL's own network the step of length 1 is nearly always the one taken,
+so that both cost the same and go the same way; on others a search keeps the loss from
+rising.
+
+`whitened_lbfgs` goes beyond the paper. Reconstruction is a least-squares problem whose
+curvatures differ by factors of 1e5 to 1e6, and L-BFGS sees few of them. An attacker
+knows the model, so she can compute the Gauss-Newton matrix of her own iterate and let
+L-BFGS run in coordinates where that is the identity.
+"""
+
+from collections.abc import Callable
+from typing import NamedTuple
+
+import jax
+import jax.numpy as jnp
+import optax
+from jax import lax
+from jax.flatten_util import ravel_pytree
+
+from fljax.attacks.inversion.spaces import Variables
+from fljax.types import Params, PyTree
+
+
+class Problem(NamedTuple):
+    """What is minimised.
+
+    Attributes:
+      objective: `(variables) -> []`.
+      message: `(variables) -> simulated message`.
+      project: `(variables) -> variables`, or None.
+    """
+
+    objective: Callable[[Variables], jax.Array]
+    message: Callable[[Variables], Params]
+    project: Callable[[Variables], Variables] | None = None
+
+
+class Step(NamedTuple):
+    """Outcome of one attack iteration.
+
+    Attributes:
+      variables: from which the next one starts.
+      state: of the solver.
+      seen: the variables that `loss` belongs to.
+      loss: [] the objective there.
+    """
+
+    variables: Variables
+    state: PyTree
+    seen: Variables
+    loss: jax.Array
+
+
+class Solver(NamedTuple):
+    """An optimiser.
+
+    Attributes:
+      init: `(variables) -> state`.
+      step: `(problem, variables, state) -> Step`, one attack iteration.
+    """
+
+    init: Callable[[Variables], PyTree]
+    step: Callable[[Problem, Variables, PyTree], Step]
+
+
+def lbfgs(inner_iterations: int = 20, memory: int = 100, search: int = 20) -> Solver:
+    """L-BFGS whose memory lasts over attack iterations.
+
+    Args:
+      inner_iterations: of L-BFGS in one attack iteration, at most; it ends with the
+        first that does not lower the objective.
+      memory: pairs of differences that are remembered.
+      search: evaluations in a line search, at most.
+    """
+    optimiser = _optimiser(memory, search)
+
+    def step(problem, variables, state):
+        variables, state, loss = _descend(
+            optimiser, problem.objective, variables, state, inner_iterations
+        )
+        return _within(problem, variables, state, loss)
+
+    return Solver(optimiser.init, step)
+
+
+def whitened_lbfgs(
+    damping: float = 1e-2, inner_iterations: int = 20, search: int = 20, width: int = 16
+) -> Solver:
+    """L-BFGS in coordinates whitened anew at the start of every attack iteration.
+
+    An attack iteration costs, beside its inner ones, a product with `J^T J` for every
+    variable and a Cholesky factor: `n^2` numbers for `n` variables. J is the Jacobian
+    of the message.
+
+    Args:
+      damping: added to the diagonal of `J^T J`, over its mean.
+      inner_iterations: as in `lbfgs`.
+      search: as in `lbfgs`.
+      width: products computed side by side.
+
+    Raises:
+      ValueError: `damping` is not above 0.
+    """
+    if damping <= 0:
+        raise ValueError(f"damping must be > 0, got {damping=}")
+    optimiser = _optimiser(inner_iterations, search)
+
+    def step(problem, variables, state):
+        origin, unravel = ravel_pytree(variables)
+
+        def message(flat):
+            return ravel_pytree(problem.message(unravel(flat)))[0]
+
+        factor = _factor(_gauss_newton(message, origin, width), damping)
+
+        def move(white):
+            # (J^T J)^(-1/2), up to a rotation.
+            return unravel(
+                origin
+                + jax.scipy.linalg.solve_triangular(factor, white, trans=1, lower=True)
+            )
+
+        start = jnp.zeros_like(origin)
+        white, _, loss = _descend(
+            optimiser,
+            lambda white: problem.objective(move(white)),
+            start,
+            optimiser.init(start),
+            inner_iterations,
+        )
+        return _within(problem, move(white), state, loss)
+
+    return Solver(lambda variables: (), step)
+
+
+def adam(
+    learning_rate: float,
+    num_iterations: int,
+    *,
+    signed: bool = False,
+    weight_decay: float = 0.0,
+) -> Solver:
+    """AdamW whose learning rate falls to zero as a cosine; one update an iteration.
+
+    Args:
+      learning_rate: the first one.
+      num_iterations: after how many it is zero.
+      signed: whether Adam is given the gradient's signs (Geiping et al. 2020).
+      weight_decay: of AdamW.
+    """
+    schedule = optax.cosine_decay_schedule(learning_rate, num_iterations)
+    optimiser = optax.adamw(schedule, weight_decay=weight_decay)
+
+    def step(problem, variables, state):
+        loss, slope = jax.value_and_grad(problem.objective)(variables)
+        if signed:
+            slope = jax.tree.map(jnp.sign, slope)
+        updates, state = optimiser.update(slope, state, variables)
+        moved = optax.apply_updates(variables, updates)
+        if problem.project is not None:
+            moved = problem.project(moved)
+        return Step(moved, state, variables, loss)
+
+    return Solver(optimiser.init, step)
+
+
+def _optimiser(memory, search):
+    return optax.lbfgs(
+        memory_size=memory,
+        linesearch=optax.scale_by_zoom_linesearch(
+            max_linesearch_steps=search, initial_guess_strategy="one"
+        ),
+    )
+
+
+def _descend(optimiser, objective, variables, state, inner_iterations):
+    """Up to `inner_iterations` of L-BFGS: variables, state and loss []."""
+
+    def more(carry):
+        number, lower = carry[:2]
+        return (number < inner_iterations) & lower
+
+    def iterate(carry):
+        number, _, variables, state, loss, slope = carry
+        updates, state = optimiser.update(
+            slope, state, variables, value=loss, grad=slope, value_fn=objective
+        )
+        variables = optax.apply_updates(variables, updates)
+        after, slope = (optax.tree.get(state, name) for name in ("value", "grad"))
+        return number + 1, after < loss, variables, state, after, slope
+
+    loss, slope = jax.value_and_grad(objective)(variables)
+    carry = (jnp.int32(0), jnp.bool(True), variables, state, loss, slope)
+    _, _, variables, state, loss, _ = lax.while_loop(more, iterate, carry)
+    return variables, state, loss
+
+
+def _within(problem, variables, state, loss):
+    if problem.project is None:
+        return Step(variables, state, variables, loss)
+    variables = problem.project(variables)
+    return Step(variables, state, variables, problem.objective(variables))
+
+
+def _gauss_newton(message, at, width):
+    """`J^T J` `[n, n]` of `message` `[n] -> [P]`."""
+    _, push = jax.linearize(message, at)
+    pull = jax.linear_transpose(push, at)
+    one_hot = jnp.eye(len(at), dtype=at.dtype)
+    return lax.map(lambda v: pull(push(v))[0], one_hot, batch_size=width)
+
+
+def _factor(gram, damping):
+    """Lower Cholesky factor of the damped matrix, the identity where it has none."""
+    identity = jnp.eye(len(gram), dtype=gram.dtype)
+    ridge = damping * jnp.trace(gram) / len(gram)
+    # Symmetric but for rounding, which would count twice in small directions.
+    factor = jnp.linalg.cholesky((gram + gram.T) / 2 + ridge * identity)
+    return jnp.where(jnp.all(jnp.isfinite(factor)), factor, identity)
