@@ -14,12 +14,12 @@ import sys
 from collections import Counter
 from collections.abc import Sequence
 
-from experiments import config, finished, published
+from experiments import config, finished, gradient_leakage_published, published
 from experiments.config import ConfigError
 from experiments.settings import option
 from fljax import files, report
 
-_EXPERIMENTS = ("aia", "accounting")
+_EXPERIMENTS = ("aia", "accounting", "fed_cdp", "gradient_leakage")
 _FIGURES = "figures"
 
 
@@ -56,11 +56,17 @@ def main() -> None:
 def _card(run: finished.Run, name: str) -> report.Card:
     flags = run.manifest["flags"]
     try:
-        if run.manifest["experiment"] == "accounting":
-            beside = published.printed_epsilons(flags)
-        else:
-            table, data = flags.get("paper_table"), run.rows[0].data
-            beside = published.reference(table, data, flags)
+        match run.manifest["experiment"]:
+            case "accounting":
+                beside = published.printed_epsilons(flags)
+            case "gradient_leakage":
+                data = run.rows[0].data
+                beside = gradient_leakage_published.reference(flags, data)
+            case "fed_cdp":
+                beside = None
+            case _:
+                table, data = flags.get("paper_table"), run.rows[0].data
+                beside = published.reference(table, data, flags)
     except ConfigError as error:
         raise ConfigError(f"{run.folder / 'manifest.json'}: {error}") from error
     return report.card(name, run.rows, run.manifest, beside)
