@@ -33,10 +33,8 @@ _ATTACKS = {
     "trajectory_other": "control: trajectory on another client's messages",
     "trajectory_permuted": "control: trajectory with the targets shuffled",
     "linear_inversion": "the first-order version of trajectory",
-    "fed_cdp": "no attack: the epsilon of clipping and noise on each example (Wei et al., "
-    "2021)",
-    "fed_sdp": "no attack: the epsilon of clipping and noise on each client's update (Wei "
-    "et al., 2021)",
+    "fed_cdp": "defense: clipping and noise on each example (Wei et al., 2021)",
+    "fed_sdp": "defense: clipping and noise on each client's update (Wei et al., 2021)",
 }
 CONTROLS = ("model_other", "trajectory_other", "trajectory_permuted")
 _SETTINGS = {
