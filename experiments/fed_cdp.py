@@ -1,7 +1,7 @@
 """Accuracy and cost of Fed-CDP and what it is compared with (Wei et al., 2021).
 
     python -m experiments.fed_cdp
-    python -m experiments.fed_cdp --flagfile=experiments/flags/fed_cdp.adult.flags
+    python -m experiments.fed_cdp --flagfile=experiments/flags/fed_cdp.table4.adult.flags
 
 Trains a federation with every method at every point of the grid, tunes the learning rate
 on validation rows, and writes `rows.jsonl`, `manifest.json` and figures (accuracy by
