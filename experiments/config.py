@@ -121,6 +121,13 @@ def to_flags(config: Any, prefix: str = "") -> dict[str, Any]:
     }
 
 
+def run(program: types.ModuleType) -> None:
+    """Runs a module with `define()`, `main()` and `ERRORS` as what --help is about."""
+    program.define()
+    flags.adopt_module_key_flags(program)
+    app_main(program.main, program.ERRORS)
+
+
 def app_main(
     main_fn: Callable[[], int | None],
     errors: tuple[type[Exception], ...] = (),

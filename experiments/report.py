@@ -14,9 +14,10 @@ import sys
 from collections import Counter
 from collections.abc import Sequence
 
-from experiments import config, finished, gradient_leakage_published, published
+from experiments import config, finished, published
 from experiments.config import ConfigError
-from experiments.settings import option
+from experiments.gradient_leakage import published as published_lib
+from experiments.option import option
 from fljax import files, report
 
 _EXPERIMENTS = ("aia", "accounting", "fed_cdp", "gradient_leakage")
@@ -61,7 +62,7 @@ def _card(run: finished.Run, name: str) -> report.Card:
                 beside = published.printed_epsilons(flags)
             case "gradient_leakage":
                 data = run.rows[0].data
-                beside = gradient_leakage_published.reference(flags, data)
+                beside = published_lib.reference(flags, data)
             case "fed_cdp":
                 beside = None
             case _:

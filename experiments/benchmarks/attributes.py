@@ -22,7 +22,7 @@ import optax
 from experiments import config as config_lib
 from experiments.benchmarks import attributes_baseline, federations, harness, victims
 from experiments.benchmarks.victims import Scene
-from experiments.settings import option
+from experiments.option import option
 from fljax import losses, metrics, parallel
 from fljax.attacks import attribute, gradient
 from fljax.types import Key

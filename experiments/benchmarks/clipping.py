@@ -23,7 +23,7 @@ import optax
 from experiments import config as config_lib
 from experiments.benchmarks import clipping_ways, harness
 from experiments.benchmarks.clipping_ways import CLIP, SIGMA, Problem
-from experiments.settings import option
+from experiments.option import option
 from fljax import local, parallel, rounds
 from fljax import schedule as schedule_lib
 from fljax.types import GradientFn

@@ -20,7 +20,7 @@ from jax.sharding import NamedSharding, PartitionSpec
 
 from experiments import config as config_lib
 from experiments.benchmarks import federations, harness, torch_baseline
-from experiments.settings import option
+from experiments.option import option
 from fljax import local, losses, parallel, rounds
 from fljax import schedule as schedule_lib
 from fljax.types import Model, Rows

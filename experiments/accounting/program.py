@@ -1,0 +1,225 @@
+"""What noise promises: as a paper prints it, as it is implemented, and tightly.
+
+    python -m experiments.accounting
+    python -m experiments.accounting --accounting_method=fed_cdp --accounting_records=600
+    python -m experiments.accounting --accounting_method=fed_sdp --target_epsilon=1
+
+Without a method this is Table VI of Wei et al. (2021): each printed epsilon beside ours,
+then what else can be said of those trainings. With one it accounts for a training of
+one's own, and with a target says how much noise or how many rounds keep it. Nothing is
+trained. With `--run_dir` rows and manifest are written there, for `experiments.report`.
+"""
+
+import dataclasses
+import math
+import time
+from collections.abc import Callable
+from typing import Any, Literal
+
+from absl import logging
+from rich.console import Console
+
+from experiments import config, console, run_dir
+from experiments.accounting import table6, tables
+from experiments.accounting.tables import Kept
+from experiments.config import ConfigError
+from experiments.option import option
+from fljax import accounting, results
+from fljax.accounting import Statement, Training, fed_cdp, fed_sdp
+from fljax.results import Row
+
+_TABLE_6 = table6.TRAININGS["mnist"]
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class AccountingConfig:
+    """Prefix `accounting`. Defaults are the paper's for MNIST."""
+
+    method: Literal["fed_cdp", "fed_sdp"] | None = option(
+        None, "whose training to account for; none: Table VI of Wei et al. (2021)"
+    )
+    records: int = option(_TABLE_6.records, "records of a client N_i", min=1)
+    batch_size: int = option(_TABLE_6.batch_size, "batch size B", min=1)
+    local_steps: int = option(_TABLE_6.local_steps, "local steps L", min=1)
+    rounds: int = option(_TABLE_6.rounds, "rounds T", min=1)
+    clients: int = option(_TABLE_6.clients, "clients K", min=1)
+    clients_per_round: int = option(
+        _TABLE_6.clients_per_round, "clients in a round K_t", min=1
+    )
+    sigma: float = option(
+        _TABLE_6.sigma, "deviation of one draw of noise over the clip; 0: none", min=0
+    )
+    clip: float = option(_TABLE_6.clip, "C of each layer; no epsilon needs it", above=0)
+    layers: int = option(_TABLE_6.layers, "parts M that are clipped apart", min=1)
+    delta: float = option(_TABLE_6.delta, "delta of every epsilon", above=0, below=1)
+    draws: Literal["one", "each"] = option(
+        "one", "draws of noise on a sum: one, or one for each example or client in it"
+    )
+    batches: Literal["poisson", "fixed", "without_replacement"] = option(
+        "poisson",
+        "fed_cdp, how batches are made: every record independently; disjoint ones, an "
+        "epoch at a time; a fixed size drawn anew in each step",
+    )
+    copies: int = option(1, "fed_cdp: clients that hold the same record", min=1)
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class RunConfig:
+    """No prefix."""
+
+    target_epsilon: float | None = option(
+        None,
+        "also print the noise and the number of rounds that keep this",
+        above=0,
+        below=math.inf,
+    )
+    run_dir: str | None = option(
+        None, "folder for rows.jsonl and manifest.json; none: print only"
+    )
+
+
+_DEFAULT = AccountingConfig()
+ERRORS = ()
+
+
+def main() -> None:
+    """Prints what the flags ask for, and writes it if told so."""
+    logging.set_verbosity(logging.ERROR)  # else: orders that dp_accounting leaves out
+    run(config.read(AccountingConfig, "accounting"), config.read(RunConfig))
+
+
+def run(told: AccountingConfig, also: RunConfig) -> None:
+    """Accounts, prints and, with a folder, writes.
+
+    Raises:
+      ConfigError: for values that do not fit each other, or a folder that is not ours.
+    """
+    begin = time.perf_counter()
+    training = _check(told, also)
+    values = config.to_flags(told, "accounting") | config.to_flags(also)
+    folder, digest = None, ""
+    if also.run_dir is not None:
+        name = told.method or "table6"
+        folder, digest = run_dir.claim(also.run_dir, "accounting", name, values)
+    out = console.screen()
+    if told.method is None:
+        rows, said = _table6(out)
+    else:
+        rows, said = _own(out, told.method, training, also.target_epsilon)
+    if folder is not None:
+        manifest = {
+            "experiment": "accounting",
+            "digest": digest,
+            "flags": values,
+            "defense": said,
+            "total_seconds": time.perf_counter() - begin,
+            **run_dir.environment(),
+        }
+        results.write_rows(folder / "rows.jsonl", rows)
+        results.write_manifest(folder / "manifest.json", manifest)
+        out.print(f"rows and manifest are in {folder}")
+
+
+def _table6(out: Console) -> tuple[list[Row], dict[str, Any]]:
+    """Prints the table; returns rows, and what the manifest says of them."""
+    entries, modes = table6.printed(), table6.modes()
+    tables.show_table6(out, entries, modes)
+    said = {
+        f"{mode.method}, L = {mode.local_steps}, {mode.name}": {
+            "epsilon": {data: _plain(s) for data, s in mode.statements.items()},
+            "assumption, numbers of mnist": (
+                f"{mode.method}, {mode.name}: {mode.first.assumption}"
+            ),
+        }
+        for mode in modes
+    }
+    return table6.rows(entries, modes), said
+
+
+def _own(
+    out: Console, method: str, training: Training, target: float | None
+) -> tuple[list[Row], dict[str, Any]]:
+    """The same for a training of one's own, with what keeps a target."""
+    found = accounting.statements(method, training)
+    tables.show_training(out, method, training, found)
+    said: dict[str, Any] = {
+        f"{s.way}, {s.unit}, {s.name}": {
+            "epsilon": _plain(s),
+            "assumption": f"{s.way}, of a {s.unit}, {s.name}: {s.assumption}",
+        }
+        for s in found
+    }
+    if target is not None:
+        kept = calibrate(method, training, target)
+        tables.show_kept(out, target, training, kept)
+        said["target"] = [_plain_kept(each) for each in kept]
+    return [_row(method, statement) for statement in found], said
+
+
+def calibrate(method: str, training: Training, target: float) -> list[Kept]:
+    """Noise and rounds that keep an epsilon, as implemented and as recommended."""
+    of = {"fed_cdp": fed_cdp, "fed_sdp": fed_sdp}[method]
+    found = []
+    for say in (of.implemented, of.recommended):
+        kept: dict[str, Any] = {}
+        for name, search in (
+            ("sigma", accounting.sigma_for),
+            ("rounds", accounting.rounds_for),
+        ):
+            try:
+                kept[name] = search(target, training, say)
+            except ValueError:
+                kept[name] = None
+        found.append(Kept(say(training), **kept))
+    return found
+
+
+def _check(told: AccountingConfig, also: RunConfig) -> Training:
+    values = dataclasses.asdict(told)
+    if told.method is None:
+        changed = [n for n, v in values.items() if v != getattr(_DEFAULT, n)]
+        named = [f"--accounting_{name}" for name in changed]
+        if also.target_epsilon is not None:
+            named.append("--target_epsilon")
+        if named:
+            raise ConfigError(
+                f"{named[0]}: needs --accounting_method, without which Table VI is shown"
+            )
+    if told.method == "fed_sdp" and told.batches != _DEFAULT.batches:
+        raise ConfigError("--accounting_batches: fed_sdp does not depend on batches")
+    if told.method == "fed_sdp" and told.copies != _DEFAULT.copies:
+        raise ConfigError("--accounting_copies: fed_sdp does not depend on copies")
+    values.pop("method")
+    try:
+        return Training(**values)
+    except ValueError as error:
+        raise ConfigError(f"--accounting_{error}") from error
+
+
+def _row(method: str, statement: Statement) -> Row:
+    unit = {"record": "instance"}.get(statement.unit, statement.unit)
+    value = math.nan if statement.epsilon is None else statement.epsilon
+    labels = "accounting", "own", "any", method, method, statement.way
+    point = f"unit={unit};{statement.name}"
+    return Row(*labels, point, 0, "all", "epsilon", value, 1)
+
+
+def _plain(statement: Statement) -> float | str:
+    epsilon = statement.epsilon
+    if epsilon is None:
+        return "no number"
+    return epsilon if math.isfinite(epsilon) else "infinite"
+
+
+def _plain_kept(each: Kept) -> dict[str, Any]:
+    return {
+        "statement": f"{each.statement.way}: {each.statement.name}",
+        "smallest sigma": each.sigma,
+        "most rounds": each.rounds,
+    }
+
+
+def define(flags: Callable = config.define) -> None:
+    """Registers the flags."""
+    flags(AccountingConfig, "accounting")
+    flags(RunConfig)

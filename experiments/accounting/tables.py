@@ -1,0 +1,163 @@
+"""Statements about privacy on a screen: tables of epsilons, and what they rest on."""
+
+import math
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from rich import box
+from rich.console import Console
+from rich.table import Table
+
+from experiments.accounting import table6
+from fljax.accounting import Statement, Training
+
+_WAYS = {
+    "printed": "as printed",
+    "implemented": "as implemented",
+    "recommended": "recommended",
+}
+_CONVENTION = (
+    "Convention: the paper's numbers are those of one step more than there are, n = T L + 1 "
+    "(T + 1 rounds for Fed-SDP). Difference: ours rounded to four digits minus printed, in "
+    "units of the last digit."
+)
+
+
+class Kept(NamedTuple):
+    """What keeps a target, by one statement; None where nothing or anything does.
+
+    Attributes:
+      statement: as it is now.
+      sigma: the smallest that does.
+      rounds: the most that do.
+    """
+
+    statement: Statement
+    sigma: float | None
+    rounds: int | None
+
+
+def show_table6(
+    out: Console, entries: Sequence[table6.Printed], modes: Sequence[table6.Mode]
+) -> None:
+    """Prints both tables of Table VI and the assumptions of every line."""
+    out.print(_entries(entries))
+    for which, name in enumerate(("n = T L + 1", "n = T L")):
+        off = [abs(entry.last_digits[which]) for entry in entries]
+        within = sum(each <= 1 for each in off)
+        out.print(
+            f"{name}: {within} of {len(off)} within 1 of the last digit, "
+            f"the furthest {max(off)}"
+        )
+    out.print(f"{_CONVENTION}\n")
+    out.print(_modes(modes))
+    _assumptions(out, [mode.first for mode in modes], "of MNIST")
+    first = next(iter(table6.TRAININGS.values()))
+    _refused(out, table6.refused(first))
+
+
+def show_training(
+    out: Console, method: str, told: Training, found: Sequence[Statement]
+) -> None:
+    """Prints the statements about one training with their assumptions."""
+    out.print(
+        f"{method}: N_i = {told.records}, B = {told.batch_size}, L = {told.local_steps}, "
+        f"T = {told.rounds}, K_t / K = {told.clients_per_round} / {told.clients}, "
+        f"sigma = {told.sigma:g}, C = {told.clip:g}, M = {told.layers}, "
+        f"delta = {told.delta:g}",
+        highlight=False,
+    )
+    table = _table("")
+    for name in ("", "way", "level", "what"):
+        table.add_column(name, justify="left" if name else "right")
+    table.add_column("epsilon", justify="right", no_wrap=True)
+    shown = [said for said in found if said.epsilon is not None]
+    for number, said in enumerate(shown, 1):
+        cells = _WAYS[said.way], _level(said.unit), said.name, _number(said.epsilon)
+        table.add_row(str(number), *cells)
+    out.print(table)
+    _assumptions(out, shown)
+    _refused(out, [said for said in found if said.epsilon is None])
+
+
+def show_kept(
+    out: Console, target: float, told: Training, kept: Sequence[Kept]
+) -> None:
+    """Prints what keeps a target."""
+    table = _table(f"What keeps epsilon = {target:g} at delta = {told.delta:g}")
+    table.add_column("way")
+    table.add_column("what")
+    table.add_column(f"smallest sigma\nat T = {told.rounds}", justify="right")
+    table.add_column(f"most rounds\nat sigma = {told.sigma:g}", justify="right")
+    for each in kept:
+        sigma = "none" if each.sigma is None else f"{each.sigma:.4f}"
+        rounds = "any number" if each.rounds is None else str(each.rounds)
+        said = each.statement
+        table.add_row(
+            _WAYS[said.way], f"{_level(said.unit)}: {said.name}", sigma, rounds
+        )
+    out.print(table)
+
+
+def _entries(entries: Sequence[table6.Printed]) -> Table:
+    table = _table("Table VI of Wei et al. (2021): epsilon as printed, and its recipe")
+    for name in ("data", "method", "L", "level"):
+        table.add_column(name)
+    for name in ("printed", "n = T L + 1", "difference", "n = T L", "difference"):
+        table.add_column(name, justify="right")
+    for entry in entries:
+        local, unit = (part.split("=")[1] for part in entry.setting.split(";"))
+        shifted, exact = entry.last_digits
+        table.add_row(
+            entry.data, entry.method, local, unit, f"{entry.published:.4f}",
+            f"{entry.shifted:.6f}", f"{shifted:+d}", f"{entry.exact:.6f}", f"{exact:+d}",
+        )  # fmt: skip
+    return table
+
+
+def _modes(modes: Sequence[table6.Mode]) -> Table:
+    table = _table("The same trainings, tightly: epsilon by what is implemented")
+    table.add_column("", justify="right")
+    for name in ("method", "L", "level", "what"):
+        table.add_column(name)
+    for name in table6.TRAININGS:
+        table.add_column(name, justify="right", no_wrap=True)
+    for number, mode in enumerate(modes, 1):
+        table.add_row(
+            str(number), mode.method, str(mode.local_steps), _level(mode.first.unit),
+            mode.name, *(_number(said.epsilon) for said in mode.statements.values()),
+        )  # fmt: skip
+    return table
+
+
+def _assumptions(out: Console, found: Sequence[Statement], whose: str = "") -> None:
+    out.print("What each rests on" + (f" (numbers {whose})" if whose else ""))
+    for number, said in enumerate(found, 1):
+        out.print(f"{number:3}  {said.assumption}", highlight=False)
+
+
+def _refused(out: Console, found: Sequence[Statement]) -> None:
+    if found:
+        out.print("\nNo number is given for")
+    for said in found:
+        out.print(f"  - {said.name}: {said.reason}", highlight=False)
+
+
+def _table(title: str) -> Table:
+    return Table(
+        title=title or None,
+        box=box.SIMPLE_HEAD,
+        padding=(0, 1, 0, 0),
+        pad_edge=False,
+        show_edge=False,
+    )
+
+
+def _level(unit: str) -> str:
+    return {"record": "instance"}.get(unit, unit)
+
+
+def _number(epsilon: float | None) -> str:
+    if epsilon is None:
+        return "-"
+    return "infinite" if math.isinf(epsilon) else f"{epsilon:.4g}"

@@ -1,0 +1,1 @@
+"""Attribute inference against federated training (Diana et al., AAAI-25)."""

@@ -1,0 +1,164 @@
+"""From flags to clients: load, split and encode the data, deal the rows.
+
+Everything gets a leading axis over seeds, whose splits and partitions differ.
+"""
+
+from typing import NamedTuple
+
+import jax
+import numpy as np
+
+from experiments.aia import settings
+from experiments.config import ConfigError
+from fljax import data, partition
+from fljax.attacks.attribute import conceal
+from fljax.types import Features, Known, Rows
+
+
+class Clients(NamedTuple):
+    """Clients and their rows, `[seeds, ...]`.
+
+    Attributes:
+      datasets: encoded data of each seed.
+      rows: `Rows` with leaves `[seeds, N, ...]`, padded at the end.
+      sizes: `[seeds, C]` rows of each client.
+      known: `Known` with leaves `[seeds, C, n, ...]`, what an adversary knows.
+      truth: `[seeds, C, n]` sensitive candidate or value, for scoring only.
+      test: `Rows` `[seeds, M, ...]`, or None.
+      test_mask: `[seeds, M]`.
+    """
+
+    datasets: list[data.Dataset]
+    rows: Rows
+    sizes: np.ndarray
+    known: Known
+    truth: np.ndarray
+    test: Rows | None
+    test_mask: np.ndarray
+
+
+def load_table(config: settings.DataConfig) -> data.Table:
+    """Loads the data set; refuses options that it does not know."""
+    ignored = ("name", "dir", "preset")
+    chosen = {
+        field: value
+        for field, value in vars(config).items()
+        if field not in ignored and value not in (None, ())
+    }
+    return data.load(config.name, data_dir=config.dir, **chosen)
+
+
+def gather(
+    table: data.Table, config: settings.DataConfig, model: settings.ModelConfig,
+    split: settings.PartitionConfig, seeds: tuple[int, ...],
+) -> Clients:  # fmt: skip
+    """Encodes and deals the rows of every seed."""
+    which = config.preset or ("linear" if model.name == "linear" else "neural")
+    preset = data.preset(config.name, which)
+    datasets = [data.prepare(table, preset, seed=seed) for seed in seeds]
+    parts = [_deal(d, split, seed) for d, seed in zip(datasets, seeds, strict=True)]
+    if len({len(p) for p in parts}) > 1:
+        raise ConfigError(
+            "--seeds: seeds differ in the number of clients, run them apart"
+        )
+    sizes = np.array([[len(rows) for rows in p] for p in parts])
+    width = datasets[0].attribute.width if datasets[0].attribute else 0
+    most = int(sizes.max())
+    per_client = [
+        [_pad_rows(_take(d.train, rows), most) for rows in p]
+        for d, p in zip(datasets, parts, strict=True)
+    ]
+    x, y, truth, mask = _stack([_stack(clients) for clients in per_client])
+    flat = [
+        _take(d.train, np.concatenate(p)) for d, p in zip(datasets, parts, strict=True)
+    ]
+    total = int(sizes.sum(axis=1).max())
+    flat_x, flat_y, _, _ = _stack([_pad_rows(rows, total) for rows in flat])
+    known = conceal(x, y, mask, width=width)
+    test, test_mask = _test_rows(datasets)
+    return Clients(datasets, Rows(flat_x, flat_y), sizes, known, truth, test, test_mask)
+
+
+def row_mask(clients: Clients) -> np.ndarray:
+    """`[seeds, N]`, True where `clients.rows` holds a real row."""
+    total = clients.rows.y.shape[1]
+    return np.arange(total) < clients.sizes.sum(axis=1)[:, None]
+
+
+def _deal(dataset: data.Dataset, config: settings.PartitionConfig, seed: int):
+    """Row indices of each client; the draws do not depend on any other seed."""
+    try:
+        if config.kind in ("dirichlet", "label_shards", "dominant_label"):
+            return _deal_by_label(dataset, config, seed)
+        return _deal_rows(dataset, config, seed)
+    except ValueError as error:
+        raise ConfigError(f"--partition_kind={config.kind}: {error}") from None
+
+
+def _deal_rows(dataset, config: settings.PartitionConfig, seed: int):
+    rng = np.random.default_rng([seed, 1])
+    train, count = dataset.train, config.clients
+    match config.kind:
+        case "iid":
+            return partition.iid(rng, len(train.y), count)
+        case "sampled":
+            return partition.sampled(rng, len(train.y), count, config.rows)
+        case "contiguous":
+            return partition.contiguous(len(train.y), count)
+        case "ordered":
+            return partition.ordered(_raw_column(train.frame, config.column), count)
+        case "by_column":
+            column = _raw_column(train.frame, config.column)
+            return partition.by_column(column, min(count, len(np.unique(column))))
+        case "correlation":
+            if dataset.attribute is None or dataset.attribute.kind != "binary":
+                raise ValueError("needs a binary sensitive attribute")
+            # Algorithm 5 speaks of men, who are the first category.
+            return partition.correlation(
+                rng, train.y, train.truth == 0, count, config.heterogeneity
+            )
+    raise ValueError(f"no partition {config.kind!r}")
+
+
+def _deal_by_label(dataset, config: settings.PartitionConfig, seed: int):
+    rng = np.random.default_rng([seed, 1])
+    labels, count = dataset.train.y, config.clients
+    if dataset.table.task == "regression":
+        raise ValueError("needs class labels, the target is a number")
+    if config.kind == "dirichlet":
+        return partition.dirichlet(rng, labels, count, config.alpha)
+    if config.kind == "label_shards":
+        return partition.label_shards(rng, labels, count, config.shards)
+    return partition.dominant_label(rng, labels, count, config.rows, config.share)
+
+
+def _raw_column(frame, name: str | None) -> np.ndarray:
+    if name not in frame.columns:
+        raise ConfigError(
+            f"--partition_column: expected one of {', '.join(frame.columns)}, got {name}"
+        )
+    return frame[name].to_numpy()
+
+
+def _take(split: data.Split, rows: np.ndarray):
+    x = Features(split.x.numeric[rows], split.x.codes[rows])
+    return x, split.y[rows], split.truth[rows], np.ones(len(rows), bool)
+
+
+def _pad_rows(tree, length: int):
+    return jax.tree.map(
+        lambda a: np.pad(a, ((0, length - len(a)), *[(0, 0)] * (a.ndim - 1))), tree
+    )
+
+
+def _stack(trees):
+    return jax.tree.map(lambda *leaves: np.stack(leaves), *trees)
+
+
+def _test_rows(datasets):
+    most = max(len(d.test.y) for d in datasets)
+    if not most:
+        return None, np.zeros((len(datasets), 0), bool)
+    taken = [_take(d.test, np.arange(len(d.test.y))) for d in datasets]
+    x, y, _, mask = _stack([_pad_rows(rows, most) for rows in taken])
+    return Rows(x, y), mask

@@ -1,0 +1,276 @@
+"""One point of an attribute-inference run: train or load, eavesdrop, attack, score."""
+
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from rich.progress import Progress
+
+from experiments import config, stages
+from experiments.aia import (
+    active,
+    defense,
+    federation,
+    gradients,
+    model_based,
+    oracle,
+    passive,
+    promises,
+    reconstruction,
+    scoring,
+    shields,
+    trajectory,
+)
+from experiments.aia import clients as clients_lib
+from experiments.aia.clients import Clients
+from experiments.aia.problem import Problem, pose
+from experiments.aia.scene import Prepared, Scene, Settings, Victims
+from experiments.config import ConfigError
+from fljax import data, transcript
+from fljax.results import Row
+from fljax.types import Transcript
+
+# Names of --attack_kinds, in the order in which they run.
+_KINDS = {
+    "model": model_based.KIND,
+    "grad": gradients.KIND,
+    "reconstruct": reconstruction.KIND,
+    "active": active.KIND,
+    "oracle": oracle.KIND,
+    "linear_inversion": trajectory.FIRST_ORDER,
+    "trajectory": trajectory.KIND,
+}
+_LAST_ROUND_DOES = {"model", "oracle"}  # kinds that need no more of the transcript
+
+
+class Outcome(NamedTuple):
+    """What came of one point.
+
+    Attributes:
+      rows: results.
+      seconds: stage -> what -> seconds; compile time apart where it matters.
+      transcript: leaves `[seeds, ...]`, None unless it is to be saved.
+      defense: what the manifest says of it, None without one.
+    """
+
+    rows: list[Row]
+    seconds: stages.Seconds
+    transcript: Transcript | None
+    defense: dict[str, Any] | None
+
+
+def prepare(table: data.Table, told: Settings, label: str) -> Prepared:
+    """Encodes the data, deals the rows and builds the schedule.
+
+    Raises:
+      ConfigError: if the flags do not fit each other or the data.
+    """
+    seeds = told.run.seeds
+    if not seeds or len(set(seeds)) < len(seeds):
+        raise ConfigError(f"--seeds: expected distinct seeds, got {seeds}")
+    if told.run.transcript is not None and len(seeds) != 1:
+        raise ConfigError("--transcript: expected exactly one seed in --seeds")
+    clients = clients_lib.gather(table, told.data, told.model, told.partition, seeds)
+    last = [told.train.num_rounds - 1] if told.run.record == "last" else None
+    active_rounds = told.active.rounds if "active" in told.attack.kinds else 0
+    shield = defense.maker(told.defense, told.train, active_rounds)
+    problem = pose(clients, told.model, told.train, seeds, last, shield)
+    prepared = Prepared(told, label, table, clients, problem)
+    _check_attacks(prepared)
+    return prepared
+
+
+def run(prepared: Prepared, bars: Progress) -> Outcome:
+    """Runs all stages of one point."""
+    told, label, table, clients, problem = prepared
+    seconds: stages.Seconds = {}
+    tried = None
+    if problem.shield is not None:
+        with stages.stage(seconds, "clip"):
+            problem, tried = _choose_clip(prepared, bars)
+        prepared = prepared._replace(problem=problem)
+    if told.run.transcript is None:
+        with stages.stage(seconds, "train"):
+            seen = _train(prepared, bars)
+    else:
+        seen = _load(told.run.transcript, prepared)
+    labels = scoring.Labels(
+        "aia", table.name, told.model.name, shields.label(told.defense), label,
+        told.run.seeds,
+    )  # fmt: skip
+    with stages.stage(seconds, "losses"):
+        rows = _losses(labels, problem, clients, seen)
+    said = None
+    if problem.shield is not None:
+        rows += promises.rows(labels, problem, told.defense)
+        active_server = "active" in told.attack.kinds
+        said = promises.describe(problem, told.defense, tried, active=active_server)
+    if told.attack.kinds:
+        rows += _attack(prepared, labels, seen, bars, seconds)
+    # A sweep over many points must not hold the transcripts of all.
+    saved = seen if told.run.save_transcript else None
+    return Outcome(rows, seconds, saved, said)
+
+
+def identity(prepared: Prepared, seed: int) -> dict[str, Any]:
+    """Which rows a transcript was recorded on, for its description."""
+    told = prepared.told
+    where = config.to_flags(told.data, "data") | config.to_flags(
+        told.partition, "partition"
+    )
+    del where["data_dir"], where["data_sensitive"]
+    hashes = [file.sha256 for file in prepared.table.files]
+    return where | {"seed": seed, "sha256": hashes}
+
+
+def training(told: Settings) -> dict[str, Any]:
+    """How clients train, for the description of a transcript."""
+    defended = config.to_flags(told.defense, "defense")
+    if not shields.chosen(told.defense):
+        defended = {"defense_name": "none"}
+    return config.to_flags(told.train) | defended
+
+
+def _check_attacks(prepared: Prepared) -> None:
+    """Refuses attacks that cannot run, before anything is trained."""
+    told, table = prepared.told, prepared.table
+    kinds = told.attack.kinds
+    if kinds and prepared.clients.datasets[0].attribute is None:
+        raise ConfigError(
+            f"--data_sensitive: {table.name} names no sensitive attribute; choose a "
+            "column, or train only with --attack_kinds="
+        )
+    if told.run.record == "last" and set(kinds) - _LAST_ROUND_DOES:
+        raise ConfigError(
+            "--record=last: only --attack_kinds=model,oracle need no more"
+        )
+    for kind in kinds:
+        _KINDS[kind].check(prepared)
+
+
+def _choose_clip(prepared: Prepared, bars: Progress):
+    told = prepared.told
+    seeds = told.run.seeds
+    clips = shields.clips(told.defense) or ()
+    total = len(seeds) * len(clips)
+    task = bars.add_task("clips", total=total, visible=len(clips) > 1)
+    return defense.choose_clip(
+        prepared.problem,
+        prepared.clients,
+        jax.vmap(jax.random.key)(np.asarray(seeds)),
+        told.defense,
+        progress=lambda done: bars.update(task, completed=done),
+    )
+
+
+def _train(prepared: Prepared, bars: Progress) -> Transcript:
+    told = prepared.told
+    num_rounds = told.train.num_rounds
+    task = bars.add_task(f"rounds {prepared.label}", total=num_rounds)
+    run = federation.train(
+        prepared.problem,
+        prepared.clients,
+        jax.vmap(jax.random.key)(np.asarray(told.run.seeds)),
+        chunk=max(1, num_rounds // 20),
+        progress=lambda done: bars.update(task, completed=done),
+    )
+    return run.transcript
+
+
+def _load(stem: str, prepared: Prepared) -> Transcript:
+    """A saved transcript in place of a training."""
+    seen, about = transcript.load(stem)
+    rows = identity(prepared, prepared.told.run.seeds[0])
+    if about.get("rows", rows) != rows:
+        raise transcript.TranscriptError(
+            f"{stem}: recorded on other rows: --data_*, --partition_* or --seeds differ"
+        )
+    _check_training(stem, about, prepared.told)
+    expected = jax.eval_shape(prepared.problem.model.init, jax.random.key(0))
+    found = jax.tree.map(lambda leaf: leaf.shape[1:], seen.params)
+    if found != jax.tree.map(lambda leaf: leaf.shape, expected):
+        raise transcript.TranscriptError(
+            f"{stem}: its parameters are not those of --model_name="
+            f"{prepared.told.model.name} on this data"
+        )
+    if seen.client.max(initial=-1) >= prepared.clients.sizes.shape[1]:
+        raise transcript.TranscriptError(
+            f"{stem}: it has client {seen.client.max()}, the partition has only "
+            f"{prepared.clients.sizes.shape[1]} clients"
+        )
+    if "reconstruct" in prepared.told.attack.kinds:
+        recorded = np.asarray(seen.client)[None]
+        reconstruction.check_messages(prepared, recorded, "--transcript")
+    return jax.tree.map(lambda leaf: jnp.asarray(leaf)[None], seen)
+
+
+def _check_training(stem: str, about: dict[str, Any], told: Settings) -> None:
+    """The defense must be that of the flags; so must the training, if it is replayed."""
+    replayed = set(told.attack.kinds) - {"model", "grad", "reconstruct"}
+    for name, value in training(told).items():
+        checked = name.startswith("defense_") or (replayed and name != "lanes")
+        value = list(value) if isinstance(value, tuple) else value  # as in JSON
+        kept = about.get(name, "none" if name == "defense_name" else value)
+        if checked and kept != value:
+            raise transcript.TranscriptError(
+                f"{stem}: recorded with --{name}={kept}, the flags say {value}"
+            )
+
+
+def _losses(labels, problem: Problem, clients: Clients, seen: Transcript) -> list[Row]:
+    """Loss of every model that was sent, on all training and all test rows."""
+    sets = {"train_loss": (clients.rows, clients_lib.row_mask(clients))}
+    if clients.test is not None:
+        sets["test_loss"] = (clients.test, clients.test_mask)
+    rows = []
+    for metric, (each, mask) in sets.items():
+        curves = federation.loss_curve(problem, seen.params, each, mask)
+        for (seed, at), value in np.ndenumerate(curves):
+            setting = f"round_{int(seen.round[seed, at])}"
+            count = mask[seed].sum()
+            rows.append(labels.row(seed, "none", setting, "all", metric, value, count))
+    return rows
+
+
+def _attack(
+    prepared: Prepared, labels, seen: Transcript, bars: Progress, seconds
+) -> list[Row]:
+    """Every attack that was asked for, on every client of every seed."""
+    victims, box = _victims(prepared, labels, seen)
+    scene = Scene(prepared, seen, box, victims, bars)
+    rows = scoring.baseline(labels, victims.goal)
+    kinds = prepared.told.attack.kinds
+    for name, kind in _KINDS.items():
+        if name in kinds:
+            with stages.stage(seconds, name):
+                rows += kind.rows(scene)
+    if {"active", "oracle"} <= set(kinds):
+        # The paper's oracle equals its longest active attack to the last digit.
+        strongest = max(prepared.told.active.report)
+        rows += scoring.better(
+            rows, "model_oracle_or_active", ("model_oracle", "oracle"),
+            ("model", f"active_{strongest}"),
+        )  # fmt: skip
+    return rows
+
+
+def _victims(
+    prepared: Prepared, labels, seen: Transcript
+) -> tuple[Victims, passive.Inbox]:
+    told, _, table, clients, problem = prepared
+    attribute = clients.datasets[0].attribute
+    box = passive.inbox(seen, clients.sizes.shape[1])
+    pooled = told.attack.score == "pooled"
+    victims = Victims(
+        problem=problem,
+        known=jax.tree.map(scoring.pool, clients.known) if pooled else clients.known,
+        goal=scoring.target(clients, box.count > 0, pooled=pooled),
+        candidates=np.stack([d.attribute.candidates for d in clients.datasets]),
+        kind=attribute.kind,
+        linear=told.model.name == "linear" and table.task == "regression",
+        pooled=pooled,
+        attacker=passive.model_attacker(problem.loss_fn, attribute.kind),
+        labels=labels,
+    )
+    return victims, box

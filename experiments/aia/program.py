@@ -1,0 +1,168 @@
+"""Attribute inference against federated training (Diana et al., AAAI-25).
+
+    python -m experiments.aia --flagfile=experiments/flags/aia.diabetes.mlp.flags
+
+Trains a federation, eavesdrops on it, infers the sensitive attribute of every client's
+rows, and writes `rows.jsonl`, `manifest.json` and figures into `--run_dir`.
+"""
+
+import dataclasses
+import time
+from collections.abc import Callable
+from typing import Any
+
+import jax
+import numpy as np
+from rich import box
+from rich.table import Table
+
+from experiments import config, console, published, run_dir, stages
+from experiments.aia import clients, federation, pipeline
+from experiments.aia import settings as s
+from experiments.aia.sweep import points
+from fljax import data, figures, parallel, results, transcript
+
+_GROUPS = {
+    "data": s.DataConfig,
+    "partition": s.PartitionConfig,
+    "model": s.ModelConfig,
+    "train": s.TrainConfig,
+    "attack": s.AttackConfig,
+    "active": s.ActiveConfig,
+    "oracle": s.OracleConfig,
+    "trajectory": s.TrajectoryConfig,
+    "defense": s.DefenseConfig,
+    "run": s.RunConfig,
+}
+_PREFIX = {"train": "", "run": ""}  # the others are prefixed by their own name
+ERRORS = (data.DataError, federation.Diverged, transcript.TranscriptError)
+
+
+def main() -> None:
+    """Runs every point of the sweep and writes the results."""
+    told = pipeline.Settings(
+        **{
+            name: config.read(cls, _PREFIX.get(name, name))
+            for name, cls in _GROUPS.items()
+        }
+    )
+    parallel.use_cpu_cores()
+    begin, seconds = time.perf_counter(), {}
+    published.check_table(told.run.paper_table)
+    table = clients.load_table(told.data)
+    name = f"{table.name}.{told.model.name}"
+    folder, digest = run_dir.claim(told.run.run_dir, "aia", name, _flags(told))
+    with stages.stage(seconds, "data"):
+        prepared = [
+            pipeline.prepare(table, at, label)
+            for label, at in points(told, told.run.sweep)
+        ]
+    if told.run.dry_run:
+        for each in prepared:
+            _describe(each)
+        return
+    with console.progress() as bars:
+        outcomes = [pipeline.run(each, bars) for each in prepared]
+    parts = {
+        each.label or "run": outcome
+        for each, outcome in zip(prepared, outcomes, strict=True)
+    }
+    seconds |= {label: outcome.seconds for label, outcome in parts.items()}
+    manifest = {
+        "experiment": "aia",
+        "digest": digest,
+        "flags": _flags(told),
+        "data": [dataclasses.asdict(file) for file in table.files],
+        "seconds": seconds,
+        "defense": {
+            k: outcome.defense for k, outcome in parts.items() if outcome.defense
+        },
+        "total_seconds": time.perf_counter() - begin,
+        **run_dir.environment(),
+    }
+    if told.run.save_transcript:
+        for each, outcome in zip(prepared, outcomes, strict=True):
+            _save_transcripts(folder, each, outcome)
+    rows = [row for outcome in outcomes for row in outcome.rows]
+    _write(folder, rows, manifest)
+    _show(folder, told, rows, manifest["total_seconds"], outcomes)
+
+
+def _show(folder, told: pipeline.Settings, rows, seconds: float, outcomes) -> None:
+    out = console.screen()
+    for shown in console.results_tables(rows, told.run.paper_table, _flags(told)):
+        out.print(shown)
+    out.print(_times(seconds, [outcome.seconds for outcome in outcomes]))
+    out.print(f"results, figures and manifest are in {folder}")
+
+
+def _flags(told: pipeline.Settings) -> dict[str, Any]:
+    """Flag name -> value."""
+    flat = {}
+    for name, group in told._asdict().items():
+        flat |= config.to_flags(group, _PREFIX.get(name, name))
+    return flat
+
+
+def _describe(prepared: pipeline.Prepared) -> None:
+    """The resolved configuration with sizes and an estimate of the memory."""
+    told, label, _, dealt, problem = prepared
+    schedule = problem.schedule
+    num_seeds, recorded, num_slots = schedule.recorded_clients.shape
+    params = jax.eval_shape(problem.model.init, jax.random.key(0))
+    count = sum(leaf.size for leaf in jax.tree.leaves(params))
+    rows = sum(leaf.nbytes for leaf in jax.tree.leaves(dealt.rows))
+    seen = 4 * num_seeds * recorded * (1 + num_slots) * count
+    lanes = 4 * num_seeds * schedule.num_lanes * count * 3  # params, gradient, start
+    out = console.screen()
+    for name, value in _flags(told).items():
+        out.print(f"--{name}={value}", highlight=False, markup=False)
+    out.print(
+        f"{label or 'sizes'}: {num_seeds} seeds, {dealt.sizes.shape[1]} clients of "
+        f"{dealt.sizes.min()} to {dealt.sizes.max()} rows, {count} parameters, "
+        f"{schedule.num_rounds} rounds of {schedule.slots.count.shape[2]} steps on "
+        f"{schedule.num_lanes} lanes"
+    )
+    out.print(
+        f"memory: rows {rows / 1e6:.1f} MB, transcript {seen / 1e6:.1f} MB, "
+        f"training {lanes / 1e6:.1f} MB"
+    )
+
+
+def _times(total: float, points_: list[stages.Seconds]) -> Table:
+    """Seconds per stage, summed over the points of a sweep."""
+    table = Table(box=box.SIMPLE_HEAD, pad_edge=False, show_edge=False)
+    table.add_column("stage")
+    for name in ("compile s", "run s"):
+        table.add_column(name, justify="right")
+    for name in dict.fromkeys(name for seconds in points_ for name in seconds):
+        spent = [seconds[name] for seconds in points_ if name in seconds]
+        sums = (sum(each[what] for each in spent) for what in ("compile", "run"))
+        table.add_row(name, *(f"{each:.1f}" for each in sums))
+    table.add_row("all, with data and figures", "", f"{total:.1f}")
+    return table
+
+
+def _save_transcripts(folder, prepared: pipeline.Prepared, outcome) -> None:
+    told = prepared.told
+    trained = pipeline.training(told) | config.to_flags(told.model, "model")
+    for index, seed in enumerate(told.run.seeds):
+        about = trained | {"rows": pipeline.identity(prepared, seed)}
+        one = jax.tree.map(
+            lambda leaf, i=index: np.asarray(leaf[i]), outcome.transcript
+        )
+        stem = "-".join(filter(None, ["transcript", prepared.label, f"seed{seed}"]))
+        transcript.save(folder / stem, one, about)
+
+
+def _write(folder, rows: list[results.Row], manifest: dict[str, Any]) -> None:
+    results.write_rows(folder / "rows.jsonl", rows)
+    for name, figure in figures.all_figures(rows).items():
+        figures.save(figure, folder / f"{name}.png")
+    results.write_manifest(folder / "manifest.json", manifest)
+
+
+def define(flags: Callable = config.define) -> None:
+    """Registers the flags."""
+    for name, cls in _GROUPS.items():
+        flags(cls, _PREFIX.get(name, name))

@@ -1,0 +1,279 @@
+"""What every experiment can be told: data, partition, model and training.
+
+Each class becomes flags (`config.define`) with the prefix given here; a field's help is
+the flag's help.
+"""
+
+import dataclasses
+import math
+from typing import Literal
+
+from experiments.option import option
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class DataConfig:
+    """Prefix `data`. Options that a data set does not know are refused."""
+
+    name: str = option("diabetes", "data set, see fljax.data.names()")
+    dir: str | None = option(None, "folder with local copies of the data files")
+    preset: str | None = option(
+        None, "preprocessing preset; default: neural, or linear for --model_name=linear"
+    )
+    path: str | None = option(None, "csv: the file")
+    target: str | None = option(None, "csv: column to predict")
+    sensitive: str | None = option(None, "column that the attacks infer")
+    numeric: tuple[str, ...] = option((), "csv: columns to take as numbers")
+    categorical: tuple[str, ...] = option((), "csv: columns to take as categories")
+    drop: tuple[str, ...] = option((), "csv: columns to leave out")
+    missing: Literal["error", "drop", "impute"] | None = option(
+        None, "csv: what to do with missing values (default error)"
+    )
+    task: Literal["regression", "binary", "multiclass"] | None = option(
+        None,
+        "csv: what the target is, default by its values, text needs one; acs_income, "
+        "acs_shaped, pums2016: regression, or binary for incomes above the median",
+    )
+    states: str | None = option(
+        None, "acs_income: two-letter codes, or all; acs_shaped: all"
+    )
+    year: int | None = option(None, "acs_income: last year of the survey")
+    horizon: Literal["1-Year", "5-Year"] | None = option(None, "acs_income: survey")
+    features: Literal["all", "reduced"] | None = option(
+        None, "acs_income, acs_shaped, pums2016: feature space"
+    )
+    largest_state: int | None = option(
+        None,
+        "acs_income, acs_shaped: rows of the largest state, others in proportion",
+        min=1,
+    )
+    seed: int | None = option(None, "generated data: seed of the draw", min=0)
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class PartitionConfig:
+    """Prefix `partition`."""
+
+    kind: Literal[
+        "iid", "contiguous", "dirichlet", "label_shards", "by_column", "correlation",
+        "dominant_label", "ordered", "sampled",
+    ] = option("contiguous", "how rows are dealt to clients")  # fmt: skip
+    clients: int = option(2, "number of clients; by_column: at most", min=1)
+    column: str | None = option(None, "by_column, ordered: raw column")
+    heterogeneity: float = option(0.0, "correlation: h", min=0, max=0.5)
+    alpha: float = option(1.0, "dirichlet: concentration", above=0)
+    shards: int = option(2, "label_shards: shards of each client", min=1)
+    rows: int = option(100, "dominant_label, sampled: rows of each client", min=1)
+    share: float = option(0.8, "dominant_label: share of that label", min=0, max=1)
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class ModelConfig:
+    """Prefix `model`."""
+
+    name: Literal["mlp", "linear"] = option("mlp", "model")
+    hidden: tuple[int, ...] = option((128,), "mlp: hidden widths", min=1)
+    initialisation: Literal["torch", "lecun"] = option(
+        "torch", "distribution of the initial parameters"
+    )
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class TrainConfig:
+    """No prefix."""
+
+    algorithm: Literal["fed_avg", "fed_sgd", "fed_prox"] = option(
+        "fed_avg",
+        "federated algorithm; fed_sgd takes one step on all of a client's rows, so "
+        "batch_size, local_epochs, local_steps and client_optimiser do not apply",
+    )
+    num_rounds: int = option(100, "communication rounds T", min=1)
+    local_epochs: int = option(1, "local epochs E", min=1)
+    local_steps: int | None = option(None, "local steps instead of epochs", min=1)
+    batch_size: int | None = option(32, "rows per mini-batch B; none: all", min=1)
+    learning_rate: float = option(1e-3, "client learning rate", above=0)
+    client_optimiser: Literal["sgd", "momentum", "adam"] = option(
+        "sgd", "client optimiser; its state starts anew each round"
+    )
+    proximal: float = option(0.01, "fed_prox: mu", min=0)
+    server_optimiser: Literal["sgd", "momentum", "adam"] = option(
+        "sgd", "server optimiser on the mean delta"
+    )
+    server_learning_rate: float = option(1.0, "server learning rate", above=0)
+    participation: Literal["all", "uniform", "poisson"] = option(
+        "all", "which clients take part in a round"
+    )
+    fraction: float = option(1.0, "uniform, poisson: share of clients", above=0, max=1)
+    weights: Literal["rows", "uniform"] = option("rows", "weights of the clients")
+    shuffle: bool = option(True, "reshuffle the rows in every local epoch")
+    lanes: int | None = option(None, "clients side by side; none: chosen", min=1)
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class AttackConfig:
+    """Prefix `attack`."""
+
+    kinds: tuple[
+        Literal[
+            "model", "grad", "reconstruct", "active", "oracle", "linear_inversion",
+            "trajectory",
+        ],
+        ...,
+    ] = option(("model", "grad"), "attacks to run; grad with active: also in isolation")  # fmt: skip
+    score: Literal["own", "pooled"] = option(
+        "own", "rows that a client's model is attacked on: her own, or all clients'"
+    )
+    grad_rounds: tuple[int, ...] = option(
+        (1, 5, 10, 20, 50, 100), "grad: numbers of first messages tried", min=1
+    )
+    grad_learning_rates: tuple[float, ...] = option(
+        (1e2, 1e3, 1e4, 1e5, 1e6), "grad: learning rates tried", above=0
+    )
+    grad_iterations: int = option(100, "grad: iterations", min=1)
+    grad_temperature: float = option(1.0, "grad: tau of the relaxation", above=0)
+    grad_noise: Literal["gumbel", "logistic"] = option(
+        "gumbel", "grad: noise of a binary attribute; gumbel as the authors' code"
+    )
+    subset_rounds: tuple[int, ...] = option(
+        (), "reconstruct: messages of the square system; empty: search", min=0
+    )
+    subset_trials: int = option(
+        10_000, "reconstruct: random sets of messages searched", min=1
+    )
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class ActiveConfig:
+    """Prefix `active`."""
+
+    rounds: int = option(50, "attacked rounds", min=1)
+    report: tuple[int, ...] = option(
+        (10, 50), "numbers of attacked rounds to report, as settings active_K", min=1
+    )
+    start: int | None = option(
+        None, "first attacked round, 1 or later; none: the one after training", min=1
+    )
+    trials: int = option(50, "trials of Adam's step size and decays", min=1)
+    step_sizes: tuple[float, ...] = option(
+        (0.1, 50.0), "smallest and largest step size of Adam that is tried", above=0
+    )
+    tuner: Literal["design", "optuna"] = option(
+        "design",
+        "how trials are chosen: a quasi-random design, all side by side, or one after "
+        "another by Optuna's TPE, as in the paper",
+    )
+    objective: Literal["client_loss", "reported_loss"] = option(
+        "client_loss",
+        "what tuning minimises: the client's true training loss under the last forged "
+        "model, as in the paper, or the loss that she reports in the last round",
+    )
+    choice: Literal["shared", "client"] = option(
+        "shared", "one setting for all clients, as in the authors' code, or one each"
+    )
+    grad_rounds: tuple[int, ...] = option(
+        (1, 2, 5, 10, 25, 50), "grad: numbers of first isolated rounds tried", min=1
+    )
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class OracleConfig:
+    """Prefix `oracle`."""
+
+    trials: int = option(50, "trials of Adam's settings", min=1)
+    epochs: int = option(200, "epochs of every trial", min=1)
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class TrajectoryConfig:
+    """Prefix `trajectory`, for the kinds trajectory and linear_inversion."""
+
+    rounds: int | None = option(
+        None, "messages used, evenly spread over the training; none: all", min=1
+    )
+    path_steps: int = option(16, "simulated steps of a local epoch", min=1)
+    iterations: int = option(240, "steps of the search", min=1)
+    batch_rounds: int = option(3, "random messages in each step", min=1)
+    rate: float = option(0.5, "first learning rate of the search", above=0)
+    stages: int = option(2, "how often the noise is estimated", min=1)
+    held_out: float = option(0.1, "share of messages held out", min=0, below=1)
+    scale_error: float = option(
+        1.0, "factor by which learning rate times local steps is misjudged", above=0
+    )
+    estimate_scale: bool = option(
+        False, "correct that factor from the messages; else it is taken as right"
+    )
+    controls: bool = option(
+        False, "also attack with another client's messages and with permuted targets"
+    )
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class DefenseConfig:
+    """Prefix `defense`; what the named defenses do not use has no effect."""
+
+    name: str = option(
+        "none",
+        "what is done against leakage: none, or one or several of dp_sgd, fed_cdp, "
+        "fed_cdp_decay, fed_sdp, median, gaussian, laplace, pruning, dssgd that act at "
+        "different places, separated by commas",
+    )
+    clip: tuple[float, ...] = option(
+        (), "clips tried, of which held-out rows choose one per seed", above=0,
+        below=math.inf,
+    )  # fmt: skip
+    clip_end: float | None = option(
+        None, "fed_cdp_decay: clip in the last round; none: a third of the first",
+        above=0, below=math.inf,
+    )  # fmt: skip
+    sigma: float | None = option(
+        None, "deviation of one draw of noise over the clip; none: by epsilon", min=0,
+        below=math.inf,
+    )  # fmt: skip
+    epsilon: float | None = option(
+        None,
+        "budget over all rounds, attacked ones too, that sigma is chosen for, of each "
+        "client's records, or of a client for fed_sdp; none: 1, unless sigma is given",
+        above=0,
+    )
+    delta: float = option(1e-5, "delta of the budget", above=0, below=1)
+    accountant: Literal["rdp", "pld"] = option(
+        "rdp", "accountant that turns the budget into noise; rdp as the authors"
+    )
+    mode: Literal["per_example", "per_batch", "recommended"] = option(
+        "recommended", "fed_cdp, fed_cdp_decay: noise as printed, as in the authors' "
+        "code, or as the theorem needs it, with Poisson batches",
+    )  # fmt: skip
+    where: Literal["client", "server"] = option(
+        "client", "fed_sdp: before a message leaves, or after it arrived"
+    )
+    noise: float | None = option(
+        None,
+        "gaussian, laplace: standard deviation on each coordinate of an update; median: "
+        "on the sum of a batch, none: 0",
+        min=0,
+        below=math.inf,
+    )
+    ratio: float | None = option(None, "pruning: share zeroed", min=0, below=1)
+    fraction: float | None = option(None, "dssgd: share sent", above=0, max=1)
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class RunConfig:
+    """No prefix."""
+
+    seeds: tuple[int, ...] = option((0,), "seeds, vmapped", min=0, max=2**32 - 1)
+    run_dir: str | None = option(
+        None, "folder for results; default: a named one under runs/"
+    )
+    sweep: str = option(
+        "", "points to run one after another: 'flag=value flag=value; flag=value ...'"
+    )
+    paper_table: str | None = option(
+        None, "table of Diana et al. to show beside the results, e.g. table1"
+    )
+    record: Literal["all", "last"] = option("all", "rounds that the transcript keeps")
+    transcript: str | None = option(
+        None, "attack this saved transcript (path without .npz) instead of training"
+    )
+    save_transcript: bool = option(False, "also save each seed's transcript")
+    dry_run: bool = option(False, "print the configuration, sizes and memory, and stop")

@@ -1,0 +1,1 @@
+"""Accuracy and cost of Fed-CDP (Wei et al., 2021)."""

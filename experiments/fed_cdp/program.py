@@ -1,0 +1,185 @@
+"""Accuracy and cost of Fed-CDP and what it is compared with (Wei et al., 2021).
+
+    python -m experiments.fed_cdp
+    python -m experiments.fed_cdp --flagfile=experiments/flags/fed_cdp.table4.adult.flags
+
+Trains a federation with every method at every point of the grid, tunes the learning rate
+on validation rows, and writes `rows.jsonl`, `manifest.json` and figures (accuracy by
+round, and the gradient norms of Figure 3) into `--run_dir`. Every private point has its
+epsilons in all ways of `fljax.accounting`: as the paper prints it, for the noise that is
+drawn, and as it could be.
+"""
+
+import dataclasses
+import statistics
+import time
+from collections.abc import Callable
+
+from absl import logging
+
+from experiments import config, console, run_dir, stages
+from experiments.fed_cdp import clients as clients_lib
+from experiments.fed_cdp import methods, reporting
+from experiments.fed_cdp import setup as setup_lib
+from experiments.fed_cdp import training as training_lib
+from experiments.fed_cdp.clients import Task
+from experiments.fed_cdp.methods import Numbers, Variant
+from experiments.fed_cdp.reporting import Point
+from experiments.fed_cdp.settings import Config, DataConfig, Told, complete
+from experiments.fed_cdp.setup import Setup
+from experiments.fed_cdp.training import Trained
+from fljax import data, parallel, results
+
+ERRORS = (data.DataError,)
+
+
+def main() -> None:
+    """Trains what the flags ask for and writes the results."""
+    run(Told(config.read(DataConfig, "data"), config.read(Config)))
+
+
+def run(told: Told) -> None:
+    """Trains every point and writes rows, manifest and figures.
+
+    Raises:
+      ConfigError: if the values do not fit each other or the data.
+    """
+    parallel.use_cpu_cores()
+    logging.set_verbosity(logging.ERROR)  # dp_accounting says which orders it left out
+    begin, seconds = time.perf_counter(), {}
+    values = config.to_flags(told.data, "data") | config.to_flags(told.run)
+    told = complete(told)
+    folder, digest = run_dir.claim(told.run.run_dir, "fed_cdp", told.data.name, values)
+    with stages.stage(seconds, "data"):
+        task = clients_lib.load(told.data, told.run)
+    variants = methods.variants(told.run, _rows_per_client(told.run, task))
+    _check(told.run, task, variants)
+    if told.run.dry_run:
+        _describe(told.run, task, variants)
+        return
+    points = []
+    with console.progress() as bars:
+        for variant in variants:
+            with stages.stage(seconds, _title(variant)):
+                points += _train(told.run, task, variant, bars)
+    rows = reporting.rows(told, task, points)
+    manifest = {
+        "experiment": "fed_cdp",
+        "digest": digest,
+        "flags": values,
+        "complete": config.to_flags(told.run),
+        "data": [dataclasses.asdict(file) for file in task.files],
+        "tuning": reporting.tuning(points),
+        "defense": reporting.accounts(points),
+        "seconds": seconds,
+        "total_seconds": time.perf_counter() - begin,
+        **run_dir.environment(),
+    }
+    results.write_rows(folder / "rows.jsonl", rows)
+    reporting.write_figures(folder, rows)
+    results.write_manifest(folder / "manifest.json", manifest)
+    out = console.screen()
+    out.print(reporting.table(told, rows, points))
+    out.print(f"{manifest['total_seconds']:.1f} seconds in all")
+    out.print(f"results, figures and manifest are in {folder}")
+
+
+def _train(run: Config, task: Task, variant: Variant, bars) -> list[Point]:
+    """All points of a variant: every rate on the first seeds, the best on the others."""
+    setup = setup_lib.prepare(run, task, variant)
+    points = list(methods.points(run, variant))
+    first = range(min(run.tuning_seeds, len(run.seeds)))
+    if len(run.learning_rates) == 1:
+        first = range(len(run.seeds))
+    others = range(len(first), len(run.seeds))
+    trials = len(first) * len(run.learning_rates) + len(others)
+    bar = bars.add_task(_title(variant), total=len(points) * trials * run.num_rounds)
+    wanted = [
+        (index, Numbers(rate, clip, sigma))
+        for _, clip, sigma in points
+        for rate in run.learning_rates
+        for index in first
+    ]
+
+    def train(pairs) -> dict[tuple[int, Numbers], Trained]:
+        found = training_lib.train(setup, pairs, lambda n: bars.advance(bar, n))
+        return dict(zip(pairs, found, strict=True))
+
+    done = train(wanted)
+    chosen = [_tuned(run, first, clip, sigma, done) for _, clip, sigma in points]
+    if others:
+        done |= train([(i, numbers) for numbers, _ in chosen for i in others])
+    seeds = range(len(run.seeds))
+    return [
+        _point(setup, label, numbers, tried, [done[i, numbers] for i in seeds])
+        for (label, _, _), (numbers, tried) in zip(points, chosen, strict=True)
+    ]
+
+
+def _tuned(run: Config, first, clip, sigma, done) -> tuple[Numbers, dict[float, float]]:
+    """The rate of the highest mean validation accuracy, the smallest if equal."""
+    tried = {
+        rate: statistics.fmean(
+            float(done[i, Numbers(rate, clip, sigma)].looks.accuracy[-1]) for i in first
+        )
+        for rate in sorted(run.learning_rates)
+    }
+    best = max(tried, key=lambda rate: tried[rate])
+    return Numbers(best, clip, sigma), tried
+
+
+def _point(setup: Setup, label, numbers: Numbers, tried, trained) -> Point:
+    run, variant, task = setup.run, setup.variant, setup.task
+    training = methods.training(run, variant, setup.layers, len(task.train), numbers)
+    built = _concrete(setup.run, variant, task, setup.layers, numbers)
+    said = methods.statements(variant, training) if training else []
+    guarantees = methods.guarantees(run, built)
+    return Point(variant, label, numbers, tried, trained, said, guarantees)
+
+
+def _concrete(run: Config, variant, task, layers, numbers):
+    def build():
+        return methods.defense(run, variant, task.loss_fn, layers, numbers)
+
+    return methods.checked(build, f"--methods={variant.method}")
+
+
+def _check(run: Config, task: Task, variants: list[Variant]) -> None:
+    """Builds every defense and deals every client before anything is trained."""
+    for variant in variants:
+        for _, clip, sigma in methods.points(run, variant):
+            numbers = Numbers(run.learning_rates[0], clip, sigma)
+            _concrete(run, variant, task, 1, numbers)
+    for clients in run.clients:
+        clients_lib.deal(task, run, clients, run.seeds[0])
+
+
+def _rows_per_client(run: Config, task: Task) -> int:
+    return len(task.train) if run.partition == "copies" else run.rows_per_client
+
+
+def _describe(run: Config, task: Task, variants: list[Variant]) -> None:
+    """The size of every training."""
+    out = console.screen()
+    out.print(
+        f"{task.name}: {len(task.train)} rows to train, {len(task.validation)} to tune, "
+        f"{len(task.test)} to test, majority {100 * task.majority:.1f} %"
+    )
+    for variant in variants:
+        count = len(list(methods.points(run, variant)))
+        tuned = min(run.tuning_seeds, len(run.seeds)) * (len(run.learning_rates) - 1)
+        steps = run.num_rounds * variant.per_round * run.local_steps
+        out.print(
+            f"{_title(variant)}: {count * (len(run.seeds) + tuned)} trainings of {steps} "
+            "local iterations"
+        )
+
+
+def _title(variant: Variant) -> str:
+    return f"{variant.name} {variant.per_round} of {variant.clients}"
+
+
+def define(flags: Callable = config.define) -> None:
+    """Registers the flags."""
+    flags(DataConfig, "data")
+    flags(Config)

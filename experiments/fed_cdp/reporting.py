@@ -1,0 +1,246 @@
+"""What a Fed-CDP run leaves behind: rows, a table for the screen, and figures."""
+
+import math
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+from matplotlib.figure import Figure
+from rich import box
+from rich.table import Table
+
+from experiments import published
+from experiments.fed_cdp import methods
+from experiments.fed_cdp.clients import Task
+from experiments.fed_cdp.methods import Numbers, Variant
+from experiments.fed_cdp.settings import PAPER_DATA, Told
+from experiments.fed_cdp.training import Trained
+from fljax import figures
+from fljax.accounting import Guarantee, Statement
+from fljax.figures import drawing
+from fljax.results import Row, Summary, summarise
+
+ACCURACY = "accuracy_percent"
+VALIDATION = "validation_accuracy_percent"
+NORM = "gradient_norm"
+_EXPERIMENT = "fed_cdp"
+_FINAL, _EPSILON = "final", "epsilon"
+
+
+class Point(NamedTuple):
+    """One cell of a table: a variant with one clip and sigma.
+
+    Attributes:
+      variant: what was trained.
+      label: of the point.
+      numbers: with the learning rate that was chosen.
+      tried: learning rate -> mean validation accuracy over the tuning seeds.
+      trained: one per seed.
+      statements: epsilons of the training's numbers.
+      guarantees: epsilons of the noise itself.
+    """
+
+    variant: Variant
+    label: str
+    numbers: Numbers
+    tried: dict[float, float]
+    trained: Sequence[Trained]
+    statements: Sequence[Statement]
+    guarantees: Sequence[Guarantee]
+
+
+def rows(told: Told, task: Task, points: Sequence[Point]) -> list[Row]:
+    """Every number, point by point."""
+    found = []
+    for point in points:
+        for seed, trained in zip(told.run.seeds, point.trained, strict=True):
+            found += _of_training(task, point, seed, trained)
+        found += _of_accounts(told, task, point)
+    return found
+
+
+def _of_training(task: Task, point: Point, seed: int, trained: Trained) -> list[Row]:
+    name = point.variant.name
+    labels = _EXPERIMENT, task.name, task.model_name, name
+    found = []
+
+    def keep(attack, setting, metric, value, count):
+        where = attack, setting, point.label, seed, "all", metric
+        found.append(Row(*labels, *where, float(value), count))
+
+    tested, participants = len(task.test), point.variant.per_round
+    keep(name, _FINAL, ACCURACY, 100 * trained.accuracy, tested)
+    keep("majority", "baseline", ACCURACY, 100 * task.majority, tested)
+    keep(name, _FINAL, "learning_rate", point.numbers.rate, 1)
+    keep(name, _FINAL, "ms_per_local_iteration", trained.milliseconds, 1)
+    if point.variant.method not in ("non_private", "fed_sdp"):
+        dropped = trained.looks.dropped[-1] * participants
+        keep(name, _FINAL, "dropped_examples", dropped, 1)
+    looks = trained.looks
+    for at, done in enumerate(trained.rounds):
+        keep(name, f"round_{done}", VALIDATION, 100 * looks.accuracy[at],
+             len(task.validation))  # fmt: skip
+        keep(name, f"round_{done}", NORM, looks.gradient_norm[at], 1)
+        keep(name, f"round_{done}", "example_gradient_norm", looks.example_norm[at], 1)
+        if done:
+            keep(name, f"round_{done}", "local_loss", trained.losses[done - 1], 1)
+    return found
+
+
+def _of_accounts(told: Told, task: Task, point: Point) -> list[Row]:
+    name = point.variant.name
+    labels = _EXPERIMENT, task.name, task.model_name, name, name
+    seed = told.run.seeds[0]
+    found = []
+    for said in point.statements:
+        if said.epsilon is not None:
+            setting = f"{said.way}, {said.unit}: {said.name}"
+            where = setting, point.label, seed, "all", _EPSILON
+            found.append(Row(*labels, *where, said.epsilon, 1))
+    for index, each in enumerate(point.guarantees):
+        epsilon = methods.largest_epsilon(each)
+        setting = "the noise that is drawn" + (f" ({index})" if index else "")
+        where = setting, point.label, seed, "all", _EPSILON
+        found.append(Row(*labels, *where, epsilon, 1))
+    return found
+
+
+def accounts(points: Sequence[Point]) -> dict[str, Any]:
+    """What every epsilon rests on, for the manifest."""
+    found = {}
+    for point in points:
+        said = {
+            f"{each.way}, {each.unit}: {each.name}": {
+                "epsilon": _finite(each.epsilon),
+                "assumption": each.assumption,
+            }
+            for each in point.statements
+        }
+        for index, each in enumerate(point.guarantees):
+            said[f"the noise that is drawn ({index})"] = {
+                "epsilon": _finite(methods.largest_epsilon(each)),
+                "assumption": each.assumption,
+            }
+        if said:
+            found[_name(point)] = said
+    return found
+
+
+def tuning(points: Sequence[Point]) -> dict[str, Any]:
+    """Mean validation accuracy in percent of every rate, for the manifest."""
+    return {
+        _name(point): {f"{rate:g}": 100 * value for rate, value in point.tried.items()}
+        for point in points
+    }
+
+
+def table(told: Told, found: Sequence[Row], points: Sequence[Point]) -> Table:
+    """One line per point: accuracy beside majority and paper, and epsilons."""
+    shown = Table(
+        box=box.SIMPLE_HEAD, padding=(0, 1, 0, 0), pad_edge=False, show_edge=False
+    )
+    shown.add_column("method", no_wrap=True)
+    shown.add_column("point", overflow="fold", min_width=13)
+    for name in (
+        "rate", "accuracy % [95 %]", "major.", "paper", "eps as\nprinted",
+        "eps of\nnoise", "eps re-\ncomm.", "ms per\niter.", "drop-\nped",
+    ):  # fmt: skip
+        shown.add_column(name, justify="right", no_wrap=True)
+    means = {(s.row.attack, s.row.point, s.row.metric): s for s in summarise(found)}
+    for point in points:
+        name = point.variant.name
+
+        def mean(metric, attack=name, label=point.label) -> Summary | None:
+            return means.get((attack, label, metric))
+
+        drawn = [methods.largest_epsilon(each) for each in point.guarantees]
+        dropped = mean("dropped_examples")
+        shown.add_row(
+            name,
+            point.label,
+            f"{point.numbers.rate:g}",
+            _interval(mean(ACCURACY)),
+            _number(mean(ACCURACY, "majority")),
+            _text(paper(told, point.variant, point.label), ".1f"),
+            _text(_said(point, "printed"), ".4g"),
+            _text(drawn[0] if drawn else None, ".4g"),
+            _text(_said(point, "recommended"), ".4g"),
+            f"{mean('ms_per_local_iteration').estimate.mean:.3g}",
+            "" if dropped is None else f"{dropped.estimate.mean:g}",
+        )
+    return shown
+
+
+def paper(told: Told, variant: Variant, label: str) -> float | None:
+    """The accuracy in percent that Wei et al. (2021) print for a point, if any."""
+    data = PAPER_DATA.get(told.data.name, told.data.name)
+    for line in published.stored("wei2021"):
+        key = [line[name] for name in ("table", "dataset", "setting", "method")]
+        wanted = [told.run.paper_table, data, label or "default", variant.method]
+        if key == wanted and line["metric"] == "accuracy":
+            return 100 * float(line["value"])
+    return None
+
+
+def all_figures(found: Sequence[Row]) -> dict[str, Figure]:
+    """Name -> figure: accuracy and gradient norm by round (Figure 3)."""
+    return {
+        "accuracy_by_round": _by_round(found, VALIDATION, "validation accuracy (%)"),
+        "gradient_norm_by_round": _by_round(
+            found, NORM, "mean norm of the first batch's gradient"
+        ),
+    }
+
+
+def _by_round(found: Sequence[Row], metric: str, axis: str) -> Figure:
+    curves: dict[str, list[tuple[int, float]]] = {}
+    for s in summarise([row for row in found if row.metric == metric]):
+        label = " ".join(filter(None, [s.row.attack, s.row.point]))
+        done = int(s.row.setting.removeprefix("round_"))
+        curves.setdefault(label, []).append((done, s.estimate.mean))
+    figure = Figure(figsize=(8, 4.5), layout="constrained")
+    axes = figure.subplots()
+    for (label, line), style in zip(curves.items(), drawing.styles(), strict=False):
+        axes.plot(*zip(*line, strict=True), label=drawing.plain(label), **style)
+    axes.set_xlabel("rounds done")
+    axes.set_ylabel(axis)
+    axes.set_title(drawing.title(found))
+    drawing.name_lines(axes)
+    return figure
+
+
+def write_figures(folder, found: Sequence[Row]) -> None:
+    """Writes every figure beside the rows."""
+    for name, figure in all_figures(found).items():
+        figures.save(figure, folder / f"{name}.png")
+
+
+def _said(point: Point, way: str) -> float | None:
+    """The first epsilon of a way, which is that of all rounds."""
+    chosen = (s.epsilon for s in point.statements if s.way == way)
+    return next(chosen, None)
+
+
+def _name(point: Point) -> str:
+    return " ".join(filter(None, [point.variant.name, point.label]))
+
+
+def _interval(s: Summary | None) -> str:
+    if s is None:
+        return ""
+    e = s.estimate
+    mean = f"{e.mean:.1f}"
+    return mean if math.isnan(e.low) else f"{mean} [{e.low:.1f}, {e.high:.1f}]"
+
+
+def _number(s: Summary | None) -> str:
+    return "" if s is None else f"{s.estimate.mean:.1f}"
+
+
+def _text(value: float | None, form: str) -> str:
+    if value is None:
+        return ""
+    return format(value, form) if math.isfinite(value) else "infinite"
+
+
+def _finite(value: float | None) -> float | str | None:
+    return value if value is None or math.isfinite(value) else str(value)

@@ -1,0 +1,163 @@
+"""What `experiments.fed_cdp` can be told, and what Wei et al. (2021) chose.
+
+Several values of clients, percent, clips and sigmas are a grid, every point of which is
+trained; learning rates are tuned. What is left at none is the paper's choice for the
+data (Table I), which gives every data set B / N_i = 0.01 and L = N_i / B, one epoch. It
+gives no learning rate, no widths for the tables, and no size of the federation beside
+Table II's.
+"""
+
+import dataclasses
+from typing import Literal, NamedTuple
+
+from experiments.config import ConfigError
+from experiments.option import option
+
+Method = Literal[
+    "non_private", "fed_sdp", "fed_cdp", "fed_cdp_decay", "dp_sgd", "median"
+]
+Mode = Literal["per_example", "per_batch", "recommended"]
+
+
+class Size(NamedTuple):
+    """The federation of a data set."""
+
+    rows_per_client: int
+    batch_size: int
+    local_steps: int
+    num_rounds: int
+    partition: str
+
+
+SIZES = {
+    "digits": Size(50, 5, 10, 10, "classes"),
+    "mnist": Size(500, 5, 100, 100, "classes"),
+    "cifar10": Size(400, 4, 100, 100, "classes"),
+    "lfw": Size(300, 3, 100, 60, "few_classes"),
+    "adult": Size(300, 3, 100, 10, "random"),
+    "breast_cancer": Size(400, 4, 100, 3, "random"),
+}
+PAPER_DATA = {"breast_cancer": "cancer"}  # ours -> name in published.csv
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class DataConfig:
+    """Prefix `data`."""
+
+    name: Literal["digits", "mnist", "cifar10", "lfw", "adult", "breast_cancer"] = (
+        option("digits", "data set; digits needs no file")
+    )
+    dir: str | None = option(None, "folder with local copies of the data files")
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Config:
+    """No prefix."""
+
+    methods: tuple[Method, ...] = option(("non_private", "fed_cdp"), "what to train")
+    modes: tuple[Mode, ...] = option(
+        ("per_example",),
+        "fed_cdp, fed_cdp_decay: noise as printed, as the code, or as the theorem wants "
+        "it, with Poisson batches",
+    )
+    clients: tuple[int, ...] = option((100,), "numbers of clients K", min=1)
+    percent: tuple[float, ...] = option(
+        (10.0,), "percent of the clients in a round, K_t / K", above=0, max=100
+    )
+    clips: tuple[float, ...] = option((4.0,), "clips C; not of fed_cdp_decay", above=0)
+    sigmas: tuple[float, ...] = option((6.0,), "noise scales sigma", min=0)
+    decay: tuple[float, ...] = option(
+        (6.0, 2.0), "fed_cdp_decay: first and last clip, linear between", min=0
+    )
+    delta: float = option(1e-5, "delta of every epsilon", above=0, below=1)
+    learning_rates: tuple[float, ...] = option(
+        (0.05,), "rates tried, of which validation rows choose per point", above=0
+    )
+    tuning_seeds: int = option(
+        1, "first seeds on which every rate is tried; the others take the best", min=1
+    )
+    seeds: tuple[int, ...] = option((0,), "seeds", min=0, max=2**32 - 1)
+    num_rounds: int | None = option(None, "rounds T", min=1)
+    local_steps: int | None = option(None, "local steps L", min=1)
+    batch_size: int | None = option(None, "rows per batch B", min=1)
+    rows_per_client: int | None = option(None, "rows of each client N_i", min=1)
+    partition: (
+        Literal["classes", "buckets", "few_classes", "random", "copies"] | None
+    ) = option(
+        None,
+        "how rows are dealt: classes_per_client each; buckets of sorted rows as the "
+        "paper's code; few_classes of unequal size; random; copies of all rows",
+    )
+    classes_per_client: int | None = option(
+        None, "classes, few_classes: of each client; none: 2, lfw 15", min=1
+    )
+    batches: Literal["fixed", "poisson"] = option(
+        "fixed",
+        "disjoint batches in one order, as the code; or every row by chance, which the "
+        "mode recommended and dp_sgd always have",
+    )
+    participation: Literal["fixed", "poisson"] = option(
+        "fixed", "a fixed number of clients in each round, as the code, or by chance"
+    )
+    where: Literal["client", "server"] = option("client", "fed_sdp: who adds the noise")
+    hidden: tuple[int, ...] = option((100, 100), "tables: hidden widths", min=1)
+    biases: bool = option(False, "layers have biases, each clipped apart")
+    eval_every: int = option(1, "rounds between two looks at the model", min=1)
+    eval_rows: int | None = option(
+        None, "validation rows of these looks, for curves and tuning; none: all", min=1
+    )
+    probed: int = option(100, "clients whose gradient norms are measured", min=1)
+    lanes: int = option(1, "clients side by side on a device", min=1)
+    paper_table: Literal["table1", "table2", "table4", "table5"] | None = option(
+        None, "table of Wei et al. to show beside the results"
+    )
+    run_dir: str | None = option(
+        None, "folder for results; default: a named one under runs/"
+    )
+    dry_run: bool = option(False, "print the sizes of every training and stop")
+
+
+class Told(NamedTuple):
+    """All that the program was told, with nothing left at none that has a default."""
+
+    data: DataConfig
+    run: Config
+
+
+def complete(told: Told) -> Told:
+    """Fills in the paper's choices and refuses what does not fit together.
+
+    Raises:
+      ConfigError: naming the flag.
+    """
+    run, size = told.run, SIZES[told.data.name]
+    missing = {
+        name: value
+        for name, value in size._asdict().items()
+        if getattr(run, name) is None
+    }
+    if run.classes_per_client is None:
+        missing["classes_per_client"] = 15 if told.data.name == "lfw" else 2
+    run = dataclasses.replace(run, **missing)
+    for name in (
+        "methods", "modes", "clients", "percent", "clips", "sigmas",
+        "learning_rates", "seeds",
+    ):  # fmt: skip
+        values = getattr(run, name)
+        if not values or len(set(values)) < len(values):
+            raise ConfigError(
+                f"--{name}: expected each at most once, and one at least, got {values}"
+            )
+    if len(run.decay) != 2:
+        raise ConfigError(f"--decay: expected first and last clip, got {run.decay}")
+    if "fed_cdp_decay" in run.methods and min(run.decay) <= 0:
+        raise ConfigError(
+            f"--decay: expected clips > 0 in every round, got {run.decay[0]:g} to "
+            f"{run.decay[1]:g}"
+        )
+    if run.batch_size > run.rows_per_client:
+        raise ConfigError(
+            f"--batch_size: expected at most --rows_per_client={run.rows_per_client}, "
+            f"got {run.batch_size}"
+        )
+    return told._replace(run=run)

@@ -1,0 +1,117 @@
+"""One variant of a Fed-CDP federation, ready to be trained: its rows and tables.
+
+Everything that a compiled program reads is handed to it, nothing is baked in.
+"""
+
+import dataclasses
+from typing import NamedTuple
+
+import jax
+import numpy as np
+
+from experiments.fed_cdp import clients as clients_lib
+from experiments.fed_cdp.clients import Task
+from experiments.fed_cdp.methods import Numbers, Variant
+from experiments.fed_cdp.settings import Config
+from fljax import participation, stacking
+from fljax import schedule as schedule_lib
+from fljax.types import Array, Params, PyTree, Rows
+
+
+class Counted(NamedTuple):
+    """What travels between server and clients.
+
+    Attributes:
+      params: the model.
+      dropped: [] float, examples whose gradient was not finite and was left out, per
+        participant, summed over rounds.
+    """
+
+    params: Params
+    dropped: Array
+
+
+class Item(NamedTuple):
+    """One training.
+
+    Attributes:
+      index: [] int32, position of its seed.
+      seed: [] uint32.
+      numbers: its hyper-parameters.
+    """
+
+    index: Array
+    seed: Array
+    numbers: Numbers
+
+
+class Shared(NamedTuple):
+    """What all trainings of a variant read.
+
+    Attributes:
+      pool: inputs of all rows.
+      rows: `[seeds, N]` positions and labels.
+      schedule: tables `[seeds, ...]`, the breaks included.
+      probe: `[seeds, clients, B]` positions in `rows` of each client's first batch.
+    """
+
+    pool: Params
+    rows: Rows
+    schedule: schedule_lib.Schedule
+    probe: Array
+
+
+class Setup(NamedTuple):
+    """A variant, ready to be trained."""
+
+    run: Config
+    task: Task
+    variant: Variant
+    shared: Shared
+    layers: int
+
+
+def prepare(run: Config, task: Task, variant: Variant) -> Setup:
+    """Deals the rows of every seed and says who trains when."""
+    schedules, dealt = [], []
+    for seed in run.seeds:
+        owned, size = clients_lib.deal(task, run, variant.clients, seed)
+        dealt.append(owned)
+        schedules.append(_schedule(run, variant, size, seed))
+    joined, _ = stacking.stack(schedules)
+    breaks = np.tile(joined.breaks, (len(run.seeds), 1))
+    params = jax.eval_shape(task.model.init, jax.random.key(0))
+    clients = min(variant.clients, run.probed)
+    first = np.arange(clients)[:, None] * variant.rows + np.arange(run.batch_size)
+    shared = Shared(
+        task.pool,
+        Rows(*map(np.stack, zip(*dealt, strict=True))),
+        dataclasses.replace(joined, breaks=breaks),
+        np.tile(first.astype(np.int32), (len(run.seeds), 1, 1)),
+    )
+    return Setup(run, task, variant, shared, len(jax.tree.leaves(params)))
+
+
+def of_seed(stacked: PyTree, index: Array) -> PyTree:
+    """The part of one seed."""
+    return jax.tree.map(lambda leaf: leaf[index], stacked)
+
+
+def _schedule(run: Config, variant: Variant, size: int, seed: int):
+    rng = np.random.default_rng([seed, 2])
+    draw = {"fixed": participation.uniform, "poisson": participation.poisson}
+    fraction = variant.percent / 100
+    chosen = draw[run.participation](rng, variant.clients, run.num_rounds, fraction)
+    return schedule_lib.build(
+        [size] * variant.clients,
+        num_rounds=run.num_rounds,
+        batch_size=run.batch_size,
+        participants=chosen,
+        steps=run.local_steps,
+        lanes=min(run.lanes, variant.per_round),
+        weights="uniform",
+        shuffle=False,
+        poisson=variant.poisson(run),
+        record_rounds=[],
+        record_clients=[],
+    )

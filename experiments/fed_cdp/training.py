@@ -1,0 +1,195 @@
+"""The compiled trainings of one variant, and the looks that are taken at its models.
+
+Two programs are compiled for a variant: `advance` trains up to a round, `look` measures
+the model. Learning rate, clip, sigma and seed are their inputs, so that a whole sweep
+runs in them, as many trainings side by side as there are devices. A model lives with its
+count of dropped examples, which travels as an average over clients, as the model does.
+"""
+
+import functools
+import itertools
+import time
+from collections.abc import Callable, Sequence
+from typing import NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import optax
+
+from experiments.fed_cdp import clients, methods
+from experiments.fed_cdp import looks as looks_lib
+from experiments.fed_cdp.looks import Look
+from experiments.fed_cdp.methods import Numbers
+from experiments.fed_cdp.setup import Counted, Item, Setup, Shared, of_seed
+from fljax import local as local_lib
+from fljax import losses, parallel, per_example, rounds
+from fljax.types import Defense
+
+
+class Trained(NamedTuple):
+    """What a training showed.
+
+    Attributes:
+      rounds: looks were taken after so many.
+      looks: leaves `[looks]`, on validation rows.
+      losses: `[rounds]` mean training loss of the participants.
+      accuracy: on test rows, after the last round.
+      milliseconds: wall time over local iterations, all trainings side by side counted.
+    """
+
+    rounds: tuple[int, ...]
+    looks: Look
+    losses: np.ndarray
+    accuracy: float
+    milliseconds: float
+
+
+def train(
+    setup: Setup,
+    wanted: Sequence[tuple[int, Numbers]],
+    progress: Callable[[int], None],
+) -> list[Trained]:
+    """Trains with each position of a seed and numbers, a few at a time.
+
+    Args:
+      setup: from `prepare`.
+      wanted: position of the seed, and the numbers.
+      progress: called with the number of rounds done since the last call, over all.
+    """
+    over = parallel.mesh()
+    programs = _programs(setup, over)
+    shared = parallel.place(setup.shared, over)
+    found = []
+    for first in range(0, len(wanted), over.size):
+        block = wanted[first : first + over.size]
+        found += _train_block(setup, programs, shared, block, over, progress)
+    return found
+
+
+class _Programs(NamedTuple):
+    """Compiled when they are first called, once for a variant."""
+
+    begin: Callable
+    advance: Callable
+    look: Callable
+
+
+def _programs(setup: Setup, over) -> _Programs:
+    def jitted(fun):
+        return jax.jit(
+            lambda items, shared: parallel.map_items(fun, items, shared, over)
+        )
+
+    return _Programs(
+        jitted(functools.partial(_begin, setup)),
+        jitted(functools.partial(_advance, setup)),
+        jitted(functools.partial(looks_lib.look, setup)),
+    )
+
+
+def _train_block(setup, programs, shared, block, over, progress) -> list[Trained]:
+    """As many trainings as devices; a last one that is alone is computed on each."""
+    run = setup.run
+    padded = [block[min(i, len(block) - 1)] for i in range(over.size)]
+    items = Item(
+        np.array([index for index, _ in padded], np.int32),
+        np.array([run.seeds[index] for index, _ in padded], np.uint32),
+        Numbers(*np.array([numbers for _, numbers in padded], np.float32).T),
+    )
+    state = programs.begin(items, shared)
+    stops = (*range(0, run.num_rounds, run.eval_every), run.num_rounds)
+    looks, seconds = [], 0.0
+    rows = setup.task.validation.astype(np.int32)
+    for before, stop in itertools.pairwise((0, *stops)):
+        if stop > before:
+            if not seconds:  # compiles, and does no round
+                nothing = (items, state), (shared, np.int32(0))
+                jax.block_until_ready(programs.advance(*nothing))
+            begin = time.perf_counter()
+            state = programs.advance((items, state), (shared, np.int32(stop)))
+            jax.block_until_ready(state)
+            seconds += time.perf_counter() - begin
+            progress((stop - before) * len(block))
+        looks.append(programs.look((items, state), (shared, rows)))
+    test = programs.look((items, state), (shared, setup.task.test.astype(np.int32)))
+    looks, losses_, test = jax.device_get((looks, state.loss, test.accuracy))
+    steps = run.num_rounds * setup.variant.per_round * run.local_steps
+    per_step = 1e3 * seconds / (steps * len(block))
+    return [
+        Trained(
+            stops,
+            Look(*(np.array([leaf[i] for leaf in each]) for each in zip(*looks))),
+            losses_[i],
+            float(test[i]),
+            per_step,
+        )
+        for i in range(len(block))
+    ]
+
+
+def _begin(setup: Setup, item: Item, shared: Shared) -> rounds.Run:
+    key = jax.random.fold_in(jax.random.key(item.seed), 0)
+    params = Counted(setup.task.model.init(key), jnp.zeros(()))
+    return rounds.start(params, of_seed(shared.schedule, item.index), optax.sgd(1.0))
+
+
+def _advance(setup: Setup, item_state, shared_stop) -> rounds.Run:
+    (item, state), (shared, stop) = item_state, shared_stop
+    built = methods.defense(
+        setup.run, setup.variant, setup.task.loss_fn, setup.layers, item.numbers
+    )
+    return rounds.advance(
+        jax.random.fold_in(jax.random.key(item.seed), 1),
+        state,
+        of_seed(shared.rows, item.index),
+        of_seed(shared.schedule, item.index),
+        stop,
+        local=_local(setup, built, item.numbers.rate, shared.pool),
+        server_optimiser=optax.sgd(1.0),
+        receive=_on_model(built.receive),
+    )
+
+
+def _local(setup: Setup, built: Defense, rate, pool) -> local_lib.LocalUpdate:
+    """Local training on rows that are looked up, beside which dropped ones are counted."""
+    task = setup.task
+
+    def look_up(batch):
+        x = clients.look_up(pool, task.white, batch.x)
+        return batch._replace(x=x)
+
+    def count(params, batch):
+        # The same gradients as the defense's, so that the compiler computes them once.
+        x, y = losses.masked_rows(batch.mask, (batch.x, batch.y))
+        each = per_example.gradients(task.loss_fn, params, x, y)
+        finite = jnp.isfinite(jax.tree.reduce(jnp.add, each.squares))
+        return jnp.sum(batch.mask & ~finite, dtype=jnp.float32)
+
+    inner = local_lib.sgd(
+        task.loss_fn, optax.sgd(rate), gradient=built.gradient, encode=built.encode
+    )
+
+    def step(key, carry, sent, batch):
+        state, dropped = carry
+        batch = look_up(batch)
+        if built.gradient is not None:
+            dropped = dropped + count(state.params, batch)
+        return inner.step(key, state, sent.params, batch), dropped
+
+    def final(key, carry, sent, sender):
+        state, dropped = carry
+        message = inner.final(key, state, sent.params, sender)
+        return message._replace(delta=Counted(message.delta, -dropped))
+
+    return local_lib.LocalUpdate(
+        lambda sent: (inner.init(sent.params), jnp.zeros(())), step, final
+    )
+
+
+def _on_model(encode):
+    if encode is None:
+        return None
+    return lambda key, delta, sender: delta._replace(
+        params=encode(key, delta.params, sender)
+    )

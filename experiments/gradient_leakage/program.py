@@ -1,0 +1,127 @@
+"""What gradients leak, and which defense hides it (Wei et al., 2021, Table VII).
+
+    python -m experiments.gradient_leakage
+    python -m experiments.gradient_leakage --data_name=mnist --data_dir=DIR \\
+        --flagfile=experiments/flags/gradient_leakage.mnist.flags
+
+Lets an attacker reconstruct the images of every client from what she sees of her under
+every method, and writes `rows.jsonl`, `manifest.json` and pictures (truth above the
+reconstructions: Figures 1, 4 and 5) into `--run_dir`.
+"""
+
+import dataclasses
+import functools
+import time
+from collections.abc import Callable
+
+import jax
+
+from experiments import config, console, run_dir, stages
+from experiments.gradient_leakage import attack, reporting, scores, views
+from experiments.gradient_leakage import victims as victims_lib
+from experiments.gradient_leakage.reporting import Cell
+from experiments.gradient_leakage.settings import Config, DataConfig, Told, complete
+from experiments.gradient_leakage.victims import Victims
+from fljax import data, parallel, results
+
+ERRORS = (data.DataError,)
+
+
+def main() -> None:
+    """Attacks what the flags ask for and writes the results."""
+    run(Told(config.read(DataConfig, "data"), config.read(Config)))
+
+
+def run(told: Told) -> None:
+    """Attacks every client in every view and writes rows, manifest and pictures.
+
+    Raises:
+      ConfigError: if the values do not fit each other or the data.
+    """
+    parallel.use_cpu_cores()
+    begin, seconds = time.perf_counter(), {}
+    values = config.to_flags(told.data, "data") | config.to_flags(told.run)
+    told = complete(told)
+    folder, digest = run_dir.claim(
+        told.run.run_dir, reporting.EXPERIMENT, told.data.name, values
+    )
+    with stages.stage(seconds, "data"):
+        victims = victims_lib.load(told.data, told.run)
+    if told.run.dry_run:
+        _describe(told.run, victims)
+        return
+    cells = []
+    with console.progress() as bars:
+        for name in told.run.networks:
+            with stages.stage(seconds, name):
+                cells += _attack(told.run, name, victims, bars)
+    chance = scores.baselines(told.run, victims)
+    rows = reporting.rows(told, cells, chance)
+    drawn = reporting.all_figures(told, victims, cells)
+    manifest = {
+        "experiment": reporting.EXPERIMENT,
+        "digest": digest,
+        "flags": values,
+        "complete": config.to_flags(told.run),
+        "data": [dataclasses.asdict(file) for file in victims.files],
+        "summary": reporting.summary(cells),
+        "seconds": seconds,
+        "total_seconds": time.perf_counter() - begin,
+        **run_dir.environment(),
+    }
+    results.write_rows(folder / "rows.jsonl", rows)
+    reporting.write_figures(folder, drawn)
+    results.write_manifest(folder / "manifest.json", manifest)
+    out = console.screen()
+    for table in reporting.tables(told, cells, chance):
+        out.print(table)
+    out.print(f"{manifest['total_seconds']:.1f} seconds in all")
+    out.print(f"results, pictures and manifest are in {folder}")
+
+
+def _attack(run: Config, name, victims: Victims, bars) -> list[Cell]:
+    """Every view on one network; what looks the same is attacked once."""
+    victim = victims_lib.network(name, victims, run.seed)
+    attacks = attack.Attacks(run, victims, victim)
+    done, found = {}, []
+    for view in views.views(run):
+        for pruned in run.pruned:
+            same = views.identity(run, view, pruned)
+            if same not in done:
+                title = " ".join([name, view.setting.partition("=")[2], view.method])
+                bar = bars.add_task(title, total=len(victims.x))
+                progress = functools.partial(bars.advance, bar)
+                done[same] = _score(run, attacks, victims, view, pruned, progress)
+            found.append(Cell(name, view, pruned, done[same]))
+    return found
+
+
+def _score(run: Config, attacks, victims: Victims, view, pruned, progress):
+    shown = victims_lib.only(victims, 1) if view.example else victims
+    return [
+        scores.score(run, each, shown.x[client], shown.y[client])
+        for client, each in attacks.run(view, pruned, progress)
+    ]
+
+
+def _describe(run: Config, victims: Victims) -> None:
+    """The size of every attack."""
+    out = console.screen()
+    shape = victims.x.shape[2:]
+    for name in run.networks:
+        params = victims_lib.network(name, victims, run.seed).params
+        count = sum(leaf.size for leaf in jax.tree.leaves(params))
+        out.print(f"{victims.name} {list(shape)}, {name} of {count} parameters")
+    for view in views.views(run):
+        images = 1 if view.example else run.images
+        out.print(
+            f"{view.method}, {view.setting}: {len(victims.x)} clients of {images} "
+            f"images, {len(run.pruned)} fractions pruned, up to "
+            f"{run.starts * run.iterations} attack iterations"
+        )
+
+
+def define(flags: Callable = config.define) -> None:
+    """Registers the flags."""
+    flags(DataConfig, "data")
+    flags(Config)

@@ -1,0 +1,258 @@
+"""What an attacked federation leaves behind: rows, a table for the screen, pictures."""
+
+import math
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+from matplotlib.figure import Figure
+from rich import box
+from rich.table import Table
+
+from experiments.gradient_leakage import published, scores
+from experiments.gradient_leakage.settings import Told
+from experiments.gradient_leakage.victims import Victims
+from experiments.gradient_leakage.views import View
+from fljax import figures, image_metrics, metrics
+from fljax.figures import drawing
+from fljax.figures.pictures import pictures
+from fljax.results import Row
+
+EXPERIMENT = "gradient_leakage"
+_PAPER_TYPES = {"0": "0_1", "1": "0_1"}  # the paper does not keep them apart
+_COLUMNS = 6  # images of a search by iteration
+
+
+class Cell(NamedTuple):
+    """One network, one view, one fraction pruned.
+
+    Attributes:
+      network: `lenet` or `cnn`.
+      view: what was seen.
+      pruned: fraction.
+      scores: one per client.
+    """
+
+    network: str
+    view: View
+    pruned: float
+    scores: Sequence[scores.Score]
+
+    @property
+    def point(self) -> str:
+        """Empty for what is not pruned."""
+        return f"pruned={self.pruned:g}" if self.pruned else ""
+
+    @property
+    def name(self) -> str:
+        """Method and point."""
+        return " ".join(filter(None, [self.view.method, self.point]))
+
+    def values(self, metric: str) -> list[float]:
+        """Of every client."""
+        return [each.values[metric] for each in self.scores]
+
+    def estimate(self, metric: str) -> metrics.Estimate:
+        """Over the clients."""
+        return scores.over_clients(metric, self.values(metric))
+
+
+def rows(
+    told: Told, cells: Sequence[Cell], chance: Mapping[str, Mapping[str, Any]]
+) -> list[Row]:
+    """Every number: means over clients, then client by client."""
+    found, seed, data = [], told.run.seed, told.data.name
+    for cell in cells:
+        method = cell.view.method
+        labels = EXPERIMENT, data, cell.network, method, method
+        where = cell.view.setting, cell.point, seed
+        for metric in cell.scores[0].values:
+            values = cell.values(metric)
+            mean = cell.estimate(metric).mean
+            found.append(Row(*labels, *where, "all", metric, mean, len(values)))
+            images = len(cell.scores[0].x)
+            found += [
+                Row(*labels, *where, client, metric, value, images)
+                for client, value in enumerate(values)
+            ]
+    for network in dict.fromkeys(cell.network for cell in cells):
+        for name, measured in chance.items():
+            labels = EXPERIMENT, data, network, "none", name, "baseline", "", seed
+            found += [
+                Row(*labels, "all", metric, float(np.mean(values)), len(values))
+                for metric, values in measured.items()
+            ]
+    return found
+
+
+def paper(told: Told, cell: Cell, metric: str) -> float | None:
+    """What Wei et al. (2021) print for a cell."""
+    if told.run.paper_table != published.TABLE or cell.point:
+        return None
+    name, _, types = cell.view.setting.partition("=")
+    setting = f"{name}={_PAPER_TYPES.get(types, types)}"
+    numbers = published.numbers(told.data.name)
+    return numbers.get((setting, cell.view.method, metric))
+
+
+def tables(told: Told, cells: Sequence[Cell], chance) -> list[Table]:
+    """One per network, one line per cell, with what the paper prints beside ours."""
+    networks = dict.fromkeys(cell.network for cell in cells)
+    return [
+        _table(told, [cell for cell in cells if cell.network == name], chance)
+        for name in networks
+    ]
+
+
+def _table(told: Told, cells: Sequence[Cell], chance) -> Table:
+    levels = ", ".join(
+        f"{name.replace('_', ' ')} {np.mean(measured[scores.DISTANCE]):.3g}"
+        for name, measured in chance.items()
+    )
+    shown = Table(
+        title=f"{told.data.name}, {cells[0].network}, {told.run.attack} against "
+        f"{len(cells[0].scores)} clients; success: RMSE < {told.run.success_rmse:g}\n"
+        f"RMSE without any message: {levels}",
+        box=box.SIMPLE_HEAD,
+        padding=(0, 1, 0, 0),
+        pad_edge=False,
+        show_edge=False,
+    )
+    shown.add_column("type", no_wrap=True)
+    shown.add_column("method", no_wrap=True)
+    names = ["success [95 %]", "RMSE [95 %]", "cut to\n[0, 1]", "PSNR", "SSIM"]
+    names += ["label", "iter."]
+    if told.run.paper_table is not None:
+        names.append("paper: yes,\nRMSE, iter.")
+    for name in names:
+        shown.add_column(name, justify="right", no_wrap=True)
+    for cell in cells:
+        distance = cell.estimate(scores.DISTANCE)
+        beside = [_beside(told, cell)] if told.run.paper_table else []
+        shown.add_row(
+            cell.view.setting.partition("=")[2].replace("_", ", "),
+            cell.name,
+            _interval(cell.estimate(scores.SUCCESS), ".2f"),
+            _interval(distance._replace(low=max(distance.low, 0)), ".2g"),
+            f"{cell.estimate(scores.CUT).mean:.2g}",
+            f"{cell.estimate('psnr_db').mean:.0f}",
+            f"{cell.estimate('ssim').mean:.2f}",
+            f"{cell.estimate('label_accuracy').mean:.2f}",
+            f"{cell.estimate(scores.ITERATIONS).mean:.1f}",
+            *beside,
+        )
+    return shown
+
+
+def _beside(told: Told, cell: Cell) -> str:
+    metrics_ = scores.SUCCESS, scores.DISTANCE, scores.ITERATIONS
+    numbers = [paper(told, cell, metric) for metric in metrics_]
+    return ", ".join(f"{number:.4g}" for number in numbers if number is not None)
+
+
+def summary(cells: Sequence[Cell]) -> dict[str, Any]:
+    """Means with intervals over the clients, for the manifest."""
+    return {
+        f"{cell.network}, {cell.view.setting}, {cell.name}": {
+            metric: {
+                "mean": _finite(cell.estimate(metric).mean),
+                "low": _finite(cell.estimate(metric).low),
+                "high": _finite(cell.estimate(metric).high),
+                "median": _finite(cell.estimate(metric).median),
+            }
+            for metric in cell.scores[0].values
+        }
+        for cell in cells
+    }
+
+
+def all_figures(
+    told: Told, victims: Victims, cells: Sequence[Cell]
+) -> dict[str, Figure]:
+    """Name -> figure: reconstructions, the search by iteration, success by pruning."""
+    found = {}
+    cases = dict.fromkeys((cell.network, cell.view.example) for cell in cells)
+    for network, example in cases:
+        some = [c for c in cells if (c.network, c.view.example) == (network, example)]
+        kind = "example" if example else "message"
+        title = f"{told.data.name}, {network}, {told.run.attack}, {kind}"
+        found[f"reconstructions.{network}.{kind}"] = _grid(told, victims, some, title)
+        found[f"search.{network}.{kind}"] = _search(told, victims, some, title)
+    if len(told.run.pruned) > 1:
+        found["success_by_pruning"] = _by_pruning(told, cells)
+    return found
+
+
+def write_figures(folder, drawn: Mapping[str, Figure]) -> None:
+    """Writes every figure beside the rows."""
+    for name, figure in drawn.items():
+        figures.save(figure, folder / f"{name}.png")
+
+
+def _grid(told: Told, victims: Victims, cells: Sequence[Cell], title: str) -> Figure:
+    """Truth above reconstructions; of a batch every image (Figures 1, 4 and 5)."""
+    count = min(told.run.pictures, len(victims.x))
+    each = len(cells[0].scores[0].x)
+    shown, captions = {"truth": _flat(victims.x[:count, :each])}, {}
+    for cell in cells:
+        name = _row_name(cell)
+        shown[name] = _flat(np.stack([s.x for s in cell.scores[:count]]))
+        captions[name] = [
+            f"{distance:.2g}"
+            for distance in image_metrics.rmse(shown[name], shown["truth"])
+        ]
+    return pictures(shown, captions=captions, title=f"{title}; RMSE below")
+
+
+def _search(told: Told, victims: Victims, cells: Sequence[Cell], title: str) -> Figure:
+    """The first client's first image by attack iteration."""
+    steps = len(cells[0].scores[0].path)
+    at = np.unique(np.geomspace(1, steps, _COLUMNS).round().astype(int)) - 1
+    number = np.minimum((at + 1) * told.run.record_every, told.run.iterations)
+    shown = {
+        _row_name(cell): np.concatenate(
+            [cell.scores[0].path[at], victims.x[:1, 0]], axis=0
+        )
+        for cell in cells
+    }
+    names = [*(f"iteration {n}" for n in number), "truth"]
+    return pictures(shown, columns=names, title=f"{title}: client 0")
+
+
+def _by_pruning(told: Told, cells: Sequence[Cell]) -> Figure:
+    """Figure 5's question: how much may be pruned before an attack fails."""
+    lines: dict[str, list[tuple[float, metrics.Estimate]]] = {}
+    for cell in cells:
+        name = f"{cell.network} {cell.view.method} {cell.view.setting}"
+        entry = 100 * cell.pruned, cell.estimate(scores.SUCCESS)
+        lines.setdefault(name, []).append(entry)
+    figure = Figure(figsize=(8, 4.5), layout="constrained")
+    axes = figure.subplots()
+    for (name, line), style in zip(lines.items(), drawing.styles(), strict=False):
+        x, estimates = zip(*sorted(line), strict=True)
+        low, high = [e.low for e in estimates], [e.high for e in estimates]
+        axes.plot(x, [e.mean for e in estimates], label=drawing.plain(name), **style)
+        axes.fill_between(x, low, high, color=style["color"], alpha=0.15, lw=0)
+    axes.set_xlabel("gradient entries set to zero (%)")
+    axes.set_ylabel(f"clients with RMSE below {told.run.success_rmse:g}")
+    axes.set_ylim(-0.02, 1.02)
+    drawing.name_lines(axes, beside=True)
+    return figure
+
+
+def _row_name(cell: Cell) -> str:
+    types = cell.view.setting.partition("=")[2]
+    return f"{cell.name} (type {types.replace('_', ', ')})"
+
+
+def _flat(images: np.ndarray) -> np.ndarray:
+    return images.reshape(-1, *images.shape[-3:])
+
+
+def _interval(e: metrics.Estimate, form: str) -> str:
+    mean = f"{e.mean:{form}}"
+    return mean if math.isnan(e.low) else f"{mean} [{e.low:{form}}, {e.high:{form}}]"
+
+
+def _finite(value: float) -> float | None:
+    return value if math.isfinite(value) else None

@@ -1,0 +1,169 @@
+"""What `experiments.gradient_leakage` can be told, and what Wei et al. (2021) chose.
+
+What is left at none is the paper's choice for the data. The paper gives neither the
+distance below which an attack has succeeded nor the fraction that DSSGD uploads; both
+are flags here, and all that is printed depends on them.
+"""
+
+import dataclasses
+from typing import Literal, NamedTuple
+
+from experiments.config import ConfigError
+from experiments.fed_cdp import settings
+from experiments.option import option
+
+Method = Literal[
+    "non_private",
+    "fed_sdp",
+    "fed_cdp",
+    "fed_cdp_decay",
+    "fed_cdp_per_batch",
+    "fed_cdp_recommended",
+    "dssgd",
+    "gaussian",
+    "laplace",
+]
+Network = Literal["lenet", "cnn"]
+_SEVERAL = ("methods", "types", "networks", "pruned")
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class DataConfig:
+    """Prefix `data`."""
+
+    name: Literal["digits", "mnist", "cifar10", "lfw"] = option(
+        "digits", "images; digits needs no file"
+    )
+    dir: str | None = option(None, "folder with local copies of the data files")
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Config:
+    """No prefix."""
+
+    methods: tuple[Method, ...] = option(
+        ("non_private", "fed_sdp", "fed_cdp", "fed_cdp_decay"),
+        "what the clients do against leakage",
+    )
+    types: tuple[Literal[0, 1, 2], ...] = option(
+        (0, 1, 2),
+        "where the adversary sits: 0 at the server, behind what it does on arrival; 1 "
+        "at the client, who sends; 2 inside her training, where each example has a "
+        "gradient",
+    )
+    networks: tuple[Network, ...] = option(
+        ("lenet",),
+        "untrained networks: lenet, sigmoids, on which such attacks are usually shown; "
+        "cnn, ReLU and max-pooling, which the federation trains",
+    )
+    pruned: tuple[float, ...] = option(
+        (0.0,), "fractions of a gradient, the smallest, zeroed last", min=0, below=1
+    )
+    clients: int = option(100, "clients that are attacked", min=1)
+    images: int | None = option(
+        None, "images of a client for types 0 and 1; none: the paper's batch", min=1
+    )
+    batch_size: int | None = option(
+        None, "images of a local step, in their order; none: all", min=1
+    )
+    steps: int = option(
+        1, "local steps before the message of types 0 and 1; the paper: 1", min=1
+    )
+    rate: float = option(0.05, "local learning rate, which the attacker knows", above=0)
+    clip: float = option(4.0, "clip C", above=0)
+    sigma: float = option(6.0, "noise scale sigma, over the clip", min=0)
+    decay: tuple[float, ...] = option(
+        (6.0, 2.0), "fed_cdp_decay: first and last clip, linear between", above=0
+    )
+    num_rounds: int | None = option(None, "fed_cdp_decay: rounds T", min=1)
+    round: int = option(0, "fed_cdp_decay: in which round, from 0", min=0)
+    noise_scale: float = option(
+        0.01, "gaussian, laplace: scale of the noise on every coordinate", min=0
+    )
+    dssgd_fraction: float = option(
+        0.1, "dssgd: fraction of the coordinates that is sent", above=0, max=1
+    )
+    where: Literal["client", "server"] = option("client", "fed_sdp: who adds the noise")
+    attack: Literal["cpl", "dlg", "inverting_gradients"] = option("cpl", "which attack")
+    solver: Literal["lbfgs", "whitened"] = option(
+        "lbfgs",
+        "cpl, dlg: as published; or whitened, stronger, where a single image is sought",
+    )
+    damping: float = option(1e-2, "solver whitened: damping", above=0)
+    iterations: int = option(
+        300, "attack iterations; one of cpl and dlg is 20 of L-BFGS", min=1
+    )
+    starts: int = option(1, "searches, of which the attacker keeps the best", min=1)
+    tolerance: float = option(
+        1e-10, "share of the message's squared norm left, that ends a search",
+        min=0, below=1,
+    )  # fmt: skip
+    attacker: Literal["aware", "naive"] = option(
+        "aware", "whether she simulates clipping and pruning; the paper's does not"
+    )
+    success_rmse: float = option(
+        0.01, "an attack succeeds below it, on every image; pixels are in [0, 1]",
+        above=0,
+    )  # fmt: skip
+    record_every: int = option(
+        1, "attack iterations between two looks at the reconstruction", min=1
+    )
+    seed: int = option(0, "of network, clients, noise and attack", min=0, max=2**32 - 1)
+    at_once: int = option(1, "clients side by side on a device", min=1)
+    pictures: int = option(8, "clients in the pictures", min=1)
+    paper_table: Literal["table7"] | None = option(
+        None, "table of Wei et al. (2021) to show beside the results"
+    )
+    run_dir: str | None = option(
+        None, "folder for results; default: a named one under runs/"
+    )
+    dry_run: bool = option(False, "print what would be attacked and stop")
+
+
+class Told(NamedTuple):
+    """All that the program was told, with nothing left at none that has a default."""
+
+    data: DataConfig
+    run: Config
+
+
+def complete(told: Told) -> Told:
+    """Fills in the paper's choices and refuses what does not fit together.
+
+    Raises:
+      ConfigError: naming the flag.
+    """
+    run, size = told.run, settings.SIZES[told.data.name]
+    images = run.images or size.batch_size
+    run = dataclasses.replace(
+        run,
+        images=images,
+        batch_size=run.batch_size or images,
+        num_rounds=run.num_rounds or size.num_rounds,
+    )
+    for name in _SEVERAL:
+        values = getattr(run, name)
+        if not values or len(set(values)) < len(values):
+            raise ConfigError(
+                f"--{name}: expected each at most once, and one at least, got {values}"
+            )
+    if len(run.decay) != 2:
+        raise ConfigError(f"--decay: expected first and last clip, got {run.decay}")
+    if images % run.batch_size:
+        raise ConfigError(
+            f"--batch_size: expected a divisor of --images={images}, "
+            f"got {run.batch_size}"
+        )
+    if images > run.steps * run.batch_size:
+        raise ConfigError(
+            f"--images: expected at most --steps={run.steps} batches of "
+            f"{run.batch_size}, got {images}"
+        )
+    if run.round >= run.num_rounds:
+        raise ConfigError(
+            f"--round: expected less than --num_rounds={run.num_rounds}, "
+            f"got {run.round}"
+        )
+    if run.attack == "inverting_gradients" and run.solver != "lbfgs":
+        raise ConfigError("--solver: inverting_gradients has its own, Adam on signs")
+    return told._replace(run=run)

@@ -1,0 +1,291 @@
+"""What an adversary sees of a client, and what she makes of it.
+
+| method                | types 0 and 1: the message       | type 2: one example's gradient |
+|-----------------------|----------------------------------|--------------------------------|
+| `non_private`         | as it is                         | as it is                       |
+| `fed_sdp`             | layers clipped, noise            | as it is                       |
+| `fed_cdp`             | of clipped and noisy gradients   | layers clipped, noise          |
+| `fed_cdp_decay`       | the same, clip of the round      | the same                       |
+| `fed_cdp_per_batch`   | the same, noise on the mean only | layers clipped, NO noise       |
+| `fed_cdp_recommended` | layers clipped to C / sqrt(M)    | noisy sum of this example only |
+| `dssgd`               | largest coordinates              | as it is                       |
+| `gaussian`, `laplace` | noise                            | noise                          |
+
+`fed_cdp_per_batch` is what the code of Wei et al. (2021) does. In `fed_cdp_recommended`
+the noise is also on the sum; who sees into the sum sees what `fed_cdp_per_batch` shows.
+With Fed-SDP at the server, type 1 sees the message as it is.
+
+A message is the update over the learning rate: after one step, the gradient. What is
+pruned is pruned last. Paper and code attack the first local step; more steps go beyond.
+
+The adversary knows network, learning rate, number of steps, and, if aware, clip and
+pruning: she then compares clipped with clipped gradients, where pruned ones are not zero.
+"""
+
+from collections.abc import Callable
+from typing import NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax import lax
+
+from experiments.gradient_leakage.settings import Config, Method
+from fljax import losses
+from fljax.attacks.inversion import points
+from fljax.defenses import clipping, fed_cdp, fed_sdp, noise, pruning
+from fljax.types import Array, Batch, Defense, Key, Params, Sender
+
+MODES: dict[str, fed_cdp.Mode] = {
+    "fed_cdp": "per_example",
+    "fed_cdp_decay": "per_example",
+    "fed_cdp_per_batch": "per_batch",
+    "fed_cdp_recommended": "recommended",
+}
+_NOISY = {"gaussian": noise.gaussian, "laplace": noise.laplace}
+_SHARE = 0.01  # B / N_i of Wei et al. 2021, which no number here depends on
+_CLIENT = 0  # all clients are treated alike, in a round that is looked up before
+_SENDER = Sender(np.int32(_CLIENT), np.int32(0))
+
+
+class View(NamedTuple):
+    """A method as one type of leakage shows it.
+
+    Attributes:
+      method: which.
+      types: that see the same.
+      example: whether it is one example's gradient.
+    """
+
+    method: Method
+    types: tuple[int, ...]
+    example: bool
+
+    @property
+    def setting(self) -> str:
+        """Name in results; the paper's where it is a column of Table VII."""
+        return f"leakage_type={'_'.join(map(str, self.types))}"
+
+
+class Known(NamedTuple):
+    """What the adversary knows of a method.
+
+    Attributes:
+      clip: [] of every layer of every example's gradient, infinite without.
+      message_clip: [] of every layer of the message, likewise.
+      pruned: [] bool, whether zeros may be pruned entries.
+    """
+
+    clip: Array
+    message_clip: Array
+    pruned: Array
+
+
+def views(run: Config) -> list[View]:
+    """All that is attacked, for every fraction pruned."""
+    found = []
+    for method in run.methods:
+        messages = tuple(sorted(set(run.types) - {2}))
+        apart = method == "fed_sdp" and run.where == "server"
+        groups = [(t,) for t in messages] if apart else [messages]
+        found += [View(method, group, False) for group in groups if group]
+        found += [View(method, (2,), True)] if 2 in run.types else []
+    return found
+
+
+def kind(view: View) -> tuple[str, tuple[int, ...], bool]:
+    """Views of one kind have one `observe`: they differ in the clip at most."""
+    name = MODES.get(view.method, view.method)
+    if view.example and name in ("fed_sdp", "dssgd"):
+        name = "non_private"
+    apart = view.types if view.method == "fed_sdp" else ()
+    return name, () if view.example else apart, view.example
+
+
+def identity(run: Config, view: View, pruned: float):
+    """Equal where the adversary sees and knows the same."""
+    return kind(view), clip_of(run, view.method), pruned
+
+
+def observe(
+    run: Config, view: View, loss_fn: losses.LossFn, layers: int
+) -> Callable[..., Params]:
+    """What the adversary sees of ONE client.
+
+    Returns:
+      `(key, params, x [N, ...], y [N], clip [], pruned []) -> message`; consumes the
+      key.
+    """
+    see = _example(run, view, loss_fn) if view.example else None
+    see = see or _message(run, view, loss_fn, layers)
+
+    def seen(key: Key, params, x, y, clip, pruned):
+        return pruning.prune(see(key, params, x, y, clip), pruned)
+
+    return seen
+
+
+def clip_of(run: Config, method: Method) -> float:
+    """C, in the round in which the attack happens."""
+    if method != "fed_cdp_decay":
+        return run.clip
+    first, last = run.decay
+    clip = clipping.linear_decay(first, last, num_rounds=run.num_rounds)
+    clipping.largest(clip, run.num_rounds)
+    return float(clipping.at_round(clip, jnp.int32(run.round)))
+
+
+def known(run: Config, view: View, layers: int, pruned: float) -> Known:
+    """What the adversary may simulate."""
+    clip = message_clip = jnp.inf
+    aware = run.attacker == "aware"
+    if aware and view.method in MODES and (view.example or run.steps == 1):
+        clip = clip_of(run, view.method)
+        if MODES[view.method] == "recommended":
+            clip = clip / layers**0.5
+    if aware and _clips_message(run, view):
+        message_clip = run.clip / run.rate
+    return Known(
+        jnp.float32(clip), jnp.float32(message_clip), jnp.bool(aware and pruned > 0)
+    )
+
+
+def simulation(
+    run: Config, *, example: bool
+) -> Callable[[losses.LossFn, Known, Params], points.Simulate]:
+    """`(loss_fn, known, observed) -> simulate`, the same for every method."""
+
+    def build(loss_fn, known, observed):
+        simulate = _clipped_mean(loss_fn, known.clip)
+        if not example and run.steps > 1:
+            update = points.update_of(loss_fn, run.rate, run.steps, run.batch_size)
+            simulate = _scaled(update, 1 / run.rate)
+
+        def message(params, x, y):
+            found = simulate(params, x, y)
+            return found if example else _to_norm(found, known.message_clip)
+
+        # All is compared where nothing was pruned.
+        marks = jax.tree.map(lambda leaf: jnp.where(known.pruned, leaf, 1.0), observed)
+        return points.where_sent(message, marks)
+
+    return build
+
+
+def _example(run: Config, view: View, loss_fn: losses.LossFn):
+    method, gradient = view.method, points.gradient_of(loss_fn)
+
+    def see(key, params, x, y, clip):
+        found = gradient(params, x[:1], y[:1])
+        if method in MODES:
+            return fed_cdp.sanitise_example(
+                key,
+                found,
+                clip=clip,
+                noise_scale=run.sigma,
+                mode=MODES[method],
+            )
+        if method in _NOISY:
+            encode = _NOISY[method](run.noise_scale).encode
+            return encode(key, found, _SENDER)
+        return found
+
+    return see
+
+
+def _message(run: Config, view: View, loss_fn: losses.LossFn, layers: int):
+    """The update over the learning rate, as a sum of gradients: nothing is rounded."""
+    mean, size = points.gradient_of(loss_fn), run.batch_size
+
+    def slope(gradient, key, params, x, y):
+        if gradient is None:
+            return mean(params, x, y)
+        batch = Batch(x, y, jnp.ones(len(y), bool), jnp.int32(_CLIENT))
+        return gradient(key, params, batch)[0]
+
+    def see(key, params, x, y, clip):
+        built = _defense(run, view.method, loss_fn, layers, clip)
+
+        def step(total, number):
+            now = jax.tree.map(lambda p, t: p - run.rate * t, params, total)
+            start = number % (len(y) // size) * size
+            rows = [lax.dynamic_slice_in_dim(leaf, start, size) for leaf in (x, y)]
+            step_key = jax.random.fold_in(key, number)
+            found = slope(built.gradient, step_key, now, *rows)
+            return jax.tree.map(jnp.add, total, found), None
+
+        total, _ = lax.scan(
+            step, jax.tree.map(jnp.zeros_like, params), jnp.arange(run.steps)
+        )
+        seams = [built.encode, built.receive if 0 in view.types else None]
+        for number, seam in enumerate(seams, run.steps):
+            if seam is not None:
+                delta = jax.tree.map(lambda leaf: run.rate * leaf, total)
+                delta = seam(jax.random.fold_in(key, number), delta, _SENDER)
+                total = jax.tree.map(lambda leaf: leaf / run.rate, delta)
+        return total
+
+    return see
+
+
+def _defense(run: Config, method: Method, loss_fn, layers: int, clip) -> Defense:
+    if method == "fed_sdp":
+        return fed_sdp.fed_sdp(
+            clip=clip,
+            noise_scale=run.sigma,
+            sampling_rate=_SHARE,
+            num_layers=layers,
+            where=run.where,
+        )
+    if method in MODES:
+        mode = MODES[method]
+        return fed_cdp.fed_cdp(
+            loss_fn,
+            clip=clip,
+            noise_scale=run.sigma,
+            sampling_rate=_SHARE,
+            batch_size=run.batch_size,
+            num_layers=layers,
+            mode=mode,
+            sampling="poisson" if mode == "recommended" else "fixed",
+        )
+    if method == "dssgd":
+        return pruning.dssgd(run.dssgd_fraction)
+    if method in _NOISY:
+        return _NOISY[method](run.noise_scale * run.rate)
+    return Defense(name=method)
+
+
+def _clips_message(run: Config, view: View) -> bool:
+    """Whether Fed-SDP has been at work where this view is."""
+    if view.method != "fed_sdp" or view.example:
+        return False
+    return run.where == "client" or 0 in view.types
+
+
+def _clipped_mean(loss_fn: losses.LossFn, clip: Array) -> points.Simulate:
+    one = jax.grad(loss_fn)
+
+    def simulate(params, x, y):
+        each = jax.vmap(
+            lambda x, y: _to_norm(one(params, x, y), clip),
+        )(x, y)
+        return jax.tree.map(lambda leaf: jnp.mean(leaf, axis=0), each)
+
+    return simulate
+
+
+def _to_norm(tree: Params, clip: Array) -> Params:
+    """Every layer to a norm, differentiable also where a layer is zero."""
+
+    def to(leaf):
+        excess = jnp.sum(jnp.square(leaf)) / jnp.square(clip)
+        return leaf * lax.rsqrt(jnp.maximum(excess, 1))
+
+    return jax.tree.map(to, tree)
+
+
+def _scaled(simulate: points.Simulate, factor: float) -> points.Simulate:
+    return lambda params, x, y: jax.tree.map(
+        lambda leaf: factor * leaf, simulate(params, x, y)
+    )

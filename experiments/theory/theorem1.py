@@ -1,0 +1,136 @@
+"""Theorem 1 of Diana et al. (AAAI-25) measured: Algorithm 2 under mini-batch noise.
+
+The theorem bounds the distance between Algorithm 2's estimate and the client's least
+squares optimum. Its assumptions, and how they are met on generated rows:
+
+1. Full rank: rows are normal with an intercept, many more than parameters.
+2. Sub-Gaussian gradient noise of scale sigma. A mini-batch's noise is bounded at any one
+   model, but grows with the distance from the optimum; sigma is measured at the sent
+   models, as the standard deviation of its largest component. The proof also takes the
+   noise of different local steps as independent: so it is where every step draws its
+   rows anew, with replacement (`independent`), and not in the epochs of Algorithm 4 as
+   it is run everywhere, without replacement (`shuffled`).
+3. Sent models do not depend on the client's earlier noise. A real federation only comes
+   near that, and its global model settles, which makes its messages collinear. Here a
+   man in the middle, whom the paper names as the case that meets the assumption, draws
+   every sent model (`middleman`).
+4. lambda, the smallest eigenvalue of Theta_out^T Theta_out / n_c, is bounded below. It is
+   measured in every run, for it shrinks with learning rate and number of local steps.
+
+Eq. (6) leaves out a factor 1 / lambda_min(W) that the last line of the proof, eq. (18) of
+the appendix, has and that also depends on learning rate and local steps. `rate` is
+eq. (6) with constant 1, `bound` is eq. (18).
+
+The proof takes the noise as independent of the regressors. It is not, for the deltas that
+are regressed on carry it: unless the sent models lie around the optimum, the estimate
+keeps an error that more messages do not remove (errors in variables). `forward` is the
+regression the other way round, of the deltas on the sent models, solved for the model
+that would not move; it needs assumption 3 and independent steps, nothing else.
+"""
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from experiments.theory import middleman
+from experiments.theory.middleman import Client, Point
+from fljax.attacks import reconstruct
+
+_SEEN = 64  # sent models at which the noise is measured
+_FLOAT32_RCOND = 1e-6  # messages carry the rounding of float32
+
+
+class Measured(NamedTuple):
+    """Numbers `[points, seeds]`.
+
+    Attributes:
+      reconstruct: distance of Algorithm 2's estimate from the optimum.
+      forward: the same of the regression the other way round.
+      rate: eq. (6), its constant taken as 1.
+      bound: eq. (18).
+      eigenvalue: lambda.
+      noise: sigma.
+    """
+
+    reconstruct: np.ndarray
+    forward: np.ndarray
+    rate: np.ndarray
+    bound: np.ndarray
+    eigenvalue: np.ndarray
+    noise: np.ndarray
+
+
+def measure(
+    client: Client,
+    points: Sequence[Point],
+    sampling: str,
+    sent: np.ndarray,
+    delta: np.ndarray,
+    probability: float,
+) -> Measured:
+    """Errors of both regressions beside the theorem's right-hand side.
+
+    Args:
+      client: from `generate`.
+      points: of equal `num_messages` `R`.
+      sampling: how the messages came about.
+      sent: `[points, seeds, R, d]`.
+      delta: `[points, seeds, R, d]`.
+      probability: delta of the theorem, with which its bound may fail.
+    """
+    with jax.enable_x64(True):
+        found = np.asarray(_estimates(jnp.asarray(sent), jnp.asarray(delta)))
+    num_messages, size = sent.shape[2:]
+    out = np.concatenate([delta, np.ones_like(delta[..., :1])], axis=-1)
+    smallest = np.linalg.svd(out, compute_uv=False)[..., -1]
+    eigenvalue = np.square(smallest) / num_messages
+    noise = np.stack(
+        [_noise(client, s, p, sampling) for s, p in zip(sent, points, strict=True)]
+    )
+    steps = np.array([p.steps(client.y.shape[1]) for p in points])[:, None]
+    rates = np.array([p.learning_rate for p in points])[:, None]
+    confidence = size + 1 + np.log(2 * size / probability)
+    rate = rates * noise * size
+    rate *= np.sqrt(size * steps * confidence / (num_messages * eigenvalue))
+    curvature = np.linalg.eigvalsh(middleman.hessian(client))[:, 0]
+    contraction = 1 - (1 - 2 * rates * curvature) ** steps  # lambda_min(W)
+    forward = np.linalg.norm(_forward(sent, delta) - client.optimum, axis=-1)
+    return Measured(
+        reconstruct=np.linalg.norm(found - client.optimum, axis=-1),
+        forward=forward,
+        rate=rate,
+        bound=rate / contraction,
+        eigenvalue=eigenvalue,
+        noise=noise,
+    )
+
+
+@jax.jit
+def _estimates(sent, delta):
+    def one(sent, delta):
+        return reconstruct.reconstruct_linear(sent, delta, rcond=_FLOAT32_RCOND)
+
+    return jax.vmap(jax.vmap(one))(sent, delta).estimate
+
+
+def _forward(sent: np.ndarray, delta: np.ndarray) -> np.ndarray:
+    """`delta = (sent - optimum) W^T + noise`, solved for the optimum."""
+    mean_in, mean_out = sent.mean(2, keepdims=True), delta.mean(2, keepdims=True)
+    slope = np.linalg.pinv(sent - mean_in) @ (delta - mean_out)
+    step = np.linalg.solve(np.swapaxes(slope, -1, -2), mean_out[..., 0, :, None])
+    return mean_in[..., 0, :] - step[..., 0]
+
+
+def _noise(client: Client, sent: np.ndarray, point: Point, sampling: str) -> np.ndarray:
+    """Scale `[seeds]` of a mini-batch gradient's noise: its largest component's."""
+    seen = sent[:, :_SEEN]
+    misfit = np.einsum("crd,csd->crs", seen, client.x) - client.y[:, None]
+    gradient = 2 * misfit[..., None] * client.x[:, None]
+    variance = gradient.var(axis=2).mean(axis=1).max(axis=-1) / point.batch_size
+    if sampling == "shuffled":
+        num_rows = client.x.shape[1]
+        variance *= (num_rows - point.batch_size) / (num_rows - 1)
+    return np.sqrt(variance)

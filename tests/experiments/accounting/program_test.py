@@ -1,0 +1,193 @@
+"""The program: Table VI to the last digit, a training of one's own, and one-line errors."""
+
+import json
+import pathlib
+import subprocess
+import sys
+
+import pytest
+from absl import flags
+from absl.testing import flagsaver
+
+from experiments import config, published, report
+from experiments.accounting import program, table6
+from experiments.config import ConfigError
+from fljax import results
+
+
+@pytest.fixture
+def run(tmp_path, capsys, monkeypatch):
+    """Runs the program in a folder, as `--name=value` tell it; returns its output."""
+    monkeypatch.chdir(tmp_path)
+
+    def call(*arguments):
+        values = flags.FlagValues()
+        config.define(program.AccountingConfig, "accounting", flag_values=values)
+        config.define(program.RunConfig, flag_values=values)
+        values(["accounting", *arguments])
+        program.run(
+            config.read(program.AccountingConfig, "accounting", flag_values=values),
+            config.read(program.RunConfig, flag_values=values),
+        )
+        return capsys.readouterr().out
+
+    return call
+
+
+@pytest.fixture
+def reported(capsys):
+    """Makes a report; returns what it prints."""
+
+    def call(*arguments):
+        with flagsaver.flagsaver():
+            try:
+                with pytest.raises(SystemExit) as stopped:
+                    config.app_main(report.main, argv=["report", *arguments])
+            finally:
+                flags.FLAGS.unparse_flags()
+        said = capsys.readouterr()
+        assert (stopped.value.code or 0, said.err) == (0, "")
+        return said.out
+
+    return call
+
+
+def test_every_printed_epsilon_is_had_to_one_unit_of_its_last_digit():
+    found = table6.printed()
+    assert [entry.method for entry in found].count("fed_cdp") == 20
+    assert [entry.method for entry in found].count("fed_sdp") == 10
+    shifted, exact = zip(*(entry.last_digits for entry in found))
+    assert max(map(abs, shifted)) == 1
+    assert sum(map(bool, shifted)) == 8
+    # On as many steps as there are, only those of many steps agree.
+    assert sum(abs(each) <= 1 for each in exact) == 8
+    assert max(map(abs, exact)) == 290
+
+
+def test_table_6_is_printed_written_and_reported(run, reported, tmp_path):
+    flagfile = pathlib.Path(program.__file__).parent / "flags/accounting.table6.flags"
+    assert flagfile.read_text().startswith("# ") and "# expect:" in flagfile.read_text()
+    out = run(f"--flagfile={flagfile}")
+    for shown in (
+        "30 of 30 within 1", "8 of 30 within 1", "n = T L + 1", "What each rests on",
+        "No number is given for", "sampling rate q p = 0.001", "15.87", "infinite",
+        "runs/accounting.table6",
+    ):  # fmt: skip
+        assert shown in out, shown
+    rows = results.read_rows(tmp_path / "runs/accounting.table6/rows.jsonl")
+    assert len(rows) == 60 + 5 * len(table6.modes())
+    assert len({row._replace(value=0.0) for row in rows}) == len(rows)
+    assert reported("--runs=runs").startswith("30 published numbers: 30 reproduced\n")
+    page = (tmp_path / "runs/report/report.md").read_text()
+    assert page.startswith("# Privacy accounting of federated training")
+    assert "## Table VI, five data sets: accounting.table6" in page
+    assert "| -1 in the last digit |" in page
+    assert "What each epsilon rests on" in page
+
+
+_SMALL = (
+    "--accounting_rounds=4", "--accounting_local_steps=10", "--accounting_records=60",
+    "--accounting_batch_size=6", "--accounting_clients=20",
+    "--accounting_clients_per_round=5", "--accounting_sigma=3",
+    "--accounting_layers=2", "--accounting_delta=1e-4",
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("method", ["fed_cdp", "fed_sdp"])
+def test_ones_own_training_in_all_ways_and_at_both_levels(
+    run, reported, tmp_path, method
+):
+    told = f"--accounting_method={method}", *_SMALL, "--accounting_draws=each"
+    out = run(*told, "--target_epsilon=0.7", "--run_dir=own")
+    for shown in (
+        "as printed", "as implemented", "recommended", "instance", "client",
+        "smallest sigma", "most rounds", "delta = 0.0001", "C sqrt(M) = 5.657",
+        "No number is given for",
+    ):  # fmt: skip
+        assert shown in out, shown
+    manifest = json.loads((tmp_path / "own/manifest.json").read_text())
+    assert manifest["experiment"] == "accounting"
+    assert manifest["flags"]["accounting_sigma"] == 3
+    kept = manifest["defense"]["target"]
+    assert [each["statement"].split(":")[0] for each in kept] == [
+        "implemented", "recommended",
+    ]  # fmt: skip
+    assert all(each["smallest sigma"] > 0 for each in kept)
+    # With that noise the recommended mode spends the target.
+    sigma = kept[1]["smallest sigma"]
+    out = run(*told, f"--accounting_sigma={sigma}")
+    assert any(each in out for each in ("0.7\n", "0.6999\n", "0.6998\n"))
+    assert "0 published numbers" in reported("--runs=own", "--out=out")
+
+
+def test_a_folder_belongs_to_one_configuration(run):
+    told = "--accounting_method=fed_sdp", *_SMALL, "--run_dir=own"
+    run(*told)
+    with pytest.raises(ConfigError, match="own holds the results of another config"):
+        run(*told, "--accounting_sigma=4")
+
+
+_OWN = "--accounting_method=fed_cdp"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ((_OWN, "--accounting_delta=1"), "--accounting_delta: expected a number > 0"),
+        ((_OWN, "--accounting_delta=0"), "--accounting_delta: expected a number > 0"),
+        ((_OWN, "--accounting_sigma=-1"), "--accounting_sigma: expected a number >= 0"),
+        (
+            (_OWN, "--accounting_sigma=inf"),
+            "--accounting_sigma must be >= 0 and finite",
+        ),
+        ((_OWN, "--accounting_clip=0"), "--accounting_clip: expected a number > 0"),
+        ((_OWN, "--accounting_layers=0"), "--accounting_layers: expected an integer"),
+        (
+            (_OWN, "--accounting_batch_size=501"),
+            "--accounting_batch_size must be <= records=500, got 501",
+        ),
+        (
+            (_OWN, "--accounting_clients=9"),
+            "--accounting_clients_per_round must be <= clients=9, got 100",
+        ),
+        ((_OWN, "--accounting_batches=shuffled"), "expected one of poisson, fixed"),
+        ((_OWN, "--target_epsilon=0"), "--target_epsilon: expected a number > 0"),
+        ((_OWN, "--target_epsilon=inf"), "--target_epsilon: expected a number > 0"),
+        (("--accounting_method=fed_avg",), "expected one of fed_cdp, fed_sdp"),
+        (
+            ("--accounting_method=fed_sdp", "--accounting_batches=fixed"),
+            "--accounting_batches: fed_sdp does not depend on batches",
+        ),
+        (
+            ("--accounting_method=fed_sdp", "--accounting_copies=2"),
+            "--accounting_copies: fed_sdp does not depend on copies",
+        ),
+        (("--accounting_sigma=3",), "--accounting_sigma: needs --accounting_method"),
+        (("--target_epsilon=1",), "--target_epsilon: needs --accounting_method"),
+    ],
+    ids=lambda value: value[-1] if isinstance(value, tuple) else "",
+)
+def test_what_cannot_be_used_is_one_line(run, arguments, message):
+    with pytest.raises((ConfigError, flags.Error)) as error:
+        run(*arguments)
+    assert message in str(error.value)
+
+
+def test_the_command_refuses_in_one_line():
+    done = subprocess.run(
+        [sys.executable, "-m", "experiments.accounting", _OWN, "--accounting_delta=2"],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert (done.returncode, done.stdout) == (2, "")
+    assert done.stderr.splitlines() == [
+        "--accounting_delta: expected a number > 0 and < 1, got 2.0"
+    ]
+
+
+def test_the_table_is_stored_with_its_last_digit():
+    beside = published.printed_epsilons({"accounting_method": None})
+    assert len(beside.numbers) == 30
+    assert {number.unit for number in beside.numbers.values()} == {1e-4}
+    assert published.printed_epsilons({"accounting_method": "fed_cdp"}) is None

@@ -1,0 +1,200 @@
+"""The defense of a run: its budget, its clip, and what is said about it."""
+
+import json
+
+import jax
+import numpy as np
+import optax
+import pytest
+
+from experiments.aia import (
+    clients,
+    defense,
+    federation,
+    problem,
+    promises,
+    scoring,
+    settings,
+)
+from experiments.config import ConfigError
+from fljax import accounting
+from fljax.types import Batch, Sender
+
+SEEDS = (0, 3)
+MODEL = settings.ModelConfig(name="linear")
+TRAIN = settings.TrainConfig(num_rounds=4, learning_rate=0.02)
+TOLD = settings.DefenseConfig(name="dp_sgd", epsilon=8.0, clip=(0.01, 1.0, 1e4))
+
+
+@pytest.fixture(scope="module")
+def dealt():
+    config = settings.DataConfig()
+    return clients.gather(
+        clients.load_table(config),
+        config,
+        MODEL,
+        settings.PartitionConfig(clients=3),
+        SEEDS,
+    )
+
+
+def _posed(dealt, told=TOLD, train=TRAIN, active_rounds=6):
+    made = defense.maker(told, train, active_rounds)
+    return problem.pose(dealt, MODEL, train, SEEDS, defense=made)
+
+
+@pytest.fixture(scope="module")
+def posed(dealt):
+    return _posed(dealt)
+
+
+def _keys():
+    return jax.vmap(jax.random.key)(np.array(SEEDS))
+
+
+@pytest.fixture(scope="module")
+def chosen(dealt, posed):
+    done = []
+    found = defense.choose_clip(posed, dealt, _keys(), TOLD, progress=done.append)
+    assert done[-1] == 6
+    return found
+
+
+def test_without_a_defense_nothing_is_drawn_or_shielded(dealt):
+    none = settings.DefenseConfig()
+    assert defense.maker(none, TRAIN, 6) is None
+    plain = _posed(dealt, none)
+    assert plain.shield is None and not plain.schedule.poisson
+
+
+def test_the_noise_spends_the_budget_over_training_and_attacked_rounds(dealt, posed):
+    numbers, steps = posed.shield.numbers, posed.shield.steps
+    per_epoch = -(-dealt.sizes // 32)
+    np.testing.assert_array_equal(steps, (4 + 6) * per_epoch)
+    np.testing.assert_allclose(numbers.sampling_rate, 1 / per_epoch)
+    np.testing.assert_allclose(numbers.batch_size, dealt.sizes / per_epoch)
+    assert posed.schedule.poisson
+    for sigma, rate, count in zip(
+        numbers.step_noise.flat, numbers.sampling_rate.flat, steps.flat,
+        strict=True,
+    ):  # fmt: skip
+        spent = accounting.epsilon(sigma, rate, count, TOLD.delta)
+        assert 0.99 * 8 < spent <= 8
+
+
+@pytest.mark.parametrize(
+    ("changed", "per_round"),
+    [
+        ({"local_epochs": 3}, lambda sizes: 3 * -(-sizes // 32)),
+        ({"local_steps": 7}, lambda sizes: np.full(sizes.shape, 7)),
+        ({"batch_size": None}, lambda sizes: np.ones(sizes.shape)),
+        ({"algorithm": "fed_sgd"}, lambda sizes: np.ones(sizes.shape)),
+    ],
+    ids=["epochs", "steps", "full batches", "fed_sgd"],
+)
+def test_the_budget_counts_the_steps_that_the_schedule_has(dealt, changed, per_round):
+    train = settings.TrainConfig(num_rounds=4, **changed)
+    posed = _posed(dealt, train=train, active_rounds=1)
+    np.testing.assert_array_equal(posed.shield.steps, 5 * per_round(dealt.sizes))
+    for seed, client in np.ndindex(dealt.sizes.shape):
+        slots = jax.tree.map(lambda leaf, s=seed: leaf[s], posed.schedule.slots)
+        mine = (slots.seat == client) & (slots.count > 0)
+        assert mine.sum() == posed.shield.steps[seed, client] / 5
+
+
+def test_the_clip_is_the_best_on_held_out_rows_for_each_seed(posed, chosen):
+    best, loss = chosen
+    assert loss.shape == (2, 3)
+    assert np.isfinite(loss).any(axis=1).all()
+    cost = np.where(np.isfinite(loss), loss, np.inf)
+    expected = np.array(TOLD.clip)[cost.argmin(axis=1)]
+    np.testing.assert_array_equal(best.shield.numbers.clip, expected)
+    kept = best.shield.numbers._replace(clip=posed.shield.numbers.clip)
+    jax.tree.map(np.testing.assert_array_equal, kept, posed.shield.numbers)
+
+
+def test_training_repeats_the_run_that_was_chosen(dealt, chosen):
+    best, loss = chosen
+    run = federation.train(best, dealt, _keys(), chunk=4, progress=lambda done: None)
+    last = jax.tree.map(lambda leaf: leaf[:, None], run.server.params)
+    found = federation.loss_curve(best, last, dealt.test, dealt.test_mask)[:, 0]
+    np.testing.assert_allclose(found, loss.min(axis=1), rtol=1e-4)
+
+
+def test_a_single_clip_is_not_tried_out(dealt):
+    told = settings.DefenseConfig(name="dp_sgd", clip=(2.0,))
+    posed = _posed(dealt, told)
+    found, loss = defense.choose_clip(posed, dealt, _keys(), told, progress=pytest.fail)
+    assert found is posed
+    assert loss.shape == (2, 1) and np.isnan(loss).all()
+
+
+def test_training_that_always_diverges_is_said_to(dealt, posed, monkeypatch):
+    loss = np.array([[1.0, np.nan, np.inf], [np.nan, np.inf, np.nan]])
+    monkeypatch.setattr(defense, "_held_out_losses", lambda *arguments: loss)
+    with pytest.raises(federation.Diverged, match="every --defense_clip"):
+        defense.choose_clip(posed, dealt, _keys(), TOLD, progress=pytest.fail)
+
+
+def test_several_clips_need_held_out_rows(dealt, posed):
+    without = dealt._replace(test=None)
+    with pytest.raises(ConfigError, match="--defense_clip"):
+        defense.choose_clip(posed, without, _keys(), TOLD, progress=pytest.fail)
+
+
+@pytest.mark.parametrize("clip", [(), (1.0, 1.0)], ids=["none", "twice"])
+def test_clips_must_be_there_and_differ(clip):
+    told = settings.DefenseConfig(name="dp_sgd", clip=clip)
+    with pytest.raises(ConfigError, match="--defense_clip: expected distinct"):
+        defense.maker(told, TRAIN, 0)
+
+
+def test_other_numbers_of_epochs_get_noise_of_their_own(dealt, posed):
+    found = defense.for_epochs(posed.shield, TOLD, 200)
+    per_epoch = -(-dealt.sizes // 32)
+    np.testing.assert_array_equal(found.steps, 200 * per_epoch)
+    more = found.numbers.step_noise
+    assert (more > posed.shield.numbers.step_noise).all()
+    spent = accounting.epsilon(more[0, 0], 1 / per_epoch[0, 0], found.steps[0, 0], 1e-5)
+    assert 0.99 * 8 < spent <= 8
+
+
+def test_rows_state_clip_noise_and_both_epsilons(dealt, chosen):
+    best, _ = chosen
+    labels = scoring.Labels("aia", "diabetes", "mlp", "dp_sgd", "", SEEDS)
+    rows = promises.rows(labels, best, TOLD)
+    metrics = ("epsilon_rdp", "epsilon_pld", "noise_multiplier", "clip")
+    assert {row.metric for row in rows} == set(metrics)
+    assert len(rows) == 2 * 4 * (3 + 1)
+    for row in rows:
+        assert (row.defense, row.attack, row.setting) == ("dp_sgd", "none", "defense")
+        if row.metric.startswith("epsilon"):
+            assert 0.5 * 8 < row.value <= 8
+    of_all = [r.value for r in rows if (r.client, r.metric) == ("all", "clip")]
+    np.testing.assert_array_equal(of_all, best.shield.numbers.clip)
+
+
+def test_the_manifest_states_the_assumptions(chosen):
+    best, loss = chosen
+    said = json.loads(
+        json.dumps(promises.describe(best, TOLD, loss, active=True), allow_nan=False)
+    )
+    assert said["clip"] == best.shield.numbers.clip.tolist()
+    assert np.shape(said["held_out_loss"]) == (2, 3)
+    assert np.shape(said["epsilon_pld"]) == (2, 3)
+    for text in said["assumption"]:
+        assert "Poisson" in text and "choice among several clips" in text
+
+
+@pytest.mark.parametrize("optimiser", [None, optax.adam(0.1)], ids=["own", "adam"])
+def test_the_defense_stays_under_another_optimiser(dealt, posed, optimiser):
+    update = problem.local_update(posed, 1, optimiser)
+    params = posed.model.init(jax.random.key(0))
+    x, y = (jax.tree.map(lambda leaf: leaf[1, :5], part) for part in dealt.rows)
+    empty = Batch(x, y, np.zeros(5, bool), np.int32(2), np.int32(0))
+    step = jax.jit(update.step)
+    carry = step(jax.random.key(0), update.init(params), params, empty)
+    sender = Sender(empty.client, empty.round)
+    delta = update.final(jax.random.key(1), carry, params, sender).delta
+    # Nothing but noise moves an empty batch.
+    assert all((np.asarray(leaf) != 0).all() for leaf in jax.tree.leaves(delta))

@@ -1,0 +1,217 @@
+"""Fed-CDP's experiment on something small: what it writes, counts and refuses."""
+
+import json
+import pathlib
+import re
+
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from absl import flags
+
+from experiments import config
+from experiments.config import ConfigError
+from experiments.fed_cdp import clients, program, reporting, training
+from experiments.fed_cdp import methods as methods_lib
+from experiments.fed_cdp import setup as setup_lib
+from experiments.fed_cdp.methods import Numbers, Variant
+from experiments.fed_cdp.settings import Config, DataConfig, Told, complete
+from fljax import results
+
+_FLAGS = sorted(pathlib.Path("experiments/flags").glob("fed_cdp.*.flags"))
+_SMALL = {
+    "clients": (4,), "percent": (50.0,), "num_rounds": 2, "local_steps": 2,
+    "batch_size": 2, "rows_per_client": 8, "hidden": (4,), "eval_every": 1,
+    "probed": 2,
+}  # fmt: skip
+
+
+def _told(data="breast_cancer", **changes) -> Told:
+    return Told(DataConfig(name=data), Config(**_SMALL | changes))
+
+
+def _parsed(*arguments) -> Told:
+    values = flags.FlagValues()
+    program.define(
+        lambda cls, prefix="": config.define(cls, prefix, flag_values=values)
+    )
+    values(["fed_cdp", *arguments])
+    return Told(
+        config.read(DataConfig, "data", flag_values=values),
+        config.read(Config, flag_values=values),
+    )
+
+
+@pytest.fixture(scope="module")
+def written(tmp_path_factory):
+    """Two runs of the same configuration on the table, and their rows."""
+    found = []
+    for name in ("first", "second"):
+        folder = tmp_path_factory.mktemp("runs") / name
+        program.run(
+            _told(
+                methods=("non_private", "fed_cdp"),
+                learning_rates=(0.1, 1e-3),
+                seeds=(0, 1),
+                run_dir=str(folder),
+            )
+        )
+        found.append((folder, results.read_rows(folder / "rows.jsonl")))
+    return found
+
+
+def test_a_run_writes_rows_figures_and_a_manifest(written):
+    folder, rows = written[0]
+    names = {path.name for path in folder.iterdir()}
+    assert names == {
+        "rows.jsonl", "manifest.json", "accuracy_by_round.png",
+        "gradient_norm_by_round.png",
+    }  # fmt: skip
+    manifest = json.loads((folder / "manifest.json").read_text())
+    assert manifest["flags"]["learning_rates"] == [0.1, 1e-3]
+    assert set(manifest["tuning"]["non_private"]) == {"0.1", "0.001"}
+    looks = {r.setting for r in rows if r.metric == "gradient_norm"}
+    assert looks == {"round_0", "round_1", "round_2"}
+    final = {(r.attack, r.seed) for r in rows if r.metric == "accuracy_percent"}
+    methods = ("non_private", "fed_cdp", "majority")
+    assert final == {(method, seed) for method in methods for seed in (0, 1)}
+
+
+def test_the_same_configuration_gives_the_same_numbers_to_the_bit(written):
+    first, second = (
+        [r for r in rows if r.metric != "ms_per_local_iteration"] for _, rows in written
+    )
+    assert first == second
+    assert len({r.value for r in first if r.metric == "gradient_norm"}) > 6
+
+
+def test_the_rate_is_the_one_that_validates_best(written):
+    folder, rows = written[0]
+    tried = json.loads((folder / "manifest.json").read_text())["tuning"]
+    for method in ("non_private", "fed_cdp"):
+        (rate,) = {
+            r.value for r in rows if r.attack == method and r.metric == "learning_rate"
+        }
+        assert tried[method][f"{rate:g}"] == max(tried[method].values())
+
+
+def test_epsilons_are_those_of_the_accounting_package(written):
+    _, rows = written[0]
+    found = {r.setting: r.value for r in rows if r.metric == "epsilon"}
+    drawn = found["the noise that is drawn"]
+    one_pass = "implemented, record: a draw per example, one pass, every round"
+    assert drawn == pytest.approx(found[one_pass], rel=1e-3)
+    assert found["printed, record: as printed"] < drawn
+    assert not [r for r in rows if r.attack == "non_private" and r.metric == "epsilon"]
+
+
+def _train(task, variant, rate, clip=4.0, sigma=0.0, **changes):
+    run = complete(_told(**changes)).run
+    setup = setup_lib.prepare(run, task, variant)
+    numbers = Numbers(rate, clip, sigma)
+    return training.train(setup, [(0, numbers)], lambda done: None)[0]
+
+
+def test_a_poisoned_record_is_dropped_each_time_it_is_met():
+    run = complete(_told()).run
+    task = clients.load(DataConfig(name="breast_cancer"), run)
+    numeric = np.array(task.pool.numeric)
+    numeric[task.train] = np.nan
+    poisoned = task._replace(pool=task.pool._replace(numeric=numeric))
+    variant = Variant("fed_cdp", "per_batch", 4, 50.0, 8)
+    trained = _train(poisoned, variant, 0.1)
+    met = 2 * run.local_steps * run.batch_size  # of a participant, in two rounds
+    np.testing.assert_array_equal(trained.looks.dropped, [0, met / 2, met])
+    assert len(set(trained.looks.accuracy.tolist())) == 1  # nothing was learned
+
+
+def test_without_noise_and_with_a_wide_clip_fed_cdp_is_plain_training():
+    run = complete(_told()).run
+    task = clients.load(DataConfig(name="breast_cancer"), run)
+    plain = _train(task, Variant("non_private", "per_example", 4, 50.0, 8), 0.1)
+    variant = Variant("fed_cdp", "per_example", 4, 50.0, 8)
+    clipped = _train(task, variant, 0.1, clip=1e6)
+    for name in ("gradient_norm", "example_norm"):
+        ours, theirs = getattr(clipped.looks, name), getattr(plain.looks, name)
+        np.testing.assert_allclose(ours, theirs, rtol=1e-4)
+    np.testing.assert_allclose(clipped.losses, plain.losses, rtol=1e-4)
+    assert plain.losses[1] != plain.losses[0]
+
+
+def test_images_are_looked_up_as_floats_from_0_to_1():
+    task = clients.load(DataConfig(name="digits"), Config())
+    x = clients.look_up(jnp.asarray(task.pool), task.white, task.train[:3])
+    assert x.shape == (3, 8, 8, 1)
+    assert x.dtype == jnp.float32
+    np.testing.assert_allclose(x * 16, task.pool[task.train[:3]], rtol=1e-6)
+
+
+@pytest.mark.parametrize("data", ["digits", "breast_cancer"])
+def test_rows_that_train_tune_and_test_are_different_ones(data):
+    task = clients.load(DataConfig(name=data), complete(_told(data)).run)
+    parts = [task.train, task.validation, task.test]
+    together = np.concatenate(parts)
+    assert len(set(together.tolist())) == len(together) == len(task.labels)
+    assert min(map(len, parts)) > 50
+    rows, size = clients.deal(task, complete(_told(data)).run, 4, 0)
+    assert size == 8
+    assert set(rows.x.tolist()) <= set(task.train.tolist())
+    np.testing.assert_array_equal(rows.y, task.labels[rows.x])
+
+
+@pytest.mark.parametrize(
+    ("changes", "said"),
+    [
+        ({"decay": (6.0, -1.0), "methods": ("fed_cdp_decay",)}, "--decay: .* 6 to -1"),
+        ({"decay": (6.0,)}, "--decay: expected first and last clip"),
+        ({"batch_size": 9}, "--batch_size: expected at most --rows_per_client=8"),
+        ({"methods": ()}, "--methods: expected each at most once"),
+        ({"partition": "few_classes", "classes_per_client": 3}, "--partition=few_cl"),
+    ],
+    ids=["negative decay", "one clip", "batch", "no method", "classes"],
+)
+def test_what_does_not_fit_together_is_one_line(changes, said, tmp_path):
+    with pytest.raises(ConfigError, match=said) as stopped:
+        program.run(_told(**changes, run_dir=str(tmp_path / "out")))
+    assert "\n" not in str(stopped.value)
+    assert not (tmp_path / "out").exists()
+
+
+@pytest.mark.parametrize(
+    ("argument", "said"),
+    [
+        ("--clips=0", "--clips: expected numbers > 0"),
+        ("--sigmas=-1", "--sigmas: expected numbers >= 0"),
+        ("--percent=101", "--percent: expected numbers > 0 and <= 100"),
+        ("--percent=0", "--percent: expected numbers > 0 and <= 100"),
+        ("--delta=1", "--delta: expected a number > 0 and < 1"),
+        ("--learning_rates=0", "--learning_rates: expected numbers > 0"),
+        ("--data_name=moons", "--data_name: expected one of digits"),
+        ("--methods=dp", "--methods: expected some of non_private"),
+    ],
+)
+def test_bad_values_are_refused_with_their_flag(argument, said):
+    with pytest.raises((ConfigError, flags.Error)) as stopped:
+        _parsed(argument)
+    assert said in str(stopped.value.__context__ or stopped.value) + str(stopped.value)
+
+
+def test_points_have_the_names_of_the_published_table():
+    told = _parsed("--flagfile=experiments/flags/fed_cdp.table2.flags")
+    told = complete(told)
+    variants = methods_lib.variants(told.run, 500)
+    numbers = {
+        (v.name, v.clients, v.percent): reporting.paper(told, v, label)
+        for v in variants
+        for label, _, _ in methods_lib.points(told.run, v)
+    }
+    assert len(numbers) == 32
+    assert numbers["fed_cdp_decay", 1000, 10.0] == pytest.approx(97.5)
+    assert None not in numbers.values()
+
+
+@pytest.mark.parametrize("path", _FLAGS, ids=[path.stem for path in _FLAGS])
+def test_flag_files_are_complete_and_say_what_to_expect(path):
+    assert re.search("^# expect:", path.read_text(), re.MULTILINE)
+    told = _parsed(f"--flagfile={path}")
+    assert complete(told).run.run_dir == f"runs/{path.stem}"

@@ -1,0 +1,217 @@
+"""Theorem 1's experiment: its messages, its numbers, and what it writes and refuses."""
+
+import dataclasses
+import json
+import pathlib
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+from absl import flags
+
+from experiments import config
+from experiments.theory import middleman, program, slopes, theorem1
+from experiments.theory.middleman import Point
+from fljax import results
+
+_SEEDS = (0, 1, 2, 3)
+_ROWS, _PARAMS, _MESSAGES = 24, 3, 600
+_POINTS = [
+    Point(learning_rate=0.05, batch_size=b, local_epochs=e, num_messages=_MESSAGES)
+    for b, e in ((24, 3), (4, 1))
+]
+_STEPS = np.array([3, 6])  # of a round
+
+
+@pytest.fixture(scope="module")
+def client():
+    return middleman.generate(
+        _SEEDS,
+        num_rows=_ROWS,
+        num_params=_PARAMS,
+        target_noise=0.5,
+        spread=2.0,
+        offset=1.0,
+    )
+
+
+@pytest.fixture(scope="module")
+def seen(client):
+    """Sampling -> sent models and deltas, `[points, seeds, R, d]`."""
+    return {
+        sampling: middleman.messages(client, _POINTS, sampling, _SEEDS, 2.0)
+        for sampling in middleman.SAMPLINGS
+    }
+
+
+def _expected(client, sent):
+    """Deltas of full-batch training, `W (sent - optimum)`, in closed form."""
+    found = np.zeros_like(sent)
+    for point, seed in np.ndindex(sent.shape[:2]):
+        step = 2 * 0.05 / _ROWS * client.x[seed].T @ client.x[seed]
+        left = np.linalg.matrix_power(np.eye(_PARAMS) - step, _STEPS[point])
+        found[point, seed] = (sent[point, seed] - client.optimum[seed]) @ (
+            np.eye(_PARAMS) - left
+        )
+    return found
+
+
+def test_full_batches_are_the_affine_map_of_the_theorem(client, seen):
+    sent, delta = seen["shuffled"]
+    expected = _expected(client, sent)[0]
+    np.testing.assert_allclose(delta[0], expected, rtol=1e-4, atol=1e-5)
+
+
+def test_independent_batches_follow_that_map_on_average(client, seen):
+    sent, delta = seen["independent"]
+    noise = delta - _expected(client, sent)
+    error = noise.std(axis=2) / np.sqrt(_MESSAGES)
+    assert (np.abs(noise.mean(axis=2)) < 5 * error).all()
+    assert (error > 0).all()
+
+
+def test_without_replacement_an_epochs_noise_nearly_cancels(client, seen):
+    scale = {
+        sampling: (delta - _expected(client, sent))[1].std()
+        for sampling, (sent, delta) in seen.items()
+    }
+    assert scale["shuffled"] < 0.3 * scale["independent"]
+
+
+def test_no_sent_model_depends_on_what_the_client_returned(client, seen):
+    sent = seen["shuffled"][0]
+    np.testing.assert_allclose(sent[0], sent[1], rtol=0, atol=1e-5)
+    np.testing.assert_allclose(sent, seen["independent"][0], rtol=0, atol=1e-5)
+    spread = 2 / np.sqrt(_MESSAGES)
+    assert (np.abs(sent[0].mean(axis=1) - client.centre) < 5 * spread).all()
+    np.testing.assert_allclose(sent[0].std(axis=1), 2, rtol=0.2)
+    apart = np.square(client.centre - client.optimum).mean(axis=1)
+    np.testing.assert_allclose(apart, 2.0**2)
+
+
+def test_the_right_hand_sides_are_those_of_the_paper(client, seen):
+    sent, delta = seen["independent"]
+    found = theorem1.measure(client, _POINTS, "independent", sent, delta, 0.1)
+    point, seed = 1, 2
+    x, y = client.x[seed], client.y[seed]
+    gradients = [2 * (x @ s - y)[:, None] * x for s in sent[point, seed, :64]]
+    sigma = np.sqrt(np.mean([g.var(axis=0) for g in gradients], axis=0).max() / 4)
+    out = np.column_stack([delta[point, seed], np.ones(_MESSAGES)])
+    smallest = np.linalg.eigvalsh(out.T @ out / _MESSAGES)[0]
+    inner = 3 * 1 * 6 * (3 + 1 + np.log(2 * 3 / 0.1)) / (_MESSAGES * smallest)
+    rate = 0.05 * sigma * 3 * np.sqrt(inner)
+    least = np.linalg.eigvalsh(x.T @ x)[0]
+    contraction = 1 - (1 - 2 * 0.05 / _ROWS * least) ** 6
+    assert found.noise[point, seed] == pytest.approx(sigma)
+    assert found.eigenvalue[point, seed] == pytest.approx(smallest)
+    assert found.rate[point, seed] == pytest.approx(rate)
+    assert found.bound[point, seed] == pytest.approx(rate / contraction)
+
+
+def test_errors_stay_below_the_bound_and_full_batches_have_none(client, seen):
+    for sampling, (sent, delta) in seen.items():
+        found = theorem1.measure(client, _POINTS, sampling, sent, delta, 0.05)
+        assert (found.reconstruct[1] < found.bound[1]).all()
+        assert (found.forward[1] < found.bound[1]).all()
+        if sampling == "shuffled":
+            assert (found.reconstruct[0] < 1e-3).all()
+            np.testing.assert_array_equal(found.noise[0], 0)
+
+
+def test_many_noisy_messages_leave_algorithm_2_an_error(client, seen):
+    sent, delta = seen["independent"]
+    found = theorem1.measure(client, _POINTS, "independent", sent, delta, 0.05)
+    assert (found.reconstruct[1] > 2 * found.forward[1]).mean() > 0.5
+
+
+def test_the_limit_of_the_learning_rate_is_the_theorems(client):
+    expected = min(_ROWS / (2 * np.linalg.eigvalsh(x.T @ x)[-1]) for x in client.x)
+    assert middleman.largest_rate(client) == pytest.approx(expected)
+
+
+def test_slopes_are_those_of_power_laws():
+    values = [1.0, 2.0, 4.0, 8.0]
+    numbers = np.stack([3 * np.power(values, -0.5), np.power(values, 2)], axis=1)
+    np.testing.assert_allclose(slopes.slopes(values, numbers), [-0.5, 2])
+
+
+_SMALL = program.Config(
+    rows=16,
+    params=2,
+    batch_size=4,
+    num_messages=12,
+    learning_rates=(0.05, 0.02),
+    batch_sizes=(4, 8),
+    epochs=(1, 2),
+    messages=(8, 16),
+    samplings=("shuffled",),
+    seeds=(3, 5),
+)
+
+
+def test_a_run_writes_rows_manifest_and_figure(tmp_path, capsys):
+    folder = tmp_path / "out"
+    program.run(dataclasses.replace(_SMALL, run_dir=str(folder)))
+    names = {"rows.jsonl", "manifest.json", "theorem1.png"}
+    assert {path.name for path in folder.iterdir()} == names
+    manifest = json.loads((folder / "manifest.json").read_text())
+    assert manifest["flags"]["rows"] == 16
+    assert manifest["seconds"]["shuffled"]["run"] > 0
+    rows = results.read_rows(folder / "rows.jsonl")
+    points = {r.point for r in rows if r.metric == "optimum_distance"}
+    assert points == {
+        *("learning_rate=0.02", "learning_rate=0.05", "batch_size=4", "batch_size=8"),
+        *("local_epochs=1", "local_epochs=2", "num_messages=8", "num_messages=16"),
+    }
+    assert {r.seed for r in rows} == {3, 5}
+    assert all(np.isfinite(r.value) for r in rows)
+    seen = {r.n for r in rows if r.point == "num_messages=8"}
+    assert seen == {8}
+    fitted = [r for r in rows if r.metric == "optimum_distance_slope"]
+    assert len(fitted) == 4 * 2 * 2  # parameters, estimates, seeds
+    out = capsys.readouterr().out
+    assert "Algorithm 2" in out and "n_c" in out
+
+
+_BAD = {
+    "one value": ({"messages": (16,)}, "--messages: expected at least 2"),
+    "a value twice": ({"epochs": (2, 2)}, "--epochs: expected at least 2"),
+    "no seeds": ({"seeds": ()}, "--seeds"),
+    "a seed twice": ({"seeds": (1, 1)}, "--seeds"),
+    "no sampling": ({"samplings": ()}, "--samplings"),
+    "few rows": ({"rows": 2}, "--rows: full rank"),
+    "full batch": ({"batch_sizes": (4, 16)}, "--batch_sizes: a full batch"),
+    "few messages": ({"messages": (2, 8)}, "--messages: Algorithm 2 needs more"),
+    "too fast": ({"learning_rates": (0.1, 2.0)}, "--learning_rates: Theorem 1 holds"),
+}
+
+
+@pytest.mark.parametrize("changed, line", _BAD.values(), ids=_BAD)
+def test_what_does_not_fit_is_one_line_and_leaves_nothing(tmp_path, changed, line):
+    told = dataclasses.replace(_SMALL, run_dir=str(tmp_path / "out"), **changed)
+    with pytest.raises(config.ConfigError, match=line) as error:
+        program.run(told)
+    assert "\n" not in str(error.value)
+    assert not (tmp_path / "out").exists()
+
+
+def test_the_flagfile_parses_and_says_what_to_expect():
+    path = pathlib.Path("experiments/flags/theory.theorem1.flags")
+    values = flags.FlagValues()
+    config.define(program.Config, flag_values=values)
+    values(["theory", f"--flagfile={path}"])
+    assert config.read(program.Config, flag_values=values).seeds == tuple(range(10))
+    text = path.read_text()
+    assert text.startswith("# ") and "# expect:" in text
+
+
+def test_the_command_refuses_an_unknown_flag_in_one_line():
+    done = subprocess.run(
+        [sys.executable, "-m", "experiments.theory", "--batchsize=3"],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 2
+    assert "batchsize" in done.stderr and len(done.stderr.splitlines()) == 1
