@@ -125,6 +125,7 @@ def _attack(run: Config, shape, num_classes: int, loss_fn, simulation, item, sha
         starts=run.starts,
         record_every=run.record_every,
         tolerance=run.tolerance,
+        give_up=run.give_up,
     )
     match run.attack:
         case "dlg":

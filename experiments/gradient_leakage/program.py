@@ -91,16 +91,17 @@ def _attack(run: Config, name, victims: Victims, bars) -> list[Cell]:
                 title = " ".join([name, view.setting.partition("=")[2], view.method])
                 bar = bars.add_task(title, total=len(victims.x))
                 progress = functools.partial(bars.advance, bar)
-                done[same] = _score(run, attacks, victims, view, pruned, progress)
+                reconstructed = attacks.run(view, pruned, progress)
+                done[same] = _score(run, reconstructed, victims, view, victim.read)
             found.append(Cell(name, view, pruned, done[same]))
     return found
 
 
-def _score(run: Config, attacks, victims: Victims, view, pruned, progress):
+def _score(run: Config, found, victims: Victims, view, read):
     shown = victims_lib.only(victims, 1) if view.example else victims
     return [
-        scores.score(run, each, shown.x[client], shown.y[client])
-        for client, each in attacks.run(view, pruned, progress)
+        scores.score(run, each, shown.x[client], shown.y[client], read)
+        for client, each in found
     ]
 
 

@@ -120,7 +120,14 @@ def _table(told: Told, cells: Sequence[Cell], chance) -> Table:
     )
     shown.add_column("type", no_wrap=True)
     shown.add_column("method", no_wrap=True)
-    names = ["success [95 %]", "RMSE [95 %]", "cut to\n[0, 1]", "PSNR", "SSIM"]
+    names = [
+        "success [95 %]",
+        "RMSE [95 %]",
+        "cut to\n[0, 1]",
+        "where\nread",
+        "PSNR",
+        "SSIM",
+    ]
     names += ["label", "iter."]
     if told.run.paper_table is not None:
         names.append("paper: yes,\nRMSE, iter.")
@@ -135,6 +142,7 @@ def _table(told: Told, cells: Sequence[Cell], chance) -> Table:
             _interval(cell.estimate(scores.SUCCESS), ".2f"),
             _interval(distance._replace(low=max(distance.low, 0)), ".2g"),
             f"{cell.estimate(scores.CUT).mean:.2g}",
+            f"{cell.estimate(scores.READ).mean:.2g}",
             f"{cell.estimate('psnr_db').mean:.0f}",
             f"{cell.estimate('ssim').mean:.2f}",
             f"{cell.estimate('label_accuracy').mean:.2f}",

@@ -15,6 +15,7 @@ from fljax.attacks.inversion import Inversion, seeds
 SUCCESS = "attack_success"
 DISTANCE = "reconstruction_distance"
 CUT = "distance_cut_to_range"
+READ = "distance_where_read"
 ITERATIONS = "attack_iterations"
 _SEEDS = {
     "cpl": seeds.patterned,
@@ -38,7 +39,9 @@ class Score(NamedTuple):
     path: np.ndarray
 
 
-def score(run: Config, found: Inversion, x: np.ndarray, y: np.ndarray) -> Score:
+def score(
+    run: Config, found: Inversion, x: np.ndarray, y: np.ndarray, read: np.ndarray
+) -> Score:
     """Compares a reconstruction with the truth.
 
     Args:
@@ -46,6 +49,7 @@ def score(run: Config, found: Inversion, x: np.ndarray, y: np.ndarray) -> Score:
       found: NumPy leaves.
       x: `[N, h, w, channels]`.
       y: `[N]`.
+      read: `[h, w, channels]` bool, pixels that the network reads.
     """
     order = image_metrics.assign(found.x, x)
     guess, labels = found.x[order], found.y[order]
@@ -56,6 +60,7 @@ def score(run: Config, found: Inversion, x: np.ndarray, y: np.ndarray) -> Score:
         SUCCESS: float(not never),
         DISTANCE: image_metrics.rmse(guess, x).mean(),
         CUT: image_metrics.rmse(_cut(guess), x).mean(),
+        READ: np.sqrt(np.mean((_cut(guess) - x)[:, read] ** 2, axis=1)).mean(),
         "mse": image_metrics.mse(guess, x).mean(),
         "psnr_db": image_metrics.psnr(guess, x).mean(),
         "ssim": image_metrics.ssim(guess, x).mean(),

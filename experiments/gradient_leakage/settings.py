@@ -98,6 +98,11 @@ class Config:
         1e-10, "share of the message's squared norm left, that ends a search",
         min=0, below=1,
     )  # fmt: skip
+    give_up: int | None = option(
+        None,
+        "attack iterations without a loss lower by a thousandth, that end a search",
+        min=1,
+    )
     attacker: Literal["aware", "naive"] = option(
         "aware", "whether she simulates clipping and pruning; the paper's does not"
     )

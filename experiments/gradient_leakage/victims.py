@@ -16,6 +16,7 @@ from fljax import data, losses, models
 from fljax.types import Model, Params
 
 _NETWORK_KEY = 0
+_PROBES = 64
 
 
 class Victims(NamedTuple):
@@ -47,11 +48,14 @@ class Victim(NamedTuple):
       name: `lenet` or `cnn`.
       loss_fn: cross-entropy of one example.
       params: what the clients were sent.
+      read: `[h, w, channels]` whether the output depends on a pixel; max-pooling that
+        does not divide its input leaves out the last rows and columns.
     """
 
     name: Network
     loss_fn: losses.ExampleLoss
     params: Params
+    read: np.ndarray
 
 
 def load(told: DataConfig, run: Config) -> Victims:
@@ -92,12 +96,20 @@ def network(name: Network, victims: Victims, seed: int) -> Victim:
         model = models.lenet(shape, victims.num_classes)
     key = jax.random.fold_in(jax.random.key(seed), _NETWORK_KEY)
     loss_fn = losses.example_loss(model.apply, losses.cross_entropy)
-    return Victim(name, loss_fn, model.init(key))
+    params = model.init(key)
+    return Victim(name, loss_fn, params, _read(model, params, shape))
 
 
 def only(victims: Victims, count: int) -> Victims:
     """The first `count` images of every client."""
     return victims._replace(x=victims.x[:, :count], y=victims.y[:, :count])
+
+
+def _read(model: Model, params: Params, shape: tuple[int, ...]) -> np.ndarray:
+    """Which pixels move the output of some image; each maximum has one of them only."""
+    images = np.random.default_rng(0).random((_PROBES, *shape), np.float32)
+    slopes = jax.vmap(jax.grad(lambda x: model.apply(params, x).sum()))(images)
+    return np.asarray(slopes != 0).any(axis=0)
 
 
 def _first_unused(owned: np.ndarray, run: Config) -> np.ndarray:

@@ -318,6 +318,20 @@ def test_patience_leaves_a_local_minimum():
     assert not stuck.restarts.any()
 
 
+def test_a_search_without_progress_gives_up_and_shows_its_best():
+    def simulate(params, x, y):
+        return jnp.where(x[0, 0] > 0.6, 2.0 + 0 * x[0], x[0])
+
+    whole = _six_searches(simulate, num_iterations=30, tolerance=1e-12)
+    found = _six_searches(simulate, num_iterations=30, tolerance=1e-12, give_up=3)
+    stuck = _miss(whole) > 0.1
+    assert stuck.any() and not stuck.all()
+    assert (found.iterations[stuck] == 4).all()  # the first one is progress
+    np.testing.assert_array_equal(found.iterations[~stuck], whole.iterations[~stuck])
+    np.testing.assert_array_equal(found.x, whole.x)
+    assert (found.path[:, -1] == found.x).all()
+
+
 def test_more_starts_never_end_worse():
     params, _, simulate = _victim()
     x, y = _images(1, seed=4)

@@ -56,6 +56,8 @@ class Budget(NamedTuple):
       tolerance: share of the distance of a zero message, below which a search ends.
       patience: iterations without a loss that is lower by a thousandth, after which a
         search begins anew from a fresh seed; None for never.
+      give_up: iterations without a smallest loss that is lower by a thousandth, after
+        which a search ends; None for never.
     """
 
     num_iterations: int = 300
@@ -63,6 +65,7 @@ class Budget(NamedTuple):
     record_every: int = 1
     tolerance: float = 0.0
     patience: int | None = None
+    give_up: int | None = None
 
 
 PAPER = Budget()
@@ -81,6 +84,7 @@ class _Search(NamedTuple):
     variables: Variables
     state: PyTree
     best: _Best
+    idle: jax.Array  # iterations without progress of the best
     run_variables: Variables
     run_loss: jax.Array
     since: jax.Array  # iterations without progress
@@ -147,8 +151,9 @@ def invert(
 
 
 def _check(budget: Budget) -> None:
-    counts = budget.num_iterations, budget.starts, budget.record_every
-    if min(counts) < 1 or (budget.patience is not None and budget.patience < 1):
+    counts = [budget.num_iterations, budget.starts, budget.record_every]
+    counts += [n for n in (budget.patience, budget.give_up) if n is not None]
+    if min(counts) < 1:
         raise ValueError(f"budget: expected counts of 1 or more, got {budget}")
     if not 0 <= budget.tolerance < 1:
         raise ValueError(f"budget: expected a tolerance in [0, 1), got {budget}")
@@ -165,6 +170,7 @@ def _search(key, problem, space, solver, enough, budget: Budget) -> _Search:
         variables=variables,
         state=solver.init(variables),
         best=_Best(guess, infinite),
+        idle=jnp.int32(0),
         run_variables=variables,
         run_loss=infinite,
         since=jnp.int32(0),
@@ -177,17 +183,20 @@ def _search(key, problem, space, solver, enough, budget: Budget) -> _Search:
     )
 
     def more(now):
-        return (now.number < total) & ~(now.best.loss <= enough)
+        going = (now.number < total) & ~(now.best.loss <= enough)
+        return going if budget.give_up is None else going & (now.idle < budget.give_up)
 
     def iterate(now):
         done = solver.step(problem, now.variables, now.state)
         now = _continue(key, space, solver, budget.patience, now, done)
         lower = done.loss < now.best.loss  # never, if it is not a number
+        progress = done.loss < 0.999 * now.best.loss
         found = _Best(space.decode(done.seen), done.loss)
         best = _choose(lower, found, now.best)
         return now._replace(
             number=now.number + 1,
             best=best,
+            idle=jnp.where(progress, 0, now.idle + 1),
             losses=now.losses.at[now.number].set(best.loss),
             path=_write(now.path, now.number // every, best.guess.x),
         )

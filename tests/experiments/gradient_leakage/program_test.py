@@ -210,7 +210,8 @@ def test_success_counts_iterations_and_all_images():
     path = np.stack([guess + 1, guess, guess])
     found = Inversion(guess, np.array([1, 0]), 0.5, None, path, 0, 3)
     run = _completed("--iterations=5", "--record_every=2")
-    score = scores.score(run, found, x, np.array([0, 1]))
+    everything = np.ones(x.shape[1:], bool)
+    score = scores.score(run, found, x, np.array([0, 1]), everything)
     assert score.values["attack_success"] == 1
     assert score.values["attack_iterations"] == 4
     assert score.values["reconstruction_distance"] == pytest.approx(0.001, rel=1e-3)
@@ -218,9 +219,28 @@ def test_success_counts_iterations_and_all_images():
     np.testing.assert_allclose(score.x, x, atol=0.0011)
     assert score.path.shape == (3, 4, 4, 1)
     half = found._replace(path=np.stack([x + np.array([0, 1]).reshape(2, 1, 1, 1)] * 3))
-    missed = scores.score(run, half, x, np.array([0, 1]))
+    missed = scores.score(run, half, x, np.array([0, 1]), everything)
     assert missed.values["attack_success"] == 0
     assert missed.values["attack_iterations"] == 5
+
+
+def test_pixels_that_the_network_never_reads_do_not_count_where_it_reads():
+    x = np.zeros((1, 4, 4, 1), np.float32)
+    guess = x.copy()
+    guess[:, -1] = 1
+    read = np.ones((4, 4, 1), bool)
+    read[-1] = False
+    found = Inversion(guess, np.array([0]), 0.5, None, guess[None], 0, 3)
+    score = scores.score(_completed(), found, x, np.array([0]), read)
+    assert score.values["distance_cut_to_range"] == pytest.approx(0.5)
+    assert score.values["distance_where_read"] == 0
+
+
+def test_pooling_leaves_out_the_last_two_rows_and_columns_of_28():
+    model = models.cnn((28, 28, 1), 10)
+    read = victims._read(model, model.init(jax.random.key(0)), (28, 28, 1))[..., 0]
+    assert read[:26, :26].all()
+    assert not read[26:].any() and not read[:, 26:].any()
 
 
 def test_no_image_is_attacked_twice():
