@@ -16,7 +16,8 @@ from collections.abc import Sequence
 
 from experiments import config, finished, published
 from experiments.config import ConfigError
-from experiments.gradient_leakage import published as published_lib
+from experiments.fed_cdp import published as of_fed_cdp
+from experiments.gradient_leakage import published as of_leakage
 from experiments.option import option
 from fljax import files, report
 
@@ -61,10 +62,9 @@ def _card(run: finished.Run, name: str) -> report.Card:
             case "accounting":
                 beside = published.printed_epsilons(flags)
             case "gradient_leakage":
-                data = run.rows[0].data
-                beside = published_lib.reference(flags, data)
+                beside = of_leakage.reference(flags, run.rows[0].data)
             case "fed_cdp":
-                beside = None
+                beside = of_fed_cdp.reference(flags, run.rows[0].data)
             case _:
                 table, data = flags.get("paper_table"), run.rows[0].data
                 beside = published.reference(table, data, flags)

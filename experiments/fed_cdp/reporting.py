@@ -8,22 +8,21 @@ from matplotlib.figure import Figure
 from rich import box
 from rich.table import Table
 
-from experiments import published
-from experiments.fed_cdp import methods
+from experiments.fed_cdp import methods, published
 from experiments.fed_cdp.clients import Task
 from experiments.fed_cdp.methods import Numbers, Variant
-from experiments.fed_cdp.settings import PAPER_DATA, Told
+from experiments.fed_cdp.published import ACCURACY, FINAL
+from experiments.fed_cdp.settings import Told
 from experiments.fed_cdp.training import Trained
 from fljax import figures
 from fljax.accounting import Guarantee, Statement
 from fljax.figures import drawing
 from fljax.results import Row, Summary, summarise
 
-ACCURACY = "accuracy_percent"
 VALIDATION = "validation_accuracy_percent"
 NORM = "gradient_norm"
 _EXPERIMENT = "fed_cdp"
-_FINAL, _EPSILON = "final", "epsilon"
+_EPSILON = "epsilon"
 
 
 class Point(NamedTuple):
@@ -68,13 +67,13 @@ def _of_training(task: Task, point: Point, seed: int, trained: Trained) -> list[
         found.append(Row(*labels, *where, float(value), count))
 
     tested, participants = len(task.test), point.variant.per_round
-    keep(name, _FINAL, ACCURACY, 100 * trained.accuracy, tested)
+    keep(name, FINAL, ACCURACY, 100 * trained.accuracy, tested)
     keep("majority", "baseline", ACCURACY, 100 * task.majority, tested)
-    keep(name, _FINAL, "learning_rate", point.numbers.rate, 1)
-    keep(name, _FINAL, "ms_per_local_iteration", trained.milliseconds, 1)
+    keep(name, FINAL, "learning_rate", point.numbers.rate, 1)
+    keep(name, FINAL, "ms_per_local_iteration", trained.milliseconds, 1)
     if point.variant.method not in ("non_private", "fed_sdp"):
         dropped = trained.looks.dropped[-1] * participants
-        keep(name, _FINAL, "dropped_examples", dropped, 1)
+        keep(name, FINAL, "dropped_examples", dropped, 1)
     looks = trained.looks
     for at, done in enumerate(trained.rounds):
         keep(name, f"round_{done}", VALIDATION, 100 * looks.accuracy[at],
@@ -172,13 +171,8 @@ def table(told: Told, found: Sequence[Row], points: Sequence[Point]) -> Table:
 
 def paper(told: Told, variant: Variant, label: str) -> float | None:
     """The accuracy in percent that Wei et al. (2021) print for a point, if any."""
-    data = PAPER_DATA.get(told.data.name, told.data.name)
-    for line in published.stored("wei2021"):
-        key = [line[name] for name in ("table", "dataset", "setting", "method")]
-        wanted = [told.run.paper_table, data, label or "default", variant.method]
-        if key == wanted and line["metric"] == "accuracy":
-            return 100 * float(line["value"])
-    return None
+    found = published.numbers(told.run.paper_table, told.data.name)
+    return found.get((label, variant.method))
 
 
 def all_figures(found: Sequence[Row]) -> dict[str, Figure]:

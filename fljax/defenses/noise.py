@@ -31,7 +31,7 @@ def like(
       sampler: standard normal by default.
     """
     flat, unravel = ravel_pytree(tree)
-    return unravel(scale * sampler(key, flat.shape, flat.dtype))
+    return unravel(jnp.asarray(scale * sampler(key, flat.shape, flat.dtype)))
 
 
 def gaussian(scale: Array | float) -> Defense:

@@ -24,7 +24,11 @@ _HIDDEN = (
     "train_loss", "test_loss", "rank", _DETERMINED, _BOUND, "local_loss",
     "tuning_objective", "adam_alpha", "adam_beta1", "adam_beta2",
 )  # fmt: skip
-_SHORT = {ACCURACY: "accuracy %", _ERROR: "mean abs. error"}
+_SHORT = {
+    ACCURACY: "accuracy %",
+    "accuracy_percent": "accuracy %",
+    _ERROR: "mean abs. error",
+}
 SCORES = tuple(_SHORT)
 
 

@@ -6,6 +6,7 @@ from typing import NamedTuple
 from fljax.metrics import Estimate
 
 REPRODUCED = "reproduced"
+WIDE = "too wide to tell"
 ABOVE = "above"
 BELOW = "below"
 NOT_COMPARABLE = "not comparable"
@@ -14,6 +15,7 @@ NOT_FINITE = "not finite"
 NO_NUMBER = "no published number"
 KINDS = (
     REPRODUCED,
+    WIDE,
     ABOVE,
     BELOW,
     NOT_COMPARABLE,
@@ -27,12 +29,11 @@ _ROUNDING = 0.005  # published numbers are rounded to two decimals
 RULE = {
     REPRODUCED: (
         "our 95 % interval meets the published mean ± 2 published standard deviations "
-        "(the published mean alone where no deviation was published); 'wide interval' "
-        "is added where ours spans more than 10 points, because such an interval meets "
-        "almost anything; a distance below 0.005 counts as meeting, because published "
+        "(the published mean alone where no deviation was published); a distance below 0.005 counts as meeting, because published "
         "numbers are rounded. A number that is computed and not measured must equal the "
         "published one to one unit of its last digit"
     ),
+    WIDE: "it does, but it spans more than 10 points and so meets almost anything",
     ABOVE: "it does not and lies higher, by the distance given",
     BELOW: "it does not and lies lower, by the distance given",
     NOT_COMPARABLE: (
@@ -98,7 +99,7 @@ def judge(estimate: Estimate, number: Number | None, differs: str = "") -> Verdi
     if under >= _ROUNDING:
         return Verdict(BELOW, f"by {under:.2f}")
     wide = estimate.high - estimate.low > _WIDE
-    return Verdict(REPRODUCED, "(wide interval)" if wide else "")
+    return Verdict(WIDE if wide else REPRODUCED)
 
 
 def last_digits(value: float, number: Number) -> int:

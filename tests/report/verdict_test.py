@@ -25,7 +25,7 @@ def _ours(low, high, mean=None):
         (97.004, 98.0, "reproduced"),
         (97.5, 98.0, "above by 0.50"),
         (90.0, 100.0, "reproduced"),
-        (89.0, 99.5, "reproduced (wide interval)"),
+        (89.0, 99.5, "too wide to tell"),
     ],
     ids=[
         "inside", "touches below", "rounding below", "below", "touches above",

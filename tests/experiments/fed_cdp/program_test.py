@@ -11,7 +11,7 @@ from absl import flags
 
 from experiments import config
 from experiments.config import ConfigError
-from experiments.fed_cdp import clients, program, reporting, training
+from experiments.fed_cdp import clients, program, published, reporting, training
 from experiments.fed_cdp import methods as methods_lib
 from experiments.fed_cdp import setup as setup_lib
 from experiments.fed_cdp.methods import Numbers, Variant
@@ -208,6 +208,17 @@ def test_points_have_the_names_of_the_published_table():
     assert len(numbers) == 32
     assert numbers["fed_cdp_decay", 1000, 10.0] == pytest.approx(97.5)
     assert None not in numbers.values()
+
+
+def test_a_report_sets_accuracies_beside_the_table_that_the_run_names():
+    beside = published.reference({"paper_table": "table4"}, "breast_cancer")
+    assert (beside.table, beside.model, beside.same_data) == ("Table IV", "mlp", True)
+    at = "clip=4;sigma=6", "fed_cdp", "accuracy_percent"
+    assert beside.numbers[at].mean == pytest.approx(97.9)
+    one = published.reference({"paper_table": "table1"}, "mnist")
+    assert ("final", "non_private", "accuracy_percent") in one.numbers
+    assert published.reference({"paper_table": None}, "mnist") is None
+    assert published.reference({"paper_table": "table1"}, "digits") is None
 
 
 @pytest.mark.parametrize("path", _FLAGS, ids=[path.stem for path in _FLAGS])

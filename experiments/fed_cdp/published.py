@@ -1,0 +1,49 @@
+"""Accuracies of Wei et al. (2021) that a run stands beside; needs no JAX."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from experiments import published
+from experiments.fed_cdp.settings import PAPER_DATA
+from fljax.report import Number, Reference
+
+FINAL = "final"  # setting of what the last model reaches
+ACCURACY = "accuracy_percent"
+_PAPER = "wei2021"
+_TITLES = {
+    "table1": "Table I",
+    "table2": "Table II",
+    "table4": "Table IV",
+    "table5": "Table V",
+}
+
+
+def reference(flags: Mapping[str, Any], data: str) -> Reference | None:
+    """The numbers for the report, None for a run that does not stand beside them.
+
+    Args:
+      flags: what the run was told.
+      data: name in its rows.
+    """
+    table = flags.get("paper_table")
+    found = numbers(table, data)
+    if not found:
+        return None
+    model = "mlp" if data in ("adult", "breast_cancer") else "cnn"
+    values = {
+        (point or FINAL, method, ACCURACY): Number(value)
+        for (point, method), value in found.items()
+    }
+    return Reference(_TITLES[table], data, True, model, True, values)
+
+
+def numbers(table: str | None, data: str) -> dict[tuple[str, str], float]:
+    """`(point, method) -> accuracy in percent`; empty where the paper has none."""
+    named = PAPER_DATA.get(data, data)
+    return {
+        (line["setting"].replace("default", ""), line["method"]): 100
+        * float(line["value"])
+        for line in published.stored(_PAPER)
+        if (line["table"], line["dataset"], line["metric"])
+        == (table, named, "accuracy")
+    }
