@@ -85,39 +85,53 @@ def run(told: Told) -> None:
 
 
 def _train(run: Config, task: Task, variant: Variant, bars) -> list[Point]:
-    """All points of a variant: every rate on the first seeds, the best on the others."""
+    """All points of a variant: every rate on the first seeds, then the best on all."""
     setup = setup_lib.prepare(run, task, variant)
     points = list(methods.points(run, variant))
-    first = range(min(run.tuning_seeds, len(run.seeds)))
-    if len(run.learning_rates) == 1:
-        first = range(len(run.seeds))
-    others = range(len(first), len(run.seeds))
-    trials = len(first) * len(run.learning_rates) + len(others)
-    bar = bars.add_task(_title(variant), total=len(points) * trials * run.num_rounds)
-    wanted = [
-        (index, Numbers(rate, clip, sigma))
-        for _, clip, sigma in points
-        for rate in run.learning_rates
-        for index in first
-    ]
+    seeds = range(len(run.seeds))
+    first = seeds[: run.tuning_seeds] if len(run.learning_rates) > 1 else seeds[:0]
+    bar = bars.add_task(_title(variant), total=len(points) * _rounds(run))
 
-    def train(pairs) -> dict[tuple[int, Numbers], Trained]:
-        found = training_lib.train(setup, pairs, lambda n: bars.advance(bar, n))
+    def train(pairs, num_rounds) -> dict[tuple[int, Numbers], Trained]:
+        found = training_lib.train(
+            setup, pairs, num_rounds, lambda n: bars.advance(bar, n)
+        )
         return dict(zip(pairs, found, strict=True))
 
-    done = train(wanted)
+    done = train(
+        [
+            (index, Numbers(rate, clip, sigma))
+            for _, clip, sigma in points
+            for rate in run.learning_rates
+            for index in first
+        ],
+        run.tuning_rounds,
+    )
     chosen = [_tuned(run, first, clip, sigma, done) for _, clip, sigma in points]
-    if others:
-        done |= train([(i, numbers) for numbers, _ in chosen for i in others])
-    seeds = range(len(run.seeds))
+    if run.tuning_rounds < run.num_rounds:
+        done = {}
+    pairs = [(index, numbers) for numbers, _ in chosen for index in seeds]
+    done |= train([pair for pair in pairs if pair not in done], run.num_rounds)
     return [
-        _point(setup, label, numbers, tried, [done[i, numbers] for i in seeds])
+        _point(setup, label, numbers, tried, [done[index, numbers] for index in seeds])
         for (label, _, _), (numbers, tried) in zip(points, chosen, strict=True)
     ]
 
 
+def _rounds(run: Config) -> int:
+    """Of all trainings of one point."""
+    if len(run.learning_rates) == 1:
+        return len(run.seeds) * run.num_rounds
+    first = min(run.tuning_seeds, len(run.seeds))
+    tuning = first * len(run.learning_rates) * run.tuning_rounds
+    reused = first if run.tuning_rounds == run.num_rounds else 0
+    return tuning + (len(run.seeds) - reused) * run.num_rounds
+
+
 def _tuned(run: Config, first, clip, sigma, done) -> tuple[Numbers, dict[float, float]]:
     """The rate of the highest mean validation accuracy, the smallest if equal."""
+    if not first:
+        return Numbers(run.learning_rates[0], clip, sigma), {}
     tried = {
         rate: statistics.fmean(
             float(done[i, Numbers(rate, clip, sigma)].looks.accuracy[-1]) for i in first
@@ -167,11 +181,10 @@ def _describe(run: Config, task: Task, variants: list[Variant]) -> None:
     )
     for variant in variants:
         count = len(list(methods.points(run, variant)))
-        tuned = min(run.tuning_seeds, len(run.seeds)) * (len(run.learning_rates) - 1)
-        steps = run.num_rounds * variant.per_round * run.local_steps
+        steps = variant.per_round * run.local_steps
         out.print(
-            f"{_title(variant)}: {count * (len(run.seeds) + tuned)} trainings of {steps} "
-            "local iterations"
+            f"{_title(variant)}: {count} trainings of {_rounds(run)} rounds, over all "
+            f"seeds and rates, of {steps} local iterations"
         )
 
 

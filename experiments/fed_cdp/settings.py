@@ -76,6 +76,9 @@ class Config:
     tuning_seeds: int = option(
         1, "first seeds on which every rate is tried; the others take the best", min=1
     )
+    tuning_rounds: int | None = option(
+        None, "rounds after which rates are compared; none: the last", min=1
+    )
     seeds: tuple[int, ...] = option((0,), "seeds", min=0, max=2**32 - 1)
     num_rounds: int | None = option(None, "rounds T", min=1)
     local_steps: int | None = option(None, "local steps L", min=1)
@@ -148,6 +151,13 @@ def complete(told: Told) -> Told:
             raise ConfigError(
                 f"--{name}: expected each at most once, and one at least, got {values}"
             )
+    tuning_rounds = run.tuning_rounds or run.num_rounds
+    if tuning_rounds > run.num_rounds:
+        raise ConfigError(
+            f"--tuning_rounds: expected at most --num_rounds={run.num_rounds}, "
+            f"got {tuning_rounds}"
+        )
+    run = dataclasses.replace(run, tuning_rounds=tuning_rounds)
     if len(run.decay) != 2:
         raise ConfigError(f"--decay: expected first and last clip, got {run.decay}")
     if "fed_cdp_decay" in run.methods and min(run.decay) <= 0:

@@ -48,6 +48,7 @@ class Trained(NamedTuple):
 def train(
     setup: Setup,
     wanted: Sequence[tuple[int, Numbers]],
+    num_rounds: int,
     progress: Callable[[int], None],
 ) -> list[Trained]:
     """Trains with each position of a seed and numbers, a few at a time.
@@ -55,6 +56,7 @@ def train(
     Args:
       setup: from `prepare`.
       wanted: position of the seed, and the numbers.
+      num_rounds: after which a training ends, at most those of the schedule.
       progress: called with the number of rounds done since the last call, over all.
     """
     over = parallel.mesh()
@@ -63,7 +65,9 @@ def train(
     found = []
     for first in range(0, len(wanted), over.size):
         block = wanted[first : first + over.size]
-        found += _train_block(setup, programs, shared, block, over, progress)
+        found += _train_block(
+            setup, programs, shared, block, num_rounds, over, progress
+        )
     return found
 
 
@@ -88,7 +92,9 @@ def _programs(setup: Setup, over) -> _Programs:
     )
 
 
-def _train_block(setup, programs, shared, block, over, progress) -> list[Trained]:
+def _train_block(
+    setup, programs, shared, block, num_rounds, over, progress
+) -> list[Trained]:
     """As many trainings as devices; a last one that is alone is computed on each."""
     run = setup.run
     padded = [block[min(i, len(block) - 1)] for i in range(over.size)]
@@ -98,7 +104,7 @@ def _train_block(setup, programs, shared, block, over, progress) -> list[Trained
         Numbers(*np.array([numbers for _, numbers in padded], np.float32).T),
     )
     state = programs.begin(items, shared)
-    stops = (*range(0, run.num_rounds, run.eval_every), run.num_rounds)
+    stops = (*range(0, num_rounds, run.eval_every), num_rounds)
     looks, seconds = [], 0.0
     rows = setup.task.validation.astype(np.int32)
     for before, stop in itertools.pairwise((0, *stops)):
@@ -114,7 +120,7 @@ def _train_block(setup, programs, shared, block, over, progress) -> list[Trained
         looks.append(programs.look((items, state), (shared, rows)))
     test = programs.look((items, state), (shared, setup.task.test.astype(np.int32)))
     looks, losses_, test = jax.device_get((looks, state.loss, test.accuracy))
-    steps = run.num_rounds * setup.variant.per_round * run.local_steps
+    steps = num_rounds * setup.variant.per_round * run.local_steps
     per_step = 1e3 * seconds / (steps * len(block))
     return [
         Trained(

@@ -95,6 +95,33 @@ def test_the_rate_is_the_one_that_validates_best(written):
         assert tried[method][f"{rate:g}"] == max(tried[method].values())
 
 
+def test_rates_can_be_compared_after_fewer_rounds(tmp_path, written):
+    program.run(
+        _told(
+            methods=("non_private",),
+            learning_rates=(0.1, 1e-3),
+            tuning_rounds=1,
+            seeds=(0, 1),
+            run_dir=str(tmp_path / "short"),
+        )
+    )
+    rows = results.read_rows(tmp_path / "short" / "rows.jsonl")
+    tried = json.loads((tmp_path / "short" / "manifest.json").read_text())["tuning"]
+    (rate,) = {r.value for r in rows if r.metric == "learning_rate"}
+    assert tried["non_private"][f"{rate:g}"] == max(tried["non_private"].values())
+    curves = {
+        (r.setting, r.seed, r.value)
+        for r in rows
+        if r.metric == "validation_accuracy_percent" and rate == 0.1
+    }
+    whole = {
+        (r.setting, r.seed, r.value)
+        for r in written[0][1]
+        if r.metric == "validation_accuracy_percent" and r.attack == "non_private"
+    }
+    assert curves == whole  # both take the rate 0.1, and train all rounds with it
+
+
 def test_epsilons_are_those_of_the_accounting_package(written):
     _, rows = written[0]
     found = {r.setting: r.value for r in rows if r.metric == "epsilon"}
@@ -109,7 +136,9 @@ def _train(task, variant, rate, clip=4.0, sigma=0.0, **changes):
     run = complete(_told(**changes)).run
     setup = setup_lib.prepare(run, task, variant)
     numbers = Numbers(rate, clip, sigma)
-    return training.train(setup, [(0, numbers)], lambda done: None)[0]
+    return training.train(
+        setup, [(0, numbers)], setup.run.num_rounds, lambda done: None
+    )[0]
 
 
 def test_a_poisoned_record_is_dropped_each_time_it_is_met():
@@ -165,10 +194,11 @@ def test_rows_that_train_tune_and_test_are_different_ones(data):
         ({"decay": (6.0, -1.0), "methods": ("fed_cdp_decay",)}, "--decay: .* 6 to -1"),
         ({"decay": (6.0,)}, "--decay: expected first and last clip"),
         ({"batch_size": 9}, "--batch_size: expected at most --rows_per_client=8"),
+        ({"tuning_rounds": 9}, "--tuning_rounds: expected at most --num_rounds=2"),
         ({"methods": ()}, "--methods: expected each at most once"),
         ({"partition": "few_classes", "classes_per_client": 3}, "--partition=few_cl"),
     ],
-    ids=["negative decay", "one clip", "batch", "no method", "classes"],
+    ids=["negative decay", "one clip", "batch", "rounds", "no method", "classes"],
 )
 def test_what_does_not_fit_together_is_one_line(changes, said, tmp_path):
     with pytest.raises(ConfigError, match=said) as stopped:
