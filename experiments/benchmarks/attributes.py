@@ -73,12 +73,7 @@ class Cell(NamedTuple):
 
 def main() -> int:
     """Runs the benchmark that the flags ask for."""
-    config = config_lib.read(Config)
-    harness.configure()
-    rows, targets = run(config)
-    harness.report(rows, _COLUMNS, targets)
-    harness.write(config.json, rows)
-    return harness.exit_code(targets, config.check)
+    return harness.run(run, config_lib.read(Config), _COLUMNS)
 
 
 def run(config: Config) -> tuple[list[harness.Row], list[harness.Target]]:

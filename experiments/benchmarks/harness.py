@@ -78,6 +78,21 @@ class Target(NamedTuple):
         return self.value <= self.bound
 
 
+def run(benchmark: Callable, config: Any, columns: Columns) -> int:
+    """Runs a benchmark and shows what it found; the exit code.
+
+    Args:
+      benchmark: `(config) -> (rows, targets)`.
+      config: has `check`, whether a missed target is an error, and `json`, a file.
+      columns: as in `report`.
+    """
+    configure()
+    rows, targets = benchmark(config)
+    report(rows, columns, targets)
+    write(config.json, rows)
+    return exit_code(targets, config.check)
+
+
 def configure() -> None:
     """Settings before the first use of JAX: all CPU cores as devices, full precision."""
     parallel.use_cpu_cores()
