@@ -240,7 +240,7 @@ def test_a_poisoned_example_of_its_own_is_noise():
         ({"sampling": "random"}, "sampling must be one of poisson"),
         ({"sampling": "fixed"}, "sampling must be 'poisson' in mode recommended"),
     ],
-    ids=str,
+    ids=lambda part: " ".join(part) if isinstance(part, dict) else part,
 )  # fmt: skip
 def test_bad_numbers_are_refused(changed, message):
     with pytest.raises(ValueError, match=message) as caught:

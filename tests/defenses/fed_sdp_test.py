@@ -107,7 +107,7 @@ def test_a_message_that_is_not_finite_is_noise_only():
         ({"clip": clipping.linear_decay(1.0, 0.0, num_rounds=3), "num_rounds": 3},
          "got 0 in round 2"),
     ],
-    ids=str,
+    ids=lambda part: " ".join(part) if isinstance(part, dict) else part,
 )  # fmt: skip
 def test_bad_numbers_are_refused(changed, message):
     with pytest.raises(ValueError, match=message):
