@@ -1,0 +1,237 @@
+"""What the adversary keeps: one client's slice of a transcript, and its file format.
+
+A saved transcript is two files that any program can read without JAX:
+
+* `NAME.npz`: uncompressed NumPy arrays: integers `round` `[R]`, increasing, and
+  `client` `[R, K]` (-1 for an empty slot) and, for every parameter of the model, floats
+  `params/LAYER/NAME` `[R, ...]`, the model that was sent, and `delta/LAYER/NAME`
+  `[R, K, ...]`, sent minus returned. These may be NaN or infinite, as a diverged run
+  is: a reader who needs finite ones has to look.
+* `NAME.json`: format and version, the shape and dtype of every array, the sha256 of the
+  `.npz`, and `about`, a free object (batch size, learning rate, ...).
+
+Files are data from strangers: nothing is unpickled, and no array is read before its
+size is known to be the described one and no more than the file holds.
+"""
+
+import contextlib
+import json
+import math
+import os
+import pathlib
+import struct
+import tokenize
+import zipfile
+import zlib
+from collections.abc import Iterator
+from typing import Any
+
+import jax
+import numpy as np
+
+from fljax import files
+from fljax.types import Exchange, Transcript
+
+_FORMAT = "fljax-transcript"
+_VERSION = 1
+_HEADER_READERS = {
+    (1, 0): np.lib.format.read_array_header_1_0,
+    (2, 0): np.lib.format.read_array_header_2_0,
+}
+
+
+class TranscriptError(ValueError):
+    """A transcript that cannot be used; the message names the file and the reason."""
+
+
+def exchange(transcript: Transcript, client: int) -> Exchange:
+    """One client's messages, oldest first.
+
+    Args:
+      transcript: arrays as they come out of a run, without a seed axis.
+      client: her id.
+
+    Returns:
+      An `Exchange` of NumPy arrays over the recorded rounds in which she took part.
+
+    Raises:
+      TranscriptError: if no recorded round has her.
+    """
+    row, slot = np.nonzero(np.asarray(transcript.client) == client)
+    if not len(row):
+        raise TranscriptError(f"no recorded message of client {client}")
+    return Exchange(
+        params=jax.tree.map(lambda leaf: np.asarray(leaf)[row], transcript.params),
+        delta=jax.tree.map(lambda leaf: np.asarray(leaf)[row, slot], transcript.delta),
+    )
+
+
+def save(
+    stem: str | os.PathLike, transcript: Transcript, about: dict[str, Any] | None = None
+) -> None:
+    """Writes `stem.npz` and `stem.json`, each atomically, the description last.
+
+    Parameters that are not nested dicts (lists, tuples) are stored, and come back, as
+    dicts keyed by position.
+    """
+    arrays = {
+        "round": np.asarray(transcript.round),
+        "client": np.asarray(transcript.client),
+        **_named("params", transcript.params),
+        **_named("delta", transcript.delta),
+    }
+    archive = _with_suffix(stem, ".npz")
+    with files.replacing(archive) as file:
+        np.savez(file, allow_pickle=False, **arrays)
+    description = {
+        "format": _FORMAT,
+        "version": _VERSION,
+        "sha256": files.sha256(archive),
+        "arrays": {
+            name: {"shape": list(array.shape), "dtype": array.dtype.str}
+            for name, array in arrays.items()
+        },
+        "about": about or {},
+    }
+    text = json.dumps(description, indent=1) + "\n"
+    files.write_text(_with_suffix(stem, ".json"), text)
+
+
+def load(stem: str | os.PathLike) -> tuple[Transcript, dict[str, Any]]:
+    """Reads what `save` wrote: the transcript, as NumPy arrays, and `about`.
+
+    Raises:
+      TranscriptError: for a missing, damaged, tampered or empty file.
+    """
+    description, archive = _with_suffix(stem, ".json"), _with_suffix(stem, ".npz")
+    with _blaming(description):
+        specs, digest, about = _read_description(description)
+    with _blaming(archive):
+        arrays = _read_arrays(archive, specs, digest)
+    with _blaming(description):
+        _check(arrays)
+    params, delta = _nested(arrays, "params"), _nested(arrays, "delta")
+    return Transcript(arrays["round"], arrays["client"], params, delta), about
+
+
+# What the readers of JSON, zip and .npy raise for damaged content.
+_DAMAGE = (
+    *(OSError, ValueError, TypeError, AttributeError, LookupError, ArithmeticError),
+    *(EOFError, MemoryError, RuntimeError, SyntaxError, AssertionError, struct.error),
+    *(tokenize.TokenError, zipfile.BadZipFile, zlib.error),
+)
+
+
+@contextlib.contextmanager
+def _blaming(path) -> Iterator[None]:
+    """Turns whatever goes wrong with a file into one line that names it."""
+    try:
+        yield
+    except _DAMAGE as error:
+        reason = error if isinstance(error, OSError | ValueError) else repr(error)
+        line = " ".join(str(reason).split())[:300]
+        raise TranscriptError(f"{path}: {line}") from error
+
+
+def _read_description(path) -> tuple[dict[str, tuple], str, dict[str, Any]]:
+    """The shape and dtype of every array, the sha256 of the archive, and `about`."""
+    told = json.loads(path.read_text(encoding="utf-8"))
+    fields = {"format", "version", "sha256", "arrays", "about"}
+    if not isinstance(told, dict) or not fields <= set(told):
+        raise ValueError(f"expected an object with {sorted(fields)}")
+    if (told["format"], told["version"]) != (_FORMAT, _VERSION):
+        raise ValueError(f"expected {_FORMAT} version {_VERSION}")
+    if not all(isinstance(told[field], dict) for field in ("arrays", "about")):
+        raise ValueError("'arrays' or 'about' is not an object")
+    specs = {}
+    for name, spec in told["arrays"].items():
+        shape, dtype = tuple(spec["shape"]), np.dtype(spec["dtype"])
+        if not all(type(size) is int and size >= 0 for size in shape):
+            raise ValueError(f"{name!r} has the impossible shape {list(shape)}")
+        if dtype.kind not in "fiu" or not dtype.isnative:
+            raise ValueError(f"{name!r} has the unsupported type {dtype.str}")
+        specs[name] = shape, dtype
+    return specs, told["sha256"], told["about"]
+
+
+def _read_arrays(path, specs, digest) -> dict[str, np.ndarray]:
+    if files.sha256(path) != digest:
+        raise ValueError("content does not match its sha256")
+    with zipfile.ZipFile(path) as archive:
+        if sorted(archive.namelist()) != sorted(f"{name}.npy" for name in specs):
+            raise ValueError("arrays differ from the description")
+        # With this no array takes more memory than the file takes on disk.
+        stored = all(m.compress_type == zipfile.ZIP_STORED for m in archive.filelist)
+        total = sum(member.file_size for member in archive.filelist)
+        if not stored or total > path.stat().st_size:
+            raise ValueError("compressed, or shorter than its arrays")
+        return {name: _read_array(archive, name, *spec) for name, spec in specs.items()}
+
+
+def _read_array(archive, name, shape, dtype) -> np.ndarray:
+    member = archive.getinfo(f"{name}.npy")
+    with archive.open(member) as file:
+        version = np.lib.format.read_magic(file)
+        found, _, kind = _HEADER_READERS[version](file)
+        if (found, kind) != (shape, dtype):
+            raise ValueError(
+                f"{name!r} is {kind}{list(found)}, described as {dtype}{list(shape)}"
+            )
+        if file.tell() + math.prod(shape) * dtype.itemsize != member.file_size:
+            raise ValueError(f"{name!r} is longer or shorter than its header says")
+    with archive.open(member) as file:
+        return np.lib.format.read_array(file, allow_pickle=False)
+
+
+def _check(arrays) -> None:
+    """Raises ValueError unless the arrays are those of one transcript."""
+    leaves = [n.removeprefix("params/") for n in arrays if n.startswith("params/")]
+    both = {f"{kind}/{leaf}" for kind in ("params", "delta") for leaf in leaves}
+    if not leaves or set(arrays) != {"round", "client"} | both:
+        raise ValueError("expected 'round', 'client', and each parameter with a delta")
+    folders = {n[:at] for n in arrays for at, letter in enumerate(n) if letter == "/"}
+    if folders & set(arrays):
+        raise ValueError(f"both array and folder: {sorted(folders & set(arrays))}")
+    rounds, clients = arrays["round"], arrays["client"]
+    if rounds.ndim != 1 or rounds.dtype.kind not in "iu" or not rounds.size:
+        raise ValueError("'round' is not a list of one or more integers")
+    if (rounds[1:] <= rounds[:-1]).any():
+        raise ValueError("'round' does not increase")
+    if clients.ndim != 2 or len(clients) != len(rounds):
+        raise ValueError("'client' is not a table with one line per round")
+    if clients.dtype.kind not in "iu" or (clients < -1).any():
+        raise ValueError("'client' has entries that are neither an id nor -1")
+    for leaf in leaves:
+        sent, delta = arrays[f"params/{leaf}"], arrays[f"delta/{leaf}"]
+        if {sent.dtype.kind, delta.dtype.kind} != {"f"}:
+            raise ValueError(f"parameter {leaf!r} is not of floating point")
+        if sent.shape[:1] != rounds.shape:
+            raise ValueError(f"parameter {leaf!r} is not one per round")
+        if delta.shape != clients.shape + sent.shape[1:]:
+            raise ValueError(f"delta of {leaf!r} does not fit the parameter")
+
+
+def _with_suffix(stem, suffix) -> pathlib.Path:
+    # A dot in the name belongs to the name: `Path.with_suffix` would cut it.
+    return pathlib.Path(f"{pathlib.Path(stem)}{suffix}")
+
+
+def _named(prefix, tree) -> dict[str, np.ndarray]:
+    return {
+        "/".join(
+            [prefix, jax.tree_util.keystr(path, simple=True, separator="/")]
+        ): np.asarray(leaf)
+        for path, leaf in jax.tree_util.tree_leaves_with_path(tree)
+    }
+
+
+def _nested(arrays, prefix) -> dict:
+    tree: dict = {}
+    for name, array in arrays.items():
+        kind, *path = name.split("/")
+        if kind == prefix:
+            node = tree
+            for key in path[:-1]:
+                node = node.setdefault(key, {})
+            node[path[-1]] = array
+    return tree
