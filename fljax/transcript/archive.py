@@ -1,17 +1,7 @@
-"""What the adversary keeps: one client's slice of a transcript, and its file format.
+"""Transcripts as files: written atomically, and read as data from strangers.
 
-A saved transcript is two files that any program can read without JAX:
-
-* `NAME.npz`: uncompressed NumPy arrays: integers `round` `[R]`, increasing, and
-  `client` `[R, K]` (-1 for an empty slot) and, for every parameter of the model, floats
-  `params/LAYER/NAME` `[R, ...]`, the model that was sent, and `delta/LAYER/NAME`
-  `[R, K, ...]`, sent minus returned. These may be NaN or infinite, as a diverged run
-  is: a reader who needs finite ones has to look.
-* `NAME.json`: format and version, the shape and dtype of every array, the sha256 of the
-  `.npz`, and `about`, a free object (batch size, learning rate, ...).
-
-Files are data from strangers: nothing is unpickled, and no array is read before its
-size is known to be the described one and no more than the file holds.
+Nothing is unpickled, and no array is read before its size is known to be the described
+one and no more than the file holds.
 """
 
 import contextlib
@@ -30,7 +20,8 @@ import jax
 import numpy as np
 
 from fljax import files
-from fljax.types import Exchange, Transcript
+from fljax.transcript.view import TranscriptError
+from fljax.types import Transcript
 
 _FORMAT = "fljax-transcript"
 _VERSION = 1
@@ -38,32 +29,6 @@ _HEADER_READERS = {
     (1, 0): np.lib.format.read_array_header_1_0,
     (2, 0): np.lib.format.read_array_header_2_0,
 }
-
-
-class TranscriptError(ValueError):
-    """A transcript that cannot be used; the message names the file and the reason."""
-
-
-def exchange(transcript: Transcript, client: int) -> Exchange:
-    """One client's messages, oldest first.
-
-    Args:
-      transcript: arrays as they come out of a run, without a seed axis.
-      client: her id.
-
-    Returns:
-      An `Exchange` of NumPy arrays over the recorded rounds in which she took part.
-
-    Raises:
-      TranscriptError: if no recorded round has her.
-    """
-    row, slot = np.nonzero(np.asarray(transcript.client) == client)
-    if not len(row):
-        raise TranscriptError(f"no recorded message of client {client}")
-    return Exchange(
-        params=jax.tree.map(lambda leaf: np.asarray(leaf)[row], transcript.params),
-        delta=jax.tree.map(lambda leaf: np.asarray(leaf)[row, slot], transcript.delta),
-    )
 
 
 def save(
@@ -80,6 +45,20 @@ def save(
         **_named("params", transcript.params),
         **_named("delta", transcript.delta),
     }
+    write(stem, arrays, about)
+
+
+def write(
+    stem: str | os.PathLike,
+    arrays: dict[str, np.ndarray],
+    about: dict[str, Any] | None = None,
+) -> None:
+    """The same of arrays that have the names of the format.
+
+    Raises:
+      ValueError: if they are not those of one transcript; nothing is written then.
+    """
+    check(arrays)
     archive = _with_suffix(stem, ".npz")
     with files.replacing(archive) as file:
         np.savez(file, allow_pickle=False, **arrays)
@@ -104,12 +83,12 @@ def load(stem: str | os.PathLike) -> tuple[Transcript, dict[str, Any]]:
       TranscriptError: for a missing, damaged, tampered or empty file.
     """
     description, archive = _with_suffix(stem, ".json"), _with_suffix(stem, ".npz")
-    with _blaming(description):
+    with blaming(description):
         specs, digest, about = _read_description(description)
-    with _blaming(archive):
+    with blaming(archive):
         arrays = _read_arrays(archive, specs, digest)
-    with _blaming(description):
-        _check(arrays)
+    with blaming(description):
+        check(arrays)
     params, delta = _nested(arrays, "params"), _nested(arrays, "delta")
     return Transcript(arrays["round"], arrays["client"], params, delta), about
 
@@ -123,7 +102,7 @@ _DAMAGE = (
 
 
 @contextlib.contextmanager
-def _blaming(path) -> Iterator[None]:
+def blaming(path) -> Iterator[None]:
     """Turns whatever goes wrong with a file into one line that names it."""
     try:
         yield
@@ -183,7 +162,7 @@ def _read_array(archive, name, shape, dtype) -> np.ndarray:
         return np.lib.format.read_array(file, allow_pickle=False)
 
 
-def _check(arrays) -> None:
+def check(arrays) -> None:
     """Raises ValueError unless the arrays are those of one transcript."""
     leaves = [n.removeprefix("params/") for n in arrays if n.startswith("params/")]
     both = {f"{kind}/{leaf}" for kind in ("params", "delta") for leaf in leaves}

@@ -1,0 +1,21 @@
+"""What the adversary keeps: one client's slice of a transcript, and its file format.
+
+A saved transcript is two files that any program can read without JAX:
+
+* `NAME.npz`: uncompressed NumPy arrays: integers `round` `[R]`, increasing, and
+  `client` `[R, K]` (-1 for an empty slot) and, for every parameter of the model, floats
+  `params/LAYER/NAME` `[R, ...]`, the model that was sent, and `delta/LAYER/NAME`
+  `[R, K, ...]`, sent minus returned. These may be NaN or infinite, as a diverged run
+  is: a reader who needs finite ones has to look.
+* `NAME.json`: format and version, the shape and dtype of every array, the sha256 of the
+  `.npz`, and `about`, a free object (batch size, learning rate, ...).
+
+`Recorder` writes them round by round from any framework's arrays, `save` from those of a
+run.
+"""
+
+from fljax.transcript.archive import load, save
+from fljax.transcript.recorder import Recorder
+from fljax.transcript.view import TranscriptError, exchange
+
+__all__ = ["Recorder", "TranscriptError", "exchange", "load", "save"]

@@ -1,0 +1,144 @@
+"""Rounds of somebody else's training, recorded one by one."""
+
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+
+from fljax import transcript
+from fljax.types import Transcript
+
+
+def _model(number, size=3):
+    rng = np.random.default_rng(number)
+    return {
+        "dense": {"kernel": rng.normal(size=(2, size)), "bias": rng.normal(size=size)}
+    }
+
+
+_ROUNDS = {
+    0: {4: _model(10), 7: _model(11)},
+    2: {7: _model(12)},
+    5: {1: _model(13), 4: _model(14)},
+}
+
+
+def _record(recorder, rounds):
+    for number in rounds:
+        recorder.record(number, _model(number), _ROUNDS[number])
+
+
+def test_recorded_rounds_are_the_transcript_that_was_seen(tmp_path):
+    with transcript.Recorder(tmp_path / "seen", {"batch_size": 8}) as recorder:
+        _record(recorder, _ROUNDS)
+        assert recorder.last_round == 5
+    found, about = transcript.load(tmp_path / "seen")
+    assert about == {"batch_size": 8}
+    np.testing.assert_array_equal(found.round, [0, 2, 5])
+    np.testing.assert_array_equal(found.client, [[4, 7], [7, -1], [1, 4]])
+    hers = transcript.exchange(found, 7)
+    np.testing.assert_array_equal(
+        hers.params["dense"]["kernel"],
+        [_model(0)["dense"]["kernel"], _model(2)["dense"]["kernel"]],
+    )
+    returned = _returned_biases(hers)
+    np.testing.assert_allclose(returned[0], _model(11)["dense"]["bias"])
+    np.testing.assert_allclose(returned[1], _model(12)["dense"]["bias"])
+    assert {path.name for path in tmp_path.iterdir()} == {"seen.npz", "seen.json"}
+
+
+def _returned_biases(exchange):
+    return exchange.params["dense"]["bias"] - exchange.delta["dense"]["bias"]
+
+
+def test_save_writes_what_was_recorded(tmp_path):
+    with transcript.Recorder(tmp_path / "one") as recorder:
+        _record(recorder, _ROUNDS)
+    found, about = transcript.load(tmp_path / "one")
+    transcript.save(tmp_path / "two", Transcript(*found), about)
+    again, _ = transcript.load(tmp_path / "two")
+    for name in ("round", "client"):
+        np.testing.assert_array_equal(getattr(found, name), getattr(again, name))
+    np.testing.assert_array_equal(
+        found.delta["dense"]["kernel"], again.delta["dense"]["kernel"]
+    )
+
+
+def test_it_goes_on_after_a_crash_between_rounds(tmp_path):
+    with pytest.raises(RuntimeError), transcript.Recorder(tmp_path / "run") as crashed:
+        _record(crashed, [0, 2])
+        raise RuntimeError("power cut")
+    assert not (tmp_path / "run.npz").exists()
+    (tmp_path / "run.rounds" / ".000000005.npz.tmp").write_bytes(b"half a round")
+    with transcript.Recorder(tmp_path / "run") as recorder:
+        assert recorder.last_round == 2
+        _record(recorder, [5])
+    with transcript.Recorder(tmp_path / "whole") as recorder:
+        _record(recorder, _ROUNDS)
+    assert (tmp_path / "run.npz").read_bytes() == (tmp_path / "whole.npz").read_bytes()
+
+
+def test_flat_names_and_nested_dicts_are_the_same(tmp_path):
+    flat = {"dense/kernel": np.zeros((2, 3)), "dense/bias": np.zeros(3)}
+    recorder = transcript.Recorder(tmp_path / "run")
+    recorder.record(0, flat, {3: _model(1)})
+    recorder.finish()
+    found, _ = transcript.load(tmp_path / "run")
+    np.testing.assert_array_equal(
+        found.delta["dense"]["kernel"][0, 0], -_model(1)["dense"]["kernel"]
+    )
+
+
+@pytest.mark.parametrize(
+    ("call", "said"),
+    [
+        ((2, _model(0), {1: _model(1)}), "round: expected more than 2, got 2"),
+        ((3, _model(0), {}), "round 3: expected at least one client"),
+        ((3, {}, {1: _model(1)}), "round 3, sent: expected arrays by name"),
+        ((3, _model(0, 4), {1: _model(1)}), r"round 3, sent: 'dense/\w+' has the shape"),
+        ((3, _model(0), {9: _model(1, 5)}), "round 3, client 9: 'dense/"),
+        ((3, _model(0), {-1: _model(1)}), "round 3: expected client ids of 0 or more"),
+        ((3, _model(0), {1: {"dense": {"kernel": np.zeros((2, 3))}}}), "'dense/bias'"),
+        ((3, {"a": np.arange(3)}, {1: _model(1)}), "'a' is of type int64"),
+    ],
+    ids=[
+        "old round", "nobody", "no model", "another model", "another answer",
+        "no id", "half an answer", "integers",
+    ],
+)  # fmt: skip
+def test_what_does_not_fit_is_refused_and_not_written(call, said, tmp_path):
+    recorder = transcript.Recorder(tmp_path / "run")
+    _record(recorder, [0, 2])
+    before = sorted(path.name for path in (tmp_path / "run.rounds").iterdir())
+    with pytest.raises(transcript.TranscriptError, match=said):
+        recorder.record(*call)
+    after = sorted(path.name for path in (tmp_path / "run.rounds").iterdir())
+    assert after == before
+    assert recorder.last_round == 2
+
+
+def test_no_round_is_no_transcript(tmp_path):
+    with pytest.raises(transcript.TranscriptError, match="no round was recorded"):
+        transcript.Recorder(tmp_path / "run").finish()
+
+
+def test_a_pickled_round_is_refused(tmp_path):
+    (tmp_path / "run.rounds").mkdir()
+    path = tmp_path / "run.rounds" / "000000001.npz"
+    np.savez(path, client=np.array([{}], object), allow_pickle=True)
+    with pytest.raises(transcript.TranscriptError, match="000000001.npz"):
+        transcript.Recorder(tmp_path / "run")
+
+
+def test_recording_touches_no_device(tmp_path):
+    code = (
+        "import sys, numpy as np\n"
+        "from fljax import transcript\n"
+        "with transcript.Recorder(sys.argv[1]) as r:\n"
+        "    r.record(0, {'a': np.zeros(2)}, {0: {'a': np.ones(2)}})\n"
+        "import jax._src.xla_bridge as bridge\n"
+        "assert not bridge._backends\n"
+    )
+    subprocess.run([sys.executable, "-c", code, str(tmp_path / "run")], check=True)
+    assert (tmp_path / "run.json").exists()
