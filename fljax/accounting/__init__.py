@@ -4,6 +4,7 @@
     accounting.noise_multiplier_for(1.0, 1e-5, 0.01, 10_000)
     accounting.guarantee(defense.noise, steps, delta=1e-5)
     accounting.statements("fed_cdp", accounting.Training(...))
+    accounting.check_dp(step_fn, params, batch, noise=..., sensitivity=..., batch_size=...)
 
 All accountants are those of dp_accounting; `exact` and `sampled` hold one function per kind of
 sampling, `printed` the recipe of a paper's table, `fed_cdp` and `fed_sdp` what can be
@@ -19,16 +20,19 @@ from fljax.accounting.calibration import (
 from fljax.accounting.noise_spec import Guarantee, guarantee
 from fljax.accounting.printed import as_printed
 from fljax.accounting.sampled import Accountant, epsilon
+from fljax.accounting.self_test import Finding, check_dp
 from fljax.accounting.trainings import METHODS, statements
 from fljax.accounting.words import Statement, Training
 
 __all__ = [
     "METHODS",
     "Accountant",
+    "Finding",
     "Guarantee",
     "Statement",
     "Training",
     "as_printed",
+    "check_dp",
     "epsilon",
     "guarantee",
     "noise_multiplier_for",
