@@ -21,7 +21,9 @@ from experiments.gradient_leakage import published as of_leakage
 from experiments.option import option
 from fljax import files, report
 
-_EXPERIMENTS = ("aia", "accounting", "fed_cdp", "gradient_leakage")
+_EXPERIMENTS = (
+    "aia", "accounting", "fed_cdp", "gradient_leakage", "label_distribution",
+)  # fmt: skip
 _FIGURES = "figures"
 
 

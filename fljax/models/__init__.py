@@ -5,6 +5,7 @@ parameters is one of `TabularDense`, `flax.linen.Dense` and `PatchConv`, and ret
 pre-activation.
 """
 
+from fljax.models.autoencoder import Autoencoder, autoencoder
 from fljax.models.convolution import PatchConv, extract_patches, max_pool
 from fljax.models.images import ConvNet, SigmoidLeNet, cnn, lenet
 from fljax.models.initialisers import Initialisation
@@ -14,12 +15,14 @@ from fljax.models.tabular import MLP, TWO_HIDDEN, TabularDense, linear, mlp
 __all__ = [
     "MLP",
     "TWO_HIDDEN",
+    "Autoencoder",
     "ConvNet",
     "FlaxApply",
     "Initialisation",
     "PatchConv",
     "SigmoidLeNet",
     "TabularDense",
+    "autoencoder",
     "cnn",
     "extract_patches",
     "from_flax",

@@ -33,6 +33,15 @@ _ATTACKS = {
     "trajectory_other": "control: trajectory on another client's messages",
     "trajectory_permuted": "control: trajectory with the targets shuffled",
     "linear_inversion": "the first-order version of trajectory",
+    "predictor": "Algorithm 1 of Rajani et al., 2023: a network that learned from "
+    "dummy clients with the clients' defense",
+    "predictor_unaware": "the same, from dummies without the defense",
+    "class_gradients": "closed form: the shares of the labels' mean gradients that "
+    "make up the message",
+    "last_layer": "closed form: the delta of the last layer's bias",
+    "mean_distribution": "no attack: the mean distribution of the dummies",
+    "pca": "two principal components of the messages",
+    "shuffled_labels": "the same components with labels of other clients",
     "fed_cdp": "defense: clipping and noise on each example (Wei et al., 2021)",
     "fed_sdp": "defense: clipping and noise on each client's update (Wei et al., 2021)",
 }
@@ -40,6 +49,7 @@ CONTROLS = ("model_other", "trajectory_other", "trajectory_permuted")
 _SETTINGS = {
     "passive": "the adversary only eavesdrops",
     "active_": "the server sends forged models to the client for so many rounds",
+    "closed_form": "the adversary eavesdrops, and trains no dummies",
     "oracle": "with knowledge that no adversary has",
     "baseline": "without any message",
     "printed": "epsilon as the paper computes it",

@@ -19,6 +19,8 @@ ACCURACY = "aia_accuracy_percent"
 _ERROR = "aia_mean_absolute_error"
 _BOUND = "aia_accuracy_bound_percent"
 _DETERMINED = "determined"
+_HALF_WIDTH = "_half_width"  # of an interval over clients: the rows keep it
+_BASELINES = ("majority", "mean_distribution", "shuffled_labels")
 # Curves, diagnostics and settings: they stay in rows.jsonl.
 _HIDDEN = (
     "train_loss", "test_loss", "rank", _DETERMINED, _BOUND, "local_loss",
@@ -28,6 +30,11 @@ _SHORT = {
     ACCURACY: "accuracy %",
     "accuracy_percent": "accuracy %",
     _ERROR: "mean abs. error",
+    "total_variation": "total variation",
+    "kl_divergence": "KL divergence",
+    "dominant_label_percent": "dominant label %",
+    "silhouette": "silhouette",
+    "nearest_centroid_percent": "nearest centroid %",
 }
 SCORES = tuple(_SHORT)
 
@@ -39,7 +46,8 @@ class Line(NamedTuple):
       row: what was measured; its seed, client and value mean nothing.
       metric: the metric in words.
       estimate: over the seeds.
-      baseline: mean of the same metric of the majority, None for the majority itself.
+      baseline: mean of the same metric of the majority, or of what else needs no
+        message; None for the baseline itself.
       bound: Proposition 1's lower bound on the mean accuracy, None without one.
     """
 
@@ -63,7 +71,7 @@ class Line(NamedTuple):
 def lines(rows: Sequence[Row]) -> list[Line]:
     """Means over clients and seeds, in order of appearance."""
     totals = [s for s in summarise(rows) if s.row.client == "all"]
-    majority = [s for s in totals if s.row.attack == "majority"]
+    majority = [s for s in totals if s.row.attack in _BASELINES]
     baselines = {(_case(s.row), s.row.metric): s.estimate.mean for s in majority}
     bounds, determined = _means(totals, _BOUND), _means(totals, _DETERMINED)
     found = []
@@ -71,10 +79,12 @@ def lines(rows: Sequence[Row]) -> list[Line]:
         row, key = s.row, _key(s.row)
         if row.metric in _HIDDEN or row.setting.startswith("round_"):
             continue
+        if row.metric.endswith(_HALF_WIDTH):
+            continue
         metric = _SHORT.get(row.metric, row.metric.replace("_", " "))
         if row.metric in _SHORT and determined.get(key, 1) < 1:
             metric += " (not determined)"
-        is_base = row.attack == "majority"
+        is_base = row.attack in _BASELINES
         baseline = None if is_base else baselines.get((_case(row), row.metric))
         bound = bounds.get(key) if row.metric == ACCURACY else None
         found.append(Line(row, metric, s.estimate, baseline, bound))
