@@ -120,14 +120,7 @@ def _table(told: Told, cells: Sequence[Cell], chance) -> Table:
     )
     shown.add_column("type", no_wrap=True)
     shown.add_column("method", no_wrap=True)
-    names = [
-        "success [95 %]",
-        "RMSE [95 %]",
-        "cut to\n[0, 1]",
-        "where\nread",
-        "PSNR",
-        "SSIM",
-    ]
+    names = ["success [95 %]", "RMSE [95 %]", "where read,\ncut to [0, 1]", "SSIM"]
     names += ["label", "iter."]
     if told.run.paper_table is not None:
         names.append("paper: yes,\nRMSE, iter.")
@@ -141,9 +134,7 @@ def _table(told: Told, cells: Sequence[Cell], chance) -> Table:
             cell.name,
             _interval(cell.estimate(scores.SUCCESS), ".2f"),
             _interval(distance._replace(low=max(distance.low, 0)), ".2g"),
-            f"{cell.estimate(scores.CUT).mean:.2g}",
             f"{cell.estimate(scores.READ).mean:.2g}",
-            f"{cell.estimate('psnr_db').mean:.0f}",
             f"{cell.estimate('ssim').mean:.2f}",
             f"{cell.estimate('label_accuracy').mean:.2f}",
             f"{cell.estimate(scores.ITERATIONS).mean:.1f}",
@@ -199,8 +190,8 @@ def write_figures(folder, drawn: Mapping[str, Figure]) -> None:
 
 def _grid(told: Told, victims: Victims, cells: Sequence[Cell], title: str) -> Figure:
     """Truth above reconstructions; of a batch every image (Figures 1, 4 and 5)."""
-    count = min(told.run.pictures, len(victims.x))
     each = len(cells[0].scores[0].x)
+    count = min(max(told.run.pictures // each, 1), len(victims.x))
     shown, captions = {"truth": _flat(victims.x[:count, :each])}, {}
     for cell in cells:
         name = _row_name(cell)

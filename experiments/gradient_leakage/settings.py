@@ -115,7 +115,7 @@ class Config:
     )
     seed: int = option(0, "of network, clients, noise and attack", min=0, max=2**32 - 1)
     at_once: int = option(1, "clients side by side on a device", min=1)
-    pictures: int = option(8, "clients in the pictures", min=1)
+    pictures: int = option(10, "columns of images in the pictures", min=1)
     paper_table: Literal["table7"] | None = option(
         None, "table of Wei et al. (2021) to show beside the results"
     )
