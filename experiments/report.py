@@ -18,11 +18,13 @@ from experiments import config, finished, published
 from experiments.config import ConfigError
 from experiments.fed_cdp import published as of_fed_cdp
 from experiments.gradient_leakage import published as of_leakage
+from experiments.lmra import published as of_lmra
 from experiments.option import option
 from fljax import files, report
 
 _EXPERIMENTS = (
     "aia", "accounting", "fed_cdp", "gradient_leakage", "label_distribution",
+    "lmra",
 )  # fmt: skip
 _FIGURES = "figures"
 
@@ -67,6 +69,8 @@ def _card(run: finished.Run, name: str) -> report.Card:
                 beside = of_leakage.reference(flags, run.rows[0].data)
             case "fed_cdp":
                 beside = of_fed_cdp.reference(flags, run.rows[0].data)
+            case "lmra":
+                beside = of_lmra.reference(flags, run.rows[0].data)
             case _:
                 table, data = flags.get("paper_table"), run.rows[0].data
                 beside = published.reference(table, data, flags)

@@ -42,6 +42,12 @@ _ATTACKS = {
     "mean_distribution": "no attack: the mean distribution of the dummies",
     "pca": "two principal components of the messages",
     "shuffled_labels": "the same components with labels of other clients",
+    "last_returned": "no decoding: the last model that the client returned",
+    "global": "no decoding: the server's last model",
+    "decoded": "Algorithm 3 of Xu & Neglia, 2021, with their multilayer perceptron",
+    "decoded_affine": "the same with an affine mapping, by one regression",
+    "decoded_simulated": "the same with a simulated client of learned rows",
+    "local_optimum": "the client's true local optimum, which no adversary has",
     "fed_cdp": "defense: clipping and noise on each example (Wei et al., 2021)",
     "fed_sdp": "defense: clipping and noise on each client's update (Wei et al., 2021)",
 }

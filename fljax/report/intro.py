@@ -54,6 +54,15 @@ _BY_EXPERIMENT = {
             "stand beside shuffled labels."
         )
     },
+    "lmra": {
+        "What eavesdropped messages tell of a client's own model": (
+            "An adversary who sees what clients are sent and what they return estimates "
+            "the model that each would have trained alone. Accuracy is that of the "
+            "decoded model on the client's own training rows, in percent, a mean over "
+            "clients; beside it stand the model that she returned last, the global "
+            "model, and her true local optimum."
+        )
+    },
 }
 
 

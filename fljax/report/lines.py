@@ -35,6 +35,8 @@ _SHORT = {
     "dominant_label_percent": "dominant label %",
     "silhouette": "silhouette",
     "nearest_centroid_percent": "nearest centroid %",
+    "train_accuracy_percent": "accuracy on own rows %",
+    "membership_auc": "membership AUC",
 }
 SCORES = tuple(_SHORT)
 

@@ -65,7 +65,9 @@ def test_every_printed_epsilon_is_had_to_one_unit_of_its_last_digit():
 
 
 def test_table_6_is_printed_written_and_reported(run, reported, tmp_path):
-    flagfile = pathlib.Path(program.__file__).parent / "flags/accounting.table6.flags"
+    flagfile = (
+        pathlib.Path(program.__file__).parents[1] / "flags/accounting.table6.flags"
+    )
     assert flagfile.read_text().startswith("# ") and "# expect:" in flagfile.read_text()
     out = run(f"--flagfile={flagfile}")
     for shown in (
