@@ -1,0 +1,1 @@
+"""Label-distribution inference (Rajani et al., 2023)."""

@@ -1,0 +1,189 @@
+"""Label-distribution inference under defenses (Rajani et al., 2023).
+
+    python -m experiments.label_distribution
+    python -m experiments.label_distribution --data_dir=FOLDER \\
+        --flagfile=experiments/flags/label_distribution.mnist.flags
+
+`--study=attack` trains Algorithm 1 on proxy rows and attacks clients of other rows,
+under each of `--defenses`, beside closed forms and the mean distribution, and trains
+FedAvg with the same defenses for their cost (Figure 6). `--study=clusters` draws Figures
+2 to 4 and puts numbers to them. Writes `rows.jsonl`, `manifest.json` and figures into
+`--run_dir`.
+"""
+
+import dataclasses
+import time
+from collections.abc import Callable
+from typing import Any
+
+from matplotlib.figure import Figure
+
+from experiments import config, console, run_dir, stages
+from experiments.label_distribution import (
+    attacking,
+    clusters,
+    drawings,
+    reporting,
+    shields,
+)
+from experiments.label_distribution import task as task_lib
+from experiments.label_distribution.attacking import Attacks
+from experiments.label_distribution.fedavg import Federation
+from experiments.label_distribution.reporting import Case
+from experiments.label_distribution.settings import Config, DataConfig, Told, complete
+from experiments.label_distribution.shields import Shield
+from experiments.label_distribution.task import Task
+from fljax import data, figures, parallel, results
+from fljax.results import Row
+
+ERRORS = (data.DataError,)
+
+
+def main() -> None:
+    """Runs the study that the flags ask for and writes the results."""
+    run(Told(config.read(DataConfig, "data"), config.read(Config)))
+
+
+def run(told: Told) -> None:
+    """Runs a study and writes rows, manifest and figures.
+
+    Raises:
+      ConfigError: if the values do not fit each other or the data.
+    """
+    parallel.use_cpu_cores()
+    begin, seconds = time.perf_counter(), {}
+    values = config.to_flags(told.data, "data") | config.to_flags(told.run)
+    told = complete(told)
+    folder, digest = run_dir.claim(
+        told.run.run_dir, reporting.EXPERIMENT, told.data.name, values
+    )
+    with stages.stage(seconds, "data"):
+        task = task_lib.load(told)
+    chosen = shields.check(told.run, task)
+    if told.run.dry_run:
+        _describe(told.run, task, chosen)
+        return
+    study = _attack if told.run.study == "attack" else _clusters
+    rows, drawn, said = study(told.run, task, chosen, seconds)
+    manifest = {
+        "experiment": reporting.EXPERIMENT,
+        "digest": digest,
+        "flags": values,
+        "complete": config.to_flags(told.run),
+        "data": [dataclasses.asdict(file) for file in task.files],
+        **said,
+        "seconds": seconds,
+        "total_seconds": time.perf_counter() - begin,
+        **run_dir.environment(),
+    }
+    results.write_rows(folder / "rows.jsonl", rows)
+    for name, figure in drawn.items():
+        figures.save(figure, folder / f"{name}.png")
+    results.write_manifest(folder / "manifest.json", manifest)
+    out = console.screen()
+    for table in reporting.tables(rows):
+        out.print(table)
+    out.print(f"{manifest['total_seconds']:.1f} seconds in all")
+    out.print(f"results, figures and manifest are in {folder}")
+
+
+_Found = tuple[list[Row], dict[str, Figure], dict[str, Any]]
+
+
+def _attack(run: Config, task: Task, chosen: list[Shield], seconds) -> _Found:
+    cases = []
+    with console.progress() as bars:
+        bar = bars.add_task("clients", total=_clients(run, chosen))
+        attacks = Attacks(run, task, lambda count: bars.advance(bar, count))
+        utility = run.num_rounds and Federation(run, task, run.num_rounds, run.trials)
+        early = run.attack_round and Federation(
+            run, task, run.attack_round, len(run.seeds)
+        )
+        total = len(chosen) * run.num_rounds * run.trials
+        rounds = bars.add_task("FedAvg rounds", total=total, visible=bool(total))
+        for shield in chosen:
+            name = shield.point or "none"
+            with stages.stage(seconds, f"{name}: attack"):
+                sent = (
+                    early.models(shield) if early else [task.init(s) for s in run.seeds]
+                )
+                guesses = {
+                    seed: attacks.run(shield, seed, each)
+                    for seed, each in zip(run.seeds, sent, strict=True)
+                }
+            curves = []
+            if utility:
+                with stages.stage(seconds, f"{name}: FedAvg"):
+                    curves = utility.curves(
+                        shield, lambda count: bars.advance(rounds, count)
+                    )
+            guarantee = shields.epsilon(run, task, shield)
+            cases.append(Case(shield, guesses, curves, guarantee))
+    tested = len(task.own.y) if run.eval_rows is None else run.eval_rows
+    rows = [
+        row
+        for case in cases
+        for row in reporting.rows(task, case, min(tested, len(task.own.y)))
+    ]
+    promised = {
+        case.shield.point: {
+            "epsilon": float(case.guarantee.epsilon_pld.max()),
+            "assumption": case.guarantee.assumption,
+        }
+        for case in cases
+        if case.guarantee is not None
+    }
+    said = {"defense": promised} if promised else {}
+    return rows, drawings.attack_figures(rows), said
+
+
+def _clusters(run: Config, task: Task, chosen: list[Shield], seconds) -> _Found:
+    del chosen
+    with stages.stage(seconds, "clusters"):
+        found = list(clusters.clouds(run, task))
+    rows = [
+        row
+        for cloud in found
+        for row in reporting.cloud_rows(
+            task, cloud, clusters.measures(cloud, task.classes)
+        )
+    ]
+    first = [cloud for cloud in found if cloud.seed == run.seeds[0]]
+    title = f"{task.name}, {task.model_name}, rate {run.learning_rate:g}"
+    figure = drawings.cloud_figure(first, task.classes, title)
+    return rows, {"clusters": figure}, {}
+
+
+def _clients(run: Config, chosen: list[Shield]) -> int:
+    """Dummies and clients that are trained."""
+    prepared = run.basis_clients + run.train_clients
+    aware = len(chosen) if "aware" in run.attackers else 0
+    unaware = 0
+    if "unaware" in run.attackers:
+        unaware = len(chosen) if run.attack_round else 1
+    each = prepared * (aware + unaware) + run.test_clients * len(chosen)
+    return each * len(run.seeds)
+
+
+def _describe(run: Config, task: Task, chosen: list[Shield]) -> None:
+    """The size of everything that is trained."""
+    out = console.screen()
+    count = attacking.parameters(task.init(run.seeds[0]))
+    out.print(
+        f"{task.name}: {len(task.proxy.y)} proxy rows, {len(task.own.y)} rows of "
+        f"clients, {task.model_name} of {count} parameters"
+    )
+    steps = shields.steps(run)
+    if run.study == "clusters":
+        clients = len(clusters.KINDS) * run.cluster_clients * len(run.seeds)
+    else:
+        clients = _clients(run, chosen)
+        rounds = run.num_rounds * run.trials * len(chosen)
+        out.print(f"{len(chosen)} defenses, {rounds} rounds of FedAvg")
+    out.print(f"{clients} clients of {steps} local steps")
+
+
+def define(flags: Callable = config.define) -> None:
+    """Registers the flags."""
+    flags(DataConfig, "data")
+    flags(Config)

@@ -1,0 +1,209 @@
+"""What a run leaves behind: rows, and tables for the screen."""
+
+import math
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import numpy as np
+from rich import box
+from rich.table import Table
+
+from experiments.label_distribution import scores
+from experiments.label_distribution.attacking import SETTINGS, Guesses
+from experiments.label_distribution.clusters import Cloud
+from experiments.label_distribution.fedavg import Curve
+from experiments.label_distribution.shields import Shield
+from experiments.label_distribution.task import Task
+from fljax.accounting import Guarantee
+from fljax.metrics import Estimate
+from fljax.results import Row, summarise
+
+EXPERIMENT = "label_distribution"
+ACCURACY = "accuracy_percent"
+FEDAVG = "fedavg"
+_ALPHA = "alpha="
+
+
+class Case(NamedTuple):
+    """One defense.
+
+    Attributes:
+      shield: which.
+      guesses: seed -> what was said of her clients.
+      curves: one per trial of FedAvg; none where it was not trained.
+      guarantee: epsilon, None where nothing is promised.
+    """
+
+    shield: Shield
+    guesses: dict[int, Guesses]
+    curves: Sequence[Curve]
+    guarantee: Guarantee | None
+
+
+def rows(task: Task, case: Case, eval_rows: int) -> list[Row]:
+    """Every number of one defense."""
+    found = []
+    labels = EXPERIMENT, task.name, task.model_name, case.shield.name
+
+    def keep(attack, setting, seed, metric, value, count, alpha=""):
+        point = ";".join(filter(None, [case.shield.point, alpha]))
+        where = attack, setting, point, seed, "all", metric
+        found.append(Row(*labels, *where, float(value), int(count)))
+
+    for seed, (guess, truth, alphas) in case.guesses.items():
+        for attack, said in guess.items():
+            where = attack, SETTINGS[attack], seed
+            for alpha, chosen in _groups(alphas):
+                for metric, e in scores.over_clients(said[chosen], truth[chosen]):
+                    count, half = e.repetitions, e.high - e.mean
+                    keep(*where, metric, e.mean, count, alpha)
+                    keep(*where, metric + scores.HALF, half, count, alpha)
+    for trial, curve in enumerate(case.curves):
+        for done, value in zip(curve.rounds, curve.accuracy, strict=True):
+            keep(FEDAVG, f"round_{done}", trial, "test_" + ACCURACY, value, eval_rows)
+        keep(FEDAVG, "final", trial, ACCURACY, curve.accuracy[-1], eval_rows)
+    if case.guarantee is not None:
+        value = float(np.max(case.guarantee.epsilon_pld))
+        keep(case.shield.name, "defense", 0, "epsilon_pld", value, 1)
+    return found
+
+
+def _groups(alphas: np.ndarray):
+    """All clients, and those of each concentration."""
+    yield "", np.ones(len(alphas), bool)
+    for alpha in np.unique(alphas):
+        yield f"{_ALPHA}{alpha:g}", alphas == alpha
+
+
+def cloud_rows(
+    task: Task, cloud: Cloud, measured: dict[str, tuple[float, float]]
+) -> list[Row]:
+    """The measures of one cloud and of shuffled labels."""
+    found = []
+    for metric, (value, chance) in measured.items():
+        for attack, number in (("pca", value), ("shuffled_labels", chance)):
+            setting = "baseline" if attack != "pca" else "clusters"
+            point = f"{cloud.kind};layer={cloud.layer}"
+            where = attack, setting, point, cloud.seed, "all"
+            labels = EXPERIMENT, task.name, task.model_name, "none"
+            found.append(Row(*labels, *where, metric, number, len(cloud.points)))
+    return found
+
+
+def estimates(found: Sequence[Row]) -> dict[tuple[str, str, str, str], Estimate]:
+    """`(point, attack, setting, metric)` -> mean and interval.
+
+    Over the seeds where there are several, else over the clients of the only one.
+    """
+    kept = {_key(s.row): s.estimate for s in summarise(found)}
+    for key, e in kept.items():
+        half = kept.get((*key[:3], key[3] + scores.HALF))
+        if math.isnan(e.low) and half is not None:
+            kept[key] = e._replace(low=e.mean - half.mean, high=e.mean + half.mean)
+    return kept
+
+
+def tables(found: Sequence[Row]) -> list[Table]:
+    """Leakage and utility of every defense; then distance by concentration."""
+    known = estimates(found)
+    if any(row.attack == "pca" for row in found):
+        return [_clouds(found)]
+    return [_overall(found, known), _by_alpha(found, known)]
+
+
+def _overall(found, known) -> Table:
+    shown = _empty("leakage and utility, mean [95 %]")
+    for name in ("defense", "attack"):
+        shown.add_column(name, no_wrap=True)
+    for name in (
+        "total variation", "KL", "cross-\nentropy", "dominant\nlabel %",
+        "accuracy %", "epsilon",
+    ):  # fmt: skip
+        shown.add_column(name, justify="right", no_wrap=True)
+    for point, attack in _pairs(found):
+        where = point, attack, SETTINGS[attack]
+        accuracy = known.get((point, FEDAVG, "final", ACCURACY))
+        epsilon = known.get((point, point.partition("=")[0], "defense", "epsilon_pld"))
+        shown.add_row(
+            point or "none",
+            attack,
+            _interval(known[*where, "total_variation"], 4),
+            _number(known[*where, "kl_divergence"], 3),
+            _number(known[*where, "cross_entropy"], 3),
+            _number(known[*where, "dominant_label_percent"], 1),
+            "" if accuracy is None else _interval(accuracy, 1),
+            "" if epsilon is None else f"{epsilon.mean:.4g}",
+        )
+    return shown
+
+
+def _by_alpha(found, known) -> Table:
+    texts = dict.fromkeys(_split(row.point)[1] for row in found)
+    texts.pop("")
+    shown = _empty("total variation by alpha, mean and half its 95 % interval")
+    for name in ("defense", "attack"):
+        shown.add_column(name, no_wrap=True)
+    for text in texts:
+        shown.add_column(text, justify="right", no_wrap=True)
+    for point, attack in _pairs(found):
+        where = attack, SETTINGS[attack], "total_variation"
+        at = [";".join(filter(None, [point, text])) for text in texts]
+        cells = [_give_or_take(known[each, *where]) for each in at]
+        shown.add_row(point or "none", attack, *cells)
+    return shown
+
+
+def _clouds(found) -> Table:
+    shown = _empty("two components of clients' messages, beside shuffled labels")
+    for name in ("clients", "layer", "metric"):
+        shown.add_column(name, no_wrap=True)
+    for name in ("value", "shuffled"):
+        shown.add_column(name, justify="right")
+    means = {_key(s.row): s.estimate for s in summarise(found)}
+    for (point, attack, _, metric), e in means.items():
+        if attack == "pca":
+            kind, _, layer = point.partition(";layer=")
+            chance = means[point, "shuffled_labels", "baseline", metric]
+            shown.add_row(kind, layer, metric, _interval(e, 2), _number(chance, 2))
+    return shown
+
+
+def _pairs(found) -> list[tuple[str, str]]:
+    pairs = ((r.point, r.attack) for r in found if r.attack in SETTINGS)
+    return [pair for pair in dict.fromkeys(pairs) if not _split(pair[0])[1]]
+
+
+def _split(point: str) -> tuple[str, str]:
+    """Defense and concentration of a point, either of which may be empty."""
+    defense, _, alpha = f";{point}".rpartition(f";{_ALPHA}")
+    return (defense[1:], _ALPHA + alpha) if _ALPHA in point else (point, "")
+
+
+def _key(row: Row) -> tuple[str, str, str, str]:
+    return row.point, row.attack, row.setting, row.metric
+
+
+def _empty(title: str) -> Table:
+    return Table(
+        title=title,
+        box=box.SIMPLE_HEAD,
+        padding=(0, 1, 0, 0),
+        pad_edge=False,
+        show_edge=False,
+    )
+
+
+def _interval(e: Estimate, digits: int) -> str:
+    mean = f"{e.mean:.{digits}f}"
+    if math.isnan(e.low):
+        return mean
+    return f"{mean} [{e.low:.{digits}f}, {e.high:.{digits}f}]"
+
+
+def _give_or_take(e: Estimate) -> str:
+    half = "" if math.isnan(e.low) else f" ± {e.high - e.mean:.3f}"
+    return f"{e.mean:.3f}{half}"
+
+
+def _number(e: Estimate, digits: int) -> str:
+    return f"{e.mean:.{digits}f}"

@@ -1,0 +1,107 @@
+"""What clients train: the model, its loss, and rows by label.
+
+The adversary's proxy rows are the data set's training images, the attacked clients' rows
+its test images. A data set without test images gives its validation images to the
+clients. Images stay the bytes of the files until a batch is looked up.
+"""
+
+from collections.abc import Callable
+from typing import NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from experiments.config import ConfigError
+from experiments.label_distribution.settings import Told
+from fljax import data, losses, models
+from fljax.attacks.label_distribution import dummies
+from fljax.attacks.label_distribution.dummies import Pool
+from fljax.types import Features, Model, Params, PyTree
+
+
+class Task(NamedTuple):
+    """A task and its rows.
+
+    Attributes:
+      name: of the data.
+      model_name: `mlp`, `cnn` or `autoencoder`.
+      model: that clients train.
+      loss_fn: of one example that was looked up.
+      classes: names of the labels, `K` of them.
+      look_up: bytes `[..., h, w, channels]` -> inputs of the model.
+      proxy: rows that the adversary has.
+      own: rows that the attacked clients have.
+      bias: path of the last layer's bias; None where no layer names labels.
+      files: what was read.
+    """
+
+    name: str
+    model_name: str
+    model: Model
+    loss_fn: losses.LossFn
+    classes: tuple[str, ...]
+    look_up: Callable[[jax.Array], PyTree]
+    proxy: Pool
+    own: Pool
+    bias: tuple[str, ...] | None
+    files: tuple[data.FileRecord, ...]
+
+    def init(self, seed: int) -> Params:
+        """The model of a seed before any training."""
+        return jax.jit(self.model.init)(jax.random.fold_in(jax.random.key(seed), 0))
+
+
+def load(told: Told) -> Task:
+    """Reads the images and builds the model.
+
+    Raises:
+      ConfigError: the pools cannot be formed.
+    """
+    chosen = {} if told.data.name != "cifar10" else {"subset": told.data.subset}
+    images = data.load_images(told.data.name, data_dir=told.data.dir, **chosen)
+    near, far = [images.train, images.validation], images.test
+    if far is None:
+        near, far = near[:1], images.validation
+    proxy = [np.concatenate(part) for part in zip(*near, strict=True)]
+    try:
+        pools = [dummies.pool(*part, len(images.classes)) for part in (proxy, far)]
+    except ValueError as error:
+        raise ConfigError(f"--data_name={told.data.name}: {error}") from None
+    model, loss_fn, look_up, bias = _model(told, images)
+    return Task(
+        images.name, told.run.model, model, loss_fn, images.classes, look_up, *pools,
+        bias, images.files,
+    )  # fmt: skip
+
+
+def _model(told: Told, images: data.Images):
+    white, labels = images.white, len(images.classes)
+
+    def unit(x):
+        return jnp.asarray(x).astype(jnp.float32) / white
+
+    def flat(x):
+        pixels = unit(x).reshape(*x.shape[:-3], -1)
+        return Features(pixels, jnp.zeros((*x.shape[:-3], 0), jnp.int32))
+
+    def reconstruction(params, x, y):
+        del y
+        return jnp.mean(jnp.square(model.apply(params, x) - x))
+
+    match told.run.model:
+        case "mlp":
+            hidden = told.run.hidden
+            pixels = int(np.prod(images.shape))
+            model = models.mlp(pixels, hidden=hidden, outputs=labels)
+            last = f"Dense_{len(hidden) - 1}" if hidden else "TabularDense_0"
+            loss_fn = losses.example_loss(model.apply, losses.cross_entropy)
+            return model, loss_fn, flat, (last, "bias")
+        case "cnn":
+            small = min(images.shape[:2]) < 10
+            model = models.cnn(images.shape, labels, padding=int(small), use_bias=True)
+            loss_fn = losses.example_loss(model.apply, losses.cross_entropy)
+            return model, loss_fn, unit, ("Dense_0", "bias")
+        case _:
+            model = models.autoencoder(images.shape)
+            return model, reconstruction, unit, None

@@ -1,0 +1,1 @@
+"""Local model reconstruction (Xu & Neglia, 2021)."""

@@ -1,0 +1,113 @@
+"""Decodes every attacked client with every mapping."""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax.flatten_util import ravel_pytree
+
+from experiments.lmra.clients import Clients
+from experiments.lmra.federation import Trained
+from experiments.lmra.settings import Config, Method, cases
+from fljax import parallel
+from fljax.attacks import decoding
+from fljax.attacks.decoding import Adam, Decoded, Messages
+from fljax.types import Features
+
+_RATE_ONE = 1.0
+
+
+def decode(run: Config, clients: Clients, trained: Trained, method: Method) -> Decoded:
+    """Leaves `[cases, seeds, A, ...]` as NumPy arrays; one compiled program.
+
+    The regression and the simulated client work in float64, whose noise-free messages
+    span many orders; the MLP in float32.
+    """
+    shape = trained.last.shape[:3]
+    messages = jax.tree.map(
+        lambda leaf: np.asarray(leaf).reshape(-1, *leaf.shape[3:]), trained.messages
+    )
+    count = len(messages.mask)
+    seeds = np.broadcast_to(
+        np.asarray(run.seeds, np.uint32)[None, :, None], shape
+    ).reshape(-1)
+    rates = np.array([run.learning_rate * case.local_steps for case in cases(run)])
+    rates = np.repeat(rates, count // len(rates))
+    wide = method != "mlp"
+    if wide:
+        messages = messages._replace(
+            sent=messages.sent.astype(np.float64),
+            delta=messages.delta.astype(np.float64),
+        )
+    items = np.arange(count, dtype=np.uint32), seeds, rates, messages
+    work = _METHODS[method](run, clients)
+    over = parallel.mesh()
+
+    def all_items(items):
+        return parallel.map_items(lambda item, _: work(*item), items, 0, over)
+
+    with jax.enable_x64(wide):
+        found = jax.tree.map(np.asarray, jax.jit(all_items)(items))
+    return jax.tree.map(lambda leaf: leaf.reshape(*shape, *leaf.shape[1:]), found)
+
+
+def _key(number, seed):
+    return jax.random.fold_in(jax.random.key(seed), number)
+
+
+def _mlp(run: Config, clients: Clients):
+    mapping = decoding.mlp(clients.num_inputs + 1, run.units)
+
+    def work(number, seed, rate, messages: Messages) -> Decoded:
+        del rate
+        return decoding.learned(
+            _key(number, seed),
+            messages,
+            mapping,
+            fit=Adam(run.fit_rate, run.fit_iterations),
+            decode=Adam(run.decode_rate, run.decode_iterations),
+            scaling=run.scaling,
+            rcond=run.rcond,
+        )
+
+    return work
+
+
+def _affine(run: Config, clients: Clients):
+    del clients
+
+    def work(number, seed, rate, messages: Messages) -> Decoded:
+        del number, seed, rate
+        return decoding.affine(messages, rcond=run.rcond)
+
+    return work
+
+
+def _simulated(run: Config, clients: Clients):
+    unravel = ravel_pytree(clients.model.init(jax.random.key(0)))[1]
+
+    def loss(params, x, y):
+        codes = jnp.zeros((0,), jnp.int32)
+        return clients.loss_fn(params, Features(x, codes), y)
+
+    settings = decoding.Settings(run.iterations, run.floor, run.damping)
+
+    def work(number, seed, rate, messages: Messages) -> Decoded:
+        # In units of the rate, every client is one of a single program.
+        scaled = messages._replace(delta=messages.delta / rate)
+        simulation = decoding.simulated_client(
+            loss,
+            unravel,
+            clients.num_inputs,
+            rate=_RATE_ONE,
+            num_rows=run.rows,
+            spread=run.spread,
+        )
+        found = decoding.simulated(
+            _key(number, seed), scaled, simulation, settings=settings, rcond=run.rcond
+        )
+        return found._replace(loss=found.loss * rate**2, left=found.left * rate)
+
+    return work
+
+
+_METHODS = {"mlp": _mlp, "affine": _affine, "simulated": _simulated}

@@ -1,0 +1,144 @@
+"""Local model reconstruction: decoding clients' local optima (Xu & Neglia, 2021).
+
+    python -m experiments.lmra
+    python -m experiments.lmra --flagfile=experiments/flags/lmra.table1.flags
+    python -m experiments.lmra --flagfile=experiments/flags/lmra.fig1.flags --data_dir=DIR
+
+Trains a federation, decodes every attacked client's local optimum from her messages
+with several mappings, and compares what is decoded with the model she returned last, the
+global model and her true local optimum: accuracy on her rows and on held-out rows, and
+what the model is for: attribute and membership inference. Writes `rows.jsonl`,
+`manifest.json` and figures into `--run_dir`.
+"""
+
+import dataclasses
+import time
+from collections.abc import Callable
+
+import numpy as np
+
+from experiments import config, console, run_dir, stages
+from experiments.lmra import attack, clients, federation, optimum, reporting, scores
+from experiments.lmra import search as search_lib
+from experiments.lmra.reporting import Attacked
+from experiments.lmra.settings import (
+    ATTACKS,
+    Config,
+    DataConfig,
+    Told,
+    cases,
+    complete,
+)
+from fljax import data, parallel, results
+
+ERRORS = (data.DataError,)
+
+
+def main() -> None:
+    """Attacks what the flags ask for and writes the results."""
+    run(Told(config.read(DataConfig, "data"), config.read(Config)))
+
+
+def run(told: Told) -> None:
+    """Trains, decodes, scores, and writes rows, manifest and figures.
+
+    Raises:
+      ConfigError: if the values do not fit each other or the data.
+    """
+    parallel.use_cpu_cores()
+    begin, seconds = time.perf_counter(), {}
+    values = config.to_flags(told.data, "data") | config.to_flags(told.run)
+    told = complete(told)
+    folder, digest = run_dir.claim(
+        told.run.run_dir, reporting.EXPERIMENT, told.data.name, values
+    )
+    with stages.stage(seconds, "data"):
+        loaded = clients.load(told.data, told.run)
+    out = console.screen()
+    if told.run.dry_run:
+        _describe(told, loaded, out)
+        return
+    if told.run.search:
+        with stages.stage(seconds, "search"):
+            found = search_lib.search(told.run, loaded)
+        rows, drawn, extra = reporting.search_rows(told, loaded, found), {}, {}
+        tables = [reporting.search_table(found)]
+    else:
+        attacked = _attack(told, loaded, seconds)
+        rows = reporting.rows(told, loaded, attacked)
+        drawn = reporting.all_figures(told, loaded, rows, attacked)
+        extra = {"gains": reporting.gains(rows)}
+        tables = reporting.tables(told, loaded, rows)
+    manifest = {
+        "experiment": reporting.EXPERIMENT,
+        "digest": digest,
+        "flags": values,
+        "data": [dataclasses.asdict(file) for file in loaded.files],
+        **extra,
+        "seconds": seconds,
+        "total_seconds": time.perf_counter() - begin,
+        **run_dir.environment(),
+    }
+    results.write_rows(folder / "rows.jsonl", rows)
+    reporting.write_figures(folder, drawn)
+    results.write_manifest(folder / "manifest.json", manifest)
+    for table in tables:
+        out.print(table)
+    for name, gain in extra.get("gains", {}).items():
+        out.print(
+            f"{name}: gain {gain['gain_points']:+.1f} points, "
+            f"{100 * gain['share_of_local_optimum']:.1f} % of the local optimum's"
+        )
+    out.print(f"{manifest['total_seconds']:.1f} seconds in all")
+    out.print(f"results, figures and manifest are in {folder}")
+
+
+def _attack(told: Told, loaded: clients.Clients, seconds) -> Attacked:
+    run = told.run
+    with console.progress() as bars:
+        bar = bars.add_task("train and decode", total=3 + len(run.mappings))
+
+        def timed(name: str, work: Callable):
+            with stages.stage(seconds, name):
+                found = work()
+            bars.advance(bar)
+            return found
+
+        trained = timed("train", lambda: federation.train(run, loaded))
+        optima = timed("optima", lambda: optimum.local_optima(loaded, run.ridge))
+        shape = trained.last.shape
+        own = optima[None, :, : run.attacked]
+        models = {
+            "last_returned": np.asarray(trained.last),
+            "global": np.broadcast_to(np.asarray(trained.global_)[:, :, None], shape),
+        }
+        decoded = {}
+        for method in run.mappings:
+            name = ATTACKS[method]
+            decoded[name] = timed(
+                name, lambda m=method: attack.decode(run, loaded, trained, m)
+            )
+            models[name] = decoded[name].estimate
+        models["local_optimum"] = np.broadcast_to(own, shape)
+        judge = scores.Judge(loaded, optima, run.attacked)
+        scored = timed("scores", lambda: {k: judge(v) for k, v in models.items()})
+    return Attacked(scored, decoded, scores.relative_distances(optima))
+
+
+def _describe(told: Told, loaded: clients.Clients, out) -> None:
+    """The size of the run."""
+    run = told.run
+    out.print(
+        f"{loaded.name}: {len(loaded.sizes)} clients of "
+        f"{', '.join(map(str, loaded.sizes))} rows, {loaded.num_inputs + 1} parameters"
+    )
+    out.print(
+        f"{len(cases(run))} cases x {len(run.seeds)} seeds x {run.attacked} attacked "
+        f"clients, {run.num_rounds} rounds; mappings {', '.join(run.mappings)}"
+    )
+
+
+def define(flags: Callable = config.define) -> None:
+    """Registers the flags."""
+    flags(DataConfig, "data")
+    flags(Config)

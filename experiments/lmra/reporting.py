@@ -1,0 +1,264 @@
+"""What a run leaves behind: rows, tables for the screen, and the figures of Figure 1."""
+
+import math
+from collections.abc import Mapping, Sequence
+from typing import NamedTuple
+
+import numpy as np
+from matplotlib.figure import Figure
+from rich import box
+from rich.table import Table
+
+from experiments.lmra import published, scores
+from experiments.lmra.clients import Clients
+from experiments.lmra.scores import Scores
+from experiments.lmra.search import Found, case_setting
+from experiments.lmra.settings import ATTACKS, Told, cases
+from fljax import figures, metrics
+from fljax.attacks.decoding import Decoded
+from fljax.figures import drawing
+from fljax.results import Row, summarise
+
+EXPERIMENT = "lmra"
+MODEL = "logistic"
+TRAIN, TEST = "train_accuracy_percent", "test_accuracy_percent"
+LOSS = "mapping_loss"
+AIA = "aia_accuracy_percent"
+
+
+class Attacked(NamedTuple):
+    """Everything measured.
+
+    Attributes:
+      scores: kind of model -> its scores.
+      decoded: attack -> what was decoded.
+      distances: `[seeds, C, C]` between local optima.
+    """
+
+    scores: Mapping[str, Scores]
+    decoded: Mapping[str, Decoded]
+    distances: np.ndarray
+
+
+def rows(told: Told, clients: Clients, attacked: Attacked) -> list[Row]:
+    """Every number: client by client, then the mean over clients, all equal."""
+    run, found = told.run, []
+
+    def keep(attack, case, metric, values, counts):
+        where = EXPERIMENT, clients.name, MODEL, "none", attack, case.setting(run), ""
+        for seed, of_clients in zip(run.seeds, values, strict=True):
+            for client, value in enumerate(of_clients):
+                n = int(counts[client])
+                found.append(Row(*where, seed, client, metric, float(value), n))
+            total = int(np.sum(counts))
+            mean = float(np.mean(of_clients))
+            found.append(Row(*where, seed, "all", metric, mean, total))
+
+    train = clients.sizes[: run.attacked]
+    held = clients.held.mask[0].sum(axis=1)[: run.attacked]
+    majority = scores.attribute_majority(clients, run.attacked)
+    for at, case in enumerate(cases(run)):
+        for attack, each in attacked.scores.items():
+            for metric, values in each._asdict().items():
+                if metric != AIA or clients.candidates is not None:
+                    counts = held if metric == TEST else train
+                    keep(attack, case, metric, values[at], counts)
+        for attack, each in attacked.decoded.items():
+            seen = np.full(run.attacked, run.num_rounds)
+            keep(attack, case, LOSS, each.loss[at], seen)
+            keep(attack, case, "rank", each.rank[at], seen)
+            keep(attack, case, "determined", each.determined[at], seen)
+        if majority is not None:
+            keep("majority", case, AIA, majority, train)
+    for (one, other), values in np.ndenumerate(attacked.distances.mean(axis=0)):
+        if one < other:
+            where = "local_optimum", "optima", f"client={one};client={other}"
+            found.append(
+                Row(EXPERIMENT, clients.name, MODEL, "none", *where, run.seeds[0],
+                    "all", "relative_distance", float(values), len(run.seeds))
+            )  # fmt: skip
+    return found
+
+
+def search_rows(told: Told, clients: Clients, found: Sequence[Found]) -> list[Row]:
+    """Last returned accuracy of every pair of rounds and start."""
+    kept, total = [], int(clients.sizes[: told.run.attacked].sum())
+    for each in found:
+        point = f"num_rounds={each.num_rounds};start_scale={each.start_scale:g}"
+        for steps, values in each.accuracy.items():
+            setting = case_setting(steps, told.run)
+            where = EXPERIMENT, clients.name, MODEL, "none", "last_returned", setting
+            for seed, accuracy in zip(told.run.seeds, values.mean(axis=1), strict=True):
+                value = float(accuracy)
+                kept.append(Row(*where, point, seed, "all", TRAIN, value, total))
+    return kept
+
+
+def tables(told: Told, clients: Clients, found: Sequence[Row]) -> list[Table]:
+    """One of accuracies by client, one of all other metrics by kind of model."""
+    return [_by_client(told, clients, found), _by_metric(found)]
+
+
+def _by_client(told: Told, clients: Clients, found: Sequence[Row]) -> Table:
+    shown = _empty(f"{clients.name}: accuracy on her training rows (%)")
+    names = [f"c={c}" for c in range(told.run.attacked)]
+    beside = told.run.paper_table is not None
+    extra = ["paper c=0..", "paper mean"] if beside else []
+    for name in (*names, "mean [95 %]", *extra):
+        shown.add_column(name, justify="right", no_wrap=True)
+    means = {
+        (s.row.setting, s.row.attack, s.row.client): s.estimate
+        for s in summarise([row for row in found if row.metric == TRAIN])
+    }
+    printed = published.numbers() if beside else {}
+    for setting, attack in dict.fromkeys(key[:2] for key in means):
+        each = [f"{means[setting, attack, c].mean:.1f}" for c in range(len(names))]
+        paper = [printed.get((f"{setting};{where}", attack))
+                 for where in (*(f"client{c}" for c in range(len(names))), "mean")]  # fmt: skip
+        cells = []
+        if beside:
+            per = " ".join("" if p is None else f"{p:.0f}" for p in paper[:-1]).strip()
+            cells = [per, "" if paper[-1] is None else f"{paper[-1]:.1f}"]
+        shown.add_row(
+            setting, attack, *each, _interval(means[setting, attack, "all"]), *cells
+        )
+    return shown
+
+
+def _by_metric(found: Sequence[Row]) -> Table:
+    shown = _empty("means over attacked clients and seeds [95 %]")
+    wanted = [
+        TEST, "membership_auc", "optimum_distance", AIA, LOSS, "rank",
+    ]  # fmt: skip
+    means = {
+        (s.row.setting, s.row.attack, s.row.metric): s.estimate
+        for s in summarise([row for row in found if row.client == "all"])
+    }
+    metrics_ = [m for m in wanted if any(key[2] == m for key in means)]
+    for metric in metrics_:
+        shown.add_column(metric.replace("_", " "), justify="right", overflow="fold")
+    for setting, attack in dict.fromkeys(key[:2] for key in means):
+        if setting != "optima":
+            cells = [means.get((setting, attack, metric)) for metric in metrics_]
+            texts = ["" if cell is None else _interval(cell, 3) for cell in cells]
+            shown.add_row(setting, attack, *texts)
+    return shown
+
+
+def search_table(found: Sequence[Found]) -> Table:
+    """The nearest pair first."""
+    shown = _empty(
+        "accuracy of the last returned models (%), mean over clients and seeds"
+    )
+    steps = list(found[0].accuracy)
+    for name in (*(f"{e} steps" for e in steps), "RMS gap"):
+        shown.add_column(name, justify="right", no_wrap=True)
+    for each in found:
+        cells = [f"{each.accuracy[e].mean():.1f}" for e in steps]
+        start = f"start_scale={each.start_scale:g}"
+        shown.add_row(f"num_rounds={each.num_rounds}", start, *cells, f"{each.gap:.2f}")
+    return shown
+
+
+def _empty(title: str) -> Table:
+    shown = Table(
+        title=title, box=box.SIMPLE_HEAD, padding=(0, 1, 0, 0), pad_edge=False,
+        show_edge=False,
+    )  # fmt: skip
+    shown.add_column("setting", overflow="fold", min_width=13)
+    shown.add_column("model", no_wrap=True)
+    return shown
+
+
+def gains(found: Sequence[Row]) -> dict[str, dict[str, float | None]]:
+    """Setting and attack -> gain over the last returned model, and share of the optimum.
+
+    Gains are paired, seed by seed.
+    """
+    values: dict[tuple[str, str], dict[int, float]] = {}
+    for row in found:
+        if row.metric == TRAIN and row.client == "all":
+            values.setdefault((row.setting, row.attack), {})[row.seed] = row.value
+    kept = {}
+    for (setting, attack), own in values.items():
+        if attack in ATTACKS.values():
+            last, best = (
+                values[setting, "last_returned"],
+                values[setting, "local_optimum"],
+            )
+            gain = metrics.interval([own[seed] - last[seed] for seed in own])
+            share = np.mean(list(own.values())) / np.mean(list(best.values()))
+            kept[f"{setting} {attack}"] = {
+                "gain_points": gain.mean,
+                "gain_low": _finite(gain.low),
+                "gain_high": _finite(gain.high),
+                "share_of_local_optimum": float(share),
+            }
+    return kept
+
+
+def all_figures(
+    told: Told, clients: Clients, found: Sequence[Row], attacked: Attacked
+) -> dict[str, Figure]:
+    """Name -> figure."""
+    drawn = {"optima_distances": _distances(attacked.distances.mean(axis=0))}
+    by_batch = len(told.run.batch_sizes) > 1
+    for metric in (LOSS, TEST) if by_batch else (TRAIN,):
+        drawn[metric] = _curves(told, found, metric, by_batch)
+    return drawn
+
+
+def _distances(matrix: np.ndarray) -> Figure:
+    """Figure 1a."""
+    figure = Figure(figsize=(5, 4.2), layout="constrained")
+    axes = figure.subplots()
+    picture = axes.imshow(matrix, cmap="viridis")
+    axes.set_xlabel("client")
+    axes.set_ylabel("client")
+    axes.set_title("relative distance of local optima")
+    figure.colorbar(picture, ax=axes)
+    return figure
+
+
+def _curves(told: Told, found: Sequence[Row], metric: str, by_batch: bool) -> Figure:
+    """Figures 1b and 1c: by batch size, one panel per client; else by local steps."""
+    figure = Figure(figsize=(4.2 * min(told.run.attacked, 5), 4), layout="constrained")
+    panels = figure.subplots(1, told.run.attacked, sharey=True, squeeze=False)[0]
+    name = "batch_size" if by_batch else "local_steps"
+    for client, axes in enumerate(panels):
+        lines: dict[str, list[tuple[float, metrics.Estimate]]] = {}
+        kept = [r for r in found if r.metric == metric and r.client == client]
+        for s in summarise(kept):
+            parts = dict(p.split("=") for p in s.row.setting.split(";"))
+            label = drawing.plain(s.row.attack)
+            lines.setdefault(label, []).append((float(parts[name]), s.estimate))
+        for (label, line), style in zip(lines.items(), drawing.styles(), strict=False):
+            x, each = zip(*sorted(line, key=lambda pair: pair[0]), strict=True)
+            axes.plot(x, [e.mean for e in each], label=label, **style)
+            axes.fill_between(
+                x, [e.low for e in each], [e.high for e in each],
+                color=style["color"], alpha=0.15, lw=0,
+            )  # fmt: skip
+        axes.set_title(f"client {client}")
+        axes.set_xlabel(name.replace("_", " "))
+        if metric == LOSS:
+            axes.set_yscale("log")
+    panels[0].set_ylabel(metric.replace("_", " "))
+    drawing.name_lines(panels[-1], beside=True)
+    return figure
+
+
+def write_figures(folder, drawn: Mapping[str, Figure]) -> None:
+    """Writes every figure beside the rows."""
+    for name, figure in drawn.items():
+        figures.save(figure, folder / f"{name}.png")
+
+
+def _interval(e: metrics.Estimate, digits: int = 1) -> str:
+    form = f".{digits}f" if digits == 1 else f".{digits}g"
+    mean = f"{e.mean:{form}}"
+    return mean if math.isnan(e.low) else f"{mean} [{e.low:{form}}, {e.high:{form}}]"
+
+
+def _finite(value: float) -> float | None:
+    return value if math.isfinite(value) else None

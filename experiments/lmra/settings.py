@@ -1,0 +1,163 @@
+"""What `experiments.lmra` can be told, and what Xu & Neglia (2021) left open.
+
+OPEN in the paper: the number of rounds, where training starts, how Adam solves eqs. (6)
+and (7), and how their inputs are scaled; each is a flag. `--search` looks for rounds and
+start whose last returned models come nearest to the printed ones.
+"""
+
+import dataclasses
+from typing import Literal, NamedTuple
+
+from experiments.config import ConfigError
+from experiments.option import option
+
+Method = Literal["mlp", "affine", "simulated"]
+ATTACKS = {
+    "mlp": "decoded",
+    "affine": "decoded_affine",
+    "simulated": "decoded_simulated",
+}
+_SEVERAL = (
+    "seeds", "local_steps", "batch_sizes", "start_scales", "search_rounds", "mappings",
+)  # fmt: skip
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class DataConfig:
+    """Prefix `data`."""
+
+    name: Literal["leaf_synthetic", "adult"] = option(
+        "leaf_synthetic", "Table 1, needs no file; or Figure 1"
+    )
+    dir: str | None = option(None, "folder with local copies of the data files")
+    sizes: tuple[int, ...] = option(
+        (280, 184, 1536, 256, 208), "leaf_synthetic: training rows of each client",
+        min=2,
+    )  # fmt: skip
+    missing: Literal["category", "drop"] = option(
+        "category", "adult: unknown values are a category, or their rows are dropped"
+    )
+    held_out: float = option(
+        0.1, "share of each client's rows that she does not train on", above=0, below=1
+    )
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Config:
+    """No prefix."""
+
+    num_rounds: int = option(50, "rounds T", min=2)
+    local_steps: tuple[int, ...] = option((1,), "local steps of a round", min=1)
+    batch_sizes: tuple[int, ...] = option((256,), "rows of a mini-batch", min=1)
+    learning_rate: float = option(0.01, "local learning rate", above=0)
+    start_scales: tuple[float, ...] = option(
+        (0.0,), "standard deviations of the first model's parameters", min=0
+    )
+    proximal: float | None = option(None, "mu of FedProx; none: FedAvg", min=0)
+    percent: float = option(
+        100.0, "percent of the clients in a round, drawn anew", above=0, max=100
+    )
+    weights: Literal["rows", "uniform"] = option("rows", "of clients in the mean")
+    attacked: int | None = option(
+        None, "first clients, to be attacked; none: all", min=1
+    )
+    mappings: tuple[Method, ...] = option(
+        ("mlp", "affine", "simulated"),
+        "G: the paper's MLP; a regression; a client of learned rows",
+    )
+    units: int = option(1000, "mlp: hidden units", min=1)
+    fit_rate: float = option(1e-3, "mlp: Adam's rate for eq. (6)", above=0)
+    fit_iterations: int = option(2000, "mlp: its iterations", min=1)
+    decode_rate: float = option(1e-2, "mlp: Adam's rate for eq. (7)", above=0)
+    decode_iterations: int = option(2000, "mlp: its iterations", min=1)
+    scaling: Literal["standardised", "raw"] = option(
+        "standardised", "mlp: inputs and targets"
+    )
+    rcond: float = option(
+        1e-5, "affine: singular values below it, over the largest, are zero; also the "
+        "cut-off of the directions that are counted", above=0, below=1,
+    )  # fmt: skip
+    rows: int = option(20, "simulated: rows that are learned", min=1)
+    iterations: int = option(30, "simulated: Levenberg-Marquardt steps", min=1)
+    damping: float = option(0.01, "simulated: pull towards the last model sent", min=0)
+    floor: float = option(
+        1e-3, "simulated: least noise assumed, over the size of the deltas", above=0
+    )
+    spread: float = option(
+        1.5, "simulated: prior standard deviation of the inputs", above=0
+    )
+    ridge: float = option(
+        1e-6, "L2 penalty that makes local optima finite", above=0
+    )  # fmt: skip
+    search: bool = option(
+        False, "no attack: last returned accuracies by rounds and start"
+    )
+    search_rounds: tuple[int, ...] = option(
+        (5, 10, 15, 20, 30, 50, 100), "search: rounds T", min=1
+    )
+    seeds: tuple[int, ...] = option((0, 1), "draws", min=0, max=2**32 - 1)
+    paper_table: Literal["table1"] | None = option(
+        None, "table of Xu & Neglia to show beside the results"
+    )
+    run_dir: str | None = option(
+        None, "folder for results; default: a named one under runs/"
+    )
+    dry_run: bool = option(False, "print the size of the run and stop")
+
+
+class Told(NamedTuple):
+    """All that the program was told."""
+
+    data: DataConfig
+    run: Config
+
+
+class Case(NamedTuple):
+    """One federation: what is swept."""
+
+    local_steps: int
+    batch_size: int
+    start_scale: float
+
+    def setting(self, run: Config) -> str:
+        """Its name in the rows: the local steps and whatever else is swept."""
+        parts = [f"local_steps={self.local_steps}"]
+        if len(run.batch_sizes) > 1:
+            parts.append(f"batch_size={self.batch_size}")
+        if len(run.start_scales) > 1:
+            parts.append(f"start_scale={self.start_scale:g}")
+        return ";".join(parts)
+
+
+def cases(run: Config) -> list[Case]:
+    """All federations."""
+    return [
+        Case(steps, batch, scale)
+        for scale in run.start_scales
+        for batch in run.batch_sizes
+        for steps in run.local_steps
+    ]
+
+
+def complete(told: Told) -> Told:
+    """Refuses what does not fit together.
+
+    Raises:
+      ConfigError: naming the flag.
+    """
+    for name in _SEVERAL:
+        values = getattr(told.run, name)
+        if not values or len(set(values)) < len(values):
+            raise ConfigError(
+                f"--{name}: expected each at most once, and one at least, got {values}"
+            )
+    clients = len(told.data.sizes) if told.data.name == "leaf_synthetic" else 10
+    attacked = told.run.attacked or clients
+    if attacked > clients:
+        raise ConfigError(f"--attacked: expected at most {clients}, got {attacked}")
+    run = dataclasses.replace(told.run, attacked=attacked)
+    if run.search:
+        run = dataclasses.replace(run, num_rounds=max(run.search_rounds))
+        if told.data.name != "leaf_synthetic":
+            raise ConfigError("--search: Table 1 is on --data_name=leaf_synthetic")
+    return Told(told.data, run)

@@ -1,0 +1,21 @@
+"""Label-distribution inference: what a client's rows are labelled, from one message.
+
+Rajani et al., "Adversarial Predictions of Data Distributions Across Federated
+Internet-of-Things Devices", 2023, Algorithm 1:
+
+* `dummies`: clients that the adversary makes up from proxy rows and trains.
+* `pca`: principal components of their messages, chunk by chunk.
+* `predictor`: from components to a distribution.
+* `attack`: all of it.
+* `rules`: closed forms to compare with.
+"""
+
+from fljax.attacks.label_distribution.attack import (
+    Attack,
+    Settings,
+    fit,
+    infer,
+    predict,
+)
+
+__all__ = ["Attack", "Settings", "fit", "infer", "predict"]

@@ -1,0 +1,219 @@
+"""Label-distribution inference on something small: what it writes and refuses."""
+
+import json
+import pathlib
+
+import jax
+import numpy as np
+import pytest
+from absl import flags
+
+from experiments import config
+from experiments.config import ConfigError
+from experiments.label_distribution import (
+    clusters,
+    program,
+    reporting,
+    scores,
+    shields,
+)
+from experiments.label_distribution import task as task_lib
+from experiments.label_distribution.attacking import SETTINGS
+from experiments.label_distribution.settings import Config, DataConfig, Told, complete
+from fljax import results
+
+_FLAGS = sorted(pathlib.Path("experiments/flags").glob("label_distribution.*.flags"))
+_SMALL = {
+    "train_clients": 32, "basis_clients": 16, "test_clients": 10, "hidden": (8,),
+    "rows_per_client": 20, "batch_size": 10, "predictor_hidden": (8,), "lanes": 1,
+    "predictor_epochs": 2, "chunk": 16, "kept": 16, "num_rounds": 2, "eval_every": 1,
+    "clients": 4, "percent": 50.0, "trials": 2, "eval_rows": 20, "alphas": (0.1, 10.0),
+}  # fmt: skip
+
+
+def _told(**changes) -> Told:
+    return Told(DataConfig(), Config(**_SMALL | changes))
+
+
+def _parsed(*arguments) -> Told:
+    values = flags.FlagValues()
+    program.define(
+        lambda cls, prefix="": config.define(cls, prefix, flag_values=values)
+    )
+    values(["label_distribution", *arguments])
+    return Told(
+        config.read(DataConfig, "data", flag_values=values),
+        config.read(Config, flag_values=values),
+    )
+
+
+@pytest.fixture(scope="module")
+def written(tmp_path_factory):
+    """A run with all there is, one with part of it, and their rows."""
+    found = []
+    for defenses, attackers in (
+        (("none", "fed_sdp:2"), ("aware", "unaware")),
+        (("none",), ("aware",)),
+    ):
+        folder = tmp_path_factory.mktemp("runs") / "run"
+        program.run(_told(defenses=defenses, attackers=attackers, run_dir=str(folder)))
+        found.append((folder, results.read_rows(folder / "rows.jsonl")))
+    return found
+
+
+def test_a_run_writes_rows_figures_and_a_manifest(written):
+    folder, rows = written[0]
+    assert {path.name for path in folder.iterdir()} == {
+        "rows.jsonl", "manifest.json", "leakage_by_defense.png",
+        "leakage_by_utility.png", "accuracy_by_round.png",
+    }  # fmt: skip
+    manifest = json.loads((folder / "manifest.json").read_text())
+    assert manifest["defense"]["fed_sdp=2"]["epsilon"] > 0
+    assert "one client" in manifest["defense"]["fed_sdp=2"]["assumption"]
+    leaks = {(r.point, r.attack) for r in rows if r.metric == "total_variation"}
+    parts = ("", "alpha=0.1", "alpha=10")
+    points = [*parts, *(f"fed_sdp=2;{part}".strip(";") for part in parts)]
+    assert leaks == {(p, a) for p in points for a in SETTINGS}
+    trials = {r.seed for r in rows if r.metric == "accuracy_percent"}
+    assert trials == {0, 1}
+
+
+def test_numbers_are_the_same_to_the_bit_whatever_else_is_run(written):
+    (_, first), (_, second) = written
+    shared = [
+        row
+        for row in first
+        if row.defense == "none" and row.attack != "predictor_unaware"
+    ]
+    assert list(map(repr, shared)) == list(map(repr, second))
+
+
+def test_the_mean_over_concentrations_is_that_over_clients(written):
+    _, rows = written[0]
+    chosen = [
+        r
+        for r in rows
+        if (r.metric, r.attack, r.defense) == ("total_variation", "predictor", "none")
+    ]
+    whole, *parts = chosen
+    assert [r.n for r in chosen] == [10, 5, 5]
+    assert whole.value == pytest.approx(np.mean([r.value for r in parts]))
+
+
+def test_without_a_defense_both_adversaries_are_the_same(written):
+    _, rows = written[0]
+    aware, unaware = (
+        [r.value for r in rows if r.attack == name and r.defense == "none"]
+        for name in ("predictor", "predictor_unaware")
+    )
+    assert aware == unaware
+
+
+def test_tables_show_every_attack(written):
+    _, rows = written[0]
+    first, second = reporting.tables(rows)
+    assert first.row_count == second.row_count == 2 * len(SETTINGS)
+    assert len(second.columns) == 2 + 2
+
+
+def test_clusters_have_rows_for_each_layer_and_kind(tmp_path):
+    told = _told(study="clusters", run_dir=str(tmp_path / "run"), cluster_clients=20)
+    program.run(told)
+    rows = results.read_rows(tmp_path / "run" / "rows.jsonl")
+    layers = {clusters.WHOLE, "TabularDense_0", "Dense_0"}
+    points = {f"{kind};layer={layer}" for kind in clusters.KINDS for layer in layers}
+    assert {r.point for r in rows} == points
+    assert {r.metric for r in rows} == {"silhouette", "nearest_centroid_percent"}
+    assert (tmp_path / "run" / "clusters.png").exists()
+
+
+# ---- scores
+
+
+def test_scores_by_hand():
+    guess, truth = [[0.5, 0.5], [1.0, 0.0]], [[1.0, 0.0], [0.5, 0.5]]
+    found = scores.each(guess, truth)
+    assert found["total_variation"].tolist() == [0.5, 0.5]
+    assert found["dominant_label_percent"].tolist() == [100, 100]
+    assert found["cross_entropy"][0] == pytest.approx(np.log(2), rel=1e-6)
+    assert found["kl_divergence"][0] == pytest.approx(np.log(2), rel=1e-6)
+    # A label that is ruled out though it is there costs much, not infinitely much.
+    assert found["kl_divergence"][1] == pytest.approx(
+        -0.5 * np.log(1e-4 / 2) - np.log(2), rel=1e-3
+    )
+
+
+def test_the_truth_itself_has_no_distance():
+    truth = np.random.default_rng(0).dirichlet(np.ones(10), 5)
+    found = scores.each(truth, truth)
+    assert found["total_variation"].max() == 0
+    assert np.abs(found["kl_divergence"]).max() < 1e-3
+
+
+def test_a_guess_that_is_not_finite_is_uniform():
+    found = scores.each([[np.nan, np.nan]], [[1.0, 0.0]])
+    assert found["total_variation"].tolist() == [0.5]
+
+
+# ---- clusters
+
+
+@pytest.mark.parametrize("kind", clusters.KINDS)
+def test_dominant_labels_are_equally_many(kind):
+    run = Config(cluster_clients=40)
+    shares = clusters.proportions(jax.random.key(0), kind, run, 10)
+    np.testing.assert_allclose(shares.sum(1), 1, rtol=1e-5)
+    assert np.bincount(shares.argmax(1)).tolist() == [4] * 10
+    if kind == "80_20":
+        assert np.allclose(shares.max(1), 0.8)
+
+
+def test_centroids_leave_the_client_out():
+    points = np.array([[0.0, 0], [1, 0], [10, 0], [11, 0]])
+    assert clusters.nearest_centroid(points, np.array([0, 0, 1, 1])) == 100
+    assert clusters.nearest_centroid(points, np.array([0, 1, 0, 1])) == 0
+    # Whoever is alone with her label cannot be nearest to it.
+    assert clusters.nearest_centroid(points, np.array([0, 0, 0, 1])) < 100
+
+
+# ---- flags
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"defenses": ("none", "none")}, "--defenses: expected each at most once"),
+        ({"components": 16}, "--components: expected at most"),
+        ({"chunk": 3, "lanes": 2}, "--chunk: expected a multiple of --lanes=2"),
+        ({"model": "autoencoder"}, "--num_rounds: expected 0 for an autoencoder"),
+        ({"test_clients": 2, "alphas": (1.0, 2.0, 3.0)}, "--test_clients: expected"),
+    ],
+    ids=["twice", "components", "chunk", "autoencoder", "few clients"],
+)
+def test_what_does_not_fit_is_refused(changes, message):
+    with pytest.raises(ConfigError, match=message):
+        complete(_told(**changes))
+
+
+@pytest.mark.parametrize(
+    ("defense", "message"),
+    [
+        ("salt:1", "expected none or NAME:NUMBER"),
+        ("gaussian", "expected none or NAME:NUMBER"),
+        ("gaussian:-1", "expected a scale >= 0"),
+        ("pruning:1.5", r"--defenses=pruning:1.5: ratio must be in \[0, 1\)"),
+    ],
+)
+def test_a_defense_that_cannot_be_is_refused(defense, message):
+    told = complete(_told(defenses=(defense,)))
+    with pytest.raises(ConfigError, match=message):
+        shields.check(told.run, task_lib.load(told))
+
+
+@pytest.mark.parametrize("path", _FLAGS, ids=lambda path: path.stem)
+def test_flagfiles_parse_and_say_what_to_expect(path):
+    told = complete(_parsed(f"--flagfile={path}"))
+    assert told.run.run_dir == f"runs/{path.stem}"
+    comments = [n for n in path.read_text().splitlines() if n.startswith("#")]
+    assert any("expect:" in line for line in comments)
+    assert shields.parse(told.run)

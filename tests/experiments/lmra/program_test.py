@@ -1,0 +1,203 @@
+"""experiments.lmra: its clients, optima, scores, and what it writes and refuses."""
+
+import dataclasses
+import json
+
+import jax
+import numpy as np
+import pytest
+from absl import flags
+
+from experiments import config
+from experiments.lmra import clients, optimum, program, published, scores, search
+from experiments.lmra.settings import Config, DataConfig, Told, complete
+from fljax import results
+
+_SIZES = (30, 20)
+_TINY = {
+    "num_rounds": 14,
+    "local_steps": (1, 3),
+    "batch_sizes": (16,),
+    "percent": 60.0,
+    "proximal": 0.1,
+    "units": 8,
+    "fit_iterations": 20,
+    "decode_iterations": 20,
+    "rows": 3,
+    "iterations": 3,
+    "seeds": (0, 1),
+}
+
+
+def _told(data=None, **changed):
+    own = {"sizes": _SIZES} if data is None else data
+    return Told(DataConfig(**own), Config(**_TINY | changed))
+
+
+@pytest.fixture(scope="module")
+def finished(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("lmra") / "run"
+    program.run(_told(run_dir=str(folder), paper_table="table1"))
+    return folder
+
+
+def _value(rows, attack, metric, client="all", seed=0, setting="local_steps=1"):
+    (found,) = (
+        row.value
+        for row in rows
+        if (row.attack, row.metric, row.client, row.seed, row.setting)
+        == (attack, metric, client, seed, setting)
+    )
+    return found
+
+
+def test_a_run_has_every_model_beside_the_last_returned(finished):
+    rows = results.read_rows(finished / "rows.jsonl")
+    kinds = {"last_returned", "global", "decoded", "decoded_affine",
+             "decoded_simulated", "local_optimum"}  # fmt: skip
+    metric = "train_accuracy_percent"
+    for attack in kinds:
+        for setting in ("local_steps=1", "local_steps=3"):
+            each = [_value(rows, attack, metric, c, setting=setting) for c in (0, 1)]
+            mean = _value(rows, attack, metric, setting=setting)
+            assert mean == pytest.approx(np.mean(each))
+            assert 0 <= mean <= 100
+    best = _value(rows, "local_optimum", metric)
+    assert best >= 95
+    assert best >= max(_value(rows, kind, metric) for kind in kinds) - 5
+    assert _value(rows, "local_optimum", "optimum_distance") < 1e-6
+
+
+def test_a_run_says_what_the_messages_determine(finished):
+    rows = results.read_rows(finished / "rows.jsonl")
+    # One of the two clients takes part in each of 14 rounds: 7 each on average.
+    ranks = [row.value for row in rows if row.metric == "rank" and row.client != "all"]
+    assert max(ranks) <= 11
+    assert min(ranks) < 11
+    determined = {row.value for row in rows if row.metric == "determined"}
+    assert 0.0 in determined
+    manifest = json.loads((finished / "manifest.json").read_text())
+    gain = manifest["gains"]["local_steps=1 decoded_affine"]
+    metric = "train_accuracy_percent"
+    expected = np.mean(
+        [
+            _value(rows, "decoded_affine", metric, seed=seed)
+            - _value(rows, "last_returned", metric, seed=seed)
+            for seed in (0, 1)
+        ]
+    )
+    assert gain["gain_points"] == pytest.approx(expected)
+    assert {"optima_distances.png", f"{metric}.png"} <= {
+        path.name for path in finished.iterdir()
+    }
+
+
+def test_held_out_rows_come_on_top_of_the_training_rows():
+    told = complete(_told({"sizes": _SIZES, "held_out": 0.25}))
+    loaded = clients.load(told.data, told.run)
+    assert loaded.sizes.tolist() == list(_SIZES)
+    assert loaded.held.mask[0].sum(axis=1).tolist() == [10, 7]
+    assert loaded.rows.y.shape == (2, 50)
+    np.testing.assert_array_equal(
+        loaded.rows.x.numeric[0, 30:], loaded.own.rows.x.numeric[0, 1, :20]
+    )
+
+
+def test_local_optima_leave_no_gradient():
+    told = complete(_told())
+    loaded = clients.load(told.data, told.run)
+    found = optimum.local_optima(loaded, 1e-2)
+    for client in (0, 1):
+        mask = loaded.own.mask[0, client]
+        x = loaded.own.rows.x.numeric[0, client][mask]
+        x = np.column_stack([np.ones(len(x)), x])  # the bias comes first
+        y = loaded.own.rows.y[0, client][mask]
+        theta = found[0, client]
+        gradient = (1 / (1 + np.exp(-x @ theta)) - y) @ x / len(y) + 1e-2 * theta
+        assert np.abs(gradient).max() < 1e-7
+
+
+def test_the_area_under_the_curve_counts_pairs():
+    members, others = np.array([0.1, 0.5, 0.5, 9.0]), np.array([0.5, 1.0, 7.0])
+    masks = np.array([True, True, True, False]), np.array([True, True, False])
+    found = scores._auc(members, masks[0], others, masks[1])
+    # Pairs won: 2 of the first, 1.5 of each of the others.
+    assert float(found) == pytest.approx((2 + 1.5 + 1.5) / 6)
+
+
+def test_the_search_puts_the_nearest_first():
+    told = complete(
+        _told(
+            {"sizes": (30, 20, 40, 30, 20)},
+            local_steps=(1, 5, 10),
+            percent=100.0,
+            search=True,
+            search_rounds=(2, 6),
+            start_scales=(0.0, 1.0),
+        )
+    )
+    loaded = clients.load(told.data, told.run)
+    found = search.search(told.run, loaded)
+    assert len(found) == 4
+    assert [each.gap for each in found] == sorted(each.gap for each in found)
+    printed = [58.6, 63.0, 69.3]
+    means = [found[0].accuracy[e].mean() for e in (1, 5, 10)]
+    gap = np.sqrt(np.mean(np.square(np.subtract(means, printed))))
+    assert found[0].gap == pytest.approx(gap, rel=1e-6)
+
+
+def test_the_paper_is_read_from_the_stored_numbers():
+    reference = published.reference({"paper_table": "table1"}, "leaf_synthetic")
+    key = "local_steps=5", "decoded", "train_accuracy_percent"
+    assert reference.numbers[key].mean == 74.8
+    assert published.reference({"paper_table": "table1"}, "adult_bachelors") is None
+
+
+@pytest.mark.parametrize(
+    ("data", "changed", "message"),
+    [
+        (None, {"local_steps": (1, 1)}, "--local_steps: expected each at most once"),
+        (None, {"attacked": 9}, "--attacked: expected at most 2"),
+        ({"name": "adult"}, {"search": True}, "--search: Table 1 is on"),
+    ],
+    ids=["twice", "attacked", "search"],
+)
+def test_what_does_not_fit_is_refused_in_one_line(data, changed, message):
+    with pytest.raises(config.ConfigError, match=message):
+        complete(_told(data, **changed))
+
+
+def test_every_flagfile_is_understood(request):
+    folder = request.config.rootpath / "experiments" / "flags"
+    files = sorted(folder.glob("lmra.*.flags"))
+    assert len(files) == 4
+    for file in files:
+        values = flags.FlagValues()
+        program.define(
+            lambda cls, prefix="", v=values: config.define(cls, prefix, flag_values=v)
+        )
+        flags.DEFINE_string("flagfile", None, "", flag_values=values)
+        lines = [
+            line for line in file.read_text().splitlines() if line.startswith("--")
+        ]
+        values(["lmra", *lines])
+        told = Told(
+            config.read(DataConfig, "data", flag_values=values),
+            config.read(Config, flag_values=values),
+        )
+        assert dataclasses.is_dataclass(complete(told).run)
+
+
+def test_doctorates_are_dealt_by_age(shared_data):
+    told = complete(
+        _told({"name": "adult", "dir": shared_data}, attacked=3, seeds=(0,))
+    )
+    loaded = clients.load(told.data, told.run)
+    held = loaded.held.mask[0].sum(axis=1)
+    assert (loaded.sizes + held)[:3].tolist() == [127, 281, 186]
+    assert len(loaded.sizes) == 10
+    assert (loaded.sizes + held).sum() == 12110
+    assert np.ptp(loaded.sizes[3:]) <= 1
+    assert loaded.attribute == "sex"
+    shapes = jax.tree.map(np.shape, loaded.rows)
+    assert shapes.y == (1, int(loaded.sizes.sum()))
