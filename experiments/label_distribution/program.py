@@ -119,6 +119,10 @@ def _attack(run: Config, task: Task, chosen: list[Shield], seconds) -> _Found:
                     )
             guarantee = shields.epsilon(run, task, shield)
             cases.append(Case(shield, guesses, curves, guarantee))
+    return _told(run, task, cases)
+
+
+def _told(run: Config, task: Task, cases: list[Case]) -> _Found:
     tested = len(task.own.y) if run.eval_rows is None else run.eval_rows
     rows = [
         row

@@ -227,7 +227,11 @@ def test_bad_values_are_refused_with_their_flag(argument, said):
 
 
 def test_points_have_the_names_of_the_published_table():
-    told = _parsed("--flagfile=experiments/flags/fed_cdp.table2.flags")
+    told = _parsed(
+        "--flagfile=experiments/flags/fed_cdp.table2.flags",
+        "--clients=100,1000",
+        "--percent=5,10,20,50",
+    )
     told = complete(told)
     variants = methods_lib.variants(told.run, 500)
     numbers = {
