@@ -14,8 +14,7 @@ of federated learning, for only messages are seen.
 * `simulated`: a client of a few rows that are themselves learned; not from the paper.
 """
 
-from fljax.attacks.decoding.affine import affine
-from fljax.attacks.decoding.learned import Adam, Mapping, learned, mlp
+from fljax.attacks.decoding.mappings import Adam, Mapping, learned, mlp
 from fljax.attacks.decoding.messages import (
     Decoded,
     Messages,
@@ -23,7 +22,8 @@ from fljax.attacks.decoding.messages import (
     of_client,
     of_exchange,
 )
-from fljax.attacks.decoding.simulated import (
+from fljax.attacks.decoding.regression import affine
+from fljax.attacks.decoding.simulation import (
     Settings,
     Simulation,
     simulated,
