@@ -21,13 +21,12 @@ from experiments import config, console, run_dir, stages
 from experiments.fed_cdp import clients as clients_lib
 from experiments.fed_cdp import methods, reporting
 from experiments.fed_cdp import setup as setup_lib
-from experiments.fed_cdp import training as training_lib
 from experiments.fed_cdp.clients import Task
 from experiments.fed_cdp.methods import Numbers, Variant
 from experiments.fed_cdp.reporting import Point
 from experiments.fed_cdp.settings import Config, DataConfig, Told, complete
 from experiments.fed_cdp.setup import Setup
-from experiments.fed_cdp.training import Trained
+from experiments.fed_cdp.training import Trained, Trainer
 from fljax import data, parallel, results
 
 ERRORS = (data.DataError,)
@@ -87,15 +86,14 @@ def run(told: Told) -> None:
 def _train(run: Config, task: Task, variant: Variant, bars) -> list[Point]:
     """All points of a variant: every rate on the first seeds, then the best on all."""
     setup = setup_lib.prepare(run, task, variant)
+    trainer = Trainer(setup)
     points = list(methods.points(run, variant))
     seeds = range(len(run.seeds))
     first = seeds[: run.tuning_seeds] if len(run.learning_rates) > 1 else seeds[:0]
     bar = bars.add_task(_title(variant), total=len(points) * _rounds(run))
 
     def train(pairs, num_rounds) -> dict[tuple[int, Numbers], Trained]:
-        found = training_lib.train(
-            setup, pairs, num_rounds, lambda n: bars.advance(bar, n)
-        )
+        found = trainer.train(pairs, num_rounds, lambda n: bars.advance(bar, n))
         return dict(zip(pairs, found, strict=True))
 
     done = train(

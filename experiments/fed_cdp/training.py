@@ -45,38 +45,47 @@ class Trained(NamedTuple):
     milliseconds: float
 
 
-def train(
-    setup: Setup,
-    wanted: Sequence[tuple[int, Numbers]],
-    num_rounds: int,
-    progress: Callable[[int], None],
-) -> list[Trained]:
-    """Trains with each position of a seed and numbers, a few at a time.
+class Trainer:
+    """Trains one variant; what it compiles serves every later call."""
 
-    Args:
-      setup: from `prepare`.
-      wanted: position of the seed, and the numbers.
-      num_rounds: after which a training ends, at most those of the schedule.
-      progress: called with the number of rounds done since the last call, over all.
-    """
-    over = parallel.mesh()
-    programs = _programs(setup, over)
-    shared = parallel.place(setup.shared, over)
-    found = []
-    for first in range(0, len(wanted), over.size):
-        block = wanted[first : first + over.size]
-        found += _train_block(
-            setup, programs, shared, block, num_rounds, over, progress
-        )
-    return found
+    def __init__(self, setup: Setup):
+        self._setup = setup
+        self._programs: dict[int, _Programs] = {}
+
+    def train(
+        self,
+        wanted: Sequence[tuple[int, Numbers]],
+        num_rounds: int,
+        progress: Callable[[int], None],
+    ) -> list[Trained]:
+        """Trains with each position of a seed and numbers, one on each device at a time.
+
+        Args:
+          wanted: position of the seed, and the numbers.
+          num_rounds: after which a training ends, at most those of the schedule.
+          progress: called with the number of rounds done since the last call, over all.
+        """
+        found, at_once = [], len(jax.devices())
+        for first in range(0, len(wanted), at_once):
+            block = wanted[first : first + at_once]
+            programs = self._on(len(block))
+            found += _train_block(self._setup, programs, block, num_rounds, progress)
+        return found
+
+    def _on(self, devices: int) -> "_Programs":
+        """A block that does not fill the devices leaves the others to its arithmetic."""
+        if devices not in self._programs:
+            self._programs[devices] = _programs(self._setup, parallel.mesh(devices))
+        return self._programs[devices]
 
 
 class _Programs(NamedTuple):
-    """Compiled when they are first called, once for a variant."""
+    """Compiled when they are first called, for as many trainings as there are devices."""
 
     begin: Callable
     advance: Callable
     look: Callable
+    shared: Shared
 
 
 def _programs(setup: Setup, over) -> _Programs:
@@ -89,19 +98,18 @@ def _programs(setup: Setup, over) -> _Programs:
         jitted(functools.partial(_begin, setup)),
         jitted(functools.partial(_advance, setup)),
         jitted(functools.partial(looks_lib.look, setup)),
+        parallel.place(setup.shared, over),
     )
 
 
 def _train_block(
-    setup, programs, shared, block, num_rounds, over, progress
+    setup: Setup, programs: _Programs, block, num_rounds, progress
 ) -> list[Trained]:
-    """As many trainings as devices; a last one that is alone is computed on each."""
-    run = setup.run
-    padded = [block[min(i, len(block) - 1)] for i in range(over.size)]
+    run, shared = setup.run, programs.shared
     items = Item(
-        np.array([index for index, _ in padded], np.int32),
-        np.array([run.seeds[index] for index, _ in padded], np.uint32),
-        Numbers(*np.array([numbers for _, numbers in padded], np.float32).T),
+        np.array([index for index, _ in block], np.int32),
+        np.array([run.seeds[index] for index, _ in block], np.uint32),
+        Numbers(*np.array([numbers for _, numbers in block], np.float32).T),
     )
     state = programs.begin(items, shared)
     stops = (*range(0, num_rounds, run.eval_every), num_rounds)

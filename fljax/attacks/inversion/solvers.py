@@ -116,14 +116,10 @@ def whitened_lbfgs(
         def message(flat):
             return ravel_pytree(problem.message(unravel(flat)))[0]
 
-        factor = _factor(_gauss_newton(message, origin, width), damping)
+        root = _inverse_root(_gauss_newton(message, origin, width), damping)
 
         def move(white):
-            # (J^T J)^(-1/2), up to a rotation.
-            return unravel(
-                origin
-                + jax.scipy.linalg.solve_triangular(factor, white, trans=1, lower=True)
-            )
+            return unravel(origin + white @ root)
 
         start = jnp.zeros_like(origin)
         white, _, loss = _descend(
@@ -215,10 +211,14 @@ def _gauss_newton(message, at, width):
     return lax.map(lambda v: pull(push(v))[0], one_hot, batch_size=width)
 
 
-def _factor(gram, damping):
-    """Lower Cholesky factor of the damped matrix, the identity where it has none."""
+def _inverse_root(gram, damping):
+    """R with `R^T R` the inverse of the damped matrix; the identity where it has none.
+
+    Inverted once, for it is multiplied twice in every evaluation of a line search.
+    """
     identity = jnp.eye(len(gram), dtype=gram.dtype)
     ridge = damping * jnp.trace(gram) / len(gram)
     # Symmetric but for rounding, which would count twice in small directions.
     factor = jnp.linalg.cholesky((gram + gram.T) / 2 + ridge * identity)
-    return jnp.where(jnp.all(jnp.isfinite(factor)), factor, identity)
+    root = jax.scipy.linalg.solve_triangular(factor, identity, lower=True)
+    return jnp.where(jnp.all(jnp.isfinite(root)), root, identity)

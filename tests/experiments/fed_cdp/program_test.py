@@ -136,9 +136,8 @@ def _train(task, variant, rate, clip=4.0, sigma=0.0, **changes):
     run = complete(_told(**changes)).run
     setup = setup_lib.prepare(run, task, variant)
     numbers = Numbers(rate, clip, sigma)
-    return training.train(
-        setup, [(0, numbers)], setup.run.num_rounds, lambda done: None
-    )[0]
+    trainer = training.Trainer(setup)
+    return trainer.train([(0, numbers)], setup.run.num_rounds, lambda done: None)[0]
 
 
 def test_a_poisoned_record_is_dropped_each_time_it_is_met():
