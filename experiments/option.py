@@ -1,4 +1,4 @@
-"""A field of a configuration that becomes a flag."""
+"""A field of a configuration that becomes a flag, and the flags of every program."""
 
 import dataclasses
 from typing import Any
@@ -13,3 +13,13 @@ def option(default: Any, help_: str, **bounds: float) -> Any:
       **bounds: `min`, `max`, `above` or `below`, checked by `config`.
     """
     return dataclasses.field(default=default, metadata={"help": help_, **bounds})
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class RunFlags:
+    """What a configuration without prefix inherits."""
+
+    run_dir: str | None = option(
+        None, "folder for results; default: a named one under runs/"
+    )
+    dry_run: bool = option(False, "print the sizes of what would be done and stop")

@@ -12,19 +12,19 @@ trained. With `--run_dir` rows and manifest are written there, for `experiments.
 
 import dataclasses
 import math
-import time
 from collections.abc import Callable
 from typing import Any, Literal
 
 from absl import logging
 from rich.console import Console
 
-from experiments import config, console, run_dir
+from experiments import config, console
 from experiments.accounting import table6, tables
 from experiments.accounting.tables import Kept
 from experiments.config import ConfigError
 from experiments.option import option
-from fljax import accounting, results
+from experiments.output import Output
+from fljax import accounting
 from fljax.accounting import Statement, Training, fed_cdp, fed_sdp
 from fljax.results import Row
 
@@ -94,30 +94,19 @@ def run(told: AccountingConfig, also: RunConfig) -> None:
     Raises:
       ConfigError: for values that do not fit each other, or a folder that is not ours.
     """
-    begin = time.perf_counter()
     training = _check(told, also)
     values = config.to_flags(told, "accounting") | config.to_flags(also)
-    folder, digest = None, ""
+    out = None
     if also.run_dir is not None:
-        name = told.method or "table6"
-        folder, digest = run_dir.claim(also.run_dir, "accounting", name, values)
-    out = console.screen()
+        out = Output(also.run_dir, "accounting", told.method or "table6", values)
+    screen = console.screen()
     if told.method is None:
-        rows, said = _table6(out)
+        rows, said = _table6(screen)
     else:
-        rows, said = _own(out, told.method, training, also.target_epsilon)
-    if folder is not None:
-        manifest = {
-            "experiment": "accounting",
-            "digest": digest,
-            "flags": values,
-            "defense": said,
-            "total_seconds": time.perf_counter() - begin,
-            **run_dir.environment(),
-        }
-        results.write_rows(folder / "rows.jsonl", rows)
-        results.write_manifest(folder / "manifest.json", manifest)
-        out.print(f"rows and manifest are in {folder}")
+        rows, said = _own(screen, told.method, training, also.target_epsilon)
+    if out is not None:
+        out.write(rows, {}, defense=said)
+        out.show()
 
 
 def _table6(out: Console) -> tuple[list[Row], dict[str, Any]]:

@@ -6,8 +6,6 @@ Trains a federation, eavesdrops on it, infers the sensitive attribute of every c
 rows, and writes `rows.jsonl`, `manifest.json` and figures into `--run_dir`.
 """
 
-import dataclasses
-import time
 from collections.abc import Callable
 from typing import Any
 
@@ -16,11 +14,12 @@ import numpy as np
 from rich import box
 from rich.table import Table
 
-from experiments import config, console, published, run_dir, stages
+from experiments import config, console, published, stages
 from experiments.aia import clients, federation, pipeline
 from experiments.aia import settings as s
 from experiments.aia.sweep import points
-from fljax import data, figures, parallel, results, transcript
+from experiments.output import Output
+from fljax import data, figures, parallel, transcript
 
 _GROUPS = {
     "data": s.DataConfig,
@@ -47,12 +46,11 @@ def main() -> None:
         }
     )
     parallel.use_cpu_cores()
-    begin, seconds = time.perf_counter(), {}
     published.check_table(told.run.paper_table)
     table = clients.load_table(told.data)
     name = f"{table.name}.{told.model.name}"
-    folder, digest = run_dir.claim(told.run.run_dir, "aia", name, _flags(told))
-    with stages.stage(seconds, "data"):
+    out = Output(told.run.run_dir, "aia", name, _flags(told))
+    with out.stage("data"):
         prepared = [
             pipeline.prepare(table, at, label)
             for label, at in points(told, told.run.sweep)
@@ -67,33 +65,15 @@ def main() -> None:
         each.label or "run": outcome
         for each, outcome in zip(prepared, outcomes, strict=True)
     }
-    seconds |= {label: outcome.seconds for label, outcome in parts.items()}
-    manifest = {
-        "experiment": "aia",
-        "digest": digest,
-        "flags": _flags(told),
-        "data": [dataclasses.asdict(file) for file in table.files],
-        "seconds": seconds,
-        "defense": {
-            k: outcome.defense for k, outcome in parts.items() if outcome.defense
-        },
-        "total_seconds": time.perf_counter() - begin,
-        **run_dir.environment(),
-    }
+    out.seconds |= {label: outcome.seconds for label, outcome in parts.items()}
     if told.run.save_transcript:
         for each, outcome in zip(prepared, outcomes, strict=True):
-            _save_transcripts(folder, each, outcome)
+            _save_transcripts(out.folder, each, outcome)
     rows = [row for outcome in outcomes for row in outcome.rows]
-    _write(folder, rows, manifest)
-    _show(folder, told, rows, manifest["total_seconds"], outcomes)
-
-
-def _show(folder, told: pipeline.Settings, rows, seconds: float, outcomes) -> None:
-    out = console.screen()
-    for shown in console.results_tables(rows, told.run.paper_table, _flags(told)):
-        out.print(shown)
-    out.print(_times(seconds, [outcome.seconds for outcome in outcomes]))
-    out.print(f"results, figures and manifest are in {folder}")
+    said = {k: outcome.defense for k, outcome in parts.items() if outcome.defense}
+    out.write(rows, figures.all_figures(rows), files=table.files, defense=said)
+    shown = console.results_tables(rows, told.run.paper_table, _flags(told))
+    out.show(*shown, _times([outcome.seconds for outcome in outcomes]))
 
 
 def _flags(told: pipeline.Settings) -> dict[str, Any]:
@@ -129,7 +109,7 @@ def _describe(prepared: pipeline.Prepared) -> None:
     )
 
 
-def _times(total: float, points_: list[stages.Seconds]) -> Table:
+def _times(points_: list[stages.Seconds]) -> Table:
     """Seconds per stage, summed over the points of a sweep."""
     table = Table(box=box.SIMPLE_HEAD, pad_edge=False, show_edge=False)
     table.add_column("stage")
@@ -139,7 +119,6 @@ def _times(total: float, points_: list[stages.Seconds]) -> Table:
         spent = [seconds[name] for seconds in points_ if name in seconds]
         sums = (sum(each[what] for each in spent) for what in ("compile", "run"))
         table.add_row(name, *(f"{each:.1f}" for each in sums))
-    table.add_row("all, with data and figures", "", f"{total:.1f}")
     return table
 
 
@@ -153,13 +132,6 @@ def _save_transcripts(folder, prepared: pipeline.Prepared, outcome) -> None:
         )
         stem = "-".join(filter(None, ["transcript", prepared.label, f"seed{seed}"]))
         transcript.save(folder / stem, one, about)
-
-
-def _write(folder, rows: list[results.Row], manifest: dict[str, Any]) -> None:
-    results.write_rows(folder / "rows.jsonl", rows)
-    for name, figure in figures.all_figures(rows).items():
-        figures.save(figure, folder / f"{name}.png")
-    results.write_manifest(folder / "manifest.json", manifest)
 
 
 def define(flags: Callable = config.define) -> None:

@@ -8,7 +8,7 @@ import dataclasses
 import math
 from typing import Literal
 
-from experiments.option import option
+from experiments.option import RunFlags, option
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -258,13 +258,10 @@ class DefenseConfig:
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
-class RunConfig:
+class RunConfig(RunFlags):
     """No prefix."""
 
     seeds: tuple[int, ...] = option((0,), "seeds, vmapped", min=0, max=2**32 - 1)
-    run_dir: str | None = option(
-        None, "folder for results; default: a named one under runs/"
-    )
     sweep: str = option(
         "", "points to run one after another: 'flag=value flag=value; flag=value ...'"
     )
@@ -276,4 +273,3 @@ class RunConfig:
         None, "attack this saved transcript (path without .npz) instead of training"
     )
     save_transcript: bool = option(False, "also save each seed's transcript")
-    dry_run: bool = option(False, "print the configuration, sizes and memory, and stop")

@@ -10,14 +10,12 @@ epsilons in all ways of `fljax.accounting`: as the paper prints it, for the nois
 drawn, and as it could be.
 """
 
-import dataclasses
 import statistics
-import time
 from collections.abc import Callable
 
 from absl import logging
 
-from experiments import config, console, run_dir, stages
+from experiments import config, console
 from experiments.fed_cdp import clients as clients_lib
 from experiments.fed_cdp import methods, reporting
 from experiments.fed_cdp import setup as setup_lib
@@ -27,7 +25,8 @@ from experiments.fed_cdp.reporting import Point
 from experiments.fed_cdp.settings import Config, DataConfig, Told, complete
 from experiments.fed_cdp.setup import Setup
 from experiments.fed_cdp.training import Trained, Trainer
-from fljax import data, parallel, results
+from experiments.output import Output
+from fljax import data, parallel
 
 ERRORS = (data.DataError,)
 
@@ -45,11 +44,10 @@ def run(told: Told) -> None:
     """
     parallel.use_cpu_cores()
     logging.set_verbosity(logging.ERROR)  # dp_accounting says which orders it left out
-    begin, seconds = time.perf_counter(), {}
     values = config.to_flags(told.data, "data") | config.to_flags(told.run)
     told = complete(told)
-    folder, digest = run_dir.claim(told.run.run_dir, "fed_cdp", told.data.name, values)
-    with stages.stage(seconds, "data"):
+    out = Output(told.run.run_dir, "fed_cdp", told.data.name, values)
+    with out.stage("data"):
         task = clients_lib.load(told.data, told.run)
     variants = methods.variants(told.run, _rows_per_client(told.run, task))
     _check(told.run, task, variants)
@@ -59,28 +57,18 @@ def run(told: Told) -> None:
     points = []
     with console.progress() as bars:
         for variant in variants:
-            with stages.stage(seconds, _title(variant)):
+            with out.stage(_title(variant)):
                 points += _train(told.run, task, variant, bars)
     rows = reporting.rows(told, task, points)
-    manifest = {
-        "experiment": "fed_cdp",
-        "digest": digest,
-        "flags": values,
-        "complete": config.to_flags(told.run),
-        "data": [dataclasses.asdict(file) for file in task.files],
-        "tuning": reporting.tuning(points),
-        "defense": reporting.accounts(points),
-        "seconds": seconds,
-        "total_seconds": time.perf_counter() - begin,
-        **run_dir.environment(),
-    }
-    results.write_rows(folder / "rows.jsonl", rows)
-    reporting.write_figures(folder, rows)
-    results.write_manifest(folder / "manifest.json", manifest)
-    out = console.screen()
-    out.print(reporting.table(told, rows, points))
-    out.print(f"{manifest['total_seconds']:.1f} seconds in all")
-    out.print(f"results, figures and manifest are in {folder}")
+    out.write(
+        rows,
+        reporting.all_figures(rows),
+        files=task.files,
+        complete=config.to_flags(told.run),
+        tuning=reporting.tuning(points),
+        defense=reporting.accounts(points),
+    )
+    out.show(reporting.table(told, rows, points))
 
 
 def _train(run: Config, task: Task, variant: Variant, bars) -> list[Point]:

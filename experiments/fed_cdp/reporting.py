@@ -14,7 +14,6 @@ from experiments.fed_cdp.methods import Numbers, Variant
 from experiments.fed_cdp.published import ACCURACY, FINAL
 from experiments.fed_cdp.settings import Told
 from experiments.fed_cdp.training import Trained
-from fljax import figures
 from fljax.accounting import Guarantee, Statement
 from fljax.figures import drawing
 from fljax.results import Row, Summary, summarise
@@ -200,12 +199,6 @@ def _by_round(found: Sequence[Row], metric: str, axis: str) -> Figure:
     axes.set_title(drawing.title(found))
     drawing.name_lines(axes)
     return figure
-
-
-def write_figures(folder, found: Sequence[Row]) -> None:
-    """Writes every figure beside the rows."""
-    for name, figure in all_figures(found).items():
-        figures.save(figure, folder / f"{name}.png")
 
 
 def _said(point: Point, way: str) -> float | None:

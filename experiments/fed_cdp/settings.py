@@ -11,7 +11,7 @@ import dataclasses
 from typing import Literal, NamedTuple
 
 from experiments.config import ConfigError
-from experiments.option import option
+from experiments.option import RunFlags, option
 
 Method = Literal[
     "non_private", "fed_sdp", "fed_cdp", "fed_cdp_decay", "dp_sgd", "median"
@@ -51,7 +51,7 @@ class DataConfig:
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
-class Config:
+class Config(RunFlags):
     """No prefix."""
 
     methods: tuple[Method, ...] = option(("non_private", "fed_cdp"), "what to train")
@@ -114,10 +114,6 @@ class Config:
     paper_table: Literal["table1", "table2", "table4", "table5"] | None = option(
         None, "table of Wei et al. to show beside the results"
     )
-    run_dir: str | None = option(
-        None, "folder for results; default: a named one under runs/"
-    )
-    dry_run: bool = option(False, "print the sizes of every training and stop")
 
 
 class Told(NamedTuple):

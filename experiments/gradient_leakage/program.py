@@ -9,20 +9,19 @@ every method, and writes `rows.jsonl`, `manifest.json` and pictures (truth above
 reconstructions: Figures 1, 4 and 5) into `--run_dir`.
 """
 
-import dataclasses
 import functools
-import time
 from collections.abc import Callable
 
 import jax
 
-from experiments import config, console, run_dir, stages
+from experiments import config, console
 from experiments.gradient_leakage import attack, reporting, scores, views
 from experiments.gradient_leakage import victims as victims_lib
 from experiments.gradient_leakage.reporting import Cell
 from experiments.gradient_leakage.settings import Config, DataConfig, Told, complete
 from experiments.gradient_leakage.victims import Victims
-from fljax import data, parallel, results
+from experiments.output import Output
+from fljax import data, parallel
 
 ERRORS = (data.DataError,)
 
@@ -39,13 +38,10 @@ def run(told: Told) -> None:
       ConfigError: if the values do not fit each other or the data.
     """
     parallel.use_cpu_cores()
-    begin, seconds = time.perf_counter(), {}
     values = config.to_flags(told.data, "data") | config.to_flags(told.run)
     told = complete(told)
-    folder, digest = run_dir.claim(
-        told.run.run_dir, reporting.EXPERIMENT, told.data.name, values
-    )
-    with stages.stage(seconds, "data"):
+    out = Output(told.run.run_dir, reporting.EXPERIMENT, told.data.name, values)
+    with out.stage("data"):
         victims = victims_lib.load(told.data, told.run)
     if told.run.dry_run:
         _describe(told.run, victims)
@@ -53,30 +49,17 @@ def run(told: Told) -> None:
     cells = []
     with console.progress() as bars:
         for name in told.run.networks:
-            with stages.stage(seconds, name):
+            with out.stage(name):
                 cells += _attack(told.run, name, victims, bars)
     chance = scores.baselines(told.run, victims)
-    rows = reporting.rows(told, cells, chance)
-    drawn = reporting.all_figures(told, victims, cells)
-    manifest = {
-        "experiment": reporting.EXPERIMENT,
-        "digest": digest,
-        "flags": values,
-        "complete": config.to_flags(told.run),
-        "data": [dataclasses.asdict(file) for file in victims.files],
-        "summary": reporting.summary(cells),
-        "seconds": seconds,
-        "total_seconds": time.perf_counter() - begin,
-        **run_dir.environment(),
-    }
-    results.write_rows(folder / "rows.jsonl", rows)
-    reporting.write_figures(folder, drawn)
-    results.write_manifest(folder / "manifest.json", manifest)
-    out = console.screen()
-    for table in reporting.tables(told, cells, chance):
-        out.print(table)
-    out.print(f"{manifest['total_seconds']:.1f} seconds in all")
-    out.print(f"results, pictures and manifest are in {folder}")
+    out.write(
+        reporting.rows(told, cells, chance),
+        reporting.all_figures(told, victims, cells),
+        files=victims.files,
+        complete=config.to_flags(told.run),
+        summary=reporting.summary(cells),
+    )
+    out.show(*reporting.tables(told, cells, chance))
 
 
 def _attack(run: Config, name, victims: Victims, bars) -> list[Cell]:

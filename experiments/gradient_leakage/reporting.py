@@ -13,7 +13,7 @@ from experiments.gradient_leakage import published, scores
 from experiments.gradient_leakage.settings import Told
 from experiments.gradient_leakage.victims import Victims
 from experiments.gradient_leakage.views import View
-from fljax import figures, image_metrics, metrics
+from fljax import image_metrics, metrics
 from fljax.figures import drawing
 from fljax.figures.pictures import pictures
 from fljax.results import Row
@@ -180,12 +180,6 @@ def all_figures(
     if len(told.run.pruned) > 1:
         found["success_by_pruning"] = _by_pruning(told, cells)
     return found
-
-
-def write_figures(folder, drawn: Mapping[str, Figure]) -> None:
-    """Writes every figure beside the rows."""
-    for name, figure in drawn.items():
-        figures.save(figure, folder / f"{name}.png")
 
 
 def _grid(told: Told, victims: Victims, cells: Sequence[Cell], title: str) -> Figure:

@@ -10,7 +10,7 @@ from typing import Literal, NamedTuple
 
 from experiments.config import ConfigError
 from experiments.fed_cdp import settings
-from experiments.option import option
+from experiments.option import RunFlags, option
 
 Method = Literal[
     "non_private",
@@ -38,7 +38,7 @@ class DataConfig:
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
-class Config:
+class Config(RunFlags):
     """No prefix."""
 
     methods: tuple[Method, ...] = option(
@@ -119,10 +119,6 @@ class Config:
     paper_table: Literal["table7"] | None = option(
         None, "table of Wei et al. (2021) to show beside the results"
     )
-    run_dir: str | None = option(
-        None, "folder for results; default: a named one under runs/"
-    )
-    dry_run: bool = option(False, "print what would be attacked and stop")
 
 
 class Told(NamedTuple):

@@ -11,14 +11,12 @@ FedAvg with the same defenses for their cost (Figure 6). `--study=clusters` draw
 `--run_dir`.
 """
 
-import dataclasses
-import time
 from collections.abc import Callable
 from typing import Any
 
 from matplotlib.figure import Figure
 
-from experiments import config, console, run_dir, stages
+from experiments import config, console
 from experiments.label_distribution import (
     attacking,
     clusters,
@@ -33,7 +31,8 @@ from experiments.label_distribution.reporting import Case
 from experiments.label_distribution.settings import Config, DataConfig, Told, complete
 from experiments.label_distribution.shields import Shield
 from experiments.label_distribution.task import Task
-from fljax import data, figures, parallel, results
+from experiments.output import Output
+from fljax import data, parallel
 from fljax.results import Row
 
 ERRORS = (data.DataError,)
@@ -51,46 +50,25 @@ def run(told: Told) -> None:
       ConfigError: if the values do not fit each other or the data.
     """
     parallel.use_cpu_cores()
-    begin, seconds = time.perf_counter(), {}
     values = config.to_flags(told.data, "data") | config.to_flags(told.run)
     told = complete(told)
-    folder, digest = run_dir.claim(
-        told.run.run_dir, reporting.EXPERIMENT, told.data.name, values
-    )
-    with stages.stage(seconds, "data"):
+    out = Output(told.run.run_dir, reporting.EXPERIMENT, told.data.name, values)
+    with out.stage("data"):
         task = task_lib.load(told)
     chosen = shields.check(told.run, task)
     if told.run.dry_run:
         _describe(told.run, task, chosen)
         return
     study = _attack if told.run.study == "attack" else _clusters
-    rows, drawn, said = study(told.run, task, chosen, seconds)
-    manifest = {
-        "experiment": reporting.EXPERIMENT,
-        "digest": digest,
-        "flags": values,
-        "complete": config.to_flags(told.run),
-        "data": [dataclasses.asdict(file) for file in task.files],
-        **said,
-        "seconds": seconds,
-        "total_seconds": time.perf_counter() - begin,
-        **run_dir.environment(),
-    }
-    results.write_rows(folder / "rows.jsonl", rows)
-    for name, figure in drawn.items():
-        figures.save(figure, folder / f"{name}.png")
-    results.write_manifest(folder / "manifest.json", manifest)
-    out = console.screen()
-    for table in reporting.tables(rows):
-        out.print(table)
-    out.print(f"{manifest['total_seconds']:.1f} seconds in all")
-    out.print(f"results, figures and manifest are in {folder}")
+    rows, drawn, said = study(told.run, task, chosen, out)
+    out.write(rows, drawn, files=task.files, complete=config.to_flags(told.run), **said)
+    out.show(*reporting.tables(rows))
 
 
 _Found = tuple[list[Row], dict[str, Figure], dict[str, Any]]
 
 
-def _attack(run: Config, task: Task, chosen: list[Shield], seconds) -> _Found:
+def _attack(run: Config, task: Task, chosen: list[Shield], out: Output) -> _Found:
     cases = []
     with console.progress() as bars:
         bar = bars.add_task("clients", total=_clients(run, chosen))
@@ -103,7 +81,7 @@ def _attack(run: Config, task: Task, chosen: list[Shield], seconds) -> _Found:
         rounds = bars.add_task("FedAvg rounds", total=total, visible=bool(total))
         for shield in chosen:
             name = shield.point or "none"
-            with stages.stage(seconds, f"{name}: attack"):
+            with out.stage(f"{name}: attack"):
                 sent = (
                     early.models(shield) if early else [task.init(s) for s in run.seeds]
                 )
@@ -113,7 +91,7 @@ def _attack(run: Config, task: Task, chosen: list[Shield], seconds) -> _Found:
                 }
             curves = []
             if utility:
-                with stages.stage(seconds, f"{name}: FedAvg"):
+                with out.stage(f"{name}: FedAvg"):
                     curves = utility.curves(
                         shield, lambda count: bars.advance(rounds, count)
                     )
@@ -141,9 +119,9 @@ def _told(run: Config, task: Task, cases: list[Case]) -> _Found:
     return rows, drawings.attack_figures(rows), said
 
 
-def _clusters(run: Config, task: Task, chosen: list[Shield], seconds) -> _Found:
+def _clusters(run: Config, task: Task, chosen: list[Shield], out: Output) -> _Found:
     del chosen
-    with stages.stage(seconds, "clusters"):
+    with out.stage("clusters"):
         found = list(clusters.clouds(run, task))
     rows = [
         row

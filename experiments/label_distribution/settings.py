@@ -10,7 +10,7 @@ import dataclasses
 from typing import Literal, NamedTuple
 
 from experiments.config import ConfigError
-from experiments.option import option
+from experiments.option import RunFlags, option
 
 Attacker = Literal["aware", "unaware"]
 
@@ -56,7 +56,7 @@ class DataConfig:
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
-class Config:
+class Config(RunFlags):
     """No prefix."""
 
     study: Literal["attack", "clusters"] = option(
@@ -109,10 +109,6 @@ class Config:
     kept: int = option(256, "rows of the sketch of the PCA", min=1)
     lanes: int = option(4, "dummies side by side on a device", min=1)
     seeds: tuple[int, ...] = option((0,), "seeds", min=0, max=2**32 - 1)
-    run_dir: str | None = option(
-        None, "folder for results; default: a named one under runs/"
-    )
-    dry_run: bool = option(False, "print the sizes and stop")
 
 
 class Told(NamedTuple):

@@ -11,14 +11,12 @@ what the model is for: attribute and membership inference. Writes `rows.jsonl`,
 `manifest.json` and figures into `--run_dir`.
 """
 
-import dataclasses
-import time
 from collections.abc import Callable
 
 import numpy as np
 import threadpoolctl
 
-from experiments import config, console, run_dir, stages
+from experiments import config, console
 from experiments.lmra import attack, clients, federation, optimum, reporting, scores
 from experiments.lmra import search as search_lib
 from experiments.lmra.reporting import Attacked
@@ -30,7 +28,8 @@ from experiments.lmra.settings import (
     cases,
     complete,
 )
-from fljax import data, parallel, results
+from experiments.output import Output
+from fljax import data, parallel
 
 ERRORS = (data.DataError,)
 
@@ -47,63 +46,38 @@ def run(told: Told) -> None:
       ConfigError: if the values do not fit each other or the data.
     """
     parallel.use_cpu_cores()
-    begin, seconds = time.perf_counter(), {}
     values = config.to_flags(told.data, "data") | config.to_flags(told.run)
     told = complete(told)
-    folder, digest = run_dir.claim(
-        told.run.run_dir, reporting.EXPERIMENT, told.data.name, values
-    )
-    with stages.stage(seconds, "data"):
+    out = Output(told.run.run_dir, reporting.EXPERIMENT, told.data.name, values)
+    with out.stage("data"):
         loaded = clients.load(told.data, told.run)
-    out = console.screen()
     if told.run.dry_run:
-        _describe(told, loaded, out)
+        _describe(told, loaded)
         return
     if told.run.search:
-        with stages.stage(seconds, "search"):
+        with out.stage("search"):
             found = search_lib.search(told.run, loaded)
-        rows, drawn, extra = reporting.search_rows(told, loaded, found), {}, {}
-        tables = [reporting.search_table(found)]
-    else:
-        # Several small factorisations at once: threads of their own would wait for
-        # each other.
-        with threadpoolctl.threadpool_limits(1):
-            attacked = _attack(told, loaded, seconds)
-        rows = reporting.rows(told, loaded, attacked)
-        drawn = reporting.all_figures(told, loaded, rows, attacked)
-        extra = {"gains": reporting.gains(rows)}
-        tables = reporting.tables(told, loaded, rows)
-    manifest = {
-        "experiment": reporting.EXPERIMENT,
-        "digest": digest,
-        "flags": values,
-        "data": [dataclasses.asdict(file) for file in loaded.files],
-        **extra,
-        "seconds": seconds,
-        "total_seconds": time.perf_counter() - begin,
-        **run_dir.environment(),
-    }
-    results.write_rows(folder / "rows.jsonl", rows)
-    reporting.write_figures(folder, drawn)
-    results.write_manifest(folder / "manifest.json", manifest)
-    for table in tables:
-        out.print(table)
-    for name, gain in extra.get("gains", {}).items():
-        out.print(
-            f"{name}: gain {gain['gain_points']:+.1f} points, "
-            f"{100 * gain['share_of_local_optimum']:.1f} % of the local optimum's"
-        )
-    out.print(f"{manifest['total_seconds']:.1f} seconds in all")
-    out.print(f"results, figures and manifest are in {folder}")
+        out.write(reporting.search_rows(told, loaded, found), {}, files=loaded.files)
+        out.show(reporting.search_table(found))
+        return
+    # Several small factorisations at once: threads of their own would wait for each
+    # other.
+    with threadpoolctl.threadpool_limits(1):
+        attacked = _attack(told, loaded, out)
+    rows = reporting.rows(told, loaded, attacked)
+    drawn = reporting.all_figures(told, loaded, rows, attacked)
+    gains = reporting.gains(rows)
+    out.write(rows, drawn, files=loaded.files, gains=gains)
+    out.show(*reporting.tables(told, loaded, rows), *reporting.gain_lines(gains))
 
 
-def _attack(told: Told, loaded: clients.Clients, seconds) -> Attacked:
+def _attack(told: Told, loaded: clients.Clients, out: Output) -> Attacked:
     run = told.run
     with console.progress() as bars:
         bar = bars.add_task("train and decode", total=3 + len(run.mappings))
 
         def timed(name: str, work: Callable):
-            with stages.stage(seconds, name):
+            with out.stage(name):
                 found = work()
             bars.advance(bar)
             return found
@@ -129,9 +103,9 @@ def _attack(told: Told, loaded: clients.Clients, seconds) -> Attacked:
     return Attacked(scored, decoded, scores.relative_distances(optima))
 
 
-def _describe(told: Told, loaded: clients.Clients, out) -> None:
+def _describe(told: Told, loaded: clients.Clients) -> None:
     """The size of the run."""
-    run = told.run
+    run, out = told.run, console.screen()
     out.print(
         f"{loaded.name}: {len(loaded.sizes)} clients of "
         f"{', '.join(map(str, loaded.sizes))} rows, {loaded.num_inputs + 1} parameters"

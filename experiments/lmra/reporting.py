@@ -14,7 +14,7 @@ from experiments.lmra.clients import Clients
 from experiments.lmra.scores import Scores
 from experiments.lmra.search import Found, case_setting
 from experiments.lmra.settings import ATTACKS, Told, cases
-from fljax import figures, metrics
+from fljax import metrics
 from fljax.attacks.decoding import Decoded
 from fljax.figures import drawing
 from fljax.results import Row, summarise
@@ -197,6 +197,15 @@ def gains(found: Sequence[Row]) -> dict[str, dict[str, float | None]]:
     return kept
 
 
+def gain_lines(found: Mapping[str, Mapping[str, float | None]]) -> list[str]:
+    """One line of `gains` each, for the screen."""
+    return [
+        f"{name}: gain {gain['gain_points']:+.1f} points, "
+        f"{100 * gain['share_of_local_optimum']:.1f} % of the local optimum's"
+        for name, gain in found.items()
+    ]
+
+
 def all_figures(
     told: Told, clients: Clients, found: Sequence[Row], attacked: Attacked
 ) -> dict[str, Figure]:
@@ -246,12 +255,6 @@ def _curves(told: Told, found: Sequence[Row], metric: str, by_batch: bool) -> Fi
     panels[0].set_ylabel(metric.replace("_", " "))
     drawing.name_lines(panels[-1], beside=True)
     return figure
-
-
-def write_figures(folder, drawn: Mapping[str, Figure]) -> None:
-    """Writes every figure beside the rows."""
-    for name, figure in drawn.items():
-        figures.save(figure, folder / f"{name}.png")
 
 
 def _interval(e: metrics.Estimate, digits: int = 1) -> str:

@@ -9,7 +9,7 @@ import dataclasses
 from typing import Literal, NamedTuple
 
 from experiments.config import ConfigError
-from experiments.option import option
+from experiments.option import RunFlags, option
 
 Method = Literal["mlp", "affine", "simulated"]
 ATTACKS = {
@@ -43,7 +43,7 @@ class DataConfig:
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
-class Config:
+class Config(RunFlags):
     """No prefix."""
 
     num_rounds: int = option(50, "rounds T", min=2)
@@ -99,10 +99,6 @@ class Config:
     paper_table: Literal["table1"] | None = option(
         None, "table of Xu & Neglia to show beside the results"
     )
-    run_dir: str | None = option(
-        None, "folder for results; default: a named one under runs/"
-    )
-    dry_run: bool = option(False, "print the size of the run and stop")
 
 
 class Told(NamedTuple):

@@ -10,20 +10,19 @@ noise and the eigenvalue that were measured, not the bare power of the parameter
 """
 
 import dataclasses
-import time
 from collections.abc import Callable
 from typing import Literal
 
 import numpy as np
 
-from experiments import config, console, run_dir, stages
+from experiments import config
 from experiments.config import ConfigError
 from experiments.option import option
+from experiments.output import Output
 from experiments.theory import middleman, slopes, theorem1
 from experiments.theory.middleman import Client, Point
 from experiments.theory.slopes import Sweep
 from experiments.theory.theorem1 import Measured
-from fljax import figures, results
 from fljax.results import Row
 
 
@@ -86,10 +85,8 @@ def run(told: Config) -> None:
     Raises:
       ConfigError: if the values do not fit each other or the theorem.
     """
-    begin, seconds = time.perf_counter(), {}
     _check(told)
-    values = config.to_flags(told)
-    folder, digest = run_dir.claim(told.run_dir, "theory", "theorem1", values)
+    out = Output(told.run_dir, "theory", "theorem1", config.to_flags(told))
     client = middleman.generate(
         told.seeds,
         num_rows=told.rows,
@@ -101,7 +98,7 @@ def run(told: Config) -> None:
     _check_rate(told, middleman.largest_rate(client))
     measured = {}
     for sampling in told.samplings:
-        with stages.stage(seconds, sampling):
+        with out.stage(sampling):
             measured[sampling] = _measure(told, client, sampling)
     sweeps = {
         name: Sweep(
@@ -112,20 +109,8 @@ def run(told: Config) -> None:
         for name in _SWEEPS
     }
     rows = [row for name in sweeps for row in _rows(told, name, sweeps[name])]
-    manifest = {
-        "experiment": "theory",
-        "digest": digest,
-        "flags": values,
-        "seconds": seconds,
-        "total_seconds": time.perf_counter() - begin,
-        **run_dir.environment(),
-    }
-    results.write_rows(folder / "rows.jsonl", rows)
-    figures.save(slopes.figure(sweeps), folder / "theorem1.png")
-    results.write_manifest(folder / "manifest.json", manifest)
-    out = console.screen()
-    out.print(slopes.table(sweeps))
-    out.print(f"results, figure and manifest are in {folder}")
+    out.write(rows, {"theorem1": slopes.figure(sweeps)})
+    out.show(slopes.table(sweeps))
 
 
 def _values(told: Config, name: str) -> list[float]:

@@ -1,0 +1,89 @@
+"""What a program leaves behind: rows, figures and, last of all, the manifest."""
+
+import contextlib
+import dataclasses
+import pathlib
+import time
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+from matplotlib.figure import Figure
+from rich.console import RenderableType
+
+from experiments import console, run_dir, stages
+from fljax import figures, results
+from fljax.data import FileRecord
+from fljax.results import Row
+
+
+class Output:
+    """The folder of a run that is going on; its clock starts with it.
+
+    Attributes:
+      folder: for rows, figures and manifest; not there before `write`.
+      seconds: by stage, compile time apart.
+    """
+
+    def __init__(
+        self, chosen: str | None, experiment: str, name: str, flags: Mapping[str, Any]
+    ):
+        """Claims the folder.
+
+        Args:
+          chosen: `--run_dir`, or None for a named one under runs/.
+          experiment: name of the program.
+          name: of the data, for the folder's.
+          flags: as the program was told, flag name -> value.
+
+        Raises:
+          ConfigError: it is somebody else's, or cannot be written.
+        """
+        self._begin = time.perf_counter()
+        self._experiment, self._flags = experiment, dict(flags)
+        claimed = run_dir.claim(chosen, experiment, name, self._flags)
+        self.folder: pathlib.Path = claimed[0]
+        self._digest = claimed[1]
+        self.seconds: stages.Seconds = {}
+
+    def stage(self, name: str) -> contextlib.AbstractContextManager[None]:
+        """Adds the time of a block to the manifest's."""
+        return stages.stage(self.seconds, name)
+
+    def write(
+        self,
+        rows: Sequence[Row],
+        drawn: Mapping[str, Figure],
+        *,
+        files: Iterable[FileRecord] = (),
+        **said: Any,
+    ) -> None:
+        """Writes everything, each file at once; the manifest says that the run is done.
+
+        Args:
+          rows: every number.
+          drawn: figures by the names of their files.
+          files: that were read.
+          **said: what else the manifest says.
+        """
+        manifest = {
+            "experiment": self._experiment,
+            "digest": self._digest,
+            "flags": self._flags,
+            "data": [dataclasses.asdict(file) for file in files],
+            **said,
+            "seconds": self.seconds,
+            "total_seconds": time.perf_counter() - self._begin,
+            **run_dir.environment(),
+        }
+        results.write_rows(self.folder / "rows.jsonl", rows)
+        for name, figure in drawn.items():
+            figures.save(figure, self.folder / f"{name}.png")
+        results.write_manifest(self.folder / "manifest.json", manifest)
+
+    def show(self, *shown: RenderableType) -> None:
+        """Prints tables and lines, how long it took, and where everything is."""
+        out = console.screen()
+        for each in shown:
+            out.print(each)
+        out.print(f"{time.perf_counter() - self._begin:.1f} seconds in all")
+        out.print(f"results, figures and manifest are in {self.folder}")
