@@ -1,4 +1,4 @@
-"""Finished runs: where they are, and their rows and manifests, checked.
+"""Finished runs: where they are, and their rows, manifests and figures, checked.
 
 A run is a folder with `rows.jsonl` and `manifest.json`. Both may come from anyone, so
 their form is checked before anything is made of them.
@@ -8,6 +8,7 @@ import json
 import math
 import os
 import pathlib
+import re
 from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
 
@@ -16,6 +17,7 @@ from fljax.results import Row
 
 _ROWS, _MANIFEST = "rows.jsonl", "manifest.json"
 _MOST_BYTES, _MOST_CHARACTERS = 2**28, 300
+_MOST_PICTURE_BYTES, _PNG = 2**24, b"\x89PNG\r\n\x1a\n"
 _TEXTS = (
     "experiment", "data", "model", "defense", "attack", "setting", "point", "metric"
 )  # fmt: skip
@@ -27,6 +29,7 @@ class Run(NamedTuple):
     folder: pathlib.Path
     rows: list[Row]
     manifest: dict[str, Any]
+    pictures: dict[str, bytes]
 
 
 def find(
@@ -100,7 +103,29 @@ def read(folder: pathlib.Path, experiments: Sequence[str]) -> Run:
         earlier = seen.setdefault(row._replace(value=0.0, n=0), number)
         if earlier != number:
             raise ConfigError(f"{path}:{number}: repeats what line {earlier} says")
-    return Run(folder, rows, manifest)
+    return Run(folder, rows, manifest, _pictures(folder, manifest))
+
+
+def _pictures(folder: pathlib.Path, manifest: dict[str, Any]) -> dict[str, bytes]:
+    """The figures that a manifest names and the folder holds, by name."""
+    names = manifest.get("figures", [])
+    plain = isinstance(names, list) and all(
+        isinstance(name, str) and re.fullmatch(r"\w[\w.-]{0,99}", name) for name in names
+    )
+    if not plain:
+        raise ConfigError(f"{folder / _MANIFEST}: expected figures as a list of names")
+    found = {}
+    for name in names:
+        path = folder / f"{name}.png"
+        if not path.is_file():
+            continue
+        if path.stat().st_size > _MOST_PICTURE_BYTES:
+            raise ConfigError(f"{path}: expected at most {_MOST_PICTURE_BYTES} bytes")
+        content = path.read_bytes()
+        if not content.startswith(_PNG):
+            raise ConfigError(f"{path}: expected a PNG file")
+        found[name] = content
+    return found
 
 
 def _is_other(folder: pathlib.Path, experiments: Sequence[str]) -> bool:

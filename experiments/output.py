@@ -71,6 +71,7 @@ class Output:
             "flags": self._flags,
             "data": [dataclasses.asdict(file) for file in files],
             **said,
+            "figures": sorted(drawn),
             "seconds": self.seconds,
             "total_seconds": time.perf_counter() - self._begin,
             **run_dir.environment(),

@@ -76,7 +76,7 @@ def _card(run: finished.Run, name: str) -> report.Card:
                 beside = published.reference(table, data, flags)
     except ConfigError as error:
         raise ConfigError(f"{run.folder / 'manifest.json'}: {error}") from error
-    return report.card(name, run.rows, run.manifest, beside)
+    return report.card(name, run.rows, run.manifest, beside, run.pictures)
 
 
 def _names(folders: Sequence[pathlib.Path]) -> list[str]:

@@ -1,5 +1,6 @@
 """Reproduction cards: what a run measured beside what the paper published."""
 
+import types
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
@@ -50,6 +51,7 @@ class Card(NamedTuple):
       reference: None for a run that reproduces no table.
       judged: its numbers in order of appearance.
       missing: keys of published numbers that the run has no result for.
+      pictures: its figures as PNG, by name.
     """
 
     name: str
@@ -58,6 +60,7 @@ class Card(NamedTuple):
     reference: Reference | None
     judged: Sequence[Judged]
     missing: Sequence[tuple[str, str, str]]
+    pictures: Mapping[str, bytes]
 
     @property
     def title(self) -> str:
@@ -81,8 +84,17 @@ def card(
     rows: Sequence[Row],
     manifest: Mapping[str, Any],
     reference: Reference | None,
+    pictures: Mapping[str, bytes] = types.MappingProxyType({}),
 ) -> Card:
-    """Builds a card; `reference` is None for a run that reproduces no table."""
+    """Builds a card.
+
+    Args:
+      name: of the run.
+      rows: of the run.
+      manifest: of the run.
+      reference: None for a run that reproduces no table.
+      pictures: figures that the rows alone do not give, by name.
+    """
     judged, used = [], set()
     for line in lines_lib.lines(rows):
         key = key_of(line.row)
@@ -92,7 +104,7 @@ def card(
         differs = _differs(line.row, reference) if reference else ""
         judged.append(Judged(line, number, judge(line.estimate, number, differs)))
     missing = [key for key in reference.numbers if key not in used] if reference else []
-    return Card(name, rows, manifest, reference, judged, missing)
+    return Card(name, rows, manifest, reference, judged, missing, pictures)
 
 
 def key_of(row: Row) -> tuple[str, str, str]:

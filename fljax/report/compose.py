@@ -102,9 +102,10 @@ def _summary(cards: Sequence[Card]) -> list[Block]:
 def _card(card: Card, anchor: str) -> list[Block]:
     found: list[Block] = [facts.about(card), *tables.defense(card)]
     found += [*facts.defense(card), *tables.results(card), *tables.utility(card)]
-    for name, figure in figures.all_figures(card.rows).items():
-        caption = _PICTURES[name]
+    drawn = {n: figures.png(f) for n, f in figures.all_figures(card.rows).items()}
+    for name, content in (card.pictures | drawn).items():
+        words = name.replace("_", " ").replace(".", ", ")
+        caption = _PICTURES.get(name, words[:1].upper() + words[1:])
         alt = f"{caption}: {card.title}"
-        content = figures.png(figure)
         found.append(Picture(f"{anchor}-{name}.png", content, caption, alt))
     return found + facts.machine(card)

@@ -15,7 +15,7 @@ _OURS, _OTHER = "ours, mean [95 %]", "in the paper, not comparable"
 _DEFENSE = "defense"  # setting of the rows that describe one
 _LONG = 60  # lines, beyond which a table is folded away
 _NUMBERS = (
-    _OURS, "median", "seeds x rows", "majority", "bound", "published", _OTHER,
+    _OURS, "median", "seeds x rows", "baseline", "bound", "published", _OTHER,
     "difference", "test loss", "training loss",
 )  # fmt: skip
 
@@ -78,7 +78,7 @@ def _results(card: Card, judged: Sequence[Judged], caption: str) -> document.Tab
     models, defenses = {row.model for row in rows}, {row.defense for row in rows}
     header = [
         "attack", "setting", "point", "metric", "model", "defense", _OURS, "median",
-        "seeds x rows", "majority", "bound", "published", _OTHER, "difference",
+        "seeds x rows", "baseline", "bound", "published", _OTHER, "difference",
         "verdict",
     ]  # fmt: skip
     body = [

@@ -23,6 +23,8 @@ _ROW = {
     "n": 10,
 }
 _MANIFEST = {"experiment": "aia", "flags": {}}
+_NO_NAMES = "manifest.json: expected figures as a list of names"
+_PNG = b"\x89PNG\r\n\x1a\n"
 
 
 def _write(folder, rows=(_ROW,), manifest=_MANIFEST):
@@ -157,11 +159,28 @@ def test_a_malformed_row_is_refused_with_its_line(tmp_path, line, message):
         ("", "manifest.json: is no JSON"),
         ("[]", "manifest.json: expected a JSON object"),
         ({"experiment": "aia"}, "manifest.json: expected flags, got none"),
+        (_MANIFEST | {"figures": "clusters"}, _NO_NAMES),
+        (_MANIFEST | {"figures": ["../clusters"]}, _NO_NAMES),
+        (_MANIFEST | {"figures": [".clusters"]}, _NO_NAMES),
+        (_MANIFEST | {"figures": [1]}, _NO_NAMES),
     ],
 )
 def test_a_malformed_manifest_is_refused(tmp_path, manifest, message):
     folder = _write(tmp_path, manifest=manifest)
     assert _refusal(finished.read, folder, ("aia",)) == f"{folder}/{message}"
+
+
+def test_figures_that_the_manifest_names_are_read(tmp_path, monkeypatch):
+    folder = _write(tmp_path, manifest=_MANIFEST | {"figures": ["search.0", "lost"]})
+    (folder / "search.0.png").write_bytes(_PNG + b"picture")
+    (folder / "stranger.png").write_bytes(_PNG)
+    assert finished.read(folder, ("aia",)).pictures == {"search.0": _PNG + b"picture"}
+    monkeypatch.setattr(finished, "_MOST_PICTURE_BYTES", 9)
+    assert "expected at most 9 bytes" in _refusal(finished.read, folder, ("aia",))
+    (folder / "search.0.png").write_text("<svg/>")
+    assert "search.0.png: expected a PNG file" in _refusal(
+        finished.read, folder, ("aia",)
+    )
 
 
 def test_files_that_are_no_text_or_no_file_or_empty_or_huge(tmp_path, monkeypatch):

@@ -37,12 +37,17 @@ def _rows(**fields):
     ]
 
 
-def _write(folder, rows=None, **told):
+def _write(folder, rows=None, figures=(), **told):
     results.write_rows(folder / "rows.jsonl", rows or _rows())
     flags_ = {"data_name": "medical", "paper_table": "table1"} | told
     results.write_manifest(
         folder / "manifest.json",
-        {"experiment": "aia", "flags": flags_, "digest": "0" * 64},
+        {
+            "experiment": "aia",
+            "flags": flags_,
+            "digest": "0" * 64,
+            "figures": list(figures),
+        },
     )
     return folder
 
@@ -98,6 +103,19 @@ def test_both_files_and_the_figures_are_written_beside_the_runs(run, tmp_path):
     assert "src=" in page and 'src="data:image/png;base64,' in page
     assert "http" not in page.replace("http-equiv", "")
     assert str(tmp_path) not in text + page
+
+
+def test_figures_of_a_run_that_its_rows_do_not_give_are_shown(run, tmp_path):
+    folder = _write(
+        tmp_path / "runs" / "one", figures=["clusters", "accuracy_by_attack"]
+    )
+    for name in ("clusters", "accuracy_by_attack"):
+        (folder / f"{name}.png").write_bytes(b"\x89PNG\r\n\x1a\n" + name.encode())
+    assert run()[0] == 0
+    written = _files(tmp_path / "runs" / "report")
+    assert written["figures/card1-clusters.png"].endswith(b"clusters")
+    assert not written["figures/card1-accuracy_by_attack.png"].endswith(b"attack")
+    assert "Clusters" in written["report.md"].decode()
 
 
 def test_the_same_runs_give_the_same_bytes(run, tmp_path):
