@@ -4,6 +4,7 @@
 |---|---|---|
 | `predictor` | passive | Algorithm 1, dummies with the clients' defense |
 | `predictor_unaware` | passive | Algorithm 1, dummies without |
+| `fused` | passive | the same dummies, components and closed forms weighed together (fljax) |
 | `class_gradients` | closed_form | first order, all parameters (fljax, not the paper) |
 | `last_layer` | closed_form | delta of the last layer's bias |
 | `mean_distribution` | baseline | no message: the dummies' mean distribution |
@@ -30,6 +31,7 @@ _ATTACK, _SHARES, _VICTIMS = 10, 11, 12  # streams of a seed
 SETTINGS = {
     "predictor": "passive",
     "predictor_unaware": "passive",
+    "fused": "passive",
     "class_gradients": "closed_form",
     "last_layer": "closed_form",
     "mean_distribution": "baseline",
@@ -71,16 +73,25 @@ class Attacks:
           seed: of the draws of the adversary and of the clients, which are independent.
           sent: the intercepted model.
         """
+        readers = self._readers(sent)
         found: dict[str, label_distribution.Attack] = {}
         if "aware" in self._run.attackers:
-            found["predictor"] = self._prepare(shield, seed, sent)
+            found["predictor"] = self._prepare(shield, seed, sent, readers)
         if "unaware" in self._run.attackers:
             if seed not in self._unaware or self._run.attack_round:
-                self._unaware[seed] = self._prepare(NONE, seed, sent)
+                self._unaware[seed] = self._prepare(NONE, seed, sent, readers)
             found["predictor_unaware"] = self._unaware[seed]
-        return self._attack(found, shield, seed, sent)
+        return self._attack(found, readers, shield, seed, sent)
 
-    def _prepare(self, shield: Shield, seed: int, sent: Params):
+    def _readers(self, sent: Params) -> label_distribution.Readers:
+        gradients = _mean_gradients(self._task, sent, self._pools[0])
+        place = self._task.bias
+        if place is None:
+            return label_distribution.Readers(gradients, jnp.zeros(0, jnp.int32))
+        bias = rules.span(sent, *place)
+        return label_distribution.Readers(gradients, jnp.arange(bias.start, bias.stop))
+
+    def _prepare(self, shield: Shield, seed: int, sent: Params, readers):
         return label_distribution.fit(
             _stream(seed, _ATTACK),
             sent,
@@ -88,14 +99,13 @@ class Attacks:
             self._program(shield.name),
             jnp.float32(shield.number),
             settings=settings(self._run),
+            readers=readers,
             progress=self._progress,
         )
 
-    def _attack(self, attacks, shield: Shield, seed: int, sent: Params) -> Guesses:
-        run, task = self._run, self._task
-        proxy, own = self._pools
-        gradients = _mean_gradients(task, sent, proxy)
-        bias = None if task.bias is None else rules.span(sent, *task.bias)
+    def _attack(self, attacks, readers, shield, seed: int, sent: Params) -> Guesses:
+        run, task, own = self._run, self._task, self._pools[1]
+        gradients, bias = readers
         distance = run.learning_rate * shields.steps(run)
         shares, alphas = dummies.dirichlet(
             _stream(seed, _SHARES), run.alphas, run.test_clients, len(task.classes)
@@ -110,8 +120,12 @@ class Attacks:
                 name: label_distribution.predict(attack, seen.delta)
                 for name, attack in attacks.items()
             }
+            if "predictor" in attacks:
+                guess["fused"] = label_distribution.predict_fused(
+                    attacks["predictor"], seen.delta
+                )
             guess["class_gradients"] = rules.class_gradients(seen.delta, gradients)
-            if bias is not None:
+            if len(bias):
                 guess["last_layer"] = rules.last_layer(
                     seen.delta[:, bias], gradients[:, bias], distance
                 )

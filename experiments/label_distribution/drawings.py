@@ -17,7 +17,7 @@ from fljax.figures import drawing
 from fljax.results import Row
 
 _LEAK = "total_variation"
-_SHOWN = ("predictor", "predictor_unaware", "class_gradients", "last_layer")
+_SHOWN = ("predictor", "predictor_unaware", "fused", "class_gradients", "last_layer")
 
 
 def attack_figures(found: Sequence[Row]) -> dict[str, Figure]:

@@ -7,6 +7,7 @@ Internet-of-Things Devices", 2023, Algorithm 1:
 * `pca`: principal components of their messages, chunk by chunk.
 * `predictor`: from components to a distribution.
 * `attack`: all of it.
+* `fusion`: components and closed forms, weighed together (not in the paper).
 * `rules`: closed forms to compare with.
 """
 
@@ -16,6 +17,16 @@ from fljax.attacks.label_distribution.attack import (
     fit,
     infer,
     predict,
+    predict_fused,
 )
+from fljax.attacks.label_distribution.fusion import Readers
 
-__all__ = ["Attack", "Settings", "fit", "infer", "predict"]
+__all__ = [
+    "Attack",
+    "Readers",
+    "Settings",
+    "fit",
+    "infer",
+    "predict",
+    "predict_fused",
+]

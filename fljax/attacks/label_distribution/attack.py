@@ -29,7 +29,7 @@ from jax.flatten_util import ravel_pytree
 from jax.sharding import Mesh
 
 from fljax import parallel
-from fljax.attacks.label_distribution import dummies, pca
+from fljax.attacks.label_distribution import dummies, fusion, pca
 from fljax.attacks.label_distribution import predictor as predictor_lib
 from fljax.attacks.label_distribution.dummies import Pool, Recipe
 from fljax.types import Array, Exchange, Key, Params, PyTree
@@ -68,11 +68,15 @@ class Attack(NamedTuple):
       basis: principal components.
       params: of the predictor.
       mean: `[K]` mean distribution of the dummies: a baseline.
+      readers: what `predict_fused` reads beside the components; None without.
+      fused: its regression; None without.
     """
 
     basis: pca.Basis
     params: Params
     mean: Array
+    readers: fusion.Readers | None = None
+    fused: fusion.Fusion | None = None
 
 
 def fit(
@@ -83,6 +87,7 @@ def fit(
     numbers: PyTree = None,
     *,
     settings: Settings,
+    readers: fusion.Readers | None = None,
     progress: Callable[[int], None] = lambda _: None,
 ) -> Attack:
     """Trains dummies, reduces their messages and trains the predictor.
@@ -94,6 +99,7 @@ def fit(
       program: from `dummies.compiled`, of how the adversary believes clients train.
       numbers: for its recipe.
       settings: how many of what.
+      readers: for `predict_fused`; without them only `predict` is prepared.
       progress: called with the number of dummies trained since the last call.
     """
     num_labels = len(rows.count)
@@ -113,21 +119,42 @@ def fit(
     for found in stream(_BASIS, 0, settings.num_basis):
         sketch = pca.update(sketch, found.delta)
     basis = pca.basis(sketch, settings.components)
-    pairs = [
-        (pca.project(basis, found.delta), found.labels)
+    seen = [
+        (_read(basis, readers, found.delta), found.labels)
         for found in stream(_FIT, settings.num_basis, settings.num_fit)
     ]
-    x, y = (jnp.concatenate(each) for each in zip(*pairs, strict=True))
+    numbers, y = (jnp.concatenate(each) for each in zip(*seen, strict=True))
+    x = numbers[:, : len(basis.directions)]
     params = predictor_lib.fit(
         jax.random.fold_in(key, _PREDICTOR), x, y, settings.predictor
     )
-    return Attack(basis, params, jnp.mean(y, axis=0))
+    fused = None if readers is None else fusion.fit(numbers, y)
+    return Attack(basis, params, jnp.mean(y, axis=0), readers, fused)
 
 
 def predict(attack: Attack, messages: Array) -> jax.Array:
     """Label distributions `[n, K]` of the senders of raveled messages `[n, P]`."""
     along = pca.project(attack.basis, jnp.asarray(messages))
     return predictor_lib.predict(attack.params, along)
+
+
+def predict_fused(attack: Attack, messages: Array) -> jax.Array:
+    """As `predict`, by `fusion`.
+
+    Raises:
+      ValueError: the attack was prepared without readers.
+    """
+    if attack.readers is None:
+        raise ValueError("attack: expected one that was prepared with readers")
+    numbers = _read(attack.basis, attack.readers, jnp.asarray(messages))
+    return fusion.predict(attack.fused, numbers)
+
+
+def _read(basis: pca.Basis, readers: fusion.Readers | None, messages: Array):
+    """Components `[n, k]` of messages, and what the readers read behind them."""
+    if readers is None:
+        return pca.project(basis, messages)
+    return fusion.read(basis, readers, messages)
 
 
 def infer(
