@@ -20,22 +20,23 @@ Mode = Literal["per_example", "per_batch", "recommended"]
 
 
 class Size(NamedTuple):
-    """The federation of a data set."""
+    """The federation of a data set, and so many clients side by side as are fastest."""
 
     rows_per_client: int
     batch_size: int
     local_steps: int
     num_rounds: int
     partition: str
+    lanes: int
 
 
 SIZES = {
-    "digits": Size(50, 5, 10, 10, "classes"),
-    "mnist": Size(500, 5, 100, 100, "classes"),
-    "cifar10": Size(400, 4, 100, 100, "classes"),
-    "lfw": Size(300, 3, 100, 60, "few_classes"),
-    "adult": Size(300, 3, 100, 10, "random"),
-    "breast_cancer": Size(400, 4, 100, 3, "random"),
+    "digits": Size(50, 5, 10, 10, "classes", 1),
+    "mnist": Size(500, 5, 100, 100, "classes", 1),
+    "cifar10": Size(400, 4, 100, 100, "classes", 1),
+    "lfw": Size(300, 3, 100, 60, "few_classes", 1),
+    "adult": Size(300, 3, 100, 10, "random", 10),
+    "breast_cancer": Size(400, 4, 100, 3, "random", 10),
 }
 PAPER_DATA = {"breast_cancer": "cancer"}  # ours -> name in published.csv
 
@@ -110,7 +111,9 @@ class Config(RunFlags):
         None, "validation rows of these looks, for curves and tuning; none: all", min=1
     )
     probed: int = option(100, "clients whose gradient norms are measured", min=1)
-    lanes: int = option(1, "clients side by side on a device", min=1)
+    lanes: int | None = option(
+        None, "clients side by side on a device; none: the fastest for the data", min=1
+    )
     paper_table: Literal["table1", "table2", "table4", "table5"] | None = option(
         None, "table of Wei et al. to show beside the results"
     )
