@@ -158,8 +158,8 @@ def app_main(
         app.run(main, argv=argv, flags_parser=flags.FLAGS)
     except (ConfigError, flags.Error, *errors) as error:
         _stop(error, 2)
-    except KeyboardInterrupt:
-        _stop("interrupted", 130)
+    except KeyboardInterrupt as stop:
+        _stop(str(stop) or "interrupted", 130)
 
 
 class _Spec(NamedTuple):

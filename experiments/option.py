@@ -16,10 +16,22 @@ def option(default: Any, help_: str, **bounds: float) -> Any:
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
-class RunFlags:
-    """What a configuration without prefix inherits."""
+class FolderFlags:
+    """What the configuration of a program inherits that writes results."""
 
     run_dir: str | None = option(
         None, "folder for results; default: a named one under runs/"
+    )
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class RunFlags(FolderFlags):
+    """What it inherits if it may run for long."""
+
+    checkpoint_minutes: float | None = option(
+        5.0,
+        "minutes between two writings of what is finished, from which the same command "
+        "goes on; 0: at every step; none: never",
+        min=0,
     )
     dry_run: bool = option(False, "print the sizes of what would be done and stop")

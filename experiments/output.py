@@ -11,6 +11,8 @@ from matplotlib.figure import Figure
 from rich.console import RenderableType
 
 from experiments import console, run_dir, stages
+from experiments.option import FolderFlags, RunFlags
+from experiments.resume import Unfinished
 from fljax import figures, results
 from fljax.data import FileRecord
 from fljax.results import Row
@@ -22,15 +24,16 @@ class Output:
     Attributes:
       folder: for rows, figures and manifest; not there before `write`.
       seconds: by stage, compile time apart.
+      unfinished: what the run has finished of its work.
     """
 
     def __init__(
-        self, chosen: str | None, experiment: str, name: str, flags: Mapping[str, Any]
+        self, told: FolderFlags, experiment: str, name: str, flags: Mapping[str, Any]
     ):
         """Claims the folder.
 
         Args:
-          chosen: `--run_dir`, or None for a named one under runs/.
+          told: which folder, and how often it is written into before the end.
           experiment: name of the program.
           name: of the data, for the folder's.
           flags: as the program was told, flag name -> value.
@@ -40,10 +43,12 @@ class Output:
         """
         self._begin = time.perf_counter()
         self._experiment, self._flags = experiment, dict(flags)
-        claimed = run_dir.claim(chosen, experiment, name, self._flags)
+        claimed = run_dir.claim(told.run_dir, experiment, name, self._flags)
         self.folder: pathlib.Path = claimed[0]
         self._digest = claimed[1]
         self.seconds: stages.Seconds = {}
+        minutes = told.checkpoint_minutes if isinstance(told, RunFlags) else None
+        self.unfinished = Unfinished(self.folder, self._digest, minutes)
 
     def stage(self, name: str) -> contextlib.AbstractContextManager[None]:
         """Adds the time of a block to the manifest's."""
@@ -80,6 +85,7 @@ class Output:
         for name, figure in drawn.items():
             figures.save(figure, self.folder / f"{name}.png")
         results.write_manifest(self.folder / "manifest.json", manifest)
+        self.unfinished.remove()
 
     def show(self, *shown: RenderableType) -> None:
         """Prints tables and lines, how long it took, and where everything is."""

@@ -30,7 +30,8 @@ _PACKAGES = (
     "scikit-learn",
     "folktables",
 )
-_NOT_IDENTITY = ("run_dir", "dry_run", "data_dir")
+_NOT_IDENTITY = ("run_dir", "dry_run", "data_dir", "checkpoint_minutes")
+UNFINISHED, IDENTITY = "unfinished", "identity.json"
 
 
 def claim(
@@ -89,12 +90,21 @@ def _check_writable(path: pathlib.Path) -> None:
         raise ConfigError(f"--run_dir: {path} cannot be {action}")
 
 
+def begun(path: pathlib.Path) -> dict[str, Any]:
+    """Digest and environment of the run that a folder has the beginning of, if any."""
+    try:
+        found = json.loads((path / UNFINISHED / IDENTITY).read_text())
+    except (OSError, ValueError):
+        return {}
+    return found if isinstance(found, dict) else {}
+
+
 def _owner(path: pathlib.Path) -> str | None:
-    """Digest of the finished run in a folder."""
+    """Digest of the run in a folder, finished or not."""
     try:
         return json.loads((path / "manifest.json").read_text())["digest"]
     except (OSError, ValueError, KeyError, TypeError):
-        return None
+        return begun(path).get("digest")
 
 
 def _version(package: str) -> str | None:

@@ -33,6 +33,7 @@ LEVELS = {
 # Beside the core, which never imports them.
 LEAVES = {
     "accounting",
+    "checkpoints",
     "data",
     "figures",
     "image_metrics",

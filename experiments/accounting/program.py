@@ -22,7 +22,7 @@ from experiments import config, console
 from experiments.accounting import table6, tables
 from experiments.accounting.tables import Kept
 from experiments.config import ConfigError
-from experiments.option import option
+from experiments.option import FolderFlags, option
 from experiments.output import Output
 from fljax import accounting
 from fljax.accounting import Statement, Training, fed_cdp, fed_sdp
@@ -64,7 +64,7 @@ class AccountingConfig:
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
-class RunConfig:
+class RunConfig(FolderFlags):
     """No prefix."""
 
     target_epsilon: float | None = option(
@@ -98,7 +98,7 @@ def run(told: AccountingConfig, also: RunConfig) -> None:
     values = config.to_flags(told, "accounting") | config.to_flags(also)
     out = None
     if also.run_dir is not None:
-        out = Output(also.run_dir, "accounting", told.method or "table6", values)
+        out = Output(also, "accounting", told.method or "table6", values)
     screen = console.screen()
     if told.method is None:
         rows, said = _table6(screen)

@@ -12,6 +12,7 @@ import numpy as np
 
 from experiments.aia.clients import Clients
 from experiments.aia.problem import Problem, defense_of, local_update
+from experiments.resume import States
 from fljax import losses, parallel, rounds
 from fljax.types import Key, Params, Rows
 
@@ -27,6 +28,7 @@ def train(
     *,
     chunk: int,
     progress: Callable[[int], None],
+    states: States | None = None,
 ) -> rounds.Run:
     """Runs all rounds of all seeds in one compiled program, `chunk` rounds a call.
 
@@ -36,6 +38,7 @@ def train(
       keys: `[seeds]`.
       chunk: rounds between two looks at the loss.
       progress: called with the number of rounds done.
+      states: where an earlier call left its state, and this one does.
 
     Returns:
       The finished `Run` of NumPy arrays `[seeds, ...]`.
@@ -43,16 +46,26 @@ def train(
     Raises:
       Diverged: as soon as a loss is not finite.
     """
-    key, run, rows, schedule = _place(problem, clients, keys)
+    key_init, key = jax.vmap(_streams)(keys)
+    begun, run = 0, _start(problem, key_init)
+    if states is not None and (found := states.latest(run)) is not None:
+        begun, run = found
+    key, run, rows, schedule = _place(problem, clients, key, run)
     advance = functools.partial(_advance, problem)
     axes = (0, 0, 0, 0, problem.axes, None)
     step = jax.jit(jax.vmap(advance, axes), donate_argnums=2)
     seeds, num_rounds = np.arange(len(keys)), problem.schedule.num_rounds
     for done in [*range(chunk, num_rounds, chunk), num_rounds]:
-        run = step(seeds, key, run, rows, schedule, jnp.int32(done))
-        _check_finite(run, done, problem.learning_rate)
+        if done > begun:
+            run = step(seeds, key, run, rows, schedule, jnp.int32(done))
+            _check_finite(run, done, problem.learning_rate)
+            if states is not None and done < num_rounds:
+                states.reached(done, lambda now=run: now)
         progress(done)
-    return jax.device_get(run)  # attacks place what they need where they need it
+    found = jax.device_get(run)  # attacks place what they need where they need it
+    if states is not None:
+        states.reached(num_rounds, lambda: found)
+    return found
 
 
 def train_one(
@@ -106,31 +119,32 @@ def _streams(key) -> tuple[Key, Key]:
     return jax.random.fold_in(key, 0), jax.random.fold_in(key, 1)
 
 
-def _place(problem: Problem, clients: Clients, keys: Key):
-    """Arguments of the compiled rounds, spread over the devices where that pays.
-
-    Seeds never talk to each other, so they are spread wherever they divide evenly. The
-    lanes of one seed exchange their models every round, which gains nothing on one
-    machine's cores.
-    """
-    key_init, key_train = jax.vmap(_streams)(keys)
+def _start(problem: Problem, keys: Key) -> rounds.Run:
     begin = jax.vmap(
         lambda key, schedule: rounds.start(
             problem.model.init(key), schedule, problem.server_optimiser
         ),
         (0, problem.axes),
     )
-    schedule = problem.schedule
-    run, rows = jax.jit(begin)(key_init, schedule), clients.rows
-    every = parallel.mesh()
+    return jax.jit(begin)(keys, problem.schedule)
+
+
+def _place(problem: Problem, clients: Clients, keys: Key, run: rounds.Run):
+    """Arguments of the compiled rounds, spread over the devices where that pays.
+
+    Seeds never talk to each other, so they are spread wherever they divide evenly. The
+    lanes of one seed exchange their models every round, which gains nothing on one
+    machine's cores.
+    """
+    schedule, rows, every = problem.schedule, clients.rows, parallel.mesh()
     if len(keys) % every.size == 0:
         schedule = parallel.place(schedule, every, problem.axes)
-        key_train, run, rows = parallel.place((key_train, run, rows), every, 0)
+        keys, run, rows = parallel.place((keys, run, rows), every, 0)
     else:
-        key_train, run, rows, schedule = parallel.place(
-            (key_train, run, rows, schedule), parallel.mesh(1)
+        keys, run, rows, schedule = parallel.place(
+            (keys, run, rows, schedule), parallel.mesh(1)
         )
-    return key_train, run, rows, schedule
+    return keys, run, rows, schedule
 
 
 def _check_finite(run: rounds.Run, done: int, rate: float) -> None:

@@ -1,5 +1,6 @@
 """One point of an attribute-inference run: train or load, eavesdrop, attack, score."""
 
+import functools
 from typing import Any, NamedTuple
 
 import jax
@@ -27,6 +28,7 @@ from experiments.aia.clients import Clients
 from experiments.aia.problem import Problem, pose
 from experiments.aia.scene import Prepared, Scene, Settings, Victims
 from experiments.config import ConfigError
+from experiments.resume import Part
 from fljax import data, transcript
 from fljax.results import Row
 from fljax.types import Transcript
@@ -81,8 +83,28 @@ def prepare(table: data.Table, told: Settings, label: str) -> Prepared:
     return prepared
 
 
-def run(prepared: Prepared, bars: Progress) -> Outcome:
-    """Runs all stages of one point."""
+def run(prepared: Prepared, bars: Progress, part: Part) -> Outcome:
+    """Runs all stages of one point.
+
+    Args:
+      prepared: from `prepare`.
+      bars: to show progress.
+      part: what an earlier run that was stopped has finished of it.
+    """
+    if prepared.told.run.save_transcript:
+        return _run(prepared, bars, part)
+    # A sweep over many points must not hold the transcripts of all.
+    outcome = part.once(
+        "outcome",
+        lambda: _run(prepared, bars, part)._replace(transcript=None),
+        Outcome,
+        Row,
+    )
+    part.forget("train")
+    return outcome
+
+
+def _run(prepared: Prepared, bars: Progress, part: Part) -> Outcome:
     told, label, table, clients, problem = prepared
     seconds: stages.Seconds = {}
     tried = None
@@ -92,7 +114,7 @@ def run(prepared: Prepared, bars: Progress) -> Outcome:
         prepared = prepared._replace(problem=problem)
     if told.run.transcript is None:
         with stages.stage(seconds, "train"):
-            seen = _train(prepared, bars)
+            seen = _train(prepared, bars, part)
     else:
         seen = _load(told.run.transcript, prepared)
     labels = scoring.Labels(
@@ -107,10 +129,8 @@ def run(prepared: Prepared, bars: Progress) -> Outcome:
         active_server = "active" in told.attack.kinds
         said = promises.describe(problem, told.defense, tried, active=active_server)
     if told.attack.kinds:
-        rows += _attack(prepared, labels, seen, bars, seconds)
-    # A sweep over many points must not hold the transcripts of all.
-    saved = seen if told.run.save_transcript else None
-    return Outcome(rows, seconds, saved, said)
+        rows += _attack(prepared, labels, seen, bars, part, seconds)
+    return Outcome(rows, seconds, seen, said)
 
 
 def identity(prepared: Prepared, seed: int) -> dict[str, Any]:
@@ -164,7 +184,7 @@ def _choose_clip(prepared: Prepared, bars: Progress):
     )
 
 
-def _train(prepared: Prepared, bars: Progress) -> Transcript:
+def _train(prepared: Prepared, bars: Progress, part: Part) -> Transcript:
     told = prepared.told
     num_rounds = told.train.num_rounds
     task = bars.add_task(f"rounds {prepared.label}", total=num_rounds)
@@ -174,6 +194,7 @@ def _train(prepared: Prepared, bars: Progress) -> Transcript:
         jax.vmap(jax.random.key)(np.asarray(told.run.seeds)),
         chunk=max(1, num_rounds // 20),
         progress=lambda done: bars.update(task, completed=done),
+        states=part.states("train"),
     )
     return run.transcript
 
@@ -234,7 +255,7 @@ def _losses(labels, problem: Problem, clients: Clients, seen: Transcript) -> lis
 
 
 def _attack(
-    prepared: Prepared, labels, seen: Transcript, bars: Progress, seconds
+    prepared: Prepared, labels, seen: Transcript, bars: Progress, part: Part, seconds
 ) -> list[Row]:
     """Every attack that was asked for, on every client of every seed."""
     victims, box = _victims(prepared, labels, seen)
@@ -244,7 +265,7 @@ def _attack(
     for name, kind in _KINDS.items():
         if name in kinds:
             with stages.stage(seconds, name):
-                rows += kind.rows(scene)
+                rows += part.once(name, functools.partial(kind.rows, scene), Row)
     if {"active", "oracle"} <= set(kinds):
         # The paper's oracle equals its longest active attack to the last digit.
         strongest = max(prepared.told.active.report)

@@ -49,7 +49,7 @@ def main() -> None:
     published.check_table(told.run.paper_table)
     table = clients.load_table(told.data)
     name = f"{table.name}.{told.model.name}"
-    out = Output(told.run.run_dir, "aia", name, _flags(told))
+    out = Output(told.run, "aia", name, _flags(told))
     with out.stage("data"):
         prepared = [
             pipeline.prepare(table, at, label)
@@ -59,8 +59,11 @@ def main() -> None:
         for each in prepared:
             _describe(each)
         return
-    with console.progress() as bars:
-        outcomes = [pipeline.run(each, bars) for each in prepared]
+    with out.unfinished.interruptible(), console.progress() as bars:
+        outcomes = [
+            pipeline.run(each, bars, out.unfinished.part(f"point{number}"))
+            for number, each in enumerate(prepared)
+        ]
     parts = {
         each.label or "run": outcome
         for each, outcome in zip(prepared, outcomes, strict=True)

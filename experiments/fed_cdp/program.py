@@ -46,7 +46,7 @@ def run(told: Told) -> None:
     logging.set_verbosity(logging.ERROR)  # dp_accounting says which orders it left out
     values = config.to_flags(told.data, "data") | config.to_flags(told.run)
     told = complete(told)
-    out = Output(told.run.run_dir, "fed_cdp", told.data.name, values)
+    out = Output(told.run, "fed_cdp", told.data.name, values)
     with out.stage("data"):
         task = clients_lib.load(told.data, told.run)
     variants = methods.variants(told.run, _rows_per_client(told.run, task))
@@ -55,10 +55,11 @@ def run(told: Told) -> None:
         _describe(told.run, task, variants)
         return
     points = []
-    with console.progress() as bars:
-        for variant in variants:
+    with out.unfinished.interruptible(), console.progress() as bars:
+        for number, variant in enumerate(variants):
+            part = out.unfinished.part(f"variant{number}")
             with out.stage(_title(variant)):
-                points += _train(told.run, task, variant, bars)
+                points += _train(told.run, task, variant, bars, part)
     rows = reporting.rows(told, task, points)
     out.write(
         rows,
@@ -71,10 +72,10 @@ def run(told: Told) -> None:
     out.show(reporting.table(told, rows, points))
 
 
-def _train(run: Config, task: Task, variant: Variant, bars) -> list[Point]:
+def _train(run: Config, task: Task, variant: Variant, bars, part) -> list[Point]:
     """All points of a variant: every rate on the first seeds, then the best on all."""
     setup = setup_lib.prepare(run, task, variant)
-    trainer = Trainer(setup)
+    trainer = Trainer(setup, part)
     points = list(methods.points(run, variant))
     seeds = range(len(run.seeds))
     first = seeds[: run.tuning_seeds] if len(run.learning_rates) > 1 else seeds[:0]

@@ -22,6 +22,7 @@ from experiments.fed_cdp import looks as looks_lib
 from experiments.fed_cdp.looks import Look
 from experiments.fed_cdp.methods import Numbers
 from experiments.fed_cdp.setup import Counted, Item, Setup, Shared, of_seed
+from experiments.resume import Part
 from fljax import local as local_lib
 from fljax import losses, parallel, per_example, rounds
 from fljax.types import Defense
@@ -48,8 +49,14 @@ class Trained(NamedTuple):
 class Trainer:
     """Trains one variant; what it compiles serves every later call."""
 
-    def __init__(self, setup: Setup):
-        self._setup = setup
+    def __init__(self, setup: Setup, part: Part | None = None):
+        """Compiles nothing yet.
+
+        Args:
+          setup: of the variant.
+          part: what a run that was stopped has finished of the same calls.
+        """
+        self._setup, self._part, self._blocks = setup, part, 0
         self._programs: dict[int, _Programs] = {}
 
     def train(
@@ -68,9 +75,18 @@ class Trainer:
         found, at_once = [], len(jax.devices())
         for first in range(0, len(wanted), at_once):
             block = wanted[first : first + at_once]
-            programs = self._on(len(block))
-            found += _train_block(self._setup, programs, block, num_rounds, progress)
+            found += self._once(
+                lambda now=block: _train_block(
+                    self._setup, self._on(len(now)), now, num_rounds, progress
+                )
+            )
         return found
+
+    def _once(self, compute: Callable[[], list[Trained]]) -> list[Trained]:
+        if self._part is None:
+            return compute()
+        self._blocks += 1
+        return self._part.once(f"block{self._blocks}", compute, Trained, Look)
 
     def _on(self, devices: int) -> "_Programs":
         """A block that does not fill the devices leaves the others to its arithmetic."""

@@ -17,6 +17,7 @@ from experiments.gradient_leakage import views as views_lib
 from experiments.gradient_leakage.settings import Config
 from experiments.gradient_leakage.victims import Victim, Victims
 from experiments.gradient_leakage.views import View
+from experiments.resume import Part
 from fljax import parallel
 from fljax.attacks.inversion import Budget, Inversion, over_clients, presets, solvers
 from fljax.defenses import clipping
@@ -42,7 +43,7 @@ class Attacks:
         self._attackers: dict[bool, Callable] = {}
 
     def run(
-        self, view: View, pruned: float, progress: Callable[[int], None]
+        self, view: View, pruned: float, progress: Callable[[int], None], part: Part
     ) -> Iterator[tuple[int, Inversion]]:
         """Attacks client after client.
 
@@ -50,6 +51,7 @@ class Attacks:
           view: what is seen.
           pruned: fraction of it that is zeroed.
           progress: called with the number of clients done since the last call.
+          part: what a run that was stopped has finished of it.
 
         Yields:
           Position of the client and what was found of her, NumPy leaves.
@@ -65,12 +67,16 @@ class Attacks:
         for start in range(0, count, self._block):
             index = np.arange(start, start + self._block)
             mine = np.minimum(index, count - 1)
-            numbers = mine.astype(np.int32)
-            seen = observe(
-                (numbers, shown.x[mine], shown.y[mine]),
-                (params, clip, np.float32(pruned)),
-            )
-            found = jax.device_get(attack((numbers, seen), (params, known)))
+
+            def invert(mine=mine):
+                numbers = mine.astype(np.int32)
+                seen = observe(
+                    (numbers, shown.x[mine], shown.y[mine]),
+                    (params, clip, np.float32(pruned)),
+                )
+                return jax.device_get(attack((numbers, seen), (params, known)))
+
+            found = part.once(f"clients{start}", invert, Inversion)
             done = index[index < count]
             for place, client in enumerate(done):
                 yield int(client), jax.tree.map(lambda leaf, i=place: leaf[i], found)

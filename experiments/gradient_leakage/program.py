@@ -40,17 +40,18 @@ def run(told: Told) -> None:
     parallel.use_cpu_cores()
     values = config.to_flags(told.data, "data") | config.to_flags(told.run)
     told = complete(told)
-    out = Output(told.run.run_dir, reporting.EXPERIMENT, told.data.name, values)
+    out = Output(told.run, reporting.EXPERIMENT, told.data.name, values)
     with out.stage("data"):
         victims = victims_lib.load(told.data, told.run)
     if told.run.dry_run:
         _describe(told.run, victims)
         return
     cells = []
-    with console.progress() as bars:
+    with out.unfinished.interruptible(), console.progress() as bars:
         for name in told.run.networks:
             with out.stage(name):
-                cells += _attack(told.run, name, victims, bars)
+                part = out.unfinished.part(name)
+                cells += _attack(told.run, name, victims, bars, part)
     chance = scores.baselines(told.run, victims)
     out.write(
         reporting.rows(told, cells, chance),
@@ -62,7 +63,7 @@ def run(told: Told) -> None:
     out.show(*reporting.tables(told, cells, chance))
 
 
-def _attack(run: Config, name, victims: Victims, bars) -> list[Cell]:
+def _attack(run: Config, name, victims: Victims, bars, part) -> list[Cell]:
     """Every view on one network; what looks the same is attacked once."""
     victim = victims_lib.network(name, victims, run.seed)
     attacks = attack.Attacks(run, victims, victim)
@@ -74,7 +75,8 @@ def _attack(run: Config, name, victims: Victims, bars) -> list[Cell]:
                 title = " ".join([name, view.setting.partition("=")[2], view.method])
                 bar = bars.add_task(title, total=len(victims.x))
                 progress = functools.partial(bars.advance, bar)
-                reconstructed = attacks.run(view, pruned, progress)
+                mine = part.part(f"attack{len(done)}")
+                reconstructed = attacks.run(view, pruned, progress, mine)
                 done[same] = _score(run, reconstructed, victims, view, victim.read)
             found.append(Cell(name, view, pruned, done[same]))
     return found

@@ -25,8 +25,8 @@ from experiments.label_distribution import (
     shields,
 )
 from experiments.label_distribution import task as task_lib
-from experiments.label_distribution.attacking import Attacks
-from experiments.label_distribution.fedavg import Federation
+from experiments.label_distribution.attacking import Attacks, Guesses
+from experiments.label_distribution.fedavg import Curve, Federation
 from experiments.label_distribution.reporting import Case
 from experiments.label_distribution.settings import Config, DataConfig, Told, complete
 from experiments.label_distribution.shields import Shield
@@ -52,7 +52,7 @@ def run(told: Told) -> None:
     parallel.use_cpu_cores()
     values = config.to_flags(told.data, "data") | config.to_flags(told.run)
     told = complete(told)
-    out = Output(told.run.run_dir, reporting.EXPERIMENT, told.data.name, values)
+    out = Output(told.run, reporting.EXPERIMENT, told.data.name, values)
     with out.stage("data"):
         task = task_lib.load(told)
     chosen = shields.check(told.run, task)
@@ -70,7 +70,7 @@ _Found = tuple[list[Row], dict[str, Figure], dict[str, Any]]
 
 def _attack(run: Config, task: Task, chosen: list[Shield], out: Output) -> _Found:
     cases = []
-    with console.progress() as bars:
+    with out.unfinished.interruptible(), console.progress() as bars:
         bar = bars.add_task("clients", total=_clients(run, chosen))
         attacks = Attacks(run, task, lambda count: bars.advance(bar, count))
         utility = run.num_rounds and Federation(run, task, run.num_rounds, run.trials)
@@ -79,24 +79,28 @@ def _attack(run: Config, task: Task, chosen: list[Shield], out: Output) -> _Foun
         )
         total = len(chosen) * run.num_rounds * run.trials
         rounds = bars.add_task("FedAvg rounds", total=total, visible=bool(total))
-        for shield in chosen:
-            name = shield.point or "none"
+
+        def guess(shield: Shield) -> list[Guesses]:
+            models = (
+                early.models(shield) if early else [task.init(s) for s in run.seeds]
+            )
+            pairs = zip(run.seeds, models, strict=True)
+            return [attacks.run(shield, seed, sent) for seed, sent in pairs]
+
+        def train(shield: Shield) -> list[Curve]:
+            return utility.curves(shield, lambda count: bars.advance(rounds, count))
+
+        for number, shield in enumerate(chosen):
+            name, part = shield.point or "none", out.unfinished.part(f"case{number}")
             with out.stage(f"{name}: attack"):
-                sent = (
-                    early.models(shield) if early else [task.init(s) for s in run.seeds]
-                )
-                guesses = {
-                    seed: attacks.run(shield, seed, each)
-                    for seed, each in zip(run.seeds, sent, strict=True)
-                }
+                guesses = part.once("attack", lambda s=shield: guess(s), Guesses)
             curves = []
             if utility:
                 with out.stage(f"{name}: FedAvg"):
-                    curves = utility.curves(
-                        shield, lambda count: bars.advance(rounds, count)
-                    )
+                    curves = part.once("fedavg", lambda s=shield: train(s), Curve)
+            by_seed = dict(zip(run.seeds, guesses, strict=True))
             guarantee = shields.epsilon(run, task, shield)
-            cases.append(Case(shield, guesses, curves, guarantee))
+            cases.append(Case(shield, by_seed, curves, guarantee))
     return _told(run, task, cases)
 
 

@@ -11,6 +11,7 @@ what the model is for: attribute and membership inference. Writes `rows.jsonl`,
 `manifest.json` and figures into `--run_dir`.
 """
 
+import functools
 from collections.abc import Callable
 
 import numpy as np
@@ -30,6 +31,7 @@ from experiments.lmra.settings import (
 )
 from experiments.output import Output
 from fljax import data, parallel
+from fljax.attacks.decoding import Decoded
 
 ERRORS = (data.DataError,)
 
@@ -48,7 +50,7 @@ def run(told: Told) -> None:
     parallel.use_cpu_cores()
     values = config.to_flags(told.data, "data") | config.to_flags(told.run)
     told = complete(told)
-    out = Output(told.run.run_dir, reporting.EXPERIMENT, told.data.name, values)
+    out = Output(told.run, reporting.EXPERIMENT, told.data.name, values)
     with out.stage("data"):
         loaded = clients.load(told.data, told.run)
     if told.run.dry_run:
@@ -73,7 +75,8 @@ def run(told: Told) -> None:
 
 def _attack(told: Told, loaded: clients.Clients, out: Output) -> Attacked:
     run = told.run
-    with console.progress() as bars:
+    part = out.unfinished.part("decoded")
+    with out.unfinished.interruptible(), console.progress() as bars:
         bar = bars.add_task("train and decode", total=3 + len(run.mappings))
 
         def timed(name: str, work: Callable):
@@ -93,8 +96,9 @@ def _attack(told: Told, loaded: clients.Clients, out: Output) -> Attacked:
         decoded = {}
         for method in run.mappings:
             name = ATTACKS[method]
+            decode = functools.partial(attack.decode, run, loaded, trained, method)
             decoded[name] = timed(
-                name, lambda m=method: attack.decode(run, loaded, trained, m)
+                name, functools.partial(part.once, name, decode, Decoded)
             )
             models[name] = decoded[name].estimate
         models["local_optimum"] = np.broadcast_to(own, shape)

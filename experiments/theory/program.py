@@ -17,7 +17,7 @@ import numpy as np
 
 from experiments import config
 from experiments.config import ConfigError
-from experiments.option import option
+from experiments.option import FolderFlags, option
 from experiments.output import Output
 from experiments.theory import middleman, slopes, theorem1
 from experiments.theory.middleman import Client, Point
@@ -27,7 +27,7 @@ from fljax.results import Row
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
-class Config:
+class Config(FolderFlags):
     """The client, the centre of the sweeps, and their values. No prefix."""
 
     rows: int = option(128, "rows S_c of the client", min=2)
@@ -57,9 +57,6 @@ class Config:
         0.05, "delta: how often the bound may fail", above=0, below=1
     )
     seeds: tuple[int, ...] = option(tuple(range(10)), "seeds", min=0, max=2**32 - 1)
-    run_dir: str | None = option(
-        None, "folder for results; default: a named one under runs/"
-    )
 
 
 # Field of `Point` -> flag of its sweep, and what table and figure call it.
@@ -86,7 +83,7 @@ def run(told: Config) -> None:
       ConfigError: if the values do not fit each other or the theorem.
     """
     _check(told)
-    out = Output(told.run_dir, "theory", "theorem1", config.to_flags(told))
+    out = Output(told, "theory", "theorem1", config.to_flags(told))
     client = middleman.generate(
         told.seeds,
         num_rows=told.rows,

@@ -1,0 +1,127 @@
+"""States of a long computation on disk, from which it goes on: Orbax, and a checksum.
+
+Orbax writes each state into a folder of its own that takes its name last, so that a
+process that dies leaves the earlier states as they were. What Orbax does not see, a
+changed byte within a file, the checksum does. A state that cannot be read counts as not
+there.
+"""
+
+import hashlib
+import os
+import pathlib
+import shutil
+from typing import Any
+
+import jax
+import numpy as np
+import orbax.checkpoint as ocp
+
+from fljax.types import PyTree
+
+_CHECKSUM = "sha256"
+# What Orbax and TensorStore raise for files that are torn, missing or of another form.
+_UNREADABLE = (ValueError, KeyError, TypeError, OSError)
+
+
+class Checkpoints:
+    """The last two states of one computation, by step, in a folder of their own."""
+
+    def __init__(self, folder: str | os.PathLike):
+        """Creates the folder and clears what a process that died was writing.
+
+        Args:
+          folder: nobody else's.
+        """
+        self._folder = pathlib.Path(folder).absolute()
+        self._folder.mkdir(parents=True, exist_ok=True)
+        for path in self._folder.iterdir():
+            if not path.name.isdigit():
+                shutil.rmtree(path)
+
+    def save(self, step: int, state: PyTree) -> None:
+        """Writes a state; an earlier one of the same or a later step is replaced.
+
+        Args:
+          step: how far it is, 0 or more.
+          state: arrays and numbers.
+
+        Raises:
+          OSError: it could not be written; an earlier one is still there.
+        """
+        kept = _kept(jax.device_get(state))
+        steps = self._steps()
+        for later in (each for each in steps if each >= step):
+            shutil.rmtree(self._folder / str(later))
+        try:
+            with _orbax() as orbax:
+                args = ocp.args.StandardSave(kept | {_CHECKSUM: _digest(kept)})
+                orbax.save(self._folder / str(step), args=args)
+        except ValueError as error:  # TensorStore's, e.g. of a full disk
+            raise OSError(str(error)) from error
+        for earlier in [each for each in steps if each < step][:-1]:
+            shutil.rmtree(self._folder / str(earlier))
+
+    def latest(self, like: PyTree) -> tuple[int, PyTree] | None:
+        """The last state that can be read, with its step; None without one.
+
+        Args:
+          like: of its structure, shapes and dtypes.
+
+        Returns:
+          NumPy arrays in the structure of `like`.
+        """
+        empty = _kept(jax.tree.map(_zeros, like))
+        args = ocp.args.StandardRestore(empty | {_CHECKSUM: np.zeros(32, np.uint8)})
+        for step in reversed(self._steps()):
+            try:
+                with _orbax() as orbax:
+                    found = orbax.restore(self._folder / str(step), args=args)
+            except _UNREADABLE:
+                continue
+            written = found.pop(_CHECKSUM)
+            if _same_form(found, empty) and np.array_equal(written, _digest(found)):
+                return step, _like(like, found)
+        return None
+
+    def _steps(self) -> list[int]:
+        return sorted(int(path.name) for path in self._folder.iterdir())
+
+
+def _orbax() -> ocp.Checkpointer:
+    return ocp.Checkpointer(ocp.StandardCheckpointHandler())
+
+
+def _kept(state: PyTree) -> dict[str, np.ndarray]:
+    """Leaves by position; Orbax takes no empty ones."""
+    leaves = map(np.asarray, jax.tree.leaves(state))
+    return {str(at): leaf for at, leaf in enumerate(leaves) if leaf.size}
+
+
+def _like(like: PyTree, kept: dict[str, np.ndarray]) -> PyTree:
+    leaves, treedef = jax.tree.flatten(like)
+    return treedef.unflatten(
+        [
+            kept[str(at)] if str(at) in kept else _zeros(leaf)
+            for at, leaf in enumerate(leaves)
+        ]
+    )
+
+
+def _zeros(leaf: Any) -> np.ndarray:
+    return np.zeros(
+        np.shape(leaf), leaf.dtype if hasattr(leaf, "dtype") else type(leaf)
+    )
+
+
+def _same_form(found: dict[str, np.ndarray], empty: dict[str, np.ndarray]) -> bool:
+    return all(
+        found[name].shape == leaf.shape and found[name].dtype == leaf.dtype
+        for name, leaf in empty.items()
+    )
+
+
+def _digest(kept: dict[str, np.ndarray]) -> np.ndarray:
+    total = hashlib.sha256()
+    for name in sorted(kept):
+        total.update(np.ascontiguousarray(kept[name]).data)
+    return np.frombuffer(total.digest(), np.uint8)
