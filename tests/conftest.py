@@ -6,6 +6,7 @@ import jax
 import pytest
 
 from fljax import parallel
+from fljax.results import Row
 
 jax.config.update("jax_num_cpu_devices", 8)
 parallel.use_cpu_cores()
@@ -20,3 +21,22 @@ def shared_data() -> str:
     if not folder.is_dir():
         pytest.skip("needs the real data files in ../shared/data")
     return str(folder)
+
+
+@pytest.fixture(scope="session")
+def row() -> Row:
+    """A result, of which others are made by `_replace`."""
+    return Row(
+        experiment="aia",
+        data="medical",
+        model="linear",
+        defense="none",
+        attack="grad",
+        setting="passive",
+        point="",
+        seed=0,
+        client="all",
+        metric="aia_accuracy_percent",
+        value=80.0,
+        n=100,
+    )

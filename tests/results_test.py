@@ -8,24 +8,9 @@ import pytest
 from fljax import results
 from fljax.results import Row
 
-_ROW = Row(
-    experiment="aia",
-    data="medical",
-    model="linear",
-    defense="none",
-    attack="grad",
-    setting="passive",
-    point="",
-    seed=0,
-    client="all",
-    metric="aia_accuracy_percent",
-    value=80.0,
-    n=100,
-)
 
-
-def test_rows_come_back_as_they_were(tmp_path):
-    rows = [_ROW, _ROW._replace(client=3, value=0.1 + 0.2, point="lr=0.1 ε")]
+def test_rows_come_back_as_they_were(row, tmp_path):
+    rows = [row, row._replace(client=3, value=0.1 + 0.2, point="lr=0.1 ε")]
     results.write_rows(tmp_path / "rows.jsonl", rows)
     assert results.read_rows(tmp_path / "rows.jsonl") == rows
 
@@ -36,29 +21,29 @@ def test_no_rows_come_back_as_none(tmp_path):
 
 
 @pytest.mark.parametrize("value", [math.nan, math.inf, -math.inf])
-def test_values_that_are_not_finite_are_null_and_come_back_as_nan(tmp_path, value):
+def test_values_that_are_not_finite_are_null_and_come_back_as_nan(row, tmp_path, value):
     path = tmp_path / "rows.jsonl"
-    results.write_rows(path, [_ROW._replace(value=value)])
+    results.write_rows(path, [row._replace(value=value)])
     assert json.loads(path.read_text())["value"] is None
     (found,) = results.read_rows(path)
     assert math.isnan(found.value)
-    assert found._replace(value=80.0) == _ROW
+    assert found._replace(value=80.0) == row
 
 
-def test_a_line_is_one_json_object_with_the_fields_in_order(tmp_path):
+def test_a_line_is_one_json_object_with_the_fields_in_order(row, tmp_path):
     path = tmp_path / "rows.jsonl"
-    results.write_rows(path, [_ROW, _ROW])
+    results.write_rows(path, [row, row])
     lines = path.read_text().splitlines()
     assert len(lines) == 2
     assert list(json.loads(lines[0])) == list(Row._fields)
 
 
-def test_rows_that_cannot_be_written_leave_the_earlier_file(tmp_path):
+def test_rows_that_cannot_be_written_leave_the_earlier_file(row, tmp_path):
     path = tmp_path / "rows.jsonl"
-    results.write_rows(path, [_ROW])
+    results.write_rows(path, [row])
     with pytest.raises(TypeError):
-        results.write_rows(path, [_ROW, _ROW._replace(point=object())])
-    assert results.read_rows(path) == [_ROW]
+        results.write_rows(path, [row, row._replace(point=object())])
+    assert results.read_rows(path) == [row]
     assert list(tmp_path.iterdir()) == [path]
 
 
@@ -71,21 +56,21 @@ def test_a_manifest_that_cannot_be_written_leaves_the_earlier_file(tmp_path):
     assert list(tmp_path.iterdir()) == [path]
 
 
-def test_rows_that_differ_in_seed_value_and_count_are_one_group():
-    rows = [_ROW, _ROW._replace(seed=1, value=90.0, n=120)]
+def test_rows_that_differ_in_seed_value_and_count_are_one_group(row):
+    rows = [row, row._replace(seed=1, value=90.0, n=120)]
     (found,) = results.summarise(rows)
-    assert found.row == _ROW
+    assert found.row == row
     assert (found.estimate.mean, found.estimate.repetitions) == (85.0, 2)
 
 
 @pytest.mark.parametrize("field", sorted({*Row._fields} - {"seed", "value", "n"}))
-def test_rows_that_differ_in_any_other_field_are_two_groups(field):
-    found = results.summarise([_ROW, _ROW._replace(**{field: "other"})])
+def test_rows_that_differ_in_any_other_field_are_two_groups(row, field):
+    found = results.summarise([row, row._replace(**{field: "other"})])
     assert [s.estimate.repetitions for s in found] == [1, 1]
 
 
-def test_groups_are_in_order_of_appearance():
+def test_groups_are_in_order_of_appearance(row):
     attacks = ["model", "grad", "majority", "grad", "model"]
-    rows = [_ROW._replace(attack=attack) for attack in attacks]
+    rows = [row._replace(attack=attack) for attack in attacks]
     found = [s.row.attack for s in results.summarise(rows)]
     assert found == ["model", "grad", "majority"]

@@ -6,29 +6,14 @@ import subprocess
 import sys
 
 import pytest
-from absl import flags
-from absl.testing import flagsaver
 
-from experiments import config, report
+from experiments import report
 from fljax import results
-from fljax.results import Row
 
 
-def _rows(**fields):
-    row = Row(
-        experiment="aia",
-        data="medical",
-        model="mlp",
-        defense="none",
-        attack="model",
-        setting="passive",
-        point="",
-        seed=0,
-        client="all",
-        metric="aia_accuracy_percent",
-        value=95.9,
-        n=1204,
-    )._replace(**fields)
+def _rows(row, **fields):
+    row = row._replace(model="mlp", attack="model", value=95.9, n=1204)
+    row = row._replace(**fields)
     majority = row._replace(attack="majority", setting="baseline", value=79.4)
     return [
         each._replace(seed=seed, value=each.value + 0.02 * seed)
@@ -37,8 +22,8 @@ def _rows(**fields):
     ]
 
 
-def _write(folder, rows=None, figures=(), **told):
-    results.write_rows(folder / "rows.jsonl", rows or _rows())
+def _write(row, folder, rows=None, figures=(), **told):
+    results.write_rows(folder / "rows.jsonl", rows or _rows(row))
     flags_ = {"data_name": "medical", "paper_table": "table1"} | told
     results.write_manifest(
         folder / "manifest.json",
@@ -53,19 +38,12 @@ def _write(folder, rows=None, figures=(), **told):
 
 
 @pytest.fixture
-def run(tmp_path, capsys, monkeypatch):
+def run(tmp_path, monkeypatch, command):
     """Runs the program in a folder; returns exit code, output and errors."""
     monkeypatch.chdir(tmp_path)
 
     def call(*arguments):
-        with flagsaver.flagsaver():
-            try:
-                with pytest.raises(SystemExit) as stopped:
-                    config.app_main(report.main, argv=["report", *arguments])
-            finally:
-                flags.FLAGS.unparse_flags()
-        said = capsys.readouterr()
-        return stopped.value.code or 0, said.out, said.err
+        return command(report.main, *arguments)
 
     return call
 
@@ -78,9 +56,9 @@ def _files(folder):
     }
 
 
-def test_both_files_and_the_figures_are_written_beside_the_runs(run, tmp_path):
-    _write(tmp_path / "runs" / "one")
-    _write(tmp_path / "runs" / "two", data_name="csv")
+def test_both_files_and_the_figures_are_written_beside_the_runs(row, run, tmp_path):
+    _write(row, tmp_path / "runs" / "one")
+    _write(row, tmp_path / "runs" / "two", data_name="csv")
     code, out, err = run()
     assert (code, err) == (0, "")
     assert out == (
@@ -105,9 +83,9 @@ def test_both_files_and_the_figures_are_written_beside_the_runs(run, tmp_path):
     assert str(tmp_path) not in text + page
 
 
-def test_figures_of_a_run_that_its_rows_do_not_give_are_shown(run, tmp_path):
+def test_figures_of_a_run_that_its_rows_do_not_give_are_shown(row, run, tmp_path):
     folder = _write(
-        tmp_path / "runs" / "one", figures=["clusters", "accuracy_by_attack"]
+        row, tmp_path / "runs" / "one", figures=["clusters", "accuracy_by_attack"]
     )
     for name in ("clusters", "accuracy_by_attack"):
         (folder / f"{name}.png").write_bytes(b"\x89PNG\r\n\x1a\n" + name.encode())
@@ -118,16 +96,16 @@ def test_figures_of_a_run_that_its_rows_do_not_give_are_shown(run, tmp_path):
     assert "Clusters" in written["report.md"].decode()
 
 
-def test_the_same_runs_give_the_same_bytes(run, tmp_path):
-    _write(tmp_path / "runs" / "one")
+def test_the_same_runs_give_the_same_bytes(row, run, tmp_path):
+    _write(row, tmp_path / "runs" / "one")
     for name in ("a", "b"):
         assert run("--runs=runs/one", f"--out={name}")[0] == 0
     assert _files(tmp_path / "a") == _files(tmp_path / "b")
 
 
-def test_several_runs_may_have_the_same_name(run, tmp_path):
-    _write(tmp_path / "a" / "run")
-    _write(tmp_path / "b" / "run")
+def test_several_runs_may_have_the_same_name(row, run, tmp_path):
+    _write(row, tmp_path / "a" / "run")
+    _write(row, tmp_path / "b" / "run")
     assert run("--runs=a/run,b/run,a/run", "--out=out")[0] == 0
     text = (tmp_path / "out" / "report.md").read_text()
     headings = [line for line in text.splitlines() if line.startswith("## Table")]
@@ -137,9 +115,9 @@ def test_several_runs_may_have_the_same_name(run, tmp_path):
     ]
 
 
-def test_runs_of_other_experiments_are_left_out_aloud(run, tmp_path):
-    _write(tmp_path / "runs" / "one")
-    other = _write(tmp_path / "runs" / "two")
+def test_runs_of_other_experiments_are_left_out_aloud(row, run, tmp_path):
+    _write(row, tmp_path / "runs" / "one")
+    other = _write(row, tmp_path / "runs" / "two")
     (other / "manifest.json").write_text('{"experiment": "theory", "flags": {}}')
     code, _, err = run()
     assert code == 0
@@ -167,10 +145,12 @@ def _refused(said):
         (["--run=good"], "Unknown command line flag 'run'"),
     ],
 )
-def test_bad_input_is_one_line_and_leaves_nothing(run, tmp_path, arguments, message):
-    _write(tmp_path / "good")
-    _write(tmp_path / "table", paper_table="table9")
-    _write(tmp_path / "bad")
+def test_bad_input_is_one_line_and_leaves_nothing(
+    row, run, tmp_path, arguments, message
+):
+    _write(row, tmp_path / "good")
+    _write(row, tmp_path / "table", paper_table="table9")
+    _write(row, tmp_path / "bad")
     (tmp_path / "bad" / "rows.jsonl").write_text("no\n")
     (tmp_path / "empty").mkdir()
     (tmp_path / "file").touch()
@@ -180,8 +160,8 @@ def test_bad_input_is_one_line_and_leaves_nothing(run, tmp_path, arguments, mess
     assert not (tmp_path / "report").exists()
 
 
-def test_a_folder_that_cannot_be_written_is_refused_in_one_line(run, tmp_path):
-    _write(tmp_path / "good")
+def test_a_folder_that_cannot_be_written_is_refused_in_one_line(row, run, tmp_path):
+    _write(row, tmp_path / "good")
     (tmp_path / "out").mkdir()
     (tmp_path / "out" / "figures").touch()
     before = _files(tmp_path)
@@ -190,8 +170,8 @@ def test_a_folder_that_cannot_be_written_is_refused_in_one_line(run, tmp_path):
     assert _files(tmp_path) == before
 
 
-def test_an_earlier_report_stays_whole_if_the_next_one_fails(run, tmp_path):
-    _write(tmp_path / "good")
+def test_an_earlier_report_stays_whole_if_the_next_one_fails(row, run, tmp_path):
+    _write(row, tmp_path / "good")
     run("--runs=good", "--out=out")
     before = _files(tmp_path / "out")
     (tmp_path / "good" / "rows.jsonl").write_text(json.dumps({"a": 1}) + "\n")
@@ -199,8 +179,8 @@ def test_an_earlier_report_stays_whole_if_the_next_one_fails(run, tmp_path):
     assert _files(tmp_path / "out") == before
 
 
-def test_a_result_that_failed_is_shown_as_such(run, tmp_path):
-    _write(tmp_path / "good", _rows(value=math.nan))
+def test_a_result_that_failed_is_shown_as_such(row, run, tmp_path):
+    _write(row, tmp_path / "good", _rows(row, value=math.nan))
     code, out, _ = run("--runs=good", "--out=out")
     assert code == 0
     assert out.startswith("1 published number: 1 not finite")

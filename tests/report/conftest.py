@@ -4,31 +4,17 @@ import pytest
 
 from fljax.results import Row
 
-_ROW = Row(
-    experiment="aia",
-    data="medical",
-    model="mlp",
-    defense="none",
-    attack="model",
-    setting="passive",
-    point="",
-    seed=0,
-    client="all",
-    metric="aia_accuracy_percent",
-    value=80.0,
-    n=100,
-)
-
 
 @pytest.fixture
-def rows():
+def rows(row):
     """Makes one row per value, over as many seeds."""
+    base = row._replace(model="mlp", attack="model")
 
     def make(*values: float, **fields) -> list[Row]:
         if fields.get("attack") == "majority":
             fields = {"setting": "baseline"} | fields
         return [
-            _ROW._replace(seed=seed, value=value, **fields)
+            base._replace(seed=seed, value=value, **fields)
             for seed, value in enumerate(values)
         ]
 

@@ -7,47 +7,33 @@ import sys
 
 import pytest
 from absl import flags
-from absl.testing import flagsaver
 
-from experiments import config, published, report
+from experiments import published, report
 from experiments.accounting import program, table6
 from experiments.config import ConfigError
 from fljax import results
 
 
 @pytest.fixture
-def run(tmp_path, capsys, monkeypatch):
+def run(tmp_path, capsys, monkeypatch, parsed):
     """Runs the program in a folder, as `--name=value` tell it; returns its output."""
     monkeypatch.chdir(tmp_path)
 
     def call(*arguments):
-        values = flags.FlagValues()
-        config.define(program.AccountingConfig, "accounting", flag_values=values)
-        config.define(program.RunConfig, flag_values=values)
-        values(["accounting", *arguments])
-        program.run(
-            config.read(program.AccountingConfig, "accounting", flag_values=values),
-            config.read(program.RunConfig, flag_values=values),
-        )
+        program.run(*parsed(program.define, *arguments))
         return capsys.readouterr().out
 
     return call
 
 
 @pytest.fixture
-def reported(capsys):
+def reported(command):
     """Makes a report; returns what it prints."""
 
     def call(*arguments):
-        with flagsaver.flagsaver():
-            try:
-                with pytest.raises(SystemExit) as stopped:
-                    config.app_main(report.main, argv=["report", *arguments])
-            finally:
-                flags.FLAGS.unparse_flags()
-        said = capsys.readouterr()
-        assert (stopped.value.code or 0, said.err) == (0, "")
-        return said.out
+        code, out, err = command(report.main, *arguments)
+        assert (code, err) == (0, "")
+        return out
 
     return call
 

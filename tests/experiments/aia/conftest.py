@@ -1,10 +1,7 @@
 """Runs the program on something small."""
 
 import pytest
-from absl import flags
-from absl.testing import flagsaver
 
-from experiments import config
 from experiments.aia import program
 
 program.define()
@@ -26,18 +23,11 @@ _SMALL = (
 
 
 @pytest.fixture
-def run(tmp_path, capsys):
+def run(tmp_path, command):
     """Runs the program in a folder of its own; returns exit code, output, errors."""
 
     def call(*arguments, folder="out"):
-        with flagsaver.flagsaver():
-            try:
-                argv = ["aia", *_SMALL, f"--run_dir={tmp_path / folder}", *arguments]
-                with pytest.raises(SystemExit) as stopped:
-                    config.app_main(program.main, program.ERRORS, argv=argv)
-            finally:
-                flags.FLAGS.unparse_flags()
-        said = capsys.readouterr()
-        return stopped.value.code or 0, said.out, said.err
+        told = (*_SMALL, f"--run_dir={tmp_path / folder}", *arguments)
+        return command(program.main, *told, errors=program.ERRORS)
 
     return call

@@ -1,14 +1,11 @@
-"""The program as its users meet it: results that are there, and errors of one line."""
+"""The program as its users meet it: runs, and the results that are there after them."""
 
 import json
 import pathlib
 
 import numpy as np
 import pytest
-from absl import flags
-from absl.testing import flagsaver
 
-from experiments import config
 from experiments.aia import program
 from fljax import results
 
@@ -172,147 +169,13 @@ def test_dry_run_prints_sizes_and_writes_nothing(run, tmp_path):
     assert list(tmp_path.iterdir()) == []
 
 
-def _csv(tmp_path, text):
-    path = tmp_path / "own.csv"
-    path.write_text(text)
-    return [
-        "--data_name=csv", f"--data_path={path}", "--data_target=pay",
-        "--data_sensitive=sex",
-    ]  # fmt: skip
-
-
-_GOOD = "sex,age,pay\n" + "m,30,1.5\nf,40,2.5\n" * 30
-_BAD = {
-    "unknown flag": (["--batch_sise=3"], "batch_sise"),
-    "unknown choice": (["--model_name=cnn"], "--model_name"),
-    "unknown data set": (["--data_name=diabetis"], "diabetis"),
-    "no batch": (["--batch_size=0"], "--batch_size"),
-    "more clients than rows": (["--partition_clients=1000"], "num_clients"),
-    "h too large": (["--partition_heterogeneity=0.6"], "--partition_heterogeneity"),
-    "missing file": (["--data_name=csv", "--data_path=no.csv", "--data_target=y",
-                      "--data_sensitive=s"], "no.csv"),
-    "option of another data set": (["--data_states=LA"], "states"),
-    "column of a partition": (["--partition_kind=by_column",
-                               "--partition_column=state"], "--partition_column"),
-    "repeated seed": (["--seeds=1,1"], "--seeds"),
-    "diverging": (["--learning_rate=1e6"], "--learning_rate=1e+06"),
-    "reconstruct a network": (["--attack_kinds=reconstruct"], "--attack_kinds"),
-    "sweep of nothing": (["--sweep=batchsize=3"], "--sweep"),
-    "no sensitive attribute": (["--data_name=digits"], "--data_sensitive"),
-    "gradients of a number": (["--data_sensitive=bmi"], "--attack_kinds"),
-    "labels of a number": (["--partition_kind=dirichlet"], "--partition_kind"),
-    "diverging in the last round": (["--num_rounds=1", "--learning_rate=1e38"],
-                                    "round 0"),
-    "too few messages": (["--data_name=toy", "--model_name=linear",
-                          "--attack_kinds=reconstruct"], "--num_rounds"),
-    "unknown table": (["--paper_table=tabel9"], "--paper_table"),
-    "no transcript": (["--transcript=nowhere"], "nowhere.json"),
-}  # fmt: skip
-
-
-@pytest.mark.parametrize("arguments, named", _BAD.values(), ids=_BAD)
-def test_bad_input_is_one_line_and_leaves_nothing(run, tmp_path, arguments, named):
-    code, _, errors = run(*arguments)
-    _assert_refused(code, errors, named)
-    assert not (tmp_path / "out").exists()
-
-
-_BAD_CSV = {
-    "malformed": (_GOOD + "m,1,2,3,4\n", [], "own.csv"),
-    "target is text": (_GOOD.replace("1.5", "lots", 1), [], "pay"),
-    "target is classes": (_GOOD.replace(",1.5", ",low"), [], "pay"),
-    "no sensitive column": (_GOOD, ["--data_sensitive=gender"], "gender"),
-    "constant sensitive column": (_GOOD.replace("f,", "m,"), [], "sex"),
-    "missing values": (_GOOD + ",30,1.5\n", [], "sex"),
-}
-
-
-@pytest.mark.parametrize("text, more, named", _BAD_CSV.values(), ids=_BAD_CSV)
-def test_bad_csv_is_one_line_and_leaves_nothing(run, tmp_path, text, more, named):
-    code, _, errors = run(*_csv(tmp_path, text), *more)
-    _assert_refused(code, errors, named)
-    assert not (tmp_path / "out").exists()
-
-
-def test_a_folder_of_another_configuration_is_refused_untouched(run, tmp_path):
-    assert run("--attack_kinds=model")[0] == 0
-    before = (tmp_path / "out" / "rows.jsonl").read_bytes()
-    code, _, errors = run("--attack_kinds=model", "--batch_size=16")
-    _assert_refused(code, errors, "--run_dir")
-    assert (tmp_path / "out" / "rows.jsonl").read_bytes() == before
-    assert run("--attack_kinds=model")[0] == 0
-
-
-def test_a_tampered_transcript_is_refused(run, tmp_path):
-    run("--save_transcript", "--attack_kinds=model", folder="a")
-    path = tmp_path / "a" / "transcript-seed0.npz"
-    content = bytearray(path.read_bytes())
-    content[len(content) // 2] ^= 1
-    path.write_bytes(content)
-    code, _, errors = run(f"--transcript={path.with_suffix('')}")
-    _assert_refused(code, errors, "transcript-seed0.npz")
-    assert not (tmp_path / "out").exists()
-
-
-def test_a_transcript_of_other_rows_is_refused(run, tmp_path):
-    run("--save_transcript", "--attack_kinds=model", folder="a")
-    stem = tmp_path / "a" / "transcript-seed0"
-    code, _, errors = run(f"--transcript={stem}", "--seeds=1")
-    _assert_refused(code, errors, "transcript-seed0")
-    assert "other rows" in errors
-
-
-def test_a_transcript_of_another_training_is_refused_where_that_matters(run, tmp_path):
-    run("--save_transcript", "--attack_kinds=model", folder="a")
-    stem = tmp_path / "a" / "transcript-seed0"
-    other = (f"--transcript={stem}", "--local_epochs=2")
-    code, _, errors = run(*other, "--attack_kinds=trajectory")
-    _assert_refused(code, errors, "--local_epochs=1")
-    assert run(*other, "--attack_kinds=model", folder="b")[0] == 0
-    code, _, errors = run(
-        f"--transcript={stem}", "--attack_kinds=model", "--defense_name=dp_sgd",
-        "--defense_clip=1", folder="c",
-    )  # fmt: skip
-    _assert_refused(code, errors, "--defense_name=none")
-
-
-def test_a_transcript_too_short_to_reconstruct_is_refused(run, tmp_path):
-    toy = ("--data_name=toy", "--model_name=linear")
-    run(*toy, "--save_transcript", "--attack_kinds=model", folder="a")
-    stem = tmp_path / "a" / "transcript-seed0"
-    code, _, errors = run(
-        *toy, "--attack_kinds=reconstruct", f"--transcript={stem}", "--num_rounds=60"
-    )
-    _assert_refused(code, errors, "--transcript")
-
-
-def test_a_transcript_of_another_model_is_refused(run, tmp_path):
-    run("--save_transcript", "--attack_kinds=model", folder="a")
-    stem = tmp_path / "a" / "transcript-seed0"
-    code, _, errors = run(f"--transcript={stem}", "--model_hidden=9")
-    _assert_refused(code, errors, "transcript-seed0")
-
-
 @pytest.mark.parametrize(
     "path",
     sorted(pathlib.Path("experiments/flags").glob("aia.*.flags")),
     ids=lambda p: p.stem,
 )
-def test_flagfile_parses_and_says_what_to_expect(path):
+def test_flagfile_parses_and_says_what_to_expect(parsed, path):
     text = path.read_text()
     assert text.startswith("# ")
     assert "# expect:" in text
-    with flagsaver.flagsaver():
-        try:
-            flags.FLAGS(["aia", f"--flagfile={path}"])
-            for name, cls in program._GROUPS.items():
-                config.read(cls, program._PREFIX.get(name, name))
-        finally:
-            flags.FLAGS.unparse_flags()
-
-
-def _assert_refused(code, errors, named):
-    assert code == 2
-    lines = [line for line in errors.splitlines() if "warning" not in line]
-    assert len([line for line in lines if named in line]) == 1
-    assert "Traceback" not in errors
+    parsed(program.define, f"--flagfile={path}")

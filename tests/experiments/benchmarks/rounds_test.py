@@ -2,7 +2,6 @@
 
 import numpy as np
 import pytest
-from absl import flags
 
 pytest.importorskip("torch")
 pytest.importorskip("torch._dynamo")
@@ -62,9 +61,6 @@ def test_targets_are_the_best_ratio_and_the_lowest_occupancy():
 
 
 @pytest.mark.parametrize("cls", [rounds.Config, attributes.Config])
-def test_flags_out_of_range_are_refused(cls):
-    values = flags.FlagValues()
-    config.define(cls, flag_values=values)
-    values(["program", "--repeats=0", "--threads=1"])
+def test_flags_out_of_range_are_refused(parsed, cls):
     with pytest.raises(config.ConfigError, match="--repeats: .* >= 1, got 0"):
-        config.read(cls, flag_values=values)
+        parsed(lambda define: define(cls), "--repeats=0", "--threads=1")

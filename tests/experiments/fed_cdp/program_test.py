@@ -9,7 +9,6 @@ import numpy as np
 import pytest
 from absl import flags
 
-from experiments import config
 from experiments.config import ConfigError
 from experiments.fed_cdp import clients, program, published, reporting, training
 from experiments.fed_cdp import methods as methods_lib
@@ -28,18 +27,6 @@ _SMALL = {
 
 def _told(data="breast_cancer", **changes) -> Told:
     return Told(DataConfig(name=data), Config(**_SMALL | changes))
-
-
-def _parsed(*arguments) -> Told:
-    values = flags.FlagValues()
-    program.define(
-        lambda cls, prefix="": config.define(cls, prefix, flag_values=values)
-    )
-    values(["fed_cdp", *arguments])
-    return Told(
-        config.read(DataConfig, "data", flag_values=values),
-        config.read(Config, flag_values=values),
-    )
 
 
 @pytest.fixture(scope="module")
@@ -219,19 +206,20 @@ def test_what_does_not_fit_together_is_one_line(changes, said, tmp_path):
         ("--methods=dp", "--methods: expected some of non_private"),
     ],
 )
-def test_bad_values_are_refused_with_their_flag(argument, said):
+def test_bad_values_are_refused_with_their_flag(parsed, argument, said):
     with pytest.raises((ConfigError, flags.Error)) as stopped:
-        _parsed(argument)
+        parsed(program.define, argument)
     assert said in str(stopped.value.__context__ or stopped.value) + str(stopped.value)
 
 
-def test_points_have_the_names_of_the_published_table():
-    told = _parsed(
+def test_points_have_the_names_of_the_published_table(parsed):
+    told = parsed(
+        program.define,
         "--flagfile=experiments/flags/fed_cdp.table2.flags",
         "--clients=100,1000",
         "--percent=5,10,20,50",
     )
-    told = complete(told)
+    told = complete(Told(*told))
     variants = methods_lib.variants(told.run, 500)
     numbers = {
         (v.name, v.clients, v.percent): reporting.paper(told, v, label)
@@ -255,7 +243,7 @@ def test_a_report_sets_accuracies_beside_the_table_that_the_run_names():
 
 
 @pytest.mark.parametrize("path", _FLAGS, ids=[path.stem for path in _FLAGS])
-def test_flag_files_are_complete_and_say_what_to_expect(path):
+def test_flag_files_are_complete_and_say_what_to_expect(parsed, path):
     assert re.search("^# expect:", path.read_text(), re.MULTILINE)
-    told = _parsed(f"--flagfile={path}")
+    told = Told(*parsed(program.define, f"--flagfile={path}"))
     assert complete(told).run.run_dir == f"runs/{path.stem}"

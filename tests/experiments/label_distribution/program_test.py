@@ -6,9 +6,7 @@ import pathlib
 import jax
 import numpy as np
 import pytest
-from absl import flags
 
-from experiments import config
 from experiments.config import ConfigError
 from experiments.label_distribution import (
     clusters,
@@ -33,18 +31,6 @@ _SMALL = {
 
 def _told(**changes) -> Told:
     return Told(DataConfig(), Config(**_SMALL | changes))
-
-
-def _parsed(*arguments) -> Told:
-    values = flags.FlagValues()
-    program.define(
-        lambda cls, prefix="": config.define(cls, prefix, flag_values=values)
-    )
-    values(["label_distribution", *arguments])
-    return Told(
-        config.read(DataConfig, "data", flag_values=values),
-        config.read(Config, flag_values=values),
-    )
 
 
 @pytest.fixture(scope="module")
@@ -211,8 +197,8 @@ def test_a_defense_that_cannot_be_is_refused(defense, message):
 
 
 @pytest.mark.parametrize("path", _FLAGS, ids=lambda path: path.stem)
-def test_flagfiles_parse_and_say_what_to_expect(path):
-    told = complete(_parsed(f"--flagfile={path}"))
+def test_flagfiles_parse_and_say_what_to_expect(parsed, path):
+    told = complete(Told(*parsed(program.define, f"--flagfile={path}")))
     assert told.run.run_dir == f"runs/{path.stem}"
     comments = [n for n in path.read_text().splitlines() if n.startswith("#")]
     assert any("expect:" in line for line in comments)

@@ -8,7 +8,6 @@ import sys
 
 import numpy as np
 import pytest
-from absl import flags
 
 from experiments import config
 from experiments.theory import middleman, program, slopes, theorem1
@@ -196,12 +195,10 @@ def test_what_does_not_fit_is_one_line_and_leaves_nothing(tmp_path, changed, lin
     assert not (tmp_path / "out").exists()
 
 
-def test_the_flagfile_parses_and_says_what_to_expect():
+def test_the_flagfile_parses_and_says_what_to_expect(parsed):
     path = pathlib.Path("experiments/flags/theory.theorem1.flags")
-    values = flags.FlagValues()
-    config.define(program.Config, flag_values=values)
-    values(["theory", f"--flagfile={path}"])
-    assert config.read(program.Config, flag_values=values).seeds == tuple(range(10))
+    (told,) = parsed(program.define, f"--flagfile={path}")
+    assert told.seeds == tuple(range(10))
     text = path.read_text()
     assert text.startswith("# ") and "# expect:" in text
 

@@ -1,0 +1,45 @@
+"""Flags read as a program reads them, and programs run as their users run them."""
+
+import pytest
+from absl import flags
+from absl.testing import flagsaver
+
+from experiments import config
+
+
+@pytest.fixture(scope="session")
+def parsed():
+    """Parses arguments with the flags that `define` registers.
+
+    Returns an object per dataclass, in the order in which they are registered.
+    """
+
+    def parse(define, *arguments):
+        values, groups = flags.FlagValues(), []
+
+        def register(cls, prefix=""):
+            config.define(cls, prefix, flag_values=values)
+            groups.append((cls, prefix))
+
+        define(register)
+        values(["program", *arguments])
+        return [config.read(cls, prefix, flag_values=values) for cls, prefix in groups]
+
+    return parse
+
+
+@pytest.fixture
+def command(capsys):
+    """Runs a program's main function; returns exit code, output and errors."""
+
+    def call(main, *arguments, errors=()):
+        with flagsaver.flagsaver():
+            try:
+                with pytest.raises(SystemExit) as stopped:
+                    config.app_main(main, errors, argv=["program", *arguments])
+            finally:
+                flags.FLAGS.unparse_flags()
+        said = capsys.readouterr()
+        return stopped.value.code or 0, said.out, said.err
+
+    return call

@@ -1,0 +1,40 @@
+"""Scores of a reconstruction: success, iterations, distances and labels."""
+
+import numpy as np
+import pytest
+
+from experiments.gradient_leakage import scores
+from fljax.attacks.inversion import Inversion
+
+
+def test_success_counts_iterations_and_all_images(completed):
+    x = np.zeros((2, 4, 4, 1), np.float32)
+    x[1] = 1
+    guess = x[::-1] + 0.001  # in another order
+    path = np.stack([guess + 1, guess, guess])
+    found = Inversion(guess, np.array([1, 0]), 0.5, None, path, 0, 3)
+    run = completed("--iterations=5", "--record_every=2")
+    everything = np.ones(x.shape[1:], bool)
+    score = scores.score(run, found, x, np.array([0, 1]), everything)
+    assert score.values["attack_success"] == 1
+    assert score.values["attack_iterations"] == 4
+    assert score.values["reconstruction_distance"] == pytest.approx(0.001, rel=1e-3)
+    assert score.values["label_accuracy"] == 1
+    np.testing.assert_allclose(score.x, x, atol=0.0011)
+    assert score.path.shape == (3, 4, 4, 1)
+    half = found._replace(path=np.stack([x + np.array([0, 1]).reshape(2, 1, 1, 1)] * 3))
+    missed = scores.score(run, half, x, np.array([0, 1]), everything)
+    assert missed.values["attack_success"] == 0
+    assert missed.values["attack_iterations"] == 5
+
+
+def test_pixels_that_the_network_never_reads_do_not_count_where_it_reads(completed):
+    x = np.zeros((1, 4, 4, 1), np.float32)
+    guess = x.copy()
+    guess[:, -1] = 1
+    read = np.ones((4, 4, 1), bool)
+    read[-1] = False
+    found = Inversion(guess, np.array([0]), 0.5, None, guess[None], 0, 3)
+    score = scores.score(completed(), found, x, np.array([0]), read)
+    assert score.values["distance_cut_to_range"] == pytest.approx(0.5)
+    assert score.values["distance_where_read"] == 0

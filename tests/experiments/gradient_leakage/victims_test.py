@@ -1,0 +1,24 @@
+"""Images that are attacked, and the pixels of them that a network reads."""
+
+import jax
+import numpy as np
+
+from experiments.gradient_leakage import settings, victims
+from fljax import models
+
+
+def test_pooling_leaves_out_the_last_two_rows_and_columns_of_28():
+    model = models.cnn((28, 28, 1), 10)
+    read = victims._read(model, model.init(jax.random.key(0)), (28, 28, 1))[..., 0]
+    assert read[:26, :26].all()
+    assert not read[26:].any() and not read[:, 26:].any()
+
+
+def test_no_image_is_attacked_twice(told):
+    found = victims.load(*settings.complete(told("--clients=60", "--images=5")))
+    assert found.x.shape == (60, 5, 8, 8, 1)
+    assert 0 <= found.x.min() < found.x.max() == 1
+    rows = found.x.reshape(300, -1)
+    assert len(np.unique(rows, axis=0)) == 300
+    classes = [len(np.unique(labels)) for labels in found.y]
+    assert max(classes) <= 2

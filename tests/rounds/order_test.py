@@ -1,0 +1,171 @@
+"""The order of rows and the keys of steps, read off the messages."""
+
+import itertools
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from fljax import local, rounds, schedule
+from fljax.types import Message, Rows
+
+
+def _orders(federation, sizes, num_rounds, batch, epochs, seed=0, **how):
+    """Rows `[R][K]` in the order of training, `[epochs, size]`, from 0 per client."""
+    plan = schedule.build(
+        sizes, num_rounds=num_rounds, batch_size=batch, epochs=epochs, **how
+    )
+    length = int(plan.slots.step.max()) + 1
+    num_rows = sum(sizes)
+    rows = Rows(jnp.arange(num_rows, dtype=jnp.float32), jnp.zeros(num_rows))
+    run = federation.train(
+        plan,
+        federation.recorder(length, plan.batch_size),
+        seed=seed,
+        rows=rows,
+        params=jnp.zeros((length, plan.batch_size)),
+    )
+    starts = np.cumsum([0, *sizes])
+    return [
+        [
+            (seen[seen >= 0] - starts[c]).astype(int).reshape(epochs, sizes[c])
+            for seen, c in zip(deltas, clients, strict=True)
+        ]
+        for deltas, clients in zip(
+            np.asarray(run.transcript.delta), run.transcript.client, strict=True
+        )
+    ]
+
+
+@pytest.fixture(scope="module")
+def orders(federation):
+    """Two rounds of two epochs; clients 0 and 2 have the same number of rows."""
+    return _orders(federation, [40, 9, 40, 1], num_rounds=2, batch=8, epochs=2)
+
+
+def test_each_epoch_visits_each_of_a_clients_rows_once(orders):
+    for round_ in orders:
+        for order, size in zip(round_, [40, 9, 40, 1], strict=True):
+            np.testing.assert_array_equal(np.sort(order), [np.arange(size)] * 2)
+
+
+def test_the_order_differs_between_rounds_epochs_and_clients(orders):
+    seen = [orders[t][c][e] for t in (0, 1) for c in (0, 2) for e in (0, 1)]
+    for one, other in itertools.combinations(seen, 2):
+        # Two random orders of 40 rows agree in 1 place on average.
+        assert np.mean(one == other) < 0.3
+
+
+def test_the_order_differs_between_keys(federation, orders):
+    other = _orders(federation, [40, 9, 40, 1], num_rounds=2, batch=8, epochs=2, seed=1)
+    assert np.mean(orders[0][0][0] == other[0][0][0]) < 0.3
+
+
+def test_the_order_does_not_depend_on_the_other_clients(federation, orders):
+    # Another lane, a larger client beside her, one absent and one more.
+    other = _orders(
+        federation,
+        [40, 9, 40, 100, 3],
+        num_rounds=2,
+        batch=8,
+        epochs=2,
+        lanes=2,
+        participants=[np.array([0, 1, 2, 3])],
+    )
+    for t, c in itertools.product((0, 1), (0, 1, 2)):
+        np.testing.assert_array_equal(orders[t][c], other[t][c])
+
+
+def test_the_order_of_a_later_round_is_the_same_when_it_is_done_alone(
+    federation, orders
+):
+    plan = schedule.build([40, 9, 40, 1], num_rounds=2, batch_size=8, epochs=2)
+    update = federation.recorder(10, 8)
+    run = rounds.start(jnp.zeros((10, 8)), plan, federation.average)
+    run = run._replace(server=run.server._replace(round=jnp.ones((), jnp.int32)))
+    rows = Rows(jnp.arange(90.0), jnp.zeros(90))
+    run = federation.advance(
+        jax.random.key(0),
+        run,
+        rows,
+        plan,
+        2,
+        local=update,
+        server_optimiser=federation.average,
+    )
+    seen = np.asarray(run.transcript.delta)[1, 0]
+    np.testing.assert_array_equal(seen.reshape(2, 40), orders[1][0])
+
+
+def test_without_shuffling_rows_keep_their_stored_order(federation):
+    ((order, _),) = _orders(
+        federation, [5, 3], num_rounds=1, batch=2, epochs=2, shuffle=False
+    )
+    np.testing.assert_array_equal(order, [[0, 1, 2, 3, 4]] * 2)
+
+
+def _key_recorder(length):
+    """A local update whose message is one random number per step."""
+
+    def init(sent):
+        return jnp.zeros_like(sent), jnp.zeros((), jnp.int32)
+
+    def step(key, carry, sent, batch):
+        del sent, batch
+        seen, at = carry
+        return seen.at[at].set(jax.random.uniform(key)), at + 1
+
+    def final(key, carry, sent, sender):
+        del key, sent, sender
+        return Message(carry[0], jnp.zeros(()))
+
+    return local.LocalUpdate(init, step, final), jnp.zeros(length)
+
+
+def test_every_step_of_every_client_and_round_has_its_own_key(federation):
+    update, params = _key_recorder(4)
+    plan = schedule.build(
+        federation.sizes, num_rounds=2, batch_size=2, steps=4, lanes=2, shuffle=False
+    )
+    draws = np.asarray(
+        federation.train(plan, update, params=params).transcript.delta
+    ).ravel()
+    assert len(np.unique(draws)) == 2 * 5 * 4
+
+
+@pytest.mark.parametrize(
+    "how", [{"epochs": 2}, {"steps": 4}], ids=["epochs", "fixed steps"]
+)
+def test_the_keys_of_a_clients_steps_do_not_depend_on_the_other_clients(
+    federation, how
+):
+    update, params = _key_recorder(8)
+    how = {"num_rounds": 1, "batch_size": 2, "shuffle": False, **how}
+    everyone = federation.train(
+        schedule.build(federation.sizes, **how), update, params=params
+    )
+    alone = schedule.build(federation.sizes, participants=[np.array([0])], **how)
+    found = federation.train(alone, update, params=params)
+    np.testing.assert_array_equal(
+        found.transcript.delta[0, 0], everyone.transcript.delta[0, 0]
+    )
+
+
+@pytest.mark.parametrize("poisson", [False, True], ids=["shuffled", "Poisson"])
+def test_a_batch_says_whose_rows_it_holds(federation, poisson):
+    def step(key, carry, sent, batch):
+        del key, sent
+        return carry + jnp.where(batch.mask.any(), batch.client + 1.0, 0)
+
+    update = local.LocalUpdate(
+        lambda sent: sent,
+        step,
+        lambda key, carry, sent, sender: Message(carry - sent, jnp.zeros(())),
+    )
+    plan = schedule.build(
+        federation.sizes, num_rounds=2, batch_size=7, lanes=2, poisson=poisson,
+        participants=[[0, 2, 4], [1, 2, 3]],
+    )  # fmt: skip
+    run = federation.train(plan, update, params=jnp.zeros(()))
+    np.testing.assert_array_equal(run.transcript.delta, [[1, 3, 5], [2, 3, 4]])

@@ -1,0 +1,99 @@
+"""Arrays that are missing, superfluous or do not fit together are refused."""
+
+import numpy as np
+import pytest
+
+
+@pytest.mark.parametrize("described", [False, True])
+def test_an_extra_array_is_refused(saved, described):
+    arrays = saved.arrays()
+    extra = arrays | {"delta/other": np.zeros((2, 2), np.float32)}
+    saved.forge(extra, None if described else saved.specs(arrays))
+    saved.refused(".json" if described else ".npz")
+
+
+def test_a_missing_array_is_refused(saved):
+    arrays = saved.arrays()
+    specs = saved.specs(arrays)
+    del arrays["delta/dense/bias"]
+    saved.forge(arrays, specs)
+    saved.refused(".npz")
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"delta/dense/kernel": np.zeros((2, 2, 4, 1), np.float32)},
+        {"params/dense/kernel": np.zeros((2, 4, 1), np.float32)},
+        {"delta/dense/bias": np.zeros((3, 2, 1), np.float32)},
+        {"delta/dense/bias": np.zeros((2, 3, 1), np.float32)},
+        {"params/dense/bias": np.zeros((1, 1), np.float32)},
+        {"client": np.zeros((3, 2), np.int32)},
+        {"client": np.zeros(2, np.int32)},
+        {"client": np.zeros((2, 2), np.float32)},
+        {"round": np.zeros((2, 1), np.int32)},
+        {"round": np.int32(2)},
+        {"round": np.array([0.0, 5.0], np.float32)},
+        {"round": np.array([5, 5], np.int32)},
+        {"round": np.array([5, 0], np.uint32)},
+        {"client": np.full((2, 2), -2, np.int32)},
+        {"params/dense/bias": np.zeros((2, 1), np.int32)},
+        {"params/dense/bias": np.float32(0)},
+        {"params/other": np.zeros((2, 3), np.float32)},
+        {"params": np.zeros((2, 3), np.float32), "delta": np.zeros((2, 2, 3))},
+        {
+            "params/dense": np.zeros((2, 3), np.float32),
+            "delta/dense": np.zeros((2, 2, 3), np.float32),
+        },
+    ],
+    ids=[
+        "delta of another shape",
+        "params of another shape",
+        "delta of more rounds",
+        "delta of more clients",
+        "params of fewer rounds",
+        "clients of more rounds",
+        "clients without slots",
+        "clients that are no integers",
+        "rounds in a table",
+        "rounds as a number",
+        "rounds that are no integers",
+        "a round twice",
+        "rounds that go back",
+        "clients below -1",
+        "parameter of integers",
+        "parameter as a number",
+        "params without delta",
+        "parameters without a name",
+        "layer that is also an array",
+    ],
+)
+def test_arrays_that_do_not_fit_together_are_refused(saved, changes):
+    saved.forge(saved.arrays() | changes)
+    saved.refused(".json")
+
+
+@pytest.mark.parametrize("name", ["round", "client"])
+def test_rounds_and_clients_are_required(saved, name):
+    arrays = saved.arrays()
+    del arrays[name]
+    saved.forge(arrays)
+    saved.refused(".json")
+
+
+def test_a_transcript_without_rounds_is_refused(saved):
+    saved.forge({name: array[:0] for name, array in saved.arrays().items()})
+    saved.refused(".json")
+
+
+def test_a_transcript_without_parameters_is_refused(saved):
+    arrays = saved.arrays()
+    saved.forge({name: arrays[name] for name in ("round", "client")})
+    saved.refused(".json")
+
+
+def test_a_delta_without_its_parameter_is_refused(saved):
+    arrays = saved.arrays()
+    del arrays["params/dense/bias"]
+    saved.forge(arrays)
+    saved.refused(".json")
