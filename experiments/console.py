@@ -19,7 +19,7 @@ from rich.progress import (
 from rich.table import Table
 from rich.text import Text
 
-from experiments import published
+from experiments import processes, published
 from fljax import report
 from fljax.metrics import Estimate
 from fljax.results import Row
@@ -61,7 +61,7 @@ class _Lines(Progress):
 
 def progress() -> Progress:
     """A bar with count, rate and remaining time; lines where nobody sees a bar."""
-    console = Console(stderr=True)
+    console = Console(stderr=True, quiet=not processes.is_first())
     if not console.is_terminal:
         return _Lines(console)
     return Progress(
@@ -140,8 +140,9 @@ def _empty(first: Row, *, bounded: bool) -> Table:
 
 def screen() -> Console:
     """Standard output, wide enough for a results table also when it is no terminal."""
-    out = Console()
-    return out if out.is_terminal else Console(width=120)
+    quiet = not processes.is_first()
+    out = Console(quiet=quiet)
+    return out if out.is_terminal else Console(width=120, quiet=quiet)
 
 
 def _interval(e: Estimate) -> str:

@@ -7,10 +7,11 @@ import time
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
+import jax
 from matplotlib.figure import Figure
 from rich.console import RenderableType
 
-from experiments import console, run_dir, stages
+from experiments import console, processes, run_dir, stages
 from experiments.option import FolderFlags, RunFlags
 from experiments.resume import Unfinished
 from fljax import figures, results
@@ -48,6 +49,8 @@ class Output:
         self._digest = claimed[1]
         self.seconds: stages.Seconds = {}
         minutes = told.checkpoint_minutes if isinstance(told, RunFlags) else None
+        if jax.process_count() > 1:
+            minutes = None  # what one process keeps the others do not see
         self.unfinished = Unfinished(self.folder, self._digest, minutes)
 
     def stage(self, name: str) -> contextlib.AbstractContextManager[None]:
@@ -70,6 +73,8 @@ class Output:
           files: that were read.
           **said: what else the manifest says.
         """
+        if not processes.is_first():
+            return
         manifest = {
             "experiment": self._experiment,
             "digest": self._digest,

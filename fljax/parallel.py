@@ -1,10 +1,14 @@
-"""Spreads work over the devices of one machine.
+"""Spreads work over devices, of one machine or of several processes that met.
 
 Rounds: the lanes (or the seeds) of a schedule are placed on different devices and the
 compiler partitions the program. Attacks: independent items are dealt to the devices,
 each of which works through its own with `lax.map`, so that only one item per device is
 in memory. On a CPU, `use_cpu_cores()` before the first use of JAX makes each core a
 device.
+
+After `jax.distributed.initialize` a mesh has the devices of all processes, each of which
+has to make the same calls with the same values; `map_items` and `fetch` give every one of
+them all results.
 """
 
 import dataclasses
@@ -40,8 +44,10 @@ def use_cpu_cores() -> None:
 
 
 def mesh(num_devices: int | None = None) -> Mesh:
-    """One axis over the first `num_devices` devices, by default over all."""
-    devices = jax.devices()[:num_devices]
+    """One axis over all devices of all processes, or over this one's first few."""
+    devices = jax.devices()
+    if num_devices is not None:
+        devices = jax.local_devices()[:num_devices]
     return jax.make_mesh(
         (len(devices),), (_AXIS,), axis_types=(AxisType.Auto,), devices=devices
     )
@@ -59,7 +65,13 @@ def place(tree: PyTree, over: Mesh, axis: int | None | PyTree = None) -> PyTree:
 
     def put(leaf, axis):
         spec = [] if axis is None else [None] * axis + [_AXIS]
-        return jax.device_put(leaf, NamedSharding(over, PartitionSpec(*spec)))
+        where = NamedSharding(over, PartitionSpec(*spec))
+        if _spans_processes(over) and jax.dtypes.issubdtype(
+            leaf.dtype, jax.dtypes.prng_key
+        ):
+            bits = jax.device_put(jax.random.key_data(leaf), where)
+            return jax.random.wrap_key_data(bits, impl=jax.random.key_impl(leaf))
+        return jax.device_put(leaf, where)
 
     if axis is None or isinstance(axis, int):
         return jax.tree.map(lambda leaf: put(leaf, axis), tree)
@@ -114,4 +126,24 @@ def map_items(fun: Callable, items: PyTree, shared: PyTree, over: Mesh) -> PyTre
         out_specs=PartitionSpec(_AXIS),
         check_vma=False,
     )
-    return jax.tree.map(lambda leaf: leaf[:count], spread(padded, shared))
+    found = jax.tree.map(lambda leaf: leaf[:count], spread(padded, shared))
+    return _everywhere(found, over) if _spans_processes(over) else found
+
+
+def fetch(tree: PyTree) -> PyTree:
+    """All of a tree as NumPy arrays, in every process."""
+
+    def whole(leaf):
+        if not isinstance(leaf, jax.Array) or leaf.is_fully_addressable:
+            return leaf
+        return jax.jit(_everywhere, static_argnums=1)(leaf, leaf.sharding.mesh)
+
+    return jax.device_get(jax.tree.map(whole, tree))
+
+
+def _spans_processes(over: Mesh) -> bool:
+    return any(d.process_index != jax.process_index() for d in over.devices.flat)
+
+
+def _everywhere(tree: PyTree, over: Mesh) -> PyTree:
+    return lax.with_sharding_constraint(tree, NamedSharding(over, PartitionSpec()))

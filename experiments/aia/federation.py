@@ -62,7 +62,7 @@ def train(
             if states is not None and done < num_rounds:
                 states.reached(done, lambda now=run: now)
         progress(done)
-    found = jax.device_get(run)  # attacks place what they need where they need it
+    found = parallel.fetch(run)  # attacks place what they need where they need it
     if states is not None:
         states.reached(num_rounds, lambda: found)
     return found
@@ -149,7 +149,7 @@ def _place(problem: Problem, clients: Clients, keys: Key, run: rounds.Run):
 
 def _check_finite(run: rounds.Run, done: int, rate: float) -> None:
     """The loss of each round, and of the last one, which has none yet, the model."""
-    bad = ~np.isfinite(np.asarray(run.loss)[:, :done]).all(axis=0)
+    bad = ~np.isfinite(parallel.fetch(run.loss)[:, :done]).all(axis=0)
     leaves = jax.tree.leaves(run.server.params)
     broken = not all(bool(jnp.isfinite(leaf).all()) for leaf in leaves)
     if bad.any() or broken:

@@ -14,7 +14,7 @@ import numpy as np
 from rich import box
 from rich.table import Table
 
-from experiments import config, console, published, stages
+from experiments import config, console, processes, published, stages
 from experiments.aia import clients, federation, pipeline
 from experiments.aia import settings as s
 from experiments.aia.sweep import points
@@ -46,6 +46,7 @@ def main() -> None:
         }
     )
     parallel.use_cpu_cores()
+    processes.join(config.read(processes.ProcessConfig))
     published.check_table(told.run.paper_table)
     table = clients.load_table(told.data)
     name = f"{table.name}.{told.model.name}"
@@ -69,7 +70,7 @@ def main() -> None:
         for each, outcome in zip(prepared, outcomes, strict=True)
     }
     out.seconds |= {label: outcome.seconds for label, outcome in parts.items()}
-    if told.run.save_transcript:
+    if told.run.save_transcript and processes.is_first():
         for each, outcome in zip(prepared, outcomes, strict=True):
             _save_transcripts(out.folder, each, outcome)
     rows = [row for outcome in outcomes for row in outcome.rows]
@@ -141,3 +142,4 @@ def define(flags: Callable = config.define) -> None:
     """Registers the flags."""
     for name, cls in _GROUPS.items():
         flags(cls, _PREFIX.get(name, name))
+    flags(processes.ProcessConfig)
