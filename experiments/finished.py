@@ -110,7 +110,8 @@ def _pictures(folder: pathlib.Path, manifest: dict[str, Any]) -> dict[str, bytes
     """The figures that a manifest names and the folder holds, by name."""
     names = manifest.get("figures", [])
     plain = isinstance(names, list) and all(
-        isinstance(name, str) and re.fullmatch(r"\w[\w.-]{0,99}", name) for name in names
+        isinstance(name, str) and re.fullmatch(r"\w[\w.-]{0,99}", name)
+        for name in names
     )
     if not plain:
         raise ConfigError(f"{folder / _MANIFEST}: expected figures as a list of names")

@@ -23,7 +23,7 @@ from experiments.option import option
 from fljax import files, report
 
 _EXPERIMENTS = (
-    "aia", "accounting", "fed_cdp", "gradient_leakage", "label_distribution",
+    "aia", "accounting", "audit", "fed_cdp", "gradient_leakage", "label_distribution",
     "lmra",
 )  # fmt: skip
 _FIGURES = "figures"

@@ -16,6 +16,7 @@ import os
 from collections.abc import Callable
 
 import jax
+import jax.numpy as jnp
 import numpy as np
 from jax import lax
 from jax.sharding import AxisType, Mesh, NamedSharding, PartitionSpec
@@ -66,9 +67,7 @@ def place(tree: PyTree, over: Mesh, axis: int | None | PyTree = None) -> PyTree:
     def put(leaf, axis):
         spec = [] if axis is None else [None] * axis + [_AXIS]
         where = NamedSharding(over, PartitionSpec(*spec))
-        if _spans_processes(over) and jax.dtypes.issubdtype(
-            leaf.dtype, jax.dtypes.prng_key
-        ):
+        if _spans_processes(over) and jnp.issubdtype(leaf.dtype, jax.dtypes.prng_key):
             bits = jax.device_put(jax.random.key_data(leaf), where)
             return jax.random.wrap_key_data(bits, impl=jax.random.key_impl(leaf))
         return jax.device_put(leaf, where)
@@ -136,7 +135,7 @@ def fetch(tree: PyTree) -> PyTree:
     def whole(leaf):
         if not isinstance(leaf, jax.Array) or leaf.is_fully_addressable:
             return leaf
-        return jax.jit(_everywhere, static_argnums=1)(leaf, leaf.sharding.mesh)
+        return jax.jit(_everywhere, static_argnums=1)(leaf, mesh())
 
     return jax.device_get(jax.tree.map(whole, tree))
 

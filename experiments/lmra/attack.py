@@ -89,11 +89,20 @@ def _simulated(run: Config, clients: Clients):
         codes = jnp.zeros((0,), jnp.int32)
         return clients.loss_fn(params, Features(x, codes), y)
 
-    settings = decoding.Settings(run.iterations, run.floor, run.damping)
+    settings = decoding.Settings(
+        iterations=run.iterations,
+        members=run.members,
+        trials=run.trials,
+        floors=run.floors,
+        widths=run.widths,
+        damping=run.damping,
+    )
 
     def work(number, seed, rate, messages: Messages) -> Decoded:
         # In units of the rate, every client is one of a single program.
-        scaled = messages._replace(delta=messages.delta / rate)
+        steps = jnp.round(rate / run.learning_rate)
+        seen = decoding.averaged(decoding.centred(messages, steps), run.average)
+        scaled = seen._replace(delta=seen.delta / rate)
         simulation = decoding.simulated_client(
             loss,
             unravel,

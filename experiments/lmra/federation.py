@@ -79,6 +79,12 @@ def train(run: Config, clients: Clients) -> Trained:
     return over_cases(np.asarray(run.seeds, np.uint32), clients.rows, joined, scales)
 
 
+def kept_rounds(run: Config) -> range:
+    """Rounds whose messages the adversary keeps; the last one always."""
+    first = (run.num_rounds - 1) % run.record_every
+    return range(first, run.num_rounds, run.record_every)
+
+
 def _schedule(run: Config, clients: Clients, case: Case, seed: int):
     count = len(clients.sizes)
     chosen = participation.everyone(count)
@@ -93,5 +99,6 @@ def _schedule(run: Config, clients: Clients, case: Case, seed: int):
         participants=chosen,
         steps=case.local_steps,
         weights=run.weights,
+        record_rounds=kept_rounds(run),
         record_clients=range(run.attacked),
     )

@@ -9,7 +9,7 @@ from matplotlib.figure import Figure
 from rich import box
 from rich.table import Table
 
-from experiments.lmra import published, scores
+from experiments.lmra import federation, published, scores
 from experiments.lmra.clients import Clients
 from experiments.lmra.scores import Scores
 from experiments.lmra.search import Found, case_setting
@@ -56,6 +56,7 @@ def rows(told: Told, clients: Clients, attacked: Attacked) -> list[Row]:
 
     train = clients.sizes[: run.attacked]
     held = clients.held.mask[0].sum(axis=1)[: run.attacked]
+    labels = scores.label_majority(clients, run.attacked)
     majority = scores.attribute_majority(clients, run.attacked)
     for at, case in enumerate(cases(run)):
         for attack, each in attacked.scores.items():
@@ -64,10 +65,11 @@ def rows(told: Told, clients: Clients, attacked: Attacked) -> list[Row]:
                     counts = held if metric == TEST else train
                     keep(attack, case, metric, values[at], counts)
         for attack, each in attacked.decoded.items():
-            seen = np.full(run.attacked, run.num_rounds)
+            seen = np.full(run.attacked, len(federation.kept_rounds(run)))
             keep(attack, case, LOSS, each.loss[at], seen)
             keep(attack, case, "rank", each.rank[at], seen)
             keep(attack, case, "determined", each.determined[at], seen)
+        keep("majority", case, TRAIN, labels, train)
         if majority is not None:
             keep("majority", case, AIA, majority, train)
     for (one, other), values in np.ndenumerate(attacked.distances.mean(axis=0)):

@@ -88,6 +88,13 @@ class Judge:
         return 100 * jnp.sum(right) / jnp.sum(own.mask)
 
 
+def label_majority(clients: Clients, attacked: int) -> np.ndarray:
+    """`[seeds, A]` percent of naming the more frequent label of each client."""
+    mask, y = clients.own.mask[:, :attacked], clients.own.rows.y[:, :attacked]
+    share = (mask & (y > 0.5)).sum(axis=2) / mask.sum(axis=2)
+    return 100 * np.maximum(share, 1 - share)
+
+
 def attribute_majority(clients: Clients, attacked: int) -> np.ndarray | None:
     """`[seeds, A]` percent of naming each client's most frequent value."""
     if clients.candidates is None:

@@ -19,6 +19,7 @@ ATTACKS = {
 }
 _SEVERAL = (
     "seeds", "local_steps", "batch_sizes", "start_scales", "search_rounds", "mappings",
+    "floors", "widths",
 )  # fmt: skip
 
 
@@ -47,6 +48,9 @@ class Config(RunFlags):
     """No prefix."""
 
     num_rounds: int = option(50, "rounds T", min=2)
+    record_every: int = option(
+        1, "rounds from one message that the adversary keeps to the next", min=1
+    )
     local_steps: tuple[int, ...] = option((1,), "local steps of a round", min=1)
     batch_sizes: tuple[int, ...] = option((256,), "rows of a mini-batch", min=1)
     learning_rate: float = option(0.01, "local learning rate", above=0)
@@ -77,11 +81,20 @@ class Config(RunFlags):
         1e-5, "affine: singular values below it, over the largest, are zero; also the "
         "cut-off of the directions that are counted", above=0, below=1,
     )  # fmt: skip
-    rows: int = option(20, "simulated: rows that are learned", min=1)
+    rows: int = option(10, "simulated: rows of a client that is learned", min=1)
+    members: int = option(8, "simulated: such clients, whose mean is decoded", min=1)
+    trials: int = option(2, "simulated: such clients of every choice", min=1)
+    average: int = option(
+        1, "simulated: consecutive messages that are averaged first", min=1
+    )
     iterations: int = option(30, "simulated: Levenberg-Marquardt steps", min=1)
-    damping: float = option(0.01, "simulated: pull towards the last model sent", min=0)
-    floor: float = option(
-        1e-3, "simulated: least noise assumed, over the size of the deltas", above=0
+    damping: float = option(1e-4, "simulated: pull towards the last model sent", min=0)
+    floors: tuple[float, ...] = option(
+        (1e-4, 1e-2), "simulated: least noise assumed, over the size of the "
+        "deltas; the attacker chooses by messages held out", above=0,
+    )  # fmt: skip
+    widths: tuple[float, ...] = option(
+        (0.5, 1.0), "simulated: factors of the prior's deviations; she chooses", above=0
     )
     spread: float = option(
         1.5, "simulated: prior standard deviation of the inputs", above=0
@@ -152,6 +165,13 @@ def complete(told: Told) -> Told:
     if attacked > clients:
         raise ConfigError(f"--attacked: expected at most {clients}, got {attacked}")
     run = dataclasses.replace(told.run, attacked=attacked)
+    kept = (run.num_rounds - 1) // run.record_every + 1
+    if run.average > kept:
+        raise ConfigError(
+            f"--average: expected at most the {kept} messages, got {run.average}"
+        )
+    if run.search and run.record_every > 1:
+        raise ConfigError("--record_every: --search looks at every round")
     if run.search:
         run = dataclasses.replace(run, num_rounds=max(run.search_rounds))
         if told.data.name != "leaf_synthetic":

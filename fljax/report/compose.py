@@ -103,7 +103,7 @@ def _card(card: Card, anchor: str) -> list[Block]:
     found: list[Block] = [facts.about(card), *tables.defense(card)]
     found += [*facts.defense(card), *tables.results(card), *tables.utility(card)]
     drawn = {n: figures.png(f) for n, f in figures.all_figures(card.rows).items()}
-    for name, content in (card.pictures | drawn).items():
+    for name, content in {**card.pictures, **drawn}.items():
         words = name.replace("_", " ").replace(".", ", ")
         caption = _PICTURES.get(name, words[:1].upper() + words[1:])
         alt = f"{caption}: {card.title}"

@@ -14,7 +14,7 @@ from fljax.report.cards import Card
 from fljax.report.document import Block, Bullets, Details, Paragraph, Table
 
 _PRIVATE = ("run_dir", "data_dir", "dry_run")  # where it ran, not what
-_PATHS = ("data_path", "transcript")
+_PATHS = ("data_path", "known", "proxy", "transcript")
 _DEEPEST, _MOST, _INLINE = 4, 400, 3
 _LONGEST = 1000
 _ASSUMPTION = "assumption"

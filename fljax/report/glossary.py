@@ -33,6 +33,7 @@ _ATTACKS = {
     "trajectory_other": "control: trajectory on another client's messages",
     "trajectory_permuted": "control: trajectory with the targets shuffled",
     "linear_inversion": "the first-order version of trajectory",
+    "inversion": "rebuilds whole rows from a message that is one gradient of few rows",
     "predictor": "Algorithm 1 of Rajani et al., 2023: a network that learned from "
     "dummy clients with the clients' defense",
     "predictor_unaware": "the same, from dummies without the defense",

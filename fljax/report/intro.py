@@ -54,6 +54,16 @@ _BY_EXPERIMENT = {
             "stand beside shuffled labels."
         )
     },
+    "audit": {
+        "Audit of a federated training": (
+            "An adversary sees what the audited clients of a federated training send and "
+            "receive, knows all but one column of their rows, and infers that column "
+            "and what else the messages tell. Rows and transcript are those of whoever "
+            "asked for the audit; the true column serves for scores only. Numbers are "
+            "means over the clients, each of whom counts the same, with 95 % intervals "
+            "over the clients, or over the rows of a single one."
+        )
+    },
     "lmra": {
         "What eavesdropped messages tell of a client's own model": (
             "An adversary who sees what clients are sent and what they return estimates "

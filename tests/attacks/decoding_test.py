@@ -126,7 +126,9 @@ def _mlp(key, messages):
 
 
 def _simulated(key, messages):
-    settings = decoding.Settings(iterations=15, floor=1e-4, damping=1e-3)
+    settings = decoding.Settings(
+        iterations=15, members=2, floors=(1e-4,), widths=(1.0,)
+    )
     return decoding.simulated(key, messages, _simulation(2), settings=settings)
 
 

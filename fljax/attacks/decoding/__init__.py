@@ -11,13 +11,16 @@ of federated learning, for only messages are seen.
 
 * `affine`: a regression on all messages, with `reconstruct_linear` as a special case.
 * `learned`: any `Mapping`, by Adam; `mlp` is the paper's.
-* `simulated`: a client of a few rows that are themselves learned; not from the paper.
+* `simulated`: clients of a few rows that are themselves learned; not from the paper.
 """
 
 from fljax.attacks.decoding.mappings import Adam, Mapping, learned, mlp
+from fljax.attacks.decoding.members import Choice, Simulation
 from fljax.attacks.decoding.messages import (
     Decoded,
     Messages,
+    averaged,
+    centred,
     last_returned,
     of_client,
     of_exchange,
@@ -25,19 +28,23 @@ from fljax.attacks.decoding.messages import (
 from fljax.attacks.decoding.regression import affine
 from fljax.attacks.decoding.simulation import (
     Settings,
-    Simulation,
+    choose,
     simulated,
     simulated_client,
 )
 
 __all__ = [
     "Adam",
+    "Choice",
     "Decoded",
     "Mapping",
     "Messages",
     "Settings",
     "Simulation",
     "affine",
+    "averaged",
+    "centred",
+    "choose",
     "last_returned",
     "learned",
     "mlp",

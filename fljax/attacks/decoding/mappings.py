@@ -114,16 +114,25 @@ def learned(
     targets = _scale(seen.delta, weight, scaling)
     x = (seen.sent - inputs.mean) / inputs.deviation
     y = (seen.delta - targets.mean) / targets.deviation
+    moves = learnable = jnp.ones_like(targets.mean, bool)
+    if scaling == "standardised":
+        # What never varies is its mean: nothing is learned of it.
+        moves, learnable = (
+            _varied(values, moments.mean, seen.mask)
+            for values, moments in ((seen.sent, inputs), (seen.delta, targets))
+        )
+        targets = targets._replace(deviation=targets.deviation * learnable)
 
     def mean_square(misfit):
         each = jnp.sum(jnp.square(misfit), axis=1)
         return jnp.sum(jnp.where(seen.mask, each, 0)) / jnp.maximum(weight.sum(), 1)
 
     def mapping_loss(weights):
-        return mean_square(mapping.apply(weights, x) - y)
+        return mean_square(jnp.where(learnable, mapping.apply(weights, x) - y, 0))
 
     def mapped(weights, z):
-        return mapping.apply(weights, z[None]) * targets.deviation + targets.mean
+        moved = mapping.apply(weights, jnp.where(moves, z[None], 0))
+        return moved * targets.deviation + targets.mean
 
     weights = _minimise(mapping_loss, mapping.init(key), fit)
     size = mean_square(seen.delta)
@@ -164,6 +173,12 @@ def _scale(values, weight, scaling: Scaling) -> Moments:
         return messages_lib.moments(values, weight)
     zeros = jnp.zeros_like(values[:1])
     return Moments(zeros, zeros + 1)
+
+
+def _varied(values, mean, mask) -> jax.Array:
+    """Which columns `[1, P]` are not constant over the messages."""
+    away = jnp.abs(values - mean) > messages_lib.rounding(mean)
+    return jnp.any(mask[:, None] & away, axis=0, keepdims=True)
 
 
 def _check(fit: Adam, decode: Adam, scaling: str) -> None:

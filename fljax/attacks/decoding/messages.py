@@ -84,6 +84,48 @@ def last_returned(messages: Messages) -> jax.Array:
     return messages.sent[last] - delta
 
 
+def centred(messages: Messages, local_steps: jax.Array | int) -> Messages:
+    """The same as if sent from the middle of the client's path of `E` local steps.
+
+    The gradients of her steps were taken at `E` models from the sent one almost to the
+    returned one; their mean is nearest to the gradient in their middle.
+    """
+    share = (local_steps - 1) / (2 * local_steps)
+    sent = messages.sent - share * observed(messages).delta
+    return messages._replace(sent=sent)
+
+
+def averaged(messages: Messages, run: int) -> Messages:
+    """Means of `run` consecutive rounds each: less noise, and less to learn from.
+
+    The mean delta belongs to the mean sent model as far as deltas are linear in what
+    was sent meanwhile. Rounds before the first full run are left out.
+
+    Args:
+      messages: `R` rounds.
+      run: rounds of a mean, 1 to `R`; those without the client do not count.
+
+    Raises:
+      ValueError: for a run that is not that long.
+    """
+    count = len(messages.mask)
+    if not 1 <= run <= count:
+        raise ValueError(f"run must be 1 to {count}, got {run}")
+    seen = observed(messages)
+
+    def split(leaf):
+        kept = leaf[count % run :]
+        return kept.reshape(-1, run, *leaf.shape[1:])
+
+    sent, delta, mask = (split(leaf) for leaf in seen)
+    weight = mask.astype(sent.dtype)[..., None]
+    total = jnp.maximum(weight.sum(axis=1), 1)
+    taken = mask.any(axis=1)
+    means = [(weight * leaf).sum(axis=1) / total for leaf in (sent, delta)]
+    where = jnp.where(taken[:, None], means[0], sent[:, -1])
+    return Messages(where, means[1], taken)
+
+
 class Moments(NamedTuple):
     """Weighted mean and standard deviation `[1, P]`; 1 for what never varies."""
 
@@ -98,7 +140,12 @@ def moments(values: jax.Array, weights: jax.Array) -> Moments:
     mean = jnp.sum(share * values, axis=0, keepdims=True)
     square = jnp.sum(share * jnp.square(values - mean), axis=0, keepdims=True)
     deviation = jnp.sqrt(square)
-    return Moments(mean, jnp.where(deviation > 0, deviation, 1))
+    return Moments(mean, jnp.where(deviation > rounding(mean), deviation, 1))
+
+
+def rounding(mean: jax.Array) -> jax.Array:
+    """What a deviation from a mean may come to where nothing varies."""
+    return 8 * jnp.finfo(mean.dtype).eps * jnp.abs(mean)
 
 
 def observed(messages: Messages) -> Messages:

@@ -5,20 +5,23 @@ the loss and how clients train, and its multilayer perceptron uses none of it. H
 `G(w, theta)` is the local update of a client whose rows `w` are unknown: a rate times
 the gradient of the mean loss over `K` inputs with soft targets. Such a mapping is the
 gradient of a function, saturates where the loss does, and has one zero where the loss
-is strictly convex; `K` rows of a Gaussian prior stand in for what the messages do not
-tell. So few or noisy messages still give a curvature in every direction, where a
-regression has none.
+is strictly convex; a Gaussian prior of the rows stands in for what the messages do not
+tell, where a regression has nothing.
 
 1. The noise of a client's deltas is estimated from what smooth trends leave, at least
    the rounding of the messages and `floor` times their size: mini-batches are noisy.
-2. Rows, targets and rate are the most probable ones given messages and prior, by
+2. The floor and the width of the prior are those that predict the last third of her
+   messages best when learned from the others (`choose`). Nothing else is known of them.
+3. Several members are learned, each the most probable client given a draw of the prior
+   as its mean and a draw of the noise on the messages (randomise then optimise), by
    Levenberg-Marquardt steps; the assumed noise falls to the estimated one on the way.
-3. The decoded model solves `G(w, theta) / rate + damping (theta - last sent) = 0` by
-   Newton steps of bounded length. The damping keeps it near what was observed, which
-   matters where classes are separable and the optimum is at infinity.
+   Where messages say much, members agree; elsewhere they spread like the prior.
+4. The decoded model solves `mean over members of G(w, theta) / rate + damping (theta -
+   last sent) = 0` by Newton steps of bounded length: the least expected loss, which is
+   finite where members disagree on what separates the classes.
 
-Local steps are not unrolled: several act like one of their summed rate as long as a
-round moves little, and the zero stays that of the loss.
+Local steps are not unrolled: several act like one of their summed rate from the middle
+of their path (`messages.centred`), as long as a round moves little.
 
 The cost grows with `R P M^2` for `M = K (inputs + 1) + 1` weights: meant for models of
 up to about a hundred parameters. Give it float64: noise-free messages span many orders.
@@ -32,49 +35,38 @@ import jax.numpy as jnp
 import numpy as np
 from jax import lax
 
+from fljax.attacks.decoding import members as members_lib
 from fljax.attacks.decoding import messages as messages_lib
-from fljax.attacks.decoding.messages import Decoded, Messages, matmul
+from fljax.attacks.decoding.members import Choice, Simulation
+from fljax.attacks.decoding.messages import Decoded, Messages
 from fljax.losses import LossFn
 from fljax.types import Key, Params
 
-_SETTLED = 0.6  # share of the iterations after which the noise is the estimated one
-_FIRST_NOISE = 0.03  # assumed at the beginning, over the size of the deltas
-_LONGEST = 1.0  # Newton step in the space of parameters
-_NEWTON = 60
+_LONGEST = 2.0  # Newton step in the space of parameters
+_NEWTON = 80
+_EARLIER = 2 / 3  # share of her messages that a choice is learned from
+_TRIAL, _LEARN = range(2)
 _TARGETS = 3.0  # deviation of the free numbers behind the targets
-_RATE = 0.1  # deviation of the logarithm of the rate
-
-
-class Simulation(NamedTuple):
-    """A client to be learned, of `K` rows of `W` numbers each.
-
-    Attributes:
-      gradient: `(row [W], theta [P]) -> [P]`, of the loss of one row.
-      rate: a guess of the learning rate times the local steps.
-      mean: `[K, W]` of the rows' prior.
-      deviation: `[K, W]`, standard deviations of it.
-      scatter: `[K, W]`, standard deviations of where the search begins.
-    """
-
-    gradient: Callable[[jax.Array, jax.Array], jax.Array]
-    rate: float
-    mean: np.ndarray
-    deviation: np.ndarray
-    scatter: np.ndarray
 
 
 class Settings(NamedTuple):
-    """How a simulation is fitted and decoded.
+    """How a simulation is learned and decoded.
 
     Attributes:
-      iterations: Levenberg-Marquardt steps.
-      floor: least noise that is assumed, over the size of the deltas.
+      iterations: Levenberg-Marquardt steps of a member.
+      members: simulated clients whose mean is decoded.
+      trials: simulated clients of every choice.
+      floors: to choose from, least noise that is assumed, over the size of the deltas.
+      widths: to choose from, factors of the prior's deviations.
       damping: pull towards the last model that was sent, in units of the curvature.
     """
 
     iterations: int = 30
-    floor: float = 1e-3
-    damping: float = 1e-2
+    members: int = 8
+    trials: int = 2
+    floors: tuple[float, ...] = (1e-4, 1e-2)
+    widths: tuple[float, ...] = (0.5, 1.0)
+    damping: float = 1e-4
 
 
 def simulated_client(
@@ -83,7 +75,7 @@ def simulated_client(
     num_inputs: int,
     *,
     rate: float,
-    num_rows: int = 20,
+    num_rows: int = 10,
     target: Callable[[jax.Array], jax.Array] = jax.nn.sigmoid,
     spread: float = 1.5,
 ) -> Simulation:
@@ -111,9 +103,7 @@ def simulated_client(
     def table(inputs, last):
         return np.tile(np.append(np.full(num_inputs, inputs), last), (num_rows, 1))
 
-    # Rows must differ at first; targets begin where their prior is.
-    prior = table(0.0, 0.0), table(spread, _TARGETS), table(0.7 * spread, 0.0)
-    return Simulation(gradient, rate, *prior)
+    return Simulation(gradient, rate, table(0.0, 0.0), table(spread, _TARGETS))
 
 
 def simulated(
@@ -141,115 +131,74 @@ def simulated(
         rcond = messages_lib.default_rcond(messages)
     rank, singular_values = messages_lib.directions(messages, rcond)
     seen = messages_lib.observed(messages)
-    count = jnp.maximum(jnp.sum(seen.mask), 1)
-    size = jnp.sqrt(jnp.sum(jnp.square(seen.delta)) / (count * seen.delta.shape[1]))
-    size = jnp.where(size > 0, size, 1)
-    end = jnp.maximum(noise(seen), how.floor * size)
-    begin = jnp.maximum(_FIRST_NOISE * size, end)
-
-    weights = _most_probable(key, seen, simulation, (begin, end), how.iterations)
+    choice = choose(jax.random.fold_in(key, _TRIAL), seen, simulation, how)
+    members = members_lib.learn(
+        jax.random.fold_in(key, _LEARN),
+        seen,
+        simulation,
+        choice,
+        iterations=how.iterations,
+        count=how.members,
+    )
     last = jnp.max(jnp.where(seen.mask, jnp.arange(seen.mask.shape[0]), 0))
-    estimate = _zero(simulation, weights, seen.sent[last], how.damping)
+    estimate = _zero(simulation, members, seen.sent[last], how.damping)
     return Decoded(
         estimate=estimate,
-        loss=jnp.sum(jnp.square(_misfit(simulation, weights, seen))) / count,
-        left=jnp.linalg.norm(_update(simulation, weights, estimate)),
+        loss=members_lib.loss(simulation, members, seen),
+        left=jnp.linalg.norm(members_lib.mean_update(simulation, members, estimate)),
         rank=rank,
         singular_values=singular_values,
         determined=rank == seen.sent.shape[1],
     )
 
 
-def noise(messages: Messages) -> jax.Array:
-    """Standard deviation [] of the noise of a client's deltas.
+def choose(
+    key: Key, messages: Messages, simulation: Simulation, settings: Settings
+) -> Choice:
+    """The floor and width that predict a client's last messages best from the others.
 
-    What remains of them after a regression on the leading directions of the sent
-    models, at most a third as many as messages; at least the rounding of float32.
+    Args:
+      key: consumed.
+      messages: of the client.
+      simulation: from `simulated_client`.
+      settings: what there is to choose from.
+
+    Returns:
+      A `Choice`; the first of each where there is nothing to predict.
     """
-    sent, delta, mask = messages_lib.observed(messages)
-    num_rounds, num_params = sent.shape
-    weight = mask.astype(sent.dtype)
-    keep = min(num_params, max(1, num_rounds // 3))
-    inside = messages_lib.moments(sent, weight).mean
-    around = messages_lib.moments(delta, weight).mean
-    u = jnp.linalg.svd(weight[:, None] * (sent - inside), full_matrices=False)[0]
-    rest = weight[:, None] * (delta - around)
-    rest = rest - u[:, :keep] @ (u[:, :keep].T @ rest)
-    freedom = jnp.maximum(weight.sum() - 1 - keep, 1) * num_params
-    rounding = float(np.finfo(np.float32).eps) / 4 * jnp.max(jnp.abs(sent))
-    return jnp.maximum(jnp.sqrt(jnp.sum(jnp.square(rest)) / freedom), rounding)
+    floors, widths = np.meshgrid(settings.floors, settings.widths, indexing="ij")
+    dtype = messages.sent.dtype
+    every = Choice(*(jnp.asarray(each.ravel(), dtype) for each in (floors, widths)))
+    if len(every.floor) == 1:
+        return jax.tree.map(lambda leaf: leaf[0], every)
+    seen = messages_lib.observed(messages)
+    number = jnp.cumsum(seen.mask)
+    earlier = seen.mask & (number <= _EARLIER * number[-1])
+    known = seen._replace(mask=earlier)
+    later = seen._replace(mask=seen.mask & ~earlier)
+
+    def misfit(choice):
+        members = members_lib.learn(
+            key,
+            known,
+            simulation,
+            choice,
+            iterations=settings.iterations,
+            count=settings.trials,
+        )
+        return members_lib.loss(simulation, members, later)
+
+    best = jnp.argmin(lax.map(misfit, every))
+    return jax.tree.map(lambda leaf: leaf[best], every)
 
 
-def _unpack(simulation, weights) -> tuple[jax.Array, jax.Array]:
-    """Rows `[K, W]` and rate [] of flat weights `[K W + 1]`."""
-    return weights[:-1].reshape(simulation.mean.shape), jnp.exp(weights[-1])
-
-
-def _update(simulation, weights, theta) -> jax.Array:
-    """Delta `[P]` of the simulated client for one sent model `[P]`."""
-    rows, rate = _unpack(simulation, weights)
-    each = jax.vmap(simulation.gradient, (0, None))(rows, theta)
-    return rate * jnp.mean(each, axis=0)
-
-
-def _misfit(simulation, weights, seen: Messages) -> jax.Array:
-    """Simulated minus observed deltas `[R, P]`, zero where there is none."""
-    found = jax.vmap(lambda theta: _update(simulation, weights, theta))(seen.sent)
-    return jnp.where(seen.mask[:, None], found - seen.delta, 0)
-
-
-def _jacobian(simulation, weights, seen: Messages) -> jax.Array:
-    """Of the misfit, `[R P, K W + 1]`: each row changes her own summand only."""
-    rows, rate = _unpack(simulation, weights)
-    by_row = jax.vmap(jax.jacfwd(simulation.gradient), (0, None), 1)  # [P, K, W]
-    each = jax.vmap(by_row, (None, 0))(rows, seen.sent) * rate / len(rows)
-    whole = jax.vmap(lambda theta: _update(simulation, weights, theta))(seen.sent)
-    flat = each.reshape(*seen.sent.shape, -1)
-    both = jnp.concatenate([flat, whole[..., None]], axis=-1)
-    both = jnp.where(seen.mask[:, None, None], both, 0)
-    return both.reshape(-1, both.shape[-1])
-
-
-def _most_probable(key, seen: Messages, simulation, noises, iterations) -> jax.Array:
-    """Weights of the least `|misfit / noise|^2 + |weights - mean|^2 / deviation^2`."""
-    begin, end = noises
-    dtype = seen.sent.dtype
-    mean = jnp.asarray(np.append(simulation.mean, np.log(simulation.rate)), dtype)
-    deviation = np.append(simulation.deviation, _RATE)
-    precision = jnp.asarray(deviation**-2.0, dtype)
-    scatter = jnp.asarray(np.append(simulation.scatter, 0.0), dtype)
-    start = mean + scatter * jax.random.normal(key, mean.shape, dtype)
-
-    def cost(weights, scale):
-        off = _misfit(simulation, weights, seen) / scale
-        prior = jnp.sum(precision * jnp.square(weights - mean))
-        return jnp.sum(jnp.square(off)) + prior
-
-    def step(carry, share):
-        weights, caution = carry
-        scale = begin ** (1 - share) * end**share
-        jacobian = _jacobian(simulation, weights, seen) / scale
-        off = _misfit(simulation, weights, seen).ravel() / scale
-        gradient = matmul(jacobian.T, off) + precision * (weights - mean)
-        curvature = matmul(jacobian.T, jacobian)
-        curvature = curvature + jnp.diag(precision * (1 + caution))
-        factor = jax.scipy.linalg.cho_factor(curvature)
-        tried = weights - jax.scipy.linalg.cho_solve(factor, gradient)
-        better = cost(tried, scale) < cost(weights, scale)
-        caution = jnp.where(better, caution / 4, caution * 6)
-        return (jnp.where(better, tried, weights), caution), None
-
-    shares = np.minimum(np.arange(iterations) / max(_SETTLED * iterations, 1), 1)
-    carry = (start, jnp.full((), 10.0, dtype))
-    return lax.scan(step, carry, jnp.asarray(shares, dtype))[0][0]
-
-
-def _zero(simulation, weights, anchor, damping: float) -> jax.Array:
-    """Where the simulated client, pulled to the anchor, would stay."""
-    rate = _unpack(simulation, weights)[1]
+def _zero(simulation, members, anchor, damping: float) -> jax.Array:
+    """Where the simulated clients, pulled to the anchor, would stay on average."""
+    rate = jnp.mean(jnp.exp(members[:, -1]))
 
     def field(theta):
-        return _update(simulation, weights, theta) / rate + damping * (theta - anchor)
+        pull = damping * (theta - anchor)
+        return members_lib.mean_update(simulation, members, theta) / rate + pull
 
     def step(_, theta):
         move = jnp.linalg.solve(jax.jacfwd(field)(theta), field(theta))

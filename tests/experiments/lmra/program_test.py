@@ -9,7 +9,15 @@ import pytest
 from absl import flags
 
 from experiments import config
-from experiments.lmra import clients, optimum, program, published, scores, search
+from experiments.lmra import (
+    clients,
+    federation,
+    optimum,
+    program,
+    published,
+    scores,
+    search,
+)
 from experiments.lmra.settings import Config, DataConfig, Told, complete
 from fljax import results
 
@@ -25,6 +33,8 @@ _TINY = {
     "decode_iterations": 20,
     "rows": 3,
     "iterations": 3,
+    "members": 2,
+    "trials": 1,
     "seeds": (0, 1),
 }
 
@@ -117,6 +127,17 @@ def test_local_optima_leave_no_gradient():
         assert np.abs(gradient).max() < 1e-7
 
 
+def test_the_adversary_keeps_every_few_rounds_and_the_last_one():
+    told = complete(_told(record_every=4, local_steps=(1,), percent=100.0, seeds=(0,)))
+    loaded = clients.load(told.data, told.run)
+    assert list(federation.kept_rounds(told.run)) == [1, 5, 9, 13]
+    some = federation.train(told.run, loaded)
+    whole = federation.train(dataclasses.replace(told.run, record_every=1), loaded)
+    for kept, every in zip(some.messages[:2], whole.messages[:2], strict=True):
+        np.testing.assert_allclose(kept, every[..., 1::4, :], atol=1e-6)
+    np.testing.assert_allclose(some.last, whole.last, atol=1e-6)
+
+
 def test_the_area_under_the_curve_counts_pairs():
     members, others = np.array([0.1, 0.5, 0.5, 9.0]), np.array([0.5, 1.0, 7.0])
     masks = np.array([True, True, True, False]), np.array([True, True, False])
@@ -159,8 +180,19 @@ def test_the_paper_is_read_from_the_stored_numbers():
         (None, {"local_steps": (1, 1)}, "--local_steps: expected each at most once"),
         (None, {"attacked": 9}, "--attacked: expected at most 2"),
         ({"name": "adult"}, {"search": True}, "--search: Table 1 is on"),
+        (
+            None,
+            {"search": True, "record_every": 2},
+            "--record_every: --search looks at every round",
+        ),
+        (
+            None,
+            {"record_every": 5, "average": 4},
+            "--average: expected at most the 3 messages, got 4",
+        ),
+        (None, {"floors": (0.1, 0.1)}, "--floors: expected each at most once"),
     ],
-    ids=["twice", "attacked", "search"],
+    ids=["twice", "attacked", "search", "search_record", "average", "floors"],
 )
 def test_what_does_not_fit_is_refused_in_one_line(data, changed, message):
     with pytest.raises(config.ConfigError, match=message):

@@ -1,0 +1,1 @@
+"""An audit of somebody's own federated training, from a transcript of any framework."""

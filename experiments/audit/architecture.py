@@ -1,0 +1,181 @@
+"""The audited model: from `--model`, and how a transcript's arrays fit it.
+
+The shipped networks have ReLU between dense layers `inputs @ kernel + bias`, from the
+inputs to the output: `TabularDense_0`, `Dense_0`, `Dense_1`, ..., each with `kernel`
+`[inputs, outputs]` (PyTorch's `weight`, transposed) and `bias` `[outputs]`. A linear
+model has the first alone.
+
+Arrays of a transcript are matched by name. Where names differ, shapes decide: each
+array goes where its shape is the only one; arrays of equal shapes must have names that
+differ in numbers only (`layers.2.bias`, `layers.4.bias`), and go in their order.
+"""
+
+import importlib
+import re
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from experiments.audit.settings import TrainingConfig
+from experiments.config import ConfigError
+from fljax import models
+from fljax.transcript import TranscriptError
+from fljax.types import Features, Model, Params
+
+_NUMBER = re.compile(r"\d+")
+_WIDTHS = re.compile(r"mlp:\d+(,\d+)*")
+Shapes = dict[str, tuple[int, ...]]
+
+
+def build(config: TrainingConfig, order: np.ndarray, outputs: int) -> Model:
+    """The model on inputs `[public | sensitive]`, which it reads in its own order.
+
+    Args:
+      config: names the model.
+      order: `[D]`, from `rows.Columns`.
+      outputs: 1 for a number or two classes, else the classes.
+
+    Returns:
+      A `Model` whose `apply` takes `Features` without codes.
+
+    Raises:
+      ConfigError: `--model` names none, or its output is not as expected.
+    """
+    spec = config.model
+    if spec == "linear":
+        inner = models.mlp(len(order), hidden=(), outputs=outputs)
+    elif _WIDTHS.fullmatch(spec):
+        hidden = tuple(map(int, spec.removeprefix("mlp:").split(",")))
+        if not all(hidden):
+            raise ConfigError(f"--model: expected widths of 1 or more, got {spec}")
+        inner = models.mlp(len(order), hidden=hidden, outputs=outputs)
+    else:
+        inner = _imported(spec)
+
+    def apply(params, x):
+        return inner.apply(params, Features(x.numeric[order], x.codes))
+
+    model = Model(inner.init, apply)
+    row = Features(jnp.zeros(len(order)), jnp.zeros(0, jnp.int32))
+    try:
+        found = jax.eval_shape(apply, shapes_of(model), row)
+    except (TypeError, ValueError, IndexError) as error:
+        reason = str(error).strip().split("\n")[0]
+        raise ConfigError(
+            f"--model: {spec} does not take a row of {len(order)} inputs: {reason:.200}"
+        ) from error
+    expected = () if outputs == 1 else (outputs,)
+    if getattr(found, "shape", None) != expected:
+        raise ConfigError(
+            f"--model: expected {spec} to give an output of shape {list(expected)} for "
+            f"one row, got {list(getattr(found, 'shape', ()))}"
+        )
+    return model
+
+
+def shapes_of(model: Model) -> Params:
+    """Its parameters as shapes."""
+    return jax.eval_shape(model.init, jax.random.key(0))
+
+
+def align(model: Model, params: Params, delta: Params, stem: str):
+    """A transcript's `params` and `delta` in the structure of the model's parameters.
+
+    Args:
+      model: the audited one.
+      params: leaves `[R, ...]`, named in any way.
+      delta: leaves `[R, K, ...]`, named likewise.
+      stem: of the transcript, for messages.
+
+    Raises:
+      TranscriptError: listing what was expected and found.
+    """
+    shapes = shapes_of(model)
+    treedef = jax.tree.structure(shapes)
+    wanted = {name: leaf.shape for name, leaf in _named(shapes).items()}
+    sent, gone = _named(params), _named(delta)
+    found = {name: leaf.shape[1:] for name, leaf in sent.items()}
+    places = _match(wanted, found, stem)
+    return tuple(
+        treedef.unflatten([arrays[places[name]] for name in wanted])
+        for arrays in (sent, gone)
+    )
+
+
+def _imported(spec: str) -> Model:
+    """`package.module:attribute`, the user's own code."""
+    module, colon, attribute = spec.partition(":")
+    if not (module and colon and attribute):
+        raise ConfigError(
+            "--model: expected linear, mlp:WIDTH,... or package.module:attribute, "
+            f"got {spec!r}"
+        )
+    try:
+        found = getattr(importlib.import_module(module), attribute)
+    except (ImportError, AttributeError) as error:
+        raise ConfigError(f"--model: {spec} cannot be imported: {error}") from error
+    made: Any = found if _is_model(found) or not callable(found) else found()
+    if not _is_model(made):
+        raise ConfigError(
+            f"--model: expected {spec} to be a fljax.types.Model (init, apply), or a "
+            f"function without arguments that returns one, got {type(made).__name__}"
+        )
+    return made
+
+
+def _is_model(value: Any) -> bool:
+    return all(callable(getattr(value, name, None)) for name in ("init", "apply"))
+
+
+def _match(wanted: Shapes, found: Shapes, stem: str) -> dict[str, str]:
+    """The model's name -> the transcript's."""
+    if wanted == found:
+        return {name: name for name in wanted}
+    if sorted(wanted.values()) != sorted(found.values()):
+        turned = sorted(shape[::-1] for shape in found.values())
+        hint = ""
+        if sorted(wanted.values()) == turned:
+            hint = "; kernels are [inputs, outputs], transpose PyTorch's weights"
+        raise TranscriptError(
+            f"{stem}: its arrays are not those of --model: expected "
+            f"{_listed(wanted)}, found {_listed(found)}{hint}"
+        )
+    if set(wanted) == set(found):
+        raise TranscriptError(
+            f"{stem}: arrays have the names of --model with other shapes: expected "
+            f"{_listed(wanted)}, found {_listed(found)}"
+        )
+    places = {}
+    for shape in dict.fromkeys(wanted.values()):
+        ours = [name for name, each in wanted.items() if each == shape]
+        theirs = [name for name, each in found.items() if each == shape]
+        if len(theirs) > 1 and len({_NUMBER.sub("#", name) for name in theirs}) > 1:
+            raise TranscriptError(
+                f"{stem}: cannot tell which of {', '.join(theirs)} is which of "
+                f"{', '.join(sorted(ours, key=_depth))}, all of shape {list(shape)}; "
+                "record them under the latter names"
+            )
+        places |= zip(sorted(ours, key=_depth), sorted(theirs, key=_numbers))
+    return places
+
+
+def _depth(name: str):
+    """Sorts the arrays of a model from its inputs to its output."""
+    return not name.startswith("TabularDense"), *_numbers(name)
+
+
+def _numbers(name: str):
+    return [int(each) for each in _NUMBER.findall(name)], name
+
+
+def _named(tree: Params) -> dict[str, Any]:
+    return {
+        jax.tree_util.keystr(path, simple=True, separator="/"): leaf
+        for path, leaf in jax.tree_util.tree_leaves_with_path(tree)
+    }
+
+
+def _listed(shapes: Shapes) -> str:
+    return ", ".join(f"{name} {list(shape)}" for name, shape in shapes.items())

@@ -1,0 +1,157 @@
+"""Audits somebody's own federated training, from a transcript of any framework.
+
+    python -m experiments.audit --transcript=runs/seen --known=rows.csv --target=y \\
+        --sensitive=married --model=mlp:128
+
+Reads the transcript (`fljax.transcript`) and the rows of the audited clients, takes the
+sensitive column out of the rows, runs every attack that applies on what is left, and
+only then compares with that column:
+
+    load -> split into Known and Truth -> attack(Evidence) -> score(Truth)
+
+Writes `rows.jsonl`, `manifest.json`, figures and `report.html` into `--run_dir`. What
+counts as a leak is said in `scoring`, how columns become inputs in `rows`, and how a
+transcript's arrays find their place in the model in `architecture`.
+"""
+
+import functools
+import hashlib
+import pathlib
+from collections.abc import Callable
+from typing import Any
+
+from experiments import config, console
+from experiments.audit import attributes, inversion, labels, reporting, scoring, table
+from experiments.audit import case as case_lib
+from experiments.audit import settings as s
+from experiments.audit.case import Case
+from experiments.audit.evidence import (
+    Answers,
+    Evidence,
+    Guess,
+    Rebuilt,
+    Shares,
+    Skipped,
+)
+from experiments.audit.settings import Told
+from experiments.config import ConfigError
+from experiments.output import Output
+from fljax import data, files, parallel, transcript
+from fljax.data.fetch import read_local
+
+_GROUPS = (s.FilesConfig, s.RowsConfig, s.TrainingConfig, s.AuditConfig)
+ERRORS = (data.DataError, transcript.TranscriptError)
+_ANSWERS = (Guess, Shares, Rebuilt, Skipped)
+_ATTACKS: dict[str, Callable[[Evidence], Answers]] = {
+    "model": attributes.model,
+    "grad": attributes.grad,
+    "linear_inversion": lambda e: attributes.trajectory_matching(e, first_order=True),
+    "trajectory": lambda e: attributes.trajectory_matching(e, first_order=False),
+    "reconstruct": attributes.reconstruction,
+    "label_distribution": labels.shares,
+    "inversion": inversion.rebuild,
+}
+
+
+def main() -> None:
+    """Runs the audit that the flags ask for."""
+    run(Told(*(config.read(group) for group in _GROUPS)))
+
+
+def run(told: Told) -> None:
+    """Reads, attacks, scores, and writes everything.
+
+    Raises:
+      ConfigError: the flags do not fit each other or the files.
+      TranscriptError: the transcript is damaged, or not one of this model.
+      DataError: the rows are damaged, or cannot be encoded.
+    """
+    if not told.audit.attacks:
+        raise ConfigError("--attacks: expected at least one")
+    parallel.use_cpu_cores()
+    flags: dict[str, Any] = {}
+    for group in told:
+        flags |= config.to_flags(group)
+    read = table.read(told.files, told.rows)
+    out = Output(told.audit, reporting.EXPERIMENT, read.table.name, flags)
+    with out.stage("data"):
+        case = case_lib.prepare(told, read)
+    if told.audit.dry_run:
+        console.screen().print(*_sizes(told, case), sep="\n", markup=False)
+        return
+    with out.unfinished.interruptible():
+        answers = attack(case.evidence, out, _identity(told, case))
+    with out.stage("score"):
+        found = scoring.lines(answers, case.truth, continuous=case.evidence.continuous)
+    reporting.write(out, _labels(told, read.table.name, case), found)
+
+
+def attack(evidence: Evidence, out: Output, identity: str) -> Answers:
+    """What every attack that was asked for says; none has the truth.
+
+    Args:
+      evidence: what the adversary has.
+      out: whose clock runs, and which keeps what is finished if the audit is stopped.
+      identity: of the files that the evidence comes from.
+    """
+    part = out.unfinished.part(identity)
+    chosen = [name for name in _ATTACKS if name in evidence.told.attacks]
+    answers: Answers = {}
+    with console.progress() as bars:
+        bar = bars.add_task("attacks", total=len(chosen))
+        for name in chosen:
+            with out.stage(name):
+                run = functools.partial(_ATTACKS[name], evidence)
+                answers |= part.once(name, run, *_ANSWERS)
+            bars.advance(bar)
+    return answers
+
+
+def _labels(told: Told, name: str, case: Case) -> reporting.Labels:
+    box = case.evidence.messages
+    return reporting.Labels(
+        data=name,
+        model=told.training.model,
+        defense=case.evidence.pace.defense,
+        seed=told.audit.seed,
+        clients=case.clients,
+        used=box.count,
+        left_out=box.left_out,
+        files=_files(told, case),
+    )
+
+
+def _files(told: Told, case: Case) -> list[data.FileRecord]:
+    """What was read."""
+    tables = [path for path in (told.files.known, told.files.proxy) if path]
+    seen = pathlib.Path(f"{case.received.stem}.npz")
+    digest = files.sha256(seen)
+    return [
+        *(read_local(path).record for path in tables),
+        data.FileRecord(name=seen.name, sha256=digest, origin="local"),
+    ]
+
+
+def _identity(told: Told, case: Case) -> str:
+    """Names what the attacks are given, whatever the files are called."""
+    hashes = "".join(file.sha256 for file in _files(told, case))
+    about = repr(case.received.about)
+    return hashlib.sha256(f"{hashes}{about}".encode()).hexdigest()[:16]
+
+
+def _sizes(told: Told, case: Case) -> list[str]:
+    box, columns = case.evidence.messages, case.encoding.columns
+    sizes = case.evidence.sizes
+    who = f"{len(sizes)} clients of {sizes.min()} to {sizes.max()} rows"
+    values = "a number" if columns.continuous else ", ".join(columns.categories)
+    return [
+        f"{who}, {box.count.min()} to {box.count.max()} messages of each",
+        f"inputs of {told.training.model}: {', '.join(columns.names)}",
+        f"sensitive: {told.files.sensitive}, {values}",
+    ]
+
+
+def define(flags: Callable = config.define) -> None:
+    """Registers the flags."""
+    for group in _GROUPS:
+        flags(group)

@@ -1,0 +1,221 @@
+"""From a table to what the adversary knows and, apart from it, the truth.
+
+    `--known` -> split -> (Columns, Known) to the attacks, Truth to `scoring` alone
+
+The model reads one vector of inputs, in `--input_order`; attacks write the sensitive
+block behind the public columns, and `Columns.order` leads from one to the other.
+
+Columns are encoded as `fljax.data` does: numbers as they stand or standardised, two
+texts as 0 and 1 in sorted order, more texts as one 0/1 input per category.
+"""
+
+import dataclasses
+from typing import NamedTuple
+
+import numpy as np
+import pandas as pd
+
+from experiments.audit.scoring import Truth
+from experiments.audit.settings import RowsConfig
+from experiments.audit.table import Owned
+from fljax import data
+from fljax.data import Dataset, Preprocessing
+from fljax.data.encoder import Column
+from fljax.data.vocabulary import positions
+from fljax.types import Features, Known
+
+_ORDER = ("numeric", "binary", "categorical")
+
+
+class Columns(NamedTuple):
+    """What is public about the inputs of the model.
+
+    Attributes:
+      order: `[D]` input i of the model is column `order[i]` of `[public | sensitive]`.
+      names: of the inputs, in the model's order.
+      candidates: `[K, W]` values that the sensitive block may take; for a continuous
+        attribute `[2, 1]`, the range.
+      continuous: whether it is a number.
+      categories: label of each candidate, none for a continuous one.
+      task: what the target is.
+      classes: different targets, 1 for a regression.
+    """
+
+    order: np.ndarray
+    names: tuple[str, ...]
+    candidates: np.ndarray
+    continuous: bool
+    categories: tuple[str, ...]
+    task: str
+    classes: int
+
+
+class Encoding(NamedTuple):
+    """A fitted encoding, of the whole file.
+
+    Attributes:
+      dataset: of all rows.
+      columns: what is public about it.
+      labels: the classes of the target as the file writes them.
+    """
+
+    dataset: Dataset
+    columns: Columns
+    labels: pd.Index
+
+
+def encode(read: Owned, config: RowsConfig) -> Encoding:
+    """Fits the encoding on all rows of the file.
+
+    Raises:
+      DataError: the flags do not fit the table.
+    """
+    table = read.table
+    as_told = table.kinds
+    if not config.standardise:
+        # Two numbers go in as they stand; only two texts become 0 and 1.
+        kinds = {name: _unscaled(table, name) for name in as_told}
+        table = dataclasses.replace(table, kinds=kinds)
+    options = Preprocessing(
+        split="none",
+        numeric="standardise" if config.standardise else "raw",
+        binary="standardise" if config.standardise else "zero_one",
+        categorical="dummies",
+        drop_first=config.drop_first,
+        target="standardise" if config.standardise_target else "raw",
+    )
+    dataset = data.prepare(table, options, seed=0)
+    attribute = dataset.attribute
+    candidates = attribute.candidates
+    values = dataset.encoder.dense[-1].values
+    if attribute.kind == "categorical" and not config.drop_first:
+        candidates = np.eye(len(candidates), dtype=np.float32)
+    as_it_stands = attribute.kind == "binary" and not config.standardise
+    if as_it_stands and pd.api.types.is_numeric_dtype(values):
+        candidates = values.to_numpy(np.float32)[:, None]
+    order, names = _order(dataset, as_told, candidates, config.input_order)
+    regression = table.task == "regression"
+    classes = 1 if regression else int(table.frame[table.target].max()) + 1
+    return Encoding(
+        dataset,
+        Columns(
+            order, names, candidates, attribute.kind == "continuous",
+            attribute.categories, table.task, classes,
+        ),
+        read.labels,
+    )  # fmt: skip
+
+
+def split(
+    encoding: Encoding, rows: list[np.ndarray], outputs: int
+) -> tuple[Known, Truth]:
+    """Takes the sensitive column out of the rows of each audited client.
+
+    Args:
+      encoding: from `encode`.
+      rows: row numbers of each client.
+      outputs: classes of the model.
+
+    Returns:
+      What an adversary knows, leaves `[C, n, ...]`, and what only scores may read.
+    """
+    dataset, train = encoding.dataset, encoding.dataset.train
+    mask = np.zeros((len(rows), max(map(len, rows))), bool)
+    index = np.zeros(mask.shape, np.int64)
+    for client, chosen in enumerate(rows):
+        mask[client, : len(chosen)] = True
+        index[client, : len(chosen)] = chosen
+    width = dataset.attribute.width
+    public = train.x.numeric[:, : train.x.numeric.shape[1] - width]
+    nothing = np.zeros((*mask.shape, 0), np.int32)
+    known = Known(Features(public[index], nothing), train.y[index], mask)
+    every = np.arange(outputs)
+    shares = [np.mean(train.y[chosen][:, None] == every, axis=0) for chosen in rows]
+    deviation = inputs(encoding, train.frame).std(axis=0)
+    truth = Truth(
+        sensitive=train.truth[index],
+        mask=mask,
+        unit=float(dataset.encoder.scale[-1]),
+        labels=np.array(shares),
+        rows=inputs(encoding, train.frame)[index],
+        scale=np.where(deviation > 0, deviation, 1),
+    )
+    return known, truth
+
+
+def inputs(encoding: Encoding, frame: pd.DataFrame) -> np.ndarray:
+    """`[N, D]` float32, `[public | sensitive]`, of raw rows.
+
+    Raises:
+      DataError: a column is absent, or a category is not in the file of known rows.
+    """
+    dataset, columns, _ = encoding
+    found = np.asarray(dataset.encoder.encode(frame).numeric)
+    if columns.continuous:
+        return found
+    column = dataset.encoder.dense[-1]
+    which = positions(frame[column.name], column.values)
+    public = found[:, : found.shape[1] - dataset.attribute.width]
+    return np.concatenate([public, columns.candidates[which]], axis=1)
+
+
+def proxy(encoding: Encoding, frame: pd.DataFrame) -> tuple[np.ndarray, np.ndarray]:
+    """Inputs `[N, D]` of the adversary's own rows and classes `[N]`, if there are any.
+
+    Raises:
+      DataError: they are not rows like those of the file of known rows.
+    """
+    table = encoding.dataset.table
+    if table.target not in frame.columns:
+        raise data.DataError(f"rows to encode lack the column {table.target!r}")
+    kinds = table.kinds
+    for name in (*kinds, table.target):
+        if name in frame.columns and frame[name].isna().any():
+            raise data.DataError(f"column {name!r} has missing values")
+    for name, kind in kinds.items():
+        text = name in frame and not pd.api.types.is_numeric_dtype(frame[name])
+        if kind == "numeric" and text:
+            raise data.DataError(f"column {name!r} is not numeric")
+    y = np.zeros(len(frame), np.int32)
+    if table.task != "regression":
+        y = positions(frame[table.target], encoding.labels).astype(np.int32)
+    return inputs(encoding, frame), y
+
+
+def _unscaled(table: data.Table, name: str) -> data.Kind:
+    numbers = pd.api.types.is_numeric_dtype(table.frame[name])
+    if table.kinds[name] == "binary" and numbers and name != table.sensitive:
+        return "numeric"
+    return table.kinds[name]
+
+
+def _order(
+    dataset: Dataset, kinds, candidates: np.ndarray, order: str
+) -> tuple[np.ndarray, tuple[str, ...]]:
+    """`Columns.order` and names, with a sensitive block of these candidates."""
+    places, names, at = {}, {}, 0
+    for column in dataset.encoder.dense:
+        sensitive = column.name == dataset.table.sensitive
+        wide = candidates.shape[1] if sensitive else column.width
+        places[column.name] = np.arange(at, at + wide)
+        names[column.name] = _names(column, wide)
+        at += wide
+    chosen = list(kinds)
+    if order != "file":
+        sensitive = dataset.table.sensitive
+        chosen.sort(key=lambda name: _ORDER.index(kinds[name]))
+        chosen.sort(key=lambda name: name == sensitive)
+        if order == "neural":  # codes of categories follow the numeric block
+            chosen.sort(
+                key=lambda name: kinds[name] == "categorical" and name != sensitive
+            )
+    found = np.concatenate([places[name] for name in chosen])
+    return found, tuple(each for name in chosen for each in names[name])
+
+
+def _names(column: Column, width: int) -> tuple[str, ...]:
+    if column.form == "binary" and pd.api.types.is_numeric_dtype(column.values):
+        return (column.name,)
+    if len(column.names) == width:
+        return column.names
+    return tuple(f"{column.name}_{value}" for value in column.values)

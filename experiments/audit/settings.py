@@ -1,0 +1,121 @@
+"""What an audit can be told: files, model, how the clients train, how hard to look."""
+
+import dataclasses
+from typing import Literal, NamedTuple
+
+from experiments.option import RunFlags, option
+
+Attack = Literal[
+    "model", "grad", "linear_inversion", "trajectory", "reconstruct",
+    "label_distribution", "inversion",
+]  # fmt: skip
+ATTACKS: tuple[Attack, ...] = (
+    "model", "grad", "linear_inversion", "trajectory", "reconstruct",
+    "label_distribution", "inversion",
+)  # fmt: skip
+
+
+def _required(help_: str):
+    return dataclasses.field(metadata={"help": help_})
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class FilesConfig:
+    """No prefix: what was seen, and whose rows they are."""
+
+    transcript: str = _required(
+        "what the adversary saw: path without .npz, or a folder with one transcript"
+    )
+    known: str = _required("CSV file of rows, the true sensitive column among them")
+    target: str = _required("column that the model predicts")
+    sensitive: str = _required("column that the attacks infer; scores only read it")
+    client_column: str | None = option(
+        None,
+        "column with the id of the client who has the row; rows of clients who are not "
+        "audited serve for categories, means and deviations; none: all are --client's",
+    )
+    client: tuple[int, ...] = option(
+        (), "audited clients; default: all that the transcript and the rows have", min=0
+    )
+    proxy: str | None = option(
+        None, "CSV file with the same columns: the adversary's own rows"
+    )
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class RowsConfig:
+    """No prefix: how the training made inputs of the columns."""
+
+    numeric: tuple[str, ...] = option((), "columns to take as numbers")
+    categorical: tuple[str, ...] = option((), "columns to take as categories")
+    drop: tuple[str, ...] = option((), "columns that the model does not read")
+    missing: Literal["error", "drop", "impute"] = option(
+        "error", "what to do with missing values"
+    )
+    task: Literal["regression", "binary", "multiclass"] | None = option(
+        None, "what the target is; default by its values, text needs one"
+    )
+    standardise: bool = option(
+        False,
+        "numbers and columns of two values have mean 0 and deviation 1 over the file",
+    )
+    standardise_target: bool = option(False, "so has the target")
+    drop_first: bool = option(
+        False, "the first category, in sorted order, has no input of its own"
+    )
+    input_order: Literal["file", "neural", "linear"] = option(
+        "file",
+        "inputs in the order of the file's columns, or as experiments.aia orders them "
+        "in these presets",
+    )
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class TrainingConfig:
+    """No prefix: the model and what clients do with it; none: as the transcript says."""
+
+    model: str = _required("linear, mlp:128, mlp:64,32 or package.module:attribute")
+    classes: int | None = option(
+        None, "multiclass: outputs of the model; none: classes in the file", min=2
+    )
+    batch_size: int | None = option(
+        None, "rows per mini-batch; 0: all of a client's rows", min=0
+    )
+    learning_rate: float | None = option(None, "client learning rate", above=0)
+    local_epochs: int | None = option(None, "local epochs", min=1)
+    local_steps: int | None = option(None, "local steps instead of epochs", min=1)
+    client_optimiser: Literal["sgd", "momentum", "adam"] | None = option(
+        None, "client optimiser; none, and not in the transcript: sgd"
+    )
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class AuditConfig(RunFlags):
+    """No prefix: which attacks, and how hard to look."""
+
+    attacks: tuple[Attack, ...] = option(ATTACKS, "attacks to try")
+    seed: int = option(0, "of what attacks draw", min=0, max=2**32 - 1)
+    grad_rounds: tuple[int, ...] = option(
+        (1, 5, 10, 20, 50, 100), "grad: numbers of first messages tried", min=1
+    )
+    grad_learning_rates: tuple[float, ...] = option(
+        (1e2, 1e3, 1e4, 1e5, 1e6), "grad: learning rates tried", above=0
+    )
+    grad_iterations: int = option(100, "grad: iterations", min=1)
+    path_steps: int = option(16, "trajectory: simulated steps of a local epoch", min=1)
+    trajectory_iterations: int = option(240, "trajectory: steps of the search", min=1)
+    dummies: int = option(600, "label_distribution: clients to learn from", min=8)
+    inversion_rows: int = option(
+        8, "inversion: rows of a message, at most, that are rebuilt", min=1
+    )
+    inversion_iterations: int = option(100, "inversion: iterations", min=1)
+    inversion_starts: int = option(4, "inversion: searches, the best is kept", min=1)
+
+
+class Told(NamedTuple):
+    """All that an audit was told."""
+
+    files: FilesConfig
+    rows: RowsConfig
+    training: TrainingConfig
+    audit: AuditConfig

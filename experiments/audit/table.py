@@ -1,0 +1,139 @@
+"""From a CSV file to a checked table whose columns are in the order of the file.
+
+The loader of `--data_name=csv` infers kinds and leaves out constant columns. A model
+has an input for those too, so that they are put back here, as numbers.
+"""
+
+import dataclasses
+import warnings
+from typing import NamedTuple
+
+import numpy as np
+import pandas as pd
+
+from experiments.audit.settings import FilesConfig, RowsConfig
+from experiments.config import ConfigError
+from fljax import data
+from fljax.data.csv_reader import read_csv
+from fljax.data.fetch import read_local
+from fljax.data.vocabulary import vocabulary
+
+
+class Owned(NamedTuple):
+    """Rows and, for each, whose it is.
+
+    Attributes:
+      table: with constant columns, without the client column.
+      client: `[N]` int64 ids, None where no column says.
+      labels: different values of the target, as the file writes them.
+    """
+
+    table: data.Table
+    client: np.ndarray | None
+    labels: pd.Index
+
+
+def read(files: FilesConfig, config: RowsConfig) -> Owned:
+    """Reads `--known`.
+
+    Raises:
+      ConfigError: a flag names no column, or one that cannot be what it says.
+      DataError: the file makes no table.
+    """
+    raw = frame_of(files.known)
+    _check_named(files, raw)
+    ids = files.client_column
+    with warnings.catch_warnings():
+        # They are put back below.
+        warnings.filterwarnings("ignore", ".*constant columns left out")
+        table = data.load(
+            "csv",
+            path=files.known,
+            target=files.target,
+            sensitive=files.sensitive,
+            numeric=config.numeric,
+            categorical=(*config.categorical, *([ids] if ids else ())),
+            drop=config.drop,
+            missing=config.missing,
+            **({} if config.task is None else {"task": config.task}),
+        )
+    if table.task == "multiclass":
+        _check_classes(files, raw)
+    table = _with_constants(table, raw, files, config)
+    client = None if ids is None else _ids(table.frame[ids], ids, files)
+    return Owned(table, client, vocabulary(raw[files.target].dropna()))
+
+
+def frame_of(path: str) -> pd.DataFrame:
+    """The rows of a CSV file as they stand there."""
+    file = read_local(path)
+    return read_csv(file.content, file.record.name)
+
+
+def _check_named(files: FilesConfig, raw: pd.DataFrame) -> None:
+    flags = ("target", "sensitive", "client_column")
+    names = {flag: getattr(files, flag) for flag in flags}
+    for flag, name in names.items():
+        if name is not None and name not in raw.columns:
+            raise ConfigError(
+                f"--{flag}: {files.known} has no column {name!r}, columns are "
+                f"{', '.join(map(str, raw.columns))}"
+            )
+    if len(set(names.values())) < len(names):
+        raise ConfigError(
+            "--target, --sensitive, --client_column: expected different columns"
+        )
+    ids = files.client_column
+    if ids is not None and raw[ids].isna().any():
+        raise ConfigError(f"--client_column: {ids!r} has missing values")
+
+
+def _check_classes(files: FilesConfig, raw: pd.DataFrame) -> None:
+    """Numbers of classes must be what the model takes them for."""
+    series = raw[files.target].dropna()
+    if not pd.api.types.is_numeric_dtype(series):
+        return
+    found = np.unique(series.to_numpy(np.float64))
+    if not np.array_equal(found, np.arange(len(found))):
+        raise ConfigError(
+            f"--target: expected classes 0 to K - 1, each in some row, found "
+            f"{', '.join(f'{each:g}' for each in found[:10])}; rows of clients who are "
+            "not audited may fill the gaps"
+        )
+
+
+def _with_constants(
+    table: data.Table, raw: pd.DataFrame, files: FilesConfig, config: RowsConfig
+) -> data.Table:
+    kinds: dict[str, data.Kind] = {}
+    frame = table.frame
+    for name in raw.columns:
+        if name in config.drop or name == files.target:
+            continue
+        if name not in frame.columns:
+            frame = frame.assign(**{name: _constant(raw[name], files)})
+        if name != files.client_column:
+            kinds[name] = table.kinds.get(name, "numeric")
+    return dataclasses.replace(table, frame=frame, kinds=kinds)
+
+
+def _constant(series: pd.Series, files: FilesConfig):
+    if series.name == files.client_column:
+        return series.iloc[0]
+    if series.isna().all() or not pd.api.types.is_numeric_dtype(series):
+        raise ConfigError(
+            f"--known: column {series.name!r} has one text or nothing in every row, so "
+            "its other categories are unknown; list it in --drop, or add rows of other "
+            "clients"
+        )
+    return float(series.dropna().iloc[0])
+
+
+def _ids(series: pd.Series, name: str, files: FilesConfig) -> np.ndarray:
+    numbers = pd.to_numeric(series, errors="coerce").to_numpy(np.float64)
+    if not np.array_equal(numbers, np.round(numbers)):  # NaN is not equal to itself
+        raise ConfigError(
+            f"--client_column: expected whole numbers, the client ids of the "
+            f"transcript, in column {name!r} of {files.known}"
+        )
+    return numbers.astype(np.int64)

@@ -1,0 +1,163 @@
+"""Simulated clients: what the attacker chooses, and how messages are prepared."""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from jax.flatten_util import ravel_pytree
+
+from fljax import losses
+from fljax.attacks import decoding
+from fljax.attacks.decoding import Messages, members
+
+
+@pytest.fixture(autouse=True)
+def _float64():
+    with jax.enable_x64(True):
+        yield
+
+
+def _simulation(num_inputs=2, num_rows=4):
+    def loss(params, x, y):
+        return losses.logistic(x @ params[:-1] + params[-1], y)
+
+    unravel = ravel_pytree(jnp.zeros(num_inputs + 1))[1]
+    return decoding.simulated_client(
+        loss, unravel, num_inputs, rate=1.0, num_rows=num_rows
+    )
+
+
+def _client(seed, deviation, num_messages=30):
+    """Noise-free messages of a logistic client whose inputs spread like that."""
+    rng = np.random.default_rng(seed)
+    x = np.column_stack([deviation * rng.normal(size=(40, 2)), np.ones(40)])
+    y = (rng.random(40) < 0.7).astype(float)
+    sent = np.linspace([-3.0, 1, 0], [3.0, -1, 1], num_messages)
+    sent = sent + 0.3 * rng.normal(size=sent.shape)
+    delta = (1 / (1 + np.exp(-sent @ x.T)) - y) @ x / len(y)
+    return Messages(jnp.asarray(sent), jnp.asarray(delta), jnp.ones(num_messages, bool))
+
+
+_SETTINGS = decoding.Settings(
+    iterations=20, members=3, trials=2, floors=(1e-3, 0.5), widths=(0.05, 1.0)
+)
+_choose = jax.jit(lambda k, m: decoding.choose(k, m, _simulation(), _SETTINGS))
+
+
+def test_the_attacker_chooses_what_her_messages_need():
+    # Nearly constant gradients come of narrow inputs, steep ones of wide inputs.
+    for seed in range(2):
+        found = _choose(jax.random.key(seed), _client(seed, 1.5))
+        assert (float(found.floor), float(found.width)) == (1e-3, 1.0)
+
+
+def test_the_choice_is_that_of_the_smallest_misfit_on_later_messages():
+    seen = _client(0, 1.5)
+    key, simulation = jax.random.key(3), _simulation()
+    known = seen._replace(mask=jnp.arange(30) < 20)
+    later = seen._replace(mask=jnp.arange(30) >= 20)
+
+    @jax.jit
+    def misfit(floor, width):
+        choice = decoding.Choice(floor, width)
+        found = members.learn(key, known, simulation, choice, iterations=20, count=2)
+        return members.loss(simulation, found, later)
+
+    grid = [(f, w) for f in _SETTINGS.floors for w in _SETTINGS.widths]
+    best = min(grid, key=lambda pair: float(misfit(*map(jnp.asarray, pair))))
+    assert tuple(map(float, _choose(jax.random.key(3), seen))) == best
+
+
+def test_what_is_not_held_out_cannot_be_predicted():
+    seen = _client(0, 1.5)
+    alone = seen._replace(mask=jnp.arange(30) < 0)
+    assert tuple(map(float, _choose(jax.random.key(0), alone))) == (1e-3, 0.05)
+
+
+def test_without_messages_members_are_draws_of_the_prior():
+    seen = _client(0, 1.0)._replace(mask=jnp.zeros(30, bool))
+    simulation = _simulation(num_rows=40)
+    choice = decoding.Choice(jnp.asarray(1e-3), jnp.asarray(1.0))
+    found = members.learn(
+        jax.random.key(0), seen, simulation, choice, iterations=2, count=10
+    )
+    spread = np.std(np.asarray(found)[:, :-1] / simulation.deviation.ravel())
+    assert spread == pytest.approx(1, abs=0.05)
+
+
+def test_members_agree_where_messages_say_much():
+    choice = decoding.Choice(jnp.asarray(1e-3), jnp.asarray(1.0))
+    seen, simulation = _client(1, 1.0), _simulation()
+
+    @jax.jit
+    def updates(messages):
+        found = members.learn(
+            jax.random.key(0), messages, simulation, choice, iterations=30, count=3
+        )
+        return jax.vmap(
+            lambda each: members.mean_update(simulation, each[None], seen.sent[15])
+        )(found)
+
+    silent = seen._replace(mask=jnp.zeros(30, bool))
+    gaps = [np.ptp(np.asarray(updates(m)), axis=0).max() for m in (seen, silent)]
+    assert gaps[0] < 0.1 * gaps[1]
+
+
+def test_centred_messages_hold_the_gradient_of_the_middle():
+    hessian, optimum = np.diag([1.0, 3.0]), np.array([2.0, -1.0])
+    sent = np.random.default_rng(0).normal(size=(5, 2))
+    theta = sent.copy()
+    for _ in range(10):
+        theta = theta - 0.01 * (theta - optimum) @ hessian
+    delta = sent - theta
+    seen = Messages(jnp.asarray(sent), jnp.asarray(delta), jnp.ones(5, bool))
+    middle = decoding.centred(seen, 10).sent
+    gradient = delta / 0.1
+    off = [
+        np.abs((at - optimum) @ hessian - gradient).max()
+        for at in map(np.asarray, (middle, sent))
+    ]
+    assert off[0] < 0.1 * off[1]
+    np.testing.assert_array_equal(decoding.centred(seen, 1).sent, sent)
+
+
+def test_averages_leave_out_rounds_without_the_client():
+    sent = jnp.arange(14.0).reshape(7, 2)
+    mask = jnp.asarray([True, True, False, True, False, False, False])
+    seen = Messages(sent, jnp.where(mask[:, None], 2 * sent, jnp.nan), mask)
+    found = decoding.averaged(seen, 3)
+    np.testing.assert_array_equal(found.mask, [True, False])
+    np.testing.assert_array_equal(found.sent[0], (sent[1] + sent[3]) / 2)
+    np.testing.assert_array_equal(found.delta[0], sent[1] + sent[3])
+    assert np.isfinite(found.delta).all()
+    same = decoding.averaged(seen, 1)
+    np.testing.assert_array_equal(same.sent, sent)
+    with pytest.raises(ValueError, match="run must be 1 to 7, got 8"):
+        decoding.averaged(seen, 8)
+
+
+def test_what_never_varies_is_not_learned():
+    rng = np.random.default_rng(0)
+    sent = np.column_stack([rng.normal(size=(30, 2)), np.zeros(30)])
+    delta = np.column_stack([0.1 * sent[:, :2], np.zeros(30)])
+    seen = Messages(jnp.asarray(sent), jnp.asarray(delta), jnp.ones(30, bool))
+    found = decoding.learned(
+        jax.random.key(0),
+        seen,
+        decoding.mlp(3, 16),
+        fit=decoding.Adam(3e-3, 300),
+        decode=decoding.Adam(1e-2, 50),
+    )
+    moved = seen._replace(
+        sent=seen.sent + jnp.asarray([[0, 0, 4.0]]),
+        delta=seen.delta + jnp.asarray([[0, 0, 0.5]]),
+    )
+    other = decoding.learned(
+        jax.random.key(0),
+        moved,
+        decoding.mlp(3, 16),
+        fit=decoding.Adam(3e-3, 300),
+        decode=decoding.Adam(1e-2, 50),
+    )
+    np.testing.assert_allclose(found.loss, other.loss, rtol=1e-4)
+    assert float(found.estimate[2]) == 0

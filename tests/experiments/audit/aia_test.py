@@ -1,0 +1,89 @@
+"""An audit beside experiments.aia, on the same federation."""
+
+import jax
+import numpy as np
+import pytest
+
+from experiments.aia import clients as clients_lib
+from experiments.aia import federation, passive, problem, scoring, settings
+from fljax import partition, transcript
+
+_ROUNDS, _CLIENTS = 6, 3
+
+
+@pytest.mark.parametrize("hidden", [(), (8,)], ids=["linear", "mlp"])
+def test_the_model_based_attack_is_that_of_experiments_aia(tmp_path, guesses, hidden):
+    """Recorded as arrays and attacked from a CSV file, it has the same accuracy."""
+    model = settings.ModelConfig(
+        name="mlp" if hidden else "linear", hidden=hidden or (1,)
+    )
+    theirs, mask = _attack(tmp_path, model)
+    answers, lines = guesses(
+        tmp_path, target="progression", sensitive="sex", attacks=("model",),
+        model="mlp:8" if hidden else "linear", standardise=True,
+        standardise_target=True, drop_first=True, input_order="neural",
+    )  # fmt: skip
+    assert [line.attack for line in lines] == ["model", "model_global"]
+    for line in lines:
+        guess, rows = theirs[line.attack]
+        found = [number.value for number in line.clients]
+        assert found == [row.value for row in rows if row.client != "all"]
+        ours = answers[line.attack].value
+        np.testing.assert_array_equal(ours[mask], guess[0][mask])
+        assert [number.n for number in line.clients] == [
+            row.n for row in rows if row.client != "all"
+        ]
+
+
+def _attack(folder, model: settings.ModelConfig):
+    """Trains, records and attacks: attack -> guesses and rows; and which are real."""
+    data = settings.DataConfig(preset="neural")
+    split = settings.PartitionConfig(clients=_CLIENTS)
+    train = settings.TrainConfig(num_rounds=_ROUNDS, learning_rate=0.05)
+    clients = clients_lib.gather(clients_lib.load_table(data), data, model, split, (0,))
+    posed = problem.pose(clients, model, train, (0,))
+    keys = jax.vmap(jax.random.key)(np.arange(1))
+    seen = federation.train(
+        posed, clients, keys, chunk=_ROUNDS, progress=lambda done: None
+    ).transcript
+    _export(folder, clients)
+    _record(folder / "seen", seen)
+    dataset, box = clients.datasets[0], passive.inbox(seen, _CLIENTS)
+    attacker = passive.model_attacker(posed.loss_fn, dataset.attribute.kind)
+    goal = scoring.target(clients, box.count > 0, pooled=False)
+    labels = scoring.Labels("aia", "diabetes", model.name, "none", "", (0,))
+    found = {}
+    for name, params in zip(
+        ("model", "model_global"), passive.last_models(seen, box), strict=True
+    ):
+        guess = attacker(params, clients.known, dataset.attribute.candidates[None])
+        rows = scoring.guesses(labels, name, "passive", guess, goal)
+        found[name] = guess, rows
+    return found, clients.known.mask[0]
+
+
+def _export(folder, clients):
+    train = clients.datasets[0].train
+    parts = partition.contiguous(len(train.y), _CLIENTS)
+    owner = np.concatenate([np.full(len(p), c) for c, p in enumerate(parts)])
+    train.frame.assign(client=owner).to_csv(folder / "rows.csv", index=False)
+
+
+def _record(stem, seen):
+    """Plain NumPy arrays, round by round."""
+    arrays = {
+        f"{layer}/{name}": (np.asarray(sent[0]), np.asarray(seen.delta[layer][name][0]))
+        for layer, leaves in seen.params.items()
+        for name, sent in leaves.items()
+    }
+    with transcript.Recorder(stem, {"batch_size": 32}) as recorder:
+        for number in range(_ROUNDS):
+            sent = {name: sent[number] for name, (sent, _) in arrays.items()}
+            returned = {
+                client: {
+                    name: sent[number] - delta[number, client]
+                    for name, (sent, delta) in arrays.items()
+                }
+                for client in range(_CLIENTS)
+            }
+            recorder.record(number, sent, returned)

@@ -1,0 +1,81 @@
+"""How the arrays of a transcript find their places in a model."""
+
+import jax
+import numpy as np
+import pytest
+
+from experiments.audit import architecture
+from experiments.audit.settings import TrainingConfig
+from fljax.transcript import TranscriptError
+
+
+def _built(spec, inputs=3):
+    return architecture.build(TrainingConfig(model=spec), np.arange(inputs), 1)
+
+
+def _tree(shapes):
+    """Arrays `[R, ...]` and `[R, K, ...]` that are told apart by their values."""
+    pairs = enumerate(shapes.items())
+    arrays = {name: np.full(shape, n) for n, (name, shape) in pairs}
+    params = {name: array[None] for name, array in arrays.items()}
+    return params, {name: array[None, None] for name, array in arrays.items()}
+
+
+def _placed(spec, shapes):
+    """The model's name -> number of the array that went there."""
+    found, delta = architecture.align(_built(spec), *_tree(shapes), "seen")
+    assert jax.tree.map(np.max, found) == jax.tree.map(np.max, delta)
+    return {
+        jax.tree_util.keystr(path, simple=True, separator="/"): int(leaf.max())
+        for path, leaf in jax.tree_util.tree_leaves_with_path(found)
+    }
+
+
+def test_equal_shapes_go_by_the_numbers_in_their_names():
+    shapes = {
+        "net.10.bias": (1,), "net.10.kernel": (4, 1), "net.0.bias": (4,),
+        "net.0.kernel": (3, 4), "net.2.bias": (4,), "net.2.kernel": (4, 4),
+    }  # fmt: skip
+    assert _placed("mlp:4,4", shapes) == {
+        "TabularDense_0/kernel": 3, "TabularDense_0/bias": 2, "Dense_0/kernel": 5,
+        "Dense_0/bias": 4, "Dense_1/kernel": 1, "Dense_1/bias": 0,
+    }  # fmt: skip
+
+
+def test_the_models_own_names_need_no_numbers_to_agree():
+    shapes = {
+        "Dense_1/bias": (1,), "Dense_1/kernel": (3, 1), "Dense_0/bias": (3,),
+        "Dense_0/kernel": (3, 3), "TabularDense_0/bias": (3,),
+        "TabularDense_0/kernel": (3, 3),
+    }  # fmt: skip
+    assert _placed("mlp:3,3", shapes) == {
+        name: number for number, name in enumerate(shapes)
+    }
+
+
+def test_names_that_do_not_tell_are_refused_with_those_that_do():
+    shapes = {
+        "front.bias": (4,), "front.kernel": (3, 4), "middle.bias": (4,),
+        "middle.kernel": (4, 4), "end.bias": (1,), "end.kernel": (4, 1),
+    }  # fmt: skip
+    said = r"which of front.bias, middle.bias is which of TabularDense_0/bias, Dense_0"
+    with pytest.raises(TranscriptError, match=said):
+        _placed("mlp:4,4", shapes)
+
+
+def test_a_model_of_ones_own_reads_the_inputs_in_the_files_order(tmp_path, monkeypatch):
+    (tmp_path / "mine.py").write_text(
+        "import jax.numpy as jnp\n"
+        "from fljax.types import Model\n"
+        "model = Model(lambda key: [jnp.zeros(3)], lambda p, x: x.numeric @ p[0])\n"
+        "def make():\n"
+        "    return model\n"
+    )
+    monkeypatch.syspath_prepend(tmp_path)
+    for name in ("mine:model", "mine:make"):
+        config = TrainingConfig(model=name)
+        built = architecture.build(config, np.array([0, 2, 1]), 1)
+        params, _ = architecture.align(built, *_tree({"weights": (3,)}), "seen")
+        assert [leaf.shape for leaf in params] == [(1, 3)]
+        row = architecture.Features(np.array([1.0, 2.0, 3.0]), np.zeros(0, int))
+        assert built.apply([np.array([1.0, 10.0, 100.0])], row) == 231

@@ -1,0 +1,68 @@
+"""Rows rebuilt from a message that is one gradient of them."""
+
+import jax
+import numpy as np
+import pandas as pd
+import pytest
+
+from experiments.audit import scoring
+from fljax import losses, models, transcript
+from fljax.types import Features
+
+
+@pytest.fixture
+def folder(tmp_path):
+    """One client with two rows, one full-batch step of `mlp:64` in every round."""
+    rng = np.random.default_rng(0)
+    frame = pd.DataFrame(rng.normal(size=(20, 2)).round(3), columns=["a", "b"])
+    frame = frame.assign(sex=rng.permutation(20) % 2, client=np.arange(20) // 2)
+    frame = frame.assign(y=(frame.a - frame.b + frame.sex).round(3))
+    frame.to_csv(tmp_path / "rows.csv", index=False)
+    model = models.mlp(3, hidden=(64,))
+    loss_fn = losses.example_loss(model.apply, losses.squared)
+    mine = frame[frame.client == 3]
+    x = mine[["a", "b", "sex"]].to_numpy(np.float32)
+    rows = Features(x, np.zeros((2, 0), np.int32)), mine.y.to_numpy(np.float32)
+    params = model.init(jax.random.key(0))
+
+    def mean_loss(params):
+        return jax.vmap(loss_fn, (None, 0, 0))(params, *rows).mean()
+
+    slope = jax.grad(mean_loss)(params)
+    returned = jax.tree.map(lambda p, g: p - 0.5 * g, params, slope)
+    about = {"batch_size": 0, "learning_rate": 0.5, "epochs": 1}
+    with transcript.Recorder(tmp_path / "seen", about) as recorder:
+        recorder.record(0, params, {3: returned})
+    return tmp_path
+
+
+def test_a_gradient_of_two_rows_is_inverted(folder, guesses):
+    answers, (line,) = guesses(
+        folder, sensitive="sex", model="mlp:64", attacks=("inversion",),
+        inversion_iterations=40,
+    )  # fmt: skip
+    assert line.metric == scoring.REBUILT and line.total.n == 2
+    frame = pd.read_csv(folder / "rows.csv")
+    true = frame[frame.client == 3][["a", "b", "sex"]].to_numpy()
+    found = answers["inversion"].value[0]
+    apart = np.abs(found[:, None] - true[None]).max(axis=-1)
+    assert (apart.min(axis=0) < 0.05).all() and line.total.value == 100
+    assert line.verdict == scoring.LEAKS
+
+
+def test_proxy_rows_of_a_regression_need_no_classes(folder, guesses):
+    rows = pd.read_csv(folder / "rows.csv")
+    rows.assign(y=rows.y + 0.5).to_csv(folder / "proxy.csv", index=False)
+    told = {"sensitive": "sex", "model": "mlp:64", "attacks": ("model",)}
+    answers, _ = guesses(folder, **told, proxy=str(folder / "proxy.csv"))
+    assert answers["model"].value.shape == (1, 2)
+
+
+def test_more_rows_or_steps_are_said_not_to_apply(folder, guesses):
+    told = {"sensitive": "sex", "model": "mlp:64", "attacks": ("inversion",)}
+    _, (line,) = guesses(folder, **told, inversion_rows=1)
+    assert line.detail == "messages of 1 step over 2 rows"
+    _, (line,) = guesses(folder, **told, local_epochs=3)
+    assert line.detail == "messages of 3 steps over 2 rows"
+    _, (line,) = guesses(folder, **told, batch_size=1, local_steps=1)
+    assert line.detail == "one step over 1 of 2 rows, not known which"

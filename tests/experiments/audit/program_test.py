@@ -1,0 +1,154 @@
+"""An audit as its users meet it: tables, files, and the wall before the truth."""
+
+import json
+import pathlib
+import subprocess
+import sys
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from experiments.audit import program, scoring
+from experiments.config import ConfigError
+from fljax import results
+
+_ATTACKS = (
+    "model", "grad", "linear_inversion", "reconstruct", "label_distribution",
+    "inversion",
+)  # fmt: skip
+
+
+def _rows(folder, attack, metric=scoring.ACCURACY):
+    found = results.read_rows(folder / "rows.jsonl")
+    return {
+        r.client: r.value for r in found if (r.attack, r.metric) == (attack, metric)
+    }
+
+
+def test_a_run_writes_rows_manifest_report_and_table(linear, told, capsys):
+    program.run(told(linear, attacks=_ATTACKS))
+    folder = linear / "out"
+    assert {path.name for path in folder.iterdir()} >= {
+        "rows.jsonl", "manifest.json", "report.html", "accuracy_by_attack.png",
+    }  # fmt: skip
+    said = capsys.readouterr().out
+    for attack in ("model", "grad", "linear_inversion", "reconstruct"):
+        assert set(_rows(folder, attack)) == {4, 7, "all"}
+        assert attack in said
+    assert "needs --task=multiclass" in said
+    assert "messages of 1 step over 30 rows" in said
+    manifest = json.loads((folder / "manifest.json").read_text())
+    assert manifest["verdicts"]["reconstruct"].startswith("leaks (2 of 2 clients")
+    assert manifest["verdicts"]["inversion"].startswith("not applicable: ")
+    assert [file["name"] for file in manifest["data"]] == ["rows.csv", "seen.npz"]
+    page = (folder / "report.html").read_text()
+    for text in ("What this training leaks", "does not show a leak", "Wilson", "Audit"):
+        assert text in page
+    assert str(linear) not in page
+
+
+def test_reconstruction_is_exact_and_beats_the_last_model(linear, told):
+    program.run(told(linear, attacks=("model", "reconstruct")))
+    assert _rows(linear / "out", "reconstruct", "determined")["all"] == 1
+    assert _rows(linear / "out", "reconstruct")["all"] > 95
+    low = _rows(linear / "out", "reconstruct", f"{scoring.ACCURACY}_low")["all"]
+    assert low > _rows(linear / "out", "majority")["all"]
+
+
+def test_one_client_is_scored_by_her_rows(linear, told, guesses):
+    _, lines = guesses(linear, client=(7,), attacks=("reconstruct",))
+    (line,) = lines
+    total = line.total
+    assert total.n == 30 and 0 < total.low < total.value <= 100
+    n, p, z = 30, total.value / 100, 1.959964
+    middle = (p + z**2 / (2 * n)) / (1 + z**2 / n)
+    half = z / (1 + z**2 / n) * np.sqrt(p * (1 - p) / n + z**2 / (4 * n**2))
+    assert total.low == pytest.approx(100 * (middle - half))  # Wilson 1927
+    program.run(told(linear, client=(7,), attacks=("reconstruct",)))
+    manifest = json.loads((linear / "out" / "manifest.json").read_text())
+    assert "over the rows of client 7" in manifest["notes"][0]
+
+
+def test_what_is_missing_about_the_training_is_said(linear, record, guesses):
+    record(linear / "seen", pd.read_csv(linear / "rows.csv"), about={})
+    missing = "--learning_rate and --batch_size and --local_epochs"
+    _, lines = guesses(linear, attacks=("trajectory", "inversion"))
+    assert all(line.verdict == scoring.NOT_APPLICABLE for line in lines)
+    assert all(missing in line.detail for line in lines)
+    given = {"learning_rate": 0.1, "batch_size": 0, "local_epochs": 1}
+    adam = {"client_optimiser": "adam", "attacks": ("trajectory",)}
+    _, (line,) = guesses(linear, **given, **adam)
+    assert line.detail == "simulates plain SGD, the clients use adam"
+    _, (line,) = guesses(linear, **given, attacks=("inversion",))
+    assert line.detail == "messages of 1 step over 30 rows"
+
+
+def test_messages_that_are_not_finite_are_left_out_and_counted(
+    linear, told, record, capsys
+):
+    def spoil(number, model, returned):
+        if number in (3, 11):
+            returned[7]["out/bias"][:] = np.nan
+
+    record(linear / "seen", pd.read_csv(linear / "rows.csv"), change=spoil)
+    program.run(told(linear, attacks=("model", "reconstruct")))
+    said = " ".join(capsys.readouterr().out.split())
+    assert "Client 7: 2 of 12 messages hold NaN or infinity and are left out" in said
+    assert _rows(linear / "out", "none", "messages_left_out")[7] == 2
+    assert _rows(linear / "out", "reconstruct")["all"] > 95
+
+
+def test_the_command_line_refuses_in_one_line(linear):
+    (linear / "seen.npz").unlink()
+    command = [
+        sys.executable, "-m", "experiments.audit", f"--transcript={linear / 'seen'}",
+        f"--known={linear / 'rows.csv'}", "--target=y", "--sensitive=married",
+        "--model=linear", "--client_column=client", f"--run_dir={linear / 'out'}",
+    ]  # fmt: skip
+    found = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert found.returncode == 2 and not found.stdout
+    assert found.stderr == f"--transcript: no file {linear / 'seen'}.npz\n"
+    assert not (linear / "out").exists()
+
+
+def test_an_audit_goes_on_where_it_was_stopped(linear, told, monkeypatch):
+    def stop(evidence):
+        raise KeyboardInterrupt
+
+    chosen = told(linear, attacks=("model", "inversion"), checkpoint_minutes=0.0)
+    monkeypatch.setitem(program._ATTACKS, "inversion", stop)
+    with pytest.raises(KeyboardInterrupt, match="goes on"):
+        program.run(chosen)
+    assert not (linear / "out" / "manifest.json").exists()
+    monkeypatch.undo()
+    monkeypatch.setitem(program._ATTACKS, "model", stop)
+    program.run(chosen)
+    assert set(_rows(linear / "out", "model")) == {4, 7, "all"}
+    assert not (linear / "out" / "unfinished").exists()
+
+
+def test_a_dry_run_names_the_inputs_and_writes_nothing(linear, told, capsys):
+    program.run(told(linear, dry_run=True))
+    said = capsys.readouterr().out
+    assert "2 clients of 30 to 30 rows, 12 to 12 messages" in said
+    assert "inputs of linear: age, married, height" in said
+    assert not (linear / "out").exists()
+
+
+_FLAGFILES = sorted(pathlib.Path("experiments/flags").glob("audit.*.flags"))
+
+
+@pytest.mark.parametrize("path", _FLAGFILES, ids=lambda path: path.name)
+def test_flagfiles_say_what_to_expect(parsed, path):
+    groups = parsed(
+        program.define, f"--flagfile={path}", "--transcript=seen", "--known=rows.csv"
+    )
+    assert groups[0].transcript == "seen" and groups[2].model
+    said = path.read_text().splitlines()
+    assert said[0].startswith("# ") and any(line[:9] == "# expect:" for line in said)
+
+
+def test_a_required_flag_is_named(parsed):
+    with pytest.raises(ConfigError, match="--known: expected text, got nothing"):
+        parsed(program.define, "--transcript=seen")

@@ -1,0 +1,119 @@
+"""What an audit refuses: one line that names the flag or file, and nothing written."""
+
+import json
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from experiments.audit import program
+from experiments.config import ConfigError
+from fljax import files
+
+_FLAGS = {
+    "no such column": ({"sensitive": "wed"}, "--sensitive: .*no column 'wed'"),
+    "no such target": ({"target": "z"}, "--target: .*no column 'z'"),
+    "no client column": ({"client_column": "c"}, "--client_column: .*no column 'c'"),
+    "twice": ({"client_column": "married"}, "expected different columns"),
+    "ids are no numbers": ({"client_column": "age"}, "expected whole numbers"),
+    "whose rows": ({"client_column": None}, "--client: expected one client.*4, 7"),
+    "unknown client": ({"client": (5,)}, "--client: .*no message of client 5"),
+    "no transcript": ({"transcript": "nowhere"}, "--transcript: no file nowhere.npz"),
+    "no rows": ({"known": "nowhere.csv"}, "nowhere.csv: no such file"),
+    "widths": ({"model": "mlp:0"}, "--model: expected widths"),
+    "other model": (
+        {"model": "mlp:8"},
+        r"TabularDense_0/kernel \[3, 8\], found out/bias \[1\], out/kernel \[3, 1\]",
+    ),
+    "no model": ({"model": "forest"}, "--model: expected linear, mlp:WIDTH"),
+    "no module": ({"model": "nowhere:model"}, "nowhere:model cannot be imported"),
+    "no attribute": ({"model": "json:model"}, "json:model cannot be imported"),
+    "no Model": ({"model": "sys:version"}, "--model: expected sys:version to be a"),
+    "no attack": ({"attacks": ()}, "--attacks: expected at least one"),
+    "no proxy": ({"proxy": "nowhere.csv"}, "--proxy: nowhere.csv: .*no such file"),
+    "missing input": ({"drop": ("age",)}, r"found out/bias \[1\], out/kernel \[3, 1\]"),
+}
+
+
+@pytest.mark.parametrize("changes, said", _FLAGS.values(), ids=_FLAGS)
+def test_flags_that_do_not_fit(linear, told, changes, said):
+    _refused(linear, told(linear, **changes), said)
+
+
+def _refused(folder, chosen, said):
+    with pytest.raises((ConfigError, *program.ERRORS), match=said) as caught:
+        program.run(chosen)
+    assert len(str(caught.value).splitlines()) == 1
+    assert not (folder / "out").exists()
+
+
+def test_a_pickled_array_is_not_read(linear, told):
+    description = json.loads((linear / "seen.json").read_text())
+    with np.load(linear / "seen.npz") as found:
+        arrays = dict(found)
+    arrays["round"] = np.array([{"not": "data"}], object)
+    np.savez(linear / "seen.npz", allow_pickle=True, **arrays)
+    description["sha256"] = files.sha256(linear / "seen.npz")
+    (linear / "seen.json").write_text(json.dumps(description))
+    _refused(linear, told(linear), "seen.npz: .*round")
+
+
+def test_an_unfinished_transcript_says_how_to_finish_it(linear, told):
+    (linear / "seen.npz").unlink()
+    (linear / "seen.rounds").mkdir()
+    _refused(linear, told(linear), r"is not finished.*Recorder\(STEM\).finish\(\)")
+
+
+def test_a_changed_round_is_noticed(linear, told):
+    content = bytearray((linear / "seen.npz").read_bytes())
+    content[len(content) // 2] ^= 1
+    (linear / "seen.npz").write_bytes(content)
+    _refused(linear, told(linear), "does not match its sha256")
+
+
+def test_a_client_of_whom_nothing_is_finite(linear, told, record):
+    def spoil(number, model, returned):
+        returned[7]["out/kernel"][0] = np.inf
+
+    record(linear / "seen", pd.read_csv(linear / "rows.csv"), change=spoil)
+    _refused(linear, told(linear), "no message of client 7 is finite: 12 hold NaN")
+
+
+_ABOUT = {
+    "batch_size": ("many", "expected an integer >= 0, got 'many'"),
+    "learning_rate": (-1.0, "expected a number > 0"),
+    "local_epochs": (0.5, "expected an integer >= 1"),
+    "client_optimiser": ([1], "expected a name"),
+}
+
+
+@pytest.mark.parametrize("name", _ABOUT)
+def test_a_description_is_a_strangers(linear, told, record, name):
+    value, said = _ABOUT[name]
+    record(linear / "seen", pd.read_csv(linear / "rows.csv"), about={name: value})
+    _refused(linear, told(linear), f"seen.json: about, {name}: {said}")
+
+
+def test_a_model_whose_output_is_no_prediction(linear, told, monkeypatch, tmp_path):
+    (tmp_path / "theirs.py").write_text(
+        "import jax.numpy as jnp\n"
+        "from fljax.types import Model\n"
+        "def pair():\n"
+        "    return Model(lambda key: {'w': jnp.zeros((3, 2))},\n"
+        "                 lambda params, x: x.numeric @ params['w'])\n"
+        "def wide():\n"
+        "    return Model(lambda key: jnp.zeros(5),\n"
+        "                 lambda params, x: x.numeric @ params)\n"
+    )
+    monkeypatch.syspath_prepend(tmp_path)
+    _refused(linear, told(linear, model="theirs:pair"), r"shape \[\] for one row, got")
+    said = "--model: theirs:wide does not take a row of 3 inputs"
+    _refused(linear, told(linear, model="theirs:wide"), said)
+
+
+def test_columns_that_were_not_seen_to_vary(linear, told):
+    frame = pd.read_csv(linear / "rows.csv")
+    frame.assign(city="Rome").to_csv(linear / "rows.csv", index=False)
+    _refused(linear, told(linear), "column 'city' has one text .* list it in --drop")
+    frame.assign(married=1).to_csv(linear / "rows.csv", index=False)
+    _refused(linear, told(linear), "married")

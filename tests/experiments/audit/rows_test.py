@@ -1,0 +1,93 @@
+"""How columns become inputs, and in which order."""
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from experiments.audit import rows, table
+
+_FRAME = pd.DataFrame(
+    {
+        "job": ["b", "a", "c", "a", "b", "c"],
+        "sex": [1, 2, 2, 1, 2, 1],
+        "fixed": 7.0,
+        "age": [30.0, 40.0, 50.0, 20.0, 35.0, 45.0],
+        "smokes": ["no", "yes", "no", "no", "yes", "yes"],
+        "client": [0, 0, 0, 1, 1, 1],
+        "y": [1.0, 2.0, 3.0, 4.0, 5.0, 6.0],
+    }
+)
+
+
+@pytest.fixture
+def encoded(tmp_path, told):
+    """`(**flags) -> Encoding` of the frame above."""
+    _FRAME.to_csv(tmp_path / "rows.csv", index=False)
+
+    def encode(**flags):
+        chosen = told(tmp_path, **{"sensitive": "sex"} | flags)
+        return rows.encode(table.read(chosen.files, chosen.rows), chosen.rows)
+
+    return encode
+
+
+def _inputs(encoding):
+    """What the model reads, `[N, D]`."""
+    frame = encoding.dataset.train.frame
+    return rows.inputs(encoding, frame)[:, encoding.columns.order]
+
+
+def test_numbers_go_in_as_they_stand_in_the_files_order(encoded):
+    encoding = encoded()
+    assert encoding.columns.names == (
+        "job_a", "job_b", "job_c", "sex", "fixed", "age", "smokes_yes",
+    )  # fmt: skip
+    np.testing.assert_array_equal(
+        _inputs(encoding)[:3],
+        [[0, 1, 0, 1, 7, 30, 0], [1, 0, 0, 2, 7, 40, 1], [0, 0, 1, 2, 7, 50, 0]],
+    )
+    np.testing.assert_array_equal(encoding.columns.candidates, [[1], [2]])
+
+
+def test_standardised_columns_have_the_files_mean_and_deviation(encoded):
+    found = _inputs(encoded(standardise=True, drop_first=True))
+    np.testing.assert_allclose(found[:, [2, 4, 5]].mean(axis=0), 0, atol=1e-6)
+    np.testing.assert_allclose(found[:, [2, 4, 5]].std(axis=0), 1, atol=1e-6)
+    np.testing.assert_array_equal(found[:, 3], 0)  # the column that does not vary
+    np.testing.assert_array_equal(found[:3, :2], [[1, 0], [0, 0], [0, 1]])
+
+
+@pytest.mark.parametrize(
+    ("order", "names"),
+    [
+        ("neural", ("fixed", "age", "smokes_yes", "sex", "job_b", "job_c")),
+        ("linear", ("fixed", "age", "smokes_yes", "job_b", "job_c", "sex")),
+    ],
+)
+def test_the_orders_of_experiments_aia(encoded, order, names):
+    found = encoded(input_order=order, drop_first=True).columns
+    assert found.names == names
+
+
+@pytest.mark.parametrize("drop_first", [False, True])
+def test_a_sensitive_category_has_one_candidate_per_value(encoded, drop_first):
+    encoding = encoded(sensitive="job", drop_first=drop_first)
+    columns = encoding.columns
+    expected = np.eye(3)[:, int(drop_first) :]
+    np.testing.assert_array_equal(columns.candidates, expected)
+    assert columns.categories == ("a", "b", "c")
+    np.testing.assert_array_equal(
+        _inputs(encoding)[:3, : expected.shape[1]], expected[[1, 0, 2]]
+    )
+
+
+def test_what_is_known_lacks_the_sensitive_column(encoded):
+    encoding = encoded(sensitive="age")
+    known, truth = rows.split(encoding, [np.arange(3), np.array([5])], 1)
+    assert known.public.numeric.shape == (2, 3, 6)
+    ages = _FRAME.age.to_numpy()
+    for age in ages:
+        assert not (known.public.numeric == age).any()
+    np.testing.assert_array_equal(truth.sensitive[0], ages[:3])
+    np.testing.assert_array_equal(known.mask, [[1, 1, 1], [1, 0, 0]])
+    np.testing.assert_array_equal(known.y[1, :1], [6])

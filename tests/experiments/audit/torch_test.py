@@ -1,0 +1,115 @@
+"""A federation that PyTorch trains, and equation 3 computed there."""
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from experiments.audit import case, table
+from fljax import transcript
+
+torch = pytest.importorskip("torch")
+
+_INPUTS = ("age", "married", "bmi", "dose")  # the sensitive one is not the last
+_CLIENTS = (3, 5)
+
+
+def _network():
+    return torch.nn.Sequential(
+        torch.nn.Linear(4, 16), torch.nn.ReLU(), torch.nn.Linear(16, 8),
+        torch.nn.ReLU(), torch.nn.Linear(8, 1),
+    )  # fmt: skip
+
+
+def _arrays(state):
+    """A state_dict in the open format: kernels are [inputs, outputs]."""
+    return {
+        name.replace("weight", "kernel"): value.numpy().T
+        for name, value in state.items()
+    }
+
+
+def _frame():
+    rng = np.random.default_rng(3)
+    frame = pd.DataFrame(
+        {
+            "age": rng.normal(40, 10, 80).round(),
+            "married": rng.choice([1, 2], 80),
+            "bmi": rng.normal(25, 3, 80).round(1),
+            "client": np.repeat(_CLIENTS, 40),
+            "y": np.zeros(80),
+            "dose": rng.normal(size=80).round(3),
+        }
+    )
+    signal = (frame.age - 40) / 10 + 1.5 * frame.married + frame.dose
+    return frame.assign(y=(signal + 0.3 * rng.normal(size=80)).round(4))
+
+
+def _train(frame, stem):
+    """FedAvg of two clients; returns each one's last returned network."""
+    torch.manual_seed(0)
+    server = _network()
+    with transcript.Recorder(stem, about={"batch_size": 10}) as recorder:
+        for number in range(4):
+            sent = {k: v.clone() for k, v in server.state_dict().items()}
+            returned = {}
+            for client in _CLIENTS:
+                mine = _network()
+                mine.load_state_dict(sent)
+                _steps(mine, frame[frame.client == client])
+                returned[client] = mine.state_dict()
+            arrays = {client: _arrays(state) for client, state in returned.items()}
+            recorder.record(number, _arrays(sent), arrays)
+            mean = {k: sum(r[k] for r in returned.values()) / 2 for k in sent}
+            server.load_state_dict(mean)
+    return returned
+
+
+def _steps(network, rows):
+    optimiser = torch.optim.SGD(network.parameters(), lr=1e-4)
+    x = torch.tensor(rows[list(_INPUTS)].to_numpy(np.float32))
+    y = torch.tensor(rows.y.to_numpy(np.float32))
+    for batch in torch.randperm(len(y)).split(10):
+        optimiser.zero_grad()
+        torch.mean((network(x[batch])[:, 0] - y[batch]) ** 2).backward()
+        optimiser.step()
+
+
+def _equation_3(state, rows):
+    """The value of `married` under which each row's loss is smaller."""
+    network = _network()
+    network.load_state_dict(state)
+    y = torch.tensor(rows.y.to_numpy(np.float32))
+    losses = []
+    for value in (1, 2):
+        told = rows.assign(married=value)[list(_INPUTS)].to_numpy(np.float32)
+        with torch.no_grad():
+            losses.append((network(torch.tensor(told))[:, 0] - y) ** 2)
+    return torch.stack(losses).argmin(dim=0).numpy()
+
+
+def test_model_based_inference_is_pytorchs_to_the_row(tmp_path, guesses):
+    frame = _frame()
+    returned = _train(frame, tmp_path / "seen")
+    shuffled = frame.sample(frac=1, random_state=0)
+    shuffled.to_csv(tmp_path / "rows.csv", index=False)
+    answers, lines = guesses(tmp_path, model="mlp:16,8", attacks=("model",))
+    for number, client in enumerate(_CLIENTS):
+        rows = shuffled[shuffled.client == client]
+        expected = _equation_3(returned[client], rows)
+        np.testing.assert_array_equal(answers["model"].value[number], expected)
+        assert 0 < expected.mean() < 1
+        accuracy = 100 * np.mean(expected == rows.married.to_numpy() - 1)
+        assert lines[0].clients[number].value == accuracy
+
+
+def test_kernels_that_were_not_transposed_are_named(tmp_path, told):
+    frame = _frame()
+    frame.to_csv(tmp_path / "rows.csv", index=False)
+    state = {name: value.numpy() for name, value in _network().state_dict().items()}
+    with transcript.Recorder(tmp_path / "seen") as recorder:
+        recorder.record(0, state, {3: state})
+    chosen = told(tmp_path, model="mlp:16,8")
+    with pytest.raises(
+        transcript.TranscriptError, match=r"transpose PyTorch's weights"
+    ):
+        case.prepare(chosen, table.read(chosen.files, chosen.rows))

@@ -1,0 +1,74 @@
+"""Every cell of every notebook runs, with small numbers in place of its own."""
+
+import json
+import os
+import pathlib
+import subprocess
+import sys
+
+import pytest
+
+_ROOT = pathlib.Path(__file__).parents[2]
+_NOTEBOOKS = sorted((_ROOT / "experiments/notebooks").glob("*.ipynb"))
+_MOST_CELLS, _SECONDS = 12, 300
+# What takes the place of a notebook's parameters.
+_SMALL = {
+    "attribute_inference": """
+SEEDS = "0,1"
+MORE = (
+    "--num_rounds=4", "--attack_grad_rounds=1", "--attack_grad_iterations=2",
+    "--attack_grad_learning_rates=100",
+)
+""",
+    "audit": 'NUM_ROUNDS, KINDS = 4, ("--attacks=model",)\n',
+    "gradient_leakage": """
+MORE = ("--clients=2", "--images=2", "--iterations=2", "--methods=non_private,fed_cdp")
+""",
+    "new_attack": "NUM_ROUNDS, SEEDS = 5, 2\n",
+}
+
+
+def _cells(path):
+    return json.loads(path.read_text())["cells"]
+
+
+def _script(path):
+    """Its code, with the small parameters behind its own."""
+    parts = []
+    for cell in _cells(path):
+        if cell["cell_type"] == "code":
+            parts.append("".join(cell["source"]))
+            if "parameters" in cell["metadata"].get("tags", ()):
+                parts.append(_SMALL[path.stem])
+    return "\n\n".join(parts)
+
+
+def test_each_notebook_is_run():
+    assert {path.stem for path in _NOTEBOOKS} == set(_SMALL)
+
+
+@pytest.mark.parametrize("path", _NOTEBOOKS, ids=lambda path: path.stem)
+def test_notebooks_are_thin_and_hold_no_outputs(path):
+    cells = _cells(path)
+    assert len(cells) <= _MOST_CELLS
+    assert cells[0]["cell_type"] == "markdown"
+    code = [cell for cell in cells if cell["cell_type"] == "code"]
+    assert "pip" in "".join(code[0]["source"])
+    assert all(not c["outputs"] and c["execution_count"] is None for c in code)
+    assert sum("parameters" in c["metadata"].get("tags", ()) for c in code) == 1
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("path", _NOTEBOOKS, ids=lambda path: path.stem)
+def test_every_cell_runs(path, tmp_path):
+    (tmp_path / "experiments").symlink_to(_ROOT / "experiments")
+    done = subprocess.run(
+        (sys.executable, "-c", _script(path)),
+        cwd=tmp_path,
+        env=os.environ | {"PYTHONPATH": str(_ROOT), "MPLBACKEND": "Agg"},
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=_SECONDS,
+    )
+    assert done.returncode == 0, done.stderr
