@@ -154,7 +154,7 @@ def table(told: Told, found: Sequence[Row], points: Sequence[Point]) -> Table:
         dropped = mean("dropped_examples")
         shown.add_row(
             name,
-            point.label,
+            point.label.replace(";", " "),  # breaks there
             f"{point.numbers.rate:g}",
             _interval(mean(ACCURACY)),
             _number(mean(ACCURACY, "majority")),

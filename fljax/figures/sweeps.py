@@ -103,13 +103,24 @@ def accuracy_by_loss(rows: Sequence[Row]) -> Figure | None:
     for (name, points), style in zip(lines.items(), drawing.styles(), strict=False):
         look = _MUTED if name.startswith("majority") else style
         axes.plot(*zip(*sorted(points), strict=True), label=name, lw=0.8, **look)
-    for (defense, point), loss in losses.items():
+    # Names stand side by side, however close their losses are.
+    for place, (defense, point) in enumerate(sorted(losses, key=losses.__getitem__)):
+        loss = losses[defense, point]
         axes.axvline(loss, color="grey", lw=0.4)
         axes.annotate(
             drawing.plain(point or defense),
-            (loss, 1.01),
+            (loss, 1),
+            xytext=((place + 0.3) / len(losses), 1.12),
             xycoords=("data", "axes fraction"),
-            rotation=35,
+            textcoords="axes fraction",
+            arrowprops={
+                "arrowstyle": "-",
+                "color": "grey",
+                "lw": 0.4,
+                "relpos": (0, 0),
+            },
+            rotation=40,
+            rotation_mode="anchor",
             fontsize=7,
         )
     _spread(axes, list(losses.values()))

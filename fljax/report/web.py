@@ -45,6 +45,7 @@ th, td { padding: 0.25rem 0.6rem; text-align: left; vertical-align: top;
 th { font-weight: 600; }
 thead th { background: var(--shade); }
 tbody th { font-weight: 400; }
+td:first-child, th:first-child { white-space: nowrap; }
 .number { text-align: right; white-space: nowrap; }
 .mark { font-weight: 600; white-space: nowrap; }
 .good { color: var(--good); }
