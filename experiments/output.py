@@ -15,6 +15,7 @@ from experiments import console, processes, run_dir, stages
 from experiments.option import FolderFlags, RunFlags
 from experiments.resume import Unfinished
 from fljax import figures, results
+from fljax import files as files_lib
 from fljax.data import FileRecord
 from fljax.results import Row
 
@@ -89,6 +90,7 @@ class Output:
         results.write_rows(self.folder / "rows.jsonl", rows)
         for name, figure in drawn.items():
             figures.save(figure, self.folder / f"{name}.png")
+        files_lib.clear(self.folder)
         results.write_manifest(self.folder / "manifest.json", manifest)
         self.unfinished.remove()
 

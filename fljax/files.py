@@ -8,6 +8,8 @@ import tempfile
 from collections.abc import Iterator
 from typing import BinaryIO
 
+_PART = ".part"
+
 
 @contextlib.contextmanager
 def replacing(path: str | os.PathLike) -> Iterator[BinaryIO]:
@@ -18,7 +20,9 @@ def replacing(path: str | os.PathLike) -> Iterator[BinaryIO]:
     """
     path = pathlib.Path(path)
     path.parent.mkdir(parents=True, exist_ok=True)
-    handle, name = tempfile.mkstemp(prefix=f".{path.name}.", dir=path.parent)
+    handle, name = tempfile.mkstemp(
+        prefix=f".{path.name}.", suffix=_PART, dir=path.parent
+    )
     try:
         with os.fdopen(handle, "wb") as file:
             yield file
@@ -30,6 +34,12 @@ def replacing(path: str | os.PathLike) -> Iterator[BinaryIO]:
         with contextlib.suppress(FileNotFoundError):
             os.unlink(name)
         raise
+
+
+def clear(folder: str | os.PathLike) -> None:
+    """Removes what a process that was killed within `replacing` left in a folder."""
+    for path in pathlib.Path(folder).glob(f".*{_PART}"):
+        path.unlink(missing_ok=True)
 
 
 def write_text(path: str | os.PathLike, text: str) -> None:

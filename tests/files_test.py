@@ -39,6 +39,17 @@ def test_an_error_leaves_the_old_file_and_nothing_else(tmp_path, error):
     assert os.listdir(tmp_path) == ["file.bin"]
 
 
+def test_what_a_killed_process_left_is_cleared_and_nothing_else(tmp_path):
+    for name in ("rows.jsonl", ".hidden", "notes.part"):
+        (tmp_path / name).touch()
+    with files.replacing(tmp_path / "rows.jsonl") as file:
+        (left,) = set(os.listdir(tmp_path)) - {"rows.jsonl", ".hidden", "notes.part"}
+        file.write(b"new")
+    (tmp_path / left).touch()  # as if the process had died within the block
+    files.clear(tmp_path)
+    assert sorted(os.listdir(tmp_path)) == [".hidden", "notes.part", "rows.jsonl"]
+
+
 def test_others_may_read_the_file(tmp_path):
     files.write_text(tmp_path / "file.txt", "text")
     mode = stat.S_IMODE((tmp_path / "file.txt").stat().st_mode)
