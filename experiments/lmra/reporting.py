@@ -140,8 +140,8 @@ def _by_metric(found: Sequence[Row]) -> Table:
     for metric in metrics_:
         shown.add_column(metric.replace("_", " "), justify="right", overflow="fold")
     for setting, attack in dict.fromkeys(key[:2] for key in means):
-        if setting != "optima":
-            cells = [means.get((setting, attack, metric)) for metric in metrics_]
+        cells = [means.get((setting, attack, metric)) for metric in metrics_]
+        if setting != "optima" and any(cell is not None for cell in cells):
             texts = ["" if cell is None else _interval(cell, 3) for cell in cells]
             shown.add_row(setting, attack, *texts)
     return shown
