@@ -3,11 +3,12 @@
 A run hands in what it has finished: results of stages, and the state of a training
 between two rounds. Every `--checkpoint_minutes`, and when it is interrupted, what is new
 of that is written into `unfinished/` of its folder, and the same command finds it there.
-As it was computed by the same program from the same flags, a run that was stopped ends
-with the numbers of one that was not. `Output.write` removes the folder.
+As it was computed by the same program from the same flags and files, a run that was
+stopped ends with the numbers of one that was not. `Output.write` removes the folder.
 """
 
 import contextlib
+import hashlib
 import json
 import pathlib
 import shutil
@@ -15,7 +16,7 @@ import signal
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 from absl import logging
@@ -23,6 +24,7 @@ from absl import logging
 from experiments import plain, run_dir
 from experiments.config import ConfigError
 from fljax import files
+from fljax.data import FileRecord
 from fljax.types import PyTree
 
 _UNREADABLE = (OSError, ValueError, TypeError, KeyError, RecursionError)
@@ -55,9 +57,15 @@ class Unfinished:
                     "remove it to begin anew"
                 )
 
-    def part(self, name: str) -> "Part":
-        """What is kept under a name, e.g. of one point of a sweep."""
-        return Part(self, self._path / name)
+    def of(self, files: Iterable[FileRecord], *more: str) -> "Part":
+        """What is kept of the work on exactly these files, whatever they are called.
+
+        Args:
+          files: that were read.
+          *more: texts that the work depends on, beside them and the flags.
+        """
+        given = json.dumps([[file.sha256 for file in files], *more])
+        return Part(self, self._path / hashlib.sha256(given.encode()).hexdigest()[:16])
 
     @property
     def is_kept(self) -> bool:
@@ -122,13 +130,14 @@ class Unfinished:
         print("stopping at the next point from which to go on", file=sys.stderr)
 
     def _flush(self) -> None:
-        """Writes what is new; a full disk is told, and costs what it has no room for."""
+        """Writes what is new; a full disk is told, and what it had no room for is kept."""
         try:
             if self._pending:
                 text = json.dumps(self._identity)
                 files.write_text(self._path / run_dir.IDENTITY, text)
             for path in list(self._pending):
-                self._pending.pop(path)()
+                self._pending[path]()
+                del self._pending[path]
         except OSError as error:
             said = " ".join(str(error).split())
             print(f"{self._path} cannot be written: {said:.200}", file=sys.stderr)

@@ -6,6 +6,7 @@ Trains a federation, eavesdrops on it, infers the sensitive attribute of every c
 rows, and writes `rows.jsonl`, `manifest.json` and figures into `--run_dir`.
 """
 
+import os
 from collections.abc import Callable
 from typing import Any
 
@@ -19,7 +20,7 @@ from experiments.aia import clients, federation, pipeline
 from experiments.aia import settings as s
 from experiments.aia.sweep import points
 from experiments.output import Output
-from fljax import data, figures, parallel, transcript
+from fljax import data, figures, files, parallel, transcript
 
 _GROUPS = {
     "data": s.DataConfig,
@@ -60,9 +61,10 @@ def main() -> None:
         for each in prepared:
             _describe(each)
         return
+    kept = out.unfinished.of(table.files, *_attacked(told))
     with out.unfinished.interruptible(), console.progress() as bars:
         outcomes = [
-            pipeline.run(each, bars, out.unfinished.part(f"point{number}"))
+            pipeline.run(each, bars, kept.part(f"point{number}"))
             for number, each in enumerate(prepared)
         ]
     parts = {
@@ -78,6 +80,13 @@ def main() -> None:
     out.write(rows, figures.all_figures(rows), files=table.files, defense=said)
     shown = console.results_tables(rows, told.run.paper_table, _flags(told))
     out.show(*shown, _times([outcome.seconds for outcome in outcomes]))
+
+
+def _attacked(told: pipeline.Settings) -> list[str]:
+    """Hashes of the saved transcript in place of a training, if it is there."""
+    stem = told.run.transcript
+    paths = [] if stem is None else [f"{stem}.npz", f"{stem}.json"]
+    return [files.sha256(path) for path in paths if os.path.isfile(path)]
 
 
 def _flags(told: pipeline.Settings) -> dict[str, Any]:

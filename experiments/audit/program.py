@@ -15,7 +15,6 @@ transcript's arrays find their place in the model in `architecture`.
 """
 
 import functools
-import hashlib
 import pathlib
 from collections.abc import Callable
 from typing import Any
@@ -36,6 +35,7 @@ from experiments.audit.evidence import (
 from experiments.audit.settings import Told
 from experiments.config import ConfigError
 from experiments.output import Output
+from experiments.resume import Part
 from fljax import data, files, parallel, transcript
 from fljax.data.fetch import read_local
 
@@ -80,21 +80,21 @@ def run(told: Told) -> None:
         console.screen().print(*_sizes(told, case), sep="\n", markup=False)
         return
     with out.unfinished.interruptible():
-        answers = attack(case.evidence, out, _identity(told, case))
+        part = out.unfinished.of(_files(told, case), repr(case.received.about))
+        answers = attack(case.evidence, out, part)
     with out.stage("score"):
         found = scoring.lines(answers, case.truth, continuous=case.evidence.continuous)
     reporting.write(out, _labels(told, read.table.name, case), found)
 
 
-def attack(evidence: Evidence, out: Output, identity: str) -> Answers:
+def attack(evidence: Evidence, out: Output, part: Part) -> Answers:
     """What every attack that was asked for says; none has the truth.
 
     Args:
       evidence: what the adversary has.
-      out: whose clock runs, and which keeps what is finished if the audit is stopped.
-      identity: of the files that the evidence comes from.
+      out: whose clock runs.
+      part: what an audit of the same files that was stopped has finished.
     """
-    part = out.unfinished.part(identity)
     chosen = [name for name in _ATTACKS if name in evidence.told.attacks]
     answers: Answers = {}
     with console.progress() as bars:
@@ -130,13 +130,6 @@ def _files(told: Told, case: Case) -> list[data.FileRecord]:
         *(read_local(path).record for path in tables),
         data.FileRecord(name=seen.name, sha256=digest, origin="local"),
     ]
-
-
-def _identity(told: Told, case: Case) -> str:
-    """Names what the attacks are given, whatever the files are called."""
-    hashes = "".join(file.sha256 for file in _files(told, case))
-    about = repr(case.received.about)
-    return hashlib.sha256(f"{hashes}{about}".encode()).hexdigest()[:16]
 
 
 def _sizes(told: Told, case: Case) -> list[str]:

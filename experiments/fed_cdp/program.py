@@ -57,7 +57,7 @@ def run(told: Told) -> None:
     points = []
     with out.unfinished.interruptible(), console.progress() as bars:
         for number, variant in enumerate(variants):
-            part = out.unfinished.part(f"variant{number}")
+            part = out.unfinished.of(task.files).part(f"variant{number}")
             with out.stage(_title(variant)):
                 points += _train(told.run, task, variant, bars, part)
     rows = reporting.rows(told, task, points)

@@ -50,7 +50,7 @@ def run(told: Told) -> None:
     with out.unfinished.interruptible(), console.progress() as bars:
         for name in told.run.networks:
             with out.stage(name):
-                part = out.unfinished.part(name)
+                part = out.unfinished.of(victims.files).part(name)
                 cells += _attack(told.run, name, victims, bars, part)
     chance = scores.baselines(told.run, victims)
     out.write(

@@ -91,7 +91,8 @@ def _attack(run: Config, task: Task, chosen: list[Shield], out: Output) -> _Foun
             return utility.curves(shield, lambda count: bars.advance(rounds, count))
 
         for number, shield in enumerate(chosen):
-            name, part = shield.point or "none", out.unfinished.part(f"case{number}")
+            part = out.unfinished.of(task.files).part(f"case{number}")
+            name = shield.point or "none"
             with out.stage(f"{name}: attack"):
                 guesses = part.once("attack", lambda s=shield: guess(s), Guesses)
             curves = []

@@ -75,7 +75,7 @@ def run(told: Told) -> None:
 
 def _attack(told: Told, loaded: clients.Clients, out: Output) -> Attacked:
     run = told.run
-    part = out.unfinished.part("decoded")
+    part = out.unfinished.of(loaded.files)
     with out.unfinished.interruptible(), console.progress() as bars:
         bar = bars.add_task("train and decode", total=3 + len(run.mappings))
 
