@@ -62,6 +62,12 @@ class Run(NamedTuple):
     loss: jax.Array
 
 
+# `jax.vmap` over runs: `in_axes` of a `Run`, and `out_axes` of what `advance` returns. All
+# runs are in the same round. A loop whose rounds could differ would keep the transcript of
+# before each round, to choose between the two.
+AXES = Run(ServerState(0, 0, None), 0, 0)
+
+
 def start(
     params: Params, schedule: Schedule, server_optimiser: optax.GradientTransformation
 ) -> Run:

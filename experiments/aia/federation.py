@@ -52,8 +52,8 @@ def train(
         begun, run = found
     key, run, rows, schedule = _place(problem, clients, key, run)
     advance = functools.partial(_advance, problem)
-    axes = (0, 0, 0, 0, problem.axes, None)
-    step = jax.jit(jax.vmap(advance, axes), donate_argnums=2)
+    axes = (0, 0, rounds.AXES, 0, problem.axes, None)
+    step = jax.jit(jax.vmap(advance, axes, rounds.AXES), donate_argnums=2)
     seeds, num_rounds = np.arange(len(keys)), problem.schedule.num_rounds
     for done in [*range(chunk, num_rounds, chunk), num_rounds]:
         if done > begun:
@@ -125,6 +125,7 @@ def _start(problem: Problem, keys: Key) -> rounds.Run:
             problem.model.init(key), schedule, problem.server_optimiser
         ),
         (0, problem.axes),
+        rounds.AXES,
     )
     return jax.jit(begin)(keys, problem.schedule)
 
@@ -139,7 +140,9 @@ def _place(problem: Problem, clients: Clients, keys: Key, run: rounds.Run):
     schedule, rows, every = problem.schedule, clients.rows, parallel.mesh()
     if len(keys) % every.size == 0:
         schedule = parallel.place(schedule, every, problem.axes)
-        keys, run, rows = parallel.place((keys, run, rows), every, 0)
+        keys, rows = parallel.place((keys, rows), every, 0)
+        axes = jax.tree.broadcast(rounds.AXES, run, is_leaf=lambda leaf: leaf is None)
+        run = parallel.place(run, every, axes)
     else:
         keys, run, rows, schedule = parallel.place(
             (keys, run, rows, schedule), parallel.mesh(1)

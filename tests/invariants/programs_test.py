@@ -20,7 +20,9 @@ def test_stacked_seeds_equal_each_seed_alone(training, assert_close):
     starts = [rounds.start(training.params(), plan, training.average) for plan in plans]
 
     @jax.jit
-    @functools.partial(jax.vmap, in_axes=(0, 0, 0, axes))
+    @functools.partial(
+        jax.vmap, in_axes=(0, rounds.AXES, 0, axes), out_axes=rounds.AXES
+    )
     def train(key, run, rows, plan):
         return rounds.advance(
             key,
@@ -32,12 +34,42 @@ def test_stacked_seeds_equal_each_seed_alone(training, assert_close):
             server_optimiser=training.average,
         )
 
-    found = train(keys, stack(*starts), stack(*rows), both)
+    found = train(keys, _in_one_round(stack(*starts)), stack(*rows), both)
     # The smaller of the two, which the joint program pads.
     alone = training.train(plans[0], rows=rows[0], key=keys[0])
-    first, second = ([leaf[i] for leaf in jax.tree.leaves(found)] for i in (0, 1))
-    assert_close(first, jax.tree.leaves(alone), rtol=1e-6)
-    assert not np.allclose(first[0], second[0])
+    first, second = (
+        jax.tree.map(lambda leaf: leaf[i], found.transcript) for i in (0, 1)
+    )
+    assert_close(first, alone.transcript, rtol=1e-6)
+    assert found.server.round == alone.server.round == 20
+    assert_close(found.loss[0], alone.loss, rtol=1e-6)
+    assert not np.allclose(first.delta["second"], second.delta["second"])
+
+
+def test_the_transcript_of_seeds_side_by_side_is_written_in_place(training):
+    plan = schedule.build([4] * 50, **training.stored)
+    run = rounds.start(training.params(), plan, training.average)
+    both = jax.tree.map(lambda leaf: jnp.stack([leaf] * 2), run)
+    rows = jax.tree.map(
+        lambda leaf: jnp.resize(leaf, (200, *leaf.shape[1:])), training.rows()
+    )
+    advance = functools.partial(
+        rounds.advance, local=training.sgd, server_optimiser=training.average
+    )
+
+    def extra(both, axes):
+        over = jax.vmap(advance, (0, axes, None, None, None), axes)
+        keys = jax.random.split(jax.random.key(0))
+        lowered = jax.jit(over, donate_argnums=1).lower(keys, both, rows, plan, 2)
+        return lowered.compile().memory_analysis().temp_size_in_bytes
+
+    seen = sum(leaf.nbytes for leaf in jax.tree.leaves(both.transcript))
+    assert extra(_in_one_round(both), rounds.AXES) < extra(both, 0) - 0.9 * seen
+
+
+def _in_one_round(run):
+    """All runs of a stack are in the round of the first."""
+    return run._replace(server=run.server._replace(round=run.server.round[0]))
 
 
 def test_vmapped_learning_rates_equal_each_rate_alone(training, assert_close):
