@@ -146,7 +146,10 @@ def _one(scene: Scene, settings: np.ndarray) -> Callable:
             )
             return guess.index.astype(jnp.int16), guess.dissimilarity
 
-        return jax.lax.map(attack, jnp.asarray(settings))
+        heard = box.count[client] + (isolated is not None)
+        return passive.if_heard(
+            heard, lambda: jax.lax.map(attack, jnp.asarray(settings))
+        )
 
     return one
 

@@ -7,11 +7,12 @@ from collections.abc import Callable
 from typing import NamedTuple
 
 import jax
+import jax.numpy as jnp
 import numpy as np
 
 from fljax import losses, parallel
 from fljax.attacks import attribute
-from fljax.types import Key, Known, Params, Transcript
+from fljax.types import Key, Known, Params, PyTree, Transcript
 
 # Purposes of a seed's streams; 0 and 1 belong to the training.
 GRADIENT, SUBSET, ORACLE, TRAJECTORY, PERMUTATION = 2, 3, 4, 5, 6
@@ -64,6 +65,19 @@ def before(box: Inbox, round_: np.ndarray, first: int) -> Inbox:
     kept = np.minimum(index, np.maximum(count - 1, 0)[..., None])
     row, slot = (np.take_along_axis(leaf, kept, axis=2) for leaf in box[:2])
     return Inbox(row, slot, count)
+
+
+def if_heard(count: jax.Array, attack: Callable[[], PyTree]) -> PyTree:
+    """What an attack finds; for a client without a message zeros, without the work.
+
+    Args:
+      count: [] messages that the client sent.
+      attack: without arguments; traceable.
+    """
+    nothing = jax.tree.map(
+        lambda leaf: jnp.zeros(leaf.shape, leaf.dtype), jax.eval_shape(attack)
+    )
+    return jax.lax.cond(count > 0, attack, lambda: nothing)
 
 
 def last_models(transcript: Transcript, box: Inbox) -> tuple[Params, Params]:

@@ -4,11 +4,10 @@ import functools
 from typing import Any, NamedTuple
 
 import jax
-import jax.numpy as jnp
 import numpy as np
 from rich.progress import Progress
 
-from experiments import config, stages
+from experiments import stages
 from experiments.aia import (
     active,
     defense,
@@ -19,6 +18,7 @@ from experiments.aia import (
     passive,
     promises,
     reconstruction,
+    saved,
     scoring,
     shields,
     trajectory,
@@ -29,7 +29,7 @@ from experiments.aia.problem import Problem, pose
 from experiments.aia.scene import Prepared, Scene, Settings, Victims
 from experiments.config import ConfigError
 from experiments.resume import Part
-from fljax import data, transcript
+from fljax import data
 from fljax.results import Row
 from fljax.types import Transcript
 
@@ -44,6 +44,7 @@ _KINDS = {
     "trajectory": trajectory.KIND,
 }
 _LAST_ROUND_DOES = {"model", "oracle"}  # kinds that need no more of the transcript
+_SOME_DO = {"model", "grad", "linear_inversion", "trajectory"}  # and no more clients
 
 
 class Outcome(NamedTuple):
@@ -77,7 +78,8 @@ def prepare(table: data.Table, told: Settings, label: str) -> Prepared:
     last = [told.train.num_rounds - 1] if told.run.record == "last" else None
     active_rounds = told.active.rounds if "active" in told.attack.kinds else 0
     shield = defense.maker(told.defense, told.train, active_rounds)
-    problem = pose(clients, told.model, told.train, seeds, last, shield)
+    most = told.run.max_clients_in_memory
+    problem = pose(clients, told.model, told.train, seeds, last, most, shield)
     prepared = Prepared(told, label, table, clients, problem)
     _check_attacks(prepared)
     return prepared
@@ -116,7 +118,7 @@ def _run(prepared: Prepared, bars: Progress, part: Part) -> Outcome:
         with stages.stage(seconds, "train"):
             seen = _train(prepared, bars, part)
     else:
-        seen = _load(told.run.transcript, prepared)
+        seen = saved.load(told.run.transcript, prepared)
     labels = scoring.Labels(
         "aia", table.name, told.model.name, shields.label(told.defense), label,
         told.run.seeds,
@@ -133,25 +135,6 @@ def _run(prepared: Prepared, bars: Progress, part: Part) -> Outcome:
     return Outcome(rows, seconds, seen, said)
 
 
-def identity(prepared: Prepared, seed: int) -> dict[str, Any]:
-    """Which rows a transcript was recorded on, for its description."""
-    told = prepared.told
-    where = config.to_flags(told.data, "data") | config.to_flags(
-        told.partition, "partition"
-    )
-    del where["data_dir"], where["data_sensitive"]
-    hashes = [file.sha256 for file in prepared.table.files]
-    return where | {"seed": seed, "sha256": hashes}
-
-
-def training(told: Settings) -> dict[str, Any]:
-    """How clients train, for the description of a transcript."""
-    defended = config.to_flags(told.defense, "defense")
-    if not shields.chosen(told.defense):
-        defended = {"defense_name": "none"}
-    return config.to_flags(told.train) | defended
-
-
 def _check_attacks(prepared: Prepared) -> None:
     """Refuses attacks that cannot run, before anything is trained."""
     told, table = prepared.told, prepared.table
@@ -164,6 +147,11 @@ def _check_attacks(prepared: Prepared) -> None:
     if told.run.record == "last" and set(kinds) - _LAST_ROUND_DOES:
         raise ConfigError(
             "--record=last: only --attack_kinds=model,oracle need no more"
+        )
+    if told.run.max_clients_in_memory is not None and set(kinds) - _SOME_DO:
+        raise ConfigError(
+            "--max_clients_in_memory: only --attack_kinds="
+            f"{','.join(name for name in _KINDS if name in _SOME_DO)} attack some clients"
         )
     for kind in kinds:
         _KINDS[kind].check(prepared)
@@ -197,46 +185,6 @@ def _train(prepared: Prepared, bars: Progress, part: Part) -> Transcript:
         states=part.states("train"),
     )
     return run.transcript
-
-
-def _load(stem: str, prepared: Prepared) -> Transcript:
-    """A saved transcript in place of a training."""
-    seen, about = transcript.load(stem)
-    rows = identity(prepared, prepared.told.run.seeds[0])
-    if about.get("rows", rows) != rows:
-        raise transcript.TranscriptError(
-            f"{stem}: recorded on other rows: --data_*, --partition_* or --seeds differ"
-        )
-    _check_training(stem, about, prepared.told)
-    expected = jax.eval_shape(prepared.problem.model.init, jax.random.key(0))
-    found = jax.tree.map(lambda leaf: leaf.shape[1:], seen.params)
-    if found != jax.tree.map(lambda leaf: leaf.shape, expected):
-        raise transcript.TranscriptError(
-            f"{stem}: its parameters are not those of --model_name="
-            f"{prepared.told.model.name} on this data"
-        )
-    if seen.client.max(initial=-1) >= prepared.clients.sizes.shape[1]:
-        raise transcript.TranscriptError(
-            f"{stem}: it has client {seen.client.max()}, the partition has only "
-            f"{prepared.clients.sizes.shape[1]} clients"
-        )
-    if "reconstruct" in prepared.told.attack.kinds:
-        recorded = np.asarray(seen.client)[None]
-        reconstruction.check_messages(prepared, recorded, "--transcript")
-    return jax.tree.map(lambda leaf: jnp.asarray(leaf)[None], seen)
-
-
-def _check_training(stem: str, about: dict[str, Any], told: Settings) -> None:
-    """The defense must be that of the flags; so must the training, if it is replayed."""
-    replayed = set(told.attack.kinds) - {"model", "grad", "reconstruct"}
-    for name, value in training(told).items():
-        checked = name.startswith("defense_") or (replayed and name != "lanes")
-        value = list(value) if isinstance(value, tuple) else value  # as in JSON
-        kept = about.get(name, "none" if name == "defense_name" else value)
-        if checked and kept != value:
-            raise transcript.TranscriptError(
-                f"{stem}: recorded with --{name}={kept}, the flags say {value}"
-            )
 
 
 def _losses(labels, problem: Problem, clients: Clients, seen: Transcript) -> list[Row]:

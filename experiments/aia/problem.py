@@ -139,6 +139,7 @@ def pose(
     train: TrainConfig,
     seeds: Sequence[int],
     record_rounds: Sequence[int] | None = None,
+    most_clients: int | None = None,
     defense: Plan | None = None,
 ) -> Problem:
     """Builds model, algorithm and schedule.
@@ -149,6 +150,7 @@ def pose(
       train: how it is trained.
       seeds: one run each.
       record_rounds: rounds that the transcript keeps; None keeps all.
+      most_clients: clients that it keeps, drawn for each seed; None keeps all.
       defense: from `defense.maker`; None for none.
     """
     built = _model(clients, model)
@@ -165,7 +167,14 @@ def pose(
     client_name = "sgd" if one_step else train.client_optimiser
     poisson = defense is not None and defense.poisson
     schedules = [
-        _schedule(sizes, train, seed, record_rounds, poisson=poisson)
+        _schedule(
+            sizes,
+            train,
+            seed,
+            poisson=poisson,
+            record_rounds=record_rounds,
+            record_clients=_drawn(len(sizes), most_clients, seed),
+        )
         for sizes, seed in zip(clients.sizes, seeds, strict=True)
     ]
     schedule, axes = stacking.stack(schedules)
@@ -197,7 +206,14 @@ def _model(clients: Clients, config: ModelConfig) -> Model:
     )
 
 
-def _schedule(sizes, train: TrainConfig, seed: int, record_rounds, *, poisson: bool):
+def _drawn(count: int, most: int | None, seed: int) -> np.ndarray | None:
+    """So many of all clients, or None where that is everyone."""
+    if most is None or most >= count:
+        return None
+    return np.random.default_rng([seed, 3]).choice(count, most, replace=False)
+
+
+def _schedule(sizes, train: TrainConfig, seed: int, **kept):
     rng = np.random.default_rng([seed, 2])
     chosen = None
     if train.participation != "all":
@@ -211,8 +227,7 @@ def _schedule(sizes, train: TrainConfig, seed: int, record_rounds, *, poisson: b
         lanes=train.lanes,
         weights=train.weights,
         shuffle=train.shuffle and train.algorithm != "fed_sgd",
-        poisson=poisson,
-        record_rounds=record_rounds,
+        **kept,
     )
 
 

@@ -10,13 +10,11 @@ import os
 from collections.abc import Callable
 from typing import Any
 
-import jax
-import numpy as np
 from rich import box
 from rich.table import Table
 
 from experiments import config, console, processes, published, stages
-from experiments.aia import clients, federation, pipeline
+from experiments.aia import clients, federation, memory, pipeline, saved
 from experiments.aia import settings as s
 from experiments.aia.sweep import points
 from experiments.output import Output
@@ -61,6 +59,8 @@ def main() -> None:
         for each in prepared:
             _describe(each)
         return
+    for each in prepared:
+        memory.check(each)
     kept = out.unfinished.of(table.files, *_attacked(told))
     with out.unfinished.interruptible(), console.progress() as bars:
         outcomes = [
@@ -74,7 +74,7 @@ def main() -> None:
     out.seconds |= {label: outcome.seconds for label, outcome in parts.items()}
     if told.run.save_transcript and processes.is_first():
         for each, outcome in zip(prepared, outcomes, strict=True):
-            _save_transcripts(out.folder, each, outcome)
+            saved.save(out.folder, each, outcome.transcript)
     rows = [row for outcome in outcomes for row in outcome.rows]
     said = {k: outcome.defense for k, outcome in parts.items() if outcome.defense}
     out.write(rows, figures.all_figures(rows), files=table.files, defense=said)
@@ -100,25 +100,21 @@ def _flags(told: pipeline.Settings) -> dict[str, Any]:
 def _describe(prepared: pipeline.Prepared) -> None:
     """The resolved configuration with sizes and an estimate of the memory."""
     told, label, _, dealt, problem = prepared
-    schedule = problem.schedule
-    num_seeds, recorded, num_slots = schedule.recorded_clients.shape
-    params = jax.eval_shape(problem.model.init, jax.random.key(0))
-    count = sum(leaf.size for leaf in jax.tree.leaves(params))
-    rows = sum(leaf.nbytes for leaf in jax.tree.leaves(dealt.rows))
-    seen = 4 * num_seeds * recorded * (1 + num_slots) * count
-    lanes = 4 * num_seeds * schedule.num_lanes * count * 3  # params, gradient, start
+    schedule, sizes = problem.schedule, memory.estimate(prepared)
     out = console.screen()
     for name, value in _flags(told).items():
         out.print(f"--{name}={value}", highlight=False, markup=False)
     out.print(
-        f"{label or 'sizes'}: {num_seeds} seeds, {dealt.sizes.shape[1]} clients of "
-        f"{dealt.sizes.min()} to {dealt.sizes.max()} rows, {count} parameters, "
+        f"{label or 'sizes'}: {len(dealt.sizes)} seeds, {dealt.sizes.shape[1]} clients of "
+        f"{dealt.sizes.min()} to {dealt.sizes.max()} rows, "
+        f"{memory.parameters(prepared)} parameters, "
         f"{schedule.num_rounds} rounds of {schedule.slots.count.shape[2]} steps on "
         f"{schedule.num_lanes} lanes"
     )
+    parts = (f"{name} {size / 1e6:.1f} MB" for name, size in sizes._asdict().items())
     out.print(
-        f"memory: rows {rows / 1e6:.1f} MB, transcript {seen / 1e6:.1f} MB, "
-        f"training {lanes / 1e6:.1f} MB"
+        f"memory: {', '.join(parts)}; {sizes.total / 1e9:.1f} GB in all, "
+        f"{memory.available() / 1e9:.1f} GB are free"
     )
 
 
@@ -133,18 +129,6 @@ def _times(points_: list[stages.Seconds]) -> Table:
         sums = (sum(each[what] for each in spent) for what in ("compile", "run"))
         table.add_row(name, *(f"{each:.1f}" for each in sums))
     return table
-
-
-def _save_transcripts(folder, prepared: pipeline.Prepared, outcome) -> None:
-    told = prepared.told
-    trained = pipeline.training(told) | config.to_flags(told.model, "model")
-    for index, seed in enumerate(told.run.seeds):
-        about = trained | {"rows": pipeline.identity(prepared, seed)}
-        one = jax.tree.map(
-            lambda leaf, i=index: np.asarray(leaf[i]), outcome.transcript
-        )
-        stem = "-".join(filter(None, ["transcript", prepared.label, f"seed{seed}"]))
-        transcript.save(folder / stem, one, about)
 
 
 def define(flags: Callable = config.define) -> None:

@@ -269,6 +269,12 @@ class RunConfig(RunFlags):
         None, "table of Diana et al. to show beside the results, e.g. table1"
     )
     record: Literal["all", "last"] = option("all", "rounds that the transcript keeps")
+    max_clients_in_memory: int | None = option(
+        None,
+        "clients whose messages the transcript keeps and who are attacked, drawn for "
+        "each seed; all take part in the training; none: all",
+        min=1,
+    )
     transcript: str | None = option(
         None, "attack this saved transcript (path without .npz) instead of training"
     )

@@ -118,15 +118,18 @@ def _attacker(scene: Scene, settings: trajectory.Settings) -> Callable:
         rows = jax.tree.map(lambda leaf: leaf[client], known)
         mixed = _permuted(passive.key(seed, passive.PERMUTATION, client), rows)
         rows = rows._replace(y=jnp.where(permute, mixed, rows.y))
-        return trajectory.trajectory_matching(
-            passive.key(seed, passive.TRAJECTORY, client),
-            victims.problem.loss_fn,
-            mine,
-            rows,
-            candidates,
-            scale=scale,
-            continuous=victims.kind == "continuous",
-            settings=settings,
+        return passive.if_heard(
+            box.count[sender],
+            lambda: trajectory.trajectory_matching(
+                passive.key(seed, passive.TRAJECTORY, client),
+                victims.problem.loss_fn,
+                mine,
+                rows,
+                candidates,
+                scale=scale,
+                continuous=victims.kind == "continuous",
+                settings=settings,
+            ),
         )
 
     run = jax.jit(lambda items, shared: parallel.map_items(one, items, shared, over))

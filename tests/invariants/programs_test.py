@@ -38,7 +38,7 @@ def test_stacked_seeds_equal_each_seed_alone(training, assert_close):
     # The smaller of the two, which the joint program pads.
     alone = training.train(plans[0], rows=rows[0], key=keys[0])
     first, second = (
-        jax.tree.map(lambda leaf: leaf[i], found.transcript) for i in (0, 1)
+        jax.tree.map(lambda leaf, at=i: leaf[at], found.transcript) for i in (0, 1)
     )
     assert_close(first, alone.transcript, rtol=1e-6)
     assert found.server.round == alone.server.round == 20

@@ -7,11 +7,11 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from fljax import rounds
+from fljax import batches
 
-_order = jax.jit(rounds._permutation, static_argnums=2)
+_order = jax.jit(batches._permutation, static_argnums=2)
 _orders_of_many = jax.jit(
-    jax.vmap(rounds._permutation, (0, None, None)), static_argnums=2
+    jax.vmap(batches._permutation, (0, None, None)), static_argnums=2
 )
 
 

@@ -8,12 +8,12 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from fljax import rounds, schedule, stacking
+from fljax import batches, rounds, schedule, stacking
 from fljax.types import Rows
 
-_sample = jax.jit(rounds._poisson_sample, static_argnums=3)
+_sample = jax.jit(batches._poisson_sample, static_argnums=3)
 _samples = jax.jit(
-    jax.vmap(rounds._poisson_sample, (0, None, None, None)), static_argnums=3
+    jax.vmap(batches._poisson_sample, (0, None, None, None)), static_argnums=3
 )
 
 

@@ -1,0 +1,85 @@
+"""How much memory a run takes, and whether there is as much.
+
+What grows with clients and rounds is the transcript: it is held once per training, and
+once more on each device by an attack that reads all of one seed's.
+"""
+
+import pathlib
+from typing import NamedTuple
+
+import jax
+import psutil
+
+from experiments.aia.scene import Prepared
+from experiments.config import ConfigError
+
+_LIMIT = pathlib.Path("/sys/fs/cgroup/memory.max")  # of a container
+_USED = pathlib.Path("/sys/fs/cgroup/memory.current")
+_PROGRAM = 5e8  # bytes of Python, its packages and the compiled programs
+_WHOLE = {"grad", "reconstruct", "linear_inversion", "trajectory"}  # read all messages
+
+
+class Sizes(NamedTuple):
+    """Bytes.
+
+    Attributes:
+      rows: all clients' rows of all seeds.
+      transcript: what the adversary keeps, of all seeds.
+      training: models, gradients and the models that were sent, side by side.
+      attacks: copies of one seed's transcript.
+    """
+
+    rows: float
+    transcript: float
+    training: float
+    attacks: float
+
+    @property
+    def total(self) -> float:
+        return sum(self) + self.rows + _PROGRAM  # rows also as the adversary knows them
+
+
+def estimate(prepared: Prepared) -> Sizes:
+    """Memory of one point of a run."""
+    told, schedule = prepared.told, prepared.problem.schedule
+    num_seeds, recorded, num_slots = schedule.recorded_clients.shape
+    count = 4 * parameters(prepared)
+    seen = num_seeds * recorded * (1 + num_slots) * count
+    read = len(jax.devices()) if _WHOLE & set(told.attack.kinds) else 0
+    return Sizes(
+        rows=sum(leaf.nbytes for leaf in jax.tree.leaves(prepared.clients.rows)),
+        transcript=seen,
+        training=num_seeds * schedule.num_lanes * count * 3,
+        attacks=read * seen / num_seeds,
+    )
+
+
+def parameters(prepared: Prepared) -> int:
+    """P."""
+    shapes = jax.eval_shape(prepared.problem.model.init, jax.random.key(0))
+    return sum(leaf.size for leaf in jax.tree.leaves(shapes))
+
+
+def check(prepared: Prepared) -> None:
+    """Refuses what would be killed for want of memory, before anything is trained.
+
+    Raises:
+      ConfigError: naming the flags that need less.
+    """
+    sizes, free = estimate(prepared), available()
+    if sizes.total > free:
+        raise ConfigError(
+            f"about {sizes.total / 1e9:.1f} GB of memory are needed, {free / 1e9:.1f} GB "
+            f"are free; the transcript takes {sizes.transcript / 1e9:.1f} GB: expected a "
+            "smaller --max_clients_in_memory, --record=last, fewer --seeds or --num_rounds"
+        )
+
+
+def available() -> float:
+    """Bytes that this process may still take, of the machine's or the container's."""
+    free = float(psutil.virtual_memory().available)
+    try:
+        limit = float(_LIMIT.read_text()) - float(_USED.read_text())
+    except (OSError, ValueError):  # no container, or one without a limit
+        return free
+    return min(free, limit)

@@ -1,0 +1,71 @@
+"""Fewer clients in memory, and what is refused for want of it."""
+
+import json
+
+import pytest
+
+from experiments.aia import memory
+
+_FOUR = ("--partition_clients=4", "--attack_kinds=model,grad,trajectory")
+
+
+def _rows(folder):
+    lines = (folder / "rows.jsonl").read_text().splitlines()
+    rows = [json.loads(line) for line in lines]
+    return {
+        (row["attack"], row["metric"], row["client"]): row["value"]
+        for row in rows
+        if row["client"] != "all" and row["attack"] in ("model", "trajectory")
+    }
+
+
+def test_some_clients_are_attacked_as_they_are_among_all(run, tmp_path):
+    iterations = "--trajectory_iterations=6"
+    assert run(*_FOUR, iterations, folder="all")[0] == 0
+    code, _, errors = run(
+        *_FOUR, iterations, "--max_clients_in_memory=2", folder="some"
+    )
+    assert code == 0, errors
+    everyone, some = _rows(tmp_path / "all"), _rows(tmp_path / "some")
+    assert len({client for *_, client in some}) == 2
+    assert len({client for *_, client in everyone}) == 4
+    for key, value in some.items():
+        assert value == pytest.approx(everyone[key], rel=1e-4), key
+
+
+def test_kinds_that_need_everyone_are_refused(run, tmp_path):
+    code, _, errors = run("--attack_kinds=model,oracle", "--max_clients_in_memory=1")
+    assert code == 2
+    assert "--max_clients_in_memory: only --attack_kinds=model,grad," in errors
+    assert not (tmp_path / "out").exists()
+
+
+def test_too_large_a_run_is_refused_before_it_trains(run, tmp_path, monkeypatch):
+    monkeypatch.setattr(memory, "available", lambda: 1e8)
+    code, _, errors = run("--attack_kinds=model")
+    assert code == 2
+    (line,) = [each for each in errors.splitlines() if "memory" in each]
+    assert "0.5 GB of memory are needed, 0.1 GB are free" in line
+    assert "--max_clients_in_memory" in line and "Traceback" not in errors
+    assert not (tmp_path / "out").exists()
+
+
+def test_the_transcript_is_estimated_to_the_byte(run):
+    code, out, _ = run("--dry_run", "--num_rounds=100", "--model_hidden=500")
+    assert code == 0
+    # What 2 clients returned, and what they were sent, in 100 rounds.
+    inputs = int(out.split(" parameters")[0].split()[-1])
+    assert f"transcript {4 * 3 * 100 * inputs / 1e6:.1f} MB" in out
+
+
+@pytest.mark.parametrize(
+    ("limit", "expected"), [("max\n", None), ("3000\n", 2000.0), (None, None)]
+)
+def test_a_container_has_what_its_limit_leaves(tmp_path, monkeypatch, limit, expected):
+    monkeypatch.setattr(memory, "_LIMIT", tmp_path / "max")
+    monkeypatch.setattr(memory, "_USED", tmp_path / "current")
+    if limit is not None:
+        (tmp_path / "max").write_text(limit)
+        (tmp_path / "current").write_text("1000\n")
+    free = memory.available()
+    assert free == expected if expected else free > 1e8
