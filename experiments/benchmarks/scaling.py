@@ -1,0 +1,233 @@
+"""How the time of a client's round grows with clients, with parameters, with devices.
+
+    python -m experiments.benchmarks.scaling [--parts=clients] [--json=FILE]
+
+FedAvg on generated rows: an MLP with one hidden layer, one full batch of 32 rows of each
+client in every round, the last round's messages kept. `clients` and `parameters` run on
+one device. `devices` gives every device as many clients (weak scaling); on a CPU devices
+share memory and its bandwidth.
+
+The limit of a client's round is the larger of two times: of her multiplications at the
+rate of a large matrix product, and of reading and writing her model at the rate of a
+large copy, both measured in the same run on as many devices. `x limit` is how many times
+that long she takes.
+"""
+
+import dataclasses
+import resource
+from collections.abc import Callable
+from typing import Literal, NamedTuple
+
+import jax
+import numpy as np
+import optax
+
+from experiments import config as config_lib
+from experiments.benchmarks import harness
+from experiments.option import option
+from fljax import local, losses, models, parallel, rounds, schedule
+from fljax.types import Features, Rows
+
+Part = Literal["clients", "parameters", "devices"]
+_ROWS, _INPUTS, _HIDDEN = 32, 8, 128
+_CLIENTS = (10, 100, 1000, 10_000)
+_WIDTHS = (100, 1000, 10_000, 100_000, 1_000_000)  # 1e3 to 1e7 parameters
+_FLAT_FROM, _FLAT = 100, 1.2
+_PASSES = 6  # read by both passes and the update, gradient, update and message written
+_COLUMNS = {
+    "part": ("part", ""), "clients": ("clients", ""), "parameters": ("parameters", ""),
+    "devices": ("devices", ""), "rounds": ("rounds", ""),
+    "schedule_seconds": ("schedule s", ".2f"), "trace_seconds": ("trace s", ".2f"),
+    "compile_seconds": ("compile s", ".2f"), "median": ("median s", ".3f"),
+    "iqr": ("iqr s", ".3f"), "microseconds": ("us/client-round", ".4g"),
+    "limit": ("limit us", ".3g"), "times_limit": ("x limit", ".3g"),
+    "peak_gigabytes": ("peak GB", ".2f"),
+}  # fmt: skip
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Config:
+    """No prefix."""
+
+    parts: tuple[Part, ...] = option(("clients", "parameters", "devices"), "what grows")
+    rounds: int = option(100, "rounds of the largest federation", min=1)
+    repeats: int = option(3, "timed calls", min=1)
+    seed: int = option(0, "of data and model", min=0)
+    smoke: bool = option(False, "few clients and parameters")
+    check: bool = option(False, "exit with 1 if a target is missed")
+    json: str | None = option(None, "file for the results, one JSON object per line")
+
+
+class Limits(NamedTuple):
+    """What the devices can do together.
+
+    Attributes:
+      multiplications: floating-point operations per second of a large matrix product.
+      bandwidth: bytes per second of a large copy, read and written.
+    """
+
+    multiplications: float
+    bandwidth: float
+
+
+class Case(NamedTuple):
+    """One federation."""
+
+    part: Part
+    clients: int
+    hidden: int
+    devices: int
+    rounds: int
+
+
+def main() -> int:
+    """Runs the benchmark that the flags ask for."""
+    return harness.run(run, config_lib.read(Config), _COLUMNS)
+
+
+def run(config: Config) -> tuple[list[harness.Row], list[harness.Target]]:
+    """Times every federation, the smaller ones first: the peak of memory only grows.
+
+    Returns:
+      One row per federation, and the targets.
+    """
+    limits = {}
+    rows = []
+    for part in config.parts:
+        for case in cases(part, config):
+            if case.devices not in limits:
+                limits[case.devices] = measure_limits(case.devices, config)
+            rows.append(_row(case, config, limits[case.devices]))
+    return rows, targets(rows)
+
+
+def cases(part: Part, config: Config) -> list[Case]:
+    """The federations of a part."""
+    match part:
+        case "clients":
+            counts = (2, 4) if config.smoke else _CLIENTS
+            work = (
+                config.rounds * 1000
+            )  # client-rounds, so that small ones are timed too
+            return [
+                Case(part, count, _HIDDEN, 1, max(config.rounds, work // count))
+                for count in counts
+            ]
+        case "parameters":
+            widths = (4, 16) if config.smoke else _WIDTHS
+            return [
+                Case(part, 16, width, 1, max(2, config.rounds * 100 // width))
+                for width in widths
+            ]
+        case _:
+            every = len(jax.devices())
+            numbers = [n for n in (1, 2, 4, 8, 16) if n < every] + [every]
+            each = 2 if config.smoke else 1000
+            return [Case(part, each * n, _HIDDEN, n, config.rounds) for n in numbers]
+
+
+def targets(rows: list[harness.Row]) -> list[harness.Target]:
+    """A client's round takes as long among many clients as among few."""
+    flat = [
+        row["microseconds"]
+        for row in rows
+        if row["part"] == "clients" and row["clients"] >= _FLAT_FROM
+    ]
+    ratio = max(flat) / min(flat) if len(flat) > 1 else None
+    name = f"clients, {_FLAT_FROM} and more: slowest over fastest client-round"
+    return [harness.Target(name, ratio, _FLAT, at_least=False)] if flat else []
+
+
+def measure_limits(num_devices: int, config: Config) -> Limits:
+    """What these devices do at their best, all at once."""
+    over = parallel.mesh(num_devices)
+    size = 64 if config.smoke else 1536
+    square = np.ones((num_devices, size, size), np.float32)
+    long = np.ones((num_devices, (1 if config.smoke else 256) * 2**18), np.float32)
+
+    def seconds(fun: Callable, array: np.ndarray) -> float:
+        placed = parallel.place(array, over, 0)
+        spread = jax.jit(lambda x: parallel.map_items(lambda a, _: fun(a), x, (), over))
+        return harness.measure(spread, placed, repeats=config.repeats + 2).best
+
+    product = seconds(lambda a: a @ a, square)
+    copy = seconds(lambda a: a + 1, long)
+    return Limits(2 * num_devices * size**3 / product, 2 * long.nbytes / copy)
+
+
+def limit(case: Case, limits: Limits) -> float:
+    """Seconds of one client's round at these rates.
+
+    A model that stays in the cache may be read and written faster.
+    """
+    first, second = _INPUTS * case.hidden, case.hidden
+    work = _ROWS * (
+        4 * first + 6 * second
+    )  # nobody asks for the gradient of the inputs
+    traffic = 4 * _PASSES * _parameters(case)
+    return max(work / limits.multiplications, traffic / limits.bandwidth)
+
+
+def _parameters(case: Case) -> int:
+    return (_INPUTS + 2) * case.hidden + 1
+
+
+def _row(case: Case, config: Config, limits: Limits) -> harness.Row:
+    over = parallel.mesh(case.devices)
+    schedule_seconds, plan = _timed(
+        lambda: schedule.build(
+            [_ROWS] * case.clients,
+            num_rounds=case.rounds,
+            batch_size=_ROWS,
+            lanes=16 * case.devices if case.clients >= 16 * case.devices else None,
+            record_rounds=[case.rounds - 1],
+        )
+    )
+    model = models.mlp(_INPUTS, hidden=(case.hidden,))
+    server = optax.sgd(1.0)
+    update = local.sgd(
+        losses.example_loss(model.apply, losses.squared), optax.sgd(0.01)
+    )
+
+    def advance(key, run, rows, plan):
+        return rounds.advance(
+            key, run, rows, plan, case.rounds, local=update, server_optimiser=server
+        )
+
+    begin = jax.jit(lambda key: rounds.start(model.init(key), plan, server))
+    args = parallel.place(
+        (jax.random.key(0), begin(jax.random.key(config.seed)), _rows(case, config)),
+        over,
+    )
+    args = (*args, parallel.place_lanes(plan, over))
+    program = harness.prepare(jax.jit(advance), *args)
+    timing = harness.measure(program, *args, repeats=config.repeats)
+    seconds = timing.median / (case.rounds * case.clients)
+    least = limit(case, limits)
+    return {
+        **case._asdict(),
+        **timing._asdict(),
+        "parameters": _parameters(case),
+        "schedule_seconds": schedule_seconds,
+        "microseconds": 1e6 * seconds,
+        "limit": 1e6 * least,
+        "times_limit": seconds / least,
+        "peak_gigabytes": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1e6,
+    }
+
+
+def _rows(case: Case, config: Config) -> Rows:
+    rng = np.random.default_rng(config.seed)
+    count = _ROWS * case.clients
+    x = rng.standard_normal((count, _INPUTS), np.float32)
+    return Rows(Features(x, np.zeros((count, 0), np.int32)), x.sum(axis=1))
+
+
+def _timed(fun: Callable):
+    timing = harness.measure(fun, repeats=1, warm_ups=0)
+    return timing.median, fun()
+
+
+if __name__ == "__main__":
+    config_lib.define(Config)
+    config_lib.app_main(main)
