@@ -61,12 +61,15 @@ def locate(
     """Path of a source's file and its origin, `local` or the address.
 
     Raises:
-      DataError: it is nowhere and could not be downloaded; the line says which file
-        to get, from where, and where to put it.
+      DataError: the folder of local copies is none, or the file is nowhere and could not
+        be downloaded; the line says which file to get, from where, and where to put it.
     """
     given = data_dir or os.environ.get("FLJAX_DATA")
     if given:
-        local = _find(source, pathlib.Path(given).expanduser())
+        folder = pathlib.Path(given).expanduser()
+        if not folder.is_dir():
+            raise DataError(f"{given}: expected a folder of data files, there is none")
+        local = _find(source, folder)
         if local is not None:
             return local, "local"
     place = given or "a folder named by data_dir or FLJAX_DATA"

@@ -43,6 +43,15 @@ def test_the_environment_names_a_data_folder(tmp_path, monkeypatch):
     assert fetch(source()).record.origin == "local"
 
 
+def test_a_folder_that_is_not_there_is_no_reason_to_download(
+    server, reply, cache, tmp_path
+):
+    url = server.serve("/pub/file.csv", reply(BODY))
+    with pytest.raises(DataError, match="absent: expected a folder of data files"):
+        locate(source(url), str(tmp_path / "absent"), policy=FAST)
+    assert server.num_requests == 0
+
+
 def test_a_local_copy_with_another_hash_is_refused(tmp_path):
     (tmp_path / "file.csv").write_bytes(BODY + b"3,4\n")
     with pytest.raises(DataError, match=f"expected sha256 {PINNED}") as error:
