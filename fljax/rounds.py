@@ -67,15 +67,26 @@ AXES = Run(ServerState(0, 0, None), 0, 0)
 
 
 def start(
-    params: Params, schedule: Schedule, server_optimiser: optax.GradientTransformation
+    params: Params,
+    schedule: Schedule,
+    server_optimiser: optax.GradientTransformation,
+    record_dtype: jax.typing.DTypeLike | None = None,
 ) -> Run:
-    """State before the first round, with an empty transcript."""
+    """State before the first round, with an empty transcript.
+
+    Args:
+      params: initial model.
+      schedule: who trains when, and what is recorded.
+      server_optimiser: applied to the weighted mean delta.
+      record_dtype: of the messages that the transcript keeps, e.g. bfloat16 for half the
+        memory; None keeps them as they are. The training does not depend on it.
+    """
     recorded, num_slots = schedule.recorded_clients.shape
     transcript = Transcript(
         round=jnp.asarray(schedule.recorded_rounds),
         client=jnp.asarray(schedule.recorded_clients),
         params=_zeros(params, recorded),
-        delta=_zeros(params, recorded, num_slots),
+        delta=_zeros(params, recorded, num_slots, dtype=record_dtype),
     )
     server = ServerState(
         params, server_optimiser.init(params), jnp.zeros((), jnp.int32)
@@ -213,12 +224,14 @@ def _where(condition, yes, no):
     return jnp.where(condition.reshape(-1, *[1] * (yes.ndim - 1)), yes, no)
 
 
-def _zeros(params, *axes: int):
+def _zeros(params, *axes: int, dtype=None):
     return jax.tree.map(
-        lambda leaf: jnp.zeros((*axes, *leaf.shape), leaf.dtype), params
+        lambda leaf: jnp.zeros((*axes, *leaf.shape), dtype or leaf.dtype), params
     )
 
 
 def _put(leaf, where, value):
     """Writes into a transcript, which may be empty; what lies outside is dropped."""
-    return leaf.at[where].set(value, mode="drop") if leaf.size else leaf
+    if not leaf.size:
+        return leaf
+    return leaf.at[where].set(value.astype(leaf.dtype), mode="drop")

@@ -29,6 +29,7 @@ def train(
     chunk: int,
     progress: Callable[[int], None],
     states: States | None = None,
+    record_dtype: str | None = None,
 ) -> rounds.Run:
     """Runs all rounds of all seeds in one compiled program, `chunk` rounds a call.
 
@@ -39,6 +40,7 @@ def train(
       chunk: rounds between two looks at the loss.
       progress: called with the number of rounds done.
       states: where an earlier call left its state, and this one does.
+      record_dtype: of the messages that are kept.
 
     Returns:
       The finished `Run` of NumPy arrays `[seeds, ...]`.
@@ -47,7 +49,7 @@ def train(
       Diverged: as soon as a loss is not finite.
     """
     key_init, key = jax.vmap(_streams)(keys)
-    begun, run = 0, _start(problem, key_init)
+    begun, run = 0, _start(problem, key_init, record_dtype)
     if states is not None and (found := states.latest(run)) is not None:
         begun, run = found
     key, run, rows, schedule = _place(problem, clients, key, run)
@@ -119,10 +121,10 @@ def _streams(key) -> tuple[Key, Key]:
     return jax.random.fold_in(key, 0), jax.random.fold_in(key, 1)
 
 
-def _start(problem: Problem, keys: Key) -> rounds.Run:
+def _start(problem: Problem, keys: Key, record_dtype: str | None) -> rounds.Run:
     begin = jax.vmap(
         lambda key, schedule: rounds.start(
-            problem.model.init(key), schedule, problem.server_optimiser
+            problem.model.init(key), schedule, problem.server_optimiser, record_dtype
         ),
         (0, problem.axes),
         rounds.AXES,

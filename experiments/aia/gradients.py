@@ -114,10 +114,7 @@ def _one(scene: Scene, settings: np.ndarray) -> Callable:
         client, rate = item
         isolated, transcript, box, known, candidates, seed = shared
         row, slot = box.row[client], box.slot[client]
-        mine = Exchange(
-            jax.tree.map(lambda leaf: leaf[row], transcript.params),
-            jax.tree.map(lambda leaf: leaf[row, slot], transcript.delta),
-        )
+        mine = passive.messages(transcript, row, slot)
         if isolated is not None:
             alone = jax.tree.map(lambda leaf: leaf[client], isolated)
             mine, alone = _same_length(mine, alone)

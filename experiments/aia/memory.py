@@ -44,7 +44,8 @@ def estimate(prepared: Prepared) -> Sizes:
     told, schedule = prepared.told, prepared.problem.schedule
     num_seeds, recorded, num_slots = schedule.recorded_clients.shape
     count = 4 * parameters(prepared)
-    seen = num_seeds * recorded * (1 + num_slots) * count
+    message = count // 2 if told.run.record_dtype == "bfloat16" else count
+    seen = num_seeds * recorded * (count + num_slots * message)
     read = len(jax.devices()) if _WHOLE & set(told.attack.kinds) else 0
     return Sizes(
         rows=sum(leaf.nbytes for leaf in jax.tree.leaves(prepared.clients.rows)),
@@ -71,7 +72,8 @@ def check(prepared: Prepared) -> None:
         raise ConfigError(
             f"about {sizes.total / 1e9:.1f} GB of memory are needed, {free / 1e9:.1f} GB "
             f"are free; the transcript takes {sizes.transcript / 1e9:.1f} GB: expected a "
-            "smaller --max_clients_in_memory, --record=last, fewer --seeds or --num_rounds"
+            "smaller --max_clients_in_memory, --record=last, --record_dtype=bfloat16 or "
+            "fewer --seeds"
         )
 
 

@@ -12,7 +12,7 @@ import numpy as np
 
 from fljax import losses, parallel
 from fljax.attacks import attribute
-from fljax.types import Key, Known, Params, PyTree, Transcript
+from fljax.types import Exchange, Key, Known, Params, PyTree, Transcript
 
 # Purposes of a seed's streams; 0 and 1 belong to the training.
 GRADIENT, SUBSET, ORACLE, TRAJECTORY, PERMUTATION = 2, 3, 4, 5, 6
@@ -67,6 +67,21 @@ def before(box: Inbox, round_: np.ndarray, first: int) -> Inbox:
     return Inbox(row, slot, count)
 
 
+def messages(seen: Transcript, row: jax.Array, slot: jax.Array) -> Exchange:
+    """One client's messages in the precision of the model; traceable.
+
+    Args:
+      seen: of one seed.
+      row: `[Q]` recorded rounds.
+      slot: `[Q]` her places in them.
+    """
+    params = jax.tree.map(lambda leaf: leaf[row], seen.params)
+    delta = jax.tree.map(
+        lambda sent, leaf: leaf[row, slot].astype(sent.dtype), params, seen.delta
+    )
+    return Exchange(params, delta)
+
+
 def if_heard(count: jax.Array, attack: Callable[[], PyTree]) -> PyTree:
     """What an attack finds; for a client without a message zeros, without the work.
 
@@ -86,7 +101,9 @@ def last_models(transcript: Transcript, box: Inbox) -> tuple[Params, Params]:
     row, slot = box.row[..., -1], box.slot[..., -1]
     sent = sent_models(transcript, box)
     returned = jax.tree.map(
-        lambda leaf, d: leaf - d[seed, row, slot], sent, transcript.delta
+        lambda leaf, d: leaf - d[seed, row, slot].astype(leaf.dtype),
+        sent,
+        transcript.delta,
     )
     return returned, sent
 

@@ -183,6 +183,7 @@ def _train(prepared: Prepared, bars: Progress, part: Part) -> Transcript:
         chunk=max(1, num_rounds // 20),
         progress=lambda done: bars.update(task, completed=done),
         states=part.states("train"),
+        record_dtype=told.run.record_dtype,
     )
     return run.transcript
 

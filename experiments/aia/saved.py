@@ -27,6 +27,8 @@ def save(folder: pathlib.Path, prepared: Prepared, seen: Transcript) -> None:
     for index, seed in enumerate(told.run.seeds):
         about = trained | {"rows": _identity(prepared, seed)}
         one = jax.tree.map(lambda leaf, i=index: np.asarray(leaf[i]), seen)
+        plain = jax.tree.map(lambda leaf: leaf.astype(np.float32), one.delta)
+        one = one._replace(delta=plain)  # NumPy's format has no bfloat16
         stem = "-".join(filter(None, ["transcript", prepared.label, f"seed{seed}"]))
         transcript.save(folder / stem, one, about)
 

@@ -269,6 +269,9 @@ class RunConfig(RunFlags):
         None, "table of Diana et al. to show beside the results, e.g. table1"
     )
     record: Literal["all", "last"] = option("all", "rounds that the transcript keeps")
+    record_dtype: Literal["float32", "bfloat16"] = option(
+        "float32", "precision of the messages that it keeps"
+    )
     max_clients_in_memory: int | None = option(
         None,
         "clients whose messages the transcript keeps and who are attacked, drawn for "

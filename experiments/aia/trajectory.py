@@ -20,7 +20,7 @@ from experiments.config import ConfigError
 from fljax import packing, parallel
 from fljax.attacks import trajectory
 from fljax.results import Row
-from fljax.types import Array, Exchange, Known, PyTree
+from fljax.types import Array, Known, PyTree
 
 
 def _check(prepared: Prepared) -> None:
@@ -111,10 +111,7 @@ def _attacker(scene: Scene, settings: trajectory.Settings) -> Callable:
         last = jnp.maximum(box.count[sender] - 1, 0)
         chosen = jnp.round(share * last).astype(jnp.int32)
         row, slot = box.row[sender][chosen], box.slot[sender][chosen]
-        mine = Exchange(
-            jax.tree.map(lambda leaf: leaf[row], seen.params),
-            jax.tree.map(lambda leaf: leaf[row, slot], seen.delta),
-        )
+        mine = passive.messages(seen, row, slot)
         rows = jax.tree.map(lambda leaf: leaf[client], known)
         mixed = _permuted(passive.key(seed, passive.PERMUTATION, client), rows)
         rows = rows._replace(y=jnp.where(permute, mixed, rows.y))

@@ -18,7 +18,8 @@ def exchange(transcript: Transcript, client: int) -> Exchange:
       client: her id.
 
     Returns:
-      An `Exchange` of NumPy arrays over the recorded rounds in which she took part.
+      An `Exchange` of NumPy arrays over the recorded rounds in which she took part, in
+      the precision of the model whatever that of the recorded messages.
 
     Raises:
       TranscriptError: if no recorded round has her.
@@ -26,7 +27,10 @@ def exchange(transcript: Transcript, client: int) -> Exchange:
     row, slot = np.nonzero(np.asarray(transcript.client) == client)
     if not len(row):
         raise TranscriptError(f"no recorded message of client {client}")
-    return Exchange(
-        params=jax.tree.map(lambda leaf: np.asarray(leaf)[row], transcript.params),
-        delta=jax.tree.map(lambda leaf: np.asarray(leaf)[row, slot], transcript.delta),
+    params = jax.tree.map(lambda leaf: np.asarray(leaf)[row], transcript.params)
+    delta = jax.tree.map(
+        lambda sent, leaf: np.asarray(leaf)[row, slot].astype(sent.dtype),
+        params,
+        transcript.delta,
     )
+    return Exchange(params, delta)

@@ -2,9 +2,12 @@
 
 import json
 
+import jax
+import numpy as np
 import pytest
 
 from experiments.aia import memory
+from fljax import transcript
 
 _FOUR = ("--partition_clients=4", "--attack_kinds=model,grad,trajectory")
 
@@ -31,6 +34,26 @@ def test_some_clients_are_attacked_as_they_are_among_all(run, tmp_path):
     assert len({client for *_, client in everyone}) == 4
     for key, value in some.items():
         assert value == pytest.approx(everyone[key], rel=1e-4), key
+
+
+def test_messages_of_half_the_size_leak_as_much(run, tmp_path):
+    told = ("--attack_kinds=model,trajectory", "--trajectory_iterations=20")
+    assert run(*told, "--save_transcript", folder="full")[0] == 0
+    half = ("--record_dtype=bfloat16", "--save_transcript")
+    code, _, errors = run(*told, *half, folder="half")
+    assert code == 0, errors
+    full, found = _rows(tmp_path / "full"), _rows(tmp_path / "half")
+    for key, value in full.items():
+        if key[1] == "aia_accuracy_percent":
+            assert found[key] == pytest.approx(value, abs=2), key
+    kept = [
+        transcript.load(tmp_path / folder / "transcript-seed0")[0]
+        for folder in ("full", "half")
+    ]
+    for one, other in zip(*map(jax.tree.leaves, kept), strict=True):
+        np.testing.assert_allclose(other, one, rtol=2**-8)
+    deltas = [jax.tree.leaves(each.delta)[0] for each in kept]
+    assert (deltas[0] != deltas[1]).any()
 
 
 def test_kinds_that_need_everyone_are_refused(run, tmp_path):
