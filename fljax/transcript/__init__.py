@@ -10,8 +10,8 @@ A saved transcript is two files that any program can read without JAX:
 * `NAME.json`: format and version, the shape and dtype of every array, the sha256 of the
   `.npz`, and `about`, a free object (batch size, learning rate, ...).
 
-`Recorder` writes them round by round from any framework's arrays, `save` from those of a
-run.
+`Recorder` writes them round by round from any framework's arrays, `flower.record` (a module
+of its own) from a Flower strategy's messages, `save` from the arrays of a run.
 """
 
 from fljax.transcript.archive import load, save

@@ -5,6 +5,7 @@ Plain arrays of any framework go in; no JAX device is touched. Every round is on
 that was being recorded.
 """
 
+import json
 import os
 import pathlib
 import shutil
@@ -19,6 +20,8 @@ from fljax.transcript.view import TranscriptError
 
 Arrays = Mapping[str, Any]
 # Layer -> arrays by name, or further layers; or `LAYER/NAME` -> array.
+
+_ABOUT = "about.json"  # in the folder of the rounds
 
 
 class Recorder:
@@ -43,11 +46,12 @@ class Recorder:
           about: free description: batch size, learning rate, epochs, model.
 
         Raises:
-          TranscriptError: if a round that is already there cannot be read.
+          TranscriptError: if what is already there cannot be read.
         """
-        self._stem, self._about = pathlib.Path(stem), dict(about or {})
+        self._stem = pathlib.Path(stem)
         self._folder = pathlib.Path(f"{self._stem}.rounds")
         self._folder.mkdir(parents=True, exist_ok=True)
+        self._about = _described(self._folder / _ABOUT) | dict(about or {})
         self._shapes: dict[str, tuple[int, ...]] | None = None
         self._last = -1
         if there := sorted(self._folder.glob("*.npz")):
@@ -58,6 +62,21 @@ class Recorder:
     def last_round(self) -> int:
         """The last round that is recorded, -1 before the first."""
         return self._last
+
+    @property
+    def about(self) -> dict[str, Any]:
+        """The description so far, with that of an earlier recorder."""
+        return dict(self._about)
+
+    def describe(self, **about: Any) -> None:
+        """Adds to the description; survives a crash as the rounds do.
+
+        Raises:
+          TypeError: for what JSON cannot hold; the description stays as it was then.
+        """
+        described = self._about | about
+        files.write_text(self._folder / _ABOUT, json.dumps(described) + "\n")
+        self._about = described
 
     def record(self, round: int, sent: Arrays, returned: Mapping[int, Arrays]) -> None:
         """Writes one round.
@@ -161,6 +180,13 @@ def _compare(found: dict, expected: dict, where: str) -> None:
 def _read(path: pathlib.Path) -> dict[str, np.ndarray]:
     with archive.blaming(path), np.load(path, allow_pickle=False) as arrays:
         return dict(arrays)
+
+
+def _described(path: pathlib.Path) -> dict[str, Any]:
+    if not path.exists():
+        return {}
+    with archive.blaming(path):
+        return dict(**json.loads(path.read_text(encoding="utf-8")))
 
 
 def _shapes(arrays: dict[str, np.ndarray]) -> dict[str, tuple[int, ...]]:

@@ -79,6 +79,28 @@ def test_it_goes_on_after_a_crash_between_rounds(tmp_path):
     assert (tmp_path / "run.npz").read_bytes() == (tmp_path / "whole.npz").read_bytes()
 
 
+def test_what_is_added_to_about_survives_a_crash(tmp_path):
+    crashed = transcript.Recorder(tmp_path / "run", {"batch_size": 8, "run": 1})
+    crashed.describe(nodes={"7": 0})
+    _record(crashed, [0])
+    again = transcript.Recorder(tmp_path / "run", {"run": 2})
+    assert again.about == {"batch_size": 8, "run": 2, "nodes": {"7": 0}}
+    with pytest.raises(TypeError):
+        again.describe(nodes=object())
+    again.finish()
+    _, about = transcript.load(tmp_path / "run")
+    assert about == {"batch_size": 8, "run": 2, "nodes": {"7": 0}}
+    assert {path.name for path in tmp_path.iterdir()} == {"run.npz", "run.json"}
+
+
+@pytest.mark.parametrize("text", ["{", "[]", "\xff"])
+def test_a_description_that_is_none_is_named(text, tmp_path):
+    (tmp_path / "run.rounds").mkdir()
+    (tmp_path / "run.rounds" / "about.json").write_bytes(text.encode("latin-1"))
+    with pytest.raises(transcript.TranscriptError, match="about.json"):
+        transcript.Recorder(tmp_path / "run")
+
+
 def test_flat_names_and_nested_dicts_are_the_same(tmp_path):
     flat = {"dense/kernel": np.zeros((2, 3)), "dense/bias": np.zeros(3)}
     recorder = transcript.Recorder(tmp_path / "run")

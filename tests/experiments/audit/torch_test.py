@@ -6,6 +6,7 @@ import pytest
 
 from experiments.audit import case, table
 from fljax import transcript
+from fljax.transcript import flower
 
 torch = pytest.importorskip("torch")
 
@@ -28,6 +29,11 @@ def _arrays(state):
     }
 
 
+def _flowers(state):
+    """The same, of what Flower's messages hold."""
+    return flower.from_torch({name: value.numpy() for name, value in state.items()})
+
+
 def _frame():
     rng = np.random.default_rng(3)
     frame = pd.DataFrame(
@@ -44,7 +50,7 @@ def _frame():
     return frame.assign(y=(signal + 0.3 * rng.normal(size=80)).round(4))
 
 
-def _train(frame, stem):
+def _train(frame, stem, convert):
     """FedAvg of two clients; returns each one's last returned network."""
     torch.manual_seed(0)
     server = _network()
@@ -57,8 +63,8 @@ def _train(frame, stem):
                 mine.load_state_dict(sent)
                 _steps(mine, frame[frame.client == client])
                 returned[client] = mine.state_dict()
-            arrays = {client: _arrays(state) for client, state in returned.items()}
-            recorder.record(number, _arrays(sent), arrays)
+            arrays = {client: convert(state) for client, state in returned.items()}
+            recorder.record(number, convert(sent), arrays)
             mean = {k: sum(r[k] for r in returned.values()) / 2 for k in sent}
             server.load_state_dict(mean)
     return returned
@@ -87,9 +93,10 @@ def _equation_3(state, rows):
     return torch.stack(losses).argmin(dim=0).numpy()
 
 
-def test_model_based_inference_is_pytorchs_to_the_row(tmp_path, guesses):
+@pytest.mark.parametrize("convert", [_arrays, _flowers], ids=["plain", "flower"])
+def test_model_based_inference_is_pytorchs_to_the_row(convert, tmp_path, guesses):
     frame = _frame()
-    returned = _train(frame, tmp_path / "seen")
+    returned = _train(frame, tmp_path / "seen", convert)
     shuffled = frame.sample(frac=1, random_state=0)
     shuffled.to_csv(tmp_path / "rows.csv", index=False)
     answers, lines = guesses(tmp_path, model="mlp:16,8", attacks=("model",))

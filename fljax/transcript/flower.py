@@ -1,0 +1,158 @@
+"""What the server of a Flower federation sees, recorded while it trains.
+
+For the strategies of `flwr.serverapp.strategy`, shipped or one's own. Flower itself is
+not imported here: its messages are only read.
+"""
+
+import operator
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any, TypeVar
+
+import numpy as np
+
+from fljax.transcript.recorder import Recorder
+from fljax.transcript.view import TranscriptError
+
+Strategy = TypeVar("Strategy")
+Message = Any  # flwr.app.Message
+Named = Mapping[str, np.ndarray]
+
+_NODES, _LEFT_OUT = "flower_nodes", "flower_left_out"  # in a transcript's `about`
+
+
+def record(
+    strategy: Strategy,
+    recorder: Recorder,
+    *,
+    arrays_fn: Callable[[Named], Named] = dict,
+    client_fn: Callable[[Message], int] | None = None,
+    record_key: str = "arrays",
+) -> Strategy:
+    """Makes a strategy record its rounds of training.
+
+    ```python
+    with transcript.Recorder("runs/seen", about={"batch_size": 32}) as recorder:
+        strategy = flower.record(FedAvg(), recorder, arrays_fn=flower.from_torch)
+        strategy.start(grid, ArrayRecord(network.state_dict()), num_rounds=100)
+    ```
+
+    Everything else about it stays as it was. The models are those of the messages
+    themselves, as they leave and before the strategy reads the replies: around Flower's
+    `DifferentialPrivacyServerSideFixedClipping` they are the clients' own, within it
+    the clipped ones. A round is on disk before it is aggregated.
+
+    Clients who send an error, no model or nothing at all are absent from a round; one
+    that nobody answers is left out. Rounds count from 0 and go on after those of the
+    recorder. Clients are numbered from 0 as they first answer. Arrays of integers, such
+    as counters of batch norm, are left out. In the transcript's `about`, `flower_nodes`
+    has the number of each of Flower's node ids (as text: they have 64 bits) and
+    `flower_left_out` the names of the arrays of integers.
+
+    Args:
+      strategy: its `configure_train` and `aggregate_train` are replaced.
+      recorder: of the transcript; to be finished by the caller.
+      arrays_fn: a model's arrays by name -> those to record, e.g. `from_torch`.
+      client_fn: reply -> id of the client who sent it, 0 or more, instead of a number.
+      record_key: names the model where a message has several array records.
+
+    Returns:
+      The same strategy. It raises TranscriptError, from within its training, when the
+      clients of a round are sent different models, and where `Recorder.record` does.
+    """
+    hooked: Any = strategy
+    configure, aggregate = hooked.configure_train, hooked.aggregate_train
+    nodes: dict[str, int] = dict(recorder.about.get(_NODES, {}))
+    integers: set[str] = set(recorder.about.get(_LEFT_OUT, ()))
+    sent: dict[int, Named] = {}
+
+    def kept(model: Named) -> Named:
+        return arrays_fn({k: each for k, each in model.items() if k not in integers})
+
+    def configure_train(server_round, arrays, config, grid):
+        messages = list(configure(server_round, arrays, config, grid))
+        if messages:
+            sent[server_round] = _sent(messages, record_key, server_round)
+        return messages
+
+    def aggregate_train(server_round, replies):
+        replies = list(replies)
+        model, returned = sent.pop(server_round, {}), {}
+        for reply, arrays in _returned(replies, record_key):
+            client = _number(nodes, reply, client_fn)
+            if client in returned:
+                raise TranscriptError(
+                    f"Flower's round {server_round}: two models of client {client}"
+                )
+            returned[client] = arrays
+        if returned:
+            # Averages of integers are floats: what was an integer once stays out.
+            integers.update(*map(_integers, (model, *returned.values())))
+            about = {_NODES: dict(nodes), _LEFT_OUT: sorted(integers)}
+            if recorder.about != recorder.about | about:
+                recorder.describe(**about)
+            number = max(recorder.last_round + 1, server_round - 1)
+            answers = {client: kept(arrays) for client, arrays in returned.items()}
+            recorder.record(number, kept(model), answers)
+        return aggregate(server_round, replies)
+
+    hooked.configure_train, hooked.aggregate_train = configure_train, aggregate_train
+    return strategy
+
+
+def from_torch(arrays: Named) -> dict[str, np.ndarray]:
+    """The arrays of a PyTorch `state_dict` under the names and axes of flax.
+
+    Args:
+      arrays: by name, such as `layers.0.weight` `[outputs, inputs, ...]`.
+
+    Returns:
+      `layers/0/kernel` `[..., inputs, outputs]` in its place, and likewise of every
+      other weight with two axes or more (an embedding's, too). Other arrays keep their
+      own name and axes: `layers.0.bias` is `layers/0/bias`.
+    """
+    found = {}
+    for name, array in arrays.items():
+        *layers, own = name.split(".")
+        if own == "weight" and array.ndim > 1:
+            own, array = "kernel", np.moveaxis(array, (1, 0), (-2, -1))
+        found["/".join([*layers, own])] = array
+    return found
+
+
+def _sent(messages: list[Message], key: str, server_round: int) -> Named:
+    """The one model of all messages of a round."""
+    models = [_model(message, key) for message in messages]
+    if any(model is None or model != models[0] for model in models):
+        raise TranscriptError(
+            f"Flower's round {server_round}: expected messages with one and the same "
+            "model for all clients"
+        )
+    return _arrays(models[0])
+
+
+def _returned(replies: list[Message], key: str) -> Iterable[tuple[Message, Named]]:
+    for reply in replies:
+        if not reply.has_error() and (model := _model(reply, key)):
+            yield reply, _arrays(model)
+
+
+def _model(message: Message, key: str):
+    """The message's only array record, or that of this name; None if there is none."""
+    found = message.content.array_records
+    return next(iter(found.values())) if len(found) == 1 else found.get(key)
+
+
+def _arrays(model) -> Named:
+    return {name: array.numpy() for name, array in model.items()}
+
+
+def _integers(arrays: Named) -> set[str]:
+    return {name for name, array in arrays.items() if array.dtype.kind in "biu"}
+
+
+def _number(nodes: dict[str, int], reply: Message, client_fn) -> int:
+    """The id of the client who sent a reply; a new one joins `nodes`."""
+    node = str(reply.metadata.src_node_id)
+    if client_fn is not None:
+        nodes[node] = operator.index(client_fn(reply))
+    return nodes.setdefault(node, max(nodes.values(), default=-1) + 1)
