@@ -21,6 +21,7 @@ LEVELS = {
     "partition": 1,
     "participation": 1,
     "schedule": 2,
+    "batches": 3,
     "per_example": 2,
     "defenses": 3,
     "stacking": 3,
