@@ -12,12 +12,14 @@ import re
 from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
 
+from experiments import svg
 from experiments.config import ConfigError
 from fljax.results import Row
 
 _ROWS, _MANIFEST = "rows.jsonl", "manifest.json"
 _MOST_BYTES, _MOST_CHARACTERS = 2**28, 300
-_MOST_PICTURE_BYTES, _PNG = 2**24, b"\x89PNG\r\n\x1a\n"
+_MOST_PICTURE_BYTES, _MOST_PICTURES = 2**24, 200
+_PNG = b"\x89PNG\r\n\x1a\n"
 _TEXTS = (
     "experiment", "data", "model", "defense", "attack", "setting", "point", "metric"
 )  # fmt: skip
@@ -107,26 +109,36 @@ def read(folder: pathlib.Path, experiments: Sequence[str]) -> Run:
 
 
 def _pictures(folder: pathlib.Path, manifest: dict[str, Any]) -> dict[str, bytes]:
-    """The figures that a manifest names and the folder holds, by name."""
+    """The figures that a manifest names and the folder holds, by file.
+
+    Figures are SVG files; earlier runs have PNG files.
+    """
     names = manifest.get("figures", [])
     plain = isinstance(names, list) and all(
         isinstance(name, str) and re.fullmatch(r"\w[\w.-]{0,99}", name)
         for name in names
     )
-    if not plain:
+    if not plain or len(names) > _MOST_PICTURES:
         raise ConfigError(f"{folder / _MANIFEST}: expected figures as a list of names")
     found = {}
     for name in names:
-        path = folder / f"{name}.png"
-        if not path.is_file():
-            continue
-        if path.stat().st_size > _MOST_PICTURE_BYTES:
-            raise ConfigError(f"{path}: expected at most {_MOST_PICTURE_BYTES} bytes")
-        content = path.read_bytes()
+        paths = (folder / f"{name}.{kind}" for kind in ("svg", "png"))
+        path = next((path for path in paths if path.is_file()), None)
+        if path is not None:
+            found[path.name] = _picture(path)
+    return found
+
+
+def _picture(path: pathlib.Path) -> bytes:
+    if path.stat().st_size > _MOST_PICTURE_BYTES:
+        raise ConfigError(f"{path}: expected at most {_MOST_PICTURE_BYTES} bytes")
+    content = path.read_bytes()
+    if path.suffix == ".png":
         if not content.startswith(_PNG):
             raise ConfigError(f"{path}: expected a PNG file")
-        found[name] = content
-    return found
+    elif wrong := svg.wrong(content):
+        raise ConfigError(f"{path}: expected an SVG file that only draws, {wrong}")
+    return content
 
 
 def _is_other(folder: pathlib.Path, experiments: Sequence[str]) -> bool:

@@ -89,7 +89,7 @@ class Output:
         }
         results.write_rows(self.folder / "rows.jsonl", rows)
         for name, figure in drawn.items():
-            figures.save(figure, self.folder / f"{name}.png")
+            figures.save(figure, self.folder / f"{name}.svg")
         files_lib.clear(self.folder)
         results.write_manifest(self.folder / "manifest.json", manifest)
         self.unfinished.remove()

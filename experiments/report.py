@@ -4,7 +4,8 @@
     python -m experiments.report --runs=runs/aia.medical.mlp-1234abcd --out=report
 
 Writes `report.html`, one file that needs no other, and `report.md` with its pictures in
-`figures/`.
+`figures/`; with `--tensorboard` also the numbers of each run for TensorBoard, into
+`tensorboard/`.
 """
 
 import dataclasses
@@ -14,7 +15,7 @@ import sys
 from collections import Counter
 from collections.abc import Sequence
 
-from experiments import config, finished, published
+from experiments import config, finished, published, scalars
 from experiments.config import ConfigError
 from experiments.fed_cdp import published as of_fed_cdp
 from experiments.gradient_leakage import published as of_leakage
@@ -26,7 +27,7 @@ _EXPERIMENTS = (
     "aia", "accounting", "audit", "fed_cdp", "gradient_leakage", "label_distribution",
     "lmra",
 )  # fmt: skip
-_FIGURES = "figures"
+_FIGURES, _SCALARS = "figures", "tensorboard"
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -39,11 +40,17 @@ class ReportConfig:
     out: str | None = option(
         None, "folder for report.md and report.html; default: report, beside the runs"
     )
+    tensorboard: bool = option(
+        False,
+        "also write scalars that TensorBoard reads, into tensorboard/ of the folder",
+    )
 
 
 def main() -> None:
     """Reads all runs, then writes both files."""
     told = config.read(ReportConfig)
+    if told.tensorboard:
+        scalars.check()
     folders, others = finished.find(told.runs, _EXPERIMENTS, "runs")
     for folder in others:
         print(f"left out: {folder}, a run of another experiment", file=sys.stderr)
@@ -54,7 +61,7 @@ def main() -> None:
         for folder, name in zip(folders, _names(folders), strict=True)
     ]
     blocks = report.compose_blocks(cards)
-    _write(out, blocks)
+    _write(out, blocks, cards if told.tensorboard else ())
     print(report.counts(cards))
     print(f"{_shown(out / 'report.md')} and {_shown(out / 'report.html')} are written")
 
@@ -100,7 +107,7 @@ def _check_writable(out: pathlib.Path) -> None:
         raise ConfigError(f"--out: {out} cannot be written")
 
 
-def _write(out: pathlib.Path, blocks) -> None:
+def _write(out: pathlib.Path, blocks, traced: Sequence[report.Card]) -> None:
     """All is rendered before the first file is touched; the reports come last."""
     page = report.to_html(blocks)
     text = report.to_markdown(blocks, folder=_FIGURES)
@@ -108,6 +115,8 @@ def _write(out: pathlib.Path, blocks) -> None:
         for picture in report.pictures(blocks):
             with files.replacing(out / _FIGURES / picture.name) as file:
                 file.write(picture.content)
+        for card in traced:
+            scalars.write(out / _SCALARS / card.name, card.rows)
         files.write_text(out / "report.md", text)
         files.write_text(out / "report.html", page)
     except OSError as error:

@@ -185,7 +185,8 @@ def _page(
     for name in _PATHS:  # a report need not tell how a disk is organised
         if flags.get(name):
             flags[name] = pathlib.PurePath(flags[name]).name
-    manifest = run.manifest | {"flags": flags}
+    # The findings say more than a summary of the verdicts would.
+    manifest = run.manifest | {"flags": flags, "verdicts": {}}
     card = report.card(run.folder.name, run.rows, manifest, None)
     blocks = report.compose_blocks([card])
     at = next(

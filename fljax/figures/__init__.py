@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 from matplotlib.figure import Figure
 
-from fljax.figures.drawing import png, save
+from fljax.figures.drawing import save, svg
 from fljax.figures.leakage import leakage_by_utility
 from fljax.figures.overview import accuracy_by_attack, accuracy_by_size, loss_by_round
 from fljax.figures.sweeps import (
@@ -13,6 +13,7 @@ from fljax.figures.sweeps import (
     accuracy_by_value,
     loss_by_value,
 )
+from fljax.figures.words import words_of
 from fljax.results import Row
 
 __all__ = [
@@ -25,8 +26,9 @@ __all__ = [
     "leakage_by_utility",
     "loss_by_round",
     "loss_by_value",
-    "png",
     "save",
+    "svg",
+    "words_of",
 ]
 
 _ALL = (

@@ -7,32 +7,55 @@ import warnings
 from collections.abc import Iterator, Sequence
 from typing import Any
 
+import matplotlib
+import numpy as np
+from matplotlib.artist import Artist
 from matplotlib.axes import Axes
+from matplotlib.collections import PathCollection
 from matplotlib.figure import Figure
+from matplotlib.lines import Line2D
 
 from fljax import files
+from fljax.figures import words
 from fljax.results import Row
 
 MAJORITY: dict[str, Any] = {"color": "grey", "ls": "--", "label": "majority"}
+_FORMAT: dict[Any, Any] = {
+    "svg.fonttype": "path",
+    "svg.hashsalt": "fljax",
+    "svg.image_inline": True,
+}
+_UNSAID = dict.fromkeys(("Creator", "Date", "Format", "Type"))  # would vary
+_MOST_POINTS = 2000  # of a line or a cloud that is drawn point by point
 _LONGEST = 40
 _COLOURS = 10  # the colours C0 to C9 of matplotlib
 _MARKS = (("o", "-"), ("s", ":"), ("v", "-."), ("^", "--"))
 
 
-def png(figure: Figure) -> bytes:
-    """The figure as a PNG file; equal figures give equal bytes."""
+def svg(figure: Figure) -> bytes:
+    """The figure as an SVG file; equal figures give equal bytes.
+
+    Its `<title>` says in words what it shows. Letters are drawn as paths, so that they
+    look the same where their font is missing, and many points as one picture of them.
+    """
+    for artist in figure.findobj(_has_many_points):
+        artist.set_rasterized(True)
     file = io.BytesIO()
-    with warnings.catch_warnings():
+    title = words.title_of(figure)
+    with warnings.catch_warnings(), matplotlib.rc_context(_FORMAT):
         # A name in letters that the font lacks, or too long to fit, is no defect.
         warnings.simplefilter("ignore", UserWarning)
-        figure.savefig(file, format="png", dpi=150, metadata={"Software": None})
-    return file.getvalue()
+        figure.savefig(file, format="svg", dpi=150, metadata=_UNSAID)
+    drawn = file.getvalue()
+    head, rest = drawn[drawn.index(b"<svg ") :].split(b">", 1)
+    return head + b">\n" + title + rest
 
 
 def save(figure: Figure, path: str | os.PathLike) -> None:
-    """Writes a PNG atomically."""
+    """Writes an SVG atomically."""
+    content = svg(figure)
     with files.replacing(path) as file:
-        file.write(png(figure))
+        file.write(content)
 
 
 def plain(text: str, longest: int = _LONGEST) -> str:
@@ -73,3 +96,11 @@ def name_lines(axes: Axes, *, beside: bool = False) -> None:
         axes.legend(fontsize=8, loc="upper left", bbox_to_anchor=(1, 1))
     elif count:
         axes.legend(fontsize=8)
+
+
+def _has_many_points(artist: Artist) -> bool:
+    if isinstance(artist, Line2D):
+        return len(np.ravel(artist.get_xdata())) > _MOST_POINTS
+    if isinstance(artist, PathCollection):
+        return len(np.asarray(artist.get_offsets())) > _MOST_POINTS
+    return False

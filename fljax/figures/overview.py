@@ -9,7 +9,7 @@ from matplotlib.figure import Figure
 from fljax.figures import drawing, selection
 from fljax.results import Row, summarise
 
-_MOST_ATTACKS = 60  # higher figures are not readable, much higher ones not a PNG
+_MOST_ATTACKS = 60  # higher figures are not readable, much higher ones not drawn
 _MOST_GROUPS = 24
 
 
@@ -57,7 +57,7 @@ def loss_by_round(rows: Sequence[Row]) -> Figure | None:
     curves: dict[str, list[tuple[int, float]]] = {}
     for s in summarise(rows):
         number = selection.round_number(s.row)
-        if number is not None and s.row.metric.endswith("loss"):
+        if number is not None and s.row.metric in selection.LOSSES:
             label = " ".join(filter(None, [s.row.metric, s.row.point]))
             curves.setdefault(label, []).append((number, s.estimate.mean))
     if not 0 < len(curves) <= _MOST_GROUPS:

@@ -51,7 +51,7 @@ class Card(NamedTuple):
       reference: None for a run that reproduces no table.
       judged: its numbers in order of appearance.
       missing: keys of published numbers that the run has no result for.
-      pictures: its figures as PNG, by name.
+      pictures: its figures as SVG or PNG, by the names of their files.
     """
 
     name: str
@@ -93,7 +93,8 @@ def card(
       rows: of the run.
       manifest: of the run.
       reference: None for a run that reproduces no table.
-      pictures: figures that the rows alone do not give, by name.
+      pictures: its figures as SVG or PNG, by the names of their files; those that the
+        rows give are drawn again.
     """
     judged, used = [], set()
     for line in lines_lib.lines(rows):

@@ -1,10 +1,10 @@
-"""From cards to the blocks of a report: summary, defenses, then one card after another."""
+"""From cards to a report: in short, published numbers, defenses, then card by card."""
 
 from collections import Counter
 from collections.abc import Sequence
 
 from fljax import figures
-from fljax.report import facts, glossary, intro, leakage, tables, verdict
+from fljax.report import facts, glossary, intro, leakage, short, tables, verdict
 from fljax.report.cards import Card
 from fljax.report.document import (
     Block,
@@ -54,7 +54,9 @@ def report(cards: Sequence[Card]) -> list[Block]:
     groups = leakage.groups(cards)
     anchored = [(f"card{index}", card) for index, card in enumerate(cards, 1)]
     compared = any(card.compared for card in cards)
-    links = [("summary", "Summary")] if compared else []
+    brief = short.blocks(cards)
+    links = [("short", "In short")] if brief else []
+    links += [("summary", "Published numbers")] if compared else []
     links += [("defenses", "Which defense would have stopped this?")] if groups else []
     links += [(anchor, card.title) for anchor, card in anchored]
     rows = [row for card in cards for row in card.rows]
@@ -62,6 +64,7 @@ def report(cards: Sequence[Card]) -> list[Block]:
     found: list[Block] = [
         Heading(1, intro.title(rows)),
         *map(Paragraph, intro.paragraphs(rows)),
+        *brief,
         Details("What the attacks and settings are", [Bullets(terms)]),
         Contents(links),
     ]
@@ -72,7 +75,7 @@ def report(cards: Sequence[Card]) -> list[Block]:
         found.append(Paragraph(_STOPPED))
     for index, ((data, model), variants) in enumerate(groups.items(), 1):
         found.append(Heading(3, f"{data}, {model}"))
-        found += leakage.blocks(data, model, variants, f"defenses{index}.png")
+        found += leakage.blocks(data, model, variants, f"defenses{index}.svg")
     for anchor, card in anchored:
         found += [Heading(2, card.title, anchor), *_card(card, anchor)]
     return found
@@ -91,7 +94,7 @@ def _summary(cards: Sequence[Card]) -> list[Block]:
     usual = (verdict.REPRODUCED, verdict.ABOVE, verdict.BELOW)
     rules = [(k, rule) for k, rule in verdict.RULE.items() if k in seen or k in usual]
     return [
-        Heading(2, "Summary", "summary"),
+        Heading(2, "Published numbers", "summary"),
         Paragraph(f"{counts(cards)}."),
         tables.summary(cards),
         Bullets(rules),
@@ -102,10 +105,21 @@ def _summary(cards: Sequence[Card]) -> list[Block]:
 def _card(card: Card, anchor: str) -> list[Block]:
     found: list[Block] = [facts.about(card), *tables.defense(card)]
     found += [*facts.defense(card), *tables.results(card), *tables.utility(card)]
-    drawn = {n: figures.png(f) for n, f in figures.all_figures(card.rows).items()}
-    for name, content in {**card.pictures, **drawn}.items():
-        words = name.replace("_", " ").replace(".", ", ")
-        caption = _PICTURES.get(name, words[:1].upper() + words[1:])
-        alt = f"{caption}: {card.title}"
-        found.append(Picture(f"{anchor}-{name}.png", content, caption, alt))
+    for name, content in _pictures(card).items():
+        stem, words = name.rpartition(".")[0], figures.words_of(content)
+        plain = stem.replace("_", " ").replace(".", ", ")
+        caption = _PICTURES.get(stem, plain[:1].upper() + plain[1:])
+        alt = f"{caption}: {card.title}" + (f". {words}" if words else "")
+        found.append(Picture(f"{anchor}-{name}", content, caption, alt))
     return found + facts.machine(card)
+
+
+def _pictures(card: Card) -> dict[str, bytes]:
+    """By file: those that the rows alone do not give, then those that they give."""
+    drawn = figures.all_figures(card.rows)
+    others = {
+        name: content
+        for name, content in card.pictures.items()
+        if name.rpartition(".")[0] not in drawn
+    }
+    return others | {f"{name}.svg": figures.svg(f) for name, f in drawn.items()}

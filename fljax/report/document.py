@@ -53,7 +53,7 @@ class Table(NamedTuple):
 
 
 class Picture(NamedTuple):
-    """A PNG with the name of its file, without folder, and what it shows."""
+    """An SVG or PNG, as the end of its file's name says, and what it shows."""
 
     name: str
     content: bytes

@@ -99,6 +99,7 @@ def blocks(
             f"Accuracy in % by defense: {data}, {model}",
             ["attack", "setting", *(v.label for v in variants)],
             body,
+            [v.label for v in variants],
         ),
         document.Bullets(_answers(variants, columns, measured)),
     ]
@@ -110,8 +111,9 @@ def blocks(
     figure = figures.accuracy_by_loss(rows)
     if figure is not None:
         caption = "Accuracy of each attack against the loss of the last model sent"
-        alt = f"{caption}, by defense: {data}, {model}"
-        found.append(Picture(name, figures.png(figure), caption, alt))
+        content = figures.svg(figure)
+        alt = f"{caption}, by defense: {data}, {model}. {figures.words_of(content)}"
+        found.append(Picture(name, content, caption, alt))
     return found
 
 

@@ -50,11 +50,13 @@ def results(card: Card) -> list[Block]:
         table = _results(card, scores, caption)
         found = [Details(caption, [table]) if len(scores) > _LONG else table]
         found += [Paragraph(note) for note in _notes(card)]
-    else:
+    elif all(each.line.row.attack == "none" for each in others):
         found = [Paragraph("No attack was run.")]
     if others:
         caption = f"Other measurements of {card.name}"
-        found.append(Details(caption, [_results(card, others, caption)]))
+        table = _results(card, others, caption)
+        alone = not found and len(others) <= _LONG
+        found.append(table if alone else Details(caption, [table]))
     return found
 
 

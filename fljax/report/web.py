@@ -1,14 +1,15 @@
-"""Blocks as one HTML page that needs no other file: no script, no link to anywhere.
+"""Blocks as one HTML page that needs no other file, with no link to anywhere.
 
-Pictures are embedded. The page follows the reader's choice of a dark or light screen,
-and wide tables scroll by themselves on a narrow one.
+Pictures are embedded as images, in which no script runs; the only script of the page
+sorts tables. The page follows the reader's choice of a dark or light screen, and wide
+tables and figures scroll by themselves on a narrow one.
 """
 
 import base64
 import html
 from collections.abc import Sequence
 
-from fljax.report import document
+from fljax.report import document, sorting
 from fljax.report.document import (
     Block,
     Bullets,
@@ -34,7 +35,8 @@ body { margin: 0; background: var(--back); color: var(--text);
 main { max-width: 76rem; margin: 0 auto; padding: 1rem; }
 h1 { line-height: 1.2; }
 h2 { margin-top: 3rem; border-top: 1px solid var(--line); padding-top: 1rem; }
-p, li { max-width: 50rem; overflow-wrap: anywhere; }
+p, li { max-width: 50rem; }
+h1, h2, h3, p, li, summary, figcaption { overflow-wrap: anywhere; }
 a { color: inherit; }
 .scroll { overflow-x: auto; margin: 1rem 0; }
 table { border-collapse: collapse; font-size: 0.875rem;
@@ -46,6 +48,11 @@ th { font-weight: 600; }
 thead th { background: var(--shade); }
 tbody th { font-weight: 400; }
 td:first-child, th:first-child { white-space: nowrap; }
+th button { font: inherit; color: inherit; text-align: inherit; background: none;
+  border: 0; margin: 0; padding: 0; cursor: pointer; }
+th button::after { content: "\\2195"; color: var(--soft); padding-left: 0.25em; }
+th[aria-sort="ascending"] button::after { content: "\\2191"; color: inherit; }
+th[aria-sort="descending"] button::after { content: "\\2193"; color: inherit; }
 .number { text-align: right; white-space: nowrap; }
 .mark { font-weight: 600; white-space: nowrap; }
 .good { color: var(--good); }
@@ -53,11 +60,15 @@ td:first-child, th:first-child { white-space: nowrap; }
 .open { color: var(--open); }
 caption, figcaption { font-size: 0.875rem; }
 figure { margin: 1.5rem 0; }
-img { max-width: 100%; height: auto; background: #fff; }
+img { max-width: max(100%, 56rem); height: auto; background: #fff; display: block; }
 summary { cursor: pointer; }
 details { margin: 0.75rem 0; }
 """
-_POLICY = "default-src 'none'; img-src data:; style-src 'unsafe-inline'"
+_POLICY = (
+    "default-src 'none'; img-src data:; style-src 'unsafe-inline'; "
+    f"script-src {sorting.source()}; base-uri 'none'; form-action 'none'"
+)
+_TYPES = {"png": "image/png", "svg": "image/svg+xml"}
 
 
 def render(blocks: Sequence[Block]) -> str:
@@ -68,7 +79,8 @@ def render(blocks: Sequence[Block]) -> str:
         '<meta name="viewport" content="width=device-width, initial-scale=1">\n'
         f'<meta http-equiv="Content-Security-Policy" content="{_POLICY}">\n'
         f"<title>{_text(title)}</title>\n<style>{_STYLE}</style>\n</head>\n"
-        f"<body>\n<main>\n{_blocks(blocks)}\n</main>\n</body>\n</html>\n"
+        f"<body>\n<main>\n{_blocks(blocks)}\n</main>\n"
+        f"<script>{sorting.SCRIPT}</script>\n</body>\n</html>\n"
     )
 
 
@@ -95,10 +107,12 @@ def _block(block: Block) -> str:
             return f'<nav aria-label="Contents"><ul>{"".join(each)}</ul></nav>'
         case Table():
             return _table(block)
-        case Picture(_, content, caption, alt):
+        case Picture(name, content, caption, alt):
+            kind = _TYPES[name.rpartition(".")[2]]
             data = base64.b64encode(content).decode()
-            image = f'<img alt="{_text(alt)}" src="data:image/png;base64,{data}">'
-            return f"<figure><figcaption>{_text(caption)}</figcaption>{image}</figure>"
+            image = f'<img alt="{_text(alt)}" src="data:{kind};base64,{data}">'
+            shown = _scrolling(_text(caption), image)
+            return f"<figure><figcaption>{_text(caption)}</figcaption>{shown}</figure>"
         case Details(summary, blocks):
             head = f"<summary>{_text(summary)}</summary>"
             return f"<details>{head}\n{_blocks(blocks)}\n</details>"
@@ -118,10 +132,18 @@ def _table(table: Table) -> str:
     )
     body = "\n".join(f"<tr>{_line(line, classes)}</tr>" for line in table.body)
     caption = _text(table.caption)
-    return (
-        f'<div class="scroll" role="region" tabindex="0" aria-label="{caption}">'
+    return _scrolling(
+        caption,
         f"<table>\n<caption>{caption}</caption>\n"
-        f"<thead><tr>{head}</tr></thead>\n<tbody>\n{body}\n</tbody>\n</table></div>"
+        f"<thead><tr>{head}</tr></thead>\n<tbody>\n{body}\n</tbody>\n</table>",
+    )
+
+
+def _scrolling(label: str, inner: str) -> str:
+    """What is wider than the screen scrolls by itself, also by the keyboard."""
+    return (
+        f'<div class="scroll" role="region" tabindex="0" aria-label="{label}">'
+        f"{inner}</div>"
     )
 
 

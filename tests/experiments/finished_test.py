@@ -25,6 +25,7 @@ _ROW = {
 _MANIFEST = {"experiment": "aia", "flags": {}}
 _NO_NAMES = "manifest.json: expected figures as a list of names"
 _PNG = b"\x89PNG\r\n\x1a\n"
+_SVG = b'<svg xmlns="http://www.w3.org/2000/svg"/>'
 
 
 def _write(folder, rows=(_ROW,), manifest=_MANIFEST):
@@ -163,6 +164,7 @@ def test_a_malformed_row_is_refused_with_its_line(tmp_path, line, message):
         (_MANIFEST | {"figures": ["../clusters"]}, _NO_NAMES),
         (_MANIFEST | {"figures": [".clusters"]}, _NO_NAMES),
         (_MANIFEST | {"figures": [1]}, _NO_NAMES),
+        (_MANIFEST | {"figures": ["a"] * 201}, _NO_NAMES),
     ],
 )
 def test_a_malformed_manifest_is_refused(tmp_path, manifest, message):
@@ -171,16 +173,36 @@ def test_a_malformed_manifest_is_refused(tmp_path, manifest, message):
 
 
 def test_figures_that_the_manifest_names_are_read(tmp_path, monkeypatch):
-    folder = _write(tmp_path, manifest=_MANIFEST | {"figures": ["search.0", "lost"]})
-    (folder / "search.0.png").write_bytes(_PNG + b"picture")
-    (folder / "stranger.png").write_bytes(_PNG)
-    assert finished.read(folder, ("aia",)).pictures == {"search.0": _PNG + b"picture"}
+    names = ["search.0", "earlier", "both", "lost"]
+    folder = _write(tmp_path, manifest=_MANIFEST | {"figures": names})
+    (folder / "search.0.svg").write_bytes(_SVG)
+    for name in ("earlier", "both", "stranger"):
+        (folder / f"{name}.png").write_bytes(_PNG + b"picture")
+    (folder / "both.svg").write_bytes(_SVG)
+    assert finished.read(folder, ("aia",)).pictures == {
+        "search.0.svg": _SVG, "earlier.png": _PNG + b"picture", "both.svg": _SVG
+    }  # fmt: skip
     monkeypatch.setattr(finished, "_MOST_PICTURE_BYTES", 9)
     assert "expected at most 9 bytes" in _refusal(finished.read, folder, ("aia",))
-    (folder / "search.0.png").write_text("<svg/>")
-    assert "search.0.png: expected a PNG file" in _refusal(
-        finished.read, folder, ("aia",)
-    )
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "message"),
+    [
+        ("a.png", _SVG, "a.png: expected a PNG file"),
+        ("a.svg", _PNG, "a.svg: expected an SVG file that only draws, it begins other"),
+        (
+            "a.svg",
+            b"<svg onload='x()'/>",
+            "a.svg: expected an SVG file that only draws",
+        ),
+    ],
+    ids=["svg", "png", "handler"],
+)
+def test_figures_of_another_kind_are_refused(tmp_path, name, content, message):
+    folder = _write(tmp_path, manifest=_MANIFEST | {"figures": ["a"]})
+    (folder / name).write_bytes(content)
+    assert message in _refusal(finished.read, folder, ("aia",))
 
 
 def test_files_that_are_no_text_or_no_file_or_empty_or_huge(tmp_path, monkeypatch):

@@ -26,6 +26,16 @@ MORE = ("--clients=2", "--images=2", "--iterations=2", "--methods=non_private,fe
 """,
     "new_attack": "NUM_ROUNDS, SEEDS = 5, 2\n",
 }
+# What notebooks show pictures with is a part of every notebook, but not of the tests.
+_KERNEL = """
+import importlib.util, pathlib, sys, types
+
+if importlib.util.find_spec("IPython") is None:
+    shown = types.ModuleType("IPython.display")
+    shown.SVG, shown.display = (lambda path: pathlib.Path(path).read_text()), print
+    sys.modules["IPython.display"] = shown
+    sys.modules["IPython"] = types.ModuleType("IPython")
+"""
 
 
 def _cells(path):
@@ -34,7 +44,7 @@ def _cells(path):
 
 def _script(path):
     """Its code, with the small parameters behind its own."""
-    parts = []
+    parts = [_KERNEL]
     for cell in _cells(path):
         if cell["cell_type"] == "code":
             parts.append("".join(cell["source"]))

@@ -69,31 +69,55 @@ def test_both_files_and_the_figures_are_written_beside_the_runs(row, run, tmp_pa
     assert set(written) == {
         "report.md",
         "report.html",
-        "figures/card1-accuracy_by_attack.png",
-        "figures/card2-accuracy_by_attack.png",
+        "figures/card1-accuracy_by_attack.svg",
+        "figures/card2-accuracy_by_attack.svg",
     }
     text, page = written["report.md"].decode(), written["report.html"].decode()
     for shown in (text, page):
         assert "95.92 [95.87, 95.97]" in shown
         assert "95.90 ± 0.04" in shown
         assert "Table 1, Medical: one" in shown
-    assert "](figures/card1-accuracy_by_attack.png)" in text
-    assert "src=" in page and 'src="data:image/png;base64,' in page
+    assert "](figures/card1-accuracy_by_attack.svg)" in text
+    assert 'src="data:image/svg+xml;base64,' in page
     assert "http" not in page.replace("http-equiv", "")
     assert str(tmp_path) not in text + page
 
 
 def test_figures_of_a_run_that_its_rows_do_not_give_are_shown(row, run, tmp_path):
     folder = _write(
-        row, tmp_path / "runs" / "one", figures=["clusters", "accuracy_by_attack"]
+        row,
+        tmp_path / "runs" / "one",
+        figures=["clusters", "accuracy_by_attack", "earlier"],
     )
     for name in ("clusters", "accuracy_by_attack"):
         (folder / f"{name}.png").write_bytes(b"\x89PNG\r\n\x1a\n" + name.encode())
     assert run()[0] == 0
     written = _files(tmp_path / "runs" / "report")
     assert written["figures/card1-clusters.png"].endswith(b"clusters")
-    assert not written["figures/card1-accuracy_by_attack.png"].endswith(b"attack")
+    assert not written["figures/card1-accuracy_by_attack.svg"].endswith(b"attack")
     assert "Clusters" in written["report.md"].decode()
+
+
+def test_scalars_are_written_if_asked_for(row, run, tmp_path):
+    pytest.importorskip("tensorboard")
+    _write(row, tmp_path / "runs" / "one")
+    for name in ("a", "b"):
+        assert run("--tensorboard", f"--out={name}")[0] == 0
+    (found,) = (tmp_path / "a" / "tensorboard" / "one").iterdir()
+    assert "tfevents" in found.name
+    assert _files(tmp_path / "a") == _files(tmp_path / "b")
+
+
+def test_without_tensorboard_one_line_names_what_to_install(
+    row, run, tmp_path, monkeypatch
+):
+    monkeypatch.setitem(sys.modules, "tensorboard", None)
+    _write(row, tmp_path / "runs" / "one")
+    said = _refused(run("--tensorboard"))
+    assert said.endswith(
+        "needs the package tensorboard: pip install -e '.[tensorboard]'"
+    )
+    assert not (tmp_path / "runs" / "report").exists()
 
 
 def test_the_same_runs_give_the_same_bytes(row, run, tmp_path):

@@ -92,3 +92,8 @@ def test_clients_are_told_apart_by_attack_and_setting(make):
         "grad (passive)",
         "grad (active_10)",
     ]
+
+
+def test_losses_of_single_clients_are_no_loss_of_the_global_model(make):
+    rows = [row._replace(metric="local_loss") for row in make.losses(3.0, 2.0)]
+    assert figures.loss_by_round(rows) is None

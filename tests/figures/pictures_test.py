@@ -24,9 +24,12 @@ def test_a_grid_has_a_row_for_each_case_and_a_column_for_each_image(channels, tm
     assert [axes.get_xlabel() for axes in figure.axes[3:5]] == ["0.1", "0.2"]
     shape = (4, 6) if channels == 1 else (4, 6, 3)
     assert figure.axes[0].images[0].get_array().shape == shape
-    figures.save(figure, tmp_path / "grid.png")
-    assert (tmp_path / "grid.png").read_bytes()[1:4] == b"PNG"
-    assert [path.name for path in tmp_path.iterdir()] == ["grid.png"]
+    figures.save(figure, tmp_path / "grid.svg")
+    drawn = (tmp_path / "grid.svg").read_bytes()
+    assert drawn.count(b"<image ") == 5
+    words = "t. truth: 3 pictures. short: 2 pictures (0.1, 0.2)"
+    assert figures.words_of(drawn) == words
+    assert [path.name for path in tmp_path.iterdir()] == ["grid.svg"]
 
 
 def test_pixels_are_cut_to_what_can_be_shown():

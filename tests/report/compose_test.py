@@ -66,6 +66,13 @@ def test_other_measurements_are_folded_away_unless_published(rows):
         assert shown != folded
 
 
+def test_attacks_without_a_known_score_are_shown_and_not_denied(rows):
+    made = rows(0.5, attack="fed_cdp", metric="attack_success")
+    blocks = report.compose_blocks([report.card("run", made, {}, None)])
+    assert Paragraph("No attack was run.") not in blocks
+    assert _column(_table(blocks, "Other"), "metric") == ["attack success"]
+
+
 def test_what_rows_say_of_a_defense_is_a_table(rows):
     fields = {"defense": "dp_sgd", "attack": "none", "setting": "defense"}
     made = _made(rows, defense="dp_sgd")
@@ -129,8 +136,9 @@ def test_a_run_without_table_is_a_plain_card(rows):
     table = _table(blocks, "Results")
     assert "verdict" not in table.header
     headings = [b.text for b in blocks if isinstance(b, Heading)]
-    assert headings == ["Attribute inference on federated training", "run"]
-    assert Contents([("card1", "run")]) in blocks
+    title = "Attribute inference on federated training"
+    assert headings == [title, "In short", "run"]
+    assert Contents([("short", "In short"), ("card1", "run")]) in blocks
     assert report.counts([]) == "0 published numbers: none"
 
 
@@ -139,7 +147,7 @@ def test_a_run_that_only_trained_has_a_card_too(rows):
     blocks = report.compose_blocks([report.card("run", made, {}, None)])
     assert Paragraph("No attack was run.") in blocks
     assert _column(_table(blocks, "Utility"), "training loss") == ["2.00"]
-    assert [p.name for p in report.pictures(blocks)] == ["card1-loss_by_round.png"]
+    assert [p.name for p in report.pictures(blocks)] == ["card1-loss_by_round.svg"]
 
 
 def test_bounds_and_undetermined_scores_are_explained(rows):

@@ -1,6 +1,7 @@
 """Both file formats: what is escaped, what is embedded, and that they parse."""
 
 import base64
+import hashlib
 import html
 import html.parser
 import re
@@ -28,7 +29,7 @@ _BLOCKS = [
     Bullets([("term <i>", _EVIL), ("", "- no list")]),
     document.table("caption <u>", ["a", "b", "c"], [["x", "", Mark(_EVIL, "good")]]),
     Picture("p.png", b"\x89PNG", "shows <v>", "alt ] <s>"),
-    Details("more <q>", [Paragraph("inside"), Picture("q.png", b"q", "", "")]),
+    Details("more <q>", [Paragraph("inside"), Picture("q.svg", b"<svg ", "", "")]),
 ]
 
 
@@ -63,6 +64,7 @@ def test_a_page_parses_and_shows_every_text_as_it_is():
         "html", "head", "meta", "title", "style", "body", "main", "h1", "h2", "nav",
         "ul", "li", "a", "p", "strong", "div", "table", "caption", "thead", "tbody",
         "tr", "th", "td", "span", "figure", "figcaption", "img", "details", "summary",
+        "script",
     }  # fmt: skip
     assert page.texts.count(_EVIL) == 3
     for text in ("shows <v>", "Title <b>", "caption <u>", "more <q>", "term <i>"):
@@ -72,10 +74,10 @@ def test_a_page_parses_and_shows_every_text_as_it_is():
 def test_a_page_needs_no_other_file():
     page = _Page(web.render(_BLOCKS))
     sources = [each["src"] for each in page.all("img")]
-    assert sources[0] == (
-        "data:image/png;base64," + base64.b64encode(b"\x89PNG").decode()
-    )
-    assert all(source.startswith("data:image/png;base64,") for source in sources)
+    assert sources == [
+        "data:image/png;base64," + base64.b64encode(b"\x89PNG").decode(),
+        "data:image/svg+xml;base64," + base64.b64encode(b"<svg ").decode(),
+    ]
     for _, attributes in page.tags:
         assert attributes.get("href", "#").startswith("#")
         assert not attributes.keys() & {"onclick", "onload", "srcset", "action", "data"}
@@ -83,6 +85,16 @@ def test_a_page_needs_no_other_file():
     assert not re.search(r"url\(|@import|http", style)
     policy = next(each for each in page.all("meta") if "http-equiv" in each)
     assert policy["content"].startswith("default-src 'none'; img-src data:;")
+
+
+def test_the_policy_allows_the_one_script_and_no_other():
+    page = web.render(_BLOCKS)
+    (script,) = re.findall("<script>(.*)</script>", page, re.DOTALL)
+    digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
+    policy = next(each for each in _Page(page).all("meta") if "http-equiv" in each)
+    (allowed,) = re.findall("script-src ([^;]*);", policy["content"])
+    assert allowed == f"'sha256-{digest}'"
+    assert "<button" not in page  # a header is one only where the script runs
 
 
 def test_a_page_can_be_read_by_all():
@@ -160,4 +172,4 @@ def test_columns_without_content_are_left_out():
 
 
 def test_pictures_are_found_also_in_details():
-    assert [each.name for each in document.pictures(_BLOCKS)] == ["p.png", "q.png"]
+    assert [each.name for each in document.pictures(_BLOCKS)] == ["p.png", "q.svg"]

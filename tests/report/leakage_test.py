@@ -33,7 +33,7 @@ def test_runs_that_differ_in_the_defense_stand_side_by_side(rows):
     key, variants = _only([defended, _run(rows, "a")])
     assert key == ("medical", "mlp")
     assert [v.label for v in variants] == ["no defense", "dp_sgd epsilon_rdp=1"]
-    table, answers, picture = leakage.blocks(*key, variants, "d.png")
+    table, answers, picture = leakage.blocks(*key, variants, "d.svg")
     assert [[_text(cell) for cell in line] for line in table.body] == [
         ["majority", "baseline", "57.00 [57.00, 57.00]", "57.00 [57.00, 57.00]"],
         ["model", "passive", "75.00 [72.52, 77.48] leaks",
@@ -43,7 +43,7 @@ def test_runs_that_differ_in_the_defense_stand_side_by_side(rows):
     assert answers.items == [
         ("model (passive)", "stopped by dp_sgd epsilon_rdp=1 (loss 3, x 1.50)")
     ]
-    assert picture.name == "d.png"
+    assert picture.name == "d.svg"
 
 
 def test_without_rows_of_a_defense_the_flag_names_epsilon(rows):
@@ -71,7 +71,7 @@ def test_points_of_a_sweep_over_a_defense_stand_side_by_side(rows):
     made = [*weak.rows, *strong.rows]
     key, variants = _only([report.card("run", made, {}, None)])
     assert [v.label for v in variants] == ["dp_sgd epsilon=10", "dp_sgd epsilon=1"]
-    _, answers, _ = leakage.blocks(*key, variants, "d.png")
+    _, answers, _ = leakage.blocks(*key, variants, "d.svg")
     assert answers.items == [
         (
             "model (passive)",
@@ -107,7 +107,7 @@ def test_flags_that_differ_too_are_named(rows):
         _run(rows, "b", flags=other, defense="dp_sgd"),
     ]
     key, variants = _only(cards)
-    *_, said, _ = leakage.blocks(*key, variants, "d.png")
+    *_, said, _ = leakage.blocks(*key, variants, "d.svg")
     assert said.text == "These runs differ in more than the defense: num_rounds."
 
 
@@ -147,6 +147,6 @@ def test_what_no_adversary_does_is_not_judged(rows):
     control = rows(70.0, 70.0, attack="trajectory_permuted")
     cards[0] = report.card("a", [*cards[0].rows, *oracle, *control], {}, None)
     key, variants = _only(cards)
-    table, answers, *_ = leakage.blocks(*key, variants, "d.png")
+    table, answers, *_ = leakage.blocks(*key, variants, "d.svg")
     assert ["model_oracle", "oracle", "90.00 [90.00, 90.00]", ""] in table.body
     assert [name for name, _ in answers.items] == ["model (passive)"]

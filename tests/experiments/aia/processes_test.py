@@ -42,7 +42,7 @@ def test_two_processes_write_what_one_writes(tmp_path):
     assert [p.returncode for p in processes] == [0, 0, 0], said
     assert "results, figures and manifest are in" in said[1][0]
     assert "results" not in said[2][0]
-    for name in ("rows.jsonl", "accuracy_by_attack.png", "loss_by_round.png"):
+    for name in ("rows.jsonl", "accuracy_by_attack.svg", "loss_by_round.svg"):
         assert (tmp_path / "two" / name).read_bytes() == (
             tmp_path / "one" / name
         ).read_bytes()

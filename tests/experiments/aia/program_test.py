@@ -43,8 +43,8 @@ def test_default_run_writes_rows_manifest_and_figures(run, tmp_path):
     assert code == 0
     assert "majority" in out and "grad_oracle" in out
     assert {path.name for path in folder.iterdir()} == {
-        "rows.jsonl", "manifest.json", "accuracy_by_attack.png", "loss_by_round.png",
-        "accuracy_by_size.png",
+        "rows.jsonl", "manifest.json", "accuracy_by_attack.svg", "loss_by_round.svg",
+        "accuracy_by_size.svg",
     }  # fmt: skip
     first = json.loads((folder / "rows.jsonl").read_text().splitlines()[0])
     assert list(first) == _KEYS

@@ -277,7 +277,7 @@ def test_a_sweep_over_defenses_is_drawn_and_says_what_each_promises(run, tmp_pat
     code, out, _ = run(f"--sweep={sweep}", *told, "--attack_kinds=model")
     assert code == 0 and "client epsilon pld" in out
     folder = tmp_path / "out"
-    assert (folder / "leakage_by_utility.png").exists()
+    assert (folder / "leakage_by_utility.svg").exists()
     rows = results.read_rows(folder / "rows.jsonl")
     assert {row.defense for row in rows} == {"none", "pruning+fed_sdp"}
     (said,) = json.loads((folder / "manifest.json").read_text())["defense"].values()

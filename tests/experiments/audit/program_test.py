@@ -30,7 +30,7 @@ def test_a_run_writes_rows_manifest_report_and_table(linear, told, capsys):
     program.run(told(linear, attacks=_ATTACKS))
     folder = linear / "out"
     assert {path.name for path in folder.iterdir()} >= {
-        "rows.jsonl", "manifest.json", "report.html", "accuracy_by_attack.png",
+        "rows.jsonl", "manifest.json", "report.html", "accuracy_by_attack.svg",
     }  # fmt: skip
     said = capsys.readouterr().out
     for attack in ("model", "grad", "linear_inversion", "reconstruct"):

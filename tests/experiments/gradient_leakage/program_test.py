@@ -43,8 +43,8 @@ def test_the_program_shows_who_leaks_and_writes_all(
     assert {path.name for path in folder.iterdir()} == {
         "rows.jsonl",
         "manifest.json",
-        "reconstructions.lenet.example.png",
-        "search.lenet.example.png",
+        "reconstructions.lenet.example.svg",
+        "search.lenet.example.svg",
     }
     rows = finished.read(folder, ("gradient_leakage",)).rows
     mean = {(row.attack, row.metric): row.value for row in rows if row.client == "all"}

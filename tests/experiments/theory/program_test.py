@@ -152,7 +152,7 @@ _SMALL = program.Config(
 def test_a_run_writes_rows_manifest_and_figure(tmp_path, capsys):
     folder = tmp_path / "out"
     program.run(dataclasses.replace(_SMALL, run_dir=str(folder)))
-    names = {"rows.jsonl", "manifest.json", "theorem1.png"}
+    names = {"rows.jsonl", "manifest.json", "theorem1.svg"}
     assert {path.name for path in folder.iterdir()} == names
     manifest = json.loads((folder / "manifest.json").read_text())
     assert manifest["flags"]["rows"] == 16
