@@ -46,12 +46,18 @@ class Recorder:
           about: free description: batch size, learning rate, epochs, model.
 
         Raises:
-          TranscriptError: if what is already there cannot be read.
+          TranscriptError: if the folder cannot be made, what is already there cannot be
+            read, or JSON cannot hold the description.
         """
         self._stem = pathlib.Path(stem)
         self._folder = pathlib.Path(f"{self._stem}.rounds")
-        self._folder.mkdir(parents=True, exist_ok=True)
-        self._about = _described(self._folder / _ABOUT) | dict(about or {})
+        try:
+            self._folder.mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            raise TranscriptError(f"{self._folder}: {error.strerror}") from error
+        self._about = _described(self._folder / _ABOUT)
+        if about:
+            self.describe(**about)
         self._shapes: dict[str, tuple[int, ...]] | None = None
         self._last = -1
         if there := sorted(self._folder.glob("*.npz")):
@@ -72,11 +78,15 @@ class Recorder:
         """Adds to the description; survives a crash as the rounds do.
 
         Raises:
-          TypeError: for what JSON cannot hold; the description stays as it was then.
+          TranscriptError: for what JSON cannot hold; the description stays as it was.
         """
         described = self._about | about
-        files.write_text(self._folder / _ABOUT, json.dumps(described) + "\n")
-        self._about = described
+        try:
+            text = json.dumps(described, default=_plain)
+        except (TypeError, ValueError) as error:
+            raise TranscriptError(f"about: {error}") from error
+        files.write_text(self._folder / _ABOUT, text + "\n")
+        self._about = json.loads(text)
 
     def record(self, round: int, sent: Arrays, returned: Mapping[int, Arrays]) -> None:
         """Writes one round.
@@ -91,16 +101,21 @@ class Recorder:
         """
         if round <= self._last:
             raise TranscriptError(
-                f"round: expected more than {self._last}, got {round}"
+                f"round: expected more than {self._last}, got {round}; {self._folder} "
+                "holds what was recorded before: go on from there with the model of "
+                "then, or remove it to begin anew"
             )
         if not returned:
             raise TranscriptError(f"round {round}: expected at least one client")
         model = _named(sent, f"round {round}, sent")
         shapes = {name: array.shape for name, array in model.items()}
         _compare(shapes, self._shapes or shapes, f"round {round}, sent")
+        if not all(isinstance(c, int | np.integer) and c >= 0 for c in returned):
+            raise TranscriptError(
+                f"round {round}: expected client ids that are integers of 0 or more, got "
+                f"{list(returned)[:3]}"
+            )
         found = {"client": np.array(list(returned), np.int64)}
-        if found["client"].ndim != 1 or (found["client"] < 0).any():
-            raise TranscriptError(f"round {round}: expected client ids of 0 or more")
         answers = []
         for client, arrays in returned.items():
             where = f"round {round}, client {client}"
@@ -147,6 +162,8 @@ def _named(tree: Arrays, where: str) -> dict[str, np.ndarray]:
     found = {}
     for name, leaf in _leaves(tree, ""):
         array = np.array(leaf)
+        if array.dtype.name == "bfloat16":  # which NumPy's format does not have
+            array = array.astype(np.float32)
         if array.dtype.kind != "f":
             raise TranscriptError(
                 f"{where}: {name!r} is of type {array.dtype}, not of floating point"
@@ -157,7 +174,18 @@ def _named(tree: Arrays, where: str) -> dict[str, np.ndarray]:
     return dict(sorted(found.items()))
 
 
+def _plain(value: Any) -> Any:
+    """NumPy's and JAX's numbers and arrays, as JSON has them."""
+    if not hasattr(value, "dtype"):
+        raise TypeError(f"{value!r:.60} is nothing that JSON can hold")
+    return np.asarray(value).tolist()
+
+
 def _leaves(tree: Arrays, prefix: str) -> Iterator[tuple[str, Any]]:
+    if not isinstance(tree, Mapping):
+        raise TranscriptError(
+            f"{prefix or 'model'}: expected arrays by name, got {type(tree).__name__}"
+        )
     for key, value in tree.items():
         name = f"{prefix}{key}"
         if isinstance(value, Mapping):

@@ -20,7 +20,7 @@ MORE = (
     "--attack_grad_learning_rates=100",
 )
 """,
-    "audit": 'NUM_ROUNDS, KINDS = 4, ("--attacks=model",)\n',
+    "audit": 'NUM_ROUNDS, KINDS = 20, ("--attacks=model,linear_inversion",)\n',
     "gradient_leakage": """
 MORE = ("--clients=2", "--images=2", "--iterations=2", "--methods=non_private,fed_cdp")
 """,
@@ -38,6 +38,16 @@ if importlib.util.find_spec("IPython") is None:
 """
 
 
+# Put behind it: what its numbers must show.
+_SHOWN = {
+    "audit": """
+accuracy = rows[rows.metric == "aia_accuracy_percent"]
+accuracy = accuracy[accuracy.client == "all"].set_index("attack").value
+assert accuracy["linear_inversion"] > accuracy["majority"] + 10, accuracy
+""",
+}
+
+
 def _cells(path):
     return json.loads(path.read_text())["cells"]
 
@@ -50,7 +60,7 @@ def _script(path):
             parts.append("".join(cell["source"]))
             if "parameters" in cell["metadata"].get("tags", ()):
                 parts.append(_SMALL[path.stem])
-    return "\n\n".join(parts)
+    return "\n\n".join([*parts, _SHOWN.get(path.stem, "")])
 
 
 def test_each_notebook_is_run():

@@ -3,6 +3,7 @@
 import subprocess
 import sys
 
+import jax.numpy as jnp
 import numpy as np
 import pytest
 
@@ -85,7 +86,7 @@ def test_what_is_added_to_about_survives_a_crash(tmp_path):
     _record(crashed, [0])
     again = transcript.Recorder(tmp_path / "run", {"run": 2})
     assert again.about == {"batch_size": 8, "run": 2, "nodes": {"7": 0}}
-    with pytest.raises(TypeError):
+    with pytest.raises(transcript.TranscriptError, match="nothing that JSON can hold"):
         again.describe(nodes=object())
     again.finish()
     _, about = transcript.load(tmp_path / "run")
@@ -99,6 +100,29 @@ def test_a_description_that_is_none_is_named(text, tmp_path):
     (tmp_path / "run.rounds" / "about.json").write_bytes(text.encode("latin-1"))
     with pytest.raises(transcript.TranscriptError, match="about.json"):
         transcript.Recorder(tmp_path / "run")
+
+
+def test_a_description_is_on_disk_before_the_first_round(tmp_path):
+    about = {"learning_rate": np.float32(0.5), "sizes": np.array([3, 4])}
+    transcript.Recorder(tmp_path / "run", about)  # and the training crashes
+    with transcript.Recorder(tmp_path / "run") as recorder:
+        _record(recorder, _ROUNDS)
+    _, found = transcript.load(tmp_path / "run")
+    assert found == {"learning_rate": 0.5, "sizes": [3, 4]}
+
+
+def test_bfloat16_is_kept_as_float32(tmp_path):
+    half = {"w": jnp.ones(3, jnp.bfloat16)}
+    with transcript.Recorder(tmp_path / "run") as recorder:
+        recorder.record(0, half, {0: half})
+    found, _ = transcript.load(tmp_path / "run")
+    assert found.params["w"].dtype == np.float32
+
+
+def test_a_folder_that_cannot_be_made_is_named(tmp_path):
+    (tmp_path / "file").write_text("")
+    with pytest.raises(transcript.TranscriptError, match="file/run.rounds: Not a dir"):
+        transcript.Recorder(tmp_path / "file" / "run")
 
 
 def test_flat_names_and_nested_dicts_are_the_same(tmp_path):
@@ -120,13 +144,15 @@ def test_flat_names_and_nested_dicts_are_the_same(tmp_path):
         ((3, {}, {1: _model(1)}), "round 3, sent: expected arrays by name"),
         ((3, _model(0, 4), {1: _model(1)}), r"round 3, sent: 'dense/\w+' has the shape"),
         ((3, _model(0), {9: _model(1, 5)}), "round 3, client 9: 'dense/"),
-        ((3, _model(0), {-1: _model(1)}), "round 3: expected client ids of 0 or more"),
+        ((3, _model(0), {-1: _model(1)}), "round 3: expected client ids that are"),
+        ((3, _model(0), {"alice": _model(1)}), "integers of 0 or more, got .'alice'"),
+        ((3, [np.zeros(3)], {1: _model(1)}), "expected arrays by name, got list"),
         ((3, _model(0), {1: {"dense": {"kernel": np.zeros((2, 3))}}}), "'dense/bias'"),
         ((3, {"a": np.arange(3)}, {1: _model(1)}), "'a' is of type int64"),
     ],
     ids=[
         "old round", "nobody", "no model", "another model", "another answer",
-        "no id", "half an answer", "integers",
+        "negative id", "text id", "no names", "half an answer", "integers",
     ],
 )  # fmt: skip
 def test_what_does_not_fit_is_refused_and_not_written(call, said, tmp_path):
