@@ -1,5 +1,9 @@
-"""Every test runs on 8 CPU devices and under JAX's stricter checks."""
+"""Every test runs on 8 CPU devices and under JAX's stricter checks.
 
+Most of their time is compiling, so machine code is made without optimisations.
+"""
+
+import os
 import pathlib
 
 import jax
@@ -8,6 +12,9 @@ import pytest
 from fljax import parallel
 from fljax.results import Row
 
+os.environ["XLA_FLAGS"] = (
+    f"{os.environ.get('XLA_FLAGS', '')} --xla_backend_optimization_level=0".strip()
+)
 jax.config.update("jax_num_cpu_devices", 8)
 parallel.use_cpu_cores()
 jax.config.update("jax_numpy_rank_promotion", "raise")

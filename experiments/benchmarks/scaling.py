@@ -121,7 +121,8 @@ def cases(part: Part, config: Config) -> list[Case]:
             ]
         case _:
             every = len(jax.devices())
-            numbers = [n for n in (1, 2, 4, 8, 16) if n < every] + [every]
+            few = (1,) if config.smoke else (1, 2, 4, 8, 16)
+            numbers = [n for n in few if n < every] + [every]
             each = 2 if config.smoke else 1000
             return [Case(part, each * n, _HIDDEN, n, config.rounds) for n in numbers]
 

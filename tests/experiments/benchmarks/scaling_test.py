@@ -11,9 +11,8 @@ _TINY = scaling.Config(rounds=2, repeats=1, smoke=True)
 def test_every_part_is_timed_against_its_limit():
     rows, targets = scaling.run(_TINY)
     assert [row["part"] for row in rows[:4]] == ["clients"] * 2 + ["parameters"] * 2
-    assert [row["devices"] for row in rows if row["part"] == "devices"] == sorted(
-        {1, len(jax.devices())} | {n for n in (2, 4, 8, 16) if n < len(jax.devices())}
-    )
+    spread = [row["devices"] for row in rows if row["part"] == "devices"]
+    assert spread == [1, len(jax.devices())]
     for row in rows:
         assert row["microseconds"] > 0 and row["limit"] > 0
         assert row["times_limit"] == pytest.approx(row["microseconds"] / row["limit"])
