@@ -20,6 +20,7 @@ import dataclasses
 import logging
 import math
 import operator
+import os
 import sys
 import types
 import typing
@@ -121,13 +122,6 @@ def to_flags(config: Any, prefix: str = "") -> dict[str, Any]:
     }
 
 
-def run(program: types.ModuleType) -> None:
-    """Runs a module with `define()`, `main()` and `ERRORS` as what --help is about."""
-    program.define()
-    flags.adopt_module_key_flags(program)
-    app_main(program.main, program.ERRORS)
-
-
 def app_main(
     main_fn: Callable[[], int | None],
     errors: tuple[type[Exception], ...] = (),
@@ -136,9 +130,9 @@ def app_main(
 ) -> None:
     """Parses the flags, runs `main_fn()` and exits the process.
 
-    Exit codes: what `main_fn` returns (None is 0); 2, after one line on standard error,
-    for a flag or value that cannot be used; 130 for an interrupt. Other exceptions are
-    defects and keep their traceback.
+    Exit codes: what `main_fn` returns (None is 0); 1 if nobody reads the output; 2, after
+    one line on standard error, for a flag or value that cannot be used; 130 for an
+    interrupt. Other exceptions are defects and keep their traceback.
 
     Args:
       main_fn: the experiment; takes nothing and calls `read`.
@@ -155,7 +149,13 @@ def app_main(
     warnings.formatwarning = lambda message, *_, **__: f"warning: {message}\n"
     try:
         # absl's own parser would print the whole usage after a wrong flag.
-        app.run(main, argv=argv, flags_parser=flags.FLAGS)
+        try:
+            app.run(main, argv=argv, flags_parser=flags.FLAGS)
+        finally:
+            sys.stdout.flush()
+    except BrokenPipeError:  # as `--help | head` leaves it; exiting writes once more
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        raise SystemExit(1) from None
     except (ConfigError, flags.Error, *errors) as error:
         _stop(error, 2)
     except KeyboardInterrupt as stop:

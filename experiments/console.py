@@ -110,8 +110,8 @@ def _table(first: Row, judged: Sequence[report.Judged]) -> Table:
     for line, number, verdict in judged:
         row, e = line.row, line.estimate
         cells = [
-            row.attack, row.setting, line.metric, _interval(e), f"{e.median:.2f}",
-            f"{e.repetitions} x {row.n}", _number(line.baseline),
+            row.attack, row.setting, line.metric, _interval(line.shown),
+            f"{e.median:.2f}", f"{e.repetitions} x {row.n}", _number(line.baseline),
         ]  # fmt: skip
         bound = [_number(line.bound)] if bounded else []
         known = number is not None and verdict.kind != report.NOT_COMPARABLE

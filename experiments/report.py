@@ -62,7 +62,8 @@ def main() -> None:
     ]
     blocks = report.compose_blocks(cards)
     _write(out, blocks, cards if told.tensorboard else ())
-    print(report.counts(cards))
+    if said := report.counts(cards):
+        print(said)
     print(f"{_shown(out / 'report.md')} and {_shown(out / 'report.html')} are written")
 
 

@@ -127,7 +127,11 @@ class Unfinished:
             self._pending.clear()  # whatever is being computed may be using it
             raise KeyboardInterrupt
         self._asked = True
-        print("stopping at the next point from which to go on", file=sys.stderr)
+        print(
+            "stopping at the next point from which to go on; "
+            "a second Ctrl-C stops at once",
+            file=sys.stderr,
+        )
 
     def _flush(self) -> None:
         """Writes what is new; a full disk is told, and what it had no room for is kept."""

@@ -12,6 +12,12 @@ from typing import Any, NamedTuple
 
 from fljax import files, metrics
 
+# How the names of metrics that are never negative end.
+_NOT_NEGATIVE = (
+    "loss", "error", "distance", "brier_score", "total_variation", "misfit",
+    "divergence", "entropy", "mse",
+)  # fmt: skip
+
 
 class Row(NamedTuple):
     """One number.
@@ -56,6 +62,11 @@ class Summary(NamedTuple):
     row: Row
     estimate: metrics.Estimate
 
+    @property
+    def shown(self) -> metrics.Estimate:
+        """The estimate, its interval cut to what the metric can be."""
+        return within(self.estimate, self.row.metric)
+
 
 def write_rows(path: str | os.PathLike, rows: Iterable[Row]) -> None:
     """Writes `rows.jsonl` atomically; values that are not finite become null."""
@@ -85,6 +96,17 @@ def summarise(rows: Sequence[Row]) -> list[Summary]:
         Summary(group[0], metrics.interval([row.value for row in group]))
         for group in groups.values()
     ]
+
+
+def within(estimate: metrics.Estimate, metric: str) -> metrics.Estimate:
+    """Cuts an interval to what a metric can be: for people, not for computing.
+
+    Percentages lie between 0 and 100; losses, errors and distances are not negative.
+    """
+    e, share = estimate, metric.endswith("_percent")
+    low = min(0.0, e.mean) if share or metric.endswith(_NOT_NEGATIVE) else -math.inf
+    high = max(100.0, e.mean) if share else math.inf
+    return e._replace(low=max(e.low, low), high=min(e.high, high))
 
 
 def _plain(row: Row) -> dict[str, Any]:

@@ -63,6 +63,29 @@ def test_rows_that_differ_in_seed_value_and_count_are_one_group(row):
     assert (found.estimate.mean, found.estimate.repetitions) == (85.0, 2)
 
 
+@pytest.mark.parametrize(
+    ("metric", "values", "ends"),
+    [
+        ("aia_accuracy_percent", (98.0, 100.0), (86.294, 100)),
+        ("aia_accuracy_percent", (0.0, 1.0), (0, 6.853)),
+        ("brier_score", (0.0, 1.0), (0, 6.853)),
+        ("calibration_error", (0.0, 1.0), (0, 6.853)),
+        ("total_variation", (0.0, 1.0), (0, 6.853)),
+        ("misfit", (0.0, 1.0), (0, 6.853)),
+        ("test_loss", (0.0, 1.0), (0, 6.853)),
+        ("silhouette", (0.0, 1.0), (-5.853, 6.853)),
+        ("test_loss", (-2.0, -1.0), (-1.5, 4.853)),
+        ("test_loss", (1.0,), (math.nan, math.nan)),
+    ],
+)
+def test_intervals_for_people_end_where_the_metric_does(row, metric, values, ends):
+    rows = [row._replace(seed=s, metric=metric, value=v) for s, v in enumerate(values)]
+    (found,) = results.summarise(rows)
+    shown = found.shown
+    assert (shown.low, shown.high) == pytest.approx(ends, abs=1e-3, nan_ok=True)
+    assert shown.mean == found.estimate.mean
+
+
 @pytest.mark.parametrize("field", sorted({*Row._fields} - {"seed", "value", "n"}))
 def test_rows_that_differ_in_any_other_field_are_two_groups(row, field):
     found = results.summarise([row, row._replace(**{field: "other"})])

@@ -1,7 +1,6 @@
 """`python -m experiments.accounting`."""
 
-from experiments import config
-from experiments.accounting import program
+from experiments import launch
 
 if __name__ == "__main__":
-    config.run(program)
+    launch.run("experiments.accounting.program")

@@ -1,7 +1,6 @@
 """`python -m experiments.aia`."""
 
-from experiments import config
-from experiments.aia import program
+from experiments import launch
 
 if __name__ == "__main__":
-    config.run(program)
+    launch.run("experiments.aia.program")

@@ -10,6 +10,7 @@ import numpy as np
 
 from experiments.aia import settings
 from experiments.config import ConfigError
+from experiments.data_options import named_as_flags
 from fljax import data, partition
 from fljax.attacks.attribute import conceal
 from fljax.types import Features, Known, Rows
@@ -45,7 +46,8 @@ def load_table(config: settings.DataConfig) -> data.Table:
         for field, value in vars(config).items()
         if field not in ignored and value not in (None, ())
     }
-    return data.load(config.name, data_dir=config.dir, **chosen)
+    with named_as_flags(config.name, "data"):
+        return data.load(config.name, data_dir=config.dir, **chosen)
 
 
 def gather(

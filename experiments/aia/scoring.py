@@ -48,12 +48,14 @@ class Target(NamedTuple):
       mask: `[seeds, C, n]`.
       weights: `[seeds, C]` rows of each client, for the weighted mean.
       continuous: whether the attribute is continuous.
+      unit: `[seeds]` of one encoded unit of it, in units of the data set.
     """
 
     truth: np.ndarray
     mask: np.ndarray
     weights: np.ndarray
     continuous: bool
+    unit: np.ndarray
 
 
 class Grid(NamedTuple):
@@ -80,7 +82,9 @@ def target(clients: Clients, seen: np.ndarray, *, pooled: bool) -> Target:
     if pooled:
         truth, mask = pool(truth), pool(mask)
     continuous = clients.datasets[0].attribute.kind == "continuous"
-    return Target(truth, mask & seen[..., None], clients.sizes * seen, continuous)
+    unit = np.array([float(each.encoder.scale[-1]) for each in clients.datasets])
+    mask = mask & seen[..., None]
+    return Target(truth, mask, clients.sizes * seen, continuous, unit)
 
 
 def only(goal: Target, reached: np.ndarray) -> Target:
@@ -99,13 +103,13 @@ def pool(leaf: np.ndarray) -> np.ndarray:
 def guesses(
     labels: Labels, attack: str, setting: str, guess: np.ndarray, goal: Target
 ) -> list[Row]:
-    """Rows of one attack from `guess [seeds, C, n]`."""
+    """Rows of one attack from `guess [seeds, C, n]`; errors in units of the data set."""
     measure = metrics.mean_absolute_error if goal.continuous else metrics.accuracy
-    scale = 1 if goal.continuous else 100
     values = np.array(
-        [[scale * measure(*one) for one in zip(*seed, strict=True)]
+        [[measure(*one) for one in zip(*seed, strict=True)]
          for seed in zip(guess, goal.truth, goal.mask, strict=True)]
     )  # fmt: skip
+    values *= goal.unit[:, None] if goal.continuous else 100
     metric = ERROR if goal.continuous else ACCURACY
     return by_client(labels, attack, setting, metric, values, goal)
 

@@ -1,7 +1,6 @@
 """`python -m experiments.audit`."""
 
-from experiments import config
-from experiments.audit import program
+from experiments import launch
 
 if __name__ == "__main__":
-    config.run(program)
+    launch.run("experiments.audit.program")

@@ -16,8 +16,9 @@ from experiments.audit.evidence import (
     key,
     over_clients,
 )
+from fljax import losses
 from fljax.attacks import attribute, gradient, reconstruct, trajectory
-from fljax.types import Params
+from fljax.types import Batch, Known, Params
 
 _GRADIENT, _TRAJECTORY = 0, 1  # streams of the seed
 
@@ -27,12 +28,19 @@ def model(evidence: Evidence) -> Answers:
 
     def one(number, exchange, known):
         del number
-        sent = jax.tree.map(lambda leaf: leaf[-1], exchange.params)
+        first, sent = (
+            jax.tree.map(lambda leaf, at=at: leaf[at], exchange.params)
+            for at in (0, -1)
+        )
         back = jax.tree.map(lambda leaf, d: leaf - d[-1], sent, exchange.delta)
-        return tuple(_fit(evidence, params, known) for params in (back, sent))
+        last = back, sent
+        before, *after = (_loss(evidence, each, known) for each in (first, *last))
+        guessed = tuple(_fit(evidence, each, known) for each in last)
+        return guessed, jnp.minimum(*after) / before
 
-    returned, sent = over_clients(one, evidence)
-    return {"model": Guess(returned, {}), "model_global": Guess(sent, {})}
+    (returned, sent), ratio = over_clients(one, evidence)
+    said = {"loss_ratio": ratio}  # of the better one to the first model
+    return {"model": Guess(returned, said), "model_global": Guess(sent, said)}
 
 
 def grad(evidence: Evidence) -> Answers:
@@ -151,6 +159,14 @@ def _fit(evidence: Evidence, params: Params, known) -> jax.Array:
             evidence.loss_fn, params, known, candidates
         )
     return attribute.model_based(evidence.loss_fn, params, known, candidates).index
+
+
+def _loss(evidence: Evidence, params: Params, known: Known) -> jax.Array:
+    """Mean loss [], with the sensitive block in the middle of its candidates."""
+    middle = jnp.asarray(evidence.candidates).mean(axis=0)
+    block = jnp.broadcast_to(middle, (len(known.mask), len(middle)))
+    batch = Batch(attribute.complete(known.public, block), known.y, known.mask)
+    return losses.batch_loss(evidence.loss_fn, params, batch)
 
 
 def _cannot_simulate(evidence: Evidence) -> str:

@@ -41,6 +41,10 @@ _RULE = tuple(
         "does not show a leak": "neither; another attack, or more messages, may succeed "
         "where this one fails. Of attacks that learn nothing about one in forty is "
         "called a leak by chance",
+        scoring.UNEXPLAINED: "no leak shows, but the attack could not have found one: "
+        "the client's messages do not fit these rows, or her model did not learn them "
+        "(misfit above 10, where about 1 is expected, or above 3 or unknown while the "
+        "loss did not fall)",
         "not applicable": "the attack was not run, for the reason given",
     }.items()
 )
@@ -153,7 +157,8 @@ def _number(number: Number | None) -> str:
         return ""
     if not np.isfinite(number.low):
         return f"{number.value:.4g}"
-    return f"{number.value:.2f} [{number.low:.2f}, {number.high:.2f}]"
+    low = max(number.low, 0)  # no measure of an audit is negative
+    return f"{number.value:.2f} [{low:.2f}, {number.high:.2f}]"
 
 
 def _base(number: Number | None) -> str:
@@ -188,7 +193,7 @@ def _page(
     # The findings say more than a summary of the verdicts would.
     manifest = run.manifest | {"flags": flags, "verdicts": {}}
     card = report.card(run.folder.name, run.rows, manifest, None)
-    blocks = report.compose_blocks([card])
+    blocks = [b for b in report.compose_blocks([card]) if not _repeats(b)]
     at = next(
         index
         for index, block in enumerate(blocks)
@@ -197,21 +202,33 @@ def _page(
     return report.to_html([*blocks[:at], *_findings(found, notes), *blocks[at:]])
 
 
+def _repeats(block: Block) -> bool:
+    """Whether it says what the findings say, but without their intervals."""
+    match block:
+        case document.Table(caption=caption):
+            return caption.startswith("Results of ")
+        case document.Picture(name=name):
+            return name.endswith("accuracy_by_attack.svg")
+        case _:
+            return False
+
+
 def _findings(found: Sequence[Line], notes: Sequence[str]) -> list[Block]:
+    several = len({line.setting for line in found if line.setting}) > 1
     body = [
-        [line.attack, line.setting, _METRICS.get(line.metric, ""), _number(line.total),
-         _base(line.total), Mark(line.verdict, _COLOURS.get(line.verdict, "open")),
-         line.detail]
+        [line.attack, Mark(line.verdict, _COLOURS.get(line.verdict, "open")),
+         _number(line.total), _base(line.total), _METRICS.get(line.metric, ""),
+         line.setting if several else "", line.detail]
         for line in found
     ]  # fmt: skip
     header = [
-        "attack", "setting", "metric", "value [95 %]", "without messages", "verdict",
+        "attack", "verdict", "value [95 %]", "without messages", "metric", "setting",
         "detail",
     ]  # fmt: skip
     return [
         Heading(2, "What this training leaks", "findings"),
         Paragraph(_summary(found)),
-        document.table("Verdict of each attack", header, body, header[3:5]),
+        document.table("Verdict of each attack", header, body, header[2:4]),
         *map(Paragraph, notes),
         Bullets(_RULE),
     ]

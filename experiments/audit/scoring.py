@@ -10,6 +10,12 @@ for a number, or for labels the proxy rows' distribution (uniform without).
 Intervals over rows are Wilson's for shares and Student's for errors; a distance of
 label distributions has none, and leaks for one client where it is less than half the
 baseline's.
+
+That no leak shows means nothing where the messages come of other rows. An attack on a
+column is said to have *messages not explained by these rows* in place of no leak if,
+for some client, their misfit, about 1 where all is right, is above 10; or if it is above
+3, or unknown, and the loss of the last model on her rows is above 98 % of that of the
+first. The misfit is the attack's own, else the least of any.
 """
 
 import types
@@ -27,6 +33,9 @@ ERROR = "aia_mean_absolute_error"
 DISTANCE = "total_variation"
 REBUILT = "rebuilt_rows_percent"
 LEAKS, SHOWS_NONE, NOT_APPLICABLE = "leaks", "does not show a leak", "not applicable"
+UNEXPLAINED = "messages not explained by these rows"
+_CHECK = "check --input_order, --standardise, --standardise_target"
+_FITS, _MISFITS, _UNLEARNT = 3.0, 10.0, 0.98
 _CLOSE = 0.1  # deviations of a column, root mean square, for a row that is rebuilt
 _HALF = 0.5
 
@@ -70,7 +79,7 @@ class Line(NamedTuple):
       metric: what was measured; empty if the attack does not apply.
       total: mean over the clients, None likewise.
       clients: number of each client.
-      verdict: leaks, does not show a leak, or not applicable.
+      verdict: one of the constants above.
       detail: why, or for how many clients.
       said: diagnostics, metric -> `[C]`.
     """
@@ -95,11 +104,12 @@ class _Case(NamedTuple):
 
 def lines(answers: Answers, truth: Truth, *, continuous: bool) -> list[Line]:
     """Every answer scored, in order."""
-    return [
+    found = [
         _line(name, answer, answers, truth, continuous)
         for name, answer in answers.items()
         if not (isinstance(answer, Shares) and answer.baseline)
     ]
+    return [_doubted(line, found) for line in found]
 
 
 def _line(
@@ -174,6 +184,30 @@ def _judged(name, answer, metric: str, cases: list[_Case]) -> Line:
         detail = _joined(detail, "the messages do not determine the model")
     verdict = LEAKS if leaks else SHOWS_NONE
     return Line(name, answer.setting, metric, total, clients, verdict, detail, said)
+
+
+def _doubted(line: Line, found: Sequence[Line]) -> Line:
+    """Takes back that no leak shows if the messages seem to come of other rows."""
+    if line.verdict != SHOWS_NONE or line.metric not in (ACCURACY, ERROR):
+        return line
+    misfit = min(_worst("misfit", [line]) or _worst("misfit", found) or [_MISFITS])
+    ratio = max(_worst("loss_ratio", found), default=0.0)
+    if misfit > _MISFITS:
+        why = f"misfit {misfit:.4g}"
+    elif misfit > _FITS and ratio > _UNLEARNT:
+        why = f"loss {100 * ratio:.4g} % of the first model's"
+    else:
+        return line
+    detail = _joined(line.detail, why, _CHECK)
+    return line._replace(verdict=UNEXPLAINED, detail=detail)
+
+
+def _worst(metric: str, found: Sequence[Line]) -> list[float]:
+    """Of any client, for each attack that has it; NaN is infinite."""
+    said = [line.said[metric] for line in found if metric in line.said]
+    return [
+        float(np.nan_to_num(each, nan=np.inf, posinf=np.inf).max()) for each in said
+    ]
 
 
 def _number(case: _Case, metric: str, level: float) -> Number:

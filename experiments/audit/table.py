@@ -13,6 +13,7 @@ import pandas as pd
 
 from experiments.audit.settings import FilesConfig, RowsConfig
 from experiments.config import ConfigError
+from experiments.data_options import named_as_flags
 from fljax import data
 from fljax.data.csv_reader import read_csv
 from fljax.data.fetch import read_local
@@ -43,7 +44,7 @@ def read(files: FilesConfig, config: RowsConfig) -> Owned:
     raw = frame_of(files.known)
     _check_named(files, raw)
     ids = files.client_column
-    with warnings.catch_warnings():
+    with warnings.catch_warnings(), named_as_flags("csv"):
         # They are put back below.
         warnings.filterwarnings("ignore", ".*constant columns left out")
         table = data.load(

@@ -1,7 +1,6 @@
 """`python -m experiments.fed_cdp`."""
 
-from experiments import config
-from experiments.fed_cdp import program
+from experiments import launch
 
 if __name__ == "__main__":
-    config.run(program)
+    launch.run("experiments.fed_cdp.program")

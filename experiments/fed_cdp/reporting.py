@@ -214,7 +214,7 @@ def _name(point: Point) -> str:
 def _interval(s: Summary | None) -> str:
     if s is None:
         return ""
-    e = s.estimate
+    e = s.shown
     mean = f"{e.mean:.1f}"
     return mean if math.isnan(e.low) else f"{mean} [{e.low:.1f}, {e.high:.1f}]"
 

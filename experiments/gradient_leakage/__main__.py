@@ -1,7 +1,6 @@
 """`python -m experiments.gradient_leakage`."""
 
-from experiments import config
-from experiments.gradient_leakage import program
+from experiments import launch
 
 if __name__ == "__main__":
-    config.run(program)
+    launch.run("experiments.gradient_leakage.program")

@@ -1,7 +1,6 @@
 """`python -m experiments.label_distribution`."""
 
-from experiments import config
-from experiments.label_distribution import program
+from experiments import launch
 
 if __name__ == "__main__":
-    config.run(program)
+    launch.run("experiments.label_distribution.program")

@@ -1,7 +1,6 @@
 """`python -m experiments.lmra`."""
 
-from experiments import config
-from experiments.lmra import program
+from experiments import launch
 
 if __name__ == "__main__":
-    config.run(program)
+    launch.run("experiments.lmra.program")

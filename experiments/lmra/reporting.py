@@ -109,7 +109,7 @@ def _by_client(told: Told, clients: Clients, found: Sequence[Row]) -> Table:
     for name in (*names, "mean [95 %]", *extra):
         shown.add_column(name, justify="right", no_wrap=True)
     means = {
-        (s.row.setting, s.row.attack, s.row.client): s.estimate
+        (s.row.setting, s.row.attack, s.row.client): s.shown
         for s in summarise([row for row in found if row.metric == TRAIN])
     }
     printed = published.numbers() if beside else {}
@@ -133,7 +133,7 @@ def _by_metric(found: Sequence[Row]) -> Table:
         TEST, "membership_auc", "optimum_distance", AIA, LOSS, "rank",
     ]  # fmt: skip
     means = {
-        (s.row.setting, s.row.attack, s.row.metric): s.estimate
+        (s.row.setting, s.row.attack, s.row.metric): s.shown
         for s in summarise([row for row in found if row.client == "all"])
     }
     metrics_ = [m for m in wanted if any(key[2] == m for key in means)]

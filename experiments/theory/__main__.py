@@ -1,7 +1,6 @@
 """`python -m experiments.theory`."""
 
-from experiments import config
-from experiments.theory import program
+from experiments import launch
 
 if __name__ == "__main__":
-    config.run(program)
+    launch.run("experiments.theory.program")

@@ -151,4 +151,4 @@ def _check_options(
             raise DataError(f"{name}: unknown option {option!r}, options: {choices}")
     for option, default in known.items():
         if default is inspect.Parameter.empty and option not in chosen:
-            raise DataError(f"{name}: the option {option!r} is required")
+            raise DataError(f"{name}: the option {option}= is required")

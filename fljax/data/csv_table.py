@@ -123,11 +123,11 @@ def _kind(
         return "categorical"
     if pd.api.types.is_numeric_dtype(series):
         return "numeric"
-    _check_not_numbers(name, series, "list it in categorical")
+    _check_not_numbers(name, series, "list it in categorical=")
     if distinct > max(_FEW, 0.5 * len(series)):
         raise DataError(
             f"{name}: column {series.name!r} has {distinct} different texts in "
-            f"{len(series)} rows, as an id has; list it in drop or categorical"
+            f"{len(series)} rows, as an id has; list it in drop= or categorical="
         )
     return "categorical"
 

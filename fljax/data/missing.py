@@ -48,7 +48,7 @@ def handle_missing(
 def _filled(name: str, frame: pd.DataFrame, column: str) -> pd.Series:
     series = get_column(frame, column)
     if series.isna().all():
-        raise DataError(f"{name}: column {column!r} is empty, list it in drop")
+        raise DataError(f"{name}: column {column!r} is empty, list it in drop=")
     if pd.api.types.is_numeric_dtype(series):
         return series.fillna(series.median())
     return series.fillna(series.mode().iloc[0])

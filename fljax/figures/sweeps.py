@@ -55,7 +55,7 @@ def accuracy_by_active_rounds(rows: Sequence[Row]) -> Figure | None:
             continue
         number, attack = selection.active_rounds(s.row), drawing.plain(s.row.attack)
         if number is not None:
-            lines.setdefault(attack, {})[str(number)] = _shown(s)
+            lines.setdefault(attack, {})[str(number)] = s.shown
         elif s.row.setting in ("oracle", "baseline"):
             oracles[attack] = s.estimate.mean
     lines = {label: line for label, line in lines.items() if len(line) > 1}
@@ -139,16 +139,8 @@ def _panels(
         at = selection.swept(s.row)
         if at is not None:
             line = panels.setdefault(at[0], {}).setdefault(name_line(s.row), {})
-            line[at[1]] = _shown(s)
+            line[at[1]] = s.shown
     return panels
-
-
-def _shown(s: Summary) -> Estimate:
-    """The estimate; the band of an accuracy ends at 0 and 100 %."""
-    e = s.estimate
-    if s.row.metric != selection.ACCURACY:
-        return e
-    return e._replace(low=max(e.low, 0), high=min(e.high, 100))
 
 
 def _swept(rows, panels: Mapping[str, _Lines], ylabel: str) -> Figure | None:

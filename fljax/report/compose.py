@@ -73,20 +73,20 @@ def report(cards: Sequence[Card]) -> list[Block]:
     if groups:
         found.append(Heading(2, "Which defense would have stopped this?", "defenses"))
         found.append(Paragraph(_STOPPED))
-    for index, ((data, model), variants) in enumerate(groups.items(), 1):
-        found.append(Heading(3, f"{data}, {model}"))
-        found += leakage.blocks(data, model, variants, f"defenses{index}.svg")
+    for index, (about, variants) in enumerate(groups.items(), 1):
+        found.append(Heading(3, about))
+        found += leakage.blocks(about, variants, f"defenses{index}.svg")
     for anchor, card in anchored:
         found += [Heading(2, card.title, anchor), *_card(card, anchor)]
     return found
 
 
 def counts(cards: Sequence[Card]) -> str:
-    """How many published numbers there are a result for, by verdict."""
+    """How many published numbers there are a result for, by verdict; empty for none."""
     kinds = Counter(each.verdict.kind for card in cards for each in card.compared)
     said = ", ".join(f"{kinds[k]} {k}" for k in verdict.KINDS if kinds[k])
     total = kinds.total()
-    return f"{total} published number{'' if total == 1 else 's'}: {said or 'none'}"
+    return f"{total} published number{'s' * (total > 1)}: {said}" if total else ""
 
 
 def _summary(cards: Sequence[Card]) -> list[Block]:

@@ -12,6 +12,7 @@ from typing import Any
 from fljax.report import document
 from fljax.report.cards import Card
 from fljax.report.document import Block, Bullets, Details, Paragraph, Table
+from fljax.results import Row
 
 _PRIVATE = ("run_dir", "data_dir", "dry_run")  # where it ran, not what
 _PATHS = ("data_path", "known", "proxy", "transcript")
@@ -32,17 +33,30 @@ _TRAINING = (
 )
 
 
+def inferred(card: Card) -> str:
+    """The column that the attacks infer; empty where the flags do not name it."""
+    return _flag(card, "data_sensitive") or _flag(card, "sensitive")
+
+
+def subject(card: Card, row: Row) -> str:
+    """Data, model and inferred column: what must agree for runs to be read together."""
+    column = inferred(card)
+    told = (row.data, row.model, f"inferring {column}" if column else "")
+    return ", ".join(filter(None, told))
+
+
 def about(card: Card) -> Bullets:
-    """Data, model, defense, training and seeds of a run."""
+    """Data, inferred column, model, defense, training and seeds of a run."""
     flags, rows = mapping(card.manifest.get("flags")), card.rows
     seeds = sorted({row.seed for row in rows})
     items = [
         ("Data", _data(card)),
+        ("Inferred", _columns(card)),
         ("Model", _names(row.model for row in rows)),
         ("Defense", _names(row.defense for row in rows)),
         ("Training", _training(flags)),
         ("Sweep", text(flags.get("sweep") or "")),
-        ("Seeds", f"{len(seeds)}: {text(seeds)}"),
+        ("Seeds", (f"{len(seeds)}: " if len(seeds) > 1 else "") + text(seeds)),
     ]
     return Bullets([(term, said) for term, said in items if said])
 
@@ -50,7 +64,7 @@ def about(card: Card) -> Bullets:
 def defense(card: Card) -> list[Block]:
     """What each epsilon rests on; all else that the manifest says is folded away."""
     told = card.manifest.get("defense")
-    if not isinstance(told, Mapping | list):
+    if not told or not isinstance(told, Mapping | list):
         return []
     body = [list(pair) for pair in itertools.islice(flat(told), _MOST)]
     assumed = dict.fromkeys(said for name, said in body if _ASSUMPTION in name)
@@ -150,6 +164,19 @@ def _data(card: Card) -> str:
     if len(files) > _INLINE:
         return f"{names}; {len(files)} files"
     return "; ".join([names, *(f"{name} (sha256 {d}, {o})" for name, d, o in files)])
+
+
+def _columns(card: Card) -> str:
+    """What is inferred beside what target; empty where the flags do not say."""
+    column = inferred(card)
+    target = _flag(card, "data_target") or _flag(card, "target")
+    return f"{column}; target {target}" if column and target else column
+
+
+def _flag(card: Card, name: str) -> str:
+    """A flag that is text, empty for all others."""
+    value = mapping(card.manifest.get("flags")).get(name)
+    return text(value) if isinstance(value, str) else ""
 
 
 def _files(card: Card) -> list[list[str]]:

@@ -12,7 +12,7 @@ from fljax.figures import selection
 from fljax.metrics import Estimate
 from fljax.report import facts, glossary
 from fljax.report.cards import Card
-from fljax.results import Row, Summary, summarise
+from fljax.results import Row, Summary, summarise, within
 
 LEAKS, NO_GAIN, UNCLEAR, ALONE = "leaks", "no gain", "not clear", "no interval"
 _NO_ATTACK = ("baseline", "oracle")
@@ -91,6 +91,11 @@ class Score(NamedTuple):
     measure: Measure
 
     @property
+    def shown(self) -> Estimate:
+        """The estimate, its interval cut to what the measure can be."""
+        return within(self.estimate, self.measure.metric)
+
+    @property
     def gain(self) -> float:
         """Over the baseline's mean."""
         return self.measure.sign * (self.estimate.mean - self.base.mean)
@@ -98,7 +103,7 @@ class Score(NamedTuple):
     @property
     def gain_interval(self) -> tuple[float, float]:
         """The attack's interval over the baseline's mean, lower end first."""
-        ends = (self.estimate.low, self.estimate.high)
+        ends = (self.shown.low, self.shown.high)
         gains = [self.measure.sign * (end - self.base.mean) for end in ends]
         return min(gains), max(gains)
 

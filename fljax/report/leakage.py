@@ -48,16 +48,15 @@ class Variant(NamedTuple):
         return self.rows[0].defense != "none"
 
 
-def groups(cards: Sequence[Card]) -> dict[tuple[str, str], list[Variant]]:
-    """`(data, model)` -> its variants, undefended first, where there is a choice."""
-    found: dict[tuple[str, str], dict[tuple, list[Row]]] = {}
+def groups(cards: Sequence[Card]) -> dict[str, list[Variant]]:
+    """Subject -> its variants, undefended first, where there is a choice."""
+    found: dict[str, dict[tuple, list[Row]]] = {}
     for index, card in enumerate(cards):
         for row in card.rows:
             if not row.point or row.point.startswith("defense"):
                 at = index, row.defense, row.point
-                found.setdefault((row.data, row.model), {}).setdefault(at, []).append(
-                    row
-                )
+                about = facts.subject(card, row)
+                found.setdefault(about, {}).setdefault(at, []).append(row)
     chosen = {}
     for key, parts in found.items():
         variants = _labelled(
@@ -85,9 +84,7 @@ def outcome(line: Line) -> str:
     return LEAKS if e.low > line.baseline else UNCLEAR
 
 
-def blocks(
-    data: str, model: str, variants: Sequence[Variant], name: str
-) -> list[Block]:
+def blocks(about: str, variants: Sequence[Variant], name: str) -> list[Block]:
     """Table, answers and figure of one group; `name` is that of the figure's file."""
     columns = [_accuracies(v.rows) for v in variants]
     attacks = list(dict.fromkeys(at for column in columns for at in column))
@@ -96,7 +93,7 @@ def blocks(
     body.append(["loss of the last model sent", "", *_losses(variants)])
     found: list[Block] = [
         document.table(
-            f"Accuracy in % by defense: {data}, {model}",
+            f"Accuracy in % by defense: {about}",
             ["attack", "setting", *(v.label for v in variants)],
             body,
             [v.label for v in variants],
@@ -112,7 +109,7 @@ def blocks(
     if figure is not None:
         caption = "Accuracy of each attack against the loss of the last model sent"
         content = figures.svg(figure)
-        alt = f"{caption}, by defense: {data}, {model}. {figures.words_of(content)}"
+        alt = f"{caption}, by defense: {about}. {figures.words_of(content)}"
         found.append(Picture(name, content, caption, alt))
     return found
 
@@ -164,7 +161,7 @@ def _is_attack(attack: str, setting: str) -> bool:
 def _cell(line: Line | None) -> document.Cell:
     if line is None:
         return ""
-    text = lines_lib.interval(line.estimate)
+    text = lines_lib.interval(line.shown)
     if not _is_attack(line.row.attack, line.row.setting):
         return text
     found = outcome(line)

@@ -13,7 +13,7 @@ from typing import NamedTuple
 from scipy import stats
 
 from fljax.metrics import Estimate
-from fljax.results import Row, Summary, summarise
+from fljax.results import Row, Summary, summarise, within
 
 ACCURACY = "aia_accuracy_percent"
 _ERROR = "aia_mean_absolute_error"
@@ -58,6 +58,11 @@ class Line(NamedTuple):
     estimate: Estimate
     baseline: float | None
     bound: float | None
+
+    @property
+    def shown(self) -> Estimate:
+        """The estimate, its interval cut to what the metric can be."""
+        return within(self.estimate, self.row.metric)
 
     @property
     def skewed_median(self) -> float | None:

@@ -68,7 +68,7 @@ def _trained(cards: Sequence[Card]) -> list[str]:
     for s in summarise(_rows(cards)):
         name = " ".join(filter(None, [s.row.attack, s.row.point]))
         if s.row.attack == s.row.defense and s.row.metric == _ACCURACY:
-            found[name] = s.estimate
+            found[name] = s.shown
         elif s.row.metric == _EPSILON and s.row.setting == _DRAWN:
             epsilons[name] = s.estimate.mean
     bare = next((e for name, e in found.items() if name.startswith(_BARE)), None)
@@ -134,7 +134,9 @@ def _audited(cards: Sequence[Card]) -> list[str]:
         ran = [v for v in verdicts.values() if not _begins(v, "not applicable")]
         if ran:
             names = f": {', '.join(leaks[:_MOST])}" if leaks else ""
-            said.append(f"{len(leaks)} of {len(ran)} attacks show a leak{names}.")
+            run = f"In run {card.name}, " if len(cards) > 1 else ""
+            shown = f"{len(leaks)} of {len(ran)} attacks show a leak"
+            said.append(f"{run}{shown}{names}.")
     return [*said, "No leak shown is no proof that there is none."] if said else []
 
 

@@ -4,7 +4,7 @@ import itertools
 import math
 from collections.abc import Iterable, Sequence
 
-from fljax.report import gains, outcomes
+from fljax.report import facts, gains, outcomes
 from fljax.report import lines as lines_lib
 from fljax.report.cards import Card
 from fljax.report.document import Block, Bullets, Details, Heading
@@ -36,38 +36,39 @@ _RULE = (
         "Left out",
         (
             "baselines, controls, and what knows more than an adversary. Runs with the "
-            "same data and model are read together, also where other flags differ"
+            "same data, model and inferred column are read together, also where other "
+            "flags differ"
         ),
     ),
 )
 
 
 def blocks(cards: Sequence[Card]) -> list[Block]:
-    """Heading, one item per data set and model, and the rule; nothing without items."""
-    groups: dict[tuple[str, str, str], list[Card]] = {}
+    """Heading, an item per subject of the runs, and the rule; nothing without items."""
+    groups: dict[tuple[str, str], list[Card]] = {}
     for card in cards:
         for row in card.rows:
             promised = row.experiment == "accounting"  # of no data in particular
-            about = ("", "") if promised else (row.data, row.model)
-            of = groups.setdefault((row.experiment, about[0], about[1]), [])
+            about = "" if promised else facts.subject(card, row)
+            of = groups.setdefault((row.experiment, about), [])
             if not any(each is card for each in of):
                 of.append(card)
     items = []
-    for (experiment, data, model), some in groups.items():
-        own = [_part(card, data, model) for card in some]
+    for (experiment, about), some in groups.items():
+        own = [_part(card, about) for card in some]
         said = " ".join(_sentences(experiment, own))
         if said:
-            items.append((", ".join(filter(None, (data, model))), said))
+            items.append((about, said))
     if not items:
         return []
     rule = Details("How these sentences are made", [Bullets(_RULE)])
     return [Heading(2, "In short", "short"), Bullets(items), rule]
 
 
-def _part(card: Card, data: str, model: str) -> Card:
-    if not data:
+def _part(card: Card, about: str) -> Card:
+    if not about:
         return card
-    rows = [row for row in card.rows if (row.data, row.model) == (data, model)]
+    rows = [row for row in card.rows if facts.subject(card, row) == about]
     return card._replace(rows=rows)
 
 
@@ -203,7 +204,7 @@ def _label(case: Case, several: bool) -> str:
 
 
 def _value(score: Score) -> str:
-    return f"{lines_lib.interval(score.estimate)} {score.measure.words}"
+    return f"{lines_lib.interval(score.shown)} {score.measure.words}"
 
 
 def _gain(score: Score) -> str:

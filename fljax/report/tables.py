@@ -28,7 +28,7 @@ def summary(cards: Sequence[Card]) -> document.Table:
     ]  # fmt: skip
     body = [
         [card.reference.table if card.reference else "", card.name, each.line.row.data,
-         *_what(each), lines_lib.interval(each.line.estimate), *_published(card, each)]
+         *_what(each), lines_lib.interval(each.line.shown), *_published(card, each)]
         for card in cards
         for each in card.compared
     ]  # fmt: skip
@@ -100,7 +100,7 @@ def utility(card: Card) -> list[Block]:
         for s in selection.last_losses(card.rows, metric):
             row = s.row
             at = row.model, row.defense, row.point, row.setting.replace("_", " ")
-            found.setdefault(at, {})[metric] = lines_lib.interval(s.estimate)
+            found.setdefault(at, {})[metric] = lines_lib.interval(s.shown)
     body = [
         [*at, *(each.get(m, "") for m in selection.LOSSES)]
         for at, each in found.items()
@@ -122,7 +122,7 @@ def _what(each: Judged) -> tuple[str, str, str, str]:
 def _measured(each: Judged) -> tuple[str, ...]:
     line = each.line
     return (
-        lines_lib.interval(line.estimate),
+        lines_lib.interval(line.shown),
         _number(line.skewed_median),
         f"{line.estimate.repetitions} x {line.row.n}",
         _number(line.baseline),

@@ -144,5 +144,5 @@ def test_a_doubtful_file_is_one_clear_line(load, changes, options, line):
 def test_an_absent_file_and_absent_options_are_one_line():
     with pytest.raises(DataError, match="nowhere.csv: no such file"):
         data.load("csv", path="nowhere.csv", target="y")
-    with pytest.raises(DataError, match="csv: the option 'target' is required"):
+    with pytest.raises(DataError, match="csv: the option target= is required"):
         data.load("csv", path="nowhere.csv")

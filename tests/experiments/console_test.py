@@ -57,6 +57,17 @@ def test_the_fullest_row_stays_on_one_line_of_120_characters():
     )
 
 
+def test_intervals_end_where_the_measure_does():
+    rows = [
+        _row("model", metric, value + 0.5 * seed, seed=seed)
+        for metric, value in ((_ACCURACY, 99.25), ("brier_score", 0.0))
+        for seed in range(2)
+    ]
+    accuracy, brier = [line for line in _lines(rows) if line.startswith("model")]
+    assert "99.50 [96.32, 100.00]" in accuracy
+    assert "0.25 [0.00, 3.43]" in brier
+
+
 def test_without_bound_there_is_no_column_for_it():
     lines = _lines([_row("majority", _ACCURACY, 50.0), _row("model", _ACCURACY, 60.0)])
     assert "majority baseline accuracy % 50.00 50.00 1 x 39133" in lines

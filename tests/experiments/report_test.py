@@ -83,6 +83,12 @@ def test_both_files_and_the_figures_are_written_beside_the_runs(row, run, tmp_pa
     assert str(tmp_path) not in text + page
 
 
+def test_without_published_numbers_none_are_counted(row, run, tmp_path):
+    _write(row, tmp_path / "one", paper_table=None)
+    _, out, _ = run("--runs=one", "--out=out")
+    assert out == "out/report.md and out/report.html are written\n"
+
+
 def test_figures_of_a_run_that_its_rows_do_not_give_are_shown(row, run, tmp_path):
     folder = _write(
         row,

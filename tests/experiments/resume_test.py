@@ -118,7 +118,7 @@ def test_the_first_interruption_keeps_what_is_next_and_says_where(tmp_path, caps
         _part(whole, "a").once("second", lambda: 2)
         done.append("never")
     assert done == ["not stopped at once"]
-    assert "stopping" in capsys.readouterr().err
+    assert "a second Ctrl-C stops at once" in capsys.readouterr().err
     part = _part(_unfinished(tmp_path), "a")
     assert part.once("first", _never) == 1
     assert part.once("second", _never) == 2

@@ -54,6 +54,21 @@ def test_a_card_shows_ours_published_difference_and_verdict(rows):
     assert "in the paper, not comparable" not in table.header
 
 
+def test_intervals_end_where_the_measure_does(rows):
+    made = rows(98.0, 99.0, 100.0) + rows(0.0, 0.1, metric="total_variation")
+    made += rows(0.1, 0.9, attack="none", setting="round_0", metric="test_loss")
+    made += rows(0.0, 0.1, metric="gain")
+    blocks = report.compose_blocks([report.card("run", made, {}, None)])
+    assert _column(_table(blocks, "Results"), "ours, mean [95 %]") == [
+        "99.00 [96.52, 100.00]",
+        "0.05 [0, 0.6853]",
+    ]
+    assert _column(_table(blocks, "Utility"), "test loss") == ["0.5 [0, 5.582]"]
+    (folded,) = [b for b in blocks if getattr(b, "summary", "").startswith("Other")]
+    shown = _column(folded.blocks[0], "ours, mean [95 %]")
+    assert shown == ["0.05 [-0.5853, 0.6853]"]
+
+
 def test_other_measurements_are_folded_away_unless_published(rows):
     key = ("passive", "grad", "distance")
     known = _REFERENCE._replace(numbers={key: Number(1.5)})
@@ -139,7 +154,7 @@ def test_a_run_without_table_is_a_plain_card(rows):
     title = "Attribute inference on federated training"
     assert headings == [title, "In short", "run"]
     assert Contents([("short", "In short"), ("card1", "run")]) in blocks
-    assert report.counts([]) == "0 published numbers: none"
+    assert report.counts([]) == ""
 
 
 def test_a_run_that_only_trained_has_a_card_too(rows):

@@ -33,6 +33,29 @@ def test_data_defense_training_and_seeds_are_told(rows):
     }
 
 
+@pytest.mark.parametrize(
+    ("flags", "said"),
+    [
+        ({"data_sensitive": "married", "data_target": "income"},
+         "married; target income"),
+        ({"sensitive": "married", "target": "income"}, "married; target income"),
+        ({"data_sensitive": "smoker", "data_target": None}, "smoker"),
+        ({"data_sensitive": None, "data_target": "income"}, None),
+        ({"data_sensitive": 7}, None),
+        ({}, None),
+    ],
+    ids=["aia", "audit", "no target", "the default", "no text", "no flags"],
+)  # fmt: skip
+def test_the_inferred_column_is_told_where_the_flags_name_it(rows, flags, said):
+    found = dict(facts.about(_card(rows, {"flags": flags})).items)
+    assert found.get("Inferred") == said
+
+
+def test_a_single_seed_is_not_counted(rows):
+    card = report.card("run", rows(80.0), {}, None)
+    assert dict(facts.about(card).items)["Seeds"] == "0"
+
+
 def test_data_that_stand_in_are_never_called_by_the_other_name(rows):
     reference = report.Reference("Table 1", "Income-L", False, "mlp", False, {})
     said = dict(facts.about(_card(rows, {}, reference)).items)["Data"]
@@ -67,7 +90,11 @@ def test_all_that_was_spent_on_a_defense_is_told(rows):
         ["clients, 1, delta", "1e-05"],
         ["assumption", "Poisson batches"],
     ]
-    assert facts.defense(_card(rows, {})) == []
+
+
+@pytest.mark.parametrize("manifest", [{}, {"defense": {}}, {"defense": []}], ids=str)
+def test_without_a_defense_nothing_is_told_of_one(rows, manifest):
+    assert facts.defense(_card(rows, manifest)) == []
 
 
 def test_seconds_are_told_by_point_and_stage(rows):

@@ -31,9 +31,9 @@ def _only(cards):
 def test_runs_that_differ_in_the_defense_stand_side_by_side(rows):
     defended = _run(rows, "b", defense="dp_sgd", attack=(57.1, 57.2, 57.3), loss=3.0)
     key, variants = _only([defended, _run(rows, "a")])
-    assert key == ("medical", "mlp")
+    assert key == "medical, mlp"
     assert [v.label for v in variants] == ["no defense", "dp_sgd epsilon_rdp=1"]
-    table, answers, picture = leakage.blocks(*key, variants, "d.svg")
+    table, answers, picture = leakage.blocks(key, variants, "d.svg")
     assert [[_text(cell) for cell in line] for line in table.body] == [
         ["majority", "baseline", "57.00 [57.00, 57.00]", "57.00 [57.00, 57.00]"],
         ["model", "passive", "75.00 [72.52, 77.48] leaks",
@@ -44,6 +44,15 @@ def test_runs_that_differ_in_the_defense_stand_side_by_side(rows):
         ("model (passive)", "stopped by dp_sgd epsilon_rdp=1 (loss 3, x 1.50)")
     ]
     assert picture.name == "d.svg"
+
+
+def test_runs_that_infer_other_columns_are_not_compared(rows):
+    flags = [{"data_sensitive": name} for name in ("smoker", "sex")]
+    bare = _run(rows, "a", flags=flags[0])
+    other = _run(rows, "b", flags=flags[1], defense="dp_sgd")
+    assert leakage.groups([bare, other]) == {}
+    same = _run(rows, "c", flags=flags[0], defense="dp_sgd")
+    assert _only([bare, same])[0] == "medical, mlp, inferring smoker"
 
 
 def test_without_rows_of_a_defense_the_flag_names_epsilon(rows):
@@ -71,7 +80,7 @@ def test_points_of_a_sweep_over_a_defense_stand_side_by_side(rows):
     made = [*weak.rows, *strong.rows]
     key, variants = _only([report.card("run", made, {}, None)])
     assert [v.label for v in variants] == ["dp_sgd epsilon=10", "dp_sgd epsilon=1"]
-    _, answers, _ = leakage.blocks(*key, variants, "d.svg")
+    _, answers, _ = leakage.blocks(key, variants, "d.svg")
     assert answers.items == [
         (
             "model (passive)",
@@ -107,7 +116,7 @@ def test_flags_that_differ_too_are_named(rows):
         _run(rows, "b", flags=other, defense="dp_sgd"),
     ]
     key, variants = _only(cards)
-    *_, said, _ = leakage.blocks(*key, variants, "d.svg")
+    *_, said, _ = leakage.blocks(key, variants, "d.svg")
     assert said.text == "These runs differ in more than the defense: num_rounds."
 
 
@@ -141,12 +150,20 @@ def test_an_attack_gains_if_its_interval_says_so(rows, values, base, expected):
     assert leakage.outcome(line) == expected
 
 
+def test_an_accuracy_ends_at_100_percent(rows):
+    attack = (98.0, 99.0, 100.0)
+    defended = _run(rows, "b", attack=attack, defense="dp_sgd")
+    key, variants = _only([_run(rows, "a"), defended])
+    table, *_ = leakage.blocks(key, variants, "d.svg")
+    assert _text(table.body[1][3]) == "99.00 [96.52, 100.00] leaks"
+
+
 def test_what_no_adversary_does_is_not_judged(rows):
     cards = [_run(rows, "a"), _run(rows, "b", defense="dp_sgd")]
     oracle = rows(90.0, 90.0, attack="model_oracle", setting="oracle")
     control = rows(70.0, 70.0, attack="trajectory_permuted")
     cards[0] = report.card("a", [*cards[0].rows, *oracle, *control], {}, None)
     key, variants = _only(cards)
-    table, answers, *_ = leakage.blocks(*key, variants, "d.svg")
+    table, answers, *_ = leakage.blocks(key, variants, "d.svg")
     assert ["model_oracle", "oracle", "90.00 [90.00, 90.00]", ""] in table.body
     assert [name for name, _ in answers.items] == ["model (passive)"]

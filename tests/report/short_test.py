@@ -132,6 +132,40 @@ def test_other_data_and_models_have_sentences_of_their_own(rows):
     assert said["medical, none"] == "No attack with a baseline was run."
 
 
+def test_runs_that_infer_other_columns_have_sentences_of_their_own(rows):
+    flags = [{"data_sensitive": name} for name in ("smoker", "sex", None)]
+    cards = [
+        _card(f"run{i}", _run(rows, values), flags=flags[i])
+        for i, values in enumerate((_STRONG, _NONE, _WEAK))
+    ]
+    said = _said(*cards)
+    assert list(said) == [
+        "medical, mlp, inferring smoker", "medical, mlp, inferring sex", "medical, mlp"
+    ]  # fmt: skip
+    assert not any("run0" in each for each in said.values())
+    assert "no attack gains" in said["medical, mlp, inferring sex"]
+
+
+def test_several_audits_are_named(rows):
+    made, verdicts = rows(90.0, experiment="audit"), {"model": "leaks", "grad": "none"}
+    one, two = (
+        _card(name, made, verdicts=verdicts, flags={"sensitive": "married"})
+        for name in "ab"
+    )
+    assert "In run" not in _only(one)
+    assert _said(one, two) == {
+        "medical, mlp, inferring married": (
+            "In run a, 1 of 2 attacks show a leak: model. In run b, 1 of 2 attacks show "
+            "a leak: model. No leak shown is no proof that there is none."
+        )
+    }
+
+
+def test_an_accuracy_and_its_gain_end_at_100_percent(rows):
+    said = _only(_card("run", _run(rows, (98.0, 99.0, 100.0))))
+    assert "99.00 [96.52, 100.00] %" in said and "42.00 [39.52, 43.00] points" in said
+
+
 def test_distances_leak_where_they_are_small_and_vary_over_clients(rows):
     base = {"experiment": "label_distribution", "metric": "total_variation"}
     half = base | {"metric": "total_variation_half_width"}

@@ -29,6 +29,7 @@ _BAD = {
     "h too large": (["--partition_heterogeneity=0.6"], "--partition_heterogeneity"),
     "missing file": (["--data_name=csv", "--data_path=no.csv", "--data_target=y",
                       "--data_sensitive=s"], "no.csv"),
+    "missing option": (["--data_name=csv"], "the option --data_path= is required"),
     "option of another data set": (["--data_states=LA"], "states"),
     "column of a partition": (["--partition_kind=by_column",
                                "--partition_column=state"], "--partition_column"),
@@ -61,7 +62,8 @@ _BAD_CSV = {
     "target is classes": (_GOOD.replace(",1.5", ",low"), [], "pay"),
     "no sensitive column": (_GOOD, ["--data_sensitive=gender"], "gender"),
     "constant sensitive column": (_GOOD.replace("f,", "m,"), [], "sex"),
-    "missing values": (_GOOD + ",30,1.5\n", [], "sex"),
+    "missing values": (_GOOD + ",30,1.5\n", [], "in sex (1); use --data_missing=drop"),
+    "text target": ("sex,age,pay\n" + "m,1,low\nf,2,high\n" * 9, [], "--data_task="),
 }
 
 

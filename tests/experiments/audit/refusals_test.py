@@ -117,3 +117,15 @@ def test_columns_that_were_not_seen_to_vary(linear, told):
     _refused(linear, told(linear), "column 'city' has one text .* list it in --drop")
     frame.assign(married=1).to_csv(linear / "rows.csv", index=False)
     _refused(linear, told(linear), "married")
+
+
+def test_options_of_the_rows_are_named_as_flags(linear, told):
+    frame = pd.read_csv(linear / "rows.csv")
+    gap = frame.assign(age=frame.age.where(frame.index != 3))
+    gap.to_csv(linear / "rows.csv", index=False)
+    _refused(
+        linear, told(linear), r"in age \(1\); use --missing=drop or --missing=impu"
+    )
+    words = frame.assign(y=np.where(frame.y > 0, "high", "low"))
+    words.to_csv(linear / "rows.csv", index=False)
+    _refused(linear, told(linear), "choose --task=binary")

@@ -1,10 +1,12 @@
 """What counts as a leak, and numbers in the units of the file."""
 
+import json
+
 import numpy as np
 import pandas as pd
 import pytest
 
-from experiments.audit import scoring
+from experiments.audit import program, scoring
 from experiments.audit.evidence import Guess, Shares, Skipped
 
 
@@ -96,3 +98,54 @@ def test_a_sensitive_number_is_inferred_with_an_error(linear, guesses):
     assert line.metric == scoring.ERROR and line.verdict == scoring.LEAKS
     found = [number.value for number in line.clients]
     np.testing.assert_allclose(found, errors, rtol=1e-4)
+
+
+def _said(**said):
+    return {name: np.array(values) for name, values in said.items()}
+
+
+@pytest.mark.parametrize(
+    ("own", "learnt", "why"),
+    [
+        (_said(misfit=[1.4]), _said(loss_ratio=[1.2]), ""),
+        (_said(misfit=[11.0]), _said(loss_ratio=[0.5]), "misfit 11"),
+        (_said(misfit=[np.nan]), {}, "misfit inf"),
+        (_said(misfit=[5.0]), _said(loss_ratio=[0.5]), ""),
+        (_said(misfit=[5.0]), _said(loss_ratio=[1.2]), "loss 120 %"),
+        ({}, _said(loss_ratio=[0.5]), ""),
+        ({}, _said(loss_ratio=[0.999]), "loss 99.9 %"),
+    ],
+)
+def test_no_leak_is_not_said_of_rows_that_do_not_fit(own, learnt, why):
+    truth = _truth([[0, 1] * 20])
+    always = np.zeros((1, 40), int)
+    answers = {"model": Guess(always, learnt), "other": Guess(always, own)}
+    for line in _judged(truth, **answers, silent=Guess(always, {})):
+        assert (line.verdict == scoring.UNEXPLAINED) is bool(why)
+        assert why in line.detail and ("--input_order" in line.detail) is bool(why)
+    (_, line) = _judged(truth, **answers | {"other": Guess(truth.sensitive, own)})
+    assert line.verdict == scoring.LEAKS
+
+
+@pytest.mark.parametrize("change", ["order", "units"])
+def test_rows_that_were_not_trained_on_are_noticed(linear, told, capsys, change):
+    frame = pd.read_csv(linear / "rows.csv")
+    columns = ["height", "married", "age", "client", "y"]
+    other = frame[columns] if change == "order" else frame.assign(y=100 * frame.y)
+    other.to_csv(linear / "other.csv", index=False)
+    attacks = ("linear_inversion", "trajectory")
+    program.run(told(linear, known=str(linear / "other.csv"), attacks=attacks))
+    said = json.loads((linear / "out" / "manifest.json").read_text())["verdicts"]
+    assert said["trajectory"].startswith(scoring.UNEXPLAINED)
+    assert "--standardise_target" in said["trajectory"]
+    assert scoring.UNEXPLAINED in (linear / "out" / "report.html").read_text()
+    assert scoring.SHOWS_NONE not in capsys.readouterr().out
+
+
+def test_a_model_that_has_learnt_the_rows_has_a_lower_loss(linear, record, guesses):
+    answers, _ = guesses(linear, attacks=("model",))
+    ratio = answers["model"].said["loss_ratio"]
+    frame = pd.read_csv(linear / "rows.csv")
+    frame.assign(y=100 * frame.y).to_csv(linear / "other.csv", index=False)
+    other, _ = guesses(linear, known=str(linear / "other.csv"), attacks=("model",))
+    assert (ratio < other["model"].said["loss_ratio"]).all()

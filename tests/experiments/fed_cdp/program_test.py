@@ -51,8 +51,8 @@ def test_a_run_writes_rows_figures_and_a_manifest(written):
     folder, rows = written[0]
     names = {path.name for path in folder.iterdir()}
     assert names == {
-        "rows.jsonl", "manifest.json", "accuracy_by_round.png",
-        "gradient_norm_by_round.png",
+        "rows.jsonl", "manifest.json", "accuracy_by_round.svg",
+        "gradient_norm_by_round.svg",
     }  # fmt: skip
     manifest = json.loads((folder / "manifest.json").read_text())
     assert manifest["flags"]["learning_rates"] == [0.1, 1e-3]

@@ -50,8 +50,8 @@ def written(tmp_path_factory):
 def test_a_run_writes_rows_figures_and_a_manifest(written):
     folder, rows = written[0]
     assert {path.name for path in folder.iterdir()} == {
-        "rows.jsonl", "manifest.json", "leakage_by_defense.png",
-        "leakage_by_utility.png", "accuracy_by_round.png",
+        "rows.jsonl", "manifest.json", "leakage_by_defense.svg",
+        "leakage_by_utility.svg", "accuracy_by_round.png",
     }  # fmt: skip
     manifest = json.loads((folder / "manifest.json").read_text())
     assert manifest["defense"]["fed_sdp=2"]["epsilon"] > 0
@@ -110,7 +110,7 @@ def test_clusters_have_rows_for_each_layer_and_kind(tmp_path):
     points = {f"{kind};layer={layer}" for kind in clusters.KINDS for layer in layers}
     assert {r.point for r in rows} == points
     assert {r.metric for r in rows} == {"silhouette", "nearest_centroid_percent"}
-    assert (tmp_path / "run" / "clusters.png").exists()
+    assert (tmp_path / "run" / "clusters.svg").exists()
 
 
 # ---- scores

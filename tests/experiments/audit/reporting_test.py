@@ -1,0 +1,77 @@
+"""The page of an audit: the verdict first, each number once."""
+
+import re
+
+import numpy as np
+import pytest
+
+from experiments.audit import reporting, scoring
+from experiments.audit.scoring import Line, Number
+from experiments.output import Output
+
+
+def _line(attack, setting="passive", metric=scoring.ACCURACY, low=60.0):
+    number = Number(70.0, low, 80.0, 50.0, 30)
+    return Line(attack, setting, metric, number, [number], scoring.LEAKS)
+
+
+_SKIPPED = Line("grad", "", "", None, (), scoring.NOT_APPLICABLE, "too few messages")
+
+
+@pytest.fixture
+def page(told, tmp_path, capsys):
+    """`(*lines) -> page, what the screen shows`."""
+
+    def make(*lines):
+        flags = {"sensitive": "married", "target": "income"}
+        labels = reporting.Labels(
+            "rows",
+            "linear",
+            "none",
+            0,
+            np.array([4]),
+            np.array([12]),
+            np.array([0]),
+            (),
+        )
+        out = Output(told(tmp_path).audit, "audit", "rows", flags)
+        reporting.write(out, labels, lines)
+        return (out.folder / "report.html").read_text(), capsys.readouterr().out
+
+    return make
+
+
+def _header(page):
+    return re.findall(
+        '<th scope="col"[^>]*>([^<]*)</th>', page.partition("</thead>")[0]
+    )
+
+
+def test_the_verdict_stands_beside_the_attack(page):
+    shown, _ = page(_line("model"), _SKIPPED)
+    assert _header(shown) == [
+        "attack", "verdict", "value [95 %]", "without messages", "metric", "detail"
+    ]  # fmt: skip
+
+
+def test_settings_are_shown_where_they_differ(page):
+    shown, _ = page(_line("model"), _line("grad", "active_10"))
+    assert "setting" in _header(shown)
+
+
+def test_no_number_is_repeated_without_its_interval(page):
+    shown, _ = page(_line("model"), _SKIPPED)
+    assert shown.count("70.00 [60.00, 80.00]") == 1
+    assert "Results of" not in shown and "ours, mean" in shown  # other measurements
+    assert "Mean accuracy of each attack" not in shown
+
+
+def test_the_page_says_what_was_inferred(page):
+    shown, _ = page(_line("model"))
+    assert "<strong>Inferred</strong>: married; target income" in shown
+    assert "<strong>Seeds</strong>: 0</li>" in shown
+
+
+def test_an_error_is_never_below_nothing(page):
+    shown, said = page(_line("model", metric=scoring.ERROR, low=-1.0))
+    assert "70.00 [0.00, 80.00]" in shown and "70.00 [0.00, 80.00]" in said

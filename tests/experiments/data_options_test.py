@@ -1,0 +1,19 @@
+"""What a data set calls an option, said as the flag that the user has."""
+
+import pytest
+
+from experiments.data_options import named_as_flags
+from fljax.data import DataError
+
+
+@pytest.mark.parametrize(
+    ("prefix", "said"),
+    [
+        ("", "use --missing=drop or other=2; list a in --drop="),
+        ("data", "use --data_missing=drop or other=2; list a in --data_drop="),
+    ],
+)
+def test_options_in_an_error_are_flags(prefix, said):
+    with pytest.raises(DataError) as error, named_as_flags("csv", prefix):
+        raise DataError("use missing=drop or other=2; list a in drop=")
+    assert str(error.value) == said
