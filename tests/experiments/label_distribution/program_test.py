@@ -51,7 +51,7 @@ def test_a_run_writes_rows_figures_and_a_manifest(written):
     folder, rows = written[0]
     assert {path.name for path in folder.iterdir()} == {
         "rows.jsonl", "manifest.json", "leakage_by_defense.svg",
-        "leakage_by_utility.svg", "accuracy_by_round.png",
+        "leakage_by_utility.svg", "accuracy_by_round.svg",
     }  # fmt: skip
     manifest = json.loads((folder / "manifest.json").read_text())
     assert manifest["defense"]["fed_sdp=2"]["epsilon"] > 0

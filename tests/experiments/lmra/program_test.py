@@ -97,7 +97,7 @@ def test_a_run_says_what_the_messages_determine(finished):
         ]
     )
     assert gain["gain_points"] == pytest.approx(expected)
-    assert {"optima_distances.svg", f"{metric}.png"} <= {
+    assert {"optima_distances.svg", f"{metric}.svg"} <= {
         path.name for path in finished.iterdir()
     }
 
