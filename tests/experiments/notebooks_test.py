@@ -22,7 +22,10 @@ MORE = (
 """,
     "audit": 'NUM_ROUNDS, KINDS = 20, ("--attacks=model,linear_inversion",)\n',
     "gradient_leakage": """
-MORE = ("--clients=2", "--images=2", "--iterations=2", "--methods=non_private,fed_cdp")
+MORE = (
+    "--clients=2", "--images=1", "--iterations=2", "--methods=non_private,fed_cdp",
+    "--types=2",
+)
 """,
     "new_attack": "NUM_ROUNDS, SEEDS = 5, 2\n",
 }
