@@ -27,7 +27,7 @@ from jax import lax
 from fljax import batches
 from fljax import local as local_lib
 from fljax.schedule import Schedule
-from fljax.types import Batch, EncodeFn, Key, Params, Rows, Sender, Transcript
+from fljax.types import Batch, EncodeFn, Key, Params, PyTree, Rows, Sender, Transcript
 
 _SHUFFLE, _TRAIN, _SAMPLE, _MESSAGE, _RECEIVE = range(5)  # streams of one client
 
@@ -63,7 +63,9 @@ class Run(NamedTuple):
 # `jax.vmap` over runs: `in_axes` of a `Run`, and `out_axes` of what `advance` returns. All
 # runs are in the same round. A loop whose rounds could differ would keep the transcript of
 # before each round, to choose between the two.
-AXES = Run(ServerState(0, 0, None), 0, 0)
+_FIRST: PyTree = 0
+_SHARED: PyTree = None
+AXES = Run(ServerState(_FIRST, _FIRST, _SHARED), _FIRST, _FIRST)
 
 
 def start(
