@@ -13,8 +13,8 @@ import psutil
 from experiments.aia.scene import Prepared
 from experiments.config import ConfigError
 
-_LIMIT = pathlib.Path("/sys/fs/cgroup/memory.max")  # of a container
-_USED = pathlib.Path("/sys/fs/cgroup/memory.current")
+_CONTAINER = pathlib.Path("/sys/fs/cgroup")
+_CACHE = "inactive_file"  # of files; counted as used, and given up when it is wanted
 _PROGRAM = 5e8  # bytes of Python, its packages and the compiled programs
 _WHOLE = {"grad", "reconstruct", "linear_inversion", "trajectory"}  # read all messages
 
@@ -81,7 +81,12 @@ def available() -> float:
     """Bytes that this process may still take, of the machine's or the container's."""
     free = float(psutil.virtual_memory().available)
     try:
-        limit = float(_LIMIT.read_text()) - float(_USED.read_text())
-    except (OSError, ValueError):  # no container, or one without a limit
+        limit, used = (
+            float((_CONTAINER / f"memory.{name}").read_text())
+            for name in ("max", "current")
+        )
+        stat = (_CONTAINER / "memory.stat").read_text().splitlines()
+        cache = float(dict(line.split() for line in stat)[_CACHE])
+    except (OSError, ValueError, KeyError):  # no container, or one without a limit
         return free
-    return min(free, limit)
+    return min(free, limit - used + cache)
