@@ -21,7 +21,7 @@ import numpy as np
 
 from experiments.config import ConfigError
 from experiments.fed_cdp.settings import Config, Method, Mode
-from fljax import accounting, losses
+from fljax import accounting, losses, packing
 from fljax.accounting import Statement, Training
 from fljax.defenses import clipping, dp_sgd, fed_cdp, fed_sdp, median
 from fljax.types import Array, Defense
@@ -72,6 +72,10 @@ class Variant(NamedTuple):
         """K_t, as `participation.uniform` rounds it."""
         return max(1, round(self.percent / 100 * self.clients))
 
+    def batches(self, run: Config) -> int:
+        """Of one pass over a client's rows."""
+        return int(packing.batches_per_epoch(np.array(self.rows), run.batch_size))
+
     def poisson(self, run: Config) -> bool:
         """Whether batches are drawn row by row."""
         asked = self.method == "dp_sgd" or (
@@ -118,15 +122,19 @@ def defense(
     if method == "median":
         return median.median_clipping(loss_fn, noise_deviation=told.sigma * told.clip)
     if method == "fed_sdp":
+        fixed = run.participation == "fixed"
+        # Elsewhere her own noise is all that counts: messages are seen, or their number.
+        summed = fixed and run.where == "server"
         return fed_sdp.fed_sdp(
             clip=told.clip,
             noise_scale=told.sigma,
-            sampling_rate=variant.per_round / variant.clients,
+            sampling_rate=variant.per_round / variant.clients if fixed else 1.0,
             num_layers=layers,
             where=run.where,
-            sampling=run.participation,
+            sampling="fixed" if fixed else "all",
+            num_summed=variant.per_round if summed else 1,
         )
-    batches = -(-variant.rows // run.batch_size)
+    batches = variant.batches(run)
     drawn = {"sampling_rate": 1 / batches, "batch_size": variant.rows / batches}
     if method == "dp_sgd":
         return dp_sgd.dp_sgd(
@@ -157,30 +165,40 @@ def checked(build: Callable[[], Any], what: str) -> Any:
 
 
 def training(
-    run: Config, variant: Variant, layers: int, rows_in_all: int, told: Numbers
+    run: Config, variant: Variant, layers: int, copies: int, told: Numbers
 ) -> Training | None:
-    """The training as an accountant sees it; None where nothing is promised."""
+    """The training as an accountant sees it; None where nothing is promised.
+
+    Args:
+      run: the flags.
+      variant: the method and its federation.
+      layers: M.
+      copies: clients that hold one and the same row, at most.
+      told: its numbers, concrete.
+    """
     if variant.method not in _PRIVATE:
         return None
     whole = variant.method == "dp_sgd" or variant.mode == "recommended"
     each = variant.method == "fed_sdp" or (
         variant.method in _MODED and variant.mode == "per_example"
     )
-    copies = round(variant.clients * variant.rows / rows_in_all)
+    per_round = variant.per_round
+    if run.participation == "poisson":
+        per_round = variant.percent / 100 * variant.clients
     return Training(
         rounds=run.num_rounds,
         local_steps=run.local_steps,
-        batch_size=run.batch_size,
+        batch_size=variant.rows / variant.batches(run),
         records=variant.rows,
         clients=variant.clients,
-        clients_per_round=variant.per_round,
+        clients_per_round=per_round,
         sigma=float(told.sigma),
         clip=float(max(run.decay) if variant.method == "fed_cdp_decay" else told.clip),
         layers=1 if whole else layers,
         delta=run.delta,
         draws="each" if each else "one",
         batches="poisson" if variant.poisson(run) else "fixed",
-        copies=min(max(copies, 1), variant.clients),
+        copies=copies,
     )
 
 

@@ -131,7 +131,7 @@ def _tuned(run: Config, first, clip, sigma, done) -> tuple[Numbers, dict[float, 
 
 def _point(setup: Setup, label, numbers: Numbers, tried, trained) -> Point:
     run, variant, task = setup.run, setup.variant, setup.task
-    training = methods.training(run, variant, setup.layers, len(task.train), numbers)
+    training = methods.training(run, variant, setup.layers, setup.copies, numbers)
     built = _concrete(setup.run, variant, task, setup.layers, numbers)
     said = methods.statements(variant, training) if training else []
     guarantees = methods.guarantees(run, built)

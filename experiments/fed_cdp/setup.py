@@ -62,13 +62,23 @@ class Shared(NamedTuple):
 
 
 class Setup(NamedTuple):
-    """A variant, ready to be trained."""
+    """A variant, ready to be trained.
+
+    Attributes:
+      run: the flags.
+      task: the data and the model.
+      variant: the method and its federation.
+      shared: what the compiled programs read.
+      layers: arrays of parameters, M.
+      copies: clients that hold one and the same row, the most of any row and seed.
+    """
 
     run: Config
     task: Task
     variant: Variant
     shared: Shared
     layers: int
+    copies: int
 
 
 def prepare(run: Config, task: Task, variant: Variant) -> Setup:
@@ -89,7 +99,8 @@ def prepare(run: Config, task: Task, variant: Variant) -> Setup:
         dataclasses.replace(joined, breaks=breaks),
         np.tile(first.astype(np.int32), (len(run.seeds), 1, 1)),
     )
-    return Setup(run, task, variant, shared, len(jax.tree.leaves(params)))
+    copies = min(max(np.bincount(rows.x).max() for rows in dealt), variant.clients)
+    return Setup(run, task, variant, shared, len(jax.tree.leaves(params)), int(copies))
 
 
 def of_seed(stacked: PyTree, index: Array) -> PyTree:

@@ -24,7 +24,8 @@ from experiments.fed_cdp.methods import Numbers
 from experiments.fed_cdp.setup import Counted, Item, Setup, Shared, of_seed
 from experiments.resume import Part
 from fljax import local as local_lib
-from fljax import losses, parallel, per_example, rounds
+from fljax import parallel, rounds
+from fljax.defenses import clipping
 from fljax.types import Defense
 
 
@@ -191,10 +192,8 @@ def _local(setup: Setup, built: Defense, rate, pool) -> local_lib.LocalUpdate:
 
     def count(params, batch):
         # The same gradients as the defense's, so that the compiler computes them once.
-        x, y = losses.masked_rows(batch.mask, (batch.x, batch.y))
-        each = per_example.gradients(task.loss_fn, params, x, y)
-        finite = jnp.isfinite(jax.tree.reduce(jnp.add, each.squares))
-        return jnp.sum(batch.mask & ~finite, dtype=jnp.float32)
+        anything = clipping.per_layer(jnp.inf)
+        return clipping.clipped_sum(task.loss_fn, params, batch, anything).dropped
 
     inner = local_lib.sgd(
         task.loss_fn, optax.sgd(rate), gradient=built.gradient, encode=built.encode

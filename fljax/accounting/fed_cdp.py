@@ -17,6 +17,7 @@ N(0, (sigma C)^2) on the sum, Poisson batches, divided by the expected size.
 """
 
 import dataclasses
+import math
 
 import numpy as np
 
@@ -141,7 +142,7 @@ def implemented_client(told: Training, *, rounds: int | None = None) -> Statemen
         how = f"Poisson batches, q = {told.sampling_rate:.4g}, all of a batch at once"
     else:
         found = exact.gaussian(multiplier / size, [steps], [1.0], told.delta)
-        how = f"batches of {size}, all of a batch at once"
+        how = f"batches of {size:g}, all of a batch at once"
     return Statement(
         "implemented",
         _joined(_name(told), "one round" if rounds == 1 else "every round"),
@@ -179,7 +180,7 @@ def refused(told: Training) -> list[Statement]:
         found["a draw per example that is present"] = (
             "with Poisson batches the theorem needs noise of a fixed deviation; a draw "
             "for each example that is present follows the size of the batch, and an empty "
-            f"one has none (the numbers shown take {told.batch_size} draws whatever the "
+            f"one has none (the numbers shown take {told.batch_size:g} draws whatever the "
             "batch)"
         )
     return [
@@ -205,7 +206,7 @@ def _of_poisson(told: Training, every: bool) -> Statement:
 
 
 def _of_passes(told: Training, every: bool) -> Statement:
-    met = -(-told.local_steps * told.batch_size // told.records)
+    met = math.ceil(told.local_steps * told.sampling_rate * (1 - 1e-9))
     rounds, weights, seen = _rounds(told, every)
     releases = [met * count for count in rounds]
     return Statement(
@@ -230,13 +231,13 @@ def _of_fixed_size(told: Training, every: bool) -> Statement:
     found = sampled.without_replacement(
         told.multiplier(told.batch_size),
         told.records,
-        told.batch_size,
+        int(told.batch_size),
         told.steps,
         told.delta,
     )
     return blank._replace(
         epsilon=found,
-        sampling=f"{told.batch_size} of {told.records} records drawn anew in each step; "
+        sampling=f"{told.batch_size:g} of {told.records} records drawn anew in each step; "
         f"{told.noise(told.batch_size)}, half of that for a replacement",
         composition=f"{told.steps} sums by Renyi divergences, {_rounds(told, True)[2]}",
     )

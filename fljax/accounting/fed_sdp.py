@@ -5,7 +5,8 @@ gets noise. Differences between what the paper counts and what holds:
 
 * clipping each of M layers to C lets a client move the sum by C sqrt(M), not C;
 * the rate K_t / K amplifies only for those who do not see who took part, that is who see
-  the global models alone, and if every client is drawn independently;
+  the global models alone, and if every client is drawn independently, under noise and a
+  divisor that do not tell how many came;
 * whoever receives the messages sees each with its own noise, or with none.
 
 Recommended: a whole update clipped to C, one draw of N(0, (sigma C)^2) on the sum, every
@@ -53,7 +54,11 @@ def recommended(told: Training) -> Statement:
 
 
 def implemented(told: Training) -> Statement:
-    """The epsilon of a client if every client is drawn independently."""
+    """The epsilon of a client if every client is drawn independently.
+
+    The noise and the divisor are taken as those of K_t clients in every round, which those
+    of a draw for each client who came, over their number, are not.
+    """
     return Statement(
         "implemented",
         f"{_DRAWS[told.draws]}, Poisson clients",
@@ -70,6 +75,7 @@ def implemented(told: Training) -> Statement:
         f"every client in a round independently, q = {told.participation:.4g}, {_HIDDEN}; "
         f"{told.noise(told.clients_per_round)}",
         f"{told.rounds} rounds by loss distributions",
+        "holds if noise and divisor are those of K_t clients however many come",
     )
 
 
@@ -78,7 +84,7 @@ def fixed_size(told: Training) -> Statement:
     return _seen(told)._replace(
         name=f"{_DRAWS[told.draws]}, a fixed number of clients",
         epsilon=_of_drawn_rounds(told, told.multiplier(told.clients_per_round)),
-        sampling=f"{told.clients_per_round} of {told.clients} clients drawn anew for each "
+        sampling=f"{told.clients_per_round:g} of {told.clients} clients drawn anew for each "
         "round, who may be seen; only sums of their messages are; the server is trusted; "
         f"{told.noise(told.clients_per_round)}",
     )
@@ -120,12 +126,21 @@ def recommended_record(told: Training) -> Statement:
 
 def refused(told: Training) -> list[Statement]:
     """Claims that cannot be had, and why."""
-    reason = (
-        "whoever sees who took part sees whether a client exists: adding or removing her "
-        "has no finite epsilon, and her being drawn amplifies nothing"
-    )
-    name = f"sampling rate K_t / K = {told.participation:.3g} against the server"
-    return [Statement("refused", name, "client", None, told.delta, "", "", "", reason)]
+    found = {
+        f"sampling rate K_t / K = {told.participation:.3g} against the server": (
+            "whoever sees who took part sees whether a client exists: adding or removing "
+            "her has no finite epsilon, and her being drawn amplifies nothing"
+        )
+    }
+    if told.draws == "each":
+        found["a draw per client who came, any number of whom may"] = (
+            "the theorem needs noise of a fixed deviation; a draw for each client who is "
+            "there, over their number, tells that number, and nobody's round has none"
+        )
+    return [
+        Statement("refused", name, "client", None, told.delta, "", "", "", reason)
+        for name, reason in found.items()
+    ]
 
 
 def _seen(told: Training) -> Statement:

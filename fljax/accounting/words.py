@@ -53,10 +53,10 @@ class Training:
     Attributes:
       rounds: T.
       local_steps: L of a client in a round.
-      batch_size: B, expected where batches are Poisson.
+      batch_size: B, the mean of the batches of a pass, expected where they are Poisson.
       records: N_i of a client.
       clients: K.
-      clients_per_round: K_t.
+      clients_per_round: K_t, expected where any number may come.
       sigma: deviation of one draw of noise over C; 0: no noise.
       clip: C; no epsilon depends on it.
       layers: M, number of parts that are clipped apart.
@@ -73,10 +73,10 @@ class Training:
 
     rounds: int
     local_steps: int
-    batch_size: int
+    batch_size: float
     records: int
     clients: int
-    clients_per_round: int
+    clients_per_round: float
     sigma: float
     clip: float
     layers: int
@@ -87,11 +87,13 @@ class Training:
 
     def __post_init__(self):
         for name in (
-            "rounds", "local_steps", "batch_size", "records", "clients",
-            "clients_per_round", "layers", "copies",
+            "rounds", "local_steps", "records", "clients", "layers", "copies",
         ):  # fmt: skip
             if getattr(self, name) < 1:
                 raise ValueError(f"{name} must be >= 1, got {getattr(self, name)}")
+        for name in ("batch_size", "clients_per_round"):
+            if not getattr(self, name) > 0:
+                raise ValueError(f"{name} must be > 0, got {getattr(self, name)}")
         for small, large in (
             ("batch_size", "records"),
             ("clients_per_round", "clients"),
@@ -100,6 +102,10 @@ class Training:
             if getattr(self, small) > getattr(self, large):
                 least, most = getattr(self, small), getattr(self, large)
                 raise ValueError(f"{small} must be <= {large}={most}, got {least}")
+        if self.batches == "without_replacement" and self.batch_size % 1:
+            raise ValueError(
+                f"batch_size must be whole without replacement, got {self.batch_size:g}"
+            )
         if not 0 < self.clip < np.inf:
             raise ValueError(f"clip must be > 0 and finite, got {self.clip}")
         if not 0 <= self.sigma < np.inf:
@@ -131,16 +137,16 @@ class Training:
         """p of a client in a round."""
         return self.clients_per_round / self.clients
 
-    def multiplier(self, summands: int) -> float:
+    def multiplier(self, summands: float) -> float:
         """Noise over sensitivity of a sum of so many, each of whose layers is clipped."""
         drawn = summands if self.draws == "each" else 1
         return self.sigma * float(np.sqrt(drawn / self.layers))
 
-    def noise(self, summands: int) -> str:
+    def noise(self, summands: float) -> str:
         """`multiplier` in words."""
         if not self.sigma:
             return "there is no noise"
-        drawn = f"{summands} draws" if self.draws == "each" else "one draw"
+        drawn = f"{summands:g} draws" if self.draws == "each" else "one draw"
         clipped = (
             f"each of M = {self.layers} layers is clipped to C = {self.clip:g}, so"
         )

@@ -87,20 +87,24 @@ def fed_cdp(
     check_noise("noise_scale", noise_scale)
     check_positive("batch_size", batch_size)
     check_positive("num_layers", num_layers)
-    spec = _spec(
-        clipping.largest(clip, num_rounds), noise_scale, sampling_rate, batch_size,
-        num_layers, mode, sampling,
+    # Both in units of C: what is drawn, and the most that an example changes a sum.
+    deviation = noise_scale * (batch_size**0.5 if mode == "per_example" else 1.0)
+    change = _most_change(mode, num_layers)
+    adjacency = "put a record without gradient in the place of one record"
+    if sampling == "poisson":
+        adjacency = "add or remove one record"
+    spec = NoiseSpec(
+        deviation / change, clipping.largest(clip, num_rounds) * change,
+        sampling_rate, adjacency, "record", sampling,
     )  # fmt: skip
 
     def gradient(key, params, batch):
         clipping.check_layers(params, num_layers)
         size = clipping.at_round(clip, batch.round)
-        to_layers = clipping.per_layer(size * _share(mode, num_layers))
+        to_layers = clipping.per_layer(size * change / np.sqrt(num_layers))
         found = clipping.clipped_sum(loss_fn, params, batch, to_layers)
         rows = of_client(batch_size, batch.client)
-        scale = of_client(noise_scale, batch.client) * size
-        if mode == "per_example":
-            scale = scale * jnp.sqrt(rows)
+        scale = of_client(deviation, batch.client) * size
         noisy = jax.tree.map(jnp.add, found.total, noise.like(key, params, scale))
         if sampling != "poisson":
             rows = jnp.maximum(jnp.sum(batch.mask), 1)
@@ -139,30 +143,14 @@ def sanitise_example(
     check_choice("mode", mode, MODES)
     check_noise("noise_scale", noise_scale)
     size = clipping.at_round(clip, round)
-    share = _share(mode, clipping.num_layers(grads))
-    found = clipping.clipped(grads, clipping.per_layer(size * share))
+    layers = clipping.num_layers(grads)
+    to_layers = clipping.per_layer(size * _most_change(mode, layers) / np.sqrt(layers))
+    found = clipping.clipped(grads, to_layers)
     if mode == "per_batch":
         return found
     return jax.tree.map(jnp.add, found, noise.like(key, found, noise_scale * size))
 
 
-def _share(mode: Mode, num_layers: int) -> float:
-    """Clip of a layer, in units of C."""
-    return 1 / np.sqrt(num_layers) if mode == "recommended" else 1.0
-
-
-def _spec(
-    clip, noise_scale, sampling_rate, batch_size, num_layers, mode, sampling
-) -> NoiseSpec:
-    root = np.sqrt(num_layers)
-    multiplier, sensitivity = noise_scale / root, clip * root
-    if mode == "per_example":
-        multiplier = multiplier * batch_size**0.5
-    if mode == "recommended":
-        multiplier, sensitivity = noise_scale, clip
-    adjacency = "add or remove one record"
-    if sampling != "poisson":
-        adjacency = "put a record without gradient in the place of one record"
-    return NoiseSpec(
-        multiplier, sensitivity, sampling_rate, adjacency, "record", sampling
-    )
+def _most_change(mode: Mode, num_layers: int) -> float:
+    """Of a sum by one example, in units of C: that of layers of `1 / sqrt(M)` times it."""
+    return 1.0 if mode == "recommended" else float(np.sqrt(num_layers))

@@ -15,9 +15,10 @@ With M layers, one client's message changes a sum of messages by at most C sqrt(
 the noise of her own message alone has the multiplier sigma / sqrt(M). In the sum of
 `num_summed` messages, each with noise of its own, it is sqrt(num_summed) times that,
 provided that all of them are weighted equally and their senders (or the server) can be
-trusted. That clients are drawn at random counts only where nobody sees who was; who sees
-messages, as the server does when the noise is the client's, sees whose they are: for him
-sampling is 'all', over the rounds in which she takes part.
+trusted. Whoever sees messages, as the server does when the noise is the client's, meets
+her noise alone. Sampling is 'all' where every client or any number may come: as many draws
+of noise as there are clients, over their number, tell that number, so that no Poisson
+sampling amplifies anything.
 """
 
 from typing import Literal
@@ -59,8 +60,8 @@ def fed_sdp(
       sampling_rate: [] probability of each client to take part in a round, 1 for 'all'.
       num_layers: M, `clipping.num_layers(params)`.
       where: 'client' acts before a message leaves, 'server' after it arrived.
-      sampling: how clients are drawn, unseen: 'poisson' or 'fixed' numbers; 'all' where
-        it is seen who takes part.
+      sampling: how clients are drawn: a 'fixed' number for each round, who may be seen;
+        'all' where everyone or any number may come.
       num_summed: messages that are summed before the adversary sees anything.
       num_rounds: of the run, for which a schedule is checked.
 
@@ -73,19 +74,18 @@ def fed_sdp(
         `receive`, for a delta with other than M arrays.
     """
     check_choice("where", where, ("client", "server"))
+    check_choice("sampling", sampling, ("fixed", "all"))
     check_sampling(sampling, sampling_rate)
     check_noise("noise_scale", noise_scale)
     check_positive("num_layers", num_layers)
     check_positive("num_summed", num_summed)
     root = np.sqrt(num_layers)
-    neighbours = "put a client without update in the place of one client"
-    if sampling == "poisson":
-        neighbours = "add or remove one client"
     spec = NoiseSpec(
         noise_multiplier=noise_scale * num_summed**0.5 / root,
         sensitivity=clipping.largest(clip, num_rounds) * root,
         sampling_rate=sampling_rate,
-        adjacency=f"{neighbours}, against {_observer(where, sampling)}",
+        adjacency="put a client without update in the place of one client, against "
+        + _observer(where, num_summed),
         unit="client",
         sampling=sampling,
     )
@@ -100,7 +100,8 @@ def fed_sdp(
     return Defense(**seam, noise=(spec,), name=f"fed_sdp at the {where}")
 
 
-def _observer(where: Where, sampling: Sampling) -> str:
+def _observer(where: Where, num_summed) -> str:
     if where == "server":
         return _MODELS_ONLY
-    return "whoever sees messages" if sampling == "all" else _SUMS_ONLY
+    alone = isinstance(num_summed, int) and num_summed == 1
+    return "whoever sees messages" if alone else _SUMS_ONLY

@@ -127,6 +127,7 @@ def test_claims_that_no_theorem_covers_get_no_number():
         "sampling rate q p = 0.001",
         "batches drawn from the records of all clients",
         "a draw per example that is present",
+        "a draw per client who came, any number of whom may",
         "sampling rate K_t / K = 0.1 against the server",
     }
     assert "who takes part is seen" in refused["sampling rate q p = 0.001"]
