@@ -15,15 +15,14 @@ Batches are Poisson samples for what rests on them, DP-SGD and the recommended m
 Fed-CDP, and else those of the schedule: disjoint, in one pass after the other.
 """
 
-import functools
 import math
-from collections.abc import Callable
 from typing import NamedTuple
 
+from experiments import named_defenses
 from experiments.aia.settings import DefenseConfig
 from experiments.config import ConfigError
 from fljax import defenses, losses
-from fljax.defenses import clipping, dp_sgd, fed_cdp, fed_sdp, median, noise, pruning
+from fljax.defenses import clipping
 from fljax.types import Array, Defense, Sampling
 
 _DECAY = 3.0  # 6 to 2 in Wei et al. 2021, section VII-A
@@ -70,18 +69,33 @@ class Told(NamedTuple):
     drawn: Sampling
 
 
-class _Recipe(NamedTuple):
-    """How a defense is made.
+class _Demand(NamedTuple):
+    """What a name asks for.
 
     Attributes:
-      make: `(what all share, numbers of one seed) -> Defense`.
-      needs: flags without which it cannot be made.
+      needs: flags without which the defense cannot be made.
       promise: why it promises nothing, empty where it does promise something.
     """
 
-    make: Callable[[Told, Numbers], Defense]
     needs: tuple[str, ...]
     promise: str = ""
+
+
+_UNBOUNDED = "no noise hides an update whose size has no bound"
+_DEMANDS = {
+    "dp_sgd": _Demand(("clip",)),
+    "fed_cdp": _Demand(("clip",)),
+    "fed_cdp_decay": _Demand(("clip",)),
+    "fed_sdp": _Demand(("clip",)),
+    "median": _Demand(
+        (), "the clip depends on the examples, so that nothing has a bound"
+    ),
+    "gaussian": _Demand(("noise",), _UNBOUNDED),
+    "laplace": _Demand(("noise",), _UNBOUNDED),
+    "pruning": _Demand(("ratio",), "what is left of an update is sent as it is"),
+    "dssgd": _Demand(("fraction",), "what is sent of an update is sent as it is"),
+}
+NAMES = tuple(_DEMANDS)
 
 
 def chosen(config: DefenseConfig) -> tuple[str, ...]:
@@ -94,8 +108,8 @@ def chosen(config: DefenseConfig) -> tuple[str, ...]:
     if names == ("none",):
         return ()
     for name in names:
-        if name not in _RECIPES:
-            known = f"none, or some of {', '.join(_RECIPES)}"
+        if name not in _DEMANDS:
+            known = f"none, or some of {', '.join(_DEMANDS)}"
             raise ConfigError(f"--defense_name: expected {known}, got {name!r}")
     return names
 
@@ -112,7 +126,7 @@ def check(config: DefenseConfig) -> None:
       ConfigError: naming the flag.
     """
     for name in chosen(config):
-        for flag in _RECIPES[name].needs:
+        for flag in _DEMANDS[name].needs:
             if getattr(config, flag) is None:
                 raise ConfigError(
                     f"--defense_{flag}: expected a number for {name}, got none"
@@ -130,22 +144,18 @@ def check(config: DefenseConfig) -> None:
 
 def clips(config: DefenseConfig) -> tuple[float, ...] | None:
     """Clips to choose from, None where nothing is clipped to a number."""
-    needs = (_RECIPES[name].needs for name in chosen(config))
+    needs = (_DEMANDS[name].needs for name in chosen(config))
     return config.clip if any("clip" in each for each in needs) else None
 
 
 def poisson(config: DefenseConfig) -> bool:
     """Whether batches must be Poisson samples."""
-    sampled = config.mode == "recommended"
-    return any(
-        name == "dp_sgd" or (name.startswith("fed_cdp") and sampled)
-        for name in chosen(config)
-    )
+    return any(named_defenses.needs_poisson(n, config.mode) for n in chosen(config))
 
 
 def unpromised(config: DefenseConfig) -> str:
     """Why there is no guarantee, for defenses that all have none."""
-    return "; ".join(f"{name}: {_RECIPES[name].promise}" for name in chosen(config))
+    return "; ".join(f"{name}: {_DEMANDS[name].promise}" for name in chosen(config))
 
 
 def build(told: Told, numbers: Numbers) -> Defense:
@@ -155,84 +165,37 @@ def build(told: Told, numbers: Numbers) -> Defense:
       ValueError: for numbers out of range, unless they are traced, or for two defenses
         at one place.
     """
-    made = (_RECIPES[name].make(told, numbers) for name in chosen(told.config))
+    config = told.config
+    setting = named_defenses.Setting(
+        told.loss_fn,
+        told.num_layers,
+        told.num_rounds,
+        mode=config.mode,
+        batches="poisson" if poisson(config) else "fixed",
+        sampling_rate=numbers.sampling_rate,
+        batch_size=numbers.batch_size,
+        where=config.where,
+    )
+    if config.where == "server":  # who sees a message, as elsewhere, sees whose it is
+        setting = setting._replace(
+            drawn=told.drawn,
+            participation=numbers.participation,
+            num_summed=numbers.num_summed,
+        )
+    number = {
+        "fed_sdp": numbers.message_noise,
+        "median": config.noise or 0.0,
+        "gaussian": config.noise,
+        "laplace": (config.noise or 0.0) / math.sqrt(2),
+        "pruning": config.ratio,
+        "dssgd": config.fraction,
+    }
+    made = []
+    for name in chosen(config):
+        clip, told_name = numbers.clip, name.removesuffix("_decay")
+        if told_name != name:
+            end = clip / _DECAY if config.clip_end is None else config.clip_end
+            clip = clipping.linear_decay(clip, end, num_rounds=told.num_rounds)
+        sigma = number.get(name, numbers.step_noise)
+        made.append(named_defenses.make(told_name, setting, sigma, clip))
     return defenses.compose(*made)
-
-
-def _dp_sgd(told: Told, numbers: Numbers) -> Defense:
-    return dp_sgd.dp_sgd(
-        told.loss_fn,
-        clip=numbers.clip,
-        noise_multiplier=numbers.step_noise,
-        sampling_rate=numbers.sampling_rate,
-        batch_size=numbers.batch_size,
-    )
-
-
-def _fed_cdp(told: Told, numbers: Numbers, *, decay: bool) -> Defense:
-    clip, last = numbers.clip, told.config.clip_end
-    if decay:
-        end = clip / _DECAY if last is None else last
-        clip = clipping.linear_decay(clip, end, num_rounds=told.num_rounds)
-    return fed_cdp.fed_cdp(
-        told.loss_fn,
-        clip=clip,
-        noise_scale=numbers.step_noise,
-        sampling_rate=numbers.sampling_rate,
-        batch_size=numbers.batch_size,
-        num_layers=told.num_layers,
-        mode=told.config.mode,
-        sampling="poisson" if poisson(told.config) else "fixed",
-        num_rounds=told.num_rounds,
-    )
-
-
-def _fed_sdp(told: Told, numbers: Numbers) -> Defense:
-    at_server = told.config.where == "server"
-    return fed_sdp.fed_sdp(
-        clip=numbers.clip,
-        noise_scale=numbers.message_noise,
-        sampling_rate=numbers.participation if at_server else 1.0,
-        num_layers=told.num_layers,
-        where=told.config.where,
-        # Who sees a message sees whose it is.
-        sampling=told.drawn if at_server else "all",
-        num_summed=numbers.num_summed if at_server else 1,
-    )
-
-
-def _median(told: Told, numbers: Numbers) -> Defense:
-    del numbers
-    deviation = told.config.noise or 0.0
-    return median.median_clipping(told.loss_fn, noise_deviation=deviation)
-
-
-_UNBOUNDED = "no noise hides an update whose size has no bound"
-_RECIPES = {
-    "dp_sgd": _Recipe(_dp_sgd, ("clip",)),
-    "fed_cdp": _Recipe(functools.partial(_fed_cdp, decay=False), ("clip",)),
-    "fed_cdp_decay": _Recipe(functools.partial(_fed_cdp, decay=True), ("clip",)),
-    "fed_sdp": _Recipe(_fed_sdp, ("clip",)),
-    "median": _Recipe(
-        _median, (), "the clip depends on the examples, so that nothing has a bound"
-    ),
-    "gaussian": _Recipe(
-        lambda told, _: noise.gaussian(told.config.noise), ("noise",), _UNBOUNDED
-    ),
-    "laplace": _Recipe(
-        lambda told, _: noise.laplace(told.config.noise / math.sqrt(2)),
-        ("noise",),
-        _UNBOUNDED,
-    ),
-    "pruning": _Recipe(
-        lambda told, _: pruning.pruning(told.config.ratio),
-        ("ratio",),
-        "what is left of an update is sent as it is",
-    ),
-    "dssgd": _Recipe(
-        lambda told, _: pruning.dssgd(told.config.fraction),
-        ("fraction",),
-        "what is sent of an update is sent as it is",
-    ),
-}
-NAMES = tuple(_RECIPES)

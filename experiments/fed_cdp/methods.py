@@ -19,13 +19,23 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from experiments import named_defenses
 from experiments.config import ConfigError
 from experiments.fed_cdp.settings import Config, Method, Mode
 from fljax import accounting, losses, packing
 from fljax.accounting import Statement, Training
-from fljax.defenses import clipping, dp_sgd, fed_cdp, fed_sdp, median
+from fljax.defenses import clipping
 from fljax.types import Array, Defense
 
+# As `experiments.named_defenses` calls them.
+_NAMES = {
+    "non_private": "none",
+    "fed_sdp": "fed_sdp",
+    "fed_cdp": "fed_cdp",
+    "fed_cdp_decay": "fed_cdp",
+    "dp_sgd": "dp_sgd",
+    "median": "median",
+}
 _MODED = ("fed_cdp", "fed_cdp_decay")
 _PRIVATE = ("fed_sdp", *_MODED, "dp_sgd")
 
@@ -78,9 +88,7 @@ class Variant(NamedTuple):
 
     def poisson(self, run: Config) -> bool:
         """Whether batches are drawn row by row."""
-        asked = self.method == "dp_sgd" or (
-            self.method in _MODED and self.mode == "recommended"
-        )
+        asked = named_defenses.needs_poisson(self.method, self.mode)
         return asked or run.batches == "poisson"
 
 
@@ -116,44 +124,28 @@ def defense(
     run: Config, variant: Variant, loss_fn: losses.LossFn, layers: int, told: Numbers
 ) -> Defense:
     """The defense of a variant; its numbers may be traced."""
-    method = variant.method
-    if method == "non_private":
-        return Defense(name=method)
-    if method == "median":
-        return median.median_clipping(loss_fn, noise_deviation=told.sigma * told.clip)
-    if method == "fed_sdp":
-        fixed = run.participation == "fixed"
+    batches, fixed = variant.batches(run), run.participation == "fixed"
+    at_server = run.where == "server"
+    setting = named_defenses.Setting(
+        loss_fn,
+        layers,
+        run.num_rounds,
+        mode=variant.mode,
+        batches="poisson" if variant.poisson(run) else "fixed",
+        sampling_rate=1 / batches,
+        batch_size=variant.rows / batches,
+        where=run.where,
+        drawn="fixed" if fixed else "all",
+        participation=variant.per_round / variant.clients if fixed else 1.0,
         # Elsewhere her own noise is all that counts: messages are seen, or their number.
-        summed = fixed and run.where == "server"
-        return fed_sdp.fed_sdp(
-            clip=told.clip,
-            noise_scale=told.sigma,
-            sampling_rate=variant.per_round / variant.clients if fixed else 1.0,
-            num_layers=layers,
-            where=run.where,
-            sampling="fixed" if fixed else "all",
-            num_summed=variant.per_round if summed else 1,
-        )
-    batches = variant.batches(run)
-    drawn = {"sampling_rate": 1 / batches, "batch_size": variant.rows / batches}
-    if method == "dp_sgd":
-        return dp_sgd.dp_sgd(
-            loss_fn, clip=told.clip, noise_multiplier=told.sigma, **drawn
-        )
+        num_summed=variant.per_round if fixed and at_server else 1,
+    )
     clip: clipping.Clip = told.clip
-    if method == "fed_cdp_decay":
+    if variant.method == "fed_cdp_decay":
         first, last = run.decay
         clip = clipping.linear_decay(first, last, num_rounds=run.num_rounds)
-    return fed_cdp.fed_cdp(
-        loss_fn,
-        clip=clip,
-        noise_scale=told.sigma,
-        num_layers=layers,
-        mode=variant.mode,
-        sampling="poisson" if variant.poisson(run) else "fixed",
-        num_rounds=run.num_rounds,
-        **drawn,
-    )
+    number = told.sigma * told.clip if variant.method == "median" else told.sigma
+    return named_defenses.make(_NAMES[variant.method], setting, number, clip)
 
 
 def checked(build: Callable[[], Any], what: str) -> Any:

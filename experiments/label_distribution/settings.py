@@ -87,10 +87,11 @@ class Config(RunFlags):
     defenses: tuple[str, ...] = option(
         ("none",),
         "none, or NAME:NUMBER: gaussian and laplace (noise on each local gradient), "
-        "gaussian_update and laplace_update (on what is sent), fed_sdp and fed_cdp "
-        "(sigma), pruning (fraction)",
+        "gaussian_update and laplace_update (on what is sent), fed_sdp, fed_cdp and "
+        "fed_cdp_per_batch (sigma), median (deviation on the sum), pruning (fraction "
+        "zeroed), dssgd (fraction kept)",
     )
-    clip: float = option(4.0, "fed_sdp, fed_cdp: C", above=0)
+    clip: float = option(4.0, "fed_sdp, fed_cdp*: C", above=0)
     attackers: tuple[Attacker, ...] = option(
         ("aware",), "whether dummies train with the clients' defense"
     )

@@ -11,22 +11,32 @@ from collections.abc import Callable
 from typing import NamedTuple
 
 import jax
-import jax.numpy as jnp
 import numpy as np
 import optax
 
+from experiments import named_defenses
 from experiments.config import ConfigError
 from experiments.label_distribution.settings import Config
 from experiments.label_distribution.task import Task
-from fljax import accounting, losses
+from fljax import accounting
 from fljax import local as local_lib
-from fljax.defenses import fed_cdp, fed_sdp, noise, pruning
+from fljax.defenses import clipping
 from fljax.types import Array, Defense, PyTree
 
-_SAMPLERS = {"gaussian": jax.random.normal, "laplace": jax.random.laplace}
-NAMES = (
-    *_SAMPLERS, "gaussian_update", "laplace_update", "fed_sdp", "fed_cdp", "pruning",
-)  # fmt: skip
+# As `experiments.named_defenses` calls them.
+_NAMES = {
+    "gaussian": "gaussian_steps",
+    "laplace": "laplace_steps",
+    "gaussian_update": "gaussian",
+    "laplace_update": "laplace",
+    "fed_sdp": "fed_sdp",
+    "fed_cdp": "fed_cdp",
+    "fed_cdp_per_batch": "fed_cdp",
+    "median": "median",
+    "pruning": "pruning",
+    "dssgd": "dssgd",
+}
+NAMES = tuple(_NAMES)
 
 
 class Shield(NamedTuple):
@@ -81,38 +91,16 @@ def defense(run: Config, task: Task, name: str, number: Array | float) -> Defens
     Raises:
       ValueError: for a concrete number out of range.
     """
-    layers = len(jax.tree.leaves(jax.eval_shape(task.model.init, jax.random.key(0))))
-    match name:
-        case "none":
-            return Defense(name=name)
-        case "gaussian_update":
-            return noise.gaussian(number)
-        case "laplace_update":
-            return noise.laplace(number)
-        case "pruning":
-            return pruning.pruning(number)
-        case "fed_sdp":
-            return fed_sdp.fed_sdp(
-                clip=run.clip,
-                noise_scale=number,
-                sampling_rate=1.0,
-                num_layers=layers,
-                sampling="all",
-            )
-        case "fed_cdp":
-            batches = -(-run.rows_per_client // run.batch_size)
-            return fed_cdp.fed_cdp(
-                task.loss_fn,
-                clip=run.clip,
-                noise_scale=number,
-                sampling_rate=1 / batches,
-                batch_size=run.rows_per_client / batches,
-                num_layers=layers,
-                mode="per_example",
-                sampling="fixed",
-            )
-        case _:
-            return _noisy_steps(task.loss_fn, _SAMPLERS[name], number)
+    params = jax.eval_shape(task.model.init, jax.random.key(0))
+    batches = -(-run.rows_per_client // run.batch_size)
+    setting = named_defenses.Setting(
+        task.loss_fn,
+        clipping.num_layers(params),
+        sampling_rate=1 / batches,
+        batch_size=run.rows_per_client / batches,
+        mode="per_batch" if name == "fed_cdp_per_batch" else "per_example",
+    )
+    return named_defenses.make(_NAMES.get(name, "none"), setting, number, run.clip)
 
 
 def check(run: Config, task: Task) -> list[Shield]:
@@ -129,12 +117,6 @@ def check(run: Config, task: Task) -> list[Shield]:
             raise ConfigError(
                 f"--defenses={shield.name}:{shield.number:g}: {error}"
             ) from None
-        scale = shield.name in ("gaussian", "laplace")
-        if scale and not 0 <= shield.number < np.inf:
-            raise ConfigError(
-                f"--defenses={shield.name}: expected a scale >= 0 and finite, got "
-                f"{shield.number:g}"
-            )
     return found
 
 
@@ -167,14 +149,3 @@ def epsilon(run: Config, task: Task, shield: Shield) -> accounting.Guarantee | N
     (spec,) = built.noise
     sums = run.num_rounds * (steps(run) if spec.unit == "record" else 1)
     return accounting.guarantee(spec, sums, run.delta, rounds=run.num_rounds)
-
-
-def _noisy_steps(loss_fn: losses.LossFn, sampler, scale: Array | float) -> Defense:
-    """Noise on the mean gradient of every batch; it promises nothing."""
-
-    def gradient(key, params, batch):
-        loss, found = jax.value_and_grad(losses.batch_loss, 1)(loss_fn, params, batch)
-        drawn = noise.like(key, params, scale, sampler)
-        return jax.tree.map(jnp.add, found, drawn), loss
-
-    return Defense(gradient=gradient, name="noise on gradients")

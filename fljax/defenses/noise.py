@@ -1,6 +1,6 @@
-"""Noise on what leaves a client, without a promise.
+"""Noise on what leaves a client, or on her steps, without a promise.
 
-Nothing bounds what is sent, so that no noise hides it whatever the data: there is no
+Nothing bounds what it is added to, so that no noise hides it whatever the data: there is no
 `NoiseSpec`. These are the plain perturbations that leakage papers compare against (Zhu
 et al. 2019, section 5.1; the code of Wei et al. 2020 adds Laplace noise to a gradient).
 """
@@ -11,6 +11,7 @@ import jax
 import jax.numpy as jnp
 from jax.flatten_util import ravel_pytree
 
+from fljax import losses
 from fljax.defenses.checks import check_noise
 from fljax.types import Array, Defense, Key, PyTree
 
@@ -52,6 +53,29 @@ def laplace(scale: Array | float) -> Defense:
       ValueError: for a scale that is negative or not finite.
     """
     return _on_updates("laplace noise", scale, jax.random.laplace)
+
+
+def on_steps(
+    loss_fn: losses.LossFn, scale: Array | float, sampler: Sampler = jax.random.normal
+) -> Defense:
+    """Noise on the mean gradient of every batch, before the client's optimiser.
+
+    Args:
+      loss_fn: `(params, x, y) -> []` of one example.
+      scale: [] times a draw of `sampler` on every coordinate.
+      sampler: standard normal by default.
+
+    Raises:
+      ValueError: for a scale that is negative or not finite.
+    """
+    check_noise("scale", scale)
+
+    def gradient(key, params, batch):
+        loss, found = jax.value_and_grad(losses.batch_loss, 1)(loss_fn, params, batch)
+        drawn = like(key, params, scale, sampler)
+        return jax.tree.map(jnp.add, found, drawn), loss
+
+    return Defense(gradient=gradient, name="noise on gradients")
 
 
 def _on_updates(name, scale, sampler) -> Defense:

@@ -186,7 +186,9 @@ def test_what_does_not_fit_is_refused(changes, message):
     [
         ("salt:1", "expected none or NAME:NUMBER"),
         ("gaussian", "expected none or NAME:NUMBER"),
-        ("gaussian:-1", "expected a scale >= 0"),
+        ("gaussian:-1", "--defenses=gaussian:-1: scale must be >= 0"),
+        ("laplace:inf", "--defenses=laplace:inf: scale must be >= 0 and finite"),
+        ("dssgd:0", r"--defenses=dssgd:0: fraction must be in \(0, 1\]"),
         ("pruning:1.5", r"--defenses=pruning:1.5: ratio must be in \[0, 1\)"),
     ],
 )
@@ -194,6 +196,17 @@ def test_a_defense_that_cannot_be_is_refused(defense, message):
     told = complete(_told(defenses=(defense,)))
     with pytest.raises(ConfigError, match=message):
         shields.check(told.run, task_lib.load(told))
+
+
+@pytest.mark.parametrize("name", shields.NAMES)
+def test_every_name_is_a_defense(name):
+    told = complete(_told(defenses=(f"{name}:0.5",)))
+    task = task_lib.load(told)
+    (shield,) = shields.check(told.run, task)
+    built = shields.defense(told.run, task, *shield)
+    assert built.gradient or built.encode
+    promising = name.startswith("fed_")
+    assert (shields.epsilon(told.run, task, shield) is not None) == promising
 
 
 @pytest.mark.parametrize("path", _FLAGS, ids=lambda path: path.stem)
