@@ -104,7 +104,9 @@ class Config(RunFlags):
         min=1,
     )
     attacker: Literal["aware", "naive"] = option(
-        "aware", "whether she simulates clipping and pruning; the paper's does not"
+        "aware",
+        "whether she simulates clipping, in every step, and leaves out entries "
+        "that pruning or DSSGD zeroed; the paper's does not",
     )
     success_rmse: float = option(
         0.01, "an attack succeeds below it, on every image; pixels are in [0, 1]",

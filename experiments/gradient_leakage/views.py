@@ -18,8 +18,9 @@ With Fed-SDP at the server, type 1 sees the message as it is.
 A message is the update over the learning rate: after one step, the gradient. What is
 pruned is pruned last. Paper and code attack the first local step; more steps go beyond.
 
-The adversary knows network, learning rate, number of steps, and, if aware, clip and
-pruning: she then compares clipped with clipped gradients, where pruned ones are not zero.
+The adversary knows network, learning rate, number of steps, and, if aware, the clip and
+that small entries are zeroed: she then compares clipped with clipped gradients, also in
+each of several steps, and only what is not zero where entries are pruned or not sent.
 """
 
 from collections.abc import Callable
@@ -139,14 +140,15 @@ def known(run: Config, view: View, layers: int, pruned: float) -> Known:
     """What the adversary may simulate."""
     clip = message_clip = jnp.inf
     aware = run.attacker == "aware"
-    if aware and view.method in MODES and (view.example or run.steps == 1):
+    if aware and view.method in MODES:
         clip = clip_of(run, view.method)
         if MODES[view.method] == "recommended":
             clip = clip / layers**0.5
     if aware and _clips_message(run, view):
         message_clip = run.clip / run.rate
+    zeroed = pruned > 0 or (view.method == "dssgd" and not view.example)
     return Known(
-        jnp.float32(clip), jnp.float32(message_clip), jnp.bool(aware and pruned > 0)
+        jnp.float32(clip), jnp.float32(message_clip), jnp.bool(aware and zeroed)
     )
 
 
@@ -158,7 +160,7 @@ def simulation(
     def build(loss_fn, known, observed):
         simulate = _clipped_mean(loss_fn, known.clip)
         if not example and run.steps > 1:
-            update = points.update_of(loss_fn, run.rate, run.steps, run.batch_size)
+            update = points.steps_of(simulate, run.rate, run.steps, run.batch_size)
             simulate = _scaled(update, 1 / run.rate)
 
         def message(params, x, y):

@@ -42,6 +42,26 @@ def update_of(
       loss_fn: the client's, of one example.
       learning_rate: hers, which the attacker knows.
       num_steps: local steps.
+      batch_size: examples in a step, as in `steps_of`.
+
+    Raises:
+      ValueError: as `steps_of`.
+    """
+    return steps_of(gradient_of(loss_fn), learning_rate, num_steps, batch_size)
+
+
+def steps_of(
+    gradient: Simulate,
+    learning_rate: float | Array,
+    num_steps: int,
+    batch_size: int | None = None,
+) -> Simulate:
+    """`update_of` a client who steps along other gradients, e.g. clipped ones.
+
+    Args:
+      gradient: of a step; `gradient_of(loss_fn)` is that of plain SGD.
+      learning_rate: hers, which the attacker knows.
+      num_steps: local steps.
       batch_size: examples in a step; steps go through the examples in their order,
         again and again, as far as whole batches go. None takes all in each step.
 
@@ -63,7 +83,7 @@ def update_of(
             batch = jax.tree.map(
                 lambda leaf: lax.dynamic_slice_in_dim(leaf, start, size), (x, y)
             )
-            slope = jax.grad(lambda p: _mean_loss(loss_fn, p, *batch))(current)
+            slope = gradient(current, *batch)
             move = jax.tree.map(lambda p, g: p - learning_rate * g, current, slope)
             return move, None
 

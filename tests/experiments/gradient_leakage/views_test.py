@@ -98,6 +98,36 @@ def test_a_message_is_explained_by_the_truth(completed, linear, more):
     assert _distance(simulate(params, x, y[::-1]), seen) > 1e-2
 
 
+@pytest.mark.parametrize(
+    ("method", "more"),
+    [
+        ("dssgd", ()),
+        ("fed_cdp", ()),
+        ("fed_cdp", ("--steps=3", "--batch_size=1")),
+        ("fed_cdp_recommended", ("--steps=3",)),
+        ("fed_sdp", ("--steps=3",)),
+    ],
+    ids=lambda value: "_".join(value) if isinstance(value, tuple) else value,
+)
+def test_only_the_aware_attacker_simulates_what_a_message_went_through(
+    completed, linear, method, more
+):
+    loss_fn, params, x, y = linear
+    near = {}
+    for attacker in ("aware", "naive"):
+        run = completed(
+            f"--methods={method}", "--types=1", "--rate=0.5", "--clip=0.1", "--sigma=0",
+            f"--attacker={attacker}", *more,
+        )  # fmt: skip
+        (view,) = views.views(run)
+        seen = _see(run, view, linear)
+        known = views.known(run, view, clipping.num_layers(params), 0.0)
+        simulate = views.simulation(run, example=False)(loss_fn, known, seen)
+        near[attacker] = _distance(simulate(params, x, y), seen)
+    assert near["aware"] < 1e-6
+    assert near["naive"] > 1e-3
+
+
 def test_noise_differs_between_clients_and_is_drawn_anew_for_no_image(
     completed, linear
 ):
