@@ -5,13 +5,12 @@ them. What the adversary knows of a method are numbers, so that messages of all 
 are attacked by one compiled program, and examples' gradients by a second one.
 """
 
-import functools
 from collections.abc import Callable, Iterator
 
 import jax
-import jax.numpy as jnp
 import numpy as np
 
+from experiments.gradient_leakage import adversary
 from experiments.gradient_leakage import victims as victims_lib
 from experiments.gradient_leakage import views as views_lib
 from experiments.gradient_leakage.settings import Config
@@ -19,7 +18,7 @@ from experiments.gradient_leakage.victims import Victim, Victims
 from experiments.gradient_leakage.views import View
 from experiments.resume import Part
 from fljax import parallel
-from fljax.attacks.inversion import Budget, Inversion, over_clients, presets, solvers
+from fljax.attacks.inversion import Inversion, over_clients
 from fljax.defenses import clipping
 from fljax.types import Array
 
@@ -61,7 +60,7 @@ class Attacks:
         shown = victims_lib.only(self._victims, 1) if view.example else self._victims
         observe = self._observer(view, layers)
         attack = self._attacker(view.example)
-        known = views_lib.known(run, view, layers, pruned)
+        known = adversary.known(run, view, layers, pruned)
         clip = np.float32(views_lib.clip_of(run, view.method))
         count = len(shown.x)
         for start in range(0, count, self._block):
@@ -99,14 +98,21 @@ class Attacks:
     def _attacker(self, example: bool):
         if example not in self._attackers:
             shape = self._victims.x.shape[1:]
-            one = functools.partial(
-                _attack,
+            base = self._run.seed
+            reconstruct = adversary.attack(
                 self._run,
+                self._victim.loss_fn,
                 (1, *shape[1:]) if example else shape,
                 self._victims.num_classes,
-                self._victim.loss_fn,
-                views_lib.simulation(self._run, example=example),
+                example=example,
             )
+
+            def one(item, shared):
+                (number, observed), (params, known) = item, shared
+                return reconstruct(
+                    _key(base, _ATTACK_KEY, number), params, observed, known
+                )
+
             self._attackers[example] = self._spread(one)
         return self._attackers[example]
 
@@ -117,44 +123,6 @@ class Attacks:
             ),
             compiler_options=options,
         )
-
-
-def _attack(run: Config, shape, num_classes: int, loss_fn, simulation, item, shared):
-    """Attacks ONE message. The truth is not among the arguments."""
-    (number, observed), (params, known) = item, shared
-
-    def point(loss):
-        return simulation(loss, known, observed)
-
-    budget = Budget(
-        num_iterations=run.iterations,
-        starts=run.starts,
-        record_every=run.record_every,
-        tolerance=run.tolerance,
-        give_up=run.give_up,
-    )
-    match run.attack:
-        case "dlg":
-            attack = presets.dlg(
-                loss_fn, shape, num_classes, point=point, solver=_solver(run, shape[0]),
-                budget=budget,
-            )  # fmt: skip
-        case "cpl":
-            attack = presets.cpl(
-                point(loss_fn), shape, solver=_solver(run, shape[0]), budget=budget
-            )
-        case _:
-            attack = presets.inverting_gradients(point(loss_fn), shape, budget=budget)
-    found = attack(_key(run.seed, _ATTACK_KEY, number), params, observed)
-    labels = found.y if found.y.ndim == 1 else jnp.argmax(found.y, axis=1)
-    return found._replace(y=labels)
-
-
-def _solver(run: Config, images: int) -> solvers.Solver:
-    # Whitening takes a square matrix over all pixels: too much for several images.
-    if run.solver == "whitened" and images == 1:
-        return solvers.whitened_lbfgs(run.damping)
-    return solvers.lbfgs()
 
 
 def _key(seed: int, purpose: int, client: Array):

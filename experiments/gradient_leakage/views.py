@@ -1,4 +1,4 @@
-"""What an adversary sees of a client, and what she makes of it.
+"""What an adversary sees of a client; `adversary` has what she makes of it.
 
 | method                | types 0 and 1: the message       | type 2: one example's gradient |
 |-----------------------|----------------------------------|--------------------------------|
@@ -17,10 +17,6 @@ With Fed-SDP at the server, type 1 sees the message as it is.
 
 A message is the update over the learning rate: after one step, the gradient. What is
 pruned is pruned last. Paper and code attack the first local step; more steps go beyond.
-
-The adversary knows network, learning rate, number of steps, and, if aware, the clip and
-that small entries are zeroed: she then compares clipped with clipped gradients, also in
-each of several steps, and only what is not zero where entries are pruned or not sent.
 """
 
 from collections.abc import Callable
@@ -35,7 +31,7 @@ from experiments.gradient_leakage.settings import Config, Method
 from fljax import losses
 from fljax.attacks.inversion import points
 from fljax.defenses import clipping, fed_cdp, fed_sdp, noise, pruning
-from fljax.types import Array, Batch, Defense, Key, Params, Sender
+from fljax.types import Batch, Defense, Key, Params, Sender
 
 MODES: dict[str, fed_cdp.Mode] = {
     "fed_cdp": "per_example",
@@ -66,20 +62,6 @@ class View(NamedTuple):
     def setting(self) -> str:
         """Name in results; the paper's where it is a column of Table VII."""
         return f"leakage_type={'_'.join(map(str, self.types))}"
-
-
-class Known(NamedTuple):
-    """What the adversary knows of a method.
-
-    Attributes:
-      clip: [] of every layer of every example's gradient, infinite without.
-      message_clip: [] of every layer of the message, likewise.
-      pruned: [] bool, whether zeros may be pruned entries.
-    """
-
-    clip: Array
-    message_clip: Array
-    pruned: Array
 
 
 def views(run: Config) -> list[View]:
@@ -134,44 +116,6 @@ def clip_of(run: Config, method: Method) -> float:
     clip = clipping.linear_decay(first, last, num_rounds=run.num_rounds)
     clipping.largest(clip, run.num_rounds)
     return float(clipping.at_round(clip, jnp.int32(run.round)))
-
-
-def known(run: Config, view: View, layers: int, pruned: float) -> Known:
-    """What the adversary may simulate."""
-    clip = message_clip = jnp.inf
-    aware = run.attacker == "aware"
-    if aware and view.method in MODES:
-        clip = clip_of(run, view.method)
-        if MODES[view.method] == "recommended":
-            clip = clip / layers**0.5
-    if aware and _clips_message(run, view):
-        message_clip = run.clip / run.rate
-    zeroed = pruned > 0 or (view.method == "dssgd" and not view.example)
-    return Known(
-        jnp.float32(clip), jnp.float32(message_clip), jnp.bool(aware and zeroed)
-    )
-
-
-def simulation(
-    run: Config, *, example: bool
-) -> Callable[[losses.LossFn, Known, Params], points.Simulate]:
-    """`(loss_fn, known, observed) -> simulate`, the same for every method."""
-
-    def build(loss_fn, known, observed):
-        simulate = _clipped_mean(loss_fn, known.clip)
-        if not example and run.steps > 1:
-            update = points.steps_of(simulate, run.rate, run.steps, run.batch_size)
-            simulate = _scaled(update, 1 / run.rate)
-
-        def message(params, x, y):
-            found = simulate(params, x, y)
-            return found if example else _to_norm(found, known.message_clip)
-
-        # All is compared where nothing was pruned.
-        marks = jax.tree.map(lambda leaf: jnp.where(known.pruned, leaf, 1.0), observed)
-        return points.where_sent(message, marks)
-
-    return build
 
 
 def _example(run: Config, view: View, loss_fn: losses.LossFn):
@@ -256,38 +200,3 @@ def _defense(run: Config, method: Method, loss_fn, layers: int, clip) -> Defense
     if method in _NOISY:
         return _NOISY[method](run.noise_scale * run.rate)
     return Defense(name=method)
-
-
-def _clips_message(run: Config, view: View) -> bool:
-    """Whether Fed-SDP has been at work where this view is."""
-    if view.method != "fed_sdp" or view.example:
-        return False
-    return run.where == "client" or 0 in view.types
-
-
-def _clipped_mean(loss_fn: losses.LossFn, clip: Array) -> points.Simulate:
-    one = jax.grad(loss_fn)
-
-    def simulate(params, x, y):
-        each = jax.vmap(
-            lambda x, y: _to_norm(one(params, x, y), clip),
-        )(x, y)
-        return jax.tree.map(lambda leaf: jnp.mean(leaf, axis=0), each)
-
-    return simulate
-
-
-def _to_norm(tree: Params, clip: Array) -> Params:
-    """Every layer to a norm, differentiable also where a layer is zero."""
-
-    def to(leaf):
-        excess = jnp.sum(jnp.square(leaf)) / jnp.square(clip)
-        return leaf * lax.rsqrt(jnp.maximum(excess, 1))
-
-    return jax.tree.map(to, tree)
-
-
-def _scaled(simulate: points.Simulate, factor: float) -> points.Simulate:
-    return lambda params, x, y: jax.tree.map(
-        lambda leaf: factor * leaf, simulate(params, x, y)
-    )

@@ -1,6 +1,5 @@
 """The program on digits: who leaks, what is written, and one-line errors."""
 
-import inspect
 import json
 import pathlib
 
@@ -11,7 +10,7 @@ from absl import flags
 
 from experiments import finished
 from experiments.config import ConfigError
-from experiments.gradient_leakage import attack, program, published, settings, views
+from experiments.gradient_leakage import program, published, settings
 
 _SMALL = (
     "--clients=2",
@@ -65,15 +64,6 @@ def test_the_program_shows_who_leaks_and_writes_all(
     manifest = json.loads((folder / "manifest.json").read_text())
     found = manifest["summary"]["lenet, leakage_type=2, non_private"]
     assert found["attack_success"]["low"] == pytest.approx(0.025**0.5)
-
-
-def test_the_attack_is_not_handed_the_truth():
-    parameters = inspect.signature(attack._attack).parameters
-    assert list(parameters) == [
-        "run", "shape", "num_classes", "loss_fn", "simulation", "item", "shared"
-    ]  # fmt: skip
-    # `item` is a number and a message, `shared` params and what is known of a method.
-    assert views.Known._fields == ("clip", "message_clip", "pruned")
 
 
 def test_table_7_stands_beside_a_run_on_its_data():

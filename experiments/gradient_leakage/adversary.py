@@ -1,0 +1,169 @@
+"""The adversary: what she knows of a method, what she simulates, how she searches.
+
+Nothing here is handed a client's image or label, only what `views.observe` made of them.
+She knows network, learning rate, number of steps, and, if aware, the clip and that small
+entries are zeroed: she then compares clipped with clipped gradients, also in each of
+several steps, and only what is not zero where entries are pruned or not sent.
+"""
+
+from collections.abc import Callable
+from typing import NamedTuple
+
+import jax
+import jax.numpy as jnp
+from jax import lax
+
+from experiments.gradient_leakage.settings import Config
+from experiments.gradient_leakage.views import MODES, View, clip_of
+from fljax import losses
+from fljax.attacks.inversion import Budget, Inversion, points, presets, solvers
+from fljax.types import Array, Key, Params
+
+
+class Known(NamedTuple):
+    """What the adversary knows of a method.
+
+    Attributes:
+      clip: [] of every layer of every example's gradient, infinite without.
+      message_clip: [] of every layer of the message, likewise.
+      pruned: [] bool, whether zeros may be pruned entries.
+    """
+
+    clip: Array
+    message_clip: Array
+    pruned: Array
+
+
+def known(run: Config, view: View, layers: int, pruned: float) -> Known:
+    """What the adversary may simulate."""
+    clip = message_clip = jnp.inf
+    aware = run.attacker == "aware"
+    if aware and view.method in MODES:
+        clip = clip_of(run, view.method)
+        if MODES[view.method] == "recommended":
+            clip = clip / layers**0.5
+    if aware and _clips_message(run, view):
+        message_clip = run.clip / run.rate
+    zeroed = pruned > 0 or (view.method == "dssgd" and not view.example)
+    return Known(
+        jnp.float32(clip), jnp.float32(message_clip), jnp.bool(aware and zeroed)
+    )
+
+
+def attack(
+    run: Config,
+    loss_fn: losses.LossFn,
+    shape: tuple[int, ...],
+    num_classes: int,
+    *,
+    example: bool,
+) -> Callable[[Key, Params, Params, Known], Inversion]:
+    """The search for what is behind ONE message or example's gradient.
+
+    Args:
+      run: which attack.
+      loss_fn: the clients', of one example.
+      shape: `(N, h, w, channels)` of what is sought.
+      num_classes: K.
+      example: whether it is one example's gradient.
+
+    Returns:
+      `(key, params, observed, known) -> found`, whose labels are classes; consumes the
+      key.
+    """
+    simulate = simulation(run, example=example)
+    budget = Budget(
+        num_iterations=run.iterations,
+        starts=run.starts,
+        record_every=run.record_every,
+        tolerance=run.tolerance,
+        give_up=run.give_up,
+    )
+
+    def reconstruct(key, params, observed, known):
+        def point(loss):
+            return simulate(loss, known, observed)
+
+        match run.attack:
+            case "dlg":
+                search = presets.dlg(
+                    loss_fn, shape, num_classes, point=point,
+                    solver=_solver(run, shape[0]), budget=budget,
+                )  # fmt: skip
+            case "cpl":
+                search = presets.cpl(
+                    point(loss_fn), shape, solver=_solver(run, shape[0]), budget=budget
+                )
+            case _:
+                search = presets.inverting_gradients(
+                    point(loss_fn), shape, budget=budget
+                )
+        found = search(key, params, observed)
+        labels = found.y if found.y.ndim == 1 else jnp.argmax(found.y, axis=1)
+        return found._replace(y=labels)
+
+    return reconstruct
+
+
+def _solver(run: Config, images: int) -> solvers.Solver:
+    # Whitening takes a square matrix over all pixels: too much for several images.
+    if run.solver == "whitened" and images == 1:
+        return solvers.whitened_lbfgs(run.damping)
+    return solvers.lbfgs()
+
+
+def simulation(
+    run: Config, *, example: bool
+) -> Callable[[losses.LossFn, Known, Params], points.Simulate]:
+    """`(loss_fn, known, observed) -> simulate`, the same for every method."""
+
+    def build(loss_fn, known, observed):
+        simulate = _clipped_mean(loss_fn, known.clip)
+        if not example and run.steps > 1:
+            update = points.steps_of(simulate, run.rate, run.steps, run.batch_size)
+            simulate = _scaled(update, 1 / run.rate)
+
+        def message(params, x, y):
+            found = simulate(params, x, y)
+            return found if example else _to_norm(found, known.message_clip)
+
+        # All is compared where nothing was pruned.
+        marks = jax.tree.map(lambda leaf: jnp.where(known.pruned, leaf, 1.0), observed)
+        return points.where_sent(message, marks)
+
+    return build
+
+
+def _clips_message(run: Config, view: View) -> bool:
+    """Whether Fed-SDP has been at work where this view is."""
+    if view.method != "fed_sdp" or view.example:
+        return False
+    return run.where == "client" or 0 in view.types
+
+
+def _clipped_mean(loss_fn: losses.LossFn, clip: Array) -> points.Simulate:
+    one = jax.grad(loss_fn)
+
+    def simulate(params, x, y):
+        each = jax.vmap(
+            lambda x, y: _to_norm(one(params, x, y), clip),
+        )(x, y)
+        return jax.tree.map(lambda leaf: jnp.mean(leaf, axis=0), each)
+
+    return simulate
+
+
+def _to_norm(tree: Params, clip: Array) -> Params:
+    """Every layer to a norm, differentiable also where a layer is zero."""
+
+    def to(leaf):
+        excess = jnp.sum(jnp.square(leaf)) / jnp.square(clip)
+        return leaf * lax.rsqrt(jnp.maximum(excess, 1))
+
+    return jax.tree.map(to, tree)
+
+
+def _scaled(simulate: points.Simulate, factor: float) -> points.Simulate:
+    return lambda params, x, y: jax.tree.map(
+        lambda leaf: factor * leaf, simulate(params, x, y)
+    )

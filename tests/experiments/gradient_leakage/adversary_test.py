@@ -1,0 +1,92 @@
+"""The adversary: how she simulates what she sees, and that she sees no more."""
+
+import ast
+import inspect
+
+import pytest
+
+from experiments.gradient_leakage import adversary, views
+from fljax.defenses import clipping
+
+
+def test_the_adversary_is_not_handed_the_truth(completed, linear):
+    """Of the experiment's code she reads flags and methods, none that has an image."""
+    source = ast.parse(inspect.getsource(adversary))
+    imported = {
+        f"{node.module}.{alias.name}"
+        for node in ast.walk(source)
+        if isinstance(node, ast.ImportFrom) and node.module.startswith("experiments")
+        for alias in node.names
+    }
+    package = "experiments.gradient_leakage"
+    assert imported == {
+        f"{package}.settings.Config",
+        *(f"{package}.views.{name}" for name in ("MODES", "View", "clip_of")),
+    }
+    search = adversary.attack(completed(), linear[0], (1, 4, 4, 1), 3, example=True)
+    handed = list(inspect.signature(search).parameters)
+    assert handed == ["key", "params", "observed", "known"]
+    assert adversary.Known._fields == ("clip", "message_clip", "pruned")
+
+
+def test_the_aware_attacker_simulates_clip_and_pruning(
+    completed, linear, see_view, distance
+):
+    """Where there is no noise, the truth explains what she sees, and only if aware."""
+    loss_fn, params, x, y = linear
+    view = views.View("fed_cdp_per_batch", (2,), True)
+    for attacker, close in (("aware", True), ("naive", False)):
+        run = completed("--types=2", "--clip=0.1", f"--attacker={attacker}")
+        seen = see_view(run, view, 0.4)
+        known = adversary.known(run, view, 1, 0.4)
+        simulation = adversary.simulation(run, example=True)
+        simulate = simulation(loss_fn, known, seen)
+        found = simulate(params, x[:1], y[:1])
+        assert (distance(found, seen) < 1e-6) is close
+
+
+@pytest.mark.parametrize(
+    "more", [(), ("--steps=3", "--batch_size=1")], ids=["one_step", "three_steps"]
+)
+def test_a_message_is_explained_by_the_truth(
+    completed, linear, more, see_view, distance
+):
+    loss_fn, params, x, y = linear
+    run = completed("--types=1", "--methods=non_private", "--rate=0.5", *more)
+    (view,) = views.views(run)
+    seen = see_view(run, view)
+    known = adversary.known(run, view, 1, 0.0)
+    build = adversary.simulation(run, example=False)
+    simulate = build(loss_fn, known, seen)
+    assert distance(simulate(params, x, y), seen) < 1e-5
+    assert distance(simulate(params, x, y[::-1]), seen) > 1e-2
+
+
+@pytest.mark.parametrize(
+    ("method", "more"),
+    [
+        ("dssgd", ()),
+        ("fed_cdp", ()),
+        ("fed_cdp", ("--steps=3", "--batch_size=1")),
+        ("fed_cdp_recommended", ("--steps=3",)),
+        ("fed_sdp", ("--steps=3",)),
+    ],
+    ids=lambda value: "_".join(value) if isinstance(value, tuple) else value,
+)
+def test_only_the_aware_attacker_simulates_what_a_message_went_through(
+    completed, linear, method, more, see_view, distance
+):
+    loss_fn, params, x, y = linear
+    near = {}
+    for attacker in ("aware", "naive"):
+        run = completed(
+            f"--methods={method}", "--types=1", "--rate=0.5", "--clip=0.1", "--sigma=0",
+            f"--attacker={attacker}", *more,
+        )  # fmt: skip
+        (view,) = views.views(run)
+        seen = see_view(run, view)
+        known = adversary.known(run, view, clipping.num_layers(params), 0.0)
+        simulate = adversary.simulation(run, example=False)(loss_fn, known, seen)
+        near[attacker] = distance(simulate(params, x, y), seen)
+    assert near["aware"] < 1e-6
+    assert near["naive"] > 1e-3
