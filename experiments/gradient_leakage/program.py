@@ -19,7 +19,7 @@ from experiments.gradient_leakage import attack, reporting, scores, views
 from experiments.gradient_leakage import victims as victims_lib
 from experiments.gradient_leakage.reporting import Cell
 from experiments.gradient_leakage.settings import Config, DataConfig, Told, complete
-from experiments.gradient_leakage.victims import Victims
+from experiments.gradient_leakage.victims import Victim, Victims
 from experiments.output import Output
 from fljax import data, parallel
 
@@ -46,13 +46,14 @@ def run(told: Told) -> None:
     if told.run.dry_run:
         _describe(told.run, victims)
         return
-    cells = []
+    cells, chance = [], {}
     with out.unfinished.interruptible(), console.progress() as bars:
         for name in told.run.networks:
             with out.stage(name):
                 part = out.unfinished.of(victims.files).part(name)
-                cells += _attack(told.run, name, victims, bars, part)
-    chance = scores.baselines(told.run, victims)
+                victim = victims_lib.network(name, victims, told.run.seed)
+                cells += _attack(told.run, victim, victims, bars, part)
+                chance[name] = scores.baselines(told.run, victims, victim.read)
     out.write(
         reporting.rows(told, cells, chance),
         reporting.all_figures(told, victims, cells),
@@ -63,22 +64,23 @@ def run(told: Told) -> None:
     out.show(*reporting.tables(told, cells, chance))
 
 
-def _attack(run: Config, name, victims: Victims, bars, part) -> list[Cell]:
+def _attack(run: Config, victim: Victim, victims: Victims, bars, part) -> list[Cell]:
     """Every view on one network; what looks the same is attacked once."""
-    victim = victims_lib.network(name, victims, run.seed)
     attacks = attack.Attacks(run, victims, victim)
     done, found = {}, []
     for view in views.views(run):
         for pruned in run.pruned:
             same = views.identity(run, view, pruned)
             if same not in done:
-                title = " ".join([name, view.setting.partition("=")[2], view.method])
+                title = " ".join(
+                    [victim.name, view.setting.partition("=")[2], view.method]
+                )
                 bar = bars.add_task(title, total=len(victims.x))
                 progress = functools.partial(bars.advance, bar)
                 mine = part.part(f"attack{len(done)}")
                 reconstructed = attacks.run(view, pruned, progress, mine)
                 done[same] = _score(run, reconstructed, victims, view, victim.read)
-            found.append(Cell(name, view, pruned, done[same]))
+            found.append(Cell(victim.name, view, pruned, done[same]))
     return found
 
 

@@ -21,6 +21,15 @@ from fljax.results import Row
 EXPERIMENT = "gradient_leakage"
 _PAPER_TYPES = {"0": "0_1", "1": "0_1"}  # the paper does not keep them apart
 _COLUMNS = 6  # images of a search by iteration
+_CHANCE_COLUMNS = {  # of the table that have a level of chance, and how it is written
+    scores.SUCCESS: ".2f",
+    scores.DISTANCE: ".2g",
+    scores.READ: ".2g",
+    scores.SSIM: ".2f",
+    scores.LABEL: ".2f",
+}
+Chance = Mapping[str, Mapping[str, Any]]
+# what needs no message -> metric -> [clients]
 
 
 class Cell(NamedTuple):
@@ -57,10 +66,14 @@ class Cell(NamedTuple):
         return scores.over_clients(metric, self.values(metric))
 
 
-def rows(
-    told: Told, cells: Sequence[Cell], chance: Mapping[str, Mapping[str, Any]]
-) -> list[Row]:
-    """Every number: means over clients, then client by client."""
+def rows(told: Told, cells: Sequence[Cell], chance: Mapping[str, Chance]) -> list[Row]:
+    """Every number: means over clients, then client by client, then what chance does.
+
+    Args:
+      told: what the program was told.
+      cells: what was attacked.
+      chance: of each network, `scores.baselines`.
+    """
     found, seed, data = [], told.run.seed, told.data.name
     for cell in cells:
         method = cell.view.method
@@ -75,8 +88,8 @@ def rows(
                 Row(*labels, *where, client, metric, value, images)
                 for client, value in enumerate(values)
             ]
-    for network in dict.fromkeys(cell.network for cell in cells):
-        for name, measured in chance.items():
+    for network, baselines in chance.items():
+        for name, measured in baselines.items():
             labels = EXPERIMENT, data, network, "none", name, "baseline", "", seed
             found += [
                 Row(*labels, "all", metric, float(np.mean(values)), len(values))
@@ -95,24 +108,21 @@ def paper(told: Told, cell: Cell, metric: str) -> float | None:
     return numbers.get((setting, cell.view.method, metric))
 
 
-def tables(told: Told, cells: Sequence[Cell], chance) -> list[Table]:
+def tables(
+    told: Told, cells: Sequence[Cell], chance: Mapping[str, Chance]
+) -> list[Table]:
     """One per network, one line per cell, with what the paper prints beside ours."""
-    networks = dict.fromkeys(cell.network for cell in cells)
     return [
-        _table(told, [cell for cell in cells if cell.network == name], chance)
-        for name in networks
+        _table(told, [cell for cell in cells if cell.network == name], baselines)
+        for name, baselines in chance.items()
     ]
 
 
-def _table(told: Told, cells: Sequence[Cell], chance) -> Table:
-    levels = ", ".join(
-        f"{name.replace('_', ' ')} {np.mean(measured[scores.DISTANCE]):.3g}"
-        for name, measured in chance.items()
-    )
+def _table(told: Told, cells: Sequence[Cell], chance: Chance) -> Table:
     shown = Table(
         title=f"{told.data.name}, {cells[0].network}, {told.run.attack} against "
         f"{len(cells[0].scores)} clients; success: RMSE < {told.run.success_rmse:g}\n"
-        f"RMSE without any message: {levels}",
+        "last lines: what needs no message",
         box=box.SIMPLE_HEAD,
         padding=(0, 1, 0, 0),
         pad_edge=False,
@@ -135,11 +145,18 @@ def _table(told: Told, cells: Sequence[Cell], chance) -> Table:
             _interval(cell.estimate(scores.SUCCESS), ".2f"),
             _interval(distance._replace(low=max(distance.low, 0)), ".2g"),
             f"{cell.estimate(scores.READ).mean:.2g}",
-            f"{cell.estimate('ssim').mean:.2f}",
-            f"{cell.estimate('label_accuracy').mean:.2f}",
+            f"{cell.estimate(scores.SSIM).mean:.2f}",
+            f"{cell.estimate(scores.LABEL).mean:.2f}",
             f"{cell.estimate(scores.ITERATIONS).mean:.1f}",
             *beside,
         )
+    shown.add_section()
+    for name, measured in chance.items():
+        levels = [
+            f"{np.mean(measured[metric]):{form}}" if metric in measured else ""
+            for metric, form in _CHANCE_COLUMNS.items()
+        ]
+        shown.add_row("", name, *levels)
     return shown
 
 

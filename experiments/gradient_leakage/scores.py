@@ -16,6 +16,8 @@ SUCCESS = "attack_success"
 DISTANCE = "reconstruction_distance"
 CUT = "distance_cut_to_range"
 READ = "distance_where_read"
+SSIM = "ssim"
+LABEL = "label_accuracy"
 ITERATIONS = "attack_iterations"
 _SEEDS = {
     "cpl": seeds.patterned,
@@ -58,50 +60,60 @@ def score(
     never = np.isnan(first)
     values = {
         SUCCESS: float(not never),
-        DISTANCE: image_metrics.rmse(guess, x).mean(),
-        CUT: image_metrics.rmse(_cut(guess), x).mean(),
-        READ: np.sqrt(np.mean((_cut(guess) - x)[:, read] ** 2, axis=1)).mean(),
-        "mse": image_metrics.mse(guess, x).mean(),
-        "psnr_db": image_metrics.psnr(guess, x).mean(),
-        "ssim": image_metrics.ssim(guess, x).mean(),
+        **{name: each.mean() for name, each in _measures(guess, x, read).items()},
         ITERATIONS: run.iterations if never else reached,
-        "label_accuracy": (labels == y).mean(),
+        LABEL: (labels == y).mean(),
         "matching_loss": found.loss,
     }
     numbers = {name: float(value) for name, value in values.items()}
     return Score(numbers, guess, found.path[:, order[0]])
 
 
-def baselines(run: Config, victims: Victims) -> dict[str, dict[str, np.ndarray]]:
-    """Image that needs no message -> metric -> `[C]`: what chance reaches."""
-    shape = victims.x.shape[1:]
-    starts = []
-    for client in range(len(victims.x)):
-        key = jax.random.fold_in(jax.random.key(run.seed), _SEED_KEY)
-        start = _SEEDS[run.attack](jax.random.fold_in(key, client), shape)
-        starts.append(np.asarray(start))
-    guesses = {
-        "seed_image": starts,
-        "mean_image": [np.broadcast_to(victims.mean, shape)] * len(victims.x),
-    }
-    measures = {
-        DISTANCE: image_metrics.rmse,
-        "mse": image_metrics.mse,
-        "psnr_db": image_metrics.psnr,
-        "ssim": image_metrics.ssim,
-    }
+def baselines(
+    run: Config, victims: Victims, read: np.ndarray
+) -> dict[str, dict[str, np.ndarray]]:
+    """What needs no message -> metric -> `[C]`: the level of chance.
+
+    The image with which a search begins, the mean of other images, and of labels the
+    most frequent one of all attacked images. No number of iterations has such a level.
+
+    Args:
+      run: whose attack and threshold of success it is.
+      victims: who are attacked.
+      read: `[h, w, channels]` bool, pixels that the network reads.
+    """
+    count, *shape = victims.x.shape
+    key = jax.random.fold_in(jax.random.key(run.seed), _SEED_KEY)
+    keys = jax.vmap(jax.random.fold_in, (None, 0))(key, np.arange(count))
+    starts = jax.vmap(lambda key: _SEEDS[run.attack](key, tuple(shape)))(keys)
+    labels = victims.y == np.bincount(victims.y.ravel()).argmax()
+
+    def of_each(guesses):
+        flat = [x.reshape(-1, *shape[1:]) for x in (guesses, victims.x)]
+        measured = _measures(*flat, read)
+        found = {name: each.reshape(count, -1) for name, each in measured.items()}
+        success = (found[DISTANCE] < run.success_rmse).all(axis=1)
+        means = {name: each.mean(axis=1) for name, each in found.items()}
+        return {SUCCESS: success.astype(float), **means}
+
     return {
-        name: {
-            metric: np.array([measure(g, x).mean() for g, x in zip(guess, victims.x)])
-            for metric, measure in measures.items()
-        }
-        for name, guess in guesses.items()
+        "seed_image": of_each(np.asarray(starts)),
+        "mean_image": of_each(np.broadcast_to(victims.mean, victims.x.shape)),
+        "majority_class": {LABEL: labels.mean(axis=1)},
     }
 
 
-def _cut(images: np.ndarray) -> np.ndarray:
-    """As anyone would show it who knows the range of a pixel."""
-    return np.clip(images, 0, 1)
+def _measures(guess, truth, read: np.ndarray) -> dict[str, np.ndarray]:
+    """Metric -> `[B]` of images `[B, h, w, channels]` beside the true ones."""
+    cut = np.clip(guess, 0, 1)  # as anyone would who knows the range of a pixel
+    return {
+        DISTANCE: image_metrics.rmse(guess, truth),
+        CUT: image_metrics.rmse(cut, truth),
+        READ: image_metrics.rmse(cut[:, read], truth[:, read]),
+        "mse": image_metrics.mse(guess, truth),
+        "psnr_db": image_metrics.psnr(guess, truth),
+        SSIM: image_metrics.ssim(guess, truth),
+    }
 
 
 def over_clients(metric: str, values: Sequence[float]) -> metrics.Estimate:

@@ -56,6 +56,8 @@ def test_the_program_shows_who_leaks_and_writes_all(
     level = mean["mean_image", "reconstruction_distance"]
     assert mean["fed_cdp", "reconstruction_distance"] > level
     assert level < mean["seed_image", "reconstruction_distance"]
+    assert "majority_class" in out
+    assert 0 < mean["majority_class", "label_accuracy"] < 1
     mine = [
         r.value for r in rows if r[4:10:5] == ("fed_cdp", "mse") and r.client != "all"
     ]

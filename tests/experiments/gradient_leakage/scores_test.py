@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from experiments.gradient_leakage import scores
+from experiments.gradient_leakage import scores, victims
 from fljax.attacks.inversion import Inversion
 
 
@@ -38,3 +38,25 @@ def test_pixels_that_the_network_never_reads_do_not_count_where_it_reads(complet
     score = scores.score(completed(), found, x, np.array([0]), read)
     assert score.values["distance_cut_to_range"] == pytest.approx(0.5)
     assert score.values["distance_where_read"] == 0
+
+
+def test_every_measure_of_an_image_and_its_label_has_a_level_of_chance(completed):
+    """Computed by the code that scores an attack, so that they can be compared."""
+    run = completed("--clients=3", "--success_rmse=0.6")
+    x = np.random.default_rng(0).uniform(size=(3, 2, 8, 8, 1)).astype(np.float32)
+    y = np.array([[1, 1], [2, 1], [0, 3]], np.int32)
+    mean = np.full((8, 8, 1), 0.5, np.float32)
+    read = np.zeros((8, 8, 1), bool)
+    read[:4] = True
+    attacked = victims.Victims("noise", 4, x, y, mean, None, ())
+    levels = scores.baselines(run, attacked, read)
+    for client in range(3):
+        guess = np.stack([mean, mean])
+        found = Inversion(guess, y[client], 0.0, None, guess[None], 0, 1)
+        score = scores.score(run, found, x[client], y[client], read).values
+        without = {"attack_iterations", "label_accuracy", "matching_loss"}
+        assert levels["mean_image"].keys() == score.keys() - without
+        for name, values in levels["mean_image"].items():
+            assert values[client] == pytest.approx(score[name]), name
+    assert len(np.unique(levels["seed_image"]["mse"])) == 3
+    assert levels["majority_class"]["label_accuracy"].tolist() == [1, 0.5, 0]
