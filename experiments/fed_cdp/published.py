@@ -4,12 +4,15 @@ from collections.abc import Mapping
 from typing import Any
 
 from experiments import published
-from experiments.fed_cdp.settings import PAPER_DATA
 from fljax.report import Number, Reference
 
 FINAL = "final"  # setting of what the last model reaches
 ACCURACY = "accuracy_percent"
 _PAPER = "wei2021"
+# Name of our data -> the paper's, of the same data or of data that ours are only like:
+# another alignment of the photographs, half of the images.
+_SAME = {"breast_cancer": "cancer"}
+_STAND_INS = {"lfw_deepfunneled": "lfw", "cifar10_half": "cifar10"}
 _TITLES = {
     "table1": "Table I",
     "table2": "Table II",
@@ -30,16 +33,17 @@ def reference(flags: Mapping[str, Any], data: str) -> Reference | None:
     if not found:
         return None
     model = "mlp" if data in ("adult", "breast_cancer") else "cnn"
+    name, same = column(data)
     values = {
         (point or FINAL, method, ACCURACY): Number(value)
         for (point, method), value in found.items()
     }
-    return Reference(_TITLES[table], data, True, model, True, values)
+    return Reference(_TITLES[table], name, same, model, True, values)
 
 
 def numbers(table: str | None, data: str) -> dict[tuple[str, str], float]:
     """`(point, method) -> accuracy in percent`; empty where the paper has none."""
-    named = PAPER_DATA.get(data, data)
+    named, _ = column(data)
     return {
         (line["setting"].replace("default", ""), line["method"]): 100
         * float(line["value"])
@@ -47,3 +51,16 @@ def numbers(table: str | None, data: str) -> dict[tuple[str, str], float]:
         if (line["table"], line["dataset"], line["metric"])
         == (table, named, "accuracy")
     }
+
+
+def column(data: str) -> tuple[str, bool]:
+    """The paper's name of the data in our rows, and whether they are the same data."""
+    if data in _STAND_INS:
+        return _STAND_INS[data], False
+    return _SAME.get(data, data), True
+
+
+def heading(data: str) -> str:
+    """Of the paper's numbers beside a run's: which data, where the run's stand in."""
+    name, same = column(data)
+    return "paper" if same else f"paper,\n{name}"

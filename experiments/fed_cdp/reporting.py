@@ -138,8 +138,9 @@ def table(told: Told, found: Sequence[Row], points: Sequence[Point]) -> Table:
     )
     shown.add_column("method", no_wrap=True)
     shown.add_column("point", overflow="fold", min_width=13)
+    beside = published.heading(found[0].data)
     for name in (
-        "rate", "accuracy % [95 %]", "major.", "paper", "eps as\nprinted",
+        "rate", "accuracy % [95 %]", "major.", beside, "eps as\nprinted",
         "eps of\nnoise", "eps re-\ncomm.", "ms per\niter.", "drop-\nped",
     ):  # fmt: skip
         shown.add_column(name, justify="right", no_wrap=True)

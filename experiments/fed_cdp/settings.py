@@ -38,7 +38,6 @@ SIZES = {
     "adult": Size(300, 3, 100, 10, "random", 10),
     "breast_cancer": Size(400, 4, 100, 3, "random", 10),
 }
-PAPER_DATA = {"breast_cancer": "cancer"}  # ours -> name in published.csv
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)

@@ -1,9 +1,9 @@
 """The adversary: what she knows of a method, what she simulates, how she searches.
 
-Nothing here is handed a client's image or label, only what `views.observe` made of them.
-She knows network, learning rate, number of steps, and, if aware, the clip and that small
-entries are zeroed: she then compares clipped with clipped gradients, also in each of
-several steps, and only what is not zero where entries are pruned or not sent.
+Nothing here is handed a client's image or label, only what `views.observe` made of
+them. She knows network, learning rate, number of steps, and, if aware, the clip and that
+small entries are zeroed: she then compares clipped with clipped gradients, also in each
+of several steps, and only what is not zero where entries are pruned or not sent.
 """
 
 from collections.abc import Callable

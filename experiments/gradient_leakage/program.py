@@ -80,7 +80,7 @@ def _attack(run: Config, victim: Victim, victims: Victims, bars, part) -> list[C
                 mine = part.part(f"attack{len(done)}")
                 reconstructed = attacks.run(view, pruned, progress, mine)
                 done[same] = _score(run, reconstructed, victims, view, victim.read)
-            found.append(Cell(victim.name, view, pruned, done[same]))
+            found.append(Cell(victims.name, victim.name, view, pruned, done[same]))
     return found
 
 

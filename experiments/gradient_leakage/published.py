@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from experiments import published
+from experiments.fed_cdp.published import column
 from fljax.report import Number, Reference
 
 TABLE = "table7"
@@ -25,13 +26,15 @@ def reference(flags: Mapping[str, Any], data: str) -> Reference | None:
     if not found:
         return None
     values = {key: Number(value) for key, value in found.items()}
-    return Reference("Table VII", data, True, "lenet", True, values)
+    name, same = column(data)
+    return Reference("Table VII", name, same, "lenet", True, values)
 
 
 def numbers(data: str) -> dict[tuple[str, str, str], float]:
     """`(setting, method, metric) -> number`; empty for data that the paper lacks."""
+    named, _ = column(data)
     return {
         (line["setting"], line["method"], line["metric"]): float(line["value"])
         for line in published.stored(_PAPER)
-        if (line["table"], line["dataset"]) == (TABLE, data)
+        if (line["table"], line["dataset"]) == (TABLE, named)
     }

@@ -9,6 +9,7 @@ from matplotlib.figure import Figure
 from rich import box
 from rich.table import Table
 
+from experiments.fed_cdp.published import heading
 from experiments.gradient_leakage import published, scores
 from experiments.gradient_leakage.settings import Told
 from experiments.gradient_leakage.victims import Victims
@@ -36,12 +37,14 @@ class Cell(NamedTuple):
     """One network, one view, one fraction pruned.
 
     Attributes:
+      data: name under which results are reported.
       network: `lenet` or `cnn`.
       view: what was seen.
       pruned: fraction.
       scores: one per client.
     """
 
+    data: str
     network: str
     view: View
     pruned: float
@@ -74,7 +77,7 @@ def rows(told: Told, cells: Sequence[Cell], chance: Mapping[str, Chance]) -> lis
       cells: what was attacked.
       chance: of each network, `scores.baselines`.
     """
-    found, seed, data = [], told.run.seed, told.data.name
+    found, seed, data = [], told.run.seed, cells[0].data
     for cell in cells:
         method = cell.view.method
         labels = EXPERIMENT, data, cell.network, method, method
@@ -104,7 +107,7 @@ def paper(told: Told, cell: Cell, metric: str) -> float | None:
         return None
     name, _, types = cell.view.setting.partition("=")
     setting = f"{name}={_PAPER_TYPES.get(types, types)}"
-    numbers = published.numbers(told.data.name)
+    numbers = published.numbers(cell.data)
     return numbers.get((setting, cell.view.method, metric))
 
 
@@ -120,7 +123,7 @@ def tables(
 
 def _table(told: Told, cells: Sequence[Cell], chance: Chance) -> Table:
     shown = Table(
-        title=f"{told.data.name}, {cells[0].network}, {told.run.attack} against "
+        title=f"{cells[0].data}, {cells[0].network}, {told.run.attack} against "
         f"{len(cells[0].scores)} clients; success: RMSE < {told.run.success_rmse:g}\n"
         "last lines: what needs no message",
         box=box.SIMPLE_HEAD,
@@ -133,7 +136,7 @@ def _table(told: Told, cells: Sequence[Cell], chance: Chance) -> Table:
     names = ["success [95 %]", "RMSE [95 %]", "where read,\ncut to [0, 1]", "SSIM"]
     names += ["label", "iter."]
     if told.run.paper_table is not None:
-        names.append("paper: yes,\nRMSE, iter.")
+        names.append(f"{heading(cells[0].data)}: yes,\nRMSE, iter.")
     for name in names:
         shown.add_column(name, justify="right", no_wrap=True)
     for cell in cells:
@@ -191,7 +194,7 @@ def all_figures(
     for network, example in cases:
         some = [c for c in cells if (c.network, c.view.example) == (network, example)]
         kind = "example" if example else "message"
-        title = f"{told.data.name}, {network}, {told.run.attack}, {kind}"
+        title = f"{victims.name}, {network}, {told.run.attack}, {kind}"
         found[f"reconstructions.{network}.{kind}"] = _grid(told, victims, some, title)
         found[f"search.{network}.{kind}"] = _search(told, victims, some, title)
     if len(told.run.pruned) > 1:

@@ -236,6 +236,9 @@ def test_a_report_sets_accuracies_beside_the_table_that_the_run_names():
     assert (beside.table, beside.model, beside.same_data) == ("Table IV", "mlp", True)
     at = "clip=4;sigma=6", "fed_cdp", "accuracy_percent"
     assert beside.numbers[at].mean == pytest.approx(97.9)
+    for ours, paper in (("lfw_deepfunneled", "lfw"), ("cifar10_half", "cifar10")):
+        like = published.reference({"paper_table": "table4"}, ours)
+        assert (like.data, like.same_data, len(like.numbers)) == (paper, False, 6)
     one = published.reference({"paper_table": "table1"}, "mnist")
     assert ("final", "non_private", "accuracy_percent") in one.numbers
     assert published.reference({"paper_table": None}, "mnist") is None

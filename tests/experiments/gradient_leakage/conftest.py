@@ -1,4 +1,4 @@
-"""What the program is told, from flags; a model that compiles at once, and its views."""
+"""What the program is told, from flags; a model that compiles at once, its views."""
 
 import jax
 import numpy as np

@@ -74,6 +74,9 @@ def test_table_7_stands_beside_a_run_on_its_data():
     assert len(found.numbers) == 24
     key = "leakage_type=2", "fed_sdp", "reconstruction_distance"
     assert found.numbers[key].mean == 0.0008
+    faces = reference({"paper_table": "table7"}, "lfw_deepfunneled")
+    assert (faces.data, faces.same_data, len(faces.numbers)) == ("lfw", False, 24)
+    assert found.same_data
     assert reference({"paper_table": "table7"}, "digits") is None
     assert reference({}, "mnist") is None
 

@@ -1,0 +1,30 @@
+"""Rows and tables: under the name of what was attacked, beside what was published."""
+
+import numpy as np
+import pytest
+from rich.console import Console
+
+from experiments.gradient_leakage import reporting, scores, settings, views
+
+
+@pytest.mark.parametrize(
+    ("name", "above"), [("lfw", "paper: yes"), ("lfw_deepfunneled", "lfw: yes")]
+)
+def test_results_carry_the_name_of_the_images(told, name, above):
+    """LFW in another alignment is other data, beside which the paper's stand."""
+    run = settings.complete(told("--data_name=lfw", "--paper_table=table7"))
+    values = dict.fromkeys(reporting._CHANCE_COLUMNS, 0.5) | {"attack_iterations": 7}
+    one = scores.Score(values, np.zeros((1, 4, 4, 1)), np.zeros((1, 4, 4, 1)))
+    view = views.View("fed_sdp", (2,), True)
+    cells = [reporting.Cell(name, "lenet", view, 0.0, [one, one])]
+    chance = {"lenet": {"majority_class": {"label_accuracy": np.array([1, 0])}}}
+    rows = reporting.rows(run, cells, chance)
+    assert {row.data for row in rows} == {name}
+    assert {row.attack for row in rows} == {"fed_sdp", "majority_class"}
+    screen = Console(width=150, record=True)
+    screen.print(*reporting.tables(run, cells, chance))
+    shown = screen.export_text()
+    assert f"{name}, lenet" in shown
+    assert above in shown
+    assert "1, 0.0014, 25" in shown
+    assert "majority_class" in shown.splitlines()[-1]
