@@ -14,6 +14,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from experiments.config import ConfigError
+from experiments.data_options import load_images
 from experiments.fed_cdp.settings import Config, DataConfig
 from fljax import data, losses, metrics, models, partition
 from fljax.types import Array, Features, Model, PyTree, Rows
@@ -106,7 +107,7 @@ def deal(task: Task, run: Config, num_clients: int, seed: int) -> tuple[Rows, in
 
 
 def _images(told: DataConfig, run: Config) -> Task:
-    images = data.load_images(told.name, data_dir=told.dir)
+    images = load_images(told)
     parts = [images.train, images.validation]
     parts += [] if images.test is None else [images.test]
     small = min(images.shape[:2]) < 10

@@ -11,6 +11,7 @@ import dataclasses
 from typing import Literal, NamedTuple
 
 from experiments.config import ConfigError
+from experiments.data_options import ImageFlags, check_subset
 from experiments.option import RunFlags, option
 
 Method = Literal[
@@ -41,13 +42,12 @@ SIZES = {
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
-class DataConfig:
+class DataConfig(ImageFlags):
     """Prefix `data`."""
 
     name: Literal["digits", "mnist", "cifar10", "lfw", "adult", "breast_cancer"] = (
         option("digits", "data set; digits needs no file")
     )
-    dir: str | None = option(None, "folder with local copies of the data files")
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -131,6 +131,7 @@ def complete(told: Told) -> Told:
     Raises:
       ConfigError: naming the flag.
     """
+    check_subset(told.data)
     run, size = told.run, SIZES[told.data.name]
     missing = {
         name: value

@@ -9,6 +9,7 @@ import dataclasses
 from typing import Literal, NamedTuple
 
 from experiments.config import ConfigError
+from experiments.data_options import ImageFlags, check_subset
 from experiments.fed_cdp import settings
 from experiments.option import RunFlags, option
 
@@ -28,13 +29,12 @@ _SEVERAL = ("methods", "types", "networks", "pruned")
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
-class DataConfig:
+class DataConfig(ImageFlags):
     """Prefix `data`."""
 
     name: Literal["digits", "mnist", "cifar10", "lfw"] = option(
         "digits", "images; digits needs no file"
     )
-    dir: str | None = option(None, "folder with local copies of the data files")
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -136,6 +136,7 @@ def complete(told: Told) -> Told:
     Raises:
       ConfigError: naming the flag.
     """
+    check_subset(told.data)
     run, size = told.run, settings.SIZES[told.data.name]
     images = run.images or size.batch_size
     run = dataclasses.replace(

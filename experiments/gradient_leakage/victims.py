@@ -64,13 +64,10 @@ def load(told: DataConfig, run: Config) -> Victims:
     Raises:
       ConfigError: there are too few images for so many clients.
     """
-    trained = settings.complete(
-        settings.Told(
-            settings.DataConfig(name=told.name, dir=told.dir),
-            settings.Config(methods=("non_private",)),
-        )
-    ).run
-    task = clients.load(settings.DataConfig(name=told.name, dir=told.dir), trained)
+    source = settings.DataConfig(name=told.name, dir=told.dir, subset=told.subset)
+    federation = settings.Config(methods=("non_private",))
+    trained = settings.complete(settings.Told(source, federation)).run
+    task = clients.load(source, trained)
     count = min(run.clients, len(task.train))
     rows, size = clients.deal(task, trained, count, run.seed)
     owned = np.asarray(rows.x).reshape(count, size)

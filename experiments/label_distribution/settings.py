@@ -10,6 +10,7 @@ import dataclasses
 from typing import Literal, NamedTuple
 
 from experiments.config import ConfigError
+from experiments.data_options import ImageFlags, check_subset
 from experiments.option import RunFlags, option
 
 Attacker = Literal["aware", "unaware"]
@@ -43,15 +44,11 @@ SIZES = {
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
-class DataConfig:
+class DataConfig(ImageFlags):
     """Prefix `data`."""
 
     name: Literal["digits", "mnist", "cifar10"] = option(
         "digits", "images; digits needs no file"
-    )
-    dir: str | None = option(None, "folder with local copies of the data files")
-    subset: Literal["all", "half"] = option(
-        "all", "cifar10: all training images, or the files of one half"
     )
 
 
@@ -153,10 +150,7 @@ def _check(told: Told, run: Config) -> None:
         raise ConfigError(
             f"--chunk: expected a multiple of --lanes={run.lanes}, got {run.chunk}"
         )
-    if told.data.subset != "all" and told.data.name != "cifar10":
-        raise ConfigError(
-            f"--data_subset: expected all for {told.data.name}, got {told.data.subset}"
-        )
+    check_subset(told.data)
     if run.model == "autoencoder" and run.study == "attack" and run.num_rounds:
         raise ConfigError(
             "--num_rounds: expected 0 for an autoencoder, which names no class, got "

@@ -13,6 +13,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from experiments.config import ConfigError
+from experiments.data_options import load_images
 from experiments.label_distribution.settings import Told
 from fljax import data, losses, models
 from fljax.attacks.label_distribution import dummies
@@ -58,8 +59,7 @@ def load(told: Told) -> Task:
     Raises:
       ConfigError: the pools cannot be formed.
     """
-    chosen = {} if told.data.name != "cifar10" else {"subset": told.data.subset}
-    images = data.load_images(told.data.name, data_dir=told.data.dir, **chosen)
+    images = load_images(told.data)
     near, far = [images.train, images.validation], images.test
     if far is None:
         near, far = near[:1], images.validation

@@ -1,10 +1,14 @@
 """Flags read as a program reads them, and programs run as their users run them."""
 
+import dataclasses
+
+import numpy as np
 import pytest
 from absl import flags
 from absl.testing import flagsaver
 
 from experiments import config
+from fljax import data
 
 
 @pytest.fixture(scope="session")
@@ -26,6 +30,21 @@ def parsed():
         return [config.read(cls, prefix, flag_values=values) for cls, prefix in groups]
 
     return parse
+
+
+@pytest.fixture
+def images_by_name(monkeypatch):
+    """Digits, twice, in the place of any images, named `NAME_SUBSET` as asked for."""
+    digits = data.load_images("digits")
+    twice = digits.train._replace(
+        x=np.tile(digits.train.x, (2, 1, 1, 1)), y=np.tile(digits.train.y, 2)
+    )
+
+    def load(name, *, data_dir, subset):
+        del data_dir
+        return dataclasses.replace(digits, train=twice, name=f"{name}_{subset}")
+
+    monkeypatch.setattr(data, "load_images", load)
 
 
 @pytest.fixture

@@ -25,8 +25,8 @@ _SMALL = {
 }  # fmt: skip
 
 
-def _told(data="breast_cancer", **changes) -> Told:
-    return Told(DataConfig(name=data), Config(**_SMALL | changes))
+def _told(data="breast_cancer", data_subset="all", **changes) -> Told:
+    return Told(DataConfig(name=data, subset=data_subset), Config(**_SMALL | changes))
 
 
 @pytest.fixture(scope="module")
@@ -161,6 +161,12 @@ def test_images_are_looked_up_as_floats_from_0_to_1():
     np.testing.assert_allclose(x * 16, task.pool[task.train[:3]], rtol=1e-6)
 
 
+def test_one_half_of_cifar10_has_a_name_of_its_own(images_by_name):
+    task = clients.load(DataConfig(name="cifar10", subset="half"), Config())
+    assert task.name == "cifar10_half"
+    assert clients.load(DataConfig(name="cifar10"), Config()).name == "cifar10_all"
+
+
 @pytest.mark.parametrize("data", ["digits", "breast_cancer"])
 def test_rows_that_train_tune_and_test_are_different_ones(data):
     task = clients.load(DataConfig(name=data), complete(_told(data)).run)
@@ -182,9 +188,18 @@ def test_rows_that_train_tune_and_test_are_different_ones(data):
         ({"batch_size": 9}, "--batch_size: expected at most --rows_per_client=8"),
         ({"tuning_rounds": 9}, "--tuning_rounds: expected at most --num_rounds=2"),
         ({"methods": ()}, "--methods: expected each at most once"),
+        ({"data_subset": "half"}, "--data_subset: expected all for breast_cancer"),
         ({"partition": "few_classes", "classes_per_client": 3}, "--partition=few_cl"),
     ],
-    ids=["negative decay", "one clip", "batch", "rounds", "no method", "classes"],
+    ids=[
+        "negative decay",
+        "one clip",
+        "batch",
+        "rounds",
+        "no method",
+        "half",
+        "classes",
+    ],
 )
 def test_what_does_not_fit_together_is_one_line(changes, said, tmp_path):
     with pytest.raises(ConfigError, match=said) as stopped:

@@ -97,6 +97,7 @@ def test_table_7_stands_beside_a_run_on_its_data():
         (["--images=3", "--batch_size=2"], "--batch_size: expected a divisor"),
         (["--batch_size=1"], "--images: expected at most --steps=1 batches of 1"),
         (["--round=10"], "--round: expected less than --num_rounds=10"),
+        (["--data_subset=half"], "--data_subset: expected all for digits"),
         (["--clients=2000"], "--clients: expected at most"),
         (
             ["--attack=inverting_gradients", "--solver=whitened"],

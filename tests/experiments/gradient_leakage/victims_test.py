@@ -14,6 +14,11 @@ def test_pooling_leaves_out_the_last_two_rows_and_columns_of_28():
     assert not read[26:].any() and not read[:, 26:].any()
 
 
+def test_one_half_of_cifar10_has_a_name_of_its_own(told, images_by_name):
+    asked = told("--data_name=cifar10", "--data_subset=half", "--clients=3")
+    assert victims.load(*settings.complete(asked)).name == "cifar10_half"
+
+
 def test_no_image_is_attacked_twice(told):
     found = victims.load(*settings.complete(told("--clients=60", "--images=5")))
     assert found.x.shape == (60, 5, 8, 8, 1)
