@@ -8,6 +8,7 @@ Table II's.
 """
 
 import dataclasses
+import math
 from typing import Literal, NamedTuple
 
 from experiments.config import ConfigError
@@ -64,15 +65,21 @@ class Config(RunFlags):
     percent: tuple[float, ...] = option(
         (10.0,), "percent of the clients in a round, K_t / K", above=0, max=100
     )
-    clips: tuple[float, ...] = option((4.0,), "clips C; not of fed_cdp_decay", above=0)
-    sigmas: tuple[float, ...] = option((6.0,), "noise scales sigma", min=0)
-    decay: tuple[float, ...] = option(
-        (6.0, 2.0), "fed_cdp_decay: first and last clip, linear between", min=0
+    clips: tuple[float, ...] = option(
+        (4.0,), "clips C; not of fed_cdp_decay", above=0, below=math.inf
     )
+    sigmas: tuple[float, ...] = option(
+        (6.0,), "noise scales sigma", min=0, below=math.inf
+    )
+    decay: tuple[float, ...] = option(
+        (6.0, 2.0), "fed_cdp_decay: first and last clip, linear between", min=0,
+        below=math.inf,
+    )  # fmt: skip
     delta: float = option(1e-5, "delta of every epsilon", above=0, below=1)
     learning_rates: tuple[float, ...] = option(
-        (0.05,), "rates tried, of which validation rows choose per point", above=0
-    )
+        (0.05,), "rates tried, of which validation rows choose per point", above=0,
+        below=math.inf,
+    )  # fmt: skip
     tuning_seeds: int = option(
         1, "first seeds on which every rate is tried; the others take the best", min=1
     )

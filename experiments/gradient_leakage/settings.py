@@ -6,6 +6,7 @@ are flags here, and all that is printed depends on them.
 """
 
 import dataclasses
+import math
 from typing import Literal, NamedTuple
 
 from experiments.config import ConfigError
@@ -69,17 +70,23 @@ class Config(RunFlags):
     steps: int = option(
         1, "local steps before the message of types 0 and 1; the paper: 1", min=1
     )
-    rate: float = option(0.05, "local learning rate, which the attacker knows", above=0)
-    clip: float = option(4.0, "clip C", above=0)
-    sigma: float = option(6.0, "noise scale sigma, over the clip", min=0)
-    decay: tuple[float, ...] = option(
-        (6.0, 2.0), "fed_cdp_decay: first and last clip, linear between", above=0
+    rate: float = option(
+        0.05, "local learning rate, which the attacker knows", above=0, below=math.inf
     )
+    clip: float = option(4.0, "clip C", above=0, below=math.inf)
+    sigma: float = option(
+        6.0, "noise scale sigma, over the clip", min=0, below=math.inf
+    )
+    decay: tuple[float, ...] = option(
+        (6.0, 2.0), "fed_cdp_decay: first and last clip, linear between", above=0,
+        below=math.inf,
+    )  # fmt: skip
     num_rounds: int | None = option(None, "fed_cdp_decay: rounds T", min=1)
     round: int = option(0, "fed_cdp_decay: in which round, from 0", min=0)
     noise_scale: float = option(
-        0.01, "gaussian, laplace: scale of the noise on every coordinate", min=0
-    )
+        0.01, "gaussian, laplace: scale of the noise on every coordinate", min=0,
+        below=math.inf,
+    )  # fmt: skip
     dssgd_fraction: float = option(
         0.1, "dssgd: fraction of the coordinates that is sent", above=0, max=1
     )
@@ -89,7 +96,7 @@ class Config(RunFlags):
         "lbfgs",
         "cpl, dlg: as published; or whitened, stronger, where a single image is sought",
     )
-    damping: float = option(1e-2, "solver whitened: damping", above=0)
+    damping: float = option(1e-2, "solver whitened: damping", above=0, below=math.inf)
     iterations: int = option(
         300, "attack iterations; one of cpl and dlg is 20 of L-BFGS", min=1
     )

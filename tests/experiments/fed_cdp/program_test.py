@@ -213,6 +213,10 @@ def test_what_does_not_fit_together_is_one_line(changes, said, tmp_path):
     [
         ("--clips=0", "--clips: expected numbers > 0"),
         ("--sigmas=-1", "--sigmas: expected numbers >= 0"),
+        ("--clips=inf", "--clips: expected numbers > 0 and < inf"),
+        ("--sigmas=inf", "--sigmas: expected numbers >= 0 and < inf"),
+        ("--decay=inf,2", "--decay: expected numbers >= 0 and < inf"),
+        ("--learning_rates=inf", "--learning_rates: expected numbers > 0 and < inf"),
         ("--percent=101", "--percent: expected numbers > 0 and <= 100"),
         ("--percent=0", "--percent: expected numbers > 0 and <= 100"),
         ("--delta=1", "--delta: expected a number > 0 and < 1"),
