@@ -1,9 +1,10 @@
 """The adversary: what she knows of a method, what she simulates, how she searches.
 
 Nothing here is handed a client's image or label, only what `views.observe` made of
-them. She knows network, learning rate, number of steps, and, if aware, the clip and that
-small entries are zeroed: she then compares clipped with clipped gradients, also in each
-of several steps, and only what is not zero where entries are pruned or not sent.
+them. She knows network, learning rate, number of steps, and, if aware, how gradients
+are clipped and that small entries are zeroed: she then compares clipped with clipped
+ones, also in each of several steps, and only what is not zero where entries are pruned
+or not sent.
 """
 
 from collections.abc import Callable
@@ -19,34 +20,46 @@ from fljax import losses
 from fljax.attacks.inversion import Budget, Inversion, points, presets, solvers
 from fljax.types import Array, Key, Params
 
+_TINY = 1e-20  # of a squared norm, whose root has no slope at zero
+
 
 class Known(NamedTuple):
     """What the adversary knows of a method.
 
     Attributes:
       clip: [] of every layer of every example's gradient, infinite without.
+      total_clip: [] of every example's gradient as a whole, likewise.
       message_clip: [] of every layer of the message, likewise.
+      median: [] bool, whether layers of examples are clipped to the median of a batch.
       pruned: [] bool, whether zeros may be pruned entries.
     """
 
     clip: Array
+    total_clip: Array
     message_clip: Array
+    median: Array
     pruned: Array
 
 
 def known(run: Config, view: View, layers: int, pruned: float) -> Known:
     """What the adversary may simulate."""
-    clip = message_clip = jnp.inf
-    aware = run.attacker == "aware"
-    if aware and view.method in MODES:
-        clip = clip_of(run, view.method)
-        if MODES[view.method] == "recommended":
+    clip = total_clip = message_clip = jnp.inf
+    aware, method = run.attacker == "aware", view.method
+    if aware and method in MODES:
+        clip = clip_of(run, method)
+        if MODES[method] == "recommended":
             clip = clip / layers**0.5
+    if aware and method == "dp_sgd":
+        total_clip = run.clip
     if aware and _clips_message(run, view):
         message_clip = run.clip / run.rate
-    zeroed = pruned > 0 or (view.method == "dssgd" and not view.example)
+    zeroed = pruned > 0 or (method == "dssgd" and not view.example)
     return Known(
-        jnp.float32(clip), jnp.float32(message_clip), jnp.bool(aware and zeroed)
+        jnp.float32(clip),
+        jnp.float32(total_clip),
+        jnp.float32(message_clip),
+        jnp.bool(aware and method == "median" and not view.example),
+        jnp.bool(aware and zeroed),
     )
 
 
@@ -118,7 +131,7 @@ def simulation(
     """`(loss_fn, known, observed) -> simulate`, the same for every method."""
 
     def build(loss_fn, known, observed):
-        simulate = _clipped_mean(loss_fn, known.clip)
+        simulate = _clipped_mean(loss_fn, known)
         if not example and run.steps > 1:
             update = points.steps_of(simulate, run.rate, run.steps, run.batch_size)
             simulate = _scaled(update, 1 / run.rate)
@@ -141,20 +154,31 @@ def _clips_message(run: Config, view: View) -> bool:
     return run.where == "client" or 0 in view.types
 
 
-def _clipped_mean(loss_fn: losses.LossFn, clip: Array) -> points.Simulate:
+def _clipped_mean(loss_fn: losses.LossFn, known: Known) -> points.Simulate:
+    """Mean of clipped gradients, differentiable also where a layer is zero."""
     one = jax.grad(loss_fn)
 
     def simulate(params, x, y):
-        each = jax.vmap(
-            lambda x, y: _to_norm(one(params, x, y), clip),
-        )(x, y)
-        return jax.tree.map(lambda leaf: jnp.mean(leaf, axis=0), each)
+        each = jax.vmap(one, (None, 0, 0))(params, x, y)
+        squares = jax.tree.map(
+            lambda leaf: jnp.sum(jnp.square(leaf), axis=range(1, leaf.ndim)), each
+        )
+        whole = jax.tree.reduce(jnp.add, squares) / jnp.square(known.total_clip)
+
+        def mean(leaf, squared):
+            middle = jnp.median(jnp.sqrt(jnp.maximum(squared, _TINY)))
+            clip = jnp.where(known.median, middle, known.clip)
+            excess = jnp.maximum(squared / jnp.square(clip), whole)
+            factors = lax.rsqrt(jnp.maximum(excess, 1))
+            return jnp.tensordot(factors, leaf, 1) / len(factors)
+
+        return jax.tree.map(mean, each, squares)
 
     return simulate
 
 
 def _to_norm(tree: Params, clip: Array) -> Params:
-    """Every layer to a norm, differentiable also where a layer is zero."""
+    """Every layer to a norm, differentiable likewise."""
 
     def to(leaf):
         excess = jnp.sum(jnp.square(leaf)) / jnp.square(clip)

@@ -21,6 +21,8 @@ Method = Literal[
     "fed_cdp_decay",
     "fed_cdp_per_batch",
     "fed_cdp_recommended",
+    "dp_sgd",
+    "median",
     "dssgd",
     "gaussian",
     "laplace",
@@ -50,7 +52,8 @@ class Config(RunFlags):
         (0, 1, 2),
         "where the adversary sits: 0 at the server, behind what it does on arrival; 1 "
         "at the client, who sends; 2 inside her training, where each example has a "
-        "gradient",
+        "gradient, twice where noise is drawn on their sum: before it, and as the "
+        "release of a batch of this example alone",
     )
     networks: tuple[Network, ...] = option(
         ("lenet",),
@@ -73,7 +76,9 @@ class Config(RunFlags):
     rate: float = option(
         0.05, "local learning rate, which the attacker knows", above=0, below=math.inf
     )
-    clip: float = option(4.0, "clip C", above=0, below=math.inf)
+    clip: float = option(
+        4.0, "clip C; median: only in its noise", above=0, below=math.inf
+    )
     sigma: float = option(
         6.0, "noise scale sigma, over the clip", min=0, below=math.inf
     )

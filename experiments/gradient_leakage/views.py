@@ -7,18 +7,27 @@
 | `fed_cdp`             | of clipped and noisy gradients   | layers clipped, noise          |
 | `fed_cdp_decay`       | the same, clip of the round      | the same                       |
 | `fed_cdp_per_batch`   | the same, noise on the mean only | layers clipped, NO noise       |
-| `fed_cdp_recommended` | layers clipped to C / sqrt(M)    | noisy sum of this example only |
+| `fed_cdp_recommended` | layers clipped to C / sqrt(M)    | two views                      |
+| `dp_sgd`              | examples clipped to C as a whole | two views                      |
+| `median`              | layers clipped to their median   | two views                      |
 | `dssgd`               | largest coordinates              | as it is                       |
 | `gaussian`, `laplace` | noise                            | noise                          |
 
-`fed_cdp_per_batch` is what the code of Wei et al. (2021) does. In `fed_cdp_recommended`
-the noise is also on the sum; who sees into the sum sees what `fed_cdp_per_batch` shows.
-With Fed-SDP at the server, type 1 sees the message as it is.
+`fed_cdp_per_batch` is what the code of Wei et al. (2021) does. With Fed-SDP at the
+server, type 1 sees the message as it is.
+
+`fed_cdp_recommended`, `dp_sgd` and `median` draw noise of deviation sigma C once, on the
+sum over a batch. Who sees an example's gradient BEFORE the sum sees it without noise,
+only clipped, as in `fed_cdp_per_batch`: the view `2 before the sum`. Their view `2` is
+the release of a batch that holds this example alone, as `fed_cdp.sanitise_example`
+documents it. A median of one clips nothing: what `median` shows before the sum is the
+gradient as it is.
 
 A message is the update over the learning rate: after one step, the gradient. What is
 pruned is pruned last. Paper and code attack the first local step; more steps go beyond.
 """
 
+import dataclasses
 from collections.abc import Callable
 from typing import NamedTuple
 
@@ -30,7 +39,15 @@ from jax import lax
 from experiments.gradient_leakage.settings import Config, Method
 from fljax import losses
 from fljax.attacks.inversion import points
-from fljax.defenses import clipping, fed_cdp, fed_sdp, noise, pruning
+from fljax.defenses import (
+    clipping,
+    dp_sgd,
+    fed_cdp,
+    fed_sdp,
+    median,
+    noise,
+    pruning,
+)
 from fljax.types import Batch, Defense, Key, Params, Sender
 
 MODES: dict[str, fed_cdp.Mode] = {
@@ -39,6 +56,7 @@ MODES: dict[str, fed_cdp.Mode] = {
     "fed_cdp_per_batch": "per_batch",
     "fed_cdp_recommended": "recommended",
 }
+_ON_THE_SUM = ("fed_cdp_recommended", "dp_sgd", "median")
 _NOISY = {"gaussian": noise.gaussian, "laplace": noise.laplace}
 _SHARE = 0.01  # B / N_i of Wei et al. 2021, which no number here depends on
 _CLIENT = 0  # all clients are treated alike, in a round that is looked up before
@@ -52,16 +70,19 @@ class View(NamedTuple):
       method: which.
       types: that see the same.
       example: whether it is one example's gradient.
+      before_sum: whether it is seen before the sum that noise is drawn for.
     """
 
     method: Method
     types: tuple[int, ...]
     example: bool
+    before_sum: bool = False
 
     @property
     def setting(self) -> str:
         """Name in results; the paper's where it is a column of Table VII."""
-        return f"leakage_type={'_'.join(map(str, self.types))}"
+        types = "_".join(map(str, self.types))
+        return f"leakage_type={types}{' before the sum' if self.before_sum else ''}"
 
 
 def views(run: Config) -> list[View]:
@@ -72,17 +93,20 @@ def views(run: Config) -> list[View]:
         apart = method == "fed_sdp" and run.where == "server"
         groups = [(t,) for t in messages] if apart else [messages]
         found += [View(method, group, False) for group in groups if group]
-        found += [View(method, (2,), True)] if 2 in run.types else []
+        if 2 in run.types:
+            found.append(View(method, (2,), True))
+            if method in _ON_THE_SUM:
+                found.append(View(method, (2,), True, before_sum=True))
     return found
 
 
-def kind(view: View) -> tuple[str, tuple[int, ...], bool]:
+def kind(view: View) -> tuple[str, tuple[int, ...], bool, bool]:
     """Views of one kind have one `observe`: they differ in the clip at most."""
     name = MODES.get(view.method, view.method)
     if view.example and name in ("fed_sdp", "dssgd"):
         name = "non_private"
-    apart = view.types if view.method == "fed_sdp" else ()
-    return name, () if view.example else apart, view.example
+    apart = view.types if view.method == "fed_sdp" and not view.example else ()
+    return name, apart, view.example, view.before_sum
 
 
 def identity(run: Config, view: View, pruned: float):
@@ -99,8 +123,8 @@ def observe(
       `(key, params, x [N, ...], y [N], clip [], pruned []) -> message`; consumes the
       key.
     """
-    see = _example(run, view, loss_fn) if view.example else None
-    see = see or _message(run, view, loss_fn, layers)
+    look = _example if view.example else _message
+    see = look(run, view, loss_fn, layers)
 
     def seen(key: Key, params, x, y, clip, pruned):
         return pruning.prune(see(key, params, x, y, clip), pruned)
@@ -118,10 +142,15 @@ def clip_of(run: Config, method: Method) -> float:
     return float(clipping.at_round(clip, jnp.int32(run.round)))
 
 
-def _example(run: Config, view: View, loss_fn: losses.LossFn):
+def _example(run: Config, view: View, loss_fn: losses.LossFn, layers: int):
     method, gradient = view.method, points.gradient_of(loss_fn)
+    sigma = 0.0 if view.before_sum else run.sigma
+    alone = dataclasses.replace(run, batch_size=1, sigma=sigma)
 
     def see(key, params, x, y, clip):
+        if method in _ON_THE_SUM:
+            built = _defense(alone, method, loss_fn, layers, clip)
+            return built.gradient(key, params, _batch(x[:1], y[:1]))[0]
         found = gradient(params, x[:1], y[:1])
         if method in MODES:
             return fed_cdp.sanitise_example(
@@ -146,8 +175,7 @@ def _message(run: Config, view: View, loss_fn: losses.LossFn, layers: int):
     def slope(gradient, key, params, x, y):
         if gradient is None:
             return mean(params, x, y)
-        batch = Batch(x, y, jnp.ones(len(y), bool), jnp.int32(_CLIENT))
-        return gradient(key, params, batch)[0]
+        return gradient(key, params, _batch(x, y))[0]
 
     def see(key, params, x, y, clip):
         built = _defense(run, view.method, loss_fn, layers, clip)
@@ -174,6 +202,10 @@ def _message(run: Config, view: View, loss_fn: losses.LossFn, layers: int):
     return see
 
 
+def _batch(x, y) -> Batch:
+    return Batch(x, y, jnp.ones(len(y), bool), jnp.int32(_CLIENT))
+
+
 def _defense(run: Config, method: Method, loss_fn, layers: int, clip) -> Defense:
     if method == "fed_sdp":
         return fed_sdp.fed_sdp(
@@ -195,6 +227,16 @@ def _defense(run: Config, method: Method, loss_fn, layers: int, clip) -> Defense
             mode=mode,
             sampling="poisson" if mode == "recommended" else "fixed",
         )
+    if method == "dp_sgd":
+        return dp_sgd.dp_sgd(
+            loss_fn,
+            clip=clip,
+            noise_multiplier=run.sigma,
+            sampling_rate=_SHARE,
+            batch_size=run.batch_size,
+        )
+    if method == "median":
+        return median.median_clipping(loss_fn, noise_deviation=run.sigma * clip)
     if method == "dssgd":
         return pruning.dssgd(run.dssgd_fraction)
     if method in _NOISY:

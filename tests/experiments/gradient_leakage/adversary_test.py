@@ -26,7 +26,9 @@ def test_the_adversary_is_not_handed_the_truth(completed, linear):
     search = adversary.attack(completed(), linear[0], (1, 4, 4, 1), 3, example=True)
     handed = list(inspect.signature(search).parameters)
     assert handed == ["key", "params", "observed", "known"]
-    assert adversary.Known._fields == ("clip", "message_clip", "pruned")
+    assert adversary.Known._fields == (
+        "clip", "total_clip", "message_clip", "median", "pruned"
+    )  # fmt: skip
 
 
 def test_the_aware_attacker_simulates_clip_and_pruning(
@@ -69,6 +71,9 @@ def test_a_message_is_explained_by_the_truth(
         ("fed_cdp", ()),
         ("fed_cdp", ("--steps=3", "--batch_size=1")),
         ("fed_cdp_recommended", ("--steps=3",)),
+        ("dp_sgd", ()),
+        ("median", ()),
+        ("median", ("--steps=3",)),
         ("fed_sdp", ("--steps=3",)),
     ],
     ids=lambda value: "_".join(value) if isinstance(value, tuple) else value,

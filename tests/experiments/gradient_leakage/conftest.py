@@ -31,8 +31,8 @@ def completed(told):
 
 @pytest.fixture
 def linear():
-    """Loss, params and images of a softmax regression, which compiles at once."""
-    module = models.cnn((4, 4, 1), 3, channels=())
+    """Loss, params and images of a softmax regression, of two layers for a clip."""
+    module = models.cnn((4, 4, 1), 3, channels=(), use_bias=True)
     params = module.init(jax.random.key(3))
     x = np.random.default_rng(0).uniform(size=(2, 4, 4, 1)).astype(np.float32)
     y = np.array([2, 0], np.int32)
