@@ -36,18 +36,11 @@ import jax.numpy as jnp
 import numpy as np
 from jax import lax
 
+from experiments import named_defenses
 from experiments.gradient_leakage.settings import Config, Method
 from fljax import losses
 from fljax.attacks.inversion import points
-from fljax.defenses import (
-    clipping,
-    dp_sgd,
-    fed_cdp,
-    fed_sdp,
-    median,
-    noise,
-    pruning,
-)
+from fljax.defenses import clipping, fed_cdp, noise, pruning
 from fljax.types import Batch, Defense, Key, Params, Sender
 
 MODES: dict[str, fed_cdp.Mode] = {
@@ -207,38 +200,22 @@ def _batch(x, y) -> Batch:
 
 
 def _defense(run: Config, method: Method, loss_fn, layers: int, clip) -> Defense:
-    if method == "fed_sdp":
-        return fed_sdp.fed_sdp(
-            clip=clip,
-            noise_scale=run.sigma,
-            sampling_rate=_SHARE,
-            num_layers=layers,
-            where=run.where,
-        )
-    if method in MODES:
-        mode = MODES[method]
-        return fed_cdp.fed_cdp(
-            loss_fn,
-            clip=clip,
-            noise_scale=run.sigma,
-            sampling_rate=_SHARE,
-            batch_size=run.batch_size,
-            num_layers=layers,
-            mode=mode,
-            sampling="poisson" if mode == "recommended" else "fixed",
-        )
-    if method == "dp_sgd":
-        return dp_sgd.dp_sgd(
-            loss_fn,
-            clip=clip,
-            noise_multiplier=run.sigma,
-            sampling_rate=_SHARE,
-            batch_size=run.batch_size,
-        )
-    if method == "median":
-        return median.median_clipping(loss_fn, noise_deviation=run.sigma * clip)
-    if method == "dssgd":
-        return pruning.dssgd(run.dssgd_fraction)
-    if method in _NOISY:
-        return _NOISY[method](run.noise_scale * run.rate)
-    return Defense(name=method)
+    mode = MODES.get(method, "per_example")
+    name = "fed_cdp" if method in MODES else method.replace("non_private", "none")
+    poisson = named_defenses.needs_poisson(name, mode)
+    setting = named_defenses.Setting(
+        loss_fn,
+        layers,
+        mode=mode,
+        batches="poisson" if poisson else "fixed",
+        sampling_rate=_SHARE,
+        batch_size=run.batch_size,
+        where=run.where,
+    )
+    number = {
+        "median": run.sigma * clip,
+        "dssgd": run.dssgd_fraction,
+        "gaussian": run.noise_scale * run.rate,
+        "laplace": run.noise_scale * run.rate,
+    }.get(method, run.sigma)
+    return named_defenses.make(name, setting, number, clip)
