@@ -48,6 +48,9 @@ accuracy = rows[rows.metric == "aia_accuracy_percent"]
 accuracy = accuracy[accuracy.client == "all"].set_index("attack").value
 assert accuracy["linear_inversion"] > accuracy["majority"] + 10, accuracy
 """,
+    "gradient_leakage": """
+assert set(whole.metric) == {"reconstruction_distance", "ssim", "attack_success"}
+""",
 }
 
 
