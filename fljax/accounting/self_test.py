@@ -4,7 +4,7 @@ The step is run many times, and judged by what comes out alone, so that it may b
 anybody's. Each finding is a test at a level of `significance` over all that it looks at,
 so that a sound step fails one in that share of runs. What it cannot see: noise that is
 right in law and known to the adversary, a batch that is not sampled as stated, a
-bound that only some other example breaks.
+bound that only some other batch breaks.
 """
 
 from collections.abc import Iterator
@@ -80,7 +80,7 @@ def check_dp(
       arrays, and between clients side by side.
 
     Raises:
-      ValueError: for numbers out of range.
+      ValueError: for numbers out of range, or a batch whose mask leaves out all.
     """
     if not noise > 0 or not sensitivity > 0 or not batch_size > 0:
         raise ValueError(
@@ -89,6 +89,8 @@ def check_dp(
         )
     if draws < 10 or not 0 < significance < 1:
         raise ValueError(f"expected draws >= 10, 0 < significance < 1, got {draws=}")
+    if not np.any(batch.mask):
+        raise ValueError("batch must have an example, its mask leaves out all")
     key = jax.random.key(0) if key is None else key
 
     def total(number, batch, client=0) -> list[jax.Array]:
@@ -97,14 +99,15 @@ def check_dp(
         return [leaf.ravel() * jnp.asarray(batch_size, leaf.dtype) for leaf in leaves]
 
     numbers = jnp.arange(draws)
-    drawn = jax.jit(jax.vmap(total, (0, None)))(numbers, batch)
+    draw = jax.jit(jax.vmap(total, (0, None)))
+    drawn, again = (draw(numbers, batch) for _ in range(2))
     residuals = [_standard(leaf, noise) for leaf in drawn]
     names = [jax.tree_util.keystr(p) for p, _ in jax.tree.leaves_with_path(params)]
-    changed = _largest_change(jax.jit(total), batch)
+    changed = _largest_change(total, batch)
     return [
         *_scales(names, residuals, significance),
         _finding("change by one example", changed, 0, sensitivity * (1 + _ROUNDING)),
-        *_repeats(jax.jit(total), batch, drawn),
+        *_repeats(drawn, again),
         *_correlations(names, residuals, significance),
         _between_clients(total, numbers, batch, noise, significance),
     ]
@@ -121,49 +124,52 @@ def _scales(names, residuals, significance) -> Iterator[Finding]:
     """Measured over stated deviation, array by array."""
     tail = significance / len(residuals) / 2
     for name, leaf in zip(names, residuals, strict=True):
-        freedom = (len(leaf) - 1) * leaf.shape[1]
+        freedom = _freedom(leaf)
         ends = stats.chi2.ppf([tail, 1 - tail], freedom) / freedom
         ratio = np.sqrt(np.sum(leaf**2) / leaf.size)
         yield _finding(f"noise scale of {name}", ratio, *np.sqrt(ends))
 
 
 def _largest_change(total, batch: Batch) -> float:
-    """Over examples as they are and scaled up: with and without one of them.
+    """By one example, beside all others and alone, as they are and scaled up.
 
     With the same key the noise is the same and drops out of the difference.
     """
-    found = []
-    for scale in (1.0, _OUTLIER):
-        x = jax.tree.map(lambda leaf, s=scale: _scaled(leaf, s), batch.x)
-        for index in np.flatnonzero(batch.mask):
-            alone = np.arange(len(batch.mask)) == index
-            pair = [
-                total(0, batch._replace(x=x, mask=np.asarray(batch.mask) & mask))
-                for mask in (alone, np.zeros_like(alone))
-            ]
-            gaps = [np.asarray(a, np.float64) - np.asarray(b) for a, b in zip(*pair)]
-            found.append(np.sqrt(sum(np.sum(gap**2) for gap in gaps)))
-    return float(np.max(found))
+    mask = np.asarray(batch.mask)
+    one = np.eye(len(mask), dtype=bool)[mask]
+    having = np.concatenate([np.broadcast_to(mask, one.shape), one])
+    pairs = np.stack([having, having & ~np.tile(one, (2, 1))], axis=1)
+
+    @jax.jit
+    def changes(x):
+        def change(pair):
+            sums = jax.vmap(lambda m: total(0, batch._replace(x=x, mask=m)))(pair)
+            return jnp.sqrt(sum(jnp.sum(jnp.square(a - b)) for a, b in sums))
+
+        return jax.lax.map(change, pairs)
+
+    return float(np.max([changes(_scaled(batch.x, s)) for s in (1.0, _OUTLIER)]))
 
 
-def _scaled(leaf, scale: float):
-    real = jnp.issubdtype(jnp.asarray(leaf).dtype, jnp.floating)
-    return leaf * scale if real else leaf
+def _scaled(x, scale: float):
+    def leaf(value):
+        real = jnp.issubdtype(jnp.asarray(value).dtype, jnp.floating)
+        return value * scale if real else value
+
+    return jax.tree.map(leaf, x)
 
 
-def _repeats(total, batch, drawn) -> Iterator[Finding]:
-    again = [np.concatenate(total(0, batch)) for _ in range(2)]
-    same = float(np.max(np.abs(again[0] - again[1])))
-    yield _finding("difference of two runs with one key", same, 0, 0)
-    rows = np.concatenate(drawn, axis=1)
+def _repeats(drawn, again) -> Iterator[Finding]:
+    rows, same = (np.concatenate(each, axis=1) for each in (drawn, again))
+    gap = np.max(np.abs(rows - same))
+    yield _finding("difference of two runs with one key", gap, 0, 0)
     different = len(np.unique(rows, axis=0)) / len(rows)
     yield _finding("share of keys with noise of their own", different, 1, 1)
 
 
 def _correlations(names, residuals, significance) -> Iterator[Finding]:
     """Between successive draws, and between arrays over what both have."""
-    rows = np.concatenate(residuals, axis=1)
-    yield _uncorrelated("successive draws", rows[:-1], rows[1:], significance)
+    yield _serial(np.concatenate(residuals, axis=1), significance)
     pairs = [(i, j) for j in range(len(residuals)) for i in range(j)]
     for i, j in pairs:
         width = min(residuals[i].shape[1], residuals[j].shape[1])
@@ -184,12 +190,34 @@ def _between_clients(total, numbers, batch, noise, significance) -> Finding:
     return _uncorrelated("two clients", first, second, significance)
 
 
+def _serial(rows: np.ndarray, significance: float) -> Finding:
+    """Between successive draws, the first after the last.
+
+    Any two deviations from the mean of n independent draws correlate by -1 / (n - 1).
+    Mean and variance are those of the circular serial correlation (Anderson 1942), with
+    the freedom of all coordinates.
+    """
+    draws, freedom = len(rows), _freedom(rows)
+    size = np.sum(rows**2)
+    value = np.sum(rows * np.roll(rows, 1, axis=0)) / size if size > 0 else 1.0
+    variance = draws * (draws - 3) / ((draws - 1) ** 2 * (freedom + 2))
+    centre = -1 / (draws - 1)
+    limit = stats.norm.isf(significance / 2) * np.sqrt(variance)
+    name = "correlation of successive draws"
+    return _finding(name, value, centre - limit, centre + limit)
+
+
 def _uncorrelated(name, first, second, significance) -> Finding:
-    """Their correlation, which has deviation 1 / sqrt(n) under independence."""
+    """Their correlation, whose square has a beta distribution under independence."""
     size = np.sqrt(np.sum(first**2) * np.sum(second**2))
-    value = float(np.sum(first * second) / size) if size > 0 else 1.0
-    limit = stats.norm.ppf(1 - significance / 2) / np.sqrt(first.size)
-    return _finding(f"correlation of {name}", value, -limit, limit)
+    value = np.sum(first * second) / size if size > 0 else 1.0
+    tail = stats.beta.isf(significance, 0.5, (_freedom(first) - 1) / 2)
+    return _finding(f"correlation of {name}", value, -np.sqrt(tail), np.sqrt(tail))
+
+
+def _freedom(residuals: np.ndarray) -> int:
+    """Of deviations `[draws, P]` from their mean over draws."""
+    return (len(residuals) - 1) * residuals.shape[1]
 
 
 def _finding(name: str, value, low, high) -> Finding:

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from fljax import accounting, losses, models
-from fljax.defenses import dp_sgd, fed_cdp
+from fljax.defenses import clipping, dp_sgd, fed_cdp
 from fljax.types import Batch, Features
 
 _CLIP, _SIGMA, _SIZE = 0.5, 2.0, 6
@@ -33,8 +33,11 @@ def _dp_sgd(sigma=_SIGMA):
 
 
 def _check(step, **changed):
-    told = {"noise": _SIGMA * _CLIP, "sensitivity": _CLIP, "batch_size": _SIZE}
-    return accounting.check_dp(step, _PARAMS, _batch(), **(told | changed))
+    told = {
+        "params": _PARAMS, "batch": _batch(), "noise": _SIGMA * _CLIP,
+        "sensitivity": _CLIP, "batch_size": _SIZE,
+    }  # fmt: skip
+    return accounting.check_dp(step, **(told | changed))
 
 
 def _failed(findings):
@@ -66,13 +69,36 @@ def _one_silent_layer(key, params, batch):
     return treedef.unflatten([jnp.zeros_like(leaves[0]), *leaves[1:]]), loss
 
 
-def _not_clipped(key, params, batch):
-    noise, _ = _dp_sgd()(key, params, batch._replace(mask=batch.mask & False))
-    each = jax.vmap(jax.grad(_LOSS), (None, 0, 0))(params, batch.x, batch.y)
-    total = jax.tree.map(
-        lambda leaf: jnp.tensordot(batch.mask.astype(leaf.dtype), leaf, 1), each
-    )
-    return jax.tree.map(lambda a, b: a / _SIZE + b, total, noise), 0.0
+def _noisy(total):
+    """Sound noise on what `total` makes of every example's gradient and the mask."""
+
+    def step(key, params, batch):
+        noise, _ = _dp_sgd()(key, params, batch._replace(mask=batch.mask & False))
+        each = jax.vmap(jax.grad(_LOSS), (None, 0, 0))(params, batch.x, batch.y)
+        found = total(each, jnp.float32(batch.mask))
+        return jax.tree.map(lambda a, b: a / _SIZE + b, found, noise), 0.0
+
+    return step
+
+
+def _clipped(grads):
+    return clipping.clipped(grads, clipping.total(_CLIP))
+
+
+def _sum(each, weights):
+    return jax.tree.map(lambda leaf: jnp.tensordot(weights, leaf, 1), each)
+
+
+def _sum_clipped(each, mask):
+    return _clipped(_sum(each, mask))
+
+
+def _sum_times_count(each, mask):
+    return _sum(jax.vmap(_clipped)(each), mask * mask.sum())
+
+
+def _mean_of_those_there_are(each, mask):
+    return _sum(jax.vmap(_clipped)(each), mask * _SIZE / jnp.maximum(mask.sum(), 1))
 
 
 def _one_key_for_all(key, params, batch):
@@ -93,7 +119,7 @@ def _the_same_in_every_layer(key, params, batch):
     [
         (_dp_sgd(_SIGMA / 2), {"noise scale"}),
         (_one_silent_layer, {"noise scale", "correlation"}),
-        (_not_clipped, {"change by one example"}),
+        (_noisy(_sum), {"change by one example"}),
         (_one_key_for_all, {"noise scale", "share", "correlation"}),
         (_the_same_in_every_layer, {"correlation"}),
     ],
@@ -102,6 +128,57 @@ def _the_same_in_every_layer(key, params, batch):
 def test_a_mistake_is_found(step, found):
     with jax.debug_key_reuse(False):  # it finds one of them, too
         assert _failed(_check(step)) == found
+
+
+@pytest.mark.parametrize(
+    ("total", "sensitivity"),
+    [
+        (_sum_clipped, _CLIP),
+        (_sum_times_count, _CLIP),
+        # As if two means of five examples were all that there is.
+        (_mean_of_those_there_are, 2 * _CLIP * _SIZE / 5),
+    ],
+)
+def test_a_change_may_show_beside_other_examples_only_or_alone_only(total, sensitivity):
+    found = _check(_noisy(total), sensitivity=sensitivity)
+    assert _failed(found) == {"change by one example"}
+
+
+def _of_many_parameters(key, params, batch):
+    each = _CLIP / np.sqrt(params.size)
+    noise = _SIGMA * _CLIP * jax.random.normal(key, params.shape)
+    return (batch.mask.sum() * each + noise) / _SIZE, 0.0
+
+
+def _with_few_keys(key, params, batch):
+    few = jax.random.fold_in(jax.random.key(1), jax.random.bits(key) % 8)
+    return _of_many_parameters(few, params, batch)
+
+
+@pytest.mark.parametrize(
+    ("step", "failed"),
+    [
+        (_of_many_parameters, set()),
+        (_with_few_keys, {"noise scale", "share", "correlation"}),
+    ],
+    ids=["own noise", "few draws of noise"],
+)
+def test_noise_on_many_parameters_is_its_own_or_used_again(step, failed):
+    found = _check(step, params=jnp.zeros(20_000))
+    assert _failed(found) == failed
+    serial = next(f for f in found if "successive" in f.name)
+    # Deviations from a mean over 200 draws are not independent.
+    assert (serial.low + serial.high) / 2 == pytest.approx(-1 / 199)
+    assert serial.passed == (not failed)
+
+
+def test_two_arrays_have_a_degree_of_freedom_less_than_draws():
+    (found,) = (
+        f for f in _check(_of_many_parameters, params=jnp.zeros(1), draws=10)
+        if "two clients" in f.name
+    )  # fmt: skip
+    # Pearson's r of 10 pairs, level 0.001 on two sides, in any printed table.
+    assert found.high == -found.low == pytest.approx(0.8721, abs=1e-4)
 
 
 def test_findings_say_what_was_measured_and_expected():
@@ -116,3 +193,9 @@ def test_findings_say_what_was_measured_and_expected():
 def test_numbers_out_of_range_are_refused(changed):
     with pytest.raises(ValueError, match=next(iter(changed))):
         _check(_dp_sgd(), **changed)
+
+
+def test_a_batch_of_nothing_is_refused():
+    batch = _batch()._replace(mask=np.zeros(_SIZE, bool))
+    with pytest.raises(ValueError, match="batch must have an example"):
+        _check(_dp_sgd(), batch=batch)
