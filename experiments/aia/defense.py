@@ -27,7 +27,7 @@ from fljax import accounting, packing, parallel
 from fljax.defenses import clipping
 from fljax.losses import LossFn
 from fljax.schedule import Schedule
-from fljax.types import Array, Key, Model, NoiseSpec, Sampling
+from fljax.types import Key, Model, NoiseSpec, Sampling
 
 _BUDGET = 1.0  # epsilon, where neither it nor a noise is told
 
@@ -193,29 +193,15 @@ def _sigma(
     if config.sigma is not None:
         return np.full(steps.shape, config.sigma)
     budget = _BUDGET if config.epsilon is None else config.epsilon
-    rates, counts = _as_poisson(unit, steps, rounds)
-    least = np.vectorize(
-        lambda rate, number: accounting.noise_multiplier_for(
+
+    @functools.cache  # many clients have the same numbers
+    def least(rate, number):
+        return accounting.noise_multiplier_for(
             budget, config.delta, rate, number, config.accountant
         )
-    )
-    return least(rates, counts) / unit.noise_multiplier
 
-
-def _as_poisson(
-    unit: NoiseSpec, steps: np.ndarray, rounds: int
-) -> tuple[Array | float, np.ndarray]:
-    """Rate and number of Poisson sums that promise no more than these sums.
-
-    A row is in one of the disjoint batches of a pass, and every round begins a pass of
-    its own. A client who is drawn is counted as if she always were.
-    """
-    if unit.sampling == "poisson":
-        return unit.sampling_rate, steps
-    if (unit.unit, unit.sampling) == ("record", "fixed"):
-        passes = np.ceil(steps / rounds * unit.sampling_rate * (1 - 1e-9))
-        return 1.0, rounds * passes.astype(int)
-    return 1.0, steps
+    of_all = np.vectorize(least, otypes=[float])
+    return of_all(*accounting.as_poisson(unit, steps, rounds)) / unit.noise_multiplier
 
 
 def _held_out_losses(problem, clients, keys, clips, progress) -> np.ndarray:

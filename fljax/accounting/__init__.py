@@ -17,7 +17,7 @@ from fljax.accounting.calibration import (
     sigma_for,
     steps_for,
 )
-from fljax.accounting.noise_spec import Guarantee, guarantee
+from fljax.accounting.noise_spec import Guarantee, as_poisson, guarantee
 from fljax.accounting.printed import as_printed
 from fljax.accounting.sampled import Accountant, epsilon
 from fljax.accounting.self_test import Finding, check_dp
@@ -31,6 +31,7 @@ __all__ = [
     "Guarantee",
     "Statement",
     "Training",
+    "as_poisson",
     "as_printed",
     "check_dp",
     "epsilon",

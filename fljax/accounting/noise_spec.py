@@ -1,11 +1,12 @@
 """What the noise of a defense promises, read from the object that adds it."""
 
+import functools
 from typing import NamedTuple
 
 import numpy as np
 
 from fljax.accounting import exact, sampled
-from fljax.types import NoiseSpec
+from fljax.types import Array, NoiseSpec
 
 
 class Guarantee(NamedTuple):
@@ -26,7 +27,7 @@ class Guarantee(NamedTuple):
 
 def guarantee(
     noise: NoiseSpec,
-    steps: np.ndarray | int,
+    steps: Array | int,
     delta: float,
     *,
     rounds: int | None = None,
@@ -47,24 +48,56 @@ def guarantee(
     multiplier, rate, count = np.broadcast_arrays(
         *map(np.atleast_1d, (noise.noise_multiplier, noise.sampling_rate, steps))
     )
+    for s, q in set(zip(multiplier.tolist(), rate.tolist())):
+        exact.check(s, q, delta)
+    each, met = as_poisson(noise, count, rounds)
+
+    @functools.cache  # many clients have the same numbers
+    def epsilons(s, q, n, rate, met):
+        renyi = sampled.epsilon(s, rate, met, delta, "rdp")
+        if (noise.unit, noise.sampling) == ("client", "fixed"):
+            return renyi, exact.gaussian(s, *exact.drawn(int(n), float(q)), delta)
+        return renyi, sampled.epsilon(s, rate, met, delta, "pld")
+
+    of_all = np.vectorize(epsilons, otypes=[float, float])
+    renyi, tight = of_all(multiplier, rate, count, each, met)
+    return Guarantee(
+        renyi, tight, delta, _say(noise, multiplier, rate, count, met, delta)
+    )
+
+
+def as_poisson(
+    noise: NoiseSpec, steps: Array | int, rounds: int | None = None
+) -> tuple[np.ndarray, np.ndarray]:
+    """Rate and number of Poisson sums that promise no more than these sums.
+
+    A row is in one of the disjoint batches of a pass, and nothing is gained by that. A
+    client who is drawn and may be seen counts as if she always were.
+
+    Args:
+      noise: its unit, sampling and sampling rate.
+      steps: as in `guarantee`.
+      rounds: as in `guarantee`.
+
+    Returns:
+      `[C]` or [], the rate in (0, 1] and the number.
+
+    Raises:
+      ValueError: for steps below 0, or a unit or sampling that is not known.
+    """
     told = noise.unit, noise.sampling
     if told not in _HOW:
         raise ValueError(f"no accounting for the unit and sampling {told}")
-    for s, q, n in zip(multiplier, rate, count):
-        sampled.epsilon(s, q, min(n, 0), delta)  # only looks at the numbers
-    met = None
+    if np.min(steps) < 0:
+        raise ValueError(f"steps must be >= 0, got {np.min(steps)}")
+    rate, count = np.broadcast_arrays(noise.sampling_rate, steps)
     if noise.sampling == "poisson":
-        pairs = _poisson(multiplier, rate, count, delta)
-    elif noise.sampling == "all":
-        pairs = _every(multiplier, count, delta)
-    elif noise.unit == "record":
-        met = _met(rate, count, rounds)
-        pairs = _every(multiplier, met, delta)
-    else:
-        pairs = _drawn(multiplier, rate, count, delta)
-    renyi, tight = np.array(pairs, float).reshape(-1, 2).T
-    said = _say(noise, multiplier, rate, count, met, delta)
-    return Guarantee(renyi, tight, delta, said)
+        return rate, count
+    if told == ("record", "fixed"):
+        spread = 1 if rounds is None else rounds
+        passes = np.ceil(-(-count // spread) * rate * (1 - 1e-9))
+        count = spread * passes.astype(int)
+    return np.ones(rate.shape), count
 
 
 # How a unit comes into the sums; `{q}` is its rate.
@@ -97,44 +130,15 @@ def _say(noise, multiplier, rate, count, met, delta) -> str:
         "record": ("(one row) of one client", "row", "rows she has"),
         "client": ("(all that she has)", "client", "clients there are"),
     }[noise.unit]
-    some = "" if met is None else f", of which a row is in {_span(met)}"
+    some = ""
+    if (noise.unit, noise.sampling) == ("record", "fixed"):
+        some = f", of which a row is in {_span(met)}"
     return (
         f"neighbours: {noise.adjacency} {whose}; {how}; one {one} changes a sum by at "
         f"most {float(np.max(noise.sensitivity)):g} and the noise has a deviation of "
         f"{_span(multiplier)} times that; {_span(count)} such sums are composed{some}, "
         f"whatever the server sends; how many {public} is public; delta = {delta:g}"
     )
-
-
-def _met(rate, count, rounds: int | None) -> np.ndarray:
-    """In how many sums a row is, at most."""
-    spread = 1 if rounds is None else rounds
-    per_round = -(-count // spread)
-    return spread * np.ceil(per_round * rate * (1 - 1e-9)).astype(int)
-
-
-def _poisson(multiplier, rate, count, delta) -> list[tuple[float, float]]:
-    return [
-        (
-            sampled.epsilon(s, q, n, delta, "rdp"),
-            sampled.epsilon(s, q, n, delta, "pld"),
-        )
-        for s, q, n in zip(multiplier, rate, count)
-    ]
-
-
-def _every(multiplier, count, delta) -> list[tuple[float, float]]:
-    return _poisson(multiplier, np.ones(len(count)), count, delta)
-
-
-def _drawn(multiplier, rate, count, delta) -> list[tuple[float, float]]:
-    return [
-        (
-            sampled.epsilon(s, 1.0, n, delta, "rdp"),
-            exact.gaussian(float(s), *exact.drawn(int(n), float(q)), delta),
-        )
-        for s, q, n in zip(multiplier, rate, count)
-    ]
 
 
 def _span(values: np.ndarray) -> str:

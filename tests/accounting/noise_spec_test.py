@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from fljax import accounting
-from fljax.accounting import exact
+from fljax.accounting import exact, sampled
 from fljax.types import NoiseSpec
 
 _DELTA = 1e-5
@@ -66,6 +66,34 @@ def test_numbers_may_be_of_one_client_or_of_each():
 
 @pytest.mark.parametrize("unit", ["record", "client"])
 @pytest.mark.parametrize("sampling", ["poisson", "fixed", "all"])
+def test_noise_for_the_poisson_sums_spends_the_budget_of_the_guarantee(unit, sampling):
+    rates, steps = accounting.as_poisson(_spec(unit, sampling), np.array([60, 90]), 30)
+    sigma = [
+        accounting.noise_multiplier_for(2.0, _DELTA, rate, count)
+        for rate, count in zip(rates, steps, strict=True)
+    ]
+    spec = _spec(unit, sampling, multiplier=np.array(sigma))
+    spent = accounting.guarantee(spec, np.array([60, 90]), _DELTA, rounds=30)
+    assert ((spent.epsilon_rdp > 1.99) & (spent.epsilon_rdp <= 2)).all()
+
+
+def test_clients_with_the_same_numbers_are_accounted_for_once(monkeypatch):
+    asked, really = [], sampled.epsilon
+
+    def epsilon(*told):
+        asked.append(told)
+        return really(*told)
+
+    monkeypatch.setattr(sampled, "epsilon", epsilon)
+    spec = _spec("record", "poisson", multiplier=np.array([4.0, 8.0, 4.0, 8.0]))
+    found = accounting.guarantee(spec, np.array([50, 50, 50, 60]), _DELTA)
+    assert len(asked) == 2 * 3  # two accountants
+    first, second, again, longer = found.epsilon_pld
+    assert second < longer < first == again
+
+
+@pytest.mark.parametrize("unit", ["record", "client"])
+@pytest.mark.parametrize("sampling", ["poisson", "fixed", "all"])
 def test_without_noise_epsilon_is_infinite(unit, sampling):
     found = accounting.guarantee(_spec(unit, sampling, multiplier=0.0), 5, _DELTA)
     assert np.isinf(found.epsilon_pld).all() and np.isinf(found.epsilon_rdp).all()
@@ -89,3 +117,16 @@ def test_without_noise_epsilon_is_infinite(unit, sampling):
 def test_bad_input(spec, steps, delta, message):
     with pytest.raises(ValueError, match=message):
         accounting.guarantee(spec, steps, delta)
+
+
+@pytest.mark.parametrize(
+    ("spec", "steps", "message"),
+    [
+        (_spec("record", "shuffled"), 5, "no accounting for the unit and sampling"),
+        (_spec("record", "all"), np.array([3, -5]), "steps must be >= 0, got -5"),
+    ],
+    ids=["sampling", "steps"],
+)
+def test_bad_input_of_poisson_sums(spec, steps, message):
+    with pytest.raises(ValueError, match=message):
+        accounting.as_poisson(spec, steps)
