@@ -47,9 +47,14 @@ class AccountingConfig:
         _TABLE_6.clients_per_round, "clients in a round K_t", min=1
     )
     sigma: float = option(
-        _TABLE_6.sigma, "deviation of one draw of noise over the clip; 0: none", min=0
+        _TABLE_6.sigma,
+        "deviation of one draw of noise over the clip; 0: none",
+        min=0,
+        below=math.inf,
     )
-    clip: float = option(_TABLE_6.clip, "C of each layer; no epsilon needs it", above=0)
+    clip: float = option(
+        _TABLE_6.clip, "C of each layer; no epsilon needs it", above=0, below=math.inf
+    )
     layers: int = option(_TABLE_6.layers, "parts M that are clipped apart", min=1)
     delta: float = option(_TABLE_6.delta, "delta of every epsilon", above=0, below=1)
     draws: Literal["one", "each"] = option(
@@ -146,7 +151,13 @@ def _own(
 
 
 def calibrate(method: str, training: Training, target: float) -> list[Kept]:
-    """Noise and rounds that keep an epsilon, as implemented and as recommended."""
+    """Noise and rounds that keep an epsilon, as implemented and as recommended.
+
+    None stands for no noise that is enough, and for any number of rounds.
+
+    Raises:
+      ConfigError: for a target that nothing can be said of.
+    """
     of = {"fed_cdp": fed_cdp, "fed_sdp": fed_sdp}[method]
     found = []
     for say in (of.implemented, of.recommended):
@@ -157,8 +168,10 @@ def calibrate(method: str, training: Training, target: float) -> list[Kept]:
         ):
             try:
                 kept[name] = search(target, training, say)
-            except ValueError:
+            except accounting.Unattainable:
                 kept[name] = None
+            except ValueError as error:
+                raise ConfigError(f"--target_epsilon: {error}") from error
         found.append(Kept(say(training), **kept))
     return found
 

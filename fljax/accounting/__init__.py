@@ -12,6 +12,7 @@ said of a whole training, every number with its assumptions in words.
 """
 
 from fljax.accounting.calibration import (
+    Unattainable,
     noise_multiplier_for,
     rounds_for,
     sigma_for,
@@ -31,6 +32,7 @@ __all__ = [
     "Guarantee",
     "Statement",
     "Training",
+    "Unattainable",
     "as_poisson",
     "as_printed",
     "check_dp",

@@ -21,6 +21,10 @@ _WIDEST = 2.0**40  # beyond which a search gives up
 Say = Callable[[Training], Statement]
 
 
+class Unattainable(ValueError):
+    """No noise, or no number of steps or rounds, brings epsilon to the budget."""
+
+
 def noise_multiplier_for(
     epsilon: float,
     delta: float,
@@ -38,6 +42,7 @@ def noise_multiplier_for(
       accountant: as in `epsilon`.
 
     Raises:
+      Unattainable: if no noise keeps the budget.
       ValueError: for numbers out of range.
     """
     _check(epsilon)
@@ -66,7 +71,8 @@ def steps_for(
       accountant: as in `epsilon`.
 
     Raises:
-      ValueError: for numbers out of range, or if the budget is never spent.
+      Unattainable: if the budget is never spent.
+      ValueError: for numbers out of range.
     """
     _check(epsilon)
     return _most(
@@ -86,7 +92,8 @@ def sigma_for(epsilon: float, training: Training, say: Say) -> float:
       say: one of the functions of `fed_cdp` or `fed_sdp` that state an epsilon.
 
     Raises:
-      ValueError: if no sigma does, or the statement has no number.
+      Unattainable: if no sigma does.
+      ValueError: if the statement has no number.
     """
     _check(epsilon)
     return _least(
@@ -103,7 +110,8 @@ def rounds_for(epsilon: float, training: Training, say: Say) -> int:
       say: as in `sigma_for`.
 
     Raises:
-      ValueError: if the budget is never spent, or the statement has no number.
+      Unattainable: if the budget is never spent.
+      ValueError: if the statement has no number.
     """
     _check(epsilon)
     return _most(
@@ -126,7 +134,7 @@ def _least(epsilon_of: Callable[[float], float], target: float) -> float:
     while epsilon_of(high) > target:
         high *= 2
         if high > _WIDEST:
-            raise ValueError(f"no noise brings epsilon down to {target}")
+            raise Unattainable(f"no noise brings epsilon down to {target}")
     while high > 1 / _WIDEST and epsilon_of(high / 2) <= target:
         high /= 2
     if high <= 1 / _WIDEST:
@@ -144,7 +152,7 @@ def _most(epsilon_of: Callable[[int], float], target: float) -> int:
     while epsilon_of(over) <= target:
         kept, over = over, 2 * over
         if over > _WIDEST:
-            raise ValueError(f"epsilon stays below {target} however long it goes on")
+            raise Unattainable(f"epsilon stays below {target} however long it goes on")
     while over - kept > 1:
         middle = (kept + over) // 2
         kept, over = (middle, over) if epsilon_of(middle) <= target else (kept, middle)

@@ -31,7 +31,7 @@ def test_one_step_more_would_exceed_the_budget(accountant):
 
 def test_there_may_be_no_step_to_take_and_no_end():
     assert accounting.steps_for(0.01, 1e-5, 0.5, 0.5) == 0
-    with pytest.raises(ValueError, match="stays below 1"):
+    with pytest.raises(accounting.Unattainable, match="stays below 1"):
         accounting.steps_for(1.0, 1e-5, float("inf"), 0.5)
 
 
@@ -58,7 +58,7 @@ def test_what_cannot_be_had_is_refused():
 
     with pytest.raises(ValueError, match="has no epsilon: who takes part is seen"):
         accounting.sigma_for(1.0, _TOLD, refused)
-    with pytest.raises(ValueError, match="no noise brings epsilon down to 0.01"):
+    with pytest.raises(accounting.Unattainable, match="epsilon down to 0.01"):
         accounting.sigma_for(0.01, _TOLD, fed_cdp.printed)  # its conversion costs more
 
 

@@ -11,7 +11,7 @@ from absl import flags
 from experiments import published, report
 from experiments.accounting import program, table6
 from experiments.config import ConfigError
-from fljax import results
+from fljax import accounting, results
 
 
 @pytest.fixture
@@ -108,6 +108,27 @@ def test_ones_own_training_in_all_ways_and_at_both_levels(
     assert "published numbers" not in reported("--runs=own", "--out=out")
 
 
+def _raises(error):
+    def search(*told):
+        raise error
+
+    return search
+
+
+def test_a_target_out_of_reach_is_shown_and_no_other_error_is_taken_for_it(
+    run, monkeypatch
+):
+    told = "--accounting_method=fed_sdp", *_SMALL, "--target_epsilon=1"
+    beyond = accounting.Unattainable("epsilon stays below 1")
+    monkeypatch.setattr(accounting, "sigma_for", _raises(beyond))
+    monkeypatch.setattr(accounting, "rounds_for", _raises(beyond))
+    shown = [line for line in run(*told).splitlines() if line.endswith("any number")]
+    assert len(shown) == 2 and all(" none " in line for line in shown)
+    monkeypatch.setattr(accounting, "rounds_for", _raises(ValueError("no number")))
+    with pytest.raises(ConfigError, match="^--target_epsilon: no number$"):
+        run(*told)
+
+
 def test_a_folder_belongs_to_one_configuration(run):
     told = "--accounting_method=fed_sdp", *_SMALL, "--run_dir=own"
     run(*told)
@@ -126,9 +147,13 @@ _OWN = "--accounting_method=fed_cdp"
         ((_OWN, "--accounting_sigma=-1"), "--accounting_sigma: expected a number >= 0"),
         (
             (_OWN, "--accounting_sigma=inf"),
-            "--accounting_sigma must be >= 0 and finite",
+            "--accounting_sigma: expected a number >= 0 and < inf, got inf",
         ),
         ((_OWN, "--accounting_clip=0"), "--accounting_clip: expected a number > 0"),
+        (
+            (_OWN, "--accounting_clip=inf"),
+            "--accounting_clip: expected a number > 0 and < inf, got inf",
+        ),
         ((_OWN, "--accounting_layers=0"), "--accounting_layers: expected an integer"),
         (
             (_OWN, "--accounting_batch_size=501"),
@@ -140,7 +165,10 @@ _OWN = "--accounting_method=fed_cdp"
         ),
         ((_OWN, "--accounting_batches=shuffled"), "expected one of poisson, fixed"),
         ((_OWN, "--target_epsilon=0"), "--target_epsilon: expected a number > 0"),
-        ((_OWN, "--target_epsilon=inf"), "--target_epsilon: expected a number > 0"),
+        (
+            (_OWN, "--target_epsilon=inf"),
+            "--target_epsilon: expected a number > 0 and < inf or none, got inf",
+        ),
         (("--accounting_method=fed_avg",), "expected one of fed_cdp, fed_sdp"),
         (
             ("--accounting_method=fed_sdp", "--accounting_batches=fixed"),
