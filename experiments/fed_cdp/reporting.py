@@ -11,7 +11,7 @@ from rich.table import Table
 from experiments.fed_cdp import methods, published
 from experiments.fed_cdp.clients import Task
 from experiments.fed_cdp.methods import Numbers, Variant
-from experiments.fed_cdp.published import ACCURACY, FINAL
+from experiments.fed_cdp.published import ACCURACY, FINAL, MILLISECONDS
 from experiments.fed_cdp.settings import Told
 from experiments.fed_cdp.training import Trained
 from fljax.accounting import Guarantee, Statement
@@ -69,7 +69,7 @@ def _of_training(task: Task, point: Point, seed: int, trained: Trained) -> list[
     keep(name, FINAL, ACCURACY, 100 * trained.accuracy, tested)
     keep("majority", "baseline", ACCURACY, 100 * task.majority, tested)
     keep(name, FINAL, "learning_rate", point.numbers.rate, 1)
-    keep(name, FINAL, "ms_per_local_iteration", trained.milliseconds, 1)
+    keep(name, FINAL, MILLISECONDS, trained.milliseconds, 1)
     if point.variant.method not in ("non_private", "fed_sdp"):
         dropped = trained.looks.dropped[-1] * participants
         keep(name, FINAL, "dropped_examples", dropped, 1)
@@ -141,7 +141,7 @@ def table(told: Told, found: Sequence[Row], points: Sequence[Point]) -> Table:
     beside = published.heading(found[0].data)
     for name in (
         "rate", "accuracy % [95 %]", "major.", beside, "eps as\nprinted",
-        "eps of\nnoise", "eps re-\ncomm.", "ms per\niter.", "drop-\nped",
+        "eps of\nnoise", "eps re-\ncomm.", "ms per\niter. (paper)", "drop-\nped",
     ):  # fmt: skip
         shown.add_column(name, justify="right", no_wrap=True)
     means = {(s.row.attack, s.row.point, s.row.metric): s for s in summarise(found)}
@@ -159,20 +159,20 @@ def table(told: Told, found: Sequence[Row], points: Sequence[Point]) -> Table:
             f"{point.numbers.rate:g}",
             _interval(mean(ACCURACY)),
             _number(mean(ACCURACY, "majority")),
-            _text(paper(told, point.variant, point.label), ".1f"),
+            _text(paper(told, point, ACCURACY), ".1f"),
             _text(_said(point, "printed"), ".4g"),
             _text(drawn[0] if drawn else None, ".4g"),
             _text(_said(point, "recommended"), ".4g"),
-            f"{mean('ms_per_local_iteration').estimate.mean:.3g}",
+            _beside(mean(MILLISECONDS), paper(told, point, MILLISECONDS)),
             "" if dropped is None else f"{dropped.estimate.mean:g}",
         )
     return shown
 
 
-def paper(told: Told, variant: Variant, label: str) -> float | None:
-    """The accuracy in percent that Wei et al. (2021) print for a point, if any."""
+def paper(told: Told, point: Point, metric: str) -> float | None:
+    """What Wei et al. (2021) print for a point, if anything."""
     found = published.numbers(told.run.paper_table, told.data.name)
-    return found.get((label, variant.method))
+    return found.get((point.label, point.variant.method, metric))
 
 
 def all_figures(found: Sequence[Row]) -> dict[str, Figure]:
@@ -222,6 +222,10 @@ def _interval(s: Summary | None) -> str:
 
 def _number(s: Summary | None) -> str:
     return "" if s is None else f"{s.estimate.mean:.1f}"
+
+
+def _beside(ours: Summary, theirs: float | None) -> str:
+    return f"{ours.estimate.mean:.3g}" + ("" if theirs is None else f" ({theirs:g})")
 
 
 def _text(value: float | None, form: str) -> str:

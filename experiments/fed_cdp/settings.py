@@ -120,8 +120,8 @@ class Config(RunFlags):
     lanes: int | None = option(
         None, "clients side by side on a device; none: the fastest for the data", min=1
     )
-    paper_table: Literal["table1", "table2", "table4", "table5"] | None = option(
-        None, "table of Wei et al. to show beside the results"
+    paper_table: Literal["table1", "table2", "table3", "table4", "table5"] | None = (
+        option(None, "table of Wei et al. to show beside the results")
     )
 
 

@@ -240,8 +240,11 @@ def test_points_have_the_names_of_the_published_table(parsed):
     )
     told = complete(Told(*told))
     variants = methods_lib.variants(told.run, 500)
+    printed = published.numbers("table2", "mnist")
     numbers = {
-        (v.name, v.clients, v.percent): reporting.paper(told, v, label)
+        (v.name, v.clients, v.percent): printed.get(
+            (label, v.method, reporting.ACCURACY)
+        )
         for v in variants
         for label, _, _ in methods_lib.points(told.run, v)
     }
@@ -260,6 +263,9 @@ def test_a_report_sets_accuracies_beside_the_table_that_the_run_names():
         assert (like.data, like.same_data, len(like.numbers)) == (paper, False, 6)
     one = published.reference({"paper_table": "table1"}, "mnist")
     assert ("final", "non_private", "accuracy_percent") in one.numbers
+    times = published.reference({"paper_table": "table3"}, "mnist")
+    of_decay = "final", "fed_cdp_decay", "ms_per_local_iteration"
+    assert times.numbers[of_decay].mean == 22.6 and len(times.numbers) == 4
     assert published.reference({"paper_table": None}, "mnist") is None
     assert published.reference({"paper_table": "table1"}, "digits") is None
 
