@@ -143,7 +143,7 @@ def _table(told: Told, cells: Sequence[Cell], chance: Chance) -> Table:
         distance = cell.estimate(scores.DISTANCE)
         beside = [_beside(told, cell)] if told.run.paper_table else []
         shown.add_row(
-            cell.view.setting.partition("=")[2].replace("_", ", "),
+            _types(cell).replace("before ", "before\n"),
             cell.name,
             _interval(cell.estimate(scores.SUCCESS), ".2f"),
             _interval(distance._replace(low=max(distance.low, 0)), ".2g"),
@@ -254,8 +254,11 @@ def _by_pruning(told: Told, cells: Sequence[Cell]) -> Figure:
 
 
 def _row_name(cell: Cell) -> str:
-    types = cell.view.setting.partition("=")[2]
-    return f"{cell.name} (type {types.replace('_', ', ')})"
+    return f"{cell.name} (type {_types(cell)})"
+
+
+def _types(cell: Cell) -> str:
+    return cell.view.setting.partition("=")[2].replace("_", ", ")
 
 
 def _flat(images: np.ndarray) -> np.ndarray:
