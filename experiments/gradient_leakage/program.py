@@ -9,9 +9,9 @@ every method, and writes `rows.jsonl`, `manifest.json` and pictures (truth above
 reconstructions: Figures 1, 4 and 5) into `--run_dir`.
 
 Where noise is drawn once, on the sum over a batch (Fed-CDP's recommended mode, DP-SGD,
-median clipping), who sees an example's gradient before the sum sees it only clipped, and
-it leaks as where noise comes after the mean: type `2 before the sum`. Type `2` of these
-methods is the release of a batch that holds this example alone.
+median clipping), who sees an example's gradient before the sum sees it only clipped,
+and it leaks as where noise comes after the mean: type `2 before the sum`. Type `2` of
+these methods is the release of a batch that holds this example alone.
 """
 
 import functools

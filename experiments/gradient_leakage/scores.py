@@ -88,9 +88,11 @@ def baselines(
     starts = jax.vmap(lambda key: _SEEDS[run.attack](key, tuple(shape)))(keys)
     labels = victims.y == np.bincount(victims.y.ravel()).argmax()
 
+    def flat(images):
+        return images.reshape(-1, *shape[1:])
+
     def of_each(guesses):
-        flat = [x.reshape(-1, *shape[1:]) for x in (guesses, victims.x)]
-        measured = _measures(*flat, read)
+        measured = _measures(flat(guesses), flat(victims.x), read)
         found = {name: each.reshape(count, -1) for name, each in measured.items()}
         success = (found[DISTANCE] < run.success_rmse).all(axis=1)
         means = {name: each.mean(axis=1) for name, each in found.items()}

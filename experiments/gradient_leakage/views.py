@@ -143,7 +143,7 @@ def _example(run: Config, view: View, loss_fn: losses.LossFn, layers: int):
     def see(key, params, x, y, clip):
         if method in _ON_THE_SUM:
             built = _defense(alone, method, loss_fn, layers, clip)
-            return built.gradient(key, params, _batch(x[:1], y[:1]))[0]
+            return _slope(loss_fn, built, key, params, x[:1], y[:1])
         found = gradient(params, x[:1], y[:1])
         if method in MODES:
             return fed_cdp.sanitise_example(
@@ -163,12 +163,7 @@ def _example(run: Config, view: View, loss_fn: losses.LossFn, layers: int):
 
 def _message(run: Config, view: View, loss_fn: losses.LossFn, layers: int):
     """The update over the learning rate, as a sum of gradients: nothing is rounded."""
-    mean, size = points.gradient_of(loss_fn), run.batch_size
-
-    def slope(gradient, key, params, x, y):
-        if gradient is None:
-            return mean(params, x, y)
-        return gradient(key, params, _batch(x, y))[0]
+    size = run.batch_size
 
     def see(key, params, x, y, clip):
         built = _defense(run, view.method, loss_fn, layers, clip)
@@ -178,7 +173,7 @@ def _message(run: Config, view: View, loss_fn: losses.LossFn, layers: int):
             start = number % (len(y) // size) * size
             rows = [lax.dynamic_slice_in_dim(leaf, start, size) for leaf in (x, y)]
             step_key = jax.random.fold_in(key, number)
-            found = slope(built.gradient, step_key, now, *rows)
+            found = _slope(loss_fn, built, step_key, now, *rows)
             return jax.tree.map(jnp.add, total, found), None
 
         total, _ = lax.scan(
@@ -195,8 +190,12 @@ def _message(run: Config, view: View, loss_fn: losses.LossFn, layers: int):
     return see
 
 
-def _batch(x, y) -> Batch:
-    return Batch(x, y, jnp.ones(len(y), bool), jnp.int32(_CLIENT))
+def _slope(loss_fn: losses.LossFn, defense: Defense, key: Key, params, x, y) -> Params:
+    """Of a step: the mean gradient, or what a defense puts in its place."""
+    if defense.gradient is None:
+        return points.gradient_of(loss_fn)(params, x, y)
+    batch = Batch(x, y, jnp.ones(len(y), bool), jnp.int32(_CLIENT))
+    return defense.gradient(key, params, batch)[0]
 
 
 def _defense(run: Config, method: Method, loss_fn, layers: int, clip) -> Defense:

@@ -34,9 +34,9 @@ def dp_sgd(
     loss_fn: losses.LossFn,
     *,
     clip: clipping.Clip,
-    noise_multiplier: Array,
-    sampling_rate: Array,
-    batch_size: Array,
+    noise_multiplier: Array | float,
+    sampling_rate: Array | float,
+    batch_size: Array | float,
     num_rounds: int | None = None,
 ) -> Defense:
     """DP-SGD of a federation's clients; all numbers may be traced.
@@ -45,9 +45,9 @@ def dp_sgd(
       loss_fn: `(params, x, y) -> []` of one example.
       clip: [] C, largest norm of an example's gradient over all parameters; or a
         schedule `(round) -> C`, to which the noise is in proportion.
-      noise_multiplier: `[C]` sigma of each client; 0 adds no noise.
-      sampling_rate: `[C]` probability of each row of a client to be in a batch.
-      batch_size: `[C]` expected rows in a client's batch, the divisor.
+      noise_multiplier: [] or `[C]` sigma of each client; 0 adds no noise.
+      sampling_rate: [] or `[C]` probability of each row of a client to be in a batch.
+      batch_size: [] or `[C]` expected rows in a client's batch, the divisor.
       num_rounds: of the run, for which a schedule is checked.
 
     Returns:
