@@ -20,6 +20,21 @@ parallel.use_cpu_cores()
 jax.config.update("jax_numpy_rank_promotion", "raise")
 jax.config.update("jax_debug_key_reuse", True)
 
+# Minutes for few tests: begun last, one of them would keep a worker while others idle.
+_LONG = (
+    "aia/kill_test.py",
+    "aia/memory_test.py",
+    "aia/processes_test.py",
+    "audit/truth_test.py",
+    "experiments/notebooks_test.py",
+    "label_distribution/program_test.py",
+)
+
+
+def pytest_collection_modifyitems(items):
+    """Long files first, the order of all others as it was."""
+    items.sort(key=lambda item: not item.path.as_posix().endswith(_LONG))
+
 
 @pytest.fixture
 def shared_data() -> str:
