@@ -25,7 +25,10 @@ _LONG = (
     "aia/kill_test.py",
     "aia/memory_test.py",
     "aia/processes_test.py",
-    "audit/truth_test.py",
+    "aia/trajectory_test.py",
+    "audit/scoring_test.py",
+    "benchmarks/clipping_test.py",
+    "benchmarks/scaling_test.py",
     "experiments/notebooks_test.py",
     "label_distribution/program_test.py",
 )
