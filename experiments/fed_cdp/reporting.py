@@ -141,7 +141,7 @@ def table(told: Told, found: Sequence[Row], points: Sequence[Point]) -> Table:
     beside = published.heading(found[0].data)
     for name in (
         "rate", "accuracy % [95 %]", "major.", beside, "eps as\nprinted",
-        "eps of\nnoise", "eps re-\ncomm.", "ms per\niter. (paper)", "drop-\nped",
+        "eps of\nnoise", "eps re-\ncomm.", "ms per\niter.\n(paper)", "drop-\nped",
     ):  # fmt: skip
         shown.add_column(name, justify="right", no_wrap=True)
     means = {(s.row.attack, s.row.point, s.row.metric): s for s in summarise(found)}
