@@ -192,10 +192,10 @@ def build(told: Told, numbers: Numbers) -> Defense:
     }
     made = []
     for name in chosen(config):
-        clip, told_name = numbers.clip, name.removesuffix("_decay")
-        if told_name != name:
+        clip, plain = numbers.clip, name.removesuffix("_decay")
+        if plain != name:
             end = clip / _DECAY if config.clip_end is None else config.clip_end
             clip = clipping.linear_decay(clip, end, num_rounds=told.num_rounds)
         sigma = number.get(name, numbers.step_noise)
-        made.append(named_defenses.make(told_name, setting, sigma, clip))
+        made.append(named_defenses.make(plain, setting, sigma, clip))
     return defenses.compose(*made)

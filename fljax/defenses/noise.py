@@ -1,8 +1,9 @@
 """Noise on what leaves a client, or on her steps, without a promise.
 
-Nothing bounds what it is added to, so that no noise hides it whatever the data: there is no
-`NoiseSpec`. These are the plain perturbations that leakage papers compare against (Zhu
-et al. 2019, section 5.1; the code of Wei et al. 2020 adds Laplace noise to a gradient).
+Nothing bounds what it is added to, so that no noise hides it whatever the data: there is
+no `NoiseSpec`. These are the plain perturbations that leakage papers compare against
+(Zhu et al. 2019, section 5.1; the code of Wei et al. 2020 adds Laplace noise to a
+gradient).
 """
 
 from collections.abc import Callable
