@@ -4,11 +4,11 @@ import math
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from rich import box
 from rich.console import Console
 from rich.table import Table
 
 from experiments.accounting import table6
+from experiments.screen_tables import empty
 from fljax.accounting import Statement, Training
 
 _WAYS = {
@@ -67,7 +67,7 @@ def show_training(
         f"delta = {told.delta:g}",
         highlight=False,
     )
-    table = _table("")
+    table = empty()
     for name in ("", "way", "level", "what"):
         table.add_column(name, justify="left" if name else "right")
     table.add_column("epsilon", justify="right", no_wrap=True)
@@ -84,7 +84,7 @@ def show_kept(
     out: Console, target: float, told: Training, kept: Sequence[Kept]
 ) -> None:
     """Prints what keeps a target."""
-    table = _table(f"What keeps epsilon = {target:g} at delta = {told.delta:g}")
+    table = empty(f"What keeps epsilon = {target:g} at delta = {told.delta:g}")
     table.add_column("way")
     table.add_column("what")
     table.add_column(f"smallest sigma\nat T = {told.rounds}", justify="right")
@@ -100,7 +100,7 @@ def show_kept(
 
 
 def _entries(entries: Sequence[table6.Printed]) -> Table:
-    table = _table("Table VI of Wei et al. (2021): epsilon as printed, and its recipe")
+    table = empty("Table VI of Wei et al. (2021): epsilon as printed, and its recipe")
     for name in ("data", "method", "L", "level"):
         table.add_column(name)
     for name in ("printed", "n = T L + 1", "difference", "n = T L", "difference"):
@@ -116,7 +116,7 @@ def _entries(entries: Sequence[table6.Printed]) -> Table:
 
 
 def _modes(modes: Sequence[table6.Mode]) -> Table:
-    table = _table("The same trainings, tightly: epsilon by what is implemented")
+    table = empty("The same trainings, tightly: epsilon by what is implemented")
     table.add_column("", justify="right")
     for name in ("method", "L", "level", "what"):
         table.add_column(name)
@@ -141,16 +141,6 @@ def _refused(out: Console, found: Sequence[Statement]) -> None:
         out.print("\nNo number is given for")
     for said in found:
         out.print(f"  - {said.name}: {said.reason}", highlight=False)
-
-
-def _table(title: str) -> Table:
-    return Table(
-        title=title or None,
-        box=box.SIMPLE_HEAD,
-        padding=(0, 1, 0, 0),
-        pad_edge=False,
-        show_edge=False,
-    )
 
 
 def _level(unit: str) -> str:

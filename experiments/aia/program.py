@@ -10,10 +10,9 @@ import os
 from collections.abc import Callable
 from typing import Any
 
-from rich import box
 from rich.table import Table
 
-from experiments import config, console, processes, published, stages
+from experiments import config, console, processes, published, screen_tables, stages
 from experiments.aia import clients, federation, memory, pipeline, saved
 from experiments.aia import settings as s
 from experiments.aia.sweep import points
@@ -78,7 +77,7 @@ def main() -> None:
     rows = [row for outcome in outcomes for row in outcome.rows]
     said = {k: outcome.defense for k, outcome in parts.items() if outcome.defense}
     out.write(rows, figures.all_figures(rows), files=table.files, defense=said)
-    shown = console.results_tables(rows, told.run.paper_table, _flags(told))
+    shown = screen_tables.of_results(rows, told.run.paper_table, _flags(told))
     out.show(*shown, _times([outcome.seconds for outcome in outcomes]))
 
 
@@ -120,10 +119,9 @@ def _describe(prepared: pipeline.Prepared) -> None:
 
 def _times(points_: list[stages.Seconds]) -> Table:
     """Seconds per stage, summed over the points of a sweep."""
-    table = Table(box=box.SIMPLE_HEAD, pad_edge=False, show_edge=False)
-    table.add_column("stage")
-    for name in ("compile s", "run s"):
-        table.add_column(name, justify="right")
+    table = screen_tables.empty()
+    screen_tables.add_texts(table, "stage")
+    screen_tables.add_numbers(table, "compile s", "run s")
     for name in dict.fromkeys(name for seconds in points_ for name in seconds):
         spent = [seconds[name] for seconds in points_ if name in seconds]
         sums = (sum(each[what] for each in spent) for what in ("compile", "run"))

@@ -5,11 +5,10 @@ from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
-from rich import box
 from rich.table import Table
 from rich.text import Text
 
-from experiments import finished
+from experiments import finished, screen_tables
 from experiments.audit import scoring
 from experiments.audit.scoring import Line, Number
 from experiments.output import Output
@@ -166,14 +165,9 @@ def _base(number: Number | None) -> str:
 
 
 def _table(labels: Labels, found: Sequence[Line]) -> Table:
-    shown = Table(
-        title=Text(f"audit: {labels.data} {labels.model}"),
-        box=box.SIMPLE_HEAD, padding=(0, 1, 0, 0), pad_edge=False, show_edge=False,
-    )  # fmt: skip
-    shown.add_column("attack", no_wrap=True)
-    shown.add_column("metric", no_wrap=True)
-    for name in ("value [95 %]", "without\nmessages"):
-        shown.add_column(name, justify="right", no_wrap=True)
+    shown = screen_tables.empty(Text(f"audit: {labels.data} {labels.model}"))
+    screen_tables.add_texts(shown, "attack", "metric")
+    screen_tables.add_numbers(shown, "value [95 %]", "without\nmessages")
     shown.add_column("verdict", overflow="fold")
     for line in found:
         shown.add_row(

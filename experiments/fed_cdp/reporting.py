@@ -5,9 +5,9 @@ from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 from matplotlib.figure import Figure
-from rich import box
 from rich.table import Table
 
+from experiments import screen_tables
 from experiments.fed_cdp import methods, published
 from experiments.fed_cdp.clients import Task
 from experiments.fed_cdp.methods import Numbers, Variant
@@ -133,17 +133,14 @@ def tuning(points: Sequence[Point]) -> dict[str, Any]:
 
 def table(told: Told, found: Sequence[Row], points: Sequence[Point]) -> Table:
     """One line per point: accuracy beside majority and paper, and epsilons."""
-    shown = Table(
-        box=box.SIMPLE_HEAD, padding=(0, 1, 0, 0), pad_edge=False, show_edge=False
-    )
-    shown.add_column("method", no_wrap=True)
+    shown = screen_tables.empty()
+    screen_tables.add_texts(shown, "method")
     shown.add_column("point", overflow="fold", min_width=13)
     beside = published.heading(found[0].data)
-    for name in (
-        "rate", "accuracy % [95 %]", "major.", beside, "eps as\nprinted",
+    screen_tables.add_numbers(
+        shown, "rate", "accuracy % [95 %]", "major.", beside, "eps as\nprinted",
         "eps of\nnoise", "eps re-\ncomm.", "ms per\niter.\n(paper)", "drop-\nped",
-    ):  # fmt: skip
-        shown.add_column(name, justify="right", no_wrap=True)
+    )  # fmt: skip
     means = {(s.row.attack, s.row.point, s.row.metric): s for s in summarise(found)}
     for point in points:
         name = point.variant.name
@@ -213,11 +210,7 @@ def _name(point: Point) -> str:
 
 
 def _interval(s: Summary | None) -> str:
-    if s is None:
-        return ""
-    e = s.shown
-    mean = f"{e.mean:.1f}"
-    return mean if math.isnan(e.low) else f"{mean} [{e.low:.1f}, {e.high:.1f}]"
+    return "" if s is None else screen_tables.interval(s.shown, ".1f")
 
 
 def _number(s: Summary | None) -> str:

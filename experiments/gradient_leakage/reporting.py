@@ -6,9 +6,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from matplotlib.figure import Figure
-from rich import box
 from rich.table import Table
 
+from experiments import screen_tables
 from experiments.fed_cdp.published import heading
 from experiments.gradient_leakage import published, scores
 from experiments.gradient_leakage.settings import Told
@@ -122,31 +122,25 @@ def tables(
 
 
 def _table(told: Told, cells: Sequence[Cell], chance: Chance) -> Table:
-    shown = Table(
-        title=f"{cells[0].data}, {cells[0].network}, {told.run.attack} against "
+    shown = screen_tables.empty(
+        f"{cells[0].data}, {cells[0].network}, {told.run.attack} against "
         f"{len(cells[0].scores)} clients; success: RMSE < {told.run.success_rmse:g}\n"
-        "last lines: what needs no message",
-        box=box.SIMPLE_HEAD,
-        padding=(0, 1, 0, 0),
-        pad_edge=False,
-        show_edge=False,
+        "last lines: what needs no message"
     )
-    shown.add_column("type", no_wrap=True)
-    shown.add_column("method", no_wrap=True)
+    screen_tables.add_texts(shown, "type", "method")
     names = ["success [95 %]", "RMSE [95 %]", "where read,\ncut to [0, 1]", "SSIM"]
     names += ["label", "iter."]
     if told.run.paper_table is not None:
         names.append(f"{heading(cells[0].data)}: yes,\nRMSE, iter.")
-    for name in names:
-        shown.add_column(name, justify="right", no_wrap=True)
+    screen_tables.add_numbers(shown, *names)
     for cell in cells:
         distance = cell.estimate(scores.DISTANCE)
         beside = [_beside(told, cell)] if told.run.paper_table else []
         shown.add_row(
             _types(cell).replace("before ", "before\n"),
             cell.name,
-            _interval(cell.estimate(scores.SUCCESS), ".2f"),
-            _interval(distance._replace(low=max(distance.low, 0)), ".2g"),
+            screen_tables.interval(cell.estimate(scores.SUCCESS), ".2f"),
+            screen_tables.interval(distance._replace(low=max(distance.low, 0)), ".2g"),
             f"{cell.estimate(scores.READ).mean:.2g}",
             f"{cell.estimate(scores.SSIM).mean:.2f}",
             f"{cell.estimate(scores.LABEL).mean:.2f}",
@@ -263,11 +257,6 @@ def _types(cell: Cell) -> str:
 
 def _flat(images: np.ndarray) -> np.ndarray:
     return images.reshape(-1, *images.shape[-3:])
-
-
-def _interval(e: metrics.Estimate, form: str) -> str:
-    mean = f"{e.mean:{form}}"
-    return mean if math.isnan(e.low) else f"{mean} [{e.low:{form}}, {e.high:{form}}]"
 
 
 def _finite(value: float) -> float | None:

@@ -5,9 +5,9 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
-from rich import box
 from rich.table import Table
 
+from experiments import screen_tables
 from experiments.label_distribution import scores
 from experiments.label_distribution.attacking import SETTINGS, Guesses
 from experiments.label_distribution.clusters import Cloud
@@ -112,14 +112,12 @@ def tables(found: Sequence[Row]) -> list[Table]:
 
 
 def _overall(found, known) -> Table:
-    shown = _empty("leakage and utility, mean [95 %]")
-    for name in ("defense", "attack"):
-        shown.add_column(name, no_wrap=True)
-    for name in (
-        "total variation", "KL", "cross-\nentropy", "dominant\nlabel %",
+    shown = screen_tables.empty("leakage and utility, mean [95 %]")
+    screen_tables.add_texts(shown, "defense", "attack")
+    screen_tables.add_numbers(
+        shown, "total variation", "KL", "cross-\nentropy", "dominant\nlabel %",
         "accuracy %", "epsilon",
-    ):  # fmt: skip
-        shown.add_column(name, justify="right", no_wrap=True)
+    )  # fmt: skip
     for point, attack in _pairs(found):
         where = point, attack, SETTINGS[attack]
         accuracy = known.get((point, FEDAVG, "final", ACCURACY))
@@ -127,11 +125,11 @@ def _overall(found, known) -> Table:
         shown.add_row(
             point or "none",
             attack,
-            _interval(known[*where, "total_variation"], 4),
+            screen_tables.interval(known[*where, "total_variation"], ".4f"),
             _number(known[*where, "kl_divergence"], 3),
             _number(known[*where, "cross_entropy"], 3),
             _number(known[*where, "dominant_label_percent"], 1),
-            "" if accuracy is None else _interval(accuracy, 1),
+            "" if accuracy is None else screen_tables.interval(accuracy, ".1f"),
             "" if epsilon is None else f"{epsilon.mean:.4g}",
         )
     return shown
@@ -140,11 +138,11 @@ def _overall(found, known) -> Table:
 def _by_alpha(found, known) -> Table:
     texts = dict.fromkeys(_split(row.point)[1] for row in found)
     texts.pop("")
-    shown = _empty("total variation by alpha, mean and half its 95 % interval")
-    for name in ("defense", "attack"):
-        shown.add_column(name, no_wrap=True)
-    for text in texts:
-        shown.add_column(text, justify="right", no_wrap=True)
+    shown = screen_tables.empty(
+        "total variation by alpha, mean and half its 95 % interval"
+    )
+    screen_tables.add_texts(shown, "defense", "attack")
+    screen_tables.add_numbers(shown, *texts)
     for point, attack in _pairs(found):
         where = attack, SETTINGS[attack], "total_variation"
         at = [";".join(filter(None, [point, text])) for text in texts]
@@ -154,17 +152,18 @@ def _by_alpha(found, known) -> Table:
 
 
 def _clouds(found) -> Table:
-    shown = _empty("two components of clients' messages, beside shuffled labels")
-    for name in ("clients", "layer", "metric"):
-        shown.add_column(name, no_wrap=True)
-    for name in ("value", "shuffled"):
-        shown.add_column(name, justify="right")
+    shown = screen_tables.empty(
+        "two components of clients' messages, beside shuffled labels"
+    )
+    screen_tables.add_texts(shown, "clients", "layer", "metric")
+    screen_tables.add_numbers(shown, "value", "shuffled")
     means = {_key(s.row): s.estimate for s in summarise(found)}
     for (point, attack, _, metric), e in means.items():
         if attack == "pca":
             kind, _, layer = point.partition(";layer=")
             chance = means[point, "shuffled_labels", "baseline", metric]
-            shown.add_row(kind, layer, metric, _interval(e, 2), _number(chance, 2))
+            value = screen_tables.interval(e, ".2f")
+            shown.add_row(kind, layer, metric, value, _number(chance, 2))
     return shown
 
 
@@ -181,23 +180,6 @@ def _split(point: str) -> tuple[str, str]:
 
 def _key(row: Row) -> tuple[str, str, str, str]:
     return row.point, row.attack, row.setting, row.metric
-
-
-def _empty(title: str) -> Table:
-    return Table(
-        title=title,
-        box=box.SIMPLE_HEAD,
-        padding=(0, 1, 0, 0),
-        pad_edge=False,
-        show_edge=False,
-    )
-
-
-def _interval(e: Estimate, digits: int) -> str:
-    mean = f"{e.mean:.{digits}f}"
-    if math.isnan(e.low):
-        return mean
-    return f"{mean} [{e.low:.{digits}f}, {e.high:.{digits}f}]"
 
 
 def _give_or_take(e: Estimate) -> str:

@@ -6,9 +6,9 @@ from typing import NamedTuple
 
 import numpy as np
 from matplotlib.figure import Figure
-from rich import box
 from rich.table import Table
 
+from experiments import screen_tables
 from experiments.lmra import federation, published, scores
 from experiments.lmra.clients import Clients
 from experiments.lmra.scores import Scores
@@ -106,8 +106,7 @@ def _by_client(told: Told, clients: Clients, found: Sequence[Row]) -> Table:
     names = [f"c={c}" for c in range(told.run.attacked)]
     beside = told.run.paper_table is not None
     extra = ["paper c=0..", "paper mean"] if beside else []
-    for name in (*names, "mean [95 %]", *extra):
-        shown.add_column(name, justify="right", no_wrap=True)
+    screen_tables.add_numbers(shown, *names, "mean [95 %]", *extra)
     means = {
         (s.row.setting, s.row.attack, s.row.client): s.shown
         for s in summarise([row for row in found if row.metric == TRAIN])
@@ -121,9 +120,8 @@ def _by_client(told: Told, clients: Clients, found: Sequence[Row]) -> Table:
         if beside:
             per = " ".join("" if p is None else f"{p:.0f}" for p in paper[:-1]).strip()
             cells = [per, "" if paper[-1] is None else f"{paper[-1]:.1f}"]
-        shown.add_row(
-            setting, attack, *each, _interval(means[setting, attack, "all"]), *cells
-        )
+        mean = screen_tables.interval(means[setting, attack, "all"], ".1f")
+        shown.add_row(setting, attack, *each, mean, *cells)
     return shown
 
 
@@ -142,7 +140,10 @@ def _by_metric(found: Sequence[Row]) -> Table:
     for setting, attack in dict.fromkeys(key[:2] for key in means):
         cells = [means.get((setting, attack, metric)) for metric in metrics_]
         if setting != "optima" and any(cell is not None for cell in cells):
-            texts = ["" if cell is None else _interval(cell, 3) for cell in cells]
+            texts = [
+                "" if cell is None else screen_tables.interval(cell, ".3g")
+                for cell in cells
+            ]
             shown.add_row(setting, attack, *texts)
     return shown
 
@@ -153,8 +154,7 @@ def search_table(found: Sequence[Found]) -> Table:
         "accuracy of the last returned models (%), mean over clients and seeds"
     )
     steps = list(found[0].accuracy)
-    for name in (*(f"{e} steps" for e in steps), "RMS gap"):
-        shown.add_column(name, justify="right", no_wrap=True)
+    screen_tables.add_numbers(shown, *(f"{e} steps" for e in steps), "RMS gap")
     for each in found:
         cells = [f"{each.accuracy[e].mean():.1f}" for e in steps]
         start = f"start_scale={each.start_scale:g}"
@@ -163,12 +163,9 @@ def search_table(found: Sequence[Found]) -> Table:
 
 
 def _empty(title: str) -> Table:
-    shown = Table(
-        title=title, box=box.SIMPLE_HEAD, padding=(0, 1, 0, 0), pad_edge=False,
-        show_edge=False,
-    )  # fmt: skip
+    shown = screen_tables.empty(title)
     shown.add_column("setting", overflow="fold", min_width=13)
-    shown.add_column("model", no_wrap=True)
+    screen_tables.add_texts(shown, "model")
     return shown
 
 
@@ -257,12 +254,6 @@ def _curves(told: Told, found: Sequence[Row], metric: str, by_batch: bool) -> Fi
     panels[0].set_ylabel(metric.replace("_", " "))
     drawing.name_lines(panels[-1], beside=True)
     return figure
-
-
-def _interval(e: metrics.Estimate, digits: int = 1) -> str:
-    form = f".{digits}f" if digits == 1 else f".{digits}g"
-    mean = f"{e.mean:{form}}"
-    return mean if math.isnan(e.low) else f"{mean} [{e.low:{form}}, {e.high:{form}}]"
 
 
 def _finite(value: float) -> float | None:

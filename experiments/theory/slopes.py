@@ -7,9 +7,9 @@ import numpy as np
 from matplotlib import ticker
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
-from rich import box
 from rich.table import Table
 
+from experiments import screen_tables
 from experiments.theory.theorem1 import Measured
 from fljax import metrics
 
@@ -40,21 +40,16 @@ def slopes(values: Sequence[float], numbers: np.ndarray) -> np.ndarray:
 
 def table(sweeps: Mapping[str, Sweep]) -> Table:
     """Slopes of both equations and both estimates; the error's largest share."""
-    shown = Table(
-        title="Theorem 1: slopes on logarithmic scales, mean [95 % interval]",
-        box=box.SIMPLE_HEAD,
-        padding=(0, 1, 0, 0),
-        pad_edge=False,
-        show_edge=False,
+    shown = screen_tables.empty(
+        "Theorem 1: slopes on logarithmic scales, mean [95 % interval]"
     )
-    for column in ("", "batches"):
-        shown.add_column(column, no_wrap=True)
-    for column in (*_HEADERS, "error/bound\nat most"):
-        shown.add_column(column, justify="right", no_wrap=True)
+    screen_tables.add_texts(shown, "", "batches")
+    screen_tables.add_numbers(shown, *_HEADERS, "error/bound\nat most")
     for sweep in sweeps.values():
         for sampling, each in sweep.found.items():
             columns = (each.rate, each.bound, each.reconstruct, each.forward)
-            cells = [_cell(slopes(sweep.values, numbers)) for numbers in columns]
+            found = [metrics.interval(slopes(sweep.values, n)) for n in columns]
+            cells = [screen_tables.interval(slope, "+.2f") for slope in found]
             worst = (each.reconstruct / each.bound).max()
             shown.add_row(sweep.symbol, sampling, *cells, f"{worst:.1e}")
     return shown
@@ -95,14 +90,6 @@ def _draw(axes: Axes, values, sampling: str, each: Measured) -> None:
         rate = _on_log_scale(numbers)[0]
         scaled = rate * mean[0] / rate[0]
         axes.plot(values, scaled, style, color=colour, label=f"{name}, {sampling}")
-
-
-def _cell(numbers: np.ndarray) -> str:
-    estimate = metrics.interval(numbers)
-    text = f"{estimate.mean:+.2f}"
-    if np.isnan(estimate.low):
-        return text
-    return f"{text} [{estimate.low:+.2f}, {estimate.high:+.2f}]"
 
 
 def _on_log_scale(numbers: np.ndarray) -> np.ndarray:
