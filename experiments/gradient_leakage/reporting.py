@@ -128,7 +128,7 @@ def _table(told: Told, cells: Sequence[Cell], chance: Chance) -> Table:
         "last lines: what needs no message"
     )
     screen_tables.add_texts(shown, "type", "method")
-    names = ["success [95 %]", "RMSE [95 %]", "where read,\ncut to [0, 1]", "SSIM"]
+    names = ["success [95 %]", "RMSE [95 %]", "where\nread, cut\nto [0, 1]", "SSIM"]
     names += ["label", "iter."]
     if told.run.paper_table is not None:
         names.append(f"{heading(cells[0].data)}: yes,\nRMSE, iter.")
@@ -138,7 +138,7 @@ def _table(told: Told, cells: Sequence[Cell], chance: Chance) -> Table:
         beside = [_beside(told, cell)] if told.run.paper_table else []
         shown.add_row(
             _types(cell).replace("before ", "before\n"),
-            cell.name,
+            cell.name.replace(" ", "\n"),
             screen_tables.interval(cell.estimate(scores.SUCCESS), ".2f"),
             screen_tables.interval(distance._replace(low=max(distance.low, 0)), ".2g"),
             f"{cell.estimate(scores.READ).mean:.2g}",

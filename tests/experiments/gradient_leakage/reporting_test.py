@@ -28,3 +28,29 @@ def test_results_carry_the_name_of_the_images(told, name, above):
     assert above in shown
     assert "1, 0.0014, 25" in shown
     assert "majority_class" in shown.splitlines()[-1]
+
+
+def test_the_widest_table_fits_into_120_characters(told):
+    run = settings.complete(told("--data_name=lfw", "--paper_table=table7"))
+    high, low = (
+        scores.Score(
+            dict.fromkeys(reporting._CHANCE_COLUMNS, 0.00123)
+            | {scores.DISTANCE: distance, scores.SUCCESS: 1.0}
+            | {scores.ITERATIONS: 300.0},
+            np.zeros((1, 4, 4, 1)), np.zeros((1, 4, 4, 1)),
+        )
+        for distance in (0.00123, 0.00111)
+    )  # fmt: skip
+    cells = [
+        reporting.Cell("lfw_deepfunneled", "lenet", view, pruned, [high, low] * 2)
+        for view, pruned in (
+            (views.View("fed_cdp_recommended", (2,), True, before_sum=True), 0.3),
+            (views.View("fed_cdp_decay", (2,), True), 0.0),
+        )
+    ]
+    screen = Console(width=120, record=True)
+    screen.print(*reporting.tables(run, cells, {"lenet": {}}))
+    shown = screen.export_text()
+    assert "…" not in shown
+    assert "fed_cdp_recommended " in shown
+    assert "0, 0.945, 300" in shown
