@@ -77,10 +77,10 @@ def _attack(run: Config, victim: Victim, victims: Victims, bars, part) -> list[C
         for pruned in run.pruned:
             same = views.identity(run, view, pruned)
             if same not in done:
-                title = " ".join(
-                    [victim.name, view.setting.partition("=")[2], view.method]
-                )
-                bar = bars.add_task(title, total=len(victims.x))
+                types = view.setting.partition("=")[2]
+                title = f"{victim.name} {types} {view.method}"
+                zeroed = f" pruned={pruned:g}" if pruned else ""
+                bar = bars.add_task(title + zeroed, total=len(victims.x))
                 progress = functools.partial(bars.advance, bar)
                 mine = part.part(f"attack{len(done)}")
                 reconstructed = attacks.run(view, pruned, progress, mine)
