@@ -167,8 +167,9 @@ def _clipped_mean(loss_fn: losses.LossFn, known: Known) -> points.Simulate:
 
         def mean(leaf, squared):
             middle = jnp.median(jnp.sqrt(jnp.maximum(squared, _TINY)))
-            clip = jnp.where(known.median, middle, known.clip)
-            excess = jnp.maximum(squared / jnp.square(clip), whole)
+            # An infinite clip would have no tangent; one over it has.
+            inverse = jnp.where(known.median, 1 / middle, 1 / known.clip)
+            excess = jnp.maximum(squared * jnp.square(inverse), whole)
             factors = lax.rsqrt(jnp.maximum(excess, 1))
             return jnp.tensordot(factors, leaf, 1) / len(factors)
 

@@ -2,10 +2,13 @@
 
 import ast
 import inspect
+import typing
 
+import jax
+import numpy as np
 import pytest
 
-from experiments.gradient_leakage import adversary, views
+from experiments.gradient_leakage import adversary, settings, views
 from fljax.defenses import clipping
 
 
@@ -95,3 +98,23 @@ def test_only_the_aware_attacker_simulates_what_a_message_went_through(
         near[attacker] = distance(simulate(params, x, y), seen)
     assert near["aware"] < 1e-6
     assert near["naive"] > 1e-3
+
+
+@pytest.mark.parametrize("method", typing.get_args(settings.Method))
+def test_what_she_simulates_has_finite_tangents(completed, linear, method, see_view):
+    """Without them the whitened solver would quietly not whiten."""
+    loss_fn, params, x, y = linear
+    run = completed(f"--methods={method}", "--types=1,2", "--clip=0.1")
+    for view in views.views(run):
+        count = 1 if view.example else len(x)
+        known = adversary.known(run, view, clipping.num_layers(params), 0.0)
+        build = adversary.simulation(run, example=view.example)
+        simulate = build(loss_fn, known, see_view(run, view))
+
+        def message(x, simulate=simulate, count=count):
+            return simulate(params, x, y[:count])
+
+        _, tangents = jax.jvp(message, (x[:count],), (np.ones_like(x[:count]),))
+        for leaf in jax.tree.leaves(tangents):
+            assert np.isfinite(leaf).all()
+        assert any(np.any(leaf) for leaf in jax.tree.leaves(tangents))
