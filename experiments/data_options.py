@@ -6,9 +6,9 @@ import re
 from collections.abc import Iterator
 from typing import Literal
 
-from experiments.config import ConfigError
-from experiments.option import option
 from fljax import data
+from fljax.driver.config import ConfigError
+from fljax.driver.option import option
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)

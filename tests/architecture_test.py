@@ -33,15 +33,15 @@ LEVELS = {
 }
 # Beside the core, which never imports them.
 LEAVES = {
-    "accounting",
-    "checkpoints",
     "data",
-    "figures",
+    "driver",
     "image_metrics",
     "metrics",
-    "report",
+    "privacy",
     "results",
 }
+# What programs need before and after their own work: flags, folders, screens.
+COMMAND_LINES = {"driver"}
 
 
 def _modules(folder):
@@ -102,7 +102,8 @@ def test_the_attacks_never_see_the_truth_or_the_score():
 @pytest.mark.parametrize("path", LIBRARY, ids=_ids(LIBRARY))
 def test_the_library_knows_neither_experiments_nor_flags(path):
     packages = {name.split(".")[0] for name in _imports(path)}
-    assert not packages & {"experiments", "absl", "tests"}
+    assert not packages & {"experiments", "tests"}
+    assert _unit_of_file(path) in COMMAND_LINES or "absl" not in packages
 
 
 @pytest.mark.parametrize("path", LIBRARY, ids=_ids(LIBRARY))
@@ -112,7 +113,9 @@ def test_the_library_neither_prints_nor_unpickles_nor_seeds_globally(path):
     for node in ast.walk(ast.parse(path.read_text())):
         if isinstance(node, ast.Call):
             called = ast.unparse(node.func)
-            assert called not in {"print", "eval", "exec"}, f"line {node.lineno}"
+            assert called not in {"eval", "exec"}, f"line {node.lineno}"
+            prints = called == "print" and _unit_of_file(path) not in COMMAND_LINES
+            assert not prints, f"line {node.lineno}"
             assert called not in {"np.random.seed", "numpy.random.seed", "random.seed"}
         if isinstance(node, ast.keyword) and node.arg == "allow_pickle":
             assert ast.unparse(node.value) == "False", f"line {node.value.lineno}"
@@ -124,7 +127,9 @@ def test_no_module_is_longer_than_300_lines(path):
 
 
 def test_the_checks_see_the_whole_library():
-    assert {"fljax/rounds.py", "fljax/attacks/gradient.py"} <= set(_ids(LIBRARY))
+    assert {"fljax/rounds.py", "fljax/attacks/attribute/gradient.py"} <= set(
+        _ids(LIBRARY)
+    )
     assert "fljax.schedule.Schedule" in set(_imports(ROOT / "fljax" / "rounds.py"))
 
 

@@ -18,14 +18,14 @@ from typing import Any, Literal
 from absl import logging
 from rich.console import Console
 
-from experiments import config, console
 from experiments.accounting import table6, tables
 from experiments.accounting.tables import Kept
-from experiments.config import ConfigError
-from experiments.option import FolderFlags, option
-from experiments.output import Output
-from fljax import accounting
-from fljax.accounting import Statement, Training, fed_cdp, fed_sdp
+from fljax import privacy
+from fljax.driver import config, console
+from fljax.driver.config import ConfigError
+from fljax.driver.option import FolderFlags, option
+from fljax.driver.output import Output
+from fljax.privacy import Statement, Training, fed_cdp, fed_sdp
 from fljax.results import Row
 
 _TABLE_6 = table6.TRAININGS["mnist"]
@@ -134,7 +134,7 @@ def _own(
     out: Console, method: str, training: Training, target: float | None
 ) -> tuple[list[Row], dict[str, Any]]:
     """The same for a training of one's own, with what keeps a target."""
-    found = accounting.statements(method, training)
+    found = privacy.statements(method, training)
     tables.show_training(out, method, training, found)
     said: dict[str, Any] = {
         f"{s.way}, {s.unit}, {s.name}": {
@@ -163,12 +163,12 @@ def calibrate(method: str, training: Training, target: float) -> list[Kept]:
     for say in (of.implemented, of.recommended):
         kept: dict[str, Any] = {}
         for name, search in (
-            ("sigma", accounting.sigma_for),
-            ("rounds", accounting.rounds_for),
+            ("sigma", privacy.sigma_for),
+            ("rounds", privacy.rounds_for),
         ):
             try:
                 kept[name] = search(target, training, say)
-            except accounting.Unattainable:
+            except privacy.Unattainable:
                 kept[name] = None
             except ValueError as error:
                 raise ConfigError(f"--target_epsilon: {error}") from error

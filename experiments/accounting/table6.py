@@ -11,9 +11,9 @@ import dataclasses
 from collections.abc import Callable
 from typing import NamedTuple
 
-from experiments import published
-from fljax import accounting
-from fljax.accounting import Statement, Training, fed_cdp, fed_sdp
+from experiments.report import published
+from fljax import privacy
+from fljax.privacy import Statement, Training, fed_cdp, fed_sdp
 from fljax.results import Row
 
 Say = Callable[[Training], Statement]
@@ -108,7 +108,7 @@ def printed() -> list[Printed]:
         if line["method"] == "fed_sdp":
             rate, steps = told.participation, told.rounds
         shifted, exact = (
-            accounting.as_printed(told.sigma, rate, count, told.delta)
+            privacy.as_printed(told.sigma, rate, count, told.delta)
             for count in (steps + 1, steps)
         )
         where = line["dataset"], line["setting"], line["method"]

@@ -8,8 +8,8 @@ from rich.console import Console
 from rich.table import Table
 
 from experiments.accounting import table6
-from experiments.screen_tables import empty
-from fljax.accounting import Statement, Training
+from fljax.driver.screen_tables import empty
+from fljax.privacy import Statement, Training
 
 _WAYS = {
     "printed": "as printed",

@@ -20,8 +20,8 @@ from jax import lax
 from experiments.aia import model_based, passive, scoring, solo, tuning
 from experiments.aia.problem import local_update
 from experiments.aia.scene import Kind, Prepared, Scene, Victims
-from experiments.config import ConfigError
-from fljax.attacks import active
+from fljax.attacks.attribute import active
+from fljax.driver.config import ConfigError
 from fljax.results import Row
 from fljax.types import Exchange, Params
 

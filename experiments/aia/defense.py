@@ -22,9 +22,9 @@ from experiments.aia.clients import Clients
 from experiments.aia.problem import Plan, Problem, Shield, pace
 from experiments.aia.settings import DefenseConfig, TrainConfig
 from experiments.aia.shields import Numbers
-from experiments.config import ConfigError
-from fljax import accounting, packing, parallel
+from fljax import packing, parallel, privacy
 from fljax.defenses import clipping
+from fljax.driver.config import ConfigError
 from fljax.losses import LossFn
 from fljax.schedule import Schedule
 from fljax.types import Key, Model, NoiseSpec, Sampling
@@ -196,12 +196,12 @@ def _sigma(
 
     @functools.cache  # many clients have the same numbers
     def least(rate, number):
-        return accounting.noise_multiplier_for(
+        return privacy.noise_multiplier_for(
             budget, config.delta, rate, number, config.accountant
         )
 
     of_all = np.vectorize(least, otypes=[float])
-    return of_all(*accounting.as_poisson(unit, steps, rounds)) / unit.noise_multiplier
+    return of_all(*privacy.as_poisson(unit, steps, rounds)) / unit.noise_multiplier
 
 
 def _held_out_losses(problem, clients, keys, clips, progress) -> np.ndarray:

@@ -17,9 +17,9 @@ import optax
 
 from experiments.aia import active, passive, scoring
 from experiments.aia.scene import Kind, Prepared, Scene, by_seed
-from experiments.config import ConfigError
 from fljax import parallel
-from fljax.attacks import gradient
+from fljax.attacks.attribute import gradient
+from fljax.driver.config import ConfigError
 from fljax.results import Row
 from fljax.types import Exchange
 

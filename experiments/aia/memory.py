@@ -11,7 +11,7 @@ import jax
 import psutil
 
 from experiments.aia.scene import Prepared
-from experiments.config import ConfigError
+from fljax.driver.config import ConfigError
 
 _CONTAINER = pathlib.Path("/sys/fs/cgroup")
 _CACHE = "inactive_file"  # of files; counted as used, and given up when it is wanted

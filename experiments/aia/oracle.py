@@ -26,7 +26,7 @@ from experiments.aia import (
 )
 from experiments.aia.problem import local_update
 from experiments.aia.scene import Kind, Prepared, Scene
-from fljax.attacks import active
+from fljax.attacks.attribute import active
 from fljax.results import Row
 from fljax.types import Params
 

@@ -7,7 +7,6 @@ import jax
 import numpy as np
 from rich.progress import Progress
 
-from experiments import stages
 from experiments.aia import (
     active,
     defense,
@@ -27,9 +26,10 @@ from experiments.aia import clients as clients_lib
 from experiments.aia.clients import Clients
 from experiments.aia.problem import Problem, pose
 from experiments.aia.scene import Prepared, Scene, Settings, Victims
-from experiments.config import ConfigError
-from experiments.resume import Part
 from fljax import data
+from fljax.driver import stages
+from fljax.driver.config import ConfigError
+from fljax.driver.resume import Part
 from fljax.results import Row
 from fljax.types import Transcript
 

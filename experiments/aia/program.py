@@ -12,12 +12,13 @@ from typing import Any
 
 from rich.table import Table
 
-from experiments import config, console, processes, published, screen_tables, stages
 from experiments.aia import clients, federation, memory, pipeline, saved
 from experiments.aia import settings as s
 from experiments.aia.sweep import points
-from experiments.output import Output
-from fljax import data, figures, files, parallel, transcript
+from experiments.report import figures, published, results_table
+from fljax import data, files, parallel, transcript
+from fljax.driver import config, console, processes, screen_tables, stages
+from fljax.driver.output import Output
 
 _GROUPS = {
     "data": s.DataConfig,
@@ -76,8 +77,13 @@ def main() -> None:
             saved.save(out.folder, each, outcome.transcript)
     rows = [row for outcome in outcomes for row in outcome.rows]
     said = {k: outcome.defense for k, outcome in parts.items() if outcome.defense}
-    out.write(rows, figures.all_figures(rows), files=table.files, defense=said)
-    shown = screen_tables.of_results(rows, told.run.paper_table, _flags(told))
+    out.write(
+        rows,
+        figures.rendered(figures.all_figures(rows)),
+        files=table.files,
+        defense=said,
+    )
+    shown = results_table.of_results(rows, told.run.paper_table, _flags(told))
     out.show(*shown, _times([outcome.seconds for outcome in outcomes]))
 
 

@@ -9,7 +9,7 @@ from experiments.aia import defense, shields
 from experiments.aia.problem import Problem, Shield
 from experiments.aia.scoring import Labels
 from experiments.aia.settings import DefenseConfig
-from fljax import accounting
+from fljax import privacy
 from fljax.results import Row
 from fljax.types import NoiseSpec
 
@@ -105,7 +105,7 @@ def _numbers(
 
 def _spent(
     shield: Shield, config: DefenseConfig, seed: int
-) -> list[tuple[str, tuple[NoiseSpec, accounting.Guarantee]]]:
+) -> list[tuple[str, tuple[NoiseSpec, privacy.Guarantee]]]:
     """Unit -> what adds noise, and what is promised."""
     made = shield.build(defense.numbers_of(shield, seed))
     steps = {"record": shield.steps[seed], "client": shield.rounds}
@@ -114,7 +114,7 @@ def _spent(
             spec.unit,
             (
                 spec,
-                accounting.guarantee(
+                privacy.guarantee(
                     spec, steps[spec.unit], config.delta, rounds=shield.rounds
                 ),
             ),

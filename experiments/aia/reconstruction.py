@@ -11,8 +11,8 @@ from experiments.aia.clients import Clients
 from experiments.aia.problem import Problem
 from experiments.aia.scene import Kind, Prepared, Scene, Victims
 from experiments.aia.settings import AttackConfig
-from experiments.config import ConfigError
-from fljax.attacks import reconstruct
+from fljax.attacks.reconstruction import least_squares
+from fljax.driver.config import ConfigError
 from fljax.results import Row
 from fljax.types import Params, Transcript
 
@@ -175,7 +175,7 @@ def _linear(sent: np.ndarray, delta: np.ndarray):
     """Algorithm 2 on all messages, `[seeds, C, Q, P]`, in float64."""
     with jax.enable_x64():
         # Messages travel as float32: their rounding is the smallest signal there is.
-        kernel = functools.partial(reconstruct.reconstruct_linear, rcond=1e-6)
+        kernel = functools.partial(least_squares.reconstruct_linear, rcond=1e-6)
         found = jax.jit(jax.vmap(jax.vmap(kernel)))(sent, delta)
         return jax.tree.map(np.asarray, found)
 
@@ -189,7 +189,7 @@ def _subset(sent: np.ndarray, delta: np.ndarray, seeds, config: AttackConfig):
 
     def one(item):
         key, sent, delta = item
-        return reconstruct.reconstruct_linear_subset(
+        return least_squares.reconstruct_linear_subset(
             key, sent, delta, num_trials=trials
         )
 

@@ -7,10 +7,10 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from experiments import config
 from experiments.aia import reconstruction, shields
 from experiments.aia.scene import Prepared, Settings
 from fljax import transcript
+from fljax.driver import config
 from fljax.types import Transcript
 
 

@@ -8,7 +8,7 @@ import dataclasses
 import math
 from typing import Literal
 
-from experiments.option import RunFlags, option
+from fljax.driver.option import RunFlags, option
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)

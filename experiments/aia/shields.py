@@ -20,9 +20,9 @@ from typing import NamedTuple
 
 from experiments import named_defenses
 from experiments.aia.settings import DefenseConfig
-from experiments.config import ConfigError
 from fljax import defenses, losses
 from fljax.defenses import clipping
+from fljax.driver.config import ConfigError
 from fljax.types import Array, Defense, Sampling
 
 _DECAY = 3.0  # 6 to 2 in Wei et al. 2021, section VII-A

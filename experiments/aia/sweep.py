@@ -4,8 +4,8 @@ import dataclasses
 from collections.abc import Iterator
 from typing import Any
 
-from experiments import config
-from experiments.config import ConfigError
+from fljax.driver import config
+from fljax.driver.config import ConfigError
 
 _FIXED = ("data", "run")  # loaded and decided once for all points
 

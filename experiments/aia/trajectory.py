@@ -16,9 +16,9 @@ import numpy as np
 from experiments.aia import passive, scoring
 from experiments.aia.problem import pace
 from experiments.aia.scene import Kind, Prepared, Scene, by_seed
-from experiments.config import ConfigError
 from fljax import packing, parallel
 from fljax.attacks import trajectory
+from fljax.driver.config import ConfigError
 from fljax.results import Row
 from fljax.types import Array, Known, PyTree
 

@@ -10,8 +10,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from experiments.config import ConfigError
-from fljax.attacks.active import Range, design
+from fljax.attacks.attribute.active import Range, design
+from fljax.driver.config import ConfigError
 
 Evaluate = Callable[[np.ndarray], np.ndarray]
 # settings [seeds, C, K, D] of K trials -> losses [seeds, C, K]

@@ -19,8 +19,8 @@ import jax.numpy as jnp
 import numpy as np
 
 from experiments.audit.settings import TrainingConfig
-from experiments.config import ConfigError
 from fljax import models
+from fljax.driver.config import ConfigError
 from fljax.transcript import TranscriptError
 from fljax.types import Features, Model, Params
 

@@ -17,7 +17,9 @@ from experiments.audit.evidence import (
     over_clients,
 )
 from fljax import losses
-from fljax.attacks import attribute, gradient, reconstruct, trajectory
+from fljax.attacks import attribute, trajectory
+from fljax.attacks.attribute import gradient
+from fljax.attacks.reconstruction import least_squares
 from fljax.types import Batch, Known, Params
 
 _GRADIENT, _TRAJECTORY = 0, 1  # streams of the seed
@@ -141,11 +143,11 @@ def _reconstruct(evidence: Evidence) -> Answer:
     return Guess(over_clients(one, evidence, estimates), said)
 
 
-def _optimum(evidence: Evidence, client: int) -> reconstruct.Reconstruction:
+def _optimum(evidence: Evidence, client: int) -> least_squares.Reconstruction:
     # Messages that travelled as float32 carry its rounding.
     rcond = None if evidence.messages.double else 1e-6
     with jax.enable_x64():
-        kernel = functools.partial(reconstruct.reconstruct_linear, rcond=rcond)
+        kernel = functools.partial(least_squares.reconstruct_linear, rcond=rcond)
         return jax.tree.map(
             np.asarray, jax.jit(kernel)(*evidence.messages.flat(client))
         )

@@ -11,8 +11,8 @@ from experiments.audit.rows import Encoding
 from experiments.audit.scoring import Truth
 from experiments.audit.settings import Told
 from experiments.audit.table import Owned
-from experiments.config import ConfigError
 from fljax import data, losses
+from fljax.driver.config import ConfigError
 
 _LOSSES = {
     "regression": losses.squared,

@@ -11,8 +11,8 @@ import jax
 import numpy as np
 
 from experiments.audit import architecture
-from experiments.config import ConfigError
 from fljax import transcript
+from fljax.driver.config import ConfigError
 from fljax.types import Model, Params, Transcript
 
 

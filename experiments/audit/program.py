@@ -19,7 +19,6 @@ import pathlib
 from collections.abc import Callable
 from typing import Any
 
-from experiments import config, console
 from experiments.audit import attributes, inversion, labels, reporting, scoring, table
 from experiments.audit import case as case_lib
 from experiments.audit import settings as s
@@ -33,11 +32,12 @@ from experiments.audit.evidence import (
     Skipped,
 )
 from experiments.audit.settings import Told
-from experiments.config import ConfigError
-from experiments.output import Output
-from experiments.resume import Part
 from fljax import data, files, parallel, transcript
 from fljax.data.fetch import read_local
+from fljax.driver import config, console
+from fljax.driver.config import ConfigError
+from fljax.driver.output import Output
+from fljax.driver.resume import Part
 
 _GROUPS = (s.FilesConfig, s.RowsConfig, s.TrainingConfig, s.AuditConfig)
 ERRORS = (data.DataError, transcript.TranscriptError)

@@ -8,13 +8,14 @@ import numpy as np
 from rich.table import Table
 from rich.text import Text
 
-from experiments import finished, screen_tables
+from experiments import report
 from experiments.audit import scoring
 from experiments.audit.scoring import Line, Number
-from experiments.output import Output
-from fljax import data, figures, files, report
-from fljax.report import document
-from fljax.report.document import Block, Bullets, Heading, Mark, Paragraph
+from experiments.report import document, figures, finished
+from experiments.report.document import Block, Bullets, Heading, Mark, Paragraph
+from fljax import data, files
+from fljax.driver import screen_tables
+from fljax.driver.output import Output
 from fljax.results import Row
 
 EXPERIMENT = "audit"
@@ -80,7 +81,7 @@ def write(out: Output, labels: Labels, found: Sequence[Line]) -> None:
     rows = list(_rows(labels, found))
     said = {line.attack: _verdict(line) for line in found}
     notes = [_intervals(labels), *_left_out(labels)]
-    drawn = figures.all_figures(rows)
+    drawn = figures.rendered(figures.all_figures(rows))
     out.write(rows, drawn, files=labels.files, verdicts=said, notes=notes)
     run = finished.read(out.folder, (EXPERIMENT,))
     files.write_text(out.folder / "report.html", _page(run, labels, found, notes))

@@ -3,7 +3,7 @@
 import dataclasses
 from typing import Literal, NamedTuple
 
-from experiments.option import RunFlags, option
+from fljax.driver.option import RunFlags, option
 
 Attack = Literal[
     "model", "grad", "linear_inversion", "trajectory", "reconstruct",

@@ -12,12 +12,12 @@ import numpy as np
 import pandas as pd
 
 from experiments.audit.settings import FilesConfig, RowsConfig
-from experiments.config import ConfigError
 from experiments.data_options import named_as_flags
 from fljax import data
 from fljax.data.csv_reader import read_csv
 from fljax.data.fetch import read_local
 from fljax.data.vocabulary import vocabulary
+from fljax.driver.config import ConfigError
 
 
 class Owned(NamedTuple):

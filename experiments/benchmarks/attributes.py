@@ -19,12 +19,13 @@ import jax.numpy as jnp
 import numpy as np
 import optax
 
-from experiments import config as config_lib
 from experiments.benchmarks import attributes_baseline, federations, harness, victims
 from experiments.benchmarks.victims import Scene
-from experiments.option import option
 from fljax import losses, metrics, parallel
-from fljax.attacks import attribute, gradient
+from fljax.attacks import attribute
+from fljax.attacks.attribute import gradient
+from fljax.driver import config as config_lib
+from fljax.driver.option import option
 from fljax.types import Key
 
 _SECONDS, _RATIO = 40.0, 5.0  # targets of the grid

@@ -20,12 +20,12 @@ import jax.numpy as jnp
 import numpy as np
 import optax
 
-from experiments import config as config_lib
 from experiments.benchmarks import clipping_ways, harness
 from experiments.benchmarks.clipping_ways import CLIP, SIGMA, Problem
-from experiments.option import option
 from fljax import local, parallel, rounds
 from fljax import schedule as schedule_lib
+from fljax.driver import config as config_lib
+from fljax.driver.option import option
 from fljax.types import GradientFn
 
 _RATE = 1e-3  # at which noise leaves the model finite

@@ -18,11 +18,11 @@ import numpy as np
 import optax
 from jax.sharding import NamedSharding, PartitionSpec
 
-from experiments import config as config_lib
 from experiments.benchmarks import federations, harness, torch_baseline
-from experiments.option import option
 from fljax import local, losses, parallel, rounds
 from fljax import schedule as schedule_lib
+from fljax.driver import config as config_lib
+from fljax.driver.option import option
 from fljax.types import Model, Rows
 
 _ROUNDS = {"medical": 100, "income_l": 20, "income_a": 2}

@@ -22,10 +22,10 @@ import jax
 import numpy as np
 import optax
 
-from experiments import config as config_lib
 from experiments.benchmarks import harness
-from experiments.option import option
 from fljax import local, losses, models, parallel, rounds, schedule
+from fljax.driver import config as config_lib
+from fljax.driver.option import option
 from fljax.types import Features, Rows
 
 Part = Literal["clients", "parameters", "devices"]

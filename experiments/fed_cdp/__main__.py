@@ -1,6 +1,6 @@
 """`python -m experiments.fed_cdp`."""
 
-from experiments import launch
+from fljax.driver import launch
 
 if __name__ == "__main__":
     launch.run("experiments.fed_cdp.program")

@@ -20,11 +20,11 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from experiments import named_defenses
-from experiments.config import ConfigError
 from experiments.fed_cdp.settings import Config, Method, Mode
-from fljax import accounting, losses, packing
-from fljax.accounting import Statement, Training
+from fljax import losses, packing, privacy
 from fljax.defenses import clipping
+from fljax.driver.config import ConfigError
+from fljax.privacy import Statement, Training
 from fljax.types import Array, Defense
 
 # As `experiments.named_defenses` calls them.
@@ -197,20 +197,18 @@ def training(
 def statements(variant: Variant, told: Training) -> list[Statement]:
     """Every epsilon that can be said of a training."""
     kind = "fed_sdp" if variant.method == "fed_sdp" else "fed_cdp"
-    return accounting.statements(kind, told)
+    return privacy.statements(kind, told)
 
 
-def guarantees(run: Config, built: Defense) -> list[accounting.Guarantee]:
+def guarantees(run: Config, built: Defense) -> list[privacy.Guarantee]:
     """What the noise of the defense itself promises."""
     found = []
     for spec in built.noise:
         steps = run.num_rounds * (run.local_steps if spec.unit == "record" else 1)
-        found.append(
-            accounting.guarantee(spec, steps, run.delta, rounds=run.num_rounds)
-        )
+        found.append(privacy.guarantee(spec, steps, run.delta, rounds=run.num_rounds))
     return found
 
 
-def largest_epsilon(found: accounting.Guarantee) -> float:
+def largest_epsilon(found: privacy.Guarantee) -> float:
     """By loss distributions, over all clients."""
     return float(np.max(found.epsilon_pld))

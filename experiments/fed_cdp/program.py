@@ -6,7 +6,7 @@
 Trains a federation with every method at every point of the grid, tunes the learning rate
 on validation rows, and writes `rows.jsonl`, `manifest.json` and figures (accuracy by
 round, and the gradient norms of Figure 3) into `--run_dir`. Every private point has its
-epsilons in all ways of `fljax.accounting`: as the paper prints it, for the noise that is
+epsilons in all ways of `fljax.privacy`: as the paper prints it, for the noise that is
 drawn, and as it could be.
 """
 
@@ -15,7 +15,6 @@ from collections.abc import Callable
 
 from absl import logging
 
-from experiments import config, console
 from experiments.fed_cdp import clients as clients_lib
 from experiments.fed_cdp import methods, reporting
 from experiments.fed_cdp import setup as setup_lib
@@ -25,8 +24,10 @@ from experiments.fed_cdp.reporting import Point
 from experiments.fed_cdp.settings import Config, DataConfig, Told, complete
 from experiments.fed_cdp.setup import Setup
 from experiments.fed_cdp.training import Trained, Trainer
-from experiments.output import Output
+from experiments.report import figures
 from fljax import data, parallel
+from fljax.driver import config, console
+from fljax.driver.output import Output
 
 ERRORS = (data.DataError,)
 
@@ -63,7 +64,7 @@ def run(told: Told) -> None:
     rows = reporting.rows(told, task, points)
     out.write(
         rows,
-        reporting.all_figures(rows),
+        figures.rendered(reporting.all_figures(rows)),
         files=task.files,
         complete=config.to_flags(told.run),
         tuning=reporting.tuning(points),

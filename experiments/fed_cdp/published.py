@@ -3,8 +3,7 @@
 from collections.abc import Mapping
 from typing import Any
 
-from experiments import published
-from fljax.report import Number, Reference
+from experiments.report import Number, Reference, published
 
 FINAL = "final"  # setting of what the last model reaches
 ACCURACY = "accuracy_percent"

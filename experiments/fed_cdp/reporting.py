@@ -7,15 +7,15 @@ from typing import Any, NamedTuple
 from matplotlib.figure import Figure
 from rich.table import Table
 
-from experiments import screen_tables
 from experiments.fed_cdp import methods, published
 from experiments.fed_cdp.clients import Task
 from experiments.fed_cdp.methods import Numbers, Variant
 from experiments.fed_cdp.published import ACCURACY, FINAL, MILLISECONDS
 from experiments.fed_cdp.settings import Told
 from experiments.fed_cdp.training import Trained
-from fljax.accounting import Guarantee, Statement
-from fljax.figures import drawing
+from experiments.report.figures import drawing
+from fljax.driver import screen_tables
+from fljax.privacy import Guarantee, Statement
 from fljax.results import Row, Summary, summarise
 
 VALIDATION = "validation_accuracy_percent"

@@ -11,9 +11,9 @@ import dataclasses
 import math
 from typing import Literal, NamedTuple
 
-from experiments.config import ConfigError
 from experiments.data_options import ImageFlags, check_subset
-from experiments.option import RunFlags, option
+from fljax.driver.config import ConfigError
+from fljax.driver.option import RunFlags, option
 
 Method = Literal[
     "non_private", "fed_sdp", "fed_cdp", "fed_cdp_decay", "dp_sgd", "median"

@@ -22,10 +22,10 @@ from experiments.fed_cdp import looks as looks_lib
 from experiments.fed_cdp.looks import Look
 from experiments.fed_cdp.methods import Numbers
 from experiments.fed_cdp.setup import Counted, Item, Setup, Shared, of_seed
-from experiments.resume import Part
 from fljax import local as local_lib
 from fljax import parallel, rounds
 from fljax.defenses import clipping
+from fljax.driver.resume import Part
 from fljax.types import Defense
 
 

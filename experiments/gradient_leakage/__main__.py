@@ -1,6 +1,6 @@
 """`python -m experiments.gradient_leakage`."""
 
-from experiments import launch
+from fljax.driver import launch
 
 if __name__ == "__main__":
     launch.run("experiments.gradient_leakage.program")

@@ -16,10 +16,10 @@ from experiments.gradient_leakage import views as views_lib
 from experiments.gradient_leakage.settings import Config
 from experiments.gradient_leakage.victims import Victim, Victims
 from experiments.gradient_leakage.views import View
-from experiments.resume import Part
 from fljax import parallel
 from fljax.attacks.inversion import Inversion, over_clients
 from fljax.defenses import clipping
+from fljax.driver.resume import Part
 from fljax.types import Array
 
 _NOISE_KEY, _ATTACK_KEY = 1, 2

@@ -19,14 +19,15 @@ from collections.abc import Callable
 
 import jax
 
-from experiments import config, console
 from experiments.gradient_leakage import attack, reporting, scores, views
 from experiments.gradient_leakage import victims as victims_lib
 from experiments.gradient_leakage.reporting import Cell
 from experiments.gradient_leakage.settings import Config, DataConfig, Told, complete
 from experiments.gradient_leakage.victims import Victim, Victims
-from experiments.output import Output
+from experiments.report import figures
 from fljax import data, parallel
+from fljax.driver import config, console
+from fljax.driver.output import Output
 
 ERRORS = (data.DataError,)
 
@@ -61,7 +62,7 @@ def run(told: Told) -> None:
                 chance[name] = scores.baselines(told.run, victims, victim.read)
     out.write(
         reporting.rows(told, cells, chance),
-        reporting.all_figures(told, victims, cells),
+        figures.rendered(reporting.all_figures(told, victims, cells)),
         files=victims.files,
         complete=config.to_flags(told.run),
         summary=reporting.summary(cells),

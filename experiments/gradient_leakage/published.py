@@ -7,9 +7,8 @@ and given the formula of a mean squared error; ours is the RMSE.
 from collections.abc import Mapping
 from typing import Any
 
-from experiments import published
 from experiments.fed_cdp.published import column
-from fljax.report import Number, Reference
+from experiments.report import Number, Reference, published
 
 TABLE = "table7"
 _PAPER = "wei2021"

@@ -8,15 +8,15 @@ import numpy as np
 from matplotlib.figure import Figure
 from rich.table import Table
 
-from experiments import screen_tables
 from experiments.fed_cdp.published import heading
 from experiments.gradient_leakage import published, scores
 from experiments.gradient_leakage.settings import Told
 from experiments.gradient_leakage.victims import Victims
 from experiments.gradient_leakage.views import View
+from experiments.report.figures import drawing
+from experiments.report.figures.pictures import pictures
 from fljax import image_metrics, metrics
-from fljax.figures import drawing
-from fljax.figures.pictures import pictures
+from fljax.driver import screen_tables
 from fljax.results import Row
 
 EXPERIMENT = "gradient_leakage"

@@ -9,10 +9,10 @@ import dataclasses
 import math
 from typing import Literal, NamedTuple
 
-from experiments.config import ConfigError
 from experiments.data_options import ImageFlags, check_subset
 from experiments.fed_cdp import settings
-from experiments.option import RunFlags, option
+from fljax.driver.config import ConfigError
+from fljax.driver.option import RunFlags, option
 
 Method = Literal[
     "non_private",

@@ -9,10 +9,10 @@ from typing import NamedTuple
 import jax
 import numpy as np
 
-from experiments.config import ConfigError
 from experiments.fed_cdp import clients, settings
 from experiments.gradient_leakage.settings import Config, DataConfig, Network
 from fljax import data, losses, models
+from fljax.driver.config import ConfigError
 from fljax.types import Model, Params
 
 _NETWORK_KEY = 0

@@ -13,7 +13,7 @@ from experiments.label_distribution import reporting
 from experiments.label_distribution.attacking import SETTINGS
 from experiments.label_distribution.clusters import Cloud
 from experiments.label_distribution.reporting import ACCURACY, FEDAVG
-from fljax.figures import drawing
+from experiments.report.figures import drawing
 from fljax.results import Row
 
 _LEAK = "total_variation"

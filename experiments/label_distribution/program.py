@@ -16,7 +16,6 @@ from typing import Any
 
 from matplotlib.figure import Figure
 
-from experiments import config, console
 from experiments.label_distribution import (
     attacking,
     clusters,
@@ -31,8 +30,10 @@ from experiments.label_distribution.reporting import Case
 from experiments.label_distribution.settings import Config, DataConfig, Told, complete
 from experiments.label_distribution.shields import Shield
 from experiments.label_distribution.task import Task
-from experiments.output import Output
+from experiments.report import figures
 from fljax import data, parallel
+from fljax.driver import config, console
+from fljax.driver.output import Output
 from fljax.results import Row
 
 ERRORS = (data.DataError,)
@@ -61,7 +62,13 @@ def run(told: Told) -> None:
         return
     study = _attack if told.run.study == "attack" else _clusters
     rows, drawn, said = study(told.run, task, chosen, out)
-    out.write(rows, drawn, files=task.files, complete=config.to_flags(told.run), **said)
+    out.write(
+        rows,
+        figures.rendered(drawn),
+        files=task.files,
+        complete=config.to_flags(told.run),
+        **said,
+    )
     out.show(*reporting.tables(rows))
 
 

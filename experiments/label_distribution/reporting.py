@@ -7,15 +7,15 @@ from typing import NamedTuple
 import numpy as np
 from rich.table import Table
 
-from experiments import screen_tables
 from experiments.label_distribution import scores
 from experiments.label_distribution.attacking import SETTINGS, Guesses
 from experiments.label_distribution.clusters import Cloud
 from experiments.label_distribution.fedavg import Curve
 from experiments.label_distribution.shields import Shield
 from experiments.label_distribution.task import Task
-from fljax.accounting import Guarantee
+from fljax.driver import screen_tables
 from fljax.metrics import Estimate
+from fljax.privacy import Guarantee
 from fljax.results import Row, summarise
 
 EXPERIMENT = "label_distribution"

@@ -9,9 +9,9 @@ whether the dummies have the noise that the clients have (`--attackers`).
 import dataclasses
 from typing import Literal, NamedTuple
 
-from experiments.config import ConfigError
 from experiments.data_options import ImageFlags, check_subset
-from experiments.option import RunFlags, option
+from fljax.driver.config import ConfigError
+from fljax.driver.option import RunFlags, option
 
 Attacker = Literal["aware", "unaware"]
 

@@ -15,12 +15,12 @@ import numpy as np
 import optax
 
 from experiments import named_defenses
-from experiments.config import ConfigError
 from experiments.label_distribution.settings import Config
 from experiments.label_distribution.task import Task
-from fljax import accounting
 from fljax import local as local_lib
+from fljax import privacy
 from fljax.defenses import clipping
+from fljax.driver.config import ConfigError
 from fljax.types import Array, Defense, PyTree
 
 # As `experiments.named_defenses` calls them.
@@ -141,11 +141,11 @@ def local_update(
     return local_lib.LocalUpdate(inner.init, step, inner.final)
 
 
-def epsilon(run: Config, task: Task, shield: Shield) -> accounting.Guarantee | None:
+def epsilon(run: Config, task: Task, shield: Shield) -> privacy.Guarantee | None:
     """What FedAvg with it promises to a client who is in every round; None if nothing."""
     built = defense(run, task, *shield)
     if not built.noise or not run.num_rounds:
         return None
     (spec,) = built.noise
     sums = run.num_rounds * (steps(run) if spec.unit == "record" else 1)
-    return accounting.guarantee(spec, sums, run.delta, rounds=run.num_rounds)
+    return privacy.guarantee(spec, sums, run.delta, rounds=run.num_rounds)

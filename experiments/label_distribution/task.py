@@ -12,12 +12,12 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from experiments.config import ConfigError
 from experiments.data_options import load_images
 from experiments.label_distribution.settings import Told
 from fljax import data, losses, models
 from fljax.attacks.label_distribution import dummies
 from fljax.attacks.label_distribution.dummies import Pool
+from fljax.driver.config import ConfigError
 from fljax.types import Features, Model, Params, PyTree
 
 

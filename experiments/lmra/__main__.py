@@ -1,6 +1,6 @@
 """`python -m experiments.lmra`."""
 
-from experiments import launch
+from fljax.driver import launch
 
 if __name__ == "__main__":
     launch.run("experiments.lmra.program")

@@ -9,8 +9,8 @@ from experiments.lmra.clients import Clients
 from experiments.lmra.federation import Trained
 from experiments.lmra.settings import Config, Method, cases
 from fljax import parallel
-from fljax.attacks import decoding
-from fljax.attacks.decoding import Adam, Decoded, Messages
+from fljax.attacks.reconstruction import decoding
+from fljax.attacks.reconstruction.decoding import Adam, Decoded, Messages
 from fljax.types import Features
 
 _RATE_ONE = 1.0

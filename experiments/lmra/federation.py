@@ -11,8 +11,8 @@ from jax.flatten_util import ravel_pytree
 from experiments.lmra.clients import Clients
 from experiments.lmra.settings import Case, Config, cases
 from fljax import local, participation, rounds, schedule, stacking
-from fljax.attacks import decoding
-from fljax.attacks.decoding import Messages
+from fljax.attacks.reconstruction import decoding
+from fljax.attacks.reconstruction.decoding import Messages
 
 _START, _TRAIN = range(2)
 

@@ -17,7 +17,6 @@ from collections.abc import Callable
 import numpy as np
 import threadpoolctl
 
-from experiments import config, console
 from experiments.lmra import attack, clients, federation, optimum, reporting, scores
 from experiments.lmra import search as search_lib
 from experiments.lmra.reporting import Attacked
@@ -29,9 +28,11 @@ from experiments.lmra.settings import (
     cases,
     complete,
 )
-from experiments.output import Output
+from experiments.report import figures
 from fljax import data, parallel
-from fljax.attacks.decoding import Decoded
+from fljax.attacks.reconstruction.decoding import Decoded
+from fljax.driver import config, console
+from fljax.driver.output import Output
 
 ERRORS = (data.DataError,)
 
@@ -67,7 +68,7 @@ def run(told: Told) -> None:
     with threadpoolctl.threadpool_limits(1):
         attacked = _attack(told, loaded, out)
     rows = reporting.rows(told, loaded, attacked)
-    drawn = reporting.all_figures(told, loaded, rows, attacked)
+    drawn = figures.rendered(reporting.all_figures(told, loaded, rows, attacked))
     gains = reporting.gains(rows)
     out.write(rows, drawn, files=loaded.files, gains=gains)
     out.show(*reporting.tables(told, loaded, rows), *reporting.gain_lines(gains))

@@ -6,8 +6,7 @@ Its data are a random draw, so that only means over clients and draws compare.
 from collections.abc import Mapping
 from typing import Any
 
-from experiments import published
-from fljax.report import Number, Reference
+from experiments.report import Number, Reference, published
 
 METRIC = "train_accuracy_percent"
 _PAPER = "xu2021"

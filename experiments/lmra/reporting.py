@@ -8,15 +8,15 @@ import numpy as np
 from matplotlib.figure import Figure
 from rich.table import Table
 
-from experiments import screen_tables
 from experiments.lmra import federation, published, scores
 from experiments.lmra.clients import Clients
 from experiments.lmra.scores import Scores
 from experiments.lmra.search import Found, case_setting
 from experiments.lmra.settings import ATTACKS, Told, cases
+from experiments.report.figures import drawing
 from fljax import metrics
-from fljax.attacks.decoding import Decoded
-from fljax.figures import drawing
+from fljax.attacks.reconstruction.decoding import Decoded
+from fljax.driver import screen_tables
 from fljax.results import Row, summarise
 
 EXPERIMENT = "lmra"

@@ -14,7 +14,7 @@ from experiments.lmra import federation, published
 from experiments.lmra.clients import Clients
 from experiments.lmra.scores import Judge
 from experiments.lmra.settings import Case, Config, cases
-from fljax.attacks import decoding
+from fljax.attacks.reconstruction import decoding
 
 
 class Found(NamedTuple):

@@ -8,8 +8,8 @@ start whose last returned models come nearest to the printed ones.
 import dataclasses
 from typing import Literal, NamedTuple
 
-from experiments.config import ConfigError
-from experiments.option import RunFlags, option
+from fljax.driver.config import ConfigError
+from fljax.driver.option import RunFlags, option
 
 Method = Literal["mlp", "affine", "simulated"]
 ATTACKS = {

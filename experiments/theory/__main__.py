@@ -1,6 +1,6 @@
 """`python -m experiments.theory`."""
 
-from experiments import launch
+from fljax.driver import launch
 
 if __name__ == "__main__":
     launch.run("experiments.theory.program")

@@ -15,14 +15,15 @@ from typing import Literal
 
 import numpy as np
 
-from experiments import config
-from experiments.config import ConfigError
-from experiments.option import FolderFlags, option
-from experiments.output import Output
+from experiments.report import figures
 from experiments.theory import middleman, slopes, theorem1
 from experiments.theory.middleman import Client, Point
 from experiments.theory.slopes import Sweep
 from experiments.theory.theorem1 import Measured
+from fljax.driver import config
+from fljax.driver.config import ConfigError
+from fljax.driver.option import FolderFlags, option
+from fljax.driver.output import Output
 from fljax.results import Row
 
 
@@ -106,7 +107,7 @@ def run(told: Config) -> None:
         for name in _SWEEPS
     }
     rows = [row for name in sweeps for row in _rows(told, name, sweeps[name])]
-    out.write(rows, {"theorem1": slopes.figure(sweeps)})
+    out.write(rows, figures.rendered({"theorem1": slopes.figure(sweeps)}))
     out.show(slopes.table(sweeps))
 
 

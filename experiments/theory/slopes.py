@@ -9,9 +9,9 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from rich.table import Table
 
-from experiments import screen_tables
 from experiments.theory.theorem1 import Measured
 from fljax import metrics
+from fljax.driver import screen_tables
 
 _COLOURS = {"shuffled": "C0", "independent": "C1"}
 _HEADERS = ("eq. (6)", "eq. (18)", "Algorithm 2", "forward")

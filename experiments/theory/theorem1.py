@@ -37,7 +37,7 @@ import numpy as np
 
 from experiments.theory import middleman
 from experiments.theory.middleman import Client, Point
-from fljax.attacks import reconstruct
+from fljax.attacks.reconstruction import least_squares
 
 _SEEN = 64  # sent models at which the noise is measured
 _FLOAT32_RCOND = 1e-6  # messages carry the rounding of float32
@@ -111,7 +111,7 @@ def measure(
 @jax.jit
 def _estimates(sent, delta):
     def one(sent, delta):
-        return reconstruct.reconstruct_linear(sent, delta, rcond=_FLOAT32_RCOND)
+        return least_squares.reconstruct_linear(sent, delta, rcond=_FLOAT32_RCOND)
 
     return jax.vmap(jax.vmap(one))(sent, delta).estimate
 

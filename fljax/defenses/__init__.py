@@ -11,7 +11,7 @@
 
 A defense is a factory that returns a `fljax.types.Defense`: what happens at the gradient
 of a local step, to a message before it leaves, and to a message on arrival. What adds the
-noise also states the `NoiseSpec` that `fljax.accounting` turns into a privacy guarantee.
+noise also states the `NoiseSpec` that `fljax.privacy` turns into a privacy guarantee.
 """
 
 from fljax.defenses.composition import compose

@@ -8,7 +8,7 @@ import numpy as np
 import optax
 
 from fljax import local, losses, rounds, schedule
-from fljax.attacks import active
+from fljax.attacks.attribute import active
 from fljax.types import Rows
 
 SIZES, VICTIM, RATE = (7, 13), 1, 0.02

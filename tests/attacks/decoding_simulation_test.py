@@ -7,8 +7,8 @@ import pytest
 from jax.flatten_util import ravel_pytree
 
 from fljax import losses
-from fljax.attacks import decoding
-from fljax.attacks.decoding import Messages, members
+from fljax.attacks.reconstruction import decoding
+from fljax.attacks.reconstruction.decoding import Messages, members
 
 
 @pytest.fixture(autouse=True)

@@ -11,8 +11,8 @@ import pytest
 from jax.flatten_util import ravel_pytree
 
 from fljax import local, losses, rounds, schedule
-from fljax.attacks import decoding, reconstruct
-from fljax.attacks.decoding import Adam, Messages
+from fljax.attacks.reconstruction import decoding, least_squares
+from fljax.attacks.reconstruction.decoding import Adam, Messages
 from fljax.types import Exchange, Rows, Transcript
 
 
@@ -48,7 +48,7 @@ _affine = jax.jit(decoding.affine, static_argnames="rcond")
 def test_affine_on_full_batches_is_the_exact_attack(num_params, num_steps):
     sent, delta, optimum = _least_squares(0, num_params, 2 * num_params, num_steps)
     found = _affine(_messages(sent, delta))
-    exact = reconstruct.reconstruct_linear(jnp.asarray(sent), jnp.asarray(delta))
+    exact = least_squares.reconstruct_linear(jnp.asarray(sent), jnp.asarray(delta))
     np.testing.assert_allclose(found.estimate, exact.estimate, atol=1e-10)
     np.testing.assert_allclose(found.singular_values, exact.singular_values)
     np.testing.assert_allclose(found.estimate, optimum, atol=1e-5)

@@ -9,7 +9,7 @@ import optax
 import pytest
 from jax.flatten_util import ravel_pytree
 
-from fljax.attacks import gradient
+from fljax.attacks.attribute import gradient
 from fljax.types import Exchange, Features, Known
 
 NUM_ROWS, NUM_ROUNDS = 12, 8

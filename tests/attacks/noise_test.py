@@ -5,7 +5,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from fljax.attacks import noise
+from fljax.attacks.trajectory import noise
 
 
 def _residuals(rounds=40, size=6, bias=0.0, seed=0):

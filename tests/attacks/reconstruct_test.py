@@ -5,13 +5,13 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from fljax.attacks import reconstruct
+from fljax.attacks.reconstruction import least_squares
 
 P = 5  # parameters, the intercept included
 
 
-_linear = jax.jit(reconstruct.reconstruct_linear, static_argnames="rcond")
-_subset = jax.jit(reconstruct.reconstruct_linear_subset, static_argnames="num_trials")
+_linear = jax.jit(least_squares.reconstruct_linear, static_argnames="rcond")
+_subset = jax.jit(least_squares.reconstruct_linear_subset, static_argnames="num_trials")
 
 
 @pytest.fixture(autouse=True)
@@ -224,7 +224,7 @@ def test_more_trials_find_a_better_conditioned_subset():
 def test_the_subset_inverse_needs_a_message_more_than_parameters():
     sent, delta = (jnp.asarray(a) for a in _messages(0, P, 5))
     with pytest.raises(ValueError, match="at least 6 messages, got 5"):
-        reconstruct.reconstruct_linear_subset(jax.random.key(0), sent, delta)
+        least_squares.reconstruct_linear_subset(jax.random.key(0), sent, delta)
 
 
 def test_the_subset_inverse_knows_repeated_messages():
@@ -239,10 +239,10 @@ def test_all_noisy_messages_are_at_least_as_accurate_as_a_subset():
     draws = [_messages(seed, 40, 5, noise=0.02) for seed in range(num_draws)]
     sent, delta = (jnp.asarray(np.stack(a)) for a in zip(*draws, strict=True))
     keys = jax.random.split(jax.random.key(0), num_draws)
-    whole = jax.jit(jax.vmap(reconstruct.reconstruct_linear))(sent, delta)
+    whole = jax.jit(jax.vmap(least_squares.reconstruct_linear))(sent, delta)
 
     def subset(key, sent, delta):
-        return reconstruct.reconstruct_linear_subset(key, sent, delta, num_trials=30)
+        return least_squares.reconstruct_linear_subset(key, sent, delta, num_trials=30)
 
     part = jax.jit(jax.vmap(subset))(keys, sent, delta)
     truth = np.stack([_optimum(seed) for seed in range(num_draws)])
@@ -254,7 +254,7 @@ def test_all_noisy_messages_are_at_least_as_accurate_as_a_subset():
 def test_clients_vmap_under_jit():
     draws = [_messages(seed, 20, 3) for seed in range(3)]
     sent, delta = (jnp.asarray(np.stack(a)) for a in zip(*draws, strict=True))
-    found = jax.jit(jax.vmap(reconstruct.reconstruct_linear))(sent, delta)
+    found = jax.jit(jax.vmap(least_squares.reconstruct_linear))(sent, delta)
     assert found.determined.all()
     for seed in range(3):
         assert _error(found.estimate[seed], _optimum(seed)) < 1e-8

@@ -5,7 +5,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from fljax.attacks import simulation
+from fljax.attacks.trajectory import simulation
 
 
 def _problem():

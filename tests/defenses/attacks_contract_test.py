@@ -16,11 +16,13 @@ import pytest
 from jax.flatten_util import ravel_pytree
 
 from fljax import defenses, local, losses, models, rounds, schedule
-from fljax.attacks import attribute, gradient, inversion, reconstruct, trajectory
+from fljax.attacks import attribute, inversion, trajectory
+from fljax.attacks.attribute import gradient
 from fljax.attacks.inversion import points, seeds, solvers, spaces
+from fljax.attacks.reconstruction import least_squares
 from fljax.defenses import clipping, fed_cdp, fed_sdp, median, noise, pruning
 from fljax.defenses.dp_sgd import dp_sgd
-from fljax.types import Exchange, Features, Rows
+from fljax.types import Exchange, Features, Known, Rows
 
 WIDTH, ROWS, CLIENTS, ROUNDS, BATCH, RATE = 3, 4, 2, 3, 2, 0.1
 SEEDS = 2
@@ -89,7 +91,7 @@ class _Seen(NamedTuple):
     """What one seed's adversary has of the first client: messages, and her rows."""
 
     sent: Exchange
-    known: attribute.Known
+    known: Known
 
 
 def _rows(seed):
@@ -168,7 +170,7 @@ def _trajectory(key, seen: _Seen):
 def _reconstruct(key, seen: _Seen):
     del key
     flat = jax.vmap(lambda tree: ravel_pytree(tree)[0])
-    return reconstruct.reconstruct_linear(*map(flat, seen.sent), rcond=1e-6)
+    return least_squares.reconstruct_linear(*map(flat, seen.sent), rcond=1e-6)
 
 
 def _inversion(key, seen: _Seen):

@@ -7,8 +7,8 @@ import pytest
 from absl import flags
 from absl.testing import flagsaver
 
-from experiments import config
 from fljax import data
+from fljax.driver import config
 
 
 @pytest.fixture(scope="session")

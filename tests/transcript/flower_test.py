@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from fljax import transcript
-from fljax.attacks import reconstruct
+from fljax.attacks.reconstruction import least_squares
 
 app = pytest.importorskip("flwr.app")
 clientapp = pytest.importorskip("flwr.clientapp")
@@ -293,7 +293,7 @@ def test_the_optimum_of_a_client_is_in_her_messages(tmp_path):
                 jnp.concatenate([tree["fc"]["kernel"][..., 0], tree["fc"]["bias"]], 1)
                 for tree in hers
             )
-            found = reconstruct.reconstruct_linear(sent, delta)
+            found = least_squares.reconstruct_linear(sent, delta)
         x, y = _rows(node)
         optimum = np.linalg.lstsq(np.c_[x, np.ones(20)], y[:, 0], rcond=None)[0]
         assert found.determined

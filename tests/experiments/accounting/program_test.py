@@ -8,10 +8,11 @@ import sys
 import pytest
 from absl import flags
 
-from experiments import published, report
 from experiments.accounting import program, table6
-from experiments.config import ConfigError
-from fljax import accounting, results
+from experiments.report import program as report_program
+from experiments.report import published
+from fljax import privacy, results
+from fljax.driver.config import ConfigError
 
 
 @pytest.fixture
@@ -31,7 +32,7 @@ def reported(command):
     """Makes a report; returns what it prints."""
 
     def call(*arguments):
-        code, out, err = command(report.main, *arguments)
+        code, out, err = command(report_program.main, *arguments)
         assert (code, err) == (0, "")
         return out
 
@@ -119,12 +120,12 @@ def test_a_target_out_of_reach_is_shown_and_no_other_error_is_taken_for_it(
     run, monkeypatch
 ):
     told = "--accounting_method=fed_sdp", *_SMALL, "--target_epsilon=1"
-    beyond = accounting.Unattainable("epsilon stays below 1")
-    monkeypatch.setattr(accounting, "sigma_for", _raises(beyond))
-    monkeypatch.setattr(accounting, "rounds_for", _raises(beyond))
+    beyond = privacy.Unattainable("epsilon stays below 1")
+    monkeypatch.setattr(privacy, "sigma_for", _raises(beyond))
+    monkeypatch.setattr(privacy, "rounds_for", _raises(beyond))
     shown = [line for line in run(*told).splitlines() if line.endswith("any number")]
     assert len(shown) == 2 and all(" none " in line for line in shown)
-    monkeypatch.setattr(accounting, "rounds_for", _raises(ValueError("no number")))
+    monkeypatch.setattr(privacy, "rounds_for", _raises(ValueError("no number")))
     with pytest.raises(ConfigError, match="^--target_epsilon: no number$"):
         run(*told)
 

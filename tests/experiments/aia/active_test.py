@@ -9,7 +9,7 @@ import pytest
 
 from experiments.aia import active, passive, scoring, settings, solo, tuning
 from fljax import results
-from fljax.attacks.active import Range
+from fljax.attacks.attribute.active import Range
 from fljax.types import Transcript
 
 _ACCURACY = "aia_accuracy_percent"

@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 from experiments.aia import clients, settings
-from experiments.config import ConfigError
 from fljax import data
+from fljax.driver.config import ConfigError
 
 _DATA = settings.DataConfig(name="acs_shaped", task="binary", largest_state=600)
 

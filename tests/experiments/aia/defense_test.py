@@ -16,8 +16,8 @@ from experiments.aia import (
     scoring,
     settings,
 )
-from experiments.config import ConfigError
-from fljax import accounting
+from fljax import privacy
+from fljax.driver.config import ConfigError
 from fljax.types import Batch, Sender
 
 SEEDS = (0, 3)
@@ -78,7 +78,7 @@ def test_the_noise_spends_the_budget_over_training_and_attacked_rounds(dealt, po
         numbers.step_noise.flat, numbers.sampling_rate.flat, steps.flat,
         strict=True,
     ):  # fmt: skip
-        spent = accounting.epsilon(sigma, rate, count, TOLD.delta)
+        spent = privacy.epsilon(sigma, rate, count, TOLD.delta)
         assert 0.99 * 8 < spent <= 8
 
 
@@ -155,7 +155,7 @@ def test_other_numbers_of_epochs_get_noise_of_their_own(dealt, posed):
     np.testing.assert_array_equal(found.steps, 200 * per_epoch)
     more = found.numbers.step_noise
     assert (more > posed.shield.numbers.step_noise).all()
-    spent = accounting.epsilon(more[0, 0], 1 / per_epoch[0, 0], found.steps[0, 0], 1e-5)
+    spent = privacy.epsilon(more[0, 0], 1 / per_epoch[0, 0], found.steps[0, 0], 1e-5)
     assert 0.99 * 8 < spent <= 8
 
 

@@ -15,8 +15,8 @@ from experiments.aia import (
     settings,
     shields,
 )
-from experiments.config import ConfigError
 from fljax import results
+from fljax.driver.config import ConfigError
 from fljax.types import Batch
 
 SEEDS = (0, 3)

@@ -4,7 +4,7 @@ import pytest
 
 from experiments.aia import pipeline, settings
 from experiments.aia.sweep import points
-from experiments.config import ConfigError
+from fljax.driver.config import ConfigError
 
 _TOLD = pipeline.Settings(
     data=settings.DataConfig(),

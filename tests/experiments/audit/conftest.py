@@ -6,8 +6,8 @@ import pytest
 
 from experiments.audit import case, program, scoring, table
 from experiments.audit import settings as s
-from experiments.output import Output
 from fljax import transcript
+from fljax.driver.output import Output
 
 COLUMNS = ("age", "married", "height")
 _RATE = 0.1

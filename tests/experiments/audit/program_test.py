@@ -10,8 +10,8 @@ import pandas as pd
 import pytest
 
 from experiments.audit import program, scoring
-from experiments.config import ConfigError
 from fljax import results
+from fljax.driver.config import ConfigError
 
 _ATTACKS = (
     "model", "grad", "linear_inversion", "reconstruct", "label_distribution",

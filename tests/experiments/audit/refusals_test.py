@@ -7,8 +7,8 @@ import pandas as pd
 import pytest
 
 from experiments.audit import program
-from experiments.config import ConfigError
 from fljax import files
+from fljax.driver.config import ConfigError
 
 _FLAGS = {
     "no such column": ({"sensitive": "wed"}, "--sensitive: .*no column 'wed'"),

@@ -7,7 +7,7 @@ import pytest
 
 from experiments.audit import reporting, scoring
 from experiments.audit.scoring import Line, Number
-from experiments.output import Output
+from fljax.driver.output import Output
 
 
 def _line(attack, setting="passive", metric=scoring.ACCURACY, low=60.0):

@@ -6,8 +6,8 @@ import pytest
 pytest.importorskip("torch")
 pytest.importorskip("torch._dynamo")
 
-from experiments import config
 from experiments.benchmarks import attributes, rounds, torch_baseline
+from fljax.driver import config
 
 _KEYS = {
     "benchmark", "shape", "implementation", "clients", "num_rows", "inputs", "lanes",

@@ -9,13 +9,13 @@ import numpy as np
 import pytest
 from absl import flags
 
-from experiments.config import ConfigError
 from experiments.fed_cdp import clients, program, published, reporting, training
 from experiments.fed_cdp import methods as methods_lib
 from experiments.fed_cdp import setup as setup_lib
 from experiments.fed_cdp.methods import Numbers, Variant
 from experiments.fed_cdp.settings import Config, DataConfig, Told, complete
 from fljax import results
+from fljax.driver.config import ConfigError
 
 _FLAGS = sorted(pathlib.Path("experiments/flags").glob("fed_cdp.*.flags"))
 _SMALL = {

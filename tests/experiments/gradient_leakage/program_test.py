@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 from absl import flags
 
-from experiments import finished
-from experiments.config import ConfigError
 from experiments.gradient_leakage import program, published, settings
+from experiments.report import finished
+from fljax.driver.config import ConfigError
 
 _SMALL = (
     "--clients=2",

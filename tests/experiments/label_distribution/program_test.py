@@ -7,7 +7,6 @@ import jax
 import numpy as np
 import pytest
 
-from experiments.config import ConfigError
 from experiments.label_distribution import (
     clusters,
     program,
@@ -19,6 +18,7 @@ from experiments.label_distribution import task as task_lib
 from experiments.label_distribution.attacking import SETTINGS
 from experiments.label_distribution.settings import Config, DataConfig, Told, complete
 from fljax import results
+from fljax.driver.config import ConfigError
 
 _FLAGS = sorted(pathlib.Path("experiments/flags").glob("label_distribution.*.flags"))
 _SMALL = {

@@ -8,7 +8,6 @@ import numpy as np
 import pytest
 from absl import flags
 
-from experiments import config
 from experiments.lmra import (
     clients,
     federation,
@@ -20,6 +19,7 @@ from experiments.lmra import (
 )
 from experiments.lmra.settings import Config, DataConfig, Told, complete
 from fljax import results
+from fljax.driver import config
 
 _SIZES = (30, 20)
 _TINY = {

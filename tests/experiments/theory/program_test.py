@@ -9,10 +9,10 @@ import sys
 import numpy as np
 import pytest
 
-from experiments import config
 from experiments.theory import middleman, program, slopes, theorem1
 from experiments.theory.middleman import Point
 from fljax import results
+from fljax.driver import config
 
 _SEEDS = (0, 1, 2, 3)
 _ROWS, _PARAMS, _MESSAGES = 24, 3, 600

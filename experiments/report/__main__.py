@@ -1,0 +1,7 @@
+"""`python -m experiments.report`."""
+
+from experiments.report import program
+from fljax.driver import config
+
+if __name__ == "__main__":
+    config.app_main(program.main)

@@ -1,0 +1,176 @@
+"""What still leaks under each defense, what it costs, and what it promises."""
+
+import math
+from collections.abc import Mapping, Sequence
+from typing import NamedTuple
+
+from matplotlib.axes import Axes
+from matplotlib.cm import ScalarMappable
+from matplotlib.colors import LogNorm
+from matplotlib.figure import Figure
+
+from experiments.report.figures import drawing, selection
+from fljax.metrics import Estimate
+from fljax.results import Row, Summary, summarise
+
+_ATTACKS = ("model", "grad", "trajectory")  # passive ones; a panel each
+_EPSILONS = {  # the tightest that is there, and whom it protects
+    "epsilon_pld": "",
+    "epsilon_rdp": "",
+    "client_epsilon_pld": " of a client",
+    "client_epsilon_rdp": " of a client",
+}
+_MOST, _COLOURS = 40, "viridis"
+
+_At = tuple[str, str]  # defense, point
+
+
+class _Variant(NamedTuple):
+    """A defense as it was measured.
+
+    Attributes:
+      label: with its epsilon.
+      loss: of the last model sent, over that without defense where that is known.
+      epsilon: None where nothing is promised.
+      of_client: whether it is that of a whole client.
+      gains: attack -> accuracy minus the majority's.
+    """
+
+    label: str
+    loss: float
+    epsilon: float | None
+    of_client: bool
+    gains: dict[str, Estimate]
+
+
+def leakage_by_utility(rows: Sequence[Row]) -> Figure | None:
+    """Gain of each passive attack over the majority against the last loss, by defense.
+
+    A panel per attack and a number per defense, coloured by the tightest epsilon that
+    its rows state, of records if there is one, else of a client (a square), and grey
+    where there is none. Whom an epsilon is against is not in the rows. The loss
+    is that on test rows if there are any, divided by that without defense. None without
+    two variants (defense and point), of which one has a defense.
+    """
+    variants = _variants(rows)
+    attacks = [a for a in _ATTACKS if any(a in v.gains for v in variants.values())]
+    defended = [at for at in variants if at[0] != "none"]
+    if not attacks or not defended or not 2 <= len(variants) <= _MOST:
+        return None
+    known = [v.epsilon for v in variants.values() if v.epsilon is not None]
+    scale = None
+    if known:
+        scale = ScalarMappable(LogNorm(min(known) / 1.01, max(known) * 1.01), _COLOURS)
+    size = (3.0 + 3.6 * len(attacks), max(4.0, 0.8 + 0.24 * len(variants)))
+    figure = Figure(figsize=size, layout="constrained")
+    grid = figure.subplots(1, len(attacks), sharey=True, sharex=True, squeeze=False)[0]
+    for axes, attack in zip(grid, attacks, strict=True):
+        for number, variant in enumerate(variants.values(), 1):
+            if attack in variant.gains:
+                _draw(axes, number, variant, variant.gains[attack], scale)
+        axes.axhline(0, **drawing.MAJORITY)
+        axes.set_title(drawing.plain(attack))
+        axes.margins(x=0.1)
+    losses = [v.loss for v in variants.values()]
+    if min(losses) > 0 and max(losses) > 5 * min(losses):
+        grid[0].set_xscale("log")
+    relative = any(at[0] == "none" for at in variants)
+    figure.supxlabel(
+        "loss of the last model sent" + (", over that without defense" * relative)
+    )
+    grid[0].set_ylabel("accuracy minus majority (points), 95 %")
+    figure.suptitle(drawing.title(rows), fontsize="large")
+    _name(grid[-1], variants)
+    if scale is not None:
+        figure.colorbar(scale, ax=list(grid), label="epsilon", location="left")
+    return figure
+
+
+def _variants(rows: Sequence[Row]) -> dict[_At, _Variant]:
+    """All that have a loss and an attack, undefended first."""
+    totals = [s for s in summarise(rows) if s.row.client == "all"]
+    losses = {at: s.estimate.mean for at, s in selection.utility(rows).items()}
+    bare = [loss for (defense, _), loss in losses.items() if defense == "none"]
+    base = bare[0] if bare and bare[0] > 0 else 1.0
+    gains, epsilons = _gains(totals), _epsilons(totals)
+    order = sorted(losses, key=lambda at: at[0] != "none")
+    return {
+        at: _Variant(
+            _label(at, epsilons.get(at)),
+            losses[at] / base,
+            epsilons[at][0] if at in epsilons else None,
+            at in epsilons and bool(epsilons[at][1]),
+            gains[at],
+        )
+        for at in order
+        if at in gains and abs(losses[at]) < 1e100
+    }
+
+
+def _gains(totals: Sequence[Summary]) -> dict[_At, dict[str, Estimate]]:
+    scores = [s for s in totals if s.row.metric == selection.ACCURACY]
+    base = {
+        (s.row.defense, s.row.point): s.estimate.mean
+        for s in scores
+        if s.row.attack == "majority"
+    }
+    found: dict[_At, dict[str, Estimate]] = {}
+    for s in scores:
+        at, e = (s.row.defense, s.row.point), s.estimate
+        passive = s.row.setting == "passive" and s.row.attack in _ATTACKS
+        if passive and math.isfinite(e.mean - base.get(at, math.nan)):
+            gain = e._replace(
+                mean=e.mean - base[at], low=e.low - base[at], high=e.high - base[at]
+            )
+            found.setdefault(at, {})[s.row.attack] = gain
+    return found
+
+
+def _epsilons(totals: Sequence[Summary]) -> dict[_At, tuple[float, str]]:
+    """Epsilon and whom it protects, where one is stated."""
+    found: dict[_At, tuple[float, str]] = {}
+    for metric, whose in _EPSILONS.items():
+        for s in totals:
+            value = s.estimate.mean
+            if s.row.metric == metric and 0 < value < 1e100:
+                found.setdefault((s.row.defense, s.row.point), (value, whose))
+    return found
+
+
+def _label(at: _At, epsilon: tuple[float, str] | None) -> str:
+    defense, point = at
+    name, equals, value = point.partition("=")
+    told = ""
+    if equals and value != defense:
+        told = f" {name.removeprefix('defense_').replace('_', ' ')} {value}"
+    label = drawing.plain(defense + told)
+    if epsilon is None:
+        return label
+    return f"{label}: $\\varepsilon$ = {epsilon[0]:.3g}{epsilon[1]}"
+
+
+def _draw(axes: Axes, number: int, variant: _Variant, gain: Estimate, scale) -> None:
+    stated = variant.epsilon
+    colour = "grey" if scale is None or stated is None else scale.to_rgba(stated)
+    half = 0.0 if math.isnan(gain.low) else gain.mean - gain.low
+    axes.errorbar(
+        variant.loss,
+        gain.mean,
+        yerr=half,
+        color=colour,
+        elinewidth=0.6,
+        fmt="s" if variant.of_client else "o",
+        ms=5,
+    )
+    axes.annotate(
+        str(number), (variant.loss, gain.mean), (4, 3), textcoords="offset points",
+        fontsize=8,
+    )  # fmt: skip
+
+
+def _name(axes: Axes, variants: Mapping[_At, _Variant]) -> None:
+    """The list of numbers, beside the last panel."""
+    lines = [f"{n}  {v.label}" for n, v in enumerate(variants.values(), 1)]
+    axes.annotate(
+        "\n".join(lines), (1.03, 1), xycoords="axes fraction", va="top", fontsize=8,
+    )  # fmt: skip

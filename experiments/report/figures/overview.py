@@ -1,0 +1,114 @@
+"""Figures of any run: accuracy of the attacks, losses by round, accuracy by client."""
+
+import math
+from collections.abc import Sequence
+
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+
+from experiments.report.figures import drawing, selection
+from fljax.results import Row, summarise
+
+_MOST_ATTACKS = 60  # higher figures are not readable, much higher ones not drawn
+_MOST_GROUPS = 24
+
+
+def accuracy_by_attack(rows: Sequence[Row]) -> Figure | None:
+    """Mean accuracy of each attack with its 95 % interval; the majority as a line.
+
+    Where points of a sweep have different majorities, a band spans them. None also
+    where there are more attacks, settings and points than one figure can show.
+    """
+    chosen = [s for s in summarise(rows) if selection.is_total(s, selection.ACCURACY)]
+    attacks = [s for s in chosen if s.row.attack != "majority"]
+    if not 0 < len(attacks) <= _MOST_ATTACKS:
+        return None
+    figure = Figure(figsize=(6.4, 0.9 + 0.4 * len(attacks)), layout="constrained")
+    axes = figure.subplots()
+    places = range(len(attacks))
+    estimates = [s.estimate for s in attacks]
+    means = [e.mean for e in estimates]
+    # A single seed has no interval: a bar of no length.
+    half = [0 if math.isnan(e.low) else e.mean - e.low for e in estimates]
+    axes.errorbar(means, places, xerr=half, fmt="o", capsize=3)
+    axes.set_yticks(places, [drawing.label(s.row) for s in attacks])
+    for index, mean in enumerate(means):
+        axes.annotate(
+            f"{mean:.1f}",
+            (mean, index),
+            (0, 6),
+            textcoords="offset points",
+            ha="center",
+            fontsize=8,
+        )
+    _majority(axes, [s.estimate.mean for s in chosen if s.row.attack == "majority"])
+    axes.set_xlabel("accuracy (%), mean over seeds with 95 % interval")
+    axes.set_title(drawing.title(rows))
+    axes.margins(x=0.1)
+    axes.set_ylim(len(attacks) - 0.4, -0.7)  # first on top, room for its number
+    return figure
+
+
+def loss_by_round(rows: Sequence[Row]) -> Figure | None:
+    """Training and test loss of the model that was SENT in each recorded round.
+
+    Round 0 is thus the untrained model; the model after the last round is not shown.
+    """
+    curves: dict[str, list[tuple[int, float]]] = {}
+    for s in summarise(rows):
+        number = selection.round_number(s.row)
+        if number is not None and s.row.metric in selection.LOSSES:
+            label = " ".join(filter(None, [s.row.metric, s.row.point]))
+            curves.setdefault(label, []).append((number, s.estimate.mean))
+    if not 0 < len(curves) <= _MOST_GROUPS:
+        return None
+    figure = Figure(figsize=(6.4, 4), layout="constrained")
+    axes = figure.subplots()
+    for label, points in curves.items():
+        name = drawing.plain(label.replace("_", " "))
+        axes.plot(*zip(*sorted(points), strict=True), label=name)
+    if all(value > 0 for points in curves.values() for _, value in points):
+        axes.set_yscale("log")
+    axes.set_xlabel("round")
+    axes.set_ylabel("loss of the global model")
+    axes.set_title(drawing.title(rows))
+    drawing.name_lines(axes)
+    return figure
+
+
+def accuracy_by_size(rows: Sequence[Row]) -> Figure | None:
+    """Accuracy on each client against her number of rows; None if all have as many."""
+    groups: dict[str, list[tuple[int, float]]] = {}
+    for s in summarise(rows):
+        if s.row.metric == selection.ACCURACY and s.row.client != "all":
+            point = (s.row.n, s.estimate.mean)
+            groups.setdefault(drawing.label(s.row), []).append(point)
+    sizes = {size for points in groups.values() for size, _ in points}
+    if len(sizes) < 2 or len(groups) > _MOST_GROUPS:
+        return None
+    figure = Figure(figsize=(6.4, 4), layout="constrained")
+    axes = figure.subplots()
+    for (label, points), style in zip(groups.items(), drawing.styles(), strict=False):
+        look = {"marker": style["marker"], "color": style["color"]}
+        if label.startswith("majority"):
+            look = {"marker": "x", "color": "grey"}
+        axes.scatter(*zip(*points, strict=True), label=label, s=18, **look)
+    if max(sizes) > 3 * min(sizes) > 0:
+        axes.set_xscale("log")
+    axes.set_xlabel("rows of the client")
+    axes.set_ylabel("accuracy (%), mean over seeds")
+    axes.set_title(drawing.title(rows))
+    drawing.name_lines(axes)
+    return figure
+
+
+def _majority(axes: Axes, means: Sequence[float]) -> None:
+    """One line, or a band from the lowest to the highest."""
+    if not means:
+        return
+    if max(means) - min(means) < 0.05:
+        axes.axvline(means[0], **drawing.MAJORITY)
+    else:
+        span = min(means), max(means)
+        axes.axvspan(*span, color="grey", alpha=0.2, label="majority")
+    axes.legend(loc="lower left", fontsize=8)

@@ -1,0 +1,70 @@
+"""The table of a run's results on a screen, beside baseline and paper."""
+
+import types
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from rich.table import Table
+
+from experiments import report
+from experiments.report import published
+from fljax.driver import screen_tables
+from fljax.results import Row
+
+
+def of_results(
+    rows: Sequence[Row],
+    paper_table: str | None,
+    flags: Mapping[str, Any] = types.MappingProxyType({}),
+) -> list[Table]:
+    """Means over clients and seeds beside baseline and paper; one table per point.
+
+    Curves and diagnostics stay in `rows.jsonl`; Proposition 1's bound, where there is
+    one, stands beside the accuracy that it bounds, and the score of a reconstruction
+    that the messages of some client do not determine says so. Published numbers of
+    other data, another model or another defense are not shown.
+
+    Args:
+      rows: of one run.
+      paper_table: as `published.check_table`.
+      flags: what the run was told.
+    """
+    if not rows:
+        return []
+    card = report.card(
+        "", rows, {}, published.reference(paper_table, rows[0].data, flags)
+    )
+    labels = list(dict.fromkeys(row.point for row in rows))
+    first = {row.point: row for row in reversed(rows)}
+    return [
+        _of_point(first[p], [each for each in card.judged if each.line.row.point == p])
+        for p in labels
+    ]
+
+
+def _of_point(first: Row, judged: Sequence[report.Judged]) -> Table:
+    """Narrow enough for a terminal of 120 characters."""
+    bounded = any(each.line.bound is not None for each in judged)
+    title = " ".join(filter(None, [first.data, first.model, first.point]))
+    table = screen_tables.empty(f"{first.experiment}: {title}")
+    screen_tables.add_texts(table, "attack")
+    table.add_column("setting", overflow="fold", min_width=8)
+    table.add_column("metric", overflow="fold", min_width=len("optimum distance"))
+    screen_tables.add_numbers(
+        table, "mean [95 % interval]", "median", "seeds\nx rows", "baseline"
+    )
+    screen_tables.add_numbers(table, *(["bound"] if bounded else []), "paper")
+    for line, number, verdict in judged:
+        row, e = line.row, line.estimate
+        cells = [
+            row.attack, row.setting, line.metric, screen_tables.interval(line.shown, ".2f"),
+            f"{e.median:.2f}", f"{e.repetitions} x {row.n}", _number(line.baseline),
+        ]  # fmt: skip
+        bound = [_number(line.bound)] if bounded else []
+        known = number is not None and verdict.kind != report.NOT_COMPARABLE
+        table.add_row(*cells, *bound, str(number) if known else "")
+    return table
+
+
+def _number(value: float | None) -> str:
+    return "" if value is None else f"{value:.2f}"

@@ -1,0 +1,182 @@
+"""Simulated clients, learned from one client's messages; `simulation` says why.
+
+`learn` gives members, each the most probable client for a draw of the prior and a draw
+of the noise on the messages, which spread like the posterior of a linear problem.
+"""
+
+from collections.abc import Callable
+from typing import NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax import lax
+
+from fljax.attacks.reconstruction.decoding import messages as messages_lib
+from fljax.attacks.reconstruction.decoding.messages import Messages, matmul
+from fljax.types import Key
+
+_SETTLED = 0.6  # share of the iterations after which the noise is the estimated one
+_FIRST_NOISE = 0.03  # assumed at the beginning, over the size of the deltas
+_RATE = 0.1  # deviation of the logarithm of the rate
+
+
+class Simulation(NamedTuple):
+    """A client to be learned, of `K` rows of `W` numbers each.
+
+    Attributes:
+      gradient: `(row [W], theta [P]) -> [P]`, of the loss of one row.
+      rate: a guess of the learning rate times the local steps.
+      mean: `[K, W]` of the rows' prior.
+      deviation: `[K, W]`, standard deviations of it.
+    """
+
+    gradient: Callable[[jax.Array, jax.Array], jax.Array]
+    rate: float
+    mean: np.ndarray
+    deviation: np.ndarray
+
+
+class Choice(NamedTuple):
+    """One of the floors and one of the widths."""
+
+    floor: jax.Array
+    width: jax.Array
+
+
+def learn(
+    key: Key,
+    messages: Messages,
+    simulation: Simulation,
+    choice: Choice,
+    *,
+    iterations: int,
+    count: int,
+) -> jax.Array:
+    """Weights of `count` members `[S, K W + 1]`: rows, then the logarithm of the rate.
+
+    Args:
+      key: consumed.
+      messages: of the client.
+      simulation: what is learned.
+      choice: floor of the noise and width of the prior.
+      iterations: Levenberg-Marquardt steps of a member.
+      count: `S`.
+    """
+    seen = messages_lib.observed(messages)
+    total = jnp.maximum(jnp.sum(seen.mask), 1) * seen.delta.shape[1]
+    size = jnp.sqrt(jnp.sum(jnp.square(seen.delta)) / total)
+    size = jnp.where(size > 0, size, 1)
+    end = jnp.maximum(noise(seen), choice.floor * size)
+    noises = jnp.maximum(_FIRST_NOISE * size, end), end
+
+    def member(number):
+        own = jax.random.fold_in(key, number)
+        return _most_probable(own, seen, simulation, choice.width, noises, iterations)
+
+    return lax.map(member, jnp.arange(count))
+
+
+def mean_update(simulation: Simulation, members: jax.Array, theta: jax.Array):
+    """Mean delta `[P]` of the members `[S, ...]` for one sent model `[P]`."""
+    each = jax.vmap(_update, (None, 0, None))(simulation, members, theta)
+    return jnp.mean(each, axis=0)
+
+
+def loss(simulation: Simulation, members: jax.Array, messages: Messages) -> jax.Array:
+    """Mean over the messages of the squared misfit of the members' mean delta, []."""
+    sent, delta, mask = messages
+    found = jax.vmap(lambda theta: mean_update(simulation, members, theta))(sent)
+    off = jnp.where(mask[:, None], found - delta, 0)
+    return jnp.sum(jnp.square(off)) / jnp.maximum(jnp.sum(mask), 1)
+
+
+def noise(messages: Messages) -> jax.Array:
+    """Standard deviation [] of the noise of a client's deltas.
+
+    What remains of them after a regression on the leading directions of the sent
+    models, at most a third as many as messages; at least the rounding of float32.
+    """
+    sent, delta, mask = messages_lib.observed(messages)
+    num_rounds, num_params = sent.shape
+    weight = mask.astype(sent.dtype)
+    keep = min(num_params, max(1, num_rounds // 3))
+    inside = messages_lib.moments(sent, weight).mean
+    around = messages_lib.moments(delta, weight).mean
+    u = jnp.linalg.svd(weight[:, None] * (sent - inside), full_matrices=False)[0]
+    rest = weight[:, None] * (delta - around)
+    rest = rest - u[:, :keep] @ (u[:, :keep].T @ rest)
+    freedom = jnp.maximum(weight.sum() - 1 - keep, 1) * num_params
+    rounding = float(np.finfo(np.float32).eps) / 4 * jnp.max(jnp.abs(sent))
+    return jnp.maximum(jnp.sqrt(jnp.sum(jnp.square(rest)) / freedom), rounding)
+
+
+def _unpack(simulation, weights) -> tuple[jax.Array, jax.Array]:
+    """Rows `[K, W]` and rate [] of flat weights `[K W + 1]`."""
+    return weights[:-1].reshape(simulation.mean.shape), jnp.exp(weights[-1])
+
+
+def _update(simulation, weights, theta) -> jax.Array:
+    """Delta `[P]` of the simulated client for one sent model `[P]`."""
+    rows, rate = _unpack(simulation, weights)
+    each = jax.vmap(simulation.gradient, (0, None))(rows, theta)
+    return rate * jnp.mean(each, axis=0)
+
+
+def _misfit(simulation, weights, seen: Messages) -> jax.Array:
+    """Simulated minus observed deltas `[R, P]`, zero where there is none."""
+    found = jax.vmap(lambda theta: _update(simulation, weights, theta))(seen.sent)
+    return jnp.where(seen.mask[:, None], found - seen.delta, 0)
+
+
+def _jacobian(simulation, weights, seen: Messages) -> jax.Array:
+    """Of the misfit, `[R P, K W + 1]`: each row changes her own summand only."""
+    rows, rate = _unpack(simulation, weights)
+    by_row = jax.vmap(jax.jacfwd(simulation.gradient), (0, None), 1)  # [P, K, W]
+    each = jax.vmap(by_row, (None, 0))(rows, seen.sent) * rate / len(rows)
+    whole = jax.vmap(lambda theta: _update(simulation, weights, theta))(seen.sent)
+    flat = each.reshape(*seen.sent.shape, -1)
+    both = jnp.concatenate([flat, whole[..., None]], axis=-1)
+    both = jnp.where(seen.mask[:, None, None], both, 0)
+    return both.reshape(-1, both.shape[-1])
+
+
+def _most_probable(
+    key, seen: Messages, simulation, width, noises, iterations
+) -> jax.Array:
+    """Weights of the least `|misfit / noise|^2 + |weights - mean|^2 / deviation^2`.
+
+    The mean is a draw of the prior, and the deltas are observed with one of the noise.
+    """
+    begin, end = noises
+    dtype = seen.sent.dtype
+    centre = jnp.asarray(np.append(simulation.mean, np.log(simulation.rate)), dtype)
+    deviation = jnp.append(width * simulation.deviation, _RATE).astype(dtype)
+    precision = deviation**-2
+    draws = [jax.random.fold_in(key, i) for i in range(2)]
+    mean = centre + deviation * jax.random.normal(draws[0], centre.shape, dtype)
+    error = end * jax.random.normal(draws[1], seen.delta.shape, dtype)
+    seen = seen._replace(delta=seen.delta + error)
+
+    def cost(weights, scale):
+        off = _misfit(simulation, weights, seen) / scale
+        prior = jnp.sum(precision * jnp.square(weights - mean))
+        return jnp.sum(jnp.square(off)) + prior
+
+    def step(carry, share):
+        weights, caution = carry
+        scale = begin ** (1 - share) * end**share
+        jacobian = _jacobian(simulation, weights, seen) / scale
+        off = _misfit(simulation, weights, seen).ravel() / scale
+        gradient = matmul(jacobian.T, off) + precision * (weights - mean)
+        curvature = matmul(jacobian.T, jacobian)
+        curvature = curvature + jnp.diag(precision * (1 + caution))
+        factor = jax.scipy.linalg.cho_factor(curvature)
+        tried = weights - jax.scipy.linalg.cho_solve(factor, gradient)
+        better = cost(tried, scale) < cost(weights, scale)
+        caution = jnp.where(better, caution / 4, caution * 6)
+        return (jnp.where(better, tried, weights), caution), None
+
+    shares = np.minimum(np.arange(iterations) / max(_SETTLED * iterations, 1), 1)
+    carry = (mean, jnp.full((), 10.0, dtype))
+    return lax.scan(step, carry, jnp.asarray(shares, dtype))[0][0]

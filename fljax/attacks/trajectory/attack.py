@@ -1,0 +1,132 @@
+"""Trajectory matching: passive attribute inference by simulating the client.
+
+The adversary knows what a client was sent and what she returned, her public columns and
+targets, the loss and how she trains. So he simulates her expected local training with a
+soft sensitive attribute and looks for the values whose simulated end points meet the
+returned models over many rounds, in the metric of the noise (`noise`).
+
+1. Row i costs `sum_k z_ik l(theta, candidate_k)`; its gradient is affine in `z`.
+2. The expected path of K mini-batch steps of rate eta is that of M full-batch steps of
+   rate `eta K / M`.
+3. `sum_t r_t' C_t^-1 r_t`, with `r_t` the simulated minus the returned model, is
+   minimised over logits by Adam on a few random rounds at a time; the gradient is one
+   adjoint pass over the stored path, a forward and a reverse derivative per step.
+4. Some rounds are held out. The iterate that explains them best is kept: no truth is
+   needed to stop.
+5. The curvature of the objective, found by random probes, makes it a posterior.
+
+What is simulated is plain SGD: neither a proximal term nor the clipping of a defense,
+which then count as misfit, and the result is a lower bound on what leaks.
+
+This attack is not from a paper. Its first-order version, `first_order=True`, replaces
+the path by the gradients at its two known ends ("linear inversion"): cheap, exact for a
+model that hardly moves within a round, and misled by drift otherwise.
+"""
+
+from typing import NamedTuple
+
+import jax
+import jax.numpy as jnp
+from jax.flatten_util import ravel_pytree
+
+from fljax import losses
+from fljax.attacks.trajectory import matching, relaxation
+from fljax.attacks.trajectory import noise as noise_lib
+from fljax.attacks.trajectory.matching import Point, Problem, Settings
+from fljax.attacks.trajectory.posterior import posterior
+from fljax.types import Exchange, Key, Known
+
+_DEFAULT = Settings()
+
+
+class Inference(NamedTuple):
+    """What the attack believes.
+
+    Attributes:
+      index: `[N]` int32 most probable candidate, -1 where the simulation diverged;
+        zeros for a continuous attribute.
+      probability: `[N, K]` posterior of the candidates; `[N, 0]` if continuous.
+      value: `[N, W]` posterior mean in the encoding of the candidates; for a continuous
+        attribute where the search ended.
+      scale: [] the `eta K` that was used or found.
+      misfit: [] mean squared whitened residual over all rounds, in units of what noise
+        alone would leave; values far above 1 say that the simulation is wrong.
+    """
+
+    index: jax.Array
+    probability: jax.Array
+    value: jax.Array
+    scale: jax.Array
+    misfit: jax.Array
+
+
+def trajectory_matching(
+    key: Key,
+    loss_fn: losses.LossFn,
+    exchange: Exchange,
+    known: Known,
+    candidates: jax.Array,
+    *,
+    scale: jax.Array | float,
+    continuous: bool = False,
+    settings: Settings = _DEFAULT,
+) -> Inference:
+    """Infers a binary, categorical or continuous attribute of ONE client's rows.
+
+    Args:
+      key: consumed.
+      loss_fn: the client's loss of one example.
+      exchange: her messages `[R, ...]`, oldest first. Two give the noise variances
+        only, a single one none: there all coordinates are alike.
+      known: her public columns and targets.
+      candidates: `[K, W]` encoded values; if continuous `[2, 1]`, the range.
+      scale: [] `eta K`, her learning rate times her steps in a round.
+      continuous: whether the attribute is a number.
+      settings: how hard to look.
+
+    Returns:
+      An `Inference`; rows outside `known.mask` carry meaningless values.
+    """
+    exchange, known = jax.tree.map(jnp.asarray, (exchange, known))
+    known = _without_padding(known)
+    flatten = jax.vmap(lambda tree: ravel_pytree(tree)[0])
+    unravel = ravel_pytree(jax.tree.map(lambda leaf: leaf[0], exchange.params))[1]
+    sent = flatten(exchange.params)
+    returned = sent - flatten(exchange.delta)
+    build = relaxation.continuous if continuous else relaxation.categorical
+    attribute = build(loss_fn, known, jnp.asarray(candidates))
+    problem = Problem(
+        sent,
+        returned,
+        lambda flat, values: attribute.mean_loss(unravel(flat), values),
+        attribute.relax,
+        jnp.asarray(scale, jnp.float32),
+        settings,
+    )
+    start = Point(attribute.start(unravel(returned[-1])), jnp.zeros(()))
+    # Matching models needs more than an accelerator's default precision.
+    with jax.default_matmul_precision("highest"):
+        point = matching.search(jax.random.fold_in(key, 0), problem, start)
+        residuals = matching.residuals_of(problem, point, jnp.arange(sent.shape[0]))
+        noise = noise_lib.estimate(residuals)
+        misfit = matching.misfit(noise, residuals)
+        values, found = problem.relax(point.logits), matching.scale_of(problem, point)
+        if continuous:
+            index = jnp.zeros(values.shape[0], jnp.int32)
+            nothing = jnp.zeros((values.shape[0], 0))
+            return Inference(index, nothing, values[:, None], found, misfit)
+        weights = posterior(
+            jax.random.fold_in(key, 1), problem, noise, point, residuals
+        )
+    sound = jnp.isfinite(weights).all(axis=-1)
+    index = jnp.where(sound, jnp.argmax(weights, axis=-1), -1).astype(jnp.int32)
+    return Inference(index, weights, weights @ candidates, found, misfit)
+
+
+def _without_padding(known: Known) -> Known:
+    """Zeros in rows that are no rows: derivatives would multiply NaN by zero."""
+
+    def clean(leaf):
+        return jnp.where(known.mask.reshape(-1, *[1] * (leaf.ndim - 1)), leaf, 0)
+
+    return jax.tree.map(clean, known)

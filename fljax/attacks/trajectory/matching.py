@@ -1,0 +1,204 @@
+"""Finds the attribute values whose simulated end points meet the returned models.
+
+The stages of `trajectory`: simulate, compare in the metric of the noise, take the
+derivative by an adjoint pass, step, and keep what explains the held-out rounds best.
+"""
+
+import functools
+from collections.abc import Callable
+from typing import NamedTuple, cast
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import optax
+from jax import lax
+
+from fljax.attacks.trajectory import noise as noise_lib
+from fljax.attacks.trajectory import simulation
+from fljax.types import Array, Key
+
+
+class Settings(NamedTuple):
+    """How hard to look; all static.
+
+    Attributes:
+      path_steps: M, simulated steps; more than half of `eta K` times the largest
+        curvature keeps the simulation stable.
+      iterations: steps of Adam on the logits, over all stages; rounded down to a
+        multiple of stages times checkpoints, but at least one between two looks.
+      batch_rounds: random rounds in each of them.
+      rate: first learning rate of the logits; it falls to zero as a cosine.
+      stages: how often the noise is estimated, and the start from which.
+      checkpoints: looks at the held-out rounds in each stage.
+      held_out: share of the rounds that is held out.
+      first_order: linear inversion.
+      estimate_scale: also fit `eta K`, taking the given one as the start.
+      probes: random probes of the curvature.
+    """
+
+    path_steps: int = 16
+    iterations: int = 240
+    batch_rounds: int = 3
+    rate: float = 0.5
+    stages: int = 2
+    checkpoints: int = 3
+    held_out: float = 0.1
+    first_order: bool = False
+    estimate_scale: bool = False
+    probes: int = 16
+
+
+class Point(NamedTuple):
+    """Where the search is: logits `[N, K - 1]`, log_scale [] over the given scale."""
+
+    logits: jax.Array
+    log_scale: jax.Array
+
+
+class Problem(NamedTuple):
+    """Everything that stays as it is; `sent`, `returned` are `[R, P]`."""
+
+    sent: jax.Array
+    returned: jax.Array
+    mean_loss: simulation.MeanLoss
+    relax: Callable[[jax.Array], jax.Array]
+    scale: jax.Array
+    settings: Settings
+
+
+def scale_of(problem: Problem, point: Point) -> jax.Array:
+    return problem.scale * jnp.exp(point.log_scale)
+
+
+def simulate(problem: Problem, round_, values, scale) -> simulation.Path:
+    sent = problem.sent[round_]
+    if problem.settings.first_order:
+        returned = problem.returned[round_]
+        return simulation.chord(problem.mean_loss, sent, returned, values, scale)
+    steps = problem.settings.path_steps
+    return simulation.follow(problem.mean_loss, sent, values, scale, steps)
+
+
+def residuals_of(problem: Problem, point: Point, rounds: Array) -> jax.Array:
+    """Simulated minus returned models `[len(rounds), P]`."""
+    values, scale = problem.relax(point.logits), scale_of(problem, point)
+    return lax.map(
+        lambda t: simulate(problem, t, values, scale).end - problem.returned[t],
+        jnp.asarray(rounds),
+    )
+
+
+def _slope(problem: Problem, noise, point: Point, round_) -> Point:
+    """Derivative of one round's half squared whitened residual."""
+    values, relax_back = jax.vjp(problem.relax, point.logits)
+    scale = scale_of(problem, point)
+    path = simulate(problem, round_, values, scale)
+    cotangent = noise_lib.whiten(noise, round_, path.end - problem.returned[round_])
+    by_values, by_scale = simulation.pull_back(
+        problem.mean_loss, path, cotangent, values, scale,
+        moving=not problem.settings.first_order,
+    )  # fmt: skip
+    fixed = not problem.settings.estimate_scale
+    by_scale = jnp.zeros(()) if fixed else by_scale * scale
+    return Point(relax_back(by_values)[0], by_scale)
+
+
+class _Descent(NamedTuple):
+    """How the search steps; `held` and `used` are round numbers."""
+
+    key: Key
+    optimiser: optax.GradientTransformation
+    held: np.ndarray
+    used: np.ndarray
+    per_look: int  # iterations between two looks at the held-out rounds
+
+
+def search(key: Key, problem: Problem, start: Point) -> Point:
+    """The point that explains the held-out rounds best."""
+    settings = problem.settings
+    looks = settings.stages * settings.checkpoints
+    per_look = max(settings.iterations // looks, 1)
+    schedule = optax.cosine_decay_schedule(settings.rate, per_look * looks)
+    held, used = _split(len(problem.sent), settings.held_out)
+    descent = _Descent(key, optax.adam(schedule), held, used, per_look)
+    (point, _), _ = lax.scan(
+        functools.partial(_stage, problem, descent),
+        (start, descent.optimiser.init(start)),
+        jnp.arange(settings.stages),
+    )
+    return point
+
+
+def _stage(problem: Problem, descent: _Descent, carry, number):
+    """From one estimate of the noise to the best point under it."""
+    settings = problem.settings
+    everything = residuals_of(problem, carry[0], jnp.arange(len(problem.sent)))
+    noise = noise_lib.estimate(everything)
+
+    def held_out(point):
+        left = residuals_of(problem, point, descent.held)
+        return jnp.mean(powers(noise, descent.held, left))
+
+    def look(carry, look_number):
+        current, best = carry
+        begin = (number * settings.checkpoints + look_number) * descent.per_look
+        step = functools.partial(_iterate, problem, descent, noise)
+        current = lax.fori_loop(begin, begin + descent.per_look, step, current)
+        misfit = held_out(current[0])
+        better = misfit <= best[1]  # never, if it is not a number
+        best = jax.tree.map(
+            lambda new, old: jnp.where(better, new, old), (current[0], misfit), best
+        )
+        return (current, best), None
+
+    first = (carry, (carry[0], held_out(carry[0])))
+    ((_, state), best), _ = lax.scan(look, first, jnp.arange(settings.checkpoints))
+    return (best[0], state), None
+
+
+def _iterate(problem: Problem, descent: _Descent, noise, number, carry):
+    """One step of Adam on a few random rounds."""
+    point, state = carry
+    batch = min(problem.settings.batch_rounds, len(descent.used))
+    chosen = jax.random.choice(
+        jax.random.fold_in(descent.key, number), descent.used, (batch,), replace=False
+    )
+    slopes = lax.map(lambda t: _slope(problem, noise, point, t), chosen)
+    # One bad step must not stay in Adam's moments for ever.
+    mean = jax.tree.map(
+        lambda leaf: jnp.nan_to_num(leaf.mean(axis=0), posinf=0.0, neginf=0.0), slopes
+    )
+    found, state = descent.optimiser.update(mean, state, point)
+    step = cast(Point, found)
+    # The scale is one number that all rows share: it moves slowly.
+    step = step._replace(log_scale=0.1 * step.log_scale)
+    return jax.tree.map(jnp.add, point, step), state
+
+
+def _split(num_rounds: int, share: float) -> tuple[np.ndarray, np.ndarray]:
+    """Evenly spaced held-out rounds and the others; too few rounds serve as both."""
+    everyone = np.arange(num_rounds)
+    count = round(share * num_rounds)
+    if count < 1 or num_rounds < 4:
+        return everyone, everyone
+    held = np.linspace(0, num_rounds - 1, count + 2)[1:-1].round().astype(int)
+    return held, np.setdiff1d(everyone, held)
+
+
+def powers(noise, rounds, residuals: jax.Array) -> jax.Array:
+    """Squared whitened residual of each round."""
+    rounds = jnp.asarray(rounds)
+    return jax.vmap(lambda t, r: jnp.dot(r, noise_lib.whiten(noise, t, r)))(
+        rounds, residuals
+    )
+
+
+def misfit(noise, residuals: jax.Array) -> jax.Array:
+    """Mean squared whitened residual over that of the differences, which is noise."""
+    rounds = jnp.arange(residuals.shape[0])
+    if len(rounds) < 3:
+        return jnp.ones(())
+    steps = (residuals[1:] - residuals[:-1]) / jnp.sqrt(2.0)
+    alone = powers(noise, rounds[:-1], steps)
+    return jnp.mean(powers(noise, rounds, residuals)) / jnp.mean(alone)

@@ -1,0 +1,48 @@
+"""How sure trajectory matching is of each row."""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax import lax
+
+from fljax.attacks.trajectory import noise as noise_lib
+from fljax.attacks.trajectory import simulation
+from fljax.attacks.trajectory.matching import Point, Problem, misfit, scale_of, simulate
+from fljax.types import Key
+
+
+def posterior(key: Key, problem: Problem, noise, point: Point, residuals) -> jax.Array:
+    """Posterior weights `[N, K]`: all else fixed, each row moved to each candidate.
+
+    The objective is quadratic in one row's weights and flat where the search ended. Its
+    curvature is the mean square of the derivatives along drawn noise; the same along
+    the differences of residuals that really occurred says by how much the noise model
+    understates the noise, and the misfit by how much more is left than noise.
+    """
+    num_rounds = residuals.shape[0]
+    values, scale = problem.relax(point.logits), scale_of(problem, point)
+    spaced = np.linspace(0, num_rounds - 1, min(problem.settings.probes, num_rounds))
+    rounds = jnp.asarray(np.unique(spaced.round().astype(int)))
+
+    def probe(t):
+        path = simulate(problem, t, values, scale)
+        after = jnp.where(t + 1 < num_rounds, t + 1, t - 1)
+        real = (residuals[t] - residuals[after]) / jnp.sqrt(2.0)
+        drawn = noise_lib.draw(jax.random.fold_in(key, t), noise, t)
+
+        def back(residual):
+            return simulation.pull_back(
+                problem.mean_loss, path, noise_lib.whiten(noise, t, residual), values,
+                scale, moving=not problem.settings.first_order,
+            )[0]  # fmt: skip
+
+        return back(drawn), back(real)
+
+    drawn, real = lax.map(probe, rounds)  # [probes, N, K]
+    excess = jnp.sum(jnp.square(real)) / jnp.maximum(jnp.sum(jnp.square(drawn)), 1e-30)
+    excess = jnp.maximum(excess if num_rounds > 2 else 1.0, 1e-30)
+    excess = excess * jnp.maximum(misfit(noise, residuals), 1.0)
+    move = jnp.eye(values.shape[1])[None] - values[:, None]  # [N, to K, K]
+    rise = jnp.einsum("nkj,pnj->pnk", move, drawn)
+    cost = 0.5 * num_rounds * jnp.mean(jnp.square(rise), axis=0)
+    return jax.nn.softmax(-cost / excess)

@@ -1,0 +1,72 @@
+"""What a person looks at: progress on standard error, results on standard output."""
+
+import time
+
+from rich.console import Console
+from rich.progress import (
+    BarColumn,
+    MofNCompleteColumn,
+    Progress,
+    ProgressColumn,
+    TextColumn,
+    TimeRemainingColumn,
+)
+from rich.text import Text
+
+from fljax.driver import processes
+
+_SECONDS = 60  # between two lines of progress
+
+
+class _Rate(ProgressColumn):
+    """Units per second."""
+
+    def render(self, task) -> Text:
+        speed = task.finished_speed or task.speed
+        return Text(f"{speed:.1f}/s" if speed else "-/s")
+
+
+class _Lines(Progress):
+    """For files and pipes: a line when a task is done, and one a minute until then."""
+
+    def __init__(self, console: Console):
+        super().__init__(console=console, disable=True)
+        self._said = time.monotonic()
+
+    def advance(self, task_id, advance: float = 1) -> None:
+        super().advance(task_id, advance)
+        self._say(task_id)
+
+    def update(self, task_id, **fields) -> None:
+        super().update(task_id, **fields)
+        self._say(task_id)
+
+    def _say(self, task_id) -> None:
+        (task,) = (task for task in self.tasks if task.id == task_id)
+        late = time.monotonic() > self._said + _SECONDS
+        if task.visible and (late or task.finished):
+            self._said = time.monotonic()
+            done = f"{task.completed:g} of {task.total:g}, {task.elapsed:.0f} s"
+            self.console.print(f"{task.description.strip()}: {done}", highlight=False)
+
+
+def progress() -> Progress:
+    """A bar with count, rate and remaining time; lines where nobody sees a bar."""
+    console = Console(stderr=True, quiet=not processes.is_first())
+    if not console.is_terminal:
+        return _Lines(console)
+    return Progress(
+        TextColumn("{task.description:<28}"),
+        BarColumn(),
+        MofNCompleteColumn(),
+        _Rate(),
+        TimeRemainingColumn(),
+        console=console,
+    )
+
+
+def screen() -> Console:
+    """Standard output, wide enough for a results table also when it is no terminal."""
+    quiet = not processes.is_first()
+    out = Console(quiet=quiet)
+    return out if out.is_terminal else Console(width=120, quiet=quiet)

@@ -1,0 +1,46 @@
+"""Privacy guarantees of noisy training: epsilon from noise, and noise from epsilon.
+
+    accounting.epsilon(6.0, 0.01, 10_000, delta=1e-5, accountant="pld")
+    accounting.noise_multiplier_for(1.0, 1e-5, 0.01, 10_000)
+    accounting.guarantee(defense.noise, steps, delta=1e-5)
+    accounting.statements("fed_cdp", accounting.Training(...))
+    accounting.check_dp(step_fn, params, batch, noise=..., sensitivity=..., batch_size=...)
+
+All accountants are those of dp_accounting; `exact` and `sampled` hold one function per kind of
+sampling, `printed` the recipe of a paper's table, `fed_cdp` and `fed_sdp` what can be
+said of a whole training, every number with its assumptions in words.
+"""
+
+from fljax.privacy.calibration import (
+    Unattainable,
+    noise_multiplier_for,
+    rounds_for,
+    sigma_for,
+    steps_for,
+)
+from fljax.privacy.noise_spec import Guarantee, as_poisson, guarantee
+from fljax.privacy.printed import as_printed
+from fljax.privacy.sampled import Accountant, epsilon
+from fljax.privacy.self_test import Finding, check_dp
+from fljax.privacy.trainings import METHODS, statements
+from fljax.privacy.words import Statement, Training
+
+__all__ = [
+    "METHODS",
+    "Accountant",
+    "Finding",
+    "Guarantee",
+    "Statement",
+    "Training",
+    "Unattainable",
+    "as_poisson",
+    "as_printed",
+    "check_dp",
+    "epsilon",
+    "guarantee",
+    "noise_multiplier_for",
+    "rounds_for",
+    "sigma_for",
+    "statements",
+    "steps_for",
+]

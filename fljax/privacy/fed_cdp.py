@@ -1,0 +1,267 @@
+"""What can be said of a training with Fed-CDP (Wei et al. 2021, algorithm 2).
+
+Every example's gradient is clipped layer by layer to C, and the batch's sum gets noise.
+Differences between what the paper counts and what holds:
+
+* clipping each of M layers to C lets an example move the sum by C sqrt(M), not C;
+* the paper's recipe is that of one client's Poisson batches in ALL rounds; its code goes
+  through the same disjoint batches in every round that a client takes part in, where
+  each example meets one release of each pass and sampling gains nothing;
+* client sampling does not amplify the guarantee of a record when it can be seen who took
+  part; the mean of delta over the number of rounds that she is in, which is binomial, is
+  what can be said;
+* the client level of the paper is the number of a record under another name.
+
+Recommended: all layers together clipped to C (each to C / sqrt(M)), one draw of
+N(0, (sigma C)^2) on the sum, Poisson batches, divided by the expected size.
+"""
+
+import dataclasses
+import math
+
+import numpy as np
+
+from fljax.privacy import exact, sampled
+from fljax.privacy.printed import as_printed
+from fljax.privacy.words import Statement, Training
+
+_ADD = "neighbours: add or remove one record of one client"
+_ZERO = "neighbours: one record of one client becomes an example with no gradient"
+_REPLACE = "neighbours: one record of one client is replaced"
+_WHOLE = "neighbours: all records of one client become examples with no gradient"
+_DRAWS = {"one": "one draw", "each": "a draw per example"}
+_BATCHES = {
+    "poisson": "Poisson batches",
+    "fixed": "one pass",
+    "without_replacement": "fixed-size batches",
+}
+
+
+def printed(told: Training) -> Statement:
+    """Table VI's recipe for a record, with the one step too many that reproduces it."""
+    q, steps = told.sampling_rate, told.steps + 1
+    return Statement(
+        "printed",
+        "as printed",
+        "record",
+        as_printed(told.sigma, q, steps, told.delta),
+        told.delta,
+        _ADD,
+        f"Poisson batches, q = B / N_i = {q:.4g}; sigma = {told.sigma:g} is taken as noise "
+        "over sensitivity, though M layers are clipped apart",
+        f"{steps} sums, one more than there are, by Renyi divergences on the paper's grid "
+        "of orders and the classic conversion",
+    )
+
+
+def recommended(told: Training, *, every: bool = True) -> Statement:
+    """The tight epsilon of a record under the recommended mode.
+
+    Args:
+      told: its draws, batches and layers do not matter.
+      every: whether the client is in every round, else in those that she is drawn for.
+    """
+    better = dataclasses.replace(told, draws="one", batches="poisson", layers=1)
+    return _of_poisson(better, every)._replace(
+        way="recommended", name=_joined("recommended", _participation(every))
+    )
+
+
+def implemented(told: Training, *, every: bool = True) -> Statement:
+    """The epsilon of a record for the clipping, noise and batches that there were.
+
+    Args:
+      told: the training.
+      every: as in `recommended`.
+    """
+    if told.batches == "poisson":
+        return _of_poisson(told, every)
+    if told.batches == "fixed":
+        return _of_passes(told, every)
+    return _of_fixed_size(told, every)
+
+
+def copied(told: Training) -> Statement:
+    """`implemented` for a record that `copies` clients hold; approximate."""
+    rounds = dataclasses.replace(told, rounds=told.rounds * told.copies)
+    return implemented(rounds, every=False)._replace(
+        name=_name(told, f"{told.copies} copies"),
+        adjacency=f"all {told.copies} copies of one record, each on another client: "
+        + (_ADD if told.batches == "poisson" else _ZERO),
+        reason="approximate: takes the number of rounds that a copy is in as binomial, "
+        "though a round's clients are drawn together, and the copies as never in one sum",
+    )
+
+
+def example(told: Training, *, replace: bool = False) -> Statement:
+    """One example's own noisy gradient, as whoever sees it before the sum (type 2).
+
+    Args:
+      told: with one draw on the sum, the example itself carries no noise.
+      replace: whether the example is replaced, else it becomes one with no gradient.
+    """
+    shown = told.sigma if told.draws == "each" else 0.0
+    effect = shown / np.sqrt(told.layers) / (2 if replace else 1)
+    seen = "its own draw of noise" if told.draws == "each" else "no noise of its own"
+    name = "one example seen, " + ("replaced" if replace else "zeroed")
+    return Statement(
+        "implemented",
+        _name(told, name, batches=False),
+        "record",
+        exact.gaussian(effect, [1], [1.0], told.delta),
+        told.delta,
+        _REPLACE if replace else _ZERO,
+        f"the gradient of one example is seen with {seen}; sampling gains nothing",
+        "one release; every further one adds to it",
+    )
+
+
+def printed_client(told: Training) -> Statement:
+    """The number that Table VI shows at client level."""
+    return printed(told)._replace(
+        unit="client",
+        reason="the number of a record under another name (the paper's Billboard lemma): "
+        "it promises nothing about all that one client has",
+    )
+
+
+def implemented_client(told: Training, *, rounds: int | None = None) -> Statement:
+    """What a client as a whole is promised by the noise in her own sums.
+
+    Args:
+      told: the training.
+      rounds: rounds that she takes part in, default all.
+    """
+    rounds = told.rounds if rounds is None else rounds
+    steps, size = rounds * told.local_steps, told.batch_size
+    multiplier = told.multiplier(size)
+    if told.batches == "poisson":
+        found = sampled.whole_batches(
+            multiplier, told.sampling_rate, told.records, steps, told.delta
+        )
+        how = f"Poisson batches, q = {told.sampling_rate:.4g}, all of a batch at once"
+    else:
+        found = exact.gaussian(multiplier / size, [steps], [1.0], told.delta)
+        how = f"batches of {size:g}, all of a batch at once"
+    return Statement(
+        "implemented",
+        _joined(_name(told), "one round" if rounds == 1 else "every round"),
+        "client",
+        found,
+        told.delta,
+        _WHOLE,
+        f"{how}; {told.noise(size)}",
+        f"{steps} sums, composed as they are seen; noise of other clients not counted",
+    )
+
+
+def recommended_client(told: Training, *, rounds: int | None = None) -> Statement:
+    """The same under the recommended mode, as a loss distribution."""
+    better = dataclasses.replace(told, draws="one", batches="poisson", layers=1)
+    found = implemented_client(better, rounds=rounds)
+    span = "one round" if rounds == 1 else "every round"
+    return found._replace(way="recommended", name=f"recommended, {span}")
+
+
+def refused(told: Training) -> list[Statement]:
+    """Claims that cannot be had, and why."""
+    q, p = told.sampling_rate, told.participation
+    found = {
+        f"sampling rate q p = {q * p:.3g}": (
+            "who takes part is seen, and both neighbours have the same clients in each "
+            "round: client sampling does not multiply the rate of a record"
+        ),
+        "batches drawn from the records of all clients": (
+            "a batch is drawn from one client's records and her message is seen: the "
+            "paper's rate B K_t / N over all of them is nobody's sampling"
+        ),
+    }
+    if told.draws == "each" and told.batches == "poisson":
+        found["a draw per example that is present"] = (
+            "with Poisson batches the theorem needs noise of a fixed deviation; a draw "
+            "for each example that is present follows the size of the batch, and an empty "
+            f"one has none (the numbers shown take {told.batch_size:g} draws whatever the "
+            "batch)"
+        )
+    return [
+        Statement("refused", name, "record", None, told.delta, "", "", "", reason)
+        for name, reason in found.items()
+    ]
+
+
+def _of_poisson(told: Training, every: bool) -> Statement:
+    q, multiplier = told.sampling_rate, told.multiplier(told.batch_size)
+    rounds, weights, seen = _rounds(told, every)
+    steps = [told.local_steps * count for count in rounds]
+    return Statement(
+        "implemented",
+        _name(told, _participation(every)),
+        "record",
+        sampled.poisson(multiplier, q, steps, weights, told.delta),
+        told.delta,
+        _ADD,
+        f"Poisson batches, q = {q:.4g}; {told.noise(told.batch_size)}",
+        f"{told.local_steps} sums a round by loss distributions, {seen}",
+    )
+
+
+def _of_passes(told: Training, every: bool) -> Statement:
+    met = math.ceil(told.local_steps * told.sampling_rate * (1 - 1e-9))
+    rounds, weights, seen = _rounds(told, every)
+    releases = [met * count for count in rounds]
+    return Statement(
+        "implemented",
+        _name(told, _participation(every)),
+        "record",
+        exact.gaussian(told.multiplier(told.batch_size), releases, weights, told.delta),
+        told.delta,
+        _ZERO,
+        "disjoint batches in one and the same order, no sampling; "
+        f"{told.noise(told.batch_size)}",
+        f"a record is in {met} of the sums of a round; exact Gaussian, {seen}",
+    )
+
+
+def _of_fixed_size(told: Training, every: bool) -> Statement:
+    name = _name(told, "one record replaced", _participation(every))
+    blank = Statement("implemented", name, "record", None, told.delta, _REPLACE, "", "")
+    if not every:
+        reason = "Renyi divergences of rounds that are drawn are not averaged here"
+        return blank._replace(way="refused", reason=reason)
+    found = sampled.without_replacement(
+        told.multiplier(told.batch_size),
+        told.records,
+        int(told.batch_size),
+        told.steps,
+        told.delta,
+    )
+    return blank._replace(
+        epsilon=found,
+        sampling=f"{told.batch_size:g} of {told.records} records drawn anew in each step; "
+        f"{told.noise(told.batch_size)}, half of that for a replacement",
+        composition=f"{told.steps} sums by Renyi divergences, {_rounds(told, True)[2]}",
+    )
+
+
+def _rounds(told: Training, every: bool) -> tuple[list[int], list[float], str]:
+    if every:
+        return [told.rounds], [1.0], f"{told.rounds} rounds, all of which she is in"
+    p = told.participation
+    seen = (
+        f"mean of delta over the rounds that she is drawn for, Bin({told.rounds}, {p:.4g})"
+        ", which may be seen"
+    )
+    return *exact.drawn(told.rounds, p), seen
+
+
+def _participation(every: bool) -> str:
+    return "every round" if every else "drawn clients"
+
+
+def _name(told: Training, *more: str, batches: bool = True) -> str:
+    how = [_BATCHES[told.batches]] if batches else []
+    return _joined(_DRAWS[told.draws], *how, *more)
+
+
+def _joined(*parts: str) -> str:
+    return ", ".join(parts)

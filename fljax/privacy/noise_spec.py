@@ -1,0 +1,146 @@
+"""What the noise of a defense promises, read from the object that adds it."""
+
+import functools
+from typing import NamedTuple
+
+import numpy as np
+
+from fljax.privacy import exact, sampled
+from fljax.types import Array, NoiseSpec
+
+
+class Guarantee(NamedTuple):
+    """What is promised to each client's records, or to each client.
+
+    Attributes:
+      epsilon_rdp: `[C]` float64 by Renyi divergences; inf without noise.
+      epsilon_pld: `[C]` float64 by privacy loss distributions, exact without sampling.
+      delta: of both.
+      assumption: what they rest on, in words.
+    """
+
+    epsilon_rdp: np.ndarray
+    epsilon_pld: np.ndarray
+    delta: float
+    assumption: str
+
+
+def guarantee(
+    noise: NoiseSpec,
+    steps: Array | int,
+    delta: float,
+    *,
+    rounds: int | None = None,
+) -> Guarantee:
+    """What one kind of noise of a defense promises.
+
+    Args:
+      noise: from the defense, concrete.
+      steps: `[C]` or [], noisy sums that are released: of each client's records, or, for
+        a unit 'client', rounds.
+      delta: in (0, 1).
+      rounds: for 'fixed' batches of records, that many rounds the steps are spread over
+        if each begins a pass of its own; None: a pass goes on in the next round.
+
+    Raises:
+      ValueError: for numbers out of range, or a unit or sampling that is not known.
+    """
+    multiplier, rate, count = np.broadcast_arrays(
+        *map(np.atleast_1d, (noise.noise_multiplier, noise.sampling_rate, steps))
+    )
+    for s, q in set(zip(multiplier.tolist(), rate.tolist())):
+        exact.check(s, q, delta)
+    each, met = as_poisson(noise, count, rounds)
+
+    @functools.cache  # many clients have the same numbers
+    def epsilons(s, q, n, rate, met):
+        renyi = sampled.epsilon(s, rate, met, delta, "rdp")
+        if (noise.unit, noise.sampling) == ("client", "fixed"):
+            return renyi, exact.gaussian(s, *exact.drawn(int(n), float(q)), delta)
+        return renyi, sampled.epsilon(s, rate, met, delta, "pld")
+
+    of_all = np.vectorize(epsilons, otypes=[float, float])
+    renyi, tight = of_all(multiplier, rate, count, each, met)
+    return Guarantee(
+        renyi, tight, delta, _say(noise, multiplier, rate, count, met, delta)
+    )
+
+
+def as_poisson(
+    noise: NoiseSpec, steps: Array | int, rounds: int | None = None
+) -> tuple[np.ndarray, np.ndarray]:
+    """Rate and number of Poisson sums that promise no more than these sums.
+
+    A row is in one of the disjoint batches of a pass, and nothing is gained by that. A
+    client who is drawn and may be seen counts as if she always were.
+
+    Args:
+      noise: its unit, sampling and sampling rate.
+      steps: as in `guarantee`.
+      rounds: as in `guarantee`.
+
+    Returns:
+      `[C]` or [], the rate in (0, 1] and the number.
+
+    Raises:
+      ValueError: for steps below 0, or a unit or sampling that is not known.
+    """
+    told = noise.unit, noise.sampling
+    if told not in _HOW:
+        raise ValueError(f"no accounting for the unit and sampling {told}")
+    if np.min(steps) < 0:
+        raise ValueError(f"steps must be >= 0, got {np.min(steps)}")
+    rate, count = np.broadcast_arrays(noise.sampling_rate, steps)
+    if noise.sampling == "poisson":
+        return rate, count
+    if told == ("record", "fixed"):
+        spread = 1 if rounds is None else rounds
+        passes = np.ceil(-(-count // spread) * rate * (1 - 1e-9))
+        count = spread * passes.astype(int)
+    return np.ones(rate.shape), count
+
+
+# How a unit comes into the sums; `{q}` is its rate.
+_HOW = {
+    ("record", "poisson"): (
+        "every row is in each of her batches independently with probability q = {q} "
+        "(Poisson)"
+    ),
+    ("client", "poisson"): (
+        "every client is in each round independently with probability q = {q} (Poisson), "
+        "and who is in it is not seen"
+    ),
+    ("record", "all"): "every row is in every sum",
+    ("client", "all"): "every client may be in every round, and be seen in it",
+    ("record", "fixed"): (
+        "batches are disjoint and hold a share q = {q} of her rows: a row is in one sum "
+        "of each pass, and nothing is gained by sampling"
+    ),
+    ("client", "fixed"): (
+        "a fixed share q = {q} of the clients is drawn anew for each round, and may be "
+        "seen: delta is a mean over the rounds that she is drawn for, exactly so in "
+        "epsilon_pld, while epsilon_rdp takes her as in all of them"
+    ),
+}
+
+
+def _say(noise, multiplier, rate, count, met, delta) -> str:
+    how = _HOW[noise.unit, noise.sampling].format(q=_span(rate))
+    whose, one, public = {
+        "record": ("(one row) of one client", "row", "rows she has"),
+        "client": ("(all that she has)", "client", "clients there are"),
+    }[noise.unit]
+    some = ""
+    if (noise.unit, noise.sampling) == ("record", "fixed"):
+        some = f", of which a row is in {_span(met)}"
+    return (
+        f"neighbours: {noise.adjacency} {whose}; {how}; one {one} changes a sum by at "
+        f"most {float(np.max(noise.sensitivity)):g} and the noise has a deviation of "
+        f"{_span(multiplier)} times that; {_span(count)} such sums are composed{some}, "
+        f"whatever the server sends; how many {public} is public; delta = {delta:g}"
+    )
+
+
+def _span(values: np.ndarray) -> str:
+    low, high = np.min(values), np.max(values)
+    return f"{low:.6g}" if low == high else f"{low:.6g} to {high:.6g}"

@@ -1,0 +1,245 @@
+"""Gaussian noise on sums over samples: epsilon by Renyi divergences and loss distributions.
+
+* `epsilon`: Poisson batches, one number of steps;
+* `poisson`: the same for a number of steps that is itself drawn, and known;
+* `without_replacement`: batches of a fixed size, one record replaced;
+* `whole_batches`: everything that one client puts into her Poisson batches at once.
+
+Loss distributions ("pld") are rounded so that epsilon is never too small; Renyi
+divergences ("rdp", Mironov et al. 2019) bound it from above. Orders of the Renyi
+divergence differ between libraries; sigma agrees within 1 %.
+"""
+
+import functools
+from collections.abc import Sequence
+from typing import Literal
+
+import dp_accounting
+import numpy as np
+from dp_accounting import NeighboringRelation, rdp
+from dp_accounting.pld import privacy_loss_distribution as pld
+from scipy import stats
+
+from fljax.privacy import exact
+
+Accountant = Literal["rdp", "pld"]
+# Cells of a loss distribution, as shares of the composed loss's deviation. Each step's
+# rounding adds to its variance, so the share falls with the root of their number.
+_SHARE, _LEAST_SHARE, _LEAST_CELL = 4e-2, 1e-5, 1e-5
+_SHARE_OF_EPSILON = 1e-3
+_BLOCK = (
+    10**5
+)  # steps composed at once: beyond, dp_accounting raises integers to powers
+_MOST_TERMS = 100  # of a mixture of loss distributions
+
+
+def epsilon(
+    noise_multiplier: float,
+    sampling_rate: float,
+    steps: int,
+    delta: float,
+    accountant: Accountant = "rdp",
+) -> float:
+    """Epsilon of `steps` noisy sums over Poisson batches, add-or-remove adjacency.
+
+    Args:
+      noise_multiplier: sigma, noise over sensitivity; 0 gives inf.
+      sampling_rate: q, probability of each record to be in a batch.
+      steps: number of sums; 0 gives 0.
+      delta: in (0, 1).
+      accountant: 'rdp' or 'pld'.
+
+    Raises:
+      ValueError: for numbers out of range.
+    """
+    exact.check(noise_multiplier, sampling_rate, delta)
+    if accountant not in ("rdp", "pld"):
+        raise ValueError(f"accountant must be 'rdp' or 'pld', got {accountant!r}")
+    if steps < 0:
+        raise ValueError(f"steps must be >= 0, got {steps}")
+    told = float(noise_multiplier), float(sampling_rate)
+    if accountant == "rdp":
+        return _renyi(*told, int(steps), delta)
+    return poisson(*told, [int(steps)], [1.0], delta)
+
+
+def poisson(
+    noise_multiplier: float,
+    sampling_rate: float,
+    steps: Sequence[int],
+    weights: Sequence[float],
+    delta: float,
+    *,
+    replace: bool = False,
+) -> float:
+    """Epsilon over Poisson batches when `steps[j]` of them occur with `weights[j]`.
+
+    The number of steps does not depend on the data and may be seen, so that
+    `delta(epsilon)` is the mean over it (of divergences, not of epsilons).
+
+    Args:
+      noise_multiplier: as in `epsilon`.
+      sampling_rate: as in `epsilon`.
+      steps: `[J]`, increasing.
+      weights: `[J]`, sum 1.
+      delta: in (0, 1).
+      replace: neighbours differ in the value of one unit, instead of in its presence;
+        the noise multiplier still is over what one unit adds.
+
+    Raises:
+      ValueError: for numbers out of range.
+    """
+    exact.check(noise_multiplier, sampling_rate, delta)
+    told = float(noise_multiplier), float(sampling_rate)
+    return _poisson(*told, tuple(steps), tuple(weights), delta, replace)
+
+
+def without_replacement(
+    noise_multiplier: float, total: int, chosen: int, steps: int, delta: float
+) -> float:
+    """Epsilon when each step draws `chosen` of `total` units, one of them replaced.
+
+    Renyi divergences (Wang, Balle, Kasiviswanathan 2019).
+
+    Args:
+      noise_multiplier: over what one unit adds; replacing it changes twice as much.
+      total: units.
+      chosen: units in each step.
+      steps: number of sums.
+      delta: in (0, 1).
+
+    Raises:
+      ValueError: for numbers out of range.
+    """
+    exact.check(noise_multiplier, chosen / total, delta)
+    if noise_multiplier == 0 and steps:
+        return np.inf
+    one = dp_accounting.SampledWithoutReplacementDpEvent(
+        total, chosen, dp_accounting.GaussianDpEvent(noise_multiplier / 2)
+    )
+    return _converted(one, NeighboringRelation.REPLACE_ONE, steps, delta)
+
+
+def whole_batches(
+    noise_multiplier: float, sampling_rate: float, total: int, steps: int, delta: float
+) -> float:
+    """Epsilon when all units leave their Poisson batches at once (become zero).
+
+    A step's sum then changes by at most as many units as its batch holds: a mixture of
+    Gaussians (Choquette-Choo et al. 2024, corollary 4.7).
+
+    Args:
+      noise_multiplier: over what ONE unit adds.
+      sampling_rate: probability of each unit to be in a batch.
+      total: units.
+      steps: number of sums.
+      delta: in (0, 1).
+
+    Raises:
+      ValueError: for numbers out of range.
+    """
+    exact.check(noise_multiplier, sampling_rate, delta)
+    if noise_multiplier == 0 or not steps:
+        return np.inf if steps else 0.0
+    return _whole_batches(noise_multiplier, sampling_rate, total, steps, delta)
+
+
+@functools.lru_cache(maxsize=1024)
+def _whole_batches(noise_multiplier, sampling_rate, total, steps, delta) -> float:
+    # Larger batches are rarer than 1e-15: they go into delta, and out of the mixture.
+    largest = int(stats.binom.isf(exact.RARE, total, sampling_rate))
+    sizes = np.arange(largest + 1)
+    weights = stats.binom.pmf(sizes, total, sampling_rate)
+    rare = steps * float(stats.binom.sf(largest, total, sampling_rate))
+    if rare >= delta:
+        return np.inf
+    shift = float(np.sqrt(steps * (weights @ np.square(sizes)))) / noise_multiplier
+    scale = shift * (shift / 2 + float(stats.norm.isf(delta / 2)))
+    one = pld.from_mixture_gaussian_mechanism(
+        noise_multiplier,
+        sizes.astype(float).tolist(),
+        (weights / weights.sum()).tolist(),
+        value_discretization_interval=_cell(scale, steps, delta),
+    )
+    found = _composed(one, steps).get_epsilon_for_delta(delta - rare)
+    return float(found - np.log1p(-rare))
+
+
+def _renyi(noise_multiplier, sampling_rate, steps, delta) -> float:
+    if steps == 0 or np.isinf(noise_multiplier):
+        return 0.0
+    one = dp_accounting.PoissonSampledDpEvent(
+        sampling_rate, dp_accounting.GaussianDpEvent(noise_multiplier)
+    )
+    return _converted(one, NeighboringRelation.ADD_OR_REMOVE_ONE, steps, delta)
+
+
+def _converted(one, relation, steps, delta) -> float:
+    orders, curve = _curve(one, relation)
+    return float(rdp.compute_epsilon(orders.tolist(), steps * curve, delta)[0])
+
+
+@functools.lru_cache(maxsize=1024)
+def _curve(one, relation) -> tuple[np.ndarray, np.ndarray]:
+    """Orders, and the Renyi divergence of one step at each."""
+    found = rdp.RdpAccountant(neighboring_relation=relation).compose(one)
+    return found.orders, found.rdp
+
+
+@functools.lru_cache(maxsize=1024)
+def _poisson(noise_multiplier, sampling_rate, steps, weights, delta, replace) -> float:
+    effect = noise_multiplier / 2 if replace else noise_multiplier
+    if sampling_rate == 1 or effect in (0, np.inf) or not max(steps):
+        return exact.gaussian(effect, steps, weights, delta)
+    bound = _renyi(effect, sampling_rate, max(steps), delta)
+    if np.isinf(bound):
+        return bound
+    cell = _cell(bound, max(steps), delta)
+    relation = NeighboringRelation.ADD_OR_REMOVE_ONE
+    if replace:
+        relation = NeighboringRelation.REPLACE_ONE
+    one = _loss(noise_multiplier, sampling_rate, cell, relation)
+    found = float(_mixture(one, steps, weights, cell).get_epsilon_for_delta(delta))
+    return found if replace else min(found, bound)
+
+
+def _mixture(one, steps, weights, cell):
+    """Loss of so many steps as are drawn, when their number is seen."""
+    size = -(-len(steps) // _MOST_TERMS)  # neighbours become the largest of them
+    mixed, total = pld.identity(cell), 0.0
+    for first in range(0, len(steps), size):
+        group = slice(first, first + size)
+        count, weight = max(steps[group]), sum(weights[group])
+        if not weight:
+            continue
+        term = _composed(one, count) if count else pld.identity(cell)
+        total += weight
+        mixed = term.compute_mixture(mixed, weight / total)
+    return mixed
+
+
+@functools.lru_cache(maxsize=16)
+def _loss(noise_multiplier, sampling_rate, cell, relation):
+    """Loss distribution of one step."""
+    return pld.from_gaussian_mechanism(
+        noise_multiplier,
+        value_discretization_interval=cell,
+        sampling_prob=sampling_rate,
+        neighboring_relation=relation,
+    )
+
+
+def _composed(one, steps: int):
+    blocks, left = divmod(steps, _BLOCK)
+    if not blocks:
+        return one.self_compose(steps)
+    found = one.self_compose(_BLOCK).self_compose(blocks)
+    return found.compose(one.self_compose(left)) if left else found
+
+
+def _cell(epsilon: float, steps: int, delta: float) -> float:
+    """Width of the cells, from about what epsilon will be."""
+    tail = max(stats.norm.isf(delta), 0.0)
+    deviation = np.sqrt(tail**2 + 2 * epsilon) - tail  # of a Gaussian with that epsilon
+    share = max(_SHARE / np.sqrt(steps), _LEAST_SHARE)
+    return float(max(min(share * deviation, _SHARE_OF_EPSILON * epsilon), _LEAST_CELL))

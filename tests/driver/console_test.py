@@ -1,0 +1,22 @@
+"""Progress where nobody sees a bar."""
+
+from fljax.driver import console
+
+
+def test_where_nobody_sees_a_bar_progress_is_lines(capsys, monkeypatch):
+    seconds = [0.0]
+    monkeypatch.setattr(console.time, "monotonic", lambda: seconds[0])
+    with console.progress() as bars:
+        task = bars.add_task("rounds ", total=4)
+        bars.update(task, completed=1)
+        seconds[0] = 61.0
+        bars.advance(task)
+        bars.advance(task)
+        bars.advance(task)
+        hidden = bars.add_task("clips", total=1, visible=False)
+        bars.advance(hidden)
+    said = capsys.readouterr().err.splitlines()
+    assert [line.rpartition(",")[0] for line in said] == [
+        "rounds: 2 of 4",
+        "rounds: 4 of 4",
+    ]

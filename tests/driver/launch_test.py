@@ -1,0 +1,65 @@
+"""The first seconds of a program: help, a closed pipe, Ctrl-C while it is imported."""
+
+import os
+import pathlib
+import subprocess
+import sys
+
+import pytest
+
+from fljax.driver import launch
+
+_ROOT = pathlib.Path(launch.__file__).parents[2]
+_PROGRAM = '''"""Counts leaks.
+
+As a program."""
+from absl import flags
+
+ERRORS = ()
+
+def define():
+    for number in range(5000):  # more than a pipe holds
+        flags.DEFINE_integer(f"rows{number}", number, "how many")
+
+def main():
+    print("done")
+'''
+
+
+@pytest.fixture
+def run(tmp_path):
+    """Runs a program of this text; the rest goes to the shell behind it."""
+
+    def call(text, rest=""):
+        (tmp_path / "counting.py").write_text(text)
+        start = "from fljax.driver import launch\nlaunch.run('counting')\n"
+        (tmp_path / "start.py").write_text(start)
+        return subprocess.run(
+            ["bash", "-c", f"set -o pipefail; '{sys.executable}' start.py {rest}"],
+            cwd=tmp_path, env=os.environ | {"PYTHONPATH": str(_ROOT)},
+            capture_output=True, text=True, check=False,
+        )  # fmt: skip
+
+    return call
+
+
+def test_a_program_is_imported_and_run(run):
+    done = run(_PROGRAM)
+    assert (done.returncode, done.stdout, done.stderr) == (0, "done\n", "")
+
+
+def test_help_says_what_the_program_does_before_its_flags(run):
+    said = run(_PROGRAM, "--help").stdout
+    assert said.startswith("Counts leaks.\n\nAs a program.")
+    assert "--rows7: how many" in said
+
+
+def test_a_reader_that_has_enough_is_no_error(run):
+    done = run(_PROGRAM, "--help | head -n 1")
+    assert (done.returncode, done.stdout) == (1, "Counts leaks.\n")
+    assert not done.stderr
+
+
+def test_an_interrupt_while_the_program_is_imported_has_its_exit_code(run):
+    done = run("raise KeyboardInterrupt")
+    assert (done.returncode, done.stdout, done.stderr) == (130, "", "interrupted\n")

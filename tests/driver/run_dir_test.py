@@ -1,0 +1,125 @@
+"""The folder of a run: whose it is, and what is refused before any work."""
+
+import importlib.metadata
+import json
+import os
+
+import pytest
+
+import fljax
+from fljax.driver import run_dir
+from fljax.driver.config import ConfigError
+
+_VALUES = {"batch_size": 32, "learning_rate": 0.1}
+
+
+def _claim(path, values=_VALUES):
+    return run_dir.claim(str(path), "aia", "toy.linear", values)
+
+
+def _refusal(path):
+    with pytest.raises(ConfigError) as error:
+        _claim(path)
+    assert "\n" not in str(error.value)
+    return str(error.value)
+
+
+def _finish(path, values=_VALUES):
+    path.mkdir(exist_ok=True)
+    (path / "rows.jsonl").write_text("{}\n")
+    manifest = json.dumps({"digest": run_dir.digest(values)})
+    (path / "manifest.json").write_text(manifest)
+
+
+@pytest.fixture
+def mode_bits_decide(monkeypatch):
+    """Lets the owner's mode bits decide also for root, to whom all is allowed."""
+
+    def access(path, needed):
+        return os.stat(path).st_mode >> 6 & needed == needed
+
+    monkeypatch.setattr(os, "access", access)
+
+
+def test_a_folder_that_is_missing_or_empty_is_free_and_stays_as_it_is(tmp_path):
+    new = tmp_path / "new" / "folder"
+    assert _claim(new) == (new, run_dir.digest(_VALUES))
+    assert _claim(tmp_path)[0] == tmp_path
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_without_a_chosen_folder_the_name_holds_the_digest(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    path, identity = run_dir.claim(None, "aia", "toy.linear", _VALUES)
+    assert str(path) == f"runs/aia.toy.linear-{identity[:8]}"
+
+
+def test_the_same_configuration_may_use_its_folder_again(tmp_path):
+    _finish(tmp_path / "run")
+    _claim(tmp_path / "run", _VALUES | {"run_dir": "elsewhere", "dry_run": True})
+
+
+def test_the_folder_of_another_configuration_is_refused(tmp_path):
+    _finish(tmp_path / "run", _VALUES | {"batch_size": 64})
+    assert _refusal(tmp_path / "run") == (
+        f"--run_dir: {tmp_path}/run holds the results of another configuration; "
+        "choose another folder or remove it"
+    )
+
+
+@pytest.mark.parametrize("manifest", [None, "", "[]", "{}"])
+def test_files_without_a_finished_run_are_refused_as_such(tmp_path, manifest):
+    (tmp_path / "rows.jsonl").write_text("{}\n")
+    if manifest is not None:
+        (tmp_path / "manifest.json").write_text(manifest)
+    assert _refusal(tmp_path) == (
+        f"--run_dir: {tmp_path} holds files but no finished run; "
+        "remove it or choose another folder"
+    )
+
+
+@pytest.mark.parametrize("below", ["", "run", "run/deeper"])
+def test_a_file_or_a_path_below_one_is_refused(tmp_path, below):
+    (tmp_path / "file").touch()
+    assert _refusal(tmp_path / "file" / below) == (
+        f"--run_dir: expected a folder, {tmp_path}/file is a file"
+    )
+
+
+def test_a_folder_that_cannot_be_created_is_refused(tmp_path, mode_bits_decide):
+    (tmp_path / "shut").mkdir(mode=0o500)
+    assert _refusal(tmp_path / "shut" / "new" / "run") == (
+        f"--run_dir: {tmp_path}/shut/new/run cannot be created in {tmp_path}/shut"
+    )
+
+
+@pytest.mark.parametrize("mode", [0o500, 0o600, 0o300])
+def test_a_folder_that_cannot_be_used_is_refused(tmp_path, mode_bits_decide, mode):
+    (tmp_path / "shut").mkdir(mode=mode)
+    assert _refusal(tmp_path / "shut") == (
+        f"--run_dir: {tmp_path}/shut cannot be read and written"
+    )
+
+
+def test_the_digest_ignores_the_order_of_keys_and_sees_every_value():
+    digest = run_dir.digest
+    assert digest(dict(reversed(_VALUES.items()))) == digest(_VALUES)
+    changed = [_VALUES, _VALUES | {"batch_size": 33}, _VALUES | {"clip": None}]
+    assert len({digest(values) for values in changed}) == 3
+
+
+def test_the_environment_names_every_package_that_makes_numbers():
+    packages = run_dir.environment()["packages"]
+    assert {"fljax", "jax", "scikit-learn", "folktables"} <= packages.keys()
+    assert all(packages.values())
+    json.dumps(packages, allow_nan=False)
+
+
+def test_without_installation_fljax_still_has_a_version(monkeypatch):
+    def version(package):
+        raise importlib.metadata.PackageNotFoundError(package)
+
+    monkeypatch.setattr(importlib.metadata, "version", version)
+    packages = run_dir.environment()["packages"]
+    assert packages["fljax"] == fljax.__version__
+    assert packages["folktables"] is None

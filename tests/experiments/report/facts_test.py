@@ -1,0 +1,151 @@
+"""What a card tells of a manifest, whatever the manifest looks like."""
+
+import pytest
+
+from experiments import report
+from experiments.report import facts
+from experiments.report.document import Details, Paragraph
+
+
+def _card(rows, manifest, reference=None):
+    return report.card("run", rows(80.0, 81.0), manifest, reference)
+
+
+def _folded(card):
+    return {each.summary: each.blocks for each in facts.machine(card)}
+
+
+def test_data_defense_training_and_seeds_are_told(rows):
+    manifest = {
+        "flags": {
+            "partition_clients": 2, "partition_kind": "contiguous", "num_rounds": 100,
+            "batch_size": 32, "learning_rate": 2e-6, "partition_heterogeneity": 0.0,
+        },
+        "data": [{"name": "a.csv", "sha256": "0123456789abcdef", "origin": "local"}],
+    }  # fmt: skip
+    assert dict(facts.about(_card(rows, manifest)).items) == {
+        "Data": "medical; a.csv (sha256 0123456789ab, local)",
+        "Model": "mlp",
+        "Defense": "none",
+        "Training": "2 clients, rows dealt contiguous, 100 rounds, batch size 32, "
+        "learning rate 2e-06",
+        "Seeds": "2: 0, 1",
+    }
+
+
+@pytest.mark.parametrize(
+    ("flags", "said"),
+    [
+        ({"data_sensitive": "married", "data_target": "income"},
+         "married; target income"),
+        ({"sensitive": "married", "target": "income"}, "married; target income"),
+        ({"data_sensitive": "smoker", "data_target": None}, "smoker"),
+        ({"data_sensitive": None, "data_target": "income"}, None),
+        ({"data_sensitive": 7}, None),
+        ({}, None),
+    ],
+    ids=["aia", "audit", "no target", "the default", "no text", "no flags"],
+)  # fmt: skip
+def test_the_inferred_column_is_told_where_the_flags_name_it(rows, flags, said):
+    found = dict(facts.about(_card(rows, {"flags": flags})).items)
+    assert found.get("Inferred") == said
+
+
+def test_a_single_seed_is_not_counted(rows):
+    card = report.card("run", rows(80.0), {}, None)
+    assert dict(facts.about(card).items)["Seeds"] == "0"
+
+
+def test_data_that_stand_in_are_never_called_by_the_other_name(rows):
+    reference = report.Reference("Table 1", "Income-L", False, "mlp", False, {})
+    said = dict(facts.about(_card(rows, {}, reference)).items)["Data"]
+    assert said == "medical, a stand-in for Income-L: no result of Income-L"
+
+
+def test_many_files_are_folded_away(rows):
+    files = [{"name": f"{i}.zip", "sha256": "0" * 64, "origin": "x"} for i in range(51)]
+    card = _card(rows, {"data": files})
+    assert dict(facts.about(card).items)["Data"] == "medical; 51 files"
+    (table,) = _folded(card)["Data files"]
+    assert table.body[50] == ["50.zip", "0" * 12, "x"]
+
+
+def test_all_that_was_spent_on_a_defense_is_told(rows):
+    spent = {
+        "name": "dp_sgd",
+        "epsilon_rdp": 1.0,
+        "noise_multiplier": [12.81, 11.48],
+        "clients": [{"delta": 1e-6}, {"delta": 1e-5}],
+        "assumption": "Poisson batches",
+    }
+    assumed, details = facts.defense(_card(rows, {"defense": spent}))
+    assert assumed.items == [
+        ("Each epsilon rests on this assumption", "Poisson batches")
+    ]
+    assert details.blocks[0].body == [
+        ["name", "dp_sgd"],
+        ["epsilon_rdp", "1"],
+        ["noise_multiplier", "12.81, 11.48"],
+        ["clients, 0, delta", "1e-06"],
+        ["clients, 1, delta", "1e-05"],
+        ["assumption", "Poisson batches"],
+    ]
+
+
+@pytest.mark.parametrize("manifest", [{}, {"defense": {}}, {"defense": []}], ids=str)
+def test_without_a_defense_nothing_is_told_of_one(rows, manifest):
+    assert facts.defense(_card(rows, manifest)) == []
+
+
+def test_seconds_are_told_by_point_and_stage(rows):
+    manifest = {
+        "seconds": {
+            "data": {"compile": 0.5, "run": 1.0},
+            "run": {"train": {"compile": 3.0, "run": 2.0}},
+            "h=0.1": {"train": {"compile": 0.0, "run": 2.25}},
+        },
+        "total_seconds": 8.75,
+    }
+    table, total = _folded(_card(rows, manifest))["Time"]
+    assert table.body == [
+        ["", "data", "0.50", "1.00"],
+        ["", "train", "3.00", "2.00"],
+        ["h=0.1", "train", "0.00", "2.25"],
+    ]
+    assert total == Paragraph("In all 8.75 seconds.")
+
+
+def test_flags_tell_nothing_of_the_users_folders(rows):
+    flags = {"run_dir": "secret/a", "data_dir": "secret/b", "data_path": "secret/c.csv"}
+    (table,) = _folded(_card(rows, {"flags": flags}))["Flags"]
+    assert table.body == [["--data_path", "c.csv"]]
+
+
+def _deep(levels):
+    value = 1
+    for _ in range(levels):
+        value = [value]
+    return value
+
+
+@pytest.mark.parametrize(
+    "junk",
+    [None, 7, "text", True, [], [7], {}, {"a": None}, {"a": {"b": [{"c": 1}]}},
+     _deep(900), {"x" * 9999: "y" * 9999}, {"run": 10**400, "compile": float("nan")}],
+    ids=["null", "number", "text", "bool", "empty list", "list", "empty", "mapping",
+         "nested", "deep", "long", "large"],
+)  # fmt: skip
+def test_a_manifest_of_another_form_is_no_error(rows, junk):
+    names = ("flags", "data", "defense", "seconds", "total_seconds", "packages")
+    card = _card(rows, dict.fromkeys(names, junk) | {"device": junk})
+    blocks = [facts.about(card), *facts.defense(card), *facts.machine(card)]
+    assert all(isinstance(block, tuple) for block in blocks)
+    assert len(repr(blocks)) < 20_000
+
+
+def test_nothing_is_shown_of_what_is_not_there(rows):
+    folded = facts.machine(_card(rows, {}))
+    assert [each.summary for each in folded if isinstance(each, Details)] == [
+        "Versions",
+        "Flags",
+    ]

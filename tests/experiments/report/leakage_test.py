@@ -1,0 +1,169 @@
+"""Which defense would have stopped this?"""
+
+import pytest
+
+from experiments import report
+from experiments.report import document, leakage
+
+
+def _text(cell):
+    return cell.text if isinstance(cell, document.Mark) else cell
+
+
+def _run(rows, name="run", *, attack=(74.0, 75.0, 76.0), loss=2.0, flags=(), **fields):
+    made = rows(57.0, 57.0, 57.0, attack="majority", **fields)
+    made += rows(*attack, **fields)
+    for when in ("round_9", "round_10"):
+        made += rows(
+            loss, loss, loss, attack="none", setting=when, metric="test_loss", **fields
+        )
+    if fields.get("defense"):
+        about = {"attack": "none", "setting": "defense", "metric": "epsilon_rdp"}
+        made += rows(1.0, 1.0, 1.0, **fields | about)
+    return report.card(name, made, {"flags": dict(flags)}, None)
+
+
+def _only(cards):
+    ((key, variants),) = leakage.groups(cards).items()
+    return key, variants
+
+
+def test_runs_that_differ_in_the_defense_stand_side_by_side(rows):
+    defended = _run(rows, "b", defense="dp_sgd", attack=(57.1, 57.2, 57.3), loss=3.0)
+    key, variants = _only([defended, _run(rows, "a")])
+    assert key == "medical, mlp"
+    assert [v.label for v in variants] == ["no defense", "dp_sgd epsilon_rdp=1"]
+    table, answers, picture = leakage.blocks(key, variants, "d.svg")
+    assert [[_text(cell) for cell in line] for line in table.body] == [
+        ["majority", "baseline", "57.00 [57.00, 57.00]", "57.00 [57.00, 57.00]"],
+        ["model", "passive", "75.00 [72.52, 77.48] leaks",
+         "57.20 [56.95, 57.45] no gain"],
+        ["loss of the last model sent", "", "2", "3, x 1.50"],
+    ]  # fmt: skip
+    assert answers.items == [
+        ("model (passive)", "stopped by dp_sgd epsilon_rdp=1 (loss 3, x 1.50)")
+    ]
+    assert picture.name == "d.svg"
+
+
+def test_runs_that_infer_other_columns_are_not_compared(rows):
+    flags = [{"data_sensitive": name} for name in ("smoker", "sex")]
+    bare = _run(rows, "a", flags=flags[0])
+    other = _run(rows, "b", flags=flags[1], defense="dp_sgd")
+    assert leakage.groups([bare, other]) == {}
+    same = _run(rows, "c", flags=flags[0], defense="dp_sgd")
+    assert _only([bare, same])[0] == "medical, mlp, inferring smoker"
+
+
+def test_without_rows_of_a_defense_the_flag_names_epsilon(rows):
+    made = [r for r in _run(rows, defense="dp_sgd").rows if r.setting != "defense"]
+    card = report.card("b", made, {"flags": {"defense_epsilon": 3.0}}, None)
+    _, variants = _only([_run(rows, "a"), card])
+    assert variants[1].label == "dp_sgd epsilon=3"
+
+
+def test_a_defense_without_a_promise_is_named_without_epsilon(rows):
+    made = [
+        r._replace(value=float("nan")) if r.setting == "defense" else r
+        for r in _run(rows, defense="pruning", point="defense_name=pruning").rows
+    ]
+    card = report.card("b", made, {"flags": {"defense_epsilon": 3.0}}, None)
+    _, variants = _only([_run(rows, "a"), card])
+    assert variants[1].label == "pruning"
+
+
+def test_points_of_a_sweep_over_a_defense_stand_side_by_side(rows):
+    weak = _run(rows, defense="dp_sgd", point="defense_epsilon=10")
+    strong = _run(
+        rows, defense="dp_sgd", point="defense_epsilon=1", attack=(57.0, 57.0, 57.0)
+    )
+    made = [*weak.rows, *strong.rows]
+    key, variants = _only([report.card("run", made, {}, None)])
+    assert [v.label for v in variants] == ["dp_sgd epsilon=10", "dp_sgd epsilon=1"]
+    _, answers, _ = leakage.blocks(key, variants, "d.svg")
+    assert answers.items == [
+        (
+            "model (passive)",
+            "stopped by dp_sgd epsilon=1 (loss 2); not stopped by dp_sgd epsilon=10",
+        )
+    ]
+
+
+@pytest.mark.parametrize(
+    "second",
+    [{}, {"defense": "dp_sgd", "data": "toy"}, {"defense": "dp_sgd", "model": "linear"},
+     {"defense": "dp_sgd", "point": "batch_size=64"}],
+    ids=["no defense", "other data", "other model", "point of another sweep"],
+)  # fmt: skip
+def test_what_differs_in_more_is_not_compared(rows, second):
+    assert leakage.groups([_run(rows, "a"), _run(rows, "b", **second)]) == {}
+
+
+def test_runs_that_only_trained_are_not_compared(rows):
+    cards = [_run(rows, "a"), _run(rows, "b", defense="dp_sgd")]
+    bare = [
+        card._replace(rows=[r for r in card.rows if r.attack == "none"])
+        for card in cards
+    ]
+    assert leakage.groups(bare) == {}
+
+
+def test_flags_that_differ_too_are_named(rows):
+    flags = {"num_rounds": 60, "seeds": [0], "defense_name": "none"}
+    other = {"num_rounds": 80, "seeds": [0, 1], "defense_name": "dp_sgd"}
+    cards = [
+        _run(rows, "a", flags=flags),
+        _run(rows, "b", flags=other, defense="dp_sgd"),
+    ]
+    key, variants = _only(cards)
+    *_, said, _ = leakage.blocks(key, variants, "d.svg")
+    assert said.text == "These runs differ in more than the defense: num_rounds."
+
+
+def test_defenses_of_the_same_name_get_the_name_of_their_run(rows):
+    cards = [_run(rows, name, defense="dp_sgd") for name in ("a", "b")]
+    _, variants = _only([_run(rows, "c"), *cards])
+    assert [v.label for v in variants] == [
+        "no defense",
+        "dp_sgd epsilon_rdp=1 (a)",
+        "dp_sgd epsilon_rdp=1 (b)",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("values", "base", "expected"),
+    [
+        ((57.9, 57.9), 57.0, "no gain"),
+        ((58.0, 58.0), 57.0, "leaks"),
+        ((56.0, 59.0), 57.0, "not clear"),
+        ((90.0,), 57.0, "not clear"),
+        ((90.0, 91.0), None, "not clear"),
+        ((20.0, 20.0), 57.0, "no gain"),
+    ],
+    ids=["under a point", "a point", "wide", "one seed", "no baseline", "below"],
+)
+def test_an_attack_gains_if_its_interval_says_so(rows, values, base, expected):
+    made = rows(*values)
+    if base is not None:
+        made += rows(base, attack="majority")
+    line = report.card("run", made, {}, None).judged[0].line
+    assert leakage.outcome(line) == expected
+
+
+def test_an_accuracy_ends_at_100_percent(rows):
+    attack = (98.0, 99.0, 100.0)
+    defended = _run(rows, "b", attack=attack, defense="dp_sgd")
+    key, variants = _only([_run(rows, "a"), defended])
+    table, *_ = leakage.blocks(key, variants, "d.svg")
+    assert _text(table.body[1][3]) == "99.00 [96.52, 100.00] leaks"
+
+
+def test_what_no_adversary_does_is_not_judged(rows):
+    cards = [_run(rows, "a"), _run(rows, "b", defense="dp_sgd")]
+    oracle = rows(90.0, 90.0, attack="model_oracle", setting="oracle")
+    control = rows(70.0, 70.0, attack="trajectory_permuted")
+    cards[0] = report.card("a", [*cards[0].rows, *oracle, *control], {}, None)
+    key, variants = _only(cards)
+    table, answers, *_ = leakage.blocks(key, variants, "d.svg")
+    assert ["model_oracle", "oracle", "90.00 [90.00, 90.00]", ""] in table.body
+    assert [name for name, _ in answers.items] == ["model (passive)"]

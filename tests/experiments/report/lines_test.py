@@ -1,0 +1,79 @@
+"""Lines: which numbers stand beside which baseline and bound."""
+
+import math
+
+import pytest
+
+from experiments.report import lines
+from fljax.metrics import interval
+
+_BOUND = "aia_accuracy_bound_percent"
+
+
+def _by_attack(found):
+    return {(line.row.attack, line.row.setting): line for line in found}
+
+
+def test_curves_clients_and_diagnostics_are_left_out(rows):
+    made = rows(1.0, metric="test_loss", setting="round_3", attack="none")
+    made += rows(50.0, client=0) + rows(4.0, metric="rank") + rows(80.0)
+    made += rows(0.5, metric="drift", setting="round_0")
+    (line,) = lines.lines(made)
+    assert line.estimate.mean == 80.0
+
+
+def test_baselines_belong_to_their_point_and_metric(rows):
+    made = []
+    for point, base in {"h=0": 50.0, "h=1": 60.0}.items():
+        made += rows(base, attack="majority", point=point)
+        made += rows(80.0, point=point) + rows(0.1, point=point, metric="distance")
+    found = lines.lines(made)
+    assert [line.baseline for line in found] == [None, 50.0, None, None, 60.0, None]
+
+
+def test_a_bound_belongs_to_its_attack_and_setting(rows):
+    made = rows(80.0) + rows(90.0, setting="active_10") + rows(70.0, attack="grad")
+    made += rows(40.0, metric=_BOUND) + rows(85.0, metric=_BOUND, setting="active_10")
+    found = _by_attack(lines.lines(made))
+    assert found["model", "passive"].bound == 40.0
+    assert found["model", "active_10"].bound == 85.0
+    assert found["grad", "passive"].bound is None
+
+
+def test_a_reconstruction_that_is_not_determined_says_so(rows):
+    made = rows(80.0, attack="reconstruct")
+    made += rows(0.9, attack="reconstruct", metric="determined") + rows(80.0)
+    found = _by_attack(lines.lines(made))
+    assert found["reconstruct", "passive"].metric == "accuracy % (not determined)"
+    assert found["model", "passive"].metric == "accuracy %"
+
+
+@pytest.mark.parametrize(
+    ("values", "median"),
+    [
+        ((0.340, 0.163, 0.270, 2.545, 2.523), 0.340),
+        ((79.0, 80.0, 81.0), None),
+        ((1.0, 9.0), None),
+        ((0.93, 0.93, 0.93), None),
+        ((math.nan, 1.0, 1.0), None),
+    ],
+    ids=["skewed", "even", "two", "constant", "not finite"],
+)
+def test_the_median_stands_where_seeds_are_skewed(rows, values, median):
+    (line,) = lines.lines(rows(*values))
+    assert line.skewed_median == median
+
+
+@pytest.mark.parametrize(
+    ("values", "text"),
+    [
+        ((80.0,), "80.00"),
+        ((80.0, 80.0), "80.00 [80.00, 80.00]"),
+        ((0.0125, 0.0125), "0.0125 [0.0125, 0.0125]"),
+        ((2.28123e7,), "2.281e+07"),
+        ((math.nan, 1.0), "not finite"),
+    ],
+    ids=["one", "two", "small", "large", "nan"],
+)
+def test_an_interval_is_written_with_digits_that_say_something(values, text):
+    assert lines.interval(interval(values)) == text

@@ -1,0 +1,247 @@
+"""A report in short: what is claimed, and above all what is not."""
+
+import pytest
+
+from experiments import report
+from experiments.report import short
+from experiments.report.document import Bullets
+
+_BASE = (57.0, 57.0, 57.0)
+_STRONG, _WEAK, _NONE = (74.0, 75.0, 76.0), (60.0, 61.0, 62.0), (57.0, 57.1, 57.2)
+
+
+def _card(name, made, **manifest):
+    return report.card(name, made, manifest, None)
+
+
+def _said(*cards):
+    blocks = short.blocks(cards)
+    return dict(blocks[1].items) if blocks else {}
+
+
+def _only(*cards):
+    (said,) = _said(*cards).values()
+    return said
+
+
+def _run(rows, *attacks, **fields):
+    made = rows(*_BASE, attack="majority", **fields)
+    for index, values in enumerate(attacks):
+        made += rows(*values, attack=("model", "trajectory", "grad")[index], **fields)
+    return made
+
+
+def test_an_attack_that_leaks_most_is_named_with_its_gain(rows):
+    made = _run(rows, _WEAK, _STRONG)
+    assert _said(_card("run", made)) == {
+        "medical, mlp": (
+            "Without a defense, this training leaks to trajectory (passive): 75.00 "
+            "[72.52, 77.48] % of the values named rightly, 18.00 [15.52, 20.48] points "
+            "more than always naming each client's most frequent value (mean over 3 "
+            "seeds). No other attack that was run leaks as much. Not measured: any "
+            "defense, the gradient-based attack, an active server, attacks that this "
+            "project does not have."
+        )
+    }
+
+
+def test_overlapping_intervals_settle_nothing(rows):
+    said = _only(_card("run", _run(rows, (74.0, 74.5, 76.0), _STRONG)))
+    assert "its interval overlaps that of model (passive)." in said
+    assert "leaks as much" not in said
+
+
+def test_a_baseline_that_varies_as_much_is_not_exceeded(rows):
+    made = rows(54.0, 57.0, 60.0, attack="majority") + rows(63.0, 64.0, 65.0)
+    assert "Without a defense, no leak is clear." in _only(_card("run", made))
+    steady = rows(*_BASE, attack="majority") + rows(63.0, 64.0, 65.0)
+    assert "leaks to model" in _only(_card("run", steady))
+
+
+def test_an_attack_within_a_point_gains_nothing(rows):
+    said = _only(_card("run", _run(rows, _NONE)))
+    assert said.startswith("Without a defense, no attack gains.")
+
+
+def test_of_a_single_seed_nothing_is_claimed(rows):
+    made = rows(57.0, attack="majority") + rows(90.0)
+    made += rows(57.0, attack="majority", defense="dp_sgd") + rows(
+        57.0, defense="dp_sgd"
+    )
+    said = _only(_card("run", made))
+    assert said.startswith("One seed and so no interval: nothing is claimed.")
+    assert "largest gain is that of model (passive): 90.00 %" in said
+    assert "leaks" not in said.partition("Not measured")[0]
+    assert "stop" not in said
+
+
+def test_who_knows_more_than_an_adversary_does_not_count(rows):
+    made = _run(rows, _WEAK)
+    made += rows(*_STRONG, attack="grad_oracle") + rows(*_STRONG, attack="model_other")
+    made += rows(*_STRONG, attack="model_oracle", setting="oracle")
+    said = _only(_card("run", made))
+    assert "leaks to model (passive)" in said
+    assert "oracle" not in said
+    assert "model_other" not in said
+
+
+def _defended(rows, values, name, epsilon, loss, point=""):
+    made = _run(rows, values, defense=name, point=point)
+    about = {"attack": "none", "defense": name, "point": point}
+    if epsilon:
+        made += rows(*[epsilon] * 3, setting="defense", metric="epsilon_pld", **about)
+    return made + rows(*[loss] * 3, setting="round_9", metric="test_loss", **about)
+
+
+def test_a_defense_is_named_with_what_it_costs_and_promises(rows):
+    made = _run(rows, _STRONG)
+    made += rows(2.0, 2.0, attack="none", setting="round_9", metric="test_loss")
+    for value, epsilon, loss in (("1", 0.91, 3.0), ("9", 8.8, 2.2)):
+        values = _NONE if value == "1" else _WEAK
+        made += _defended(
+            rows, values, "dp_sgd", epsilon, loss, f"defense_epsilon={value}"
+        )
+    made += _defended(rows, (50.0, 58.0, 66.0), "pruning", 0, 2.0)
+    said = _only(_card("run", made))
+    assert (
+        "1 of 3 defenses measured against it stops it: dp_sgd epsilon=1 (epsilon 0.91, "
+        "loss 3, 1.50 times that without); it still leaks under dp_sgd epsilon=9; it is "
+        "not clear under pruning."
+    ) in said
+    assert "any defense" not in said
+
+
+def test_defenses_of_other_runs_are_read_together_and_named(rows):
+    cards = [
+        _card("a", _run(rows, _STRONG)),
+        _card("b", _defended(rows, _STRONG, "median", 0, 2.0)),
+        _card("c", _defended(rows, _NONE, "dp_sgd", 1.0, 2.0)),
+    ]
+    said = _only(*cards)
+    assert "leaks to model (passive), run a:" in said
+    assert (
+        "1 of 2 defenses measured against it stops it: dp_sgd, run c (epsilon 1, loss 2)"
+        "; it still leaks under median, run b."
+    ) in said
+
+
+def test_other_data_and_models_have_sentences_of_their_own(rows):
+    made = _run(rows, _STRONG) + _run(rows, _NONE, data="toy") + rows(1.0, model="none")
+    said = _said(_card("run", made))
+    assert list(said) == ["medical, mlp", "toy, mlp", "medical, none"]
+    assert said["medical, none"] == "No attack with a baseline was run."
+
+
+def test_runs_that_infer_other_columns_have_sentences_of_their_own(rows):
+    flags = [{"data_sensitive": name} for name in ("smoker", "sex", None)]
+    cards = [
+        _card(f"run{i}", _run(rows, values), flags=flags[i])
+        for i, values in enumerate((_STRONG, _NONE, _WEAK))
+    ]
+    said = _said(*cards)
+    assert list(said) == [
+        "medical, mlp, inferring smoker", "medical, mlp, inferring sex", "medical, mlp"
+    ]  # fmt: skip
+    assert not any("run0" in each for each in said.values())
+    assert "no attack gains" in said["medical, mlp, inferring sex"]
+
+
+def test_several_audits_are_named(rows):
+    made, verdicts = rows(90.0, experiment="audit"), {"model": "leaks", "grad": "none"}
+    one, two = (
+        _card(name, made, verdicts=verdicts, flags={"sensitive": "married"})
+        for name in "ab"
+    )
+    assert "In run" not in _only(one)
+    assert _said(one, two) == {
+        "medical, mlp, inferring married": (
+            "In run a, 1 of 2 attacks show a leak: model. In run b, 1 of 2 attacks show "
+            "a leak: model. No leak shown is no proof that there is none."
+        )
+    }
+
+
+def test_an_accuracy_and_its_gain_end_at_100_percent(rows):
+    said = _only(_card("run", _run(rows, (98.0, 99.0, 100.0))))
+    assert "99.00 [96.52, 100.00] %" in said and "42.00 [39.52, 43.00] points" in said
+
+
+def test_distances_leak_where_they_are_small_and_vary_over_clients(rows):
+    base = {"experiment": "label_distribution", "metric": "total_variation"}
+    half = base | {"metric": "total_variation_half_width"}
+    made = rows(0.3, attack="mean_distribution", setting="baseline", **base)
+    made += rows(0.01, attack="mean_distribution", setting="baseline", **half)
+    made += rows(0.1, **base) + rows(0.02, **half)
+    made += rows(0.0, point="alpha=1", **base) + rows(0.0, point="alpha=1", **half)
+    said = _only(_card("run", made))
+    assert (
+        "leaks to model (passive): 0.1 [0.08, 0.12] total variation from the true "
+        "distribution, 0.2 [0.18, 0.22] less than the dummies' mean distribution (one "
+        "seed, over its clients)."
+    ) in said
+
+
+def test_rebuilt_images_are_counted_by_client(rows):
+    made = []
+    for method, values in {"non_private": (1, 1, 1, 0), "fed_cdp": (0,) * 4}.items():
+        made += [
+            row._replace(client=client, seed=0)
+            for client, value in enumerate(values)
+            for row in rows(
+                value, attack=method, defense=method, setting="leakage_type=2",
+                metric="attack_success", experiment="gradient_leakage",
+            )
+        ]  # fmt: skip
+    said = _only(_card("run", made))
+    assert "type 2: non_private 3 of 4, fed_cdp 0 of 4." in said
+    assert "None of 4 still allows for 60 % (95 %)" in said
+    assert "One seed." in said
+
+
+def test_what_privacy_costs_is_claimed_of_separate_intervals_only(rows):
+    made = []
+    for name, values in {
+        "non_private": (90.0, 91.0), "fed_cdp": (50.0, 51.0), "fed_sdp": (80.0, 95.0)
+    }.items():  # fmt: skip
+        made += rows(
+            *values, attack=name, defense=name, setting="final",
+            metric="accuracy_percent", experiment="fed_cdp",
+        )  # fmt: skip
+    said = _only(_card("run", made))
+    assert "less than without a defense by 40.0 points" in said
+    assert "(not clearly less than without a defense)" in said
+    assert "Not measured: any attack." in said
+
+
+def test_promises_are_no_measurements(rows):
+    made = []
+    for way, values in {
+        "printed": (1.0, 2.0),
+        "implemented": (9.0, float("inf")),
+    }.items():
+        made += rows(*values, setting=way, metric="epsilon", experiment="accounting")
+    said = _only(_card("run", made))
+    assert "printed 1 to 2; implemented 9 (1 without a finite number)." in said
+    assert "no attack was run" in said
+
+
+@pytest.mark.parametrize("verdicts", [None, {}, [], {"model": 3}], ids=str)
+def test_an_audit_is_told_by_its_own_verdicts(rows, verdicts):
+    made = rows(90.0, experiment="audit")
+    told = {
+        "model": "leaks (2 of 3)",
+        "grad": "does not show",
+        "x": "not applicable: y",
+    }
+    said = _only(_card("run", made, verdicts=told))
+    assert said.startswith("1 of 2 attacks show a leak: model.")
+    assert not _said(_card("run", made, verdicts=verdicts)) or verdicts == {"model": 3}
+
+
+def test_the_rule_stands_below_and_both_formats_have_it(rows):
+    blocks = report.compose_blocks([_card("run", _run(rows, _STRONG))])
+    at = next(i for i, b in enumerate(blocks) if getattr(b, "anchor", "") == "short")
+    assert isinstance(blocks[at + 1], Bullets)
+    assert blocks[at + 2].summary == "How these sentences are made"
+    for text in (report.to_html(blocks), report.to_markdown(blocks, folder="f")):
+        assert "this training leaks to model (passive)" in text
