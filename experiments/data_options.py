@@ -1,9 +1,6 @@
 """Options of data sets in the words of the command line."""
 
-import contextlib
 import dataclasses
-import re
-from collections.abc import Iterator
 from typing import Literal
 
 from fljax import data
@@ -42,23 +39,3 @@ def load_images(told: ImageFlags) -> data.Images:
     """
     chosen = {"subset": told.subset} if told.name == "cifar10" else {}
     return data.load_images(told.name, data_dir=told.dir, **chosen)
-
-
-@contextlib.contextmanager
-def named_as_flags(data_set: str, prefix: str = "") -> Iterator[None]:
-    """A block whose errors call the options of a data set, `x=`, by their flags.
-
-    Args:
-      data_set: name of it.
-      prefix: of its flags.
-
-    Raises:
-      DataError: those that the block raises, with `--prefix_x=` for `x=`.
-    """
-    try:
-        yield
-    except data.DataError as error:
-        names = "|".join(data.options(data_set))
-        flag = rf"--{prefix}_\1=" if prefix else r"--\1="
-        said = re.sub(rf"\b({names})=", flag, str(error))
-        raise data.DataError(said) from error

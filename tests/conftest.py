@@ -8,8 +8,10 @@ import pathlib
 
 import jax
 import pytest
+from absl import flags
 
 from fljax import parallel
+from fljax.driver import config
 from fljax.results import Row
 
 os.environ["XLA_FLAGS"] = (
@@ -26,7 +28,7 @@ _LONG = (
     "aia/memory_test.py",
     "aia/processes_test.py",
     "aia/trajectory_test.py",
-    "audit/scoring_test.py",
+    "auditing/scoring_test.py",
     "benchmarks/clipping_test.py",
     "benchmarks/scaling_test.py",
     "experiments/notebooks_test.py",
@@ -65,3 +67,24 @@ def row() -> Row:
         value=80.0,
         n=100,
     )
+
+
+@pytest.fixture(scope="session")
+def parsed():
+    """Parses arguments with the flags that `define` registers.
+
+    Returns an object per dataclass, in the order in which they are registered.
+    """
+
+    def parse(define, *arguments):
+        values, groups = flags.FlagValues(), []
+
+        def register(cls, prefix=""):
+            config.define(cls, prefix, flag_values=values)
+            groups.append((cls, prefix))
+
+        define(register)
+        values(["program", *arguments])
+        return [config.read(cls, prefix, flag_values=values) for cls, prefix in groups]
+
+    return parse

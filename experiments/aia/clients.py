@@ -9,10 +9,10 @@ import jax
 import numpy as np
 
 from experiments.aia import settings
-from experiments.data_options import named_as_flags
 from fljax import data, partition
 from fljax.attacks.attribute import conceal
 from fljax.driver.config import ConfigError
+from fljax.driver.naming import named_as_flags
 from fljax.types import Features, Known, Rows
 
 

@@ -11,27 +11,6 @@ from fljax import data
 from fljax.driver import config
 
 
-@pytest.fixture(scope="session")
-def parsed():
-    """Parses arguments with the flags that `define` registers.
-
-    Returns an object per dataclass, in the order in which they are registered.
-    """
-
-    def parse(define, *arguments):
-        values, groups = flags.FlagValues(), []
-
-        def register(cls, prefix=""):
-            config.define(cls, prefix, flag_values=values)
-            groups.append((cls, prefix))
-
-        define(register)
-        values(["program", *arguments])
-        return [config.read(cls, prefix, flag_values=values) for cls, prefix in groups]
-
-    return parse
-
-
 @pytest.fixture
 def images_by_name(monkeypatch):
     """Digits, twice, in the place of any images, named `NAME_SUBSET` as asked for."""

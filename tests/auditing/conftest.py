@@ -4,9 +4,9 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from experiments.audit import case, program, scoring, table
-from experiments.audit import settings as s
 from fljax import transcript
+from fljax.auditing import case, program, scoring, table
+from fljax.auditing import settings as s
 from fljax.driver.output import Output
 
 COLUMNS = ("age", "married", "height")

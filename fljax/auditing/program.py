@@ -1,6 +1,6 @@
 """Audits somebody's own federated training, from a transcript of any framework.
 
-    python -m experiments.audit --transcript=runs/seen --known=rows.csv --target=y \\
+    python -m fljax.audit --transcript=runs/seen --known=rows.csv --target=y \\
         --sensitive=married --model=mlp:128
 
 Reads the transcript (`fljax.transcript`) and the rows of the audited clients, takes the
@@ -9,7 +9,7 @@ only then compares with that column:
 
     load -> split into Known and Truth -> attack(Evidence) -> score(Truth)
 
-Writes `rows.jsonl`, `manifest.json`, figures and `report.html` into `--run_dir`. What
+Writes `rows.jsonl`, `manifest.json` and `report.html` into `--run_dir`. What
 counts as a leak is said in `scoring`, how columns become inputs in `rows`, and how a
 transcript's arrays find their place in the model in `architecture`.
 """
@@ -19,11 +19,12 @@ import pathlib
 from collections.abc import Callable
 from typing import Any
 
-from experiments.audit import attributes, inversion, labels, reporting, scoring, table
-from experiments.audit import case as case_lib
-from experiments.audit import settings as s
-from experiments.audit.case import Case
-from experiments.audit.evidence import (
+from fljax import data, files, parallel, transcript
+from fljax.auditing import attributes, inversion, labels, reporting, scoring, table
+from fljax.auditing import case as case_lib
+from fljax.auditing import settings as s
+from fljax.auditing.case import Case
+from fljax.auditing.evidence import (
     Answers,
     Evidence,
     Guess,
@@ -31,8 +32,7 @@ from experiments.audit.evidence import (
     Shares,
     Skipped,
 )
-from experiments.audit.settings import Told
-from fljax import data, files, parallel, transcript
+from fljax.auditing.settings import Told
 from fljax.data.fetch import read_local
 from fljax.driver import config, console
 from fljax.driver.config import ConfigError
@@ -118,6 +118,8 @@ def _labels(told: Told, name: str, case: Case) -> reporting.Labels:
         used=box.count,
         left_out=box.left_out,
         files=_files(told, case),
+        sensitive=told.files.sensitive,
+        target=told.files.target,
     )
 
 

@@ -4,7 +4,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from experiments.audit import rows, table
+from fljax.auditing import rows, table
 
 _FRAME = pd.DataFrame(
     {

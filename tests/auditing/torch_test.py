@@ -4,8 +4,8 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from experiments.audit import case, table
 from fljax import transcript
+from fljax.auditing import case, table
 from fljax.transcript import flower
 
 torch = pytest.importorskip("torch")

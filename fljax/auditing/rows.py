@@ -15,10 +15,10 @@ from typing import NamedTuple
 import numpy as np
 import pandas as pd
 
-from experiments.audit.scoring import Truth
-from experiments.audit.settings import RowsConfig
-from experiments.audit.table import Owned
 from fljax import data
+from fljax.auditing.scoring import Truth
+from fljax.auditing.settings import RowsConfig
+from fljax.auditing.table import Owned
 from fljax.data import Dataset, Preprocessing
 from fljax.data.encoder import Column
 from fljax.data.vocabulary import positions

@@ -7,7 +7,11 @@ import jax.numpy as jnp
 import numpy as np
 import optax
 
-from experiments.audit.evidence import (
+from fljax import losses
+from fljax.attacks import attribute, trajectory
+from fljax.attacks.attribute import gradient
+from fljax.attacks.reconstruction import least_squares
+from fljax.auditing.evidence import (
     Answer,
     Answers,
     Evidence,
@@ -16,10 +20,6 @@ from experiments.audit.evidence import (
     key,
     over_clients,
 )
-from fljax import losses
-from fljax.attacks import attribute, trajectory
-from fljax.attacks.attribute import gradient
-from fljax.attacks.reconstruction import least_squares
 from fljax.types import Batch, Known, Params
 
 _GRADIENT, _TRAJECTORY = 0, 1  # streams of the seed

@@ -2,8 +2,8 @@
 
 import pytest
 
-from experiments.data_options import named_as_flags
 from fljax.data import DataError
+from fljax.driver.naming import named_as_flags
 
 
 @pytest.mark.parametrize(

@@ -9,8 +9,8 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from experiments.audit import program, scoring
 from fljax import results
+from fljax.auditing import program, scoring
 from fljax.driver.config import ConfigError
 
 _ATTACKS = (
@@ -30,7 +30,7 @@ def test_a_run_writes_rows_manifest_report_and_table(linear, told, capsys):
     program.run(told(linear, attacks=_ATTACKS))
     folder = linear / "out"
     assert {path.name for path in folder.iterdir()} >= {
-        "rows.jsonl", "manifest.json", "report.html", "accuracy_by_attack.svg",
+        "rows.jsonl", "manifest.json", "report.html",
     }  # fmt: skip
     said = capsys.readouterr().out
     for attack in ("model", "grad", "linear_inversion", "reconstruct"):
@@ -102,7 +102,7 @@ def test_messages_that_are_not_finite_are_left_out_and_counted(
 def test_the_command_line_refuses_in_one_line(linear):
     (linear / "seen.npz").unlink()
     command = [
-        sys.executable, "-m", "experiments.audit", f"--transcript={linear / 'seen'}",
+        sys.executable, "-m", "fljax.audit", f"--transcript={linear / 'seen'}",
         f"--known={linear / 'rows.csv'}", "--target=y", "--sensitive=married",
         "--model=linear", "--client_column=client", f"--run_dir={linear / 'out'}",
     ]  # fmt: skip

@@ -14,7 +14,10 @@ import numpy as np
 import optax
 from jax.flatten_util import ravel_pytree
 
-from experiments.audit.evidence import (
+from fljax import local, parallel
+from fljax.attacks import attribute, label_distribution
+from fljax.attacks.label_distribution import dummies, predictor, rules
+from fljax.auditing.evidence import (
     Answers,
     Evidence,
     Shares,
@@ -22,9 +25,6 @@ from experiments.audit.evidence import (
     key,
     over_clients,
 )
-from fljax import local, parallel
-from fljax.attacks import attribute, label_distribution
-from fljax.attacks.label_distribution import dummies, predictor, rules
 from fljax.types import Features, Params
 
 _PREDICTOR = 2  # stream of the seed

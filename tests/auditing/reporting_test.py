@@ -5,8 +5,8 @@ import re
 import numpy as np
 import pytest
 
-from experiments.audit import reporting, scoring
-from experiments.audit.scoring import Line, Number
+from fljax.auditing import reporting, scoring
+from fljax.auditing.scoring import Line, Number
 from fljax.driver.output import Output
 
 
@@ -23,7 +23,6 @@ def page(told, tmp_path, capsys):
     """`(*lines) -> page, what the screen shows`."""
 
     def make(*lines):
-        flags = {"sensitive": "married", "target": "income"}
         labels = reporting.Labels(
             "rows",
             "linear",
@@ -33,8 +32,10 @@ def page(told, tmp_path, capsys):
             np.array([12]),
             np.array([0]),
             (),
+            "married",
+            "income",
         )
-        out = Output(told(tmp_path).audit, "audit", "rows", flags)
+        out = Output(told(tmp_path).audit, "audit", "rows", {})
         reporting.write(out, labels, lines)
         return (out.folder / "report.html").read_text(), capsys.readouterr().out
 
@@ -59,17 +60,21 @@ def test_settings_are_shown_where_they_differ(page):
     assert "setting" in _header(shown)
 
 
-def test_no_number_is_repeated_without_its_interval(page):
+def test_no_number_is_repeated(page):
     shown, _ = page(_line("model"), _SKIPPED)
     assert shown.count("70.00 [60.00, 80.00]") == 1
-    assert "Results of" not in shown and "ours, mean" in shown  # other measurements
-    assert "Mean accuracy of each attack" not in shown
+    assert shown.count("<svg") == 1 and "accuracy %: model 70" in shown
+
+
+def test_texts_of_strangers_are_escaped(page):
+    shown, _ = page(_line("<script>"))
+    assert "<script>" not in shown and "&lt;script&gt;" in shown
 
 
 def test_the_page_says_what_was_inferred(page):
     shown, _ = page(_line("model"))
     assert "<strong>Inferred</strong>: married; target income" in shown
-    assert "<strong>Seeds</strong>: 0</li>" in shown
+    assert "<strong>Seed</strong>: 0</li>" in shown
 
 
 def test_an_error_is_never_below_nothing(page):

@@ -10,8 +10,8 @@ from typing import Any, NamedTuple
 import jax
 import numpy as np
 
-from experiments.audit import architecture
 from fljax import transcript
+from fljax.auditing import architecture
 from fljax.driver.config import ConfigError
 from fljax.types import Model, Params, Transcript
 

@@ -11,13 +11,13 @@ from typing import NamedTuple
 import numpy as np
 import pandas as pd
 
-from experiments.audit.settings import FilesConfig, RowsConfig
-from experiments.data_options import named_as_flags
 from fljax import data
+from fljax.auditing.settings import FilesConfig, RowsConfig
 from fljax.data.csv_reader import read_csv
 from fljax.data.fetch import read_local
 from fljax.data.vocabulary import vocabulary
 from fljax.driver.config import ConfigError
+from fljax.driver.naming import named_as_flags
 
 
 class Owned(NamedTuple):

@@ -25,8 +25,8 @@ from typing import NamedTuple
 import numpy as np
 from scipy import optimize, stats
 
-from experiments.audit.evidence import Answer, Answers, Guess, Rebuilt, Shares, Skipped
 from fljax import metrics
+from fljax.auditing.evidence import Answer, Answers, Guess, Rebuilt, Shares, Skipped
 
 ACCURACY = "aia_accuracy_percent"
 ERROR = "aia_mean_absolute_error"

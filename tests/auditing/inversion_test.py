@@ -5,8 +5,8 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from experiments.audit import scoring
 from fljax import losses, models, transcript
+from fljax.auditing import scoring
 from fljax.types import Features
 
 

@@ -4,8 +4,8 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from experiments.audit import scoring
 from fljax import transcript
+from fljax.auditing import scoring
 
 _CLIENTS, _ROWS, _RATE = (0, 1), 60, 0.05
 _SHARES = ([0.7, 0.2, 0.1], [0.1, 0.1, 0.8])

@@ -4,8 +4,8 @@ import jax
 import numpy as np
 import pytest
 
-from experiments.audit import architecture
-from experiments.audit.settings import TrainingConfig
+from fljax.auditing import architecture
+from fljax.auditing.settings import TrainingConfig
 from fljax.transcript import TranscriptError
 
 

@@ -4,14 +4,14 @@ from typing import NamedTuple
 
 import numpy as np
 
-from experiments.audit import architecture, messages, rates, rows, table
-from experiments.audit.evidence import Evidence, Pool
-from experiments.audit.messages import Received
-from experiments.audit.rows import Encoding
-from experiments.audit.scoring import Truth
-from experiments.audit.settings import Told
-from experiments.audit.table import Owned
 from fljax import data, losses
+from fljax.auditing import architecture, messages, rates, rows, table
+from fljax.auditing.evidence import Evidence, Pool
+from fljax.auditing.messages import Received
+from fljax.auditing.rows import Encoding
+from fljax.auditing.scoring import Truth
+from fljax.auditing.settings import Told
+from fljax.auditing.table import Owned
 from fljax.driver.config import ConfigError
 
 _LOSSES = {

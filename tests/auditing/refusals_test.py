@@ -6,8 +6,8 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from experiments.audit import program
 from fljax import files
+from fljax.auditing import program
 from fljax.driver.config import ConfigError
 
 _FLAGS = {

@@ -9,8 +9,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from experiments.audit.settings import TrainingConfig
 from fljax import packing
+from fljax.auditing.settings import TrainingConfig
 from fljax.transcript import TranscriptError
 
 

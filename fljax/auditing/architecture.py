@@ -18,8 +18,8 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from experiments.audit.settings import TrainingConfig
 from fljax import models
+from fljax.auditing.settings import TrainingConfig
 from fljax.driver.config import ConfigError
 from fljax.transcript import TranscriptError
 from fljax.types import Features, Model, Params

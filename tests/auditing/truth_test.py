@@ -7,7 +7,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from experiments.audit import attributes, evidence, inversion, labels
+from fljax.auditing import attributes, evidence, inversion, labels
 
 _ATTACKS = ("model", "grad", "trajectory", "reconstruct")
 

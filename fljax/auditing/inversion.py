@@ -9,8 +9,8 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from experiments.audit.evidence import Answers, Evidence, Rebuilt, Skipped, key
 from fljax.attacks.inversion import Budget, invert, points, solvers, spaces
+from fljax.auditing.evidence import Answers, Evidence, Rebuilt, Skipped, key
 
 _INVERSION = 3  # stream of the seed
 

@@ -6,8 +6,8 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from experiments.audit import program, scoring
-from experiments.audit.evidence import Guess, Shares, Skipped
+from fljax.auditing import program, scoring
+from fljax.auditing.evidence import Guess, Shares, Skipped
 
 
 def _truth(sensitive, unit=1.0, labels=None):

@@ -10,10 +10,10 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from experiments.audit.messages import Messages
-from experiments.audit.rates import Pace
-from experiments.audit.settings import AuditConfig
 from fljax import losses, parallel
+from fljax.auditing.messages import Messages
+from fljax.auditing.rates import Pace
+from fljax.auditing.settings import AuditConfig
 from fljax.types import Array, Exchange, Key, Known, PyTree
 
 
