@@ -1,10 +1,17 @@
-"""Every test runs on 8 CPU devices and under JAX's stricter checks.
+"""Every test runs on two CPU devices and under JAX's stricter checks.
 
-Most of their time is compiling, so machine code is made without optimisations.
+Most of their time is compiling. So machine code is made without optimisations, and the
+workers of a run share what one of them compiled, in a folder that goes with the run;
+with JAX_COMPILATION_CACHE_DIR the folder is the user's, and stays.
+
+A test of the fast tier that takes more than 5 s is named at the end, unless the mark
+`long` says why it has to.
 """
 
+import collections
 import os
 import pathlib
+import tempfile
 
 import jax
 import pytest
@@ -14,13 +21,24 @@ from fljax import parallel
 from fljax.driver import config
 from fljax.results import Row
 
+_DEVICES = int(os.environ.get("FLJAX_TEST_DEVICES", "2"))
+_BUDGET = 5.0  # seconds of a test and its fixtures
+
 os.environ["XLA_FLAGS"] = (
     f"{os.environ.get('XLA_FLAGS', '')} --xla_backend_optimization_level=0".strip()
 )
-jax.config.update("jax_num_cpu_devices", 8)
+jax.config.update("jax_num_cpu_devices", _DEVICES)
 parallel.use_cpu_cores()
 jax.config.update("jax_numpy_rank_promotion", "raise")
 jax.config.update("jax_debug_key_reuse", True)
+
+if "JAX_COMPILATION_CACHE_DIR" not in os.environ:
+    _COMPILED = tempfile.TemporaryDirectory(prefix="fljax-tests-")
+    # Workers and programs that tests start read the environment.
+    os.environ["JAX_COMPILATION_CACHE_DIR"] = _COMPILED.name
+    jax.config.update("jax_compilation_cache_dir", _COMPILED.name)
+os.environ.setdefault("JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS", "0")
+jax.config.update("jax_persistent_cache_min_compile_time_secs", 0)
 
 # Minutes for few tests: begun last, one of them would keep a worker while others idle.
 _LONG = (
@@ -39,6 +57,22 @@ _LONG = (
 def pytest_collection_modifyitems(items):
     """Long files first, the order of all others as it was."""
     items.sort(key=lambda item: not item.path.as_posix().endswith(_LONG))
+
+
+def pytest_terminal_summary(terminalreporter):
+    """Names the tests that took too long without a reason."""
+    taken, excused = collections.Counter(), {"slow", "long"}
+    for reports in terminalreporter.stats.values():
+        for report in reports:
+            if isinstance(report, pytest.TestReport) and not excused & {
+                *report.keywords
+            }:
+                taken[report.nodeid] += report.duration
+    over = [(name, spent) for name, spent in taken.most_common() if spent > _BUDGET]
+    if over:
+        terminalreporter.section(f"over {_BUDGET:g} s without a reason")
+        for name, spent in over:
+            terminalreporter.line(f"{spent:5.1f} s {name}")
 
 
 @pytest.fixture

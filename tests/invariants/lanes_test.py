@@ -96,10 +96,10 @@ def test_lanes_equal_a_vmap_over_clients_padded_to_the_largest(training, assert_
     assert_close(run.server.params, round_(round_(training.params())), rtol=1e-6)
 
 
-def test_lanes_on_eight_devices_equal_one_device(training, assert_close):
+def test_lanes_on_all_devices_equal_one_device(training, assert_close):
     plan = schedule.build(training.sizes, **training.shuffled)
     over = parallel.mesh()
-    assert over.size == 8
+    assert over.size > 1
     run = rounds.start(training.params(), plan, training.average)
     spread = training.train(
         parallel.place_lanes(plan, over),
@@ -108,6 +108,6 @@ def test_lanes_on_eight_devices_equal_one_device(training, assert_close):
         run=parallel.place(run, over),
     )
     single = training.train(plan)
-    assert len(spread.server.params["first"].sharding.device_set) == 8
+    assert len(spread.server.params["first"].sharding.device_set) == over.size
     np.testing.assert_array_equal(spread.transcript.client, single.transcript.client)
     assert_close(spread, single, rtol=1e-6)

@@ -47,6 +47,7 @@ def test_a_continuous_attribute_has_an_error_in_place_of_a_posterior(run, tmp_pa
     assert not _values(folder, "trajectory", "brier_score")
 
 
+@pytest.mark.slow
 def test_medical_is_read_by_a_passive_adversary(run, tmp_path, shared_data):
     code, _, _ = run(
         "--flagfile=experiments/flags/aia.table1.medical.flags",

@@ -10,6 +10,7 @@ _TINY = clipping.Config(
 )
 
 
+@pytest.mark.slow
 def test_every_way_is_a_row_with_its_ratio_to_the_faster_sgd():
     rows, targets = clipping.run(_TINY)
     problem = clipping_ways.pose("table", 2, 2)
@@ -21,6 +22,7 @@ def test_every_way_is_a_row_with_its_ratio_to_the_faster_sgd():
     assert [target.bound for target in targets] == [1.2, 1.15]
 
 
+@pytest.mark.slow
 def test_nothing_is_timed_when_two_ways_disagree(monkeypatch):
     ways = clipping_ways.ways
 
@@ -44,6 +46,7 @@ def test_targets_of_images_are_those_of_the_protocol():
     assert [t.met for t in targets] == [False, True, True, True]
 
 
+@pytest.mark.slow
 def test_opacus_takes_the_same_steps():
     pytest.importorskip("opacus")
     from experiments.benchmarks import opacus_baseline

@@ -8,6 +8,7 @@ from experiments.benchmarks import scaling
 _TINY = scaling.Config(rounds=2, repeats=1, smoke=True)
 
 
+@pytest.mark.slow
 def test_every_part_is_timed_against_its_limit():
     rows, targets = scaling.run(_TINY)
     assert [row["part"] for row in rows[:4]] == ["clients"] * 2 + ["parameters"] * 2

@@ -16,6 +16,7 @@ from experiments import report
 from experiments.report import document, web
 from experiments.report.document import Heading, Mark, Paragraph, Picture
 
+pytestmark = pytest.mark.slow
 _SECONDS = 60
 _NAMES = ("chromium", "chromium-browser", "google-chrome")
 # Chromium reads commands from file 3 and writes to file 4.
