@@ -17,12 +17,13 @@ import jax.numpy as jnp
 import numpy as np
 from jax import lax
 
-from experiments.aia import model_based, passive, scoring, solo, tuning
+from experiments.aia import model_based, scoring, solo, tuning
 from experiments.aia.problem import local_update
 from experiments.aia.scene import Kind, Prepared, Scene, Victims
 from fljax.attacks.attribute import active
 from fljax.driver.config import ConfigError
 from fljax.results import Row
+from fljax.transcript import views
 from fljax.types import Exchange, Params
 
 
@@ -34,14 +35,14 @@ class Front(NamedTuple):
       start: the model that each client returned last, leaves `[seeds, C, ...]`.
       honest: the model that she was sent last.
       before: the model that she was sent before that.
-      heard: `[seeds, C]` whether she had returned any.
+      has_messages: `[seeds, C]` whether it had returned any.
     """
 
     first: int
     start: Params
     honest: Params
     before: Params
-    heard: np.ndarray
+    has_messages: np.ndarray
 
 
 class _Forged(NamedTuple):
@@ -66,15 +67,15 @@ def front(scene: Scene) -> Front:
     """The clients' last messages before the first attacked round."""
     seen, chosen = scene.seen, scene.told.active.start
     first = int(seen.round[0, -1]) + 1 if chosen is None else chosen
-    box = passive.before(scene.box, np.asarray(seen.round), first)
-    start, honest = passive.last_models(seen, box)
-    before = passive.sent_models(seen, box, behind=1)
-    return Front(first, start, honest, before, box.count > 0)
+    view = views.before(scene.view, np.asarray(seen.round), first)
+    start, honest = views.last_models(seen, view)
+    before = views.sent_models(seen, view, behind=1)
+    return Front(first, start, honest, before, view.has_messages)
 
 
 def victims_of(scene: Scene, at: Front) -> Victims:
     """Those whom the attack can begin with."""
-    goal = scoring.only(scene.victims.goal, at.heard)
+    goal = scoring.only(scene.victims.goal, at.has_messages)
     return scene.victims._replace(goal=goal)
 
 

@@ -21,6 +21,7 @@ from fljax import parallel
 from fljax.attacks.attribute import gradient
 from fljax.driver.config import ConfigError
 from fljax.results import Row
+from fljax.transcript import views
 from fljax.types import Exchange
 
 
@@ -41,7 +42,7 @@ def _check(prepared: Prepared) -> None:
 
 def _rows(scene: Scene) -> list[Row]:
     told, victims = scene.told, scene.victims
-    counts = _counts(told.attack.grad_rounds, scene.box.row.shape[-1])
+    counts = _counts(told.attack.grad_rounds, scene.view.row.shape[-1])
     settings = [(0, count) for count in counts]
     isolated = None
     if "active" in told.attack.kinds:
@@ -54,10 +55,10 @@ def _rows(scene: Scene) -> list[Row]:
     rows = scoring.grid(victims.labels, found, victims.goal, "passive", source == 0)
     if isolated is None:
         return rows
-    goal = scoring.only(victims.goal, at.heard)
-    early = passive.before(scene.box, np.asarray(scene.seen.round), at.first).count
-    used = np.minimum(count[:, None, None], scene.box.count)
-    before = ((used <= early) | ~at.heard).all(axis=(1, 2))
+    goal = scoring.only(victims.goal, at.has_messages)
+    early = views.before(scene.view, np.asarray(scene.seen.round), at.first).count
+    used = np.minimum(count[:, None, None], scene.view.count)
+    before = ((used <= early) | ~at.has_messages).all(axis=(1, 2))
     for number in sorted(set(told.active.report)):
         allowed = np.where(source == 0, before, count <= number)
         if allowed.any():
@@ -112,9 +113,9 @@ def _one(scene: Scene, settings: np.ndarray) -> Callable:
 
     def one(item, shared):
         client, rate = item
-        isolated, transcript, box, known, candidates, seed = shared
-        row, slot = box.row[client], box.slot[client]
-        mine = passive.messages(transcript, row, slot)
+        isolated, transcript, view, known, candidates, seed = shared
+        view = view.of(client)
+        mine = views.messages(transcript, view)
         if isolated is not None:
             alone = jax.tree.map(lambda leaf: leaf[client], isolated)
             mine, alone = _same_length(mine, alone)
@@ -122,7 +123,7 @@ def _one(scene: Scene, settings: np.ndarray) -> Callable:
 
         def attack(setting):
             is_isolated, num_rounds = setting
-            exchange, available = mine, box.count[client]
+            exchange, available = mine, view.count
             if isolated is not None:
                 exchange = jax.tree.map(
                     lambda a, b: jnp.where(is_isolated == 1, a, b), alone, mine
@@ -143,10 +144,10 @@ def _one(scene: Scene, settings: np.ndarray) -> Callable:
             )
             return guess.index.astype(jnp.int16), guess.dissimilarity
 
-        heard = box.count[client] + (isolated is not None)
-        return passive.if_heard(
-            heard, lambda: jax.lax.map(attack, jnp.asarray(settings))
-        )
+        def attacks():
+            return jax.lax.map(attack, jnp.asarray(settings))
+
+        return attacks() if isolated is not None else views.if_messages(view, attacks)
 
     return one
 

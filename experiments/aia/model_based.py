@@ -1,6 +1,6 @@
 """Model-based attacks of a run: with which model, on whom, and how well they did.
 
-Guesses come from `passive`, which has no truth; what is computed here with the truth is
+Guesses come from `Victims.attacker`, which has no truth; what is computed here with the truth is
 only the score and the loss that Proposition 1 needs.
 """
 
@@ -9,11 +9,12 @@ import functools
 import jax
 import numpy as np
 
-from experiments.aia import passive, scoring
+from experiments.aia import scoring
 from experiments.aia.scene import Kind, Prepared, Scene, Victims
 from fljax import losses
 from fljax.attacks.attribute import complete
 from fljax.results import Row
+from fljax.transcript import views
 from fljax.types import Batch, Params
 
 
@@ -75,7 +76,7 @@ def _check(prepared: Prepared) -> None:
 
 def _rows(scene: Scene) -> list[Row]:
     """With the client's last model and with the last global one that she was sent."""
-    returned, sent = passive.last_models(scene.seen, scene.box)
+    returned, sent = views.last_models(scene.seen, scene.view)
     return [
         *attack(scene.victims, "model", "passive", returned),
         *attack(scene.victims, "model_global", "passive", sent),

@@ -31,6 +31,8 @@ from fljax.driver import stages
 from fljax.driver.config import ConfigError
 from fljax.driver.resume import Part
 from fljax.results import Row
+from fljax.transcript import views
+from fljax.transcript.views import ClientView
 from fljax.types import Transcript
 
 # Names of --attack_kinds, in the order in which they run.
@@ -207,8 +209,8 @@ def _attack(
     prepared: Prepared, labels, seen: Transcript, bars: Progress, part: Part, seconds
 ) -> list[Row]:
     """Every attack that was asked for, on every client of every seed."""
-    victims, box = _victims(prepared, labels, seen)
-    scene = Scene(prepared, seen, box, victims, bars)
+    victims, view = _victims(prepared, labels, seen)
+    scene = Scene(prepared, seen, view, victims, bars)
     rows = scoring.baseline(labels, victims.goal)
     kinds = prepared.told.attack.kinds
     for name, kind in _KINDS.items():
@@ -227,15 +229,15 @@ def _attack(
 
 def _victims(
     prepared: Prepared, labels, seen: Transcript
-) -> tuple[Victims, passive.Inbox]:
+) -> tuple[Victims, ClientView]:
     told, _, table, clients, problem = prepared
     attribute = clients.datasets[0].attribute
-    box = passive.inbox(seen, clients.sizes.shape[1])
+    view = views.client_view(seen, range(clients.sizes.shape[1]))
     pooled = told.attack.score == "pooled"
     victims = Victims(
         problem=problem,
         known=jax.tree.map(scoring.pool, clients.known) if pooled else clients.known,
-        goal=scoring.target(clients, box.count > 0, pooled=pooled),
+        goal=scoring.target(clients, view.has_messages, pooled=pooled),
         candidates=np.stack([d.attribute.candidates for d in clients.datasets]),
         kind=attribute.kind,
         linear=told.model.name == "linear" and table.task == "regression",
@@ -243,4 +245,4 @@ def _victims(
         attacker=passive.model_attacker(problem.loss_fn, attribute.kind),
         labels=labels,
     )
-    return victims, box
+    return victims, view

@@ -14,7 +14,8 @@ from experiments.aia.settings import AttackConfig
 from fljax.attacks.reconstruction import least_squares
 from fljax.driver.config import ConfigError
 from fljax.results import Row
-from fljax.types import Params, Transcript
+from fljax.transcript import views
+from fljax.types import Params
 
 
 def check_messages(prepared: Prepared, recorded: np.ndarray, source: str) -> None:
@@ -84,7 +85,9 @@ def _check(prepared: Prepared) -> None:
 def _rows(scene: Scene) -> list[Row]:
     """Algorithm 2, the authors' variant of it, and the true local optimum."""
     victims, told = scene.victims, scene.told
-    sent, delta = _flat_messages(scene.seen, scene.box)
+    # Where clients took part unequally often, as many messages as the one with fewest.
+    alike = views.first(scene.view, int(scene.view.count.min()))
+    sent, delta = views.flat(scene.seen, alike)
     found = {
         "reconstruct": _linear(sent, delta),
         "reconstruct_subset": _subset(sent, delta, told.run.seeds, told.attack),
@@ -131,27 +134,6 @@ def _distance(params, other) -> np.ndarray:
     pairs = zip(jax.tree.leaves(params), jax.tree.leaves(other), strict=True)
     squares = (np.square(np.asarray(a, np.float64) - b) for a, b in pairs)
     return np.sqrt(sum(s.reshape(*s.shape[:2], -1).sum(axis=-1) for s in squares))
-
-
-def _flat_messages(
-    transcript: Transcript, box: passive.Inbox
-) -> tuple[np.ndarray, np.ndarray]:
-    """Sent and delta `[seeds, C, Q, P]` in float64, in the order of the leaves.
-
-    Where clients took part unequally often, everyone's first messages are used, as many
-    as the one with the fewest has.
-    """
-    seed = np.arange(len(box.count))[:, None, None]
-    first = int(box.count.min())
-    row, slot = box.row[..., :first], box.slot[..., :first]
-    sent = jax.tree.map(lambda x: np.asarray(x)[seed, row], transcript.params)
-    delta = jax.tree.map(lambda x: np.asarray(x)[seed, row, slot], transcript.delta)
-
-    def flatten(tree):
-        parts = [leaf.reshape(*leaf.shape[:3], -1) for leaf in jax.tree.leaves(tree)]
-        return np.concatenate(parts, axis=-1).astype(np.float64)
-
-    return flatten(sent), flatten(delta)
 
 
 def _unflatten(flat: np.ndarray, problem: Problem) -> Params:

@@ -9,11 +9,12 @@ from rich.progress import Progress
 
 from experiments.aia import settings
 from experiments.aia.clients import Clients
-from experiments.aia.passive import Attacker, Inbox
+from experiments.aia.passive import Attacker
 from experiments.aia.problem import Problem
 from experiments.aia.scoring import Labels, Target
 from fljax import data
 from fljax.results import Row
+from fljax.transcript.views import ClientView
 from fljax.types import Known, PyTree, Transcript
 
 
@@ -74,14 +75,14 @@ class Scene(NamedTuple):
     Attributes:
       prepared: what was known before.
       seen: transcript, leaves `[seeds, ...]`.
-      box: where each client's messages lie in it.
+      view: where each client's messages lie in it.
       victims: whom models are used against.
       bars: to show progress.
     """
 
     prepared: Prepared
     seen: Transcript
-    box: Inbox
+    view: ClientView
     victims: Victims
     bars: Progress
 
@@ -94,7 +95,7 @@ def by_seed(scene: Scene, title: str, run: Callable, items: PyTree) -> PyTree:
     """`run(items, shared)` of one seed after the other, stacked on the host.
 
     Args:
-      scene: who is attacked; `shared` is what her seed has of transcript, inbox, known
+      scene: who is attacked; `shared` is what her seed has of transcript, view, known
         columns, candidates and the seed itself.
       title: for the progress bar.
       run: compiled.
@@ -105,7 +106,7 @@ def by_seed(scene: Scene, title: str, run: Callable, items: PyTree) -> PyTree:
     """
     seeds, victims = scene.told.run.seeds, scene.victims
     stacked = (
-        scene.seen, scene.box, victims.known, victims.candidates,
+        scene.seen, scene.view, victims.known, victims.candidates,
         np.asarray(seeds, np.uint32),
     )  # fmt: skip
     bar = scene.bars.add_task(title, total=len(seeds))

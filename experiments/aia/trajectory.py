@@ -20,6 +20,7 @@ from fljax import packing, parallel
 from fljax.attacks import trajectory
 from fljax.driver.config import ConfigError
 from fljax.results import Row
+from fljax.transcript import views
 from fljax.types import Array, Known, PyTree
 
 
@@ -82,13 +83,13 @@ def _rows(scene: Scene, *, name: str, first_order: bool) -> list[Row]:
     rows += _score(
         scene, "trajectory_permuted", attack("permuted targets", permute=True)
     )
-    victims, heard = scene.victims, scene.box.count > 0
-    goal = scoring.only(victims.goal, np.roll(heard, -1, axis=1))
+    victims = scene.victims
+    goal = scoring.only(victims.goal, np.roll(scene.view.has_messages, -1, axis=1))
     scene = scene._replace(victims=victims._replace(goal=goal))
     rows += _score(
         scene, "trajectory_other", attack("next client's messages", sender=1)
     )
-    returned, _ = passive.last_models(scene.seen, scene.box)
+    returned, _ = views.last_models(scene.seen, scene.view)
     shifted = jax.tree.map(lambda leaf: np.roll(leaf, -1, axis=1), returned)
     guess = victims.attacker(shifted, victims.known, victims.candidates)
     return rows + scoring.guesses(victims.labels, "model_other", "passive", guess, goal)
@@ -99,28 +100,24 @@ def _attacker(scene: Scene, settings: trajectory.Settings) -> Callable:
     victims, clients = scene.victims, scene.prepared.clients
     num_clients = clients.sizes.shape[1]
     # As many messages of everyone, spread over her own and ending with her last.
-    heard = scene.box.count[scene.box.count > 0]
-    fewest = int(heard.min()) if heard.size else 1
+    sent = scene.view.count[scene.view.has_messages]
+    fewest = int(sent.min()) if sent.size else 1
     number = min(scene.told.trajectory.rounds or fewest, fewest)
-    share = np.linspace(0, 1, number) if number > 1 else np.ones(1)
     over = parallel.mesh()
 
     def one(item: PyTree, shared: PyTree):
         client, sender, permute, scale = item
-        seen, box, known, candidates, seed = shared
-        last = jnp.maximum(box.count[sender] - 1, 0)
-        chosen = jnp.round(share * last).astype(jnp.int32)
-        row, slot = box.row[sender][chosen], box.slot[sender][chosen]
-        mine = passive.messages(seen, row, slot)
+        seen, view, known, candidates, seed = shared
+        chosen = views.spread(view.of(sender), number)
         rows = jax.tree.map(lambda leaf: leaf[client], known)
         mixed = _permuted(passive.key(seed, passive.PERMUTATION, client), rows)
         rows = rows._replace(y=jnp.where(permute, mixed, rows.y))
-        return passive.if_heard(
-            box.count[sender],
+        return views.if_messages(
+            chosen,
             lambda: trajectory.trajectory_matching(
                 passive.key(seed, passive.TRAJECTORY, client),
                 victims.problem.loss_fn,
-                mine,
+                views.messages(seen, chosen),
                 rows,
                 candidates,
                 scale=scale,

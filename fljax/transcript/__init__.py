@@ -1,4 +1,4 @@
-"""What the adversary keeps: one client's slice of a transcript, and its file format.
+"""What the adversary keeps: views of a transcript (`views`), and its file format.
 
 A saved transcript is two files that any program can read without JAX:
 
@@ -16,6 +16,8 @@ of its own) from a Flower strategy's messages, `save` from the arrays of a run.
 
 from fljax.transcript.archive import load, save
 from fljax.transcript.recorder import Recorder
-from fljax.transcript.view import TranscriptError, exchange
+from fljax.transcript.views import ClientView, TranscriptError, client_view, exchange
 
-__all__ = ["Recorder", "TranscriptError", "exchange", "load", "save"]
+__all__ = [
+    "ClientView", "Recorder", "TranscriptError", "client_view", "exchange", "load", "save",
+]  # fmt: skip

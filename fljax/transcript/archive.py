@@ -20,7 +20,7 @@ import jax
 import numpy as np
 
 from fljax import files
-from fljax.transcript.view import TranscriptError
+from fljax.transcript.views import TranscriptError
 from fljax.types import Transcript
 
 _FORMAT = "fljax-transcript"

@@ -11,7 +11,7 @@ from typing import Any, TypeVar
 import numpy as np
 
 from fljax.transcript.recorder import Recorder
-from fljax.transcript.view import TranscriptError
+from fljax.transcript.views import TranscriptError
 
 Strategy = TypeVar("Strategy")
 Message = Any  # flwr.app.Message

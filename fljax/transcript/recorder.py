@@ -16,7 +16,7 @@ import numpy as np
 
 from fljax import files
 from fljax.transcript import archive
-from fljax.transcript.view import TranscriptError
+from fljax.transcript.views import TranscriptError
 
 Arrays = Mapping[str, Any]
 # Layer -> arrays by name, or further layers; or `LAYER/NAME` -> array.

@@ -7,6 +7,7 @@ import pytest
 from experiments.aia import clients as clients_lib
 from experiments.aia import federation, passive, problem, scoring, settings
 from fljax import partition, transcript
+from fljax.transcript import views
 
 _ROUNDS, _CLIENTS = 6, 3
 
@@ -48,13 +49,13 @@ def _attack(folder, model: settings.ModelConfig):
     ).transcript
     _export(folder, clients)
     _record(folder / "seen", seen)
-    dataset, box = clients.datasets[0], passive.inbox(seen, _CLIENTS)
+    dataset, view = clients.datasets[0], views.client_view(seen, range(_CLIENTS))
     attacker = passive.model_attacker(posed.loss_fn, dataset.attribute.kind)
-    goal = scoring.target(clients, box.count > 0, pooled=False)
+    goal = scoring.target(clients, view.has_messages, pooled=False)
     labels = scoring.Labels("aia", "diabetes", model.name, "none", "", (0,))
     found = {}
     for name, params in zip(
-        ("model", "model_global"), passive.last_models(seen, box), strict=True
+        ("model", "model_global"), views.last_models(seen, view), strict=True
     ):
         guess = attacker(params, clients.known, dataset.attribute.candidates[None])
         rows = scoring.guesses(labels, name, "passive", guess, goal)

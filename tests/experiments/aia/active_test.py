@@ -7,9 +7,10 @@ from typing import Any
 import numpy as np
 import pytest
 
-from experiments.aia import active, passive, scoring, settings, solo, tuning
+from experiments.aia import active, scoring, settings, solo, tuning
 from fljax import results
 from fljax.attacks.attribute.active import Range
+from fljax.transcript import views
 from fljax.types import Transcript
 
 _ACCURACY = "aia_accuracy_percent"
@@ -95,7 +96,7 @@ def test_the_attack_begins_with_the_last_model_returned_before_its_start():
     def front(start):
         told = types.SimpleNamespace(active=settings.ActiveConfig(start=start))
         scene = types.SimpleNamespace(
-            seen=seen, box=passive.inbox(seen, 3), told=told
+            seen=seen, view=views.client_view(seen, range(3)), told=told
         )  # fmt: skip
         return active.front(scene)
 
@@ -105,7 +106,7 @@ def test_the_attack_begins_with_the_last_model_returned_before_its_start():
     np.testing.assert_array_equal(early.start["w"][0, :2], [17.0, 8.0])
     np.testing.assert_array_equal(early.honest["w"][0, :2], [20.0, 10.0])
     np.testing.assert_array_equal(late.before["w"][0, :2], [20.0, 10.0])
-    np.testing.assert_array_equal(early.heard, [[True, True, False]])
+    np.testing.assert_array_equal(early.has_messages, [[True, True, False]])
 
 
 _BAD = {
@@ -200,20 +201,6 @@ def test_items_are_dealt_so_that_every_device_has_about_the_same(count, devices)
     np.testing.assert_array_equal(order[back], np.arange(count))
     load = cost[order].reshape(devices, -1).sum(axis=1)
     assert load.max() - load.min() <= cost.max()
-
-
-def test_messages_before_a_round_are_those_of_earlier_rounds_only():
-    round_ = np.array([[0, 2, 3, 7]])
-    box = passive.Inbox(
-        row=np.array([[[0, 1, 2, 3], [1, 3, 3, 3]]]),
-        slot=np.array([[[0, 0, 0, 0], [1, 1, 1, 1]]]),
-        count=np.array([[4, 2]]),
-    )
-    early = passive.before(box, round_, 3)
-    np.testing.assert_array_equal(early.count, [[2, 1]])
-    np.testing.assert_array_equal(early.row[0], [[0, 1, 1, 1], [1, 1, 1, 1]])
-    assert passive.before(box, round_, 2).count[0, 1] == 0
-    np.testing.assert_array_equal(passive.before(box, round_, 9).row, box.row)
 
 
 def test_the_better_of_two_attacks_is_decided_seed_by_seed():
