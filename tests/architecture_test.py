@@ -41,6 +41,7 @@ LEAVES = {
     "metrics",
     "privacy",
     "results",
+    "verdicts",
 }
 # What programs need before and after their own work: flags, folders, screens.
 COMMAND_LINES = {"driver"}
