@@ -20,6 +20,7 @@ from experiments.fed_cdp import methods, reporting
 from experiments.fed_cdp import setup as setup_lib
 from experiments.fed_cdp.clients import Task
 from experiments.fed_cdp.methods import Numbers, Variant
+from experiments.fed_cdp.published import MILLISECONDS
 from experiments.fed_cdp.reporting import Point
 from experiments.fed_cdp.settings import Config, DataConfig, Told, complete
 from experiments.fed_cdp.setup import Setup
@@ -69,6 +70,7 @@ def run(told: Told) -> None:
         complete=config.to_flags(told.run),
         tuning=reporting.tuning(points),
         defense=reporting.accounts(points),
+        **{MILLISECONDS: reporting.times(told, points)},
     )
     out.show(reporting.table(told, rows, points))
 
@@ -122,7 +124,8 @@ def _tuned(run: Config, first, clip, sigma, done) -> tuple[Numbers, dict[float, 
         return Numbers(run.learning_rates[0], clip, sigma), {}
     tried = {
         rate: statistics.fmean(
-            float(done[i, Numbers(rate, clip, sigma)].looks.accuracy[-1]) for i in first
+            float(done[i, Numbers(rate, clip, sigma)].evaluations.accuracy[-1])
+            for i in first
         )
         for rate in sorted(run.learning_rates)
     }

@@ -30,15 +30,15 @@ def reference(flags: Mapping[str, Any], data: str) -> Reference | None:
       data: name in its rows.
     """
     table = flags.get("paper_table")
-    found = numbers(table, data)
-    if not found:
+    values = {
+        (point or FINAL, method, metric): Number(value)
+        for (point, method, metric), value in numbers(table, data).items()
+        if metric != MILLISECONDS  # no result: times are in the manifest
+    }
+    if not values:
         return None
     model = "mlp" if data in ("adult", "breast_cancer") else "cnn"
     name, same = column(data)
-    values = {
-        (point or FINAL, method, metric): Number(value)
-        for (point, method, metric), value in found.items()
-    }
     return Reference(_TITLES[table], name, same, model, True, values)
 
 

@@ -1,6 +1,7 @@
 """What a Fed-CDP run leaves behind: rows, a table for the screen, and figures."""
 
 import math
+import statistics
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
@@ -69,16 +70,21 @@ def _of_training(task: Task, point: Point, seed: int, trained: Trained) -> list[
     keep(name, FINAL, ACCURACY, 100 * trained.accuracy, tested)
     keep("majority", "baseline", ACCURACY, 100 * task.majority, tested)
     keep(name, FINAL, "learning_rate", point.numbers.rate, 1)
-    keep(name, FINAL, MILLISECONDS, trained.milliseconds, 1)
     if point.variant.method not in ("non_private", "fed_sdp"):
-        dropped = trained.looks.dropped[-1] * participants
+        dropped = trained.evaluations.dropped[-1] * participants
         keep(name, FINAL, "dropped_examples", dropped, 1)
-    looks = trained.looks
+    measured = trained.evaluations
     for at, done in enumerate(trained.rounds):
-        keep(name, f"round_{done}", VALIDATION, 100 * looks.accuracy[at],
+        keep(name, f"round_{done}", VALIDATION, 100 * measured.accuracy[at],
              len(task.validation))  # fmt: skip
-        keep(name, f"round_{done}", NORM, looks.gradient_norm[at], 1)
-        keep(name, f"round_{done}", "example_gradient_norm", looks.example_norm[at], 1)
+        keep(name, f"round_{done}", NORM, measured.gradient_norm[at], 1)
+        keep(
+            name,
+            f"round_{done}",
+            "example_gradient_norm",
+            measured.example_norm[at],
+            1,
+        )
         if done:
             keep(name, f"round_{done}", "local_loss", trained.losses[done - 1], 1)
     return found
@@ -131,6 +137,17 @@ def tuning(points: Sequence[Point]) -> dict[str, Any]:
     }
 
 
+def times(told: Told, points: Sequence[Point]) -> dict[str, dict[str, float]]:
+    """Milliseconds per local iteration by seed, for the manifest: no result."""
+    return {
+        _name(point): {
+            str(seed): trained.milliseconds
+            for seed, trained in zip(told.run.seeds, point.trained, strict=True)
+        }
+        for point in points
+    }
+
+
 def table(told: Told, found: Sequence[Row], points: Sequence[Point]) -> Table:
     """One line per point: accuracy beside majority and paper, and epsilons."""
     shown = screen_tables.empty()
@@ -160,7 +177,10 @@ def table(told: Told, found: Sequence[Row], points: Sequence[Point]) -> Table:
             _text(_said(point, "printed"), ".4g"),
             _text(drawn[0] if drawn else None, ".4g"),
             _text(_said(point, "recommended"), ".4g"),
-            _beside(mean(MILLISECONDS), paper(told, point, MILLISECONDS)),
+            _beside(
+                statistics.fmean(t.milliseconds for t in point.trained),
+                paper(told, point, MILLISECONDS),
+            ),
             "" if dropped is None else f"{dropped.estimate.mean:g}",
         )
     return shown
@@ -217,8 +237,8 @@ def _number(s: Summary | None) -> str:
     return "" if s is None else f"{s.estimate.mean:.1f}"
 
 
-def _beside(ours: Summary, theirs: float | None) -> str:
-    return f"{ours.estimate.mean:.3g}" + ("" if theirs is None else f" ({theirs:g})")
+def _beside(ours: float, theirs: float | None) -> str:
+    return f"{ours:.3g}" + ("" if theirs is None else f" ({theirs:g})")
 
 
 def _text(value: float | None, form: str) -> str:

@@ -112,9 +112,11 @@ class Config(RunFlags):
     where: Literal["client", "server"] = option("client", "fed_sdp: who adds the noise")
     hidden: tuple[int, ...] = option((100, 100), "tables: hidden widths", min=1)
     biases: bool = option(False, "layers have biases, each clipped apart")
-    eval_every: int = option(1, "rounds between two looks at the model", min=1)
+    eval_every: int = option(1, "rounds between two evaluations of the model", min=1)
     eval_rows: int | None = option(
-        None, "validation rows of these looks, for curves and tuning; none: all", min=1
+        None,
+        "validation rows of an evaluation, for curves and tuning; none: all",
+        min=1,
     )
     probed: int = option(100, "clients whose gradient norms are measured", min=1)
     lanes: int | None = option(

@@ -1,7 +1,7 @@
-"""The compiled trainings of one variant, and the looks that are taken at its models.
+"""The compiled trainings of one variant, and what is measured of its models.
 
-Two programs are compiled for a variant: `advance` trains up to a round, `look` measures
-the model. Learning rate, clip, sigma and seed are their inputs, so that a whole sweep
+Two programs are compiled for a variant: `advance` trains up to a round, `evaluate`
+measures the model. Learning rate, clip, sigma and seed are their inputs, so that a whole sweep
 runs in them, as many trainings side by side as there are devices. A model lives with its
 count of dropped examples, which travels as an average over clients, as the model does.
 """
@@ -17,9 +17,8 @@ import jax.numpy as jnp
 import numpy as np
 import optax
 
-from experiments.fed_cdp import clients, methods
-from experiments.fed_cdp import looks as looks_lib
-from experiments.fed_cdp.looks import Look
+from experiments.fed_cdp import clients, evaluation, methods
+from experiments.fed_cdp.evaluation import Evaluation
 from experiments.fed_cdp.methods import Numbers
 from experiments.fed_cdp.setup import Counted, Item, Setup, Shared, of_seed
 from fljax import local as local_lib
@@ -33,15 +32,15 @@ class Trained(NamedTuple):
     """What a training showed.
 
     Attributes:
-      rounds: looks were taken after so many.
-      looks: leaves `[looks]`, on validation rows.
+      rounds: after how many of them the model was evaluated.
+      evaluations: leaves `[evaluations]`, on validation rows.
       losses: `[rounds]` mean training loss of the participants.
       accuracy: on test rows, after the last round.
       milliseconds: wall time over local iterations, all trainings side by side counted.
     """
 
     rounds: tuple[int, ...]
-    looks: Look
+    evaluations: Evaluation
     losses: np.ndarray
     accuracy: float
     milliseconds: float
@@ -87,7 +86,7 @@ class Trainer:
         if self._part is None:
             return compute()
         self._blocks += 1
-        return self._part.once(f"block{self._blocks}", compute, Trained, Look)
+        return self._part.once(f"block{self._blocks}", compute, Trained, Evaluation)
 
     def _on(self, devices: int) -> "_Programs":
         """A block that does not fill the devices leaves the others to its arithmetic."""
@@ -101,7 +100,7 @@ class _Programs(NamedTuple):
 
     begin: Callable
     advance: Callable
-    look: Callable
+    evaluate: Callable
     shared: Shared
 
 
@@ -114,7 +113,7 @@ def _programs(setup: Setup, over) -> _Programs:
     return _Programs(
         jitted(functools.partial(_begin, setup)),
         jitted(functools.partial(_advance, setup)),
-        jitted(functools.partial(looks_lib.look, setup)),
+        jitted(functools.partial(evaluation.evaluate, setup)),
         parallel.place(setup.shared, over),
     )
 
@@ -130,7 +129,7 @@ def _train_block(
     )
     state = programs.begin(items, shared)
     stops = (*range(0, num_rounds, run.eval_every), num_rounds)
-    looks, seconds = [], 0.0
+    evaluations, seconds = [], 0.0
     rows = setup.task.validation.astype(np.int32)
     for before, stop in itertools.pairwise((0, *stops)):
         if stop > before:
@@ -142,15 +141,19 @@ def _train_block(
             jax.block_until_ready(state)
             seconds += time.perf_counter() - begin
             progress((stop - before) * len(block))
-        looks.append(programs.look((items, state), (shared, rows)))
-    test = programs.look((items, state), (shared, setup.task.test.astype(np.int32)))
-    looks, losses_, test = jax.device_get((looks, state.loss, test.accuracy))
+        evaluations.append(programs.evaluate((items, state), (shared, rows)))
+    test = programs.evaluate((items, state), (shared, setup.task.test.astype(np.int32)))
+    evaluations, losses_, test = jax.device_get(
+        (evaluations, state.loss, test.accuracy)
+    )
     steps = num_rounds * setup.variant.per_round * run.local_steps
     per_step = 1e3 * seconds / (steps * len(block))
     return [
         Trained(
             stops,
-            Look(*(np.array([leaf[i] for leaf in each]) for each in zip(*looks))),
+            Evaluation(
+                *(np.array([leaf[i] for leaf in each]) for each in zip(*evaluations))
+            ),
             losses_[i],
             float(test[i]),
             per_step,

@@ -1,13 +1,13 @@
-"""The attack on the clients of one seed, beside what needs no dummies.
+"""The attack on the clients of one seed, beside what needs no shadow clients.
 
 | attack | setting | what it uses |
 |---|---|---|
-| `predictor` | passive | Algorithm 1, dummies with the clients' defense |
-| `predictor_unaware` | passive | Algorithm 1, dummies without |
-| `fused` | passive | the same dummies, components and closed forms weighed together (fljax) |
+| `predictor` | passive | Algorithm 1, shadow clients with the clients' defense |
+| `predictor_unaware` | passive | Algorithm 1, shadow clients without |
+| `fused` | passive | the same shadow clients, components and closed forms weighed together (fljax) |
 | `class_gradients` | closed_form | first order, all parameters (fljax, not the paper) |
 | `last_layer` | closed_form | delta of the last layer's bias |
-| `mean_distribution` | baseline | no message: the dummies' mean distribution |
+| `mean_distribution` | baseline | no message: the shadow clients' mean distribution |
 """
 
 from collections.abc import Callable
@@ -24,7 +24,7 @@ from experiments.label_distribution.shields import NONE, Shield
 from experiments.label_distribution.task import Task
 from fljax import parallel
 from fljax.attacks import label_distribution
-from fljax.attacks.label_distribution import dummies, predictor, rules
+from fljax.attacks.label_distribution import predictor, rules, shadow_clients
 from fljax.types import Key, Params
 
 _ATTACK, _SHARES, _VICTIMS = 10, 11, 12  # streams of a seed
@@ -107,11 +107,11 @@ class Attacks:
         run, task, own = self._run, self._task, self._pools[1]
         gradients, bias = readers
         distance = run.learning_rate * shields.steps(run)
-        shares, alphas = dummies.dirichlet(
+        shares, alphas = shadow_clients.dirichlet(
             _stream(seed, _SHARES), run.alphas, run.test_clients, len(task.classes)
         )
         guesses, truth = [], []
-        for seen in dummies.chunks(
+        for seen in shadow_clients.chunks(
             self._program(shield.name), _stream(seed, _VICTIMS),
             np.arange(run.test_clients), shares, sent, own, jnp.float32(shield.number),
             size=run.chunk,
@@ -144,18 +144,20 @@ class Attacks:
     def _program(self, name: str) -> Callable:
         if name not in self._programs:
             recipe = recipe_of(self._run, self._task, name)
-            made = dummies.compiled(recipe, self._over, self._run.lanes)
+            made = shadow_clients.compiled(recipe, self._over, self._run.lanes)
             self._programs[name] = made
         return self._programs[name]
 
 
-def recipe_of(run: Config, task: Task, name: str) -> dummies.Recipe:
+def recipe_of(run: Config, task: Task, name: str) -> shadow_clients.Recipe:
     """How a client with a defense trains."""
 
     def local(number):
         return shields.local_update(run, task, name, number, task.look_up)
 
-    return dummies.Recipe(local, run.rows_per_client, run.batch_size, run.local_epochs)
+    return shadow_clients.Recipe(
+        local, run.rows_per_client, run.batch_size, run.local_epochs
+    )
 
 
 def settings(run: Config) -> label_distribution.Settings:
@@ -181,7 +183,7 @@ def parameters(sent: Params) -> int:
     return ravel_pytree(sent)[0].size
 
 
-def _mean_gradients(task: Task, sent: Params, proxy: dummies.Pool) -> jax.Array:
+def _mean_gradients(task: Task, sent: Params, proxy: shadow_clients.Pool) -> jax.Array:
     def loss_fn(params, x, y):
         return task.loss_fn(params, task.look_up(x), y)
 

@@ -21,7 +21,7 @@ from experiments.label_distribution import attacking
 from experiments.label_distribution.settings import Config
 from experiments.label_distribution.task import Task
 from fljax import parallel
-from fljax.attacks.label_distribution import dummies, pca
+from fljax.attacks.label_distribution import pca, shadow_clients
 from fljax.types import Params
 
 KINDS = ("80_20", "dirichlet")
@@ -54,14 +54,16 @@ class Cloud(NamedTuple):
 def clouds(run: Config, task: Task) -> Iterator[Cloud]:
     """Trains the clients of every seed and kind and yields their clouds."""
     over = parallel.mesh()
-    program = dummies.compiled(attacking.recipe_of(run, task, "none"), over, run.lanes)
+    program = shadow_clients.compiled(
+        attacking.recipe_of(run, task, "none"), over, run.lanes
+    )
     pool = parallel.place(task.proxy, over)
     for seed, (number, kind) in itertools.product(run.seeds, enumerate(KINDS)):
         key, sent = jax.random.key(seed), task.init(seed)
         shares = proportions(
             jax.random.fold_in(key, _SHARES), kind, run, len(task.classes)
         )
-        found = dummies.chunks(
+        found = shadow_clients.chunks(
             program, jax.random.fold_in(key, _CLIENTS + number),
             np.arange(run.cluster_clients), shares, sent, pool, jnp.float32(0),
             size=run.chunk,
@@ -82,7 +84,7 @@ def proportions(key, kind: str, run: Config, num_labels: int) -> np.ndarray:
         shares = np.full((count, num_labels), rest, np.float32)
         shares[np.arange(count), dominant] = _SHARE
         return shares
-    drawn, _ = dummies.dirichlet(key, (run.cluster_alpha,), count, num_labels)
+    drawn, _ = shadow_clients.dirichlet(key, (run.cluster_alpha,), count, num_labels)
     shares = np.array(drawn)
     largest = shares.argmax(1)
     at = np.arange(count)

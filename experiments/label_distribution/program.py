@@ -149,7 +149,7 @@ def _clusters(run: Config, task: Task, chosen: list[Shield], out: Output) -> _Fo
 
 
 def _clients(run: Config, chosen: list[Shield]) -> int:
-    """Dummies and clients that are trained."""
+    """Shadow clients and clients that are trained."""
     prepared = run.basis_clients + run.train_clients
     aware = len(chosen) if "aware" in run.attackers else 0
     unaware = 0

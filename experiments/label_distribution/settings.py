@@ -1,9 +1,9 @@
 """What `experiments.label_distribution` can be told, and what Rajani et al. (2023) chose.
 
 What is left at none is the paper's choice for the data; `digits`, which the paper does
-not have, is in little. OPEN in the paper: samples of a dummy client (500, as in its
+not have, is in little. OPEN in the paper: samples of a shadow client (500, as in its
 FedAvg), the optimiser of clients (its ClientUpdate is plain SGD), architectures, and
-whether the dummies have the noise that the clients have (`--attackers`).
+whether the shadow clients have the noise that the clients have (`--attackers`).
 """
 
 import dataclasses
@@ -67,8 +67,8 @@ class Config(RunFlags):
         (0.1, 1.0, 10.0, 100.0, 1000.0), "concentrations of label distributions",
         above=0,
     )  # fmt: skip
-    train_clients: int | None = option(None, "dummies to learn from", min=1)
-    basis_clients: int | None = option(None, "dummies to fit the PCA on", min=2)
+    train_clients: int | None = option(None, "shadow clients to learn from", min=1)
+    basis_clients: int | None = option(None, "shadow clients to fit the PCA on", min=2)
     test_clients: int | None = option(None, "clients to attack", min=2)
     rows_per_client: int | None = option(None, "rows of every client", min=1)
     batch_size: int = option(32, "rows per batch B", min=1)
@@ -78,9 +78,9 @@ class Config(RunFlags):
     attack_round: int = option(0, "round whose messages are attacked", min=0)
     components: int = option(10, "principal components", min=1)
     predictor_hidden: tuple[int, ...] | None = option(None, "its widths", min=1)
-    predictor_epochs: int = option(20, "passes over the dummies", min=1)
+    predictor_epochs: int = option(20, "passes over the shadow clients", min=1)
     predictor_rate: float = option(1e-3, "of Adam, at the start", above=0)
-    predictor_batch: int = option(64, "dummies per step", min=1)
+    predictor_batch: int = option(64, "shadow clients per step", min=1)
     defenses: tuple[str, ...] = option(
         ("none",),
         "none, or NAME:NUMBER: gaussian and laplace (noise on each local gradient), "
@@ -90,7 +90,7 @@ class Config(RunFlags):
     )
     clip: float = option(4.0, "fed_sdp, fed_cdp*: C", above=0)
     attackers: tuple[Attacker, ...] = option(
-        ("aware",), "whether dummies train with the clients' defense"
+        ("aware",), "whether shadow clients train with the clients' defense"
     )
     delta: float = option(1e-5, "delta of every epsilon", above=0, below=1)
     num_rounds: int | None = option(
@@ -99,13 +99,13 @@ class Config(RunFlags):
     clients: int | None = option(None, "clients K of this FedAvg", min=1)
     percent: float = option(10.0, "percent of them in a round", above=0, max=100)
     trials: int | None = option(None, "trainings of this FedAvg", min=1)
-    eval_every: int = option(50, "rounds between two looks at the model", min=1)
-    eval_rows: int | None = option(2000, "test rows of a look; none: all", min=1)
+    eval_every: int = option(50, "rounds between two evaluations of the model", min=1)
+    eval_rows: int | None = option(2000, "test rows of an evaluation; none: all", min=1)
     cluster_clients: int = option(100, "clusters: clients", min=20)
     cluster_alpha: float = option(0.2, "clusters: concentration", above=0)
-    chunk: int = option(256, "dummies in memory at a time", min=1)
+    chunk: int = option(256, "shadow clients in memory at a time", min=1)
     kept: int = option(256, "rows of the sketch of the PCA", min=1)
-    lanes: int = option(4, "dummies side by side on a device", min=1)
+    lanes: int = option(4, "shadow clients side by side on a device", min=1)
     seeds: tuple[int, ...] = option((0,), "seeds", min=0, max=2**32 - 1)
 
 

@@ -15,8 +15,8 @@ import numpy as np
 from experiments.data_options import load_images
 from experiments.label_distribution.settings import Told
 from fljax import data, losses, models
-from fljax.attacks.label_distribution import dummies
-from fljax.attacks.label_distribution.dummies import Pool
+from fljax.attacks.label_distribution import shadow_clients
+from fljax.attacks.label_distribution.shadow_clients import Pool
 from fljax.driver.config import ConfigError
 from fljax.types import Features, Model, Params, PyTree
 
@@ -65,7 +65,9 @@ def load(told: Told) -> Task:
         near, far = near[:1], images.validation
     proxy = [np.concatenate(part) for part in zip(*near, strict=True)]
     try:
-        pools = [dummies.pool(*part, len(images.classes)) for part in (proxy, far)]
+        pools = [
+            shadow_clients.pool(*part, len(images.classes)) for part in (proxy, far)
+        ]
     except ValueError as error:
         raise ConfigError(f"--data_name={told.data.name}: {error}") from None
     model, loss_fn, look_up, bias = _model(told, images)

@@ -91,7 +91,7 @@ def _simulated(run: Config, clients: Clients):
 
     settings = decoding.Settings(
         iterations=run.iterations,
-        members=run.members,
+        ensemble_size=run.ensemble_size,
         trials=run.trials,
         floors=run.floors,
         widths=run.widths,

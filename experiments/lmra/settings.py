@@ -82,7 +82,9 @@ class Config(RunFlags):
         "cut-off of the directions that are counted", above=0, below=1,
     )  # fmt: skip
     rows: int = option(10, "simulated: rows of a client that is learned", min=1)
-    members: int = option(8, "simulated: such clients, whose mean is decoded", min=1)
+    ensemble_size: int = option(
+        8, "simulated: such clients, whose mean is decoded", min=1
+    )
     trials: int = option(2, "simulated: such clients of every choice", min=1)
     average: int = option(
         1, "simulated: consecutive messages that are averaged first", min=1

@@ -16,7 +16,7 @@ from jax.flatten_util import ravel_pytree
 
 from fljax import local, parallel
 from fljax.attacks import attribute, label_distribution
-from fljax.attacks.label_distribution import dummies, predictor, rules
+from fljax.attacks.label_distribution import predictor, rules, shadow_clients
 from fljax.auditing.evidence import (
     Answers,
     Evidence,
@@ -46,7 +46,7 @@ def shares(evidence: Evidence) -> Answers:
         why = Skipped(f"--proxy has no row of class {absent[0]}")
         return found | {"class_gradients": why, "predictor": why}
     nothing = np.zeros((len(proxy.y), 0), np.int32)
-    pool = dummies.pool(Features(proxy.x, nothing), proxy.y, evidence.classes)
+    pool = shadow_clients.pool(Features(proxy.x, nothing), proxy.y, evidence.classes)
     found["class_gradients"] = _class_gradients(evidence, pool)
     return found | {"predictor": _predictor(evidence, pool)}
 
@@ -114,7 +114,7 @@ def _mean_softmax(evidence: Evidence, params: Params, known) -> jax.Array:
     return jnp.mean(jax.lax.map(under, candidates), axis=0)
 
 
-def _class_gradients(evidence: Evidence, pool: dummies.Pool) -> Shares:
+def _class_gradients(evidence: Evidence, pool: shadow_clients.Pool) -> Shares:
     pool = jax.tree.map(jnp.asarray, pool)
 
     def one(number, exchange, known):
@@ -126,7 +126,7 @@ def _class_gradients(evidence: Evidence, pool: dummies.Pool) -> Shares:
     return Shares(over_clients(one, evidence), "closed_form")
 
 
-def _predictor(evidence: Evidence, pool: dummies.Pool):
+def _predictor(evidence: Evidence, pool: shadow_clients.Pool):
     pace = evidence.pace
     if pace.missing or pace.optimiser not in ("sgd", "adam"):
         wanted = " and ".join(pace.missing) or "clients that use sgd or adam"
@@ -151,11 +151,14 @@ def _predictor(evidence: Evidence, pool: dummies.Pool):
     for client, rows in enumerate(evidence.sizes.tolist()):
         at = int(box.row[client, 0])
         sent = jax.tree.map(lambda leaf, r=at: jnp.asarray(leaf[r]), box.seen.params)
-        if (at, rows) not in prepared:  # clients who are alike share their dummies
-            recipe = dummies.Recipe(
+        if (
+            at,
+            rows,
+        ) not in prepared:  # clients who are alike share their shadow clients
+            recipe = shadow_clients.Recipe(
                 lambda _: update, rows, pace.batch_size or rows, pace.epochs or 1
             )
-            program = dummies.compiled(recipe, parallel.mesh())
+            program = shadow_clients.compiled(recipe, parallel.mesh())
             stream = key(evidence.told.seed, _PREDICTOR, len(prepared))
             prepared[at, rows] = label_distribution.fit(
                 stream, sent, pool, program, settings=settings

@@ -22,8 +22,8 @@ from fljax.privacy.noise_spec import Guarantee, as_poisson, guarantee
 from fljax.privacy.printed import as_printed
 from fljax.privacy.sampled import Accountant, epsilon
 from fljax.privacy.self_test import Finding, check_dp
+from fljax.privacy.statements import Statement, Training
 from fljax.privacy.trainings import METHODS, statements
-from fljax.privacy.words import Statement, Training
 
 __all__ = [
     "METHODS",

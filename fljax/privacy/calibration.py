@@ -11,7 +11,7 @@ from scipy import optimize
 
 from fljax.privacy import sampled
 from fljax.privacy.sampled import Accountant
-from fljax.privacy.words import Statement, Training
+from fljax.privacy.statements import Statement, Training
 
 _TOLERANCE = 1e-4  # of a calibrated noise, relative
 _START = 16.0  # with less noise Renyi divergences are slow

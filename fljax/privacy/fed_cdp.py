@@ -23,7 +23,7 @@ import numpy as np
 
 from fljax.privacy import exact, sampled
 from fljax.privacy.printed import as_printed
-from fljax.privacy.words import Statement, Training
+from fljax.privacy.statements import Statement, Training
 
 _ADD = "neighbours: add or remove one record of one client"
 _ZERO = "neighbours: one record of one client becomes an example with no gradient"

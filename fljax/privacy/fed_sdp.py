@@ -17,7 +17,7 @@ import dataclasses
 
 from fljax.privacy import exact, sampled
 from fljax.privacy.printed import as_printed
-from fljax.privacy.words import Statement, Training
+from fljax.privacy.statements import Statement, Training
 
 _ADD = "neighbours: add or remove one client with all her records"
 _ZERO = "neighbours: one client sends an update of zero instead of hers"

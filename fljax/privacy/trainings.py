@@ -1,7 +1,7 @@
 """All that is said of one training: as printed, as implemented, recommended, refused."""
 
 from fljax.privacy import fed_cdp, fed_sdp
-from fljax.privacy.words import Statement, Training
+from fljax.privacy.statements import Statement, Training
 
 METHODS = ("fed_cdp", "fed_sdp")
 

@@ -8,7 +8,7 @@ from jax.flatten_util import ravel_pytree
 
 from fljax import losses
 from fljax.attacks.reconstruction import decoding
-from fljax.attacks.reconstruction.decoding import Messages, members
+from fljax.attacks.reconstruction.decoding import Messages, ensemble
 
 
 @pytest.fixture(autouse=True)
@@ -39,7 +39,7 @@ def _client(seed, deviation, num_messages=30):
 
 
 _SETTINGS = decoding.Settings(
-    iterations=20, members=3, trials=2, floors=(1e-3, 0.5), widths=(0.05, 1.0)
+    iterations=20, ensemble_size=3, trials=2, floors=(1e-3, 0.5), widths=(0.05, 1.0)
 )
 _choose = jax.jit(lambda k, m: decoding.choose(k, m, _simulation(), _SETTINGS))
 
@@ -60,8 +60,8 @@ def test_the_choice_is_that_of_the_smallest_misfit_on_later_messages():
     @jax.jit
     def misfit(floor, width):
         choice = decoding.Choice(floor, width)
-        found = members.learn(key, known, simulation, choice, iterations=20, count=2)
-        return members.loss(simulation, found, later)
+        found = ensemble.learn(key, known, simulation, choice, iterations=20, count=2)
+        return ensemble.loss(simulation, found, later)
 
     grid = [(f, w) for f in _SETTINGS.floors for w in _SETTINGS.widths]
     best = min(grid, key=lambda pair: float(misfit(*map(jnp.asarray, pair))))
@@ -78,7 +78,7 @@ def test_without_messages_members_are_draws_of_the_prior():
     seen = _client(0, 1.0)._replace(mask=jnp.zeros(30, bool))
     simulation = _simulation(num_rows=40)
     choice = decoding.Choice(jnp.asarray(1e-3), jnp.asarray(1.0))
-    found = members.learn(
+    found = ensemble.learn(
         jax.random.key(0), seen, simulation, choice, iterations=2, count=10
     )
     spread = np.std(np.asarray(found)[:, :-1] / simulation.deviation.ravel())
@@ -91,11 +91,11 @@ def test_members_agree_where_messages_say_much():
 
     @jax.jit
     def updates(messages):
-        found = members.learn(
+        found = ensemble.learn(
             jax.random.key(0), messages, simulation, choice, iterations=30, count=3
         )
         return jax.vmap(
-            lambda each: members.mean_update(simulation, each[None], seen.sent[15])
+            lambda each: ensemble.mean_update(simulation, each[None], seen.sent[15])
         )(found)
 
     silent = seen._replace(mask=jnp.zeros(30, bool))

@@ -127,7 +127,7 @@ def _mlp(key, messages):
 
 def _simulated(key, messages):
     settings = decoding.Settings(
-        iterations=15, members=2, floors=(1e-4,), widths=(1.0,)
+        iterations=15, ensemble_size=2, floors=(1e-4,), widths=(1.0,)
     )
     return decoding.simulated(key, messages, _simulation(2), settings=settings)
 

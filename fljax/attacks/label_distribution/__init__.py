@@ -3,7 +3,7 @@
 Rajani et al., "Adversarial Predictions of Data Distributions Across Federated
 Internet-of-Things Devices", 2023, Algorithm 1:
 
-* `dummies`: clients that the adversary makes up from proxy rows and trains.
+* `shadow_clients`: clients that the adversary makes up from proxy rows and trains.
 * `pca`: principal components of their messages, chunk by chunk.
 * `predictor`: from components to a distribution.
 * `attack`: all of it.

@@ -2,10 +2,10 @@
 
 Divergences and OPEN choices:
 
-* The paper fits its PCA on the very dummies that the predictor learns from. With noise
-  and more parameters than dummies, a dummy's own noise is in the components, so that its
+* The paper fits its PCA on the very shadow clients that the predictor learns from. With noise
+  and more parameters than shadow clients, a shadow client's own noise is in the components, so that its
   coordinates are larger than those of a message that was not there; the predictor would
-  learn on one scale and be used on another. Here dummies of their own (`num_basis`) give
+  learn on one scale and be used on another. Here shadow clients of their own (`num_basis`) give
   the components and all others are new to them.
 * Deltas are reduced, not weights; with one sent model they differ by a constant.
 * OPEN: components are divided by one number, so that their mean variance is 1. On
@@ -29,9 +29,9 @@ from jax.flatten_util import ravel_pytree
 from jax.sharding import Mesh
 
 from fljax import parallel
-from fljax.attacks.label_distribution import dummies, fusion, pca
+from fljax.attacks.label_distribution import fusion, pca, shadow_clients
 from fljax.attacks.label_distribution import predictor as predictor_lib
-from fljax.attacks.label_distribution.dummies import Pool, Recipe
+from fljax.attacks.label_distribution.shadow_clients import Pool, Recipe
 from fljax.types import Array, Exchange, Key, Params, PyTree
 
 _BASIS, _FIT, _TRAIN, _PREDICTOR = range(4)  # streams
@@ -43,12 +43,12 @@ class Settings:
     """How an attack is prepared.
 
     Attributes:
-      alphas: concentrations of the dummies' distributions, taken in turn.
-      num_basis: dummies that give the components.
-      num_fit: dummies that the predictor learns from.
+      alphas: concentrations of the shadow clients' distributions, taken in turn.
+      num_basis: shadow clients that give the components.
+      num_fit: shadow clients that the predictor learns from.
       components: k.
       kept: rows of the sketch of the PCA.
-      chunk: dummies in memory at a time.
+      chunk: shadow clients in memory at a time.
       predictor: how that is trained.
     """
 
@@ -67,7 +67,7 @@ class Attack(NamedTuple):
     Attributes:
       basis: principal components.
       params: of the predictor.
-      mean: `[K]` mean distribution of the dummies: a baseline.
+      mean: `[K]` mean distribution of the shadow clients: a baseline.
       readers: what `predict_fused` reads beside the components; None without.
       fused: its regression; None without.
     """
@@ -90,26 +90,26 @@ def fit(
     readers: fusion.Readers | None = None,
     progress: Callable[[int], None] = lambda _: None,
 ) -> Attack:
-    """Trains dummies, reduces their messages and trains the predictor.
+    """Trains shadow clients, reduces their messages and trains the predictor.
 
     Args:
       key: consumed.
       sent: the intercepted model, of any round.
       rows: proxy rows.
-      program: from `dummies.compiled`, of how the adversary believes clients train.
+      program: from `shadow_clients.compiled`, of how the adversary believes clients train.
       numbers: for its recipe.
       settings: how many of what.
       readers: for `predict_fused`; without them only `predict` is prepared.
-      progress: called with the number of dummies trained since the last call.
+      progress: called with the number of shadow clients trained since the last call.
     """
     num_labels = len(rows.count)
     names = jax.random.fold_in(key, _TRAIN)
 
     def stream(which, begin, count):
         drawn = jax.random.fold_in(key, which)
-        shares, _ = dummies.dirichlet(drawn, settings.alphas, count, num_labels)
+        shares, _ = shadow_clients.dirichlet(drawn, settings.alphas, count, num_labels)
         numbered = np.arange(begin, begin + count)
-        for found in dummies.chunks(
+        for found in shadow_clients.chunks(
             program, names, numbered, shares, sent, rows, numbers, size=settings.chunk
         ):
             yield found
@@ -186,6 +186,6 @@ def infer(
     over = parallel.mesh() if over is None else over
     sent = jax.tree.map(lambda leaf: jnp.asarray(leaf[at]), exchange.params)
     delta = jax.tree.map(lambda leaf: jnp.asarray(leaf[at]), exchange.delta)
-    program = dummies.compiled(recipe, over)
+    program = shadow_clients.compiled(recipe, over)
     found = fit(key, sent, rows, program, numbers, settings=settings)
     return predict(found, ravel_pytree(delta)[0][None])[0]

@@ -1,11 +1,11 @@
-"""All that is linear in a message, weighed together by what the dummies teach (fljax).
+"""All that is linear in a message, weighed together by what the shadow clients teach (fljax).
 
 Not in the paper. Its predictor sees a message through principal components only, and each
 closed form of `rules` through one window of its own: the last layer's bias is nearly
 exact while nothing is added to it, the gradients of the labels average noise over all
-parameters. A linear regression of the dummies' label distributions on all of these numbers
+parameters. A linear regression of the shadow clients' label distributions on all of these numbers
 weighs them as the clients' noise demands; the one that learns it needs to know nothing of
-the noise but how to train dummies with it.
+the noise but how to train shadow clients with it.
 """
 
 from typing import NamedTuple
@@ -37,7 +37,7 @@ class Fusion(NamedTuple):
       centre: `[F]`.
       scale: `[F]`, 1 where a number never varies.
       weights: `[F, K]`.
-      mean: `[K]` mean distribution of the dummies.
+      mean: `[K]` mean distribution of the shadow clients.
     """
 
     centre: Array

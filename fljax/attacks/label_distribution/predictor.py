@@ -27,8 +27,8 @@ class Settings:
     Attributes:
       hidden: units of each hidden layer.
       learning_rate: of Adam, at its start.
-      epochs: passes over the dummies.
-      batch_size: dummies of a step.
+      epochs: passes over the shadow clients.
+      batch_size: shadow clients of a step.
     """
 
     hidden: Sequence[int] = (1000,) * 8
@@ -64,10 +64,10 @@ def fit(key: Key, x: Array, y: Array, settings: Settings) -> Params:
       Parameters for `predict` with the same settings.
 
     Raises:
-      ValueError: there are no dummies.
+      ValueError: there are no shadow clients.
     """
     if not len(x):
-        raise ValueError("x: expected at least one dummy client, got none")
+        raise ValueError("x: expected at least one shadow client, got none")
     told = dataclasses.replace(
         settings,
         hidden=tuple(settings.hidden),

@@ -12,7 +12,7 @@ and the rate and number of steps of the clients.
 `class_gradients` is a rule of fljax, not of the paper: to the first order the whole
 delta is a multiple of the sum over labels of (share * mean gradient of the label's rows),
 with the gradients of proxy rows at the sent model; least squares give the shares. It
-needs no dummy client, no rate, no bias and no labels in the loss, averages noise over
+needs no shadow client, no rate, no bias and no labels in the loss, averages noise over
 all parameters, and takes an unknown scale (clipping) in its stride.
 
 Both put what comes out negative to zero and divide by the sum.
@@ -24,7 +24,7 @@ from jax import lax
 from jax.flatten_util import ravel_pytree
 
 from fljax import losses
-from fljax.attacks.label_distribution.dummies import Pool
+from fljax.attacks.label_distribution.shadow_clients import Pool
 from fljax.types import Array, Batch, Params
 
 

@@ -8,7 +8,7 @@ import pytest
 
 from fljax import parallel, rounds, schedule, transcript
 from fljax.attacks import label_distribution
-from fljax.attacks.label_distribution import dummies, predictor
+from fljax.attacks.label_distribution import predictor, shadow_clients
 from fljax.types import Rows
 
 _COUNT = 24  # clients of a chunk: one size, one program
@@ -34,8 +34,8 @@ def attacked(digits, program):
         label_distribution.fit(jax.random.key(9), *told, settings=_SETTINGS)
         for _ in range(2)
     ]
-    shares, _ = dummies.dirichlet(jax.random.key(4), _SETTINGS.alphas, 60, 10)
-    victims = dummies.chunks(
+    shares, _ = shadow_clients.dirichlet(jax.random.key(4), _SETTINGS.alphas, 60, 10)
+    victims = shadow_clients.chunks(
         program(), jax.random.key(5), np.arange(60), shares, digits.sent, digits.own,
         jnp.float32(0), size=_COUNT,
     )  # fmt: skip

@@ -10,7 +10,7 @@ import optax
 import pytest
 
 from fljax import data, local, losses, models, parallel
-from fljax.attacks.label_distribution import dummies
+from fljax.attacks.label_distribution import shadow_clients
 from fljax.defenses import noise
 from fljax.types import Features
 
@@ -20,8 +20,8 @@ class Digits(NamedTuple):
 
     loss_fn: Callable
     sent: dict
-    proxy: dummies.Pool
-    own: dummies.Pool
+    proxy: shadow_clients.Pool
+    own: shadow_clients.Pool
 
 
 def _features(x):
@@ -37,8 +37,8 @@ def digits():
     return Digits(
         losses.example_loss(model.apply, losses.cross_entropy),
         jax.jit(model.init)(jax.random.key(0)),
-        dummies.pool(_features(x[:700]), y[:700], 10),
-        dummies.pool(_features(x[700:1400]), y[700:1400], 10),
+        shadow_clients.pool(_features(x[:700]), y[:700], 10),
+        shadow_clients.pool(_features(x[700:1400]), y[700:1400], 10),
     )
 
 
@@ -59,7 +59,7 @@ def recipe(digits, rate):
             noisy = noise.gaussian(scale).encode
             return local.sgd(digits.loss_fn, optax.sgd(rate), encode=noisy)
 
-        return dummies.Recipe(train_with, rows, batch_size, epochs)
+        return shadow_clients.Recipe(train_with, rows, batch_size, epochs)
 
     return make
 
@@ -70,7 +70,7 @@ def program(recipe):
 
     @functools.cache
     def make(lanes=4, devices=2):
-        return dummies.compiled(recipe(), parallel.mesh(devices), lanes)
+        return shadow_clients.compiled(recipe(), parallel.mesh(devices), lanes)
 
     return make
 
@@ -78,11 +78,11 @@ def program(recipe):
 @pytest.fixture(scope="session")
 def train():
     """Trains one client; compiled once per recipe."""
-    return jax.jit(dummies.train, static_argnames="recipe")
+    return jax.jit(shadow_clients.train, static_argnames="recipe")
 
 
 @pytest.fixture(scope="session")
 def one_row_each(digits):
     """A pool with a single row of each label."""
     x = jax.tree.map(lambda leaf: leaf[digits.proxy.first], digits.proxy.x)
-    return dummies.pool(x, np.arange(10), 10)
+    return shadow_clients.pool(x, np.arange(10), 10)

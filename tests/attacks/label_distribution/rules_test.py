@@ -8,7 +8,7 @@ import pytest
 from jax.flatten_util import ravel_pytree
 
 from fljax import local, losses, models
-from fljax.attacks.label_distribution import dummies, rules
+from fljax.attacks.label_distribution import rules, shadow_clients
 from fljax.types import Features
 
 
@@ -21,9 +21,9 @@ def test_the_last_layer_rule_is_exact_for_a_full_batch_step_from_zero_weights(
     x = Features(
         rng.normal(size=(40, 6)).astype(np.float32), np.zeros((40, 0), np.int32)
     )
-    made = dummies.pool(x, np.arange(40) % 4, 4)
+    made = shadow_clients.pool(x, np.arange(40) % 4, 4)
     loss_fn = losses.example_loss(model.apply, losses.cross_entropy)
-    recipe = dummies.Recipe(
+    recipe = shadow_clients.Recipe(
         lambda _: local.sgd(loss_fn, optax.sgd(rate)), rows=50, batch_size=50
     )
     share = jnp.array([0.6, 0.3, 0.1, 0.0])
@@ -41,7 +41,7 @@ def test_class_gradients_are_exact_where_a_label_has_one_row_whatever_the_scale(
     digits, recipe, train, one_row_each
 ):
     gradients = rules.mean_gradients(digits.loss_fn, digits.sent, one_row_each)
-    shares, _ = dummies.dirichlet(jax.random.key(5), (0.1, 1.0), 2, 10)
+    shares, _ = shadow_clients.dirichlet(jax.random.key(5), (0.1, 1.0), 2, 10)
     told = digits.sent, one_row_each, recipe(40, 40, 1), jnp.float32(0)
     found = train(jax.random.key(0), shares[1], *told)
     for scale in (1.0, 1e-3):

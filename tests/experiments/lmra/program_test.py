@@ -33,7 +33,7 @@ _TINY = {
     "decode_iterations": 20,
     "rows": 3,
     "iterations": 3,
-    "members": 2,
+    "ensemble_size": 2,
     "trials": 1,
     "seeds": (0, 1),
 }

@@ -14,8 +14,8 @@ of federated learning, for only messages are seen.
 * `simulated`: clients of a few rows that are themselves learned; not from the paper.
 """
 
+from fljax.attacks.reconstruction.decoding.ensemble import Choice, Simulation
 from fljax.attacks.reconstruction.decoding.mappings import Adam, Mapping, learned, mlp
-from fljax.attacks.reconstruction.decoding.members import Choice, Simulation
 from fljax.attacks.reconstruction.decoding.messages import (
     Decoded,
     Messages,

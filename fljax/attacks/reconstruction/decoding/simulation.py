@@ -12,13 +12,13 @@ tell, where a regression has nothing.
    the rounding of the messages and `floor` times their size: mini-batches are noisy.
 2. The floor and the width of the prior are those that predict the last third of her
    messages best when learned from the others (`choose`). Nothing else is known of them.
-3. Several members are learned, each the most probable client given a draw of the prior
+3. An ensemble of clients is learned, each the most probable client given a draw of the prior
    as its mean and a draw of the noise on the messages (randomise then optimise), by
    Levenberg-Marquardt steps; the assumed noise falls to the estimated one on the way.
-   Where messages say much, members agree; elsewhere they spread like the prior.
-4. The decoded model solves `mean over members of G(w, theta) / rate + damping (theta -
+   Where messages say much, they agree; elsewhere they spread like the prior.
+4. The decoded model solves `mean over the ensemble of G(w, theta) / rate + damping (theta -
    last sent) = 0` by Newton steps of bounded length: the least expected loss, which is
-   finite where members disagree on what separates the classes.
+   finite where its members disagree on what separates the classes.
 
 Local steps are not unrolled: several act like one of their summed rate from the middle
 of their path (`messages.centred`), as long as a round moves little.
@@ -35,9 +35,9 @@ import jax.numpy as jnp
 import numpy as np
 from jax import lax
 
-from fljax.attacks.reconstruction.decoding import members as members_lib
+from fljax.attacks.reconstruction.decoding import ensemble as ensemble_lib
 from fljax.attacks.reconstruction.decoding import messages as messages_lib
-from fljax.attacks.reconstruction.decoding.members import Choice, Simulation
+from fljax.attacks.reconstruction.decoding.ensemble import Choice, Simulation
 from fljax.attacks.reconstruction.decoding.messages import Decoded, Messages
 from fljax.losses import LossFn
 from fljax.types import Key, Params
@@ -53,8 +53,8 @@ class Settings(NamedTuple):
     """How a simulation is learned and decoded.
 
     Attributes:
-      iterations: Levenberg-Marquardt steps of a member.
-      members: simulated clients whose mean is decoded.
+      iterations: Levenberg-Marquardt steps of each of them.
+      ensemble_size: simulated clients whose mean is decoded.
       trials: simulated clients of every choice.
       floors: to choose from, least noise that is assumed, over the size of the deltas.
       widths: to choose from, factors of the prior's deviations.
@@ -62,7 +62,7 @@ class Settings(NamedTuple):
     """
 
     iterations: int = 30
-    members: int = 8
+    ensemble_size: int = 8
     trials: int = 2
     floors: tuple[float, ...] = (1e-4, 1e-2)
     widths: tuple[float, ...] = (0.5, 1.0)
@@ -132,20 +132,20 @@ def simulated(
     rank, singular_values = messages_lib.directions(messages, rcond)
     seen = messages_lib.observed(messages)
     choice = choose(jax.random.fold_in(key, _TRIAL), seen, simulation, how)
-    members = members_lib.learn(
+    ensemble = ensemble_lib.learn(
         jax.random.fold_in(key, _LEARN),
         seen,
         simulation,
         choice,
         iterations=how.iterations,
-        count=how.members,
+        count=how.ensemble_size,
     )
     last = jnp.max(jnp.where(seen.mask, jnp.arange(seen.mask.shape[0]), 0))
-    estimate = _zero(simulation, members, seen.sent[last], how.damping)
+    estimate = _zero(simulation, ensemble, seen.sent[last], how.damping)
     return Decoded(
         estimate=estimate,
-        loss=members_lib.loss(simulation, members, seen),
-        left=jnp.linalg.norm(members_lib.mean_update(simulation, members, estimate)),
+        loss=ensemble_lib.loss(simulation, ensemble, seen),
+        left=jnp.linalg.norm(ensemble_lib.mean_update(simulation, ensemble, estimate)),
         rank=rank,
         singular_values=singular_values,
         determined=rank == seen.sent.shape[1],
@@ -178,7 +178,7 @@ def choose(
     later = seen._replace(mask=seen.mask & ~earlier)
 
     def misfit(choice):
-        members = members_lib.learn(
+        ensemble = ensemble_lib.learn(
             key,
             known,
             simulation,
@@ -186,19 +186,19 @@ def choose(
             iterations=settings.iterations,
             count=settings.trials,
         )
-        return members_lib.loss(simulation, members, later)
+        return ensemble_lib.loss(simulation, ensemble, later)
 
     best = jnp.argmin(lax.map(misfit, every))
     return jax.tree.map(lambda leaf: leaf[best], every)
 
 
-def _zero(simulation, members, anchor, damping: float) -> jax.Array:
+def _zero(simulation, ensemble, anchor, damping: float) -> jax.Array:
     """Where the simulated clients, pulled to the anchor, would stay on average."""
-    rate = jnp.mean(jnp.exp(members[:, -1]))
+    rate = jnp.mean(jnp.exp(ensemble[:, -1]))
 
     def field(theta):
         pull = damping * (theta - anchor)
-        return members_lib.mean_update(simulation, members, theta) / rate + pull
+        return ensemble_lib.mean_update(simulation, ensemble, theta) / rate + pull
 
     def step(_, theta):
         move = jnp.linalg.solve(jax.jacfwd(field)(theta), field(theta))

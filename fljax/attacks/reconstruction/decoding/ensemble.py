@@ -1,7 +1,7 @@
 """Simulated clients, learned from one client's messages; `simulation` says why.
 
-`learn` gives members, each the most probable client for a draw of the prior and a draw
-of the noise on the messages, which spread like the posterior of a linear problem.
+`learn` gives an ensemble, each member the most probable client for a draw of the prior and a draw
+of the noise on the messages. Members spread like the posterior of a linear problem.
 """
 
 from collections.abc import Callable
@@ -53,7 +53,7 @@ def learn(
     iterations: int,
     count: int,
 ) -> jax.Array:
-    """Weights of `count` members `[S, K W + 1]`: rows, then the logarithm of the rate.
+    """Weights of the ensemble `[S, K W + 1]`: rows, then the logarithm of the rate.
 
     Args:
       key: consumed.
@@ -61,7 +61,7 @@ def learn(
       simulation: what is learned.
       choice: floor of the noise and width of the prior.
       iterations: Levenberg-Marquardt steps of a member.
-      count: `S`.
+      count: `S`, the members of the ensemble.
     """
     seen = messages_lib.observed(messages)
     total = jnp.maximum(jnp.sum(seen.mask), 1) * seen.delta.shape[1]
@@ -77,16 +77,16 @@ def learn(
     return lax.map(member, jnp.arange(count))
 
 
-def mean_update(simulation: Simulation, members: jax.Array, theta: jax.Array):
-    """Mean delta `[P]` of the members `[S, ...]` for one sent model `[P]`."""
-    each = jax.vmap(_update, (None, 0, None))(simulation, members, theta)
+def mean_update(simulation: Simulation, ensemble: jax.Array, theta: jax.Array):
+    """Mean delta `[P]` of the ensemble `[S, ...]` for one sent model `[P]`."""
+    each = jax.vmap(_update, (None, 0, None))(simulation, ensemble, theta)
     return jnp.mean(each, axis=0)
 
 
-def loss(simulation: Simulation, members: jax.Array, messages: Messages) -> jax.Array:
-    """Mean over the messages of the squared misfit of the members' mean delta, []."""
+def loss(simulation: Simulation, ensemble: jax.Array, messages: Messages) -> jax.Array:
+    """Mean over the messages of the squared misfit of the ensemble's mean delta, []."""
     sent, delta, mask = messages
-    found = jax.vmap(lambda theta: mean_update(simulation, members, theta))(sent)
+    found = jax.vmap(lambda theta: mean_update(simulation, ensemble, theta))(sent)
     off = jnp.where(mask[:, None], found - delta, 0)
     return jnp.sum(jnp.square(off)) / jnp.maximum(jnp.sum(mask), 1)
 
@@ -130,7 +130,7 @@ def _misfit(simulation, weights, seen: Messages) -> jax.Array:
 
 
 def _jacobian(simulation, weights, seen: Messages) -> jax.Array:
-    """Of the misfit, `[R P, K W + 1]`: each row changes her own summand only."""
+    """Of the misfit, `[R P, K W + 1]`: each row changes its own summand only."""
     rows, rate = _unpack(simulation, weights)
     by_row = jax.vmap(jax.jacfwd(simulation.gradient), (0, None), 1)  # [P, K, W]
     each = jax.vmap(by_row, (None, 0))(rows, seen.sent) * rate / len(rows)

@@ -1,4 +1,4 @@
-"""Dummy clients: their label proportions, their rows and their training."""
+"""Shadow clients: their label proportions, their rows and their training."""
 
 import jax
 import jax.numpy as jnp
@@ -6,13 +6,13 @@ import numpy as np
 import pytest
 from jax.flatten_util import ravel_pytree
 
-from fljax.attacks.label_distribution import dummies
+from fljax.attacks.label_distribution import shadow_clients
 
 _COUNT = 24  # clients of a chunk: one size, one program
 
 
 def _few(count, seed=5):
-    shares, _ = dummies.dirichlet(jax.random.key(seed), (0.1, 1.0), count, 10)
+    shares, _ = shadow_clients.dirichlet(jax.random.key(seed), (0.1, 1.0), count, 10)
     return shares
 
 
@@ -21,7 +21,7 @@ def trained(digits, program):
     """Trains a client per row of shares."""
 
     def train_all(shares, size=_COUNT, lanes=4, devices=2, scale=0.0):
-        found = dummies.chunks(
+        found = shadow_clients.chunks(
             program(lanes, devices), jax.random.key(1), np.arange(len(shares)), shares,
             digits.sent, digits.proxy, jnp.float32(scale), size=size,
         )  # fmt: skip
@@ -31,7 +31,9 @@ def trained(digits, program):
 
 
 def test_proportions_are_distributions_of_the_stated_concentration():
-    shares, alphas = dummies.dirichlet(jax.random.key(0), (0.1, 1000.0), 2000, 10)
+    shares, alphas = shadow_clients.dirichlet(
+        jax.random.key(0), (0.1, 1000.0), 2000, 10
+    )
     assert shares.shape == (2000, 10)
     assert alphas.tolist()[:4] == np.float32([0.1, 1000, 0.1, 1000]).tolist()
     np.testing.assert_allclose(shares.sum(1), 1, rtol=1e-5)
@@ -44,14 +46,14 @@ def test_proportions_are_distributions_of_the_stated_concentration():
 
 
 def test_a_pool_is_sorted_and_wants_rows_of_each_label():
-    made = dummies.pool(np.arange(5), np.array([2, 0, 1, 2, 0]), 3)
+    made = shadow_clients.pool(np.arange(5), np.array([2, 0, 1, 2, 0]), 3)
     assert made.x.tolist() == [1, 4, 2, 0, 3]
     assert made.first.tolist() == [0, 2, 3]
     assert made.count.tolist() == [2, 1, 2]
     with pytest.raises(ValueError, match="none of 1"):
-        dummies.pool(np.arange(2), np.array([0, 2]), 3)
+        shadow_clients.pool(np.arange(2), np.array([0, 2]), 3)
     with pytest.raises(ValueError, match="labels in 0 to 1"):
-        dummies.pool(np.arange(2), np.array([0, 2]), 2)
+        shadow_clients.pool(np.arange(2), np.array([0, 2]), 2)
 
 
 def test_labels_follow_the_proportions(trained):

@@ -1,6 +1,6 @@
-"""Dummy clients: labels drawn from a distribution, trained from an intercepted model.
+"""Shadow clients: labels drawn from a distribution, trained from an intercepted model.
 
-Lines 2 to 6 of Algorithm 1 of Rajani et al. 2023. Dummies are independent of each
+Lines 2 to 6 of Algorithm 1 of Rajani et al. 2023. Shadow clients are independent of each
 other: the one with number i draws all from `fold_in(key, i)`, so that a chunk of any
 size holds the same ones, and a client can be made anew alone.
 
@@ -65,7 +65,7 @@ class Recipe(NamedTuple):
         return self.epochs * -(-self.rows // self.batch_size)
 
 
-class Dummies(NamedTuple):
+class ShadowClients(NamedTuple):
     """What clients sent and what they had; leaves `[n, ...]`.
 
     Attributes:
@@ -124,7 +124,7 @@ def dirichlet(key: Key, alphas: Sequence[float], count: int, num_labels: int):
 
 def train(
     key: Key, proportions: Array, sent: Params, rows: Pool, recipe: Recipe, numbers=None
-) -> Dummies:
+) -> ShadowClients:
     """ONE client: draws her rows and trains; leaves `[P]` and `[K]`.
 
     Args:
@@ -151,7 +151,7 @@ def train(
     epoch = recipe.steps // recipe.epochs
     hits = jax.nn.one_hot(rows.y[index[:epoch]], len(proportions))
     drawn = jnp.sum(jnp.where(real[:epoch, :, None], hits, 0), axis=(0, 1))
-    return Dummies(ravel_pytree(message.delta)[0], drawn / recipe.rows)
+    return ShadowClients(ravel_pytree(message.delta)[0], drawn / recipe.rows)
 
 
 def compiled(recipe: Recipe, over: Mesh, lanes: int = 4) -> Callable:
@@ -165,7 +165,7 @@ def compiled(recipe: Recipe, over: Mesh, lanes: int = 4) -> Callable:
       lanes: clients side by side on a device. On a CPU more gain nothing.
 
     Returns:
-      `(key, client numbers [n], proportions [n, K], sent, pool, numbers) -> Dummies`
+      `(key, client numbers [n], proportions [n, K], sent, pool, numbers) -> ShadowClients`
       with leaves `[n, ...]`, where n is a multiple of the lanes.
     """
 
@@ -206,7 +206,7 @@ def chunks(
     numbers: PyTree = None,
     *,
     size: int,
-) -> Iterator[Dummies]:
+) -> Iterator[ShadowClients]:
     """Trains clients a chunk at a time: at most `size` messages are in memory.
 
     Args:
@@ -220,7 +220,7 @@ def chunks(
       size: clients of a chunk, a multiple of the program's lanes.
 
     Yields:
-      `Dummies` of at most `size` clients, on the first device.
+      `ShadowClients` of at most `size` clients, on the first device.
     """
     clients, proportions = np.asarray(clients, np.int32), np.asarray(proportions)
     here = jax.devices()[0]

@@ -15,8 +15,8 @@ from fljax.types import Array, Rows
 _BATCH = 100  # examples that are evaluated together: their patches fit a cache
 
 
-class Look(NamedTuple):
-    """What is seen of a model; leaves `[]`.
+class Evaluation(NamedTuple):
+    """What is measured of ONE model; leaves `[]`.
 
     Attributes:
       accuracy: share of rows whose class is named rightly; a model that is not finite
@@ -33,7 +33,7 @@ class Look(NamedTuple):
     dropped: Array
 
 
-def look(setup: Setup, item_state, shared_rows) -> Look:
+def evaluate(setup: Setup, item_state, shared_rows) -> Evaluation:
     """Measures ONE model.
 
     Args:
@@ -59,7 +59,7 @@ def look(setup: Setup, item_state, shared_rows) -> Look:
             of_seed(shared.rows, item.index),
         ),
     )
-    return Look(accuracy, *(jnp.mean(norm) for norm in norms), dropped)
+    return Evaluation(accuracy, *(jnp.mean(norm) for norm in norms), dropped)
 
 
 def _norms(task: Task, params, pool, rows: Rows):
