@@ -154,7 +154,7 @@ def _predictor(evidence: Evidence, pool: shadow_clients.Pool):
         if (
             at,
             rows,
-        ) not in prepared:  # clients who are alike share their shadow clients
+        ) not in prepared:  # clients that are alike share them
             recipe = shadow_clients.Recipe(
                 lambda _: update, rows, pace.batch_size or rows, pace.epochs or 1
             )
