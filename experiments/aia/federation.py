@@ -13,7 +13,7 @@ import numpy as np
 from experiments.aia.clients import Clients
 from experiments.aia.problem import Problem, defense_of, local_update
 from fljax import losses, parallel, rounds
-from fljax.driver.resume import States
+from fljax.driver.stage_cache import States
 from fljax.types import Key, Params, Rows
 
 

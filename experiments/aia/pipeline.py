@@ -29,7 +29,7 @@ from experiments.aia.scene import Prepared, Scene, Settings, Victims
 from fljax import data
 from fljax.driver import stages
 from fljax.driver.config import ConfigError
-from fljax.driver.resume import Part
+from fljax.driver.stage_cache import StageCache
 from fljax.results import Row
 from fljax.transcript import views
 from fljax.transcript.views import ClientView
@@ -87,7 +87,7 @@ def prepare(table: data.Table, told: Settings, label: str) -> Prepared:
     return prepared
 
 
-def run(prepared: Prepared, bars: Progress, part: Part) -> Outcome:
+def run(prepared: Prepared, bars: Progress, part: StageCache) -> Outcome:
     """Runs all stages of one point.
 
     Args:
@@ -98,7 +98,7 @@ def run(prepared: Prepared, bars: Progress, part: Part) -> Outcome:
     if prepared.told.run.save_transcript:
         return _run(prepared, bars, part)
     # A sweep over many points must not hold the transcripts of all.
-    outcome = part.once(
+    outcome = part.cached(
         "outcome",
         lambda: _run(prepared, bars, part)._replace(transcript=None),
         Outcome,
@@ -108,7 +108,7 @@ def run(prepared: Prepared, bars: Progress, part: Part) -> Outcome:
     return outcome
 
 
-def _run(prepared: Prepared, bars: Progress, part: Part) -> Outcome:
+def _run(prepared: Prepared, bars: Progress, part: StageCache) -> Outcome:
     told, label, table, clients, problem = prepared
     seconds: stages.Seconds = {}
     tried = None
@@ -174,7 +174,7 @@ def _choose_clip(prepared: Prepared, bars: Progress):
     )
 
 
-def _train(prepared: Prepared, bars: Progress, part: Part) -> Transcript:
+def _train(prepared: Prepared, bars: Progress, part: StageCache) -> Transcript:
     told = prepared.told
     num_rounds = told.train.num_rounds
     task = bars.add_task(f"rounds {prepared.label}", total=num_rounds)
@@ -206,7 +206,12 @@ def _losses(labels, problem: Problem, clients: Clients, seen: Transcript) -> lis
 
 
 def _attack(
-    prepared: Prepared, labels, seen: Transcript, bars: Progress, part: Part, seconds
+    prepared: Prepared,
+    labels,
+    seen: Transcript,
+    bars: Progress,
+    part: StageCache,
+    seconds,
 ) -> list[Row]:
     """Every attack that was asked for, on every client of every seed."""
     victims, view = _victims(prepared, labels, seen)
@@ -216,7 +221,7 @@ def _attack(
     for name, kind in _KINDS.items():
         if name in kinds:
             with stages.stage(seconds, name):
-                rows += part.once(name, functools.partial(kind.rows, scene), Row)
+                rows += part.cached(name, functools.partial(kind.rows, scene), Row)
     if {"active", "oracle"} <= set(kinds):
         # The paper's oracle equals its longest active attack to the last digit.
         strongest = max(prepared.told.active.report)

@@ -45,7 +45,7 @@ def main() -> None:
         }
     )
     parallel.use_cpu_cores()
-    processes.join(config.read(processes.ProcessConfig))
+    processes.join(config.read(processes.ProcessFlags))
     published.check_table(told.run.paper_table)
     table = clients.load_table(told.data)
     name = f"{table.name}.{told.model.name}"
@@ -61,8 +61,8 @@ def main() -> None:
         return
     for each in prepared:
         memory.check(each)
-    kept = out.unfinished.of(table.files, *_attacked(told))
-    with out.unfinished.interruptible(), console.progress() as bars:
+    kept = out.cache(table.files, *_attacked(told))
+    with out.autosave.interruptible(), console.progress() as bars:
         outcomes = [
             pipeline.run(each, bars, kept.part(f"point{number}"))
             for number, each in enumerate(prepared)
@@ -139,4 +139,4 @@ def define(flags: Callable = config.define) -> None:
     """Registers the flags."""
     for name, cls in _GROUPS.items():
         flags(cls, _PREFIX.get(name, name))
-    flags(processes.ProcessConfig)
+    flags(processes.ProcessFlags)

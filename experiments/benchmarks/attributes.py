@@ -25,6 +25,7 @@ from fljax import losses, metrics, parallel
 from fljax.attacks import attribute
 from fljax.attacks.attribute import gradient
 from fljax.driver import config as config_lib
+from fljax.driver import launch
 from fljax.driver.option import option
 from fljax.types import Key
 
@@ -236,4 +237,4 @@ def _all_rows_row(config: Config) -> harness.Row:
 
 if __name__ == "__main__":
     config_lib.define(Config)
-    config_lib.app_main(main, errors=(ArithmeticError,))
+    launch.app_main(main, errors=(ArithmeticError,))

@@ -25,6 +25,7 @@ from experiments.benchmarks.clipping_ways import CLIP, SIGMA, Problem
 from fljax import local, parallel, rounds
 from fljax import schedule as schedule_lib
 from fljax.driver import config as config_lib
+from fljax.driver import launch
 from fljax.driver.option import option
 from fljax.types import GradientFn
 
@@ -247,4 +248,4 @@ def _round_seconds(clients: int) -> float:
 
 if __name__ == "__main__":
     config_lib.define(Config)
-    config_lib.app_main(main, errors=(ArithmeticError,))
+    launch.app_main(main, errors=(ArithmeticError,))

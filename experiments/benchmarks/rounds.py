@@ -22,6 +22,7 @@ from experiments.benchmarks import federations, harness, torch_baseline
 from fljax import local, losses, parallel, rounds
 from fljax import schedule as schedule_lib
 from fljax.driver import config as config_lib
+from fljax.driver import launch
 from fljax.driver.option import option
 from fljax.types import Model, Rows
 
@@ -239,4 +240,4 @@ def _targets(name: federations.Name, ours: list[harness.Row]) -> list[harness.Ta
 
 if __name__ == "__main__":
     config_lib.define(Config)
-    config_lib.app_main(main, errors=(ArithmeticError,))
+    launch.app_main(main, errors=(ArithmeticError,))

@@ -25,6 +25,7 @@ import optax
 from experiments.benchmarks import harness
 from fljax import local, losses, models, parallel, rounds, schedule
 from fljax.driver import config as config_lib
+from fljax.driver import launch
 from fljax.driver.option import option
 from fljax.types import Features, Rows
 
@@ -232,4 +233,4 @@ def _timed(fun: Callable):
 
 if __name__ == "__main__":
     config_lib.define(Config)
-    config_lib.app_main(main)
+    launch.app_main(main)

@@ -57,9 +57,9 @@ def run(told: Told) -> None:
         _describe(told.run, task, variants)
         return
     points = []
-    with out.unfinished.interruptible(), console.progress() as bars:
+    with out.autosave.interruptible(), console.progress() as bars:
         for number, variant in enumerate(variants):
-            part = out.unfinished.of(task.files).part(f"variant{number}")
+            part = out.cache(task.files).part(f"variant{number}")
             with out.stage(_title(variant)):
                 points += _train(told.run, task, variant, bars, part)
     rows = reporting.rows(told, task, points)

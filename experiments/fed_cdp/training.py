@@ -24,7 +24,7 @@ from experiments.fed_cdp.setup import Counted, Item, Setup, Shared, of_seed
 from fljax import local as local_lib
 from fljax import parallel, rounds
 from fljax.defenses import clipping
-from fljax.driver.resume import Part
+from fljax.driver.stage_cache import StageCache
 from fljax.types import Defense
 
 
@@ -49,7 +49,7 @@ class Trained(NamedTuple):
 class Trainer:
     """Trains one variant; what it compiles serves every later call."""
 
-    def __init__(self, setup: Setup, part: Part | None = None):
+    def __init__(self, setup: Setup, part: StageCache | None = None):
         """Compiles nothing yet.
 
         Args:
@@ -86,7 +86,7 @@ class Trainer:
         if self._part is None:
             return compute()
         self._blocks += 1
-        return self._part.once(f"block{self._blocks}", compute, Trained, Evaluation)
+        return self._part.cached(f"block{self._blocks}", compute, Trained, Evaluation)
 
     def _on(self, devices: int) -> "_Programs":
         """A block that does not fill the devices leaves the others to its arithmetic."""

@@ -19,7 +19,7 @@ from experiments.gradient_leakage.views import View
 from fljax import parallel
 from fljax.attacks.inversion import Inversion, over_clients
 from fljax.defenses import clipping
-from fljax.driver.resume import Part
+from fljax.driver.stage_cache import StageCache
 from fljax.types import Array
 
 _NOISE_KEY, _ATTACK_KEY = 1, 2
@@ -42,7 +42,11 @@ class Attacks:
         self._attackers: dict[bool, Callable] = {}
 
     def run(
-        self, view: View, pruned: float, progress: Callable[[int], None], part: Part
+        self,
+        view: View,
+        pruned: float,
+        progress: Callable[[int], None],
+        part: StageCache,
     ) -> Iterator[tuple[int, Inversion]]:
         """Attacks client after client.
 
@@ -75,7 +79,7 @@ class Attacks:
                 )
                 return jax.device_get(attack((numbers, seen), (params, known)))
 
-            found = part.once(f"clients{start}", invert, Inversion)
+            found = part.cached(f"clients{start}", invert, Inversion)
             done = index[index < count]
             for place, client in enumerate(done):
                 yield int(client), jax.tree.map(lambda leaf, i=place: leaf[i], found)

@@ -53,10 +53,10 @@ def run(told: Told) -> None:
         _describe(told.run, victims)
         return
     cells, chance = [], {}
-    with out.unfinished.interruptible(), console.progress() as bars:
+    with out.autosave.interruptible(), console.progress() as bars:
         for name in told.run.networks:
             with out.stage(name):
-                part = out.unfinished.of(victims.files).part(name)
+                part = out.cache(victims.files).part(name)
                 victim = victims_lib.network(name, victims, told.run.seed)
                 cells += _attack(told.run, victim, victims, bars, part)
                 chance[name] = scores.baselines(told.run, victims, victim.read)

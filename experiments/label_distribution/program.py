@@ -77,7 +77,7 @@ _Found = tuple[list[Row], dict[str, Figure], dict[str, Any]]
 
 def _attack(run: Config, task: Task, chosen: list[Shield], out: Output) -> _Found:
     cases = []
-    with out.unfinished.interruptible(), console.progress() as bars:
+    with out.autosave.interruptible(), console.progress() as bars:
         bar = bars.add_task("clients", total=_clients(run, chosen))
         attacks = Attacks(run, task, lambda count: bars.advance(bar, count))
         utility = run.num_rounds and Federation(run, task, run.num_rounds, run.trials)
@@ -98,14 +98,14 @@ def _attack(run: Config, task: Task, chosen: list[Shield], out: Output) -> _Foun
             return utility.curves(shield, lambda count: bars.advance(rounds, count))
 
         for number, shield in enumerate(chosen):
-            part = out.unfinished.of(task.files).part(f"case{number}")
+            part = out.cache(task.files).part(f"case{number}")
             name = shield.point or "none"
             with out.stage(f"{name}: attack"):
-                guesses = part.once("attack", lambda s=shield: guess(s), Guesses)
+                guesses = part.cached("attack", lambda s=shield: guess(s), Guesses)
             curves = []
             if utility:
                 with out.stage(f"{name}: FedAvg"):
-                    curves = part.once("fedavg", lambda s=shield: train(s), Curve)
+                    curves = part.cached("fedavg", lambda s=shield: train(s), Curve)
             by_seed = dict(zip(run.seeds, guesses, strict=True))
             guarantee = shields.epsilon(run, task, shield)
             cases.append(Case(shield, by_seed, curves, guarantee))

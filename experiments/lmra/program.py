@@ -76,8 +76,8 @@ def run(told: Told) -> None:
 
 def _attack(told: Told, loaded: clients.Clients, out: Output) -> Attacked:
     run = told.run
-    part = out.unfinished.of(loaded.files)
-    with out.unfinished.interruptible(), console.progress() as bars:
+    part = out.cache(loaded.files)
+    with out.autosave.interruptible(), console.progress() as bars:
         bar = bars.add_task("train and decode", total=3 + len(run.mappings))
 
         def timed(name: str, work: Callable):
@@ -99,7 +99,7 @@ def _attack(told: Told, loaded: clients.Clients, out: Output) -> Attacked:
             name = ATTACKS[method]
             decode = functools.partial(attack.decode, run, loaded, trained, method)
             decoded[name] = timed(
-                name, functools.partial(part.once, name, decode, Decoded)
+                name, functools.partial(part.cached, name, decode, Decoded)
             )
             models[name] = decoded[name].estimate
         models["local_optimum"] = np.broadcast_to(own, shape)

@@ -1,7 +1,7 @@
 """`python -m experiments.report`."""
 
 from experiments.report import program
-from fljax.driver import config
+from fljax.driver import launch
 
 if __name__ == "__main__":
-    config.app_main(program.main)
+    launch.app_main(program.main)

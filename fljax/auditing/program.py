@@ -37,7 +37,7 @@ from fljax.data.fetch import read_local
 from fljax.driver import config, console
 from fljax.driver.config import ConfigError
 from fljax.driver.output import Output
-from fljax.driver.resume import Part
+from fljax.driver.stage_cache import StageCache
 
 _GROUPS = (s.FilesConfig, s.RowsConfig, s.TrainingConfig, s.AuditConfig)
 ERRORS = (data.DataError, transcript.TranscriptError)
@@ -79,15 +79,15 @@ def run(told: Told) -> None:
     if told.audit.dry_run:
         console.screen().print(*_sizes(told, case), sep="\n", markup=False)
         return
-    with out.unfinished.interruptible():
-        part = out.unfinished.of(_files(told, case), repr(case.received.about))
+    with out.autosave.interruptible():
+        part = out.cache(_files(told, case), repr(case.received.about))
         answers = attack(case.evidence, out, part)
     with out.stage("score"):
         found = scoring.lines(answers, case.truth, continuous=case.evidence.continuous)
     reporting.write(out, _labels(told, read.table.name, case), found)
 
 
-def attack(evidence: Evidence, out: Output, part: Part) -> Answers:
+def attack(evidence: Evidence, out: Output, part: StageCache) -> Answers:
     """What every attack that was asked for says; none has the truth.
 
     Args:
@@ -102,7 +102,7 @@ def attack(evidence: Evidence, out: Output, part: Part) -> Answers:
         for name in chosen:
             with out.stage(name):
                 run = functools.partial(_ATTACKS[name], evidence)
-                answers |= part.once(name, run, *_ANSWERS)
+                answers |= part.cached(name, run, *_ANSWERS)
             bars.advance(bar)
     return answers
 

@@ -19,6 +19,7 @@ import orbax.checkpoint as ocp
 from fljax.types import PyTree
 
 _CHECKSUM = "sha256"
+_TORN = ".orbax-checkpoint-tmp"  # in the name of what Orbax has not finished
 # What Orbax and TensorStore raise for files that are torn, missing or of another form.
 _UNREADABLE = (ValueError, KeyError, TypeError, OSError)
 
@@ -34,9 +35,7 @@ class Checkpoints:
         """
         self._folder = pathlib.Path(folder).absolute()
         self._folder.mkdir(parents=True, exist_ok=True)
-        for path in self._folder.iterdir():
-            if not path.name.isdigit():
-                shutil.rmtree(path)
+        self._clear()
 
     def save(self, step: int, state: PyTree) -> None:
         """Writes a state; an earlier one of the same or a later step is replaced.
@@ -56,7 +55,8 @@ class Checkpoints:
             with _orbax() as orbax:
                 args = ocp.args.StandardSave(kept | {_CHECKSUM: _digest(kept)})
                 orbax.save(self._folder / str(step), args=args)
-        except ValueError as error:  # TensorStore's, e.g. of a full disk
+        except (ValueError, OSError) as error:  # TensorStore's, e.g. of a full disk
+            self._clear()
             raise OSError(str(error)) from error
         for earlier in [each for each in steps if each < step][:-1]:
             shutil.rmtree(self._folder / str(earlier))
@@ -84,11 +84,22 @@ class Checkpoints:
         return None
 
     def _steps(self) -> list[int]:
-        return sorted(int(path.name) for path in self._folder.iterdir())
+        """Of what is a checkpoint by its name, whatever else there is."""
+        names = (path.name for path in self._folder.iterdir())
+        return sorted(int(name) for name in names if name.isdecimal())
+
+    def _clear(self) -> None:
+        for path in self._folder.glob(f"*{_TORN}*"):
+            shutil.rmtree(path, ignore_errors=True)
 
 
 def _orbax() -> ocp.Checkpointer:
-    return ocp.Checkpointer(ocp.StandardCheckpointHandler())
+    """In this process alone: it waits for no other."""
+    alone = ocp.options.MultiprocessingOptions(
+        primary_host=jax.process_index(), active_processes={jax.process_index()}
+    )
+    handler = ocp.StandardCheckpointHandler(multiprocessing_options=alone)
+    return ocp.Checkpointer(handler, multiprocessing_options=alone)
 
 
 def _kept(state: PyTree) -> dict[str, np.ndarray]:

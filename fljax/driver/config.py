@@ -2,9 +2,8 @@
 
 `define` registers one absl flag per field of a frozen keyword-only dataclass, `read`
 builds the checked object after parsing, `parse` reads one value as its flag would,
-`to_flags` flattens an object for the manifest, and `app_main` runs an experiment so
-that whatever a user got wrong is one line, not a traceback. The library itself never
-sees a flag. Only what flags can say is supported:
+`to_flags` flattens an object for the manifest. The library itself never sees a flag.
+Only what flags can say is supported:
 
     int, float, bool, str, Literal[...]   one value
     tuple[int, ...] and the like          values separated by commas, or nothing
@@ -17,18 +16,13 @@ Example: `batch_size: int = field(default=32, metadata={"help": "rows", "min": 1
 """
 
 import dataclasses
-import logging
 import math
 import operator
-import os
-import sys
 import types
 import typing
-import warnings
-from collections.abc import Callable
 from typing import Any, NamedTuple, NoReturn, TypeVar
 
-from absl import app, flags
+from absl import flags
 
 # Flags then belong to the module that calls `define`, which is where --help looks.
 flags.disclaim_key_flags()
@@ -90,7 +84,8 @@ def read(
 
     Raises:
       ConfigError: for a value outside its bounds, a required flag that was not given,
-        or a combination that the class itself refuses with a ValueError.
+        or a combination that the class itself refuses in `__post_init__`: with a
+        ConfigError that names the flags, or a ValueError.
     """
     values = {}
     for spec in _specs(cls, prefix):
@@ -98,6 +93,8 @@ def read(
         _check(spec, values[spec.name])
     try:
         return cls(**values)
+    except ConfigError:
+        raise
     except ValueError as error:
         raise ConfigError(f"--{prefix or cls.__name__}: {error}") from error
 
@@ -120,46 +117,6 @@ def to_flags(config: Any, prefix: str = "") -> dict[str, Any]:
         spec.flag: _plain(_exact(spec.kind, getattr(config, spec.name)))
         for spec in _specs(type(config), prefix)
     }
-
-
-def app_main(
-    main_fn: Callable[[], int | None],
-    errors: tuple[type[Exception], ...] = (),
-    *,
-    argv: list[str] | None = None,
-) -> None:
-    """Parses the flags, runs `main_fn()` and exits the process.
-
-    Exit codes: what `main_fn` returns (None is 0); 1 if nobody reads the output; 2, after
-    one line on standard error, for a flag or value that cannot be used; 130 for an
-    interrupt. Other exceptions are defects and keep their traceback.
-
-    Args:
-      main_fn: the experiment; takes nothing and calls `read`.
-      errors: exceptions that also stand for a user's mistake.
-      argv: program name and arguments instead of `sys.argv`, for tests.
-    """
-
-    def main(args: list[str]) -> int | None:
-        if len(args) > 1:
-            raise ConfigError(f"arguments: expected flags only, got {args[1]!r}")
-        return main_fn()
-
-    logging.getLogger("jax").setLevel(logging.WARNING)  # else: backends not found
-    warnings.formatwarning = lambda message, *_, **__: f"warning: {message}\n"
-    try:
-        # absl's own parser would print the whole usage after a wrong flag.
-        try:
-            app.run(main, argv=argv, flags_parser=flags.FLAGS)
-        finally:
-            sys.stdout.flush()
-    except BrokenPipeError:  # as `--help | head` leaves it; exiting writes once more
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        raise SystemExit(1) from None
-    except (ConfigError, flags.Error, *errors) as error:
-        _stop(error, 2)
-    except KeyboardInterrupt as stop:
-        _stop(str(stop) or "interrupted", 130)
 
 
 class _Spec(NamedTuple):
@@ -286,11 +243,3 @@ def _plain(value: Any) -> Any:
     if isinstance(value, tuple):
         return [_plain(item) for item in value]
     return value if type(value) is not float or math.isfinite(value) else str(value)
-
-
-def _stop(reason: object, code: int) -> NoReturn:
-    # absl puts the parser's own message behind a second copy of flag and value.
-    cause = reason.__context__ if isinstance(reason, flags.Error) else None
-    said = cause if isinstance(cause, ConfigError) else reason
-    print(" ".join(str(said).split()), file=sys.stderr)
-    raise SystemExit(code)

@@ -1,11 +1,19 @@
-"""What `python -m experiments.NAME` does first, before anything slow is imported."""
+"""What `python -m experiments.NAME` does first, before anything slow is imported.
+
+Whatever a user got wrong is one line, not a traceback.
+"""
 
 import importlib
+import logging
+import os
 import sys
+import warnings
+from collections.abc import Callable
+from typing import NoReturn
 
-from absl import flags
+from absl import app, flags
 
-from fljax.driver import config
+from fljax.driver.config import ConfigError
 
 flags.disclaim_key_flags()  # they are then those of __main__, which --help shows
 
@@ -25,4 +33,61 @@ def run(name: str) -> None:
     sys.modules["__main__"].__doc__ = program.__doc__  # which --help shows
     program.define()
     flags.adopt_module_key_flags(program)
-    config.app_main(program.main, program.ERRORS)
+    app_main(program.main, program.ERRORS)
+
+
+def app_main(
+    main_fn: Callable[[], int | None],
+    errors: tuple[type[Exception], ...] = (),
+    *,
+    argv: list[str] | None = None,
+) -> None:
+    """Parses the flags, runs `main_fn()` and exits the process.
+
+    Exit codes: what `main_fn` returns (None is 0); 1 if nobody reads the output; 2, after
+    one line on standard error, for a flag or value that cannot be used; 130 for an
+    interrupt. Other exceptions are defects and keep their traceback.
+
+    Args:
+      main_fn: the experiment; takes nothing and calls `read`.
+      errors: exceptions that also stand for a user's mistake.
+      argv: program name and arguments instead of `sys.argv`, for tests.
+    """
+
+    def main(args: list[str]) -> int | None:
+        if len(args) > 1:
+            raise ConfigError(f"arguments: expected flags only, got {args[1]!r}")
+        return main_fn()
+
+    logging.getLogger("jax").setLevel(logging.WARNING)  # else: backends not found
+    warnings.formatwarning = lambda message, *_, **__: f"warning: {message}\n"
+    try:
+        try:
+            app.run(main, argv=argv, flags_parser=_parse)
+        finally:
+            sys.stdout.flush()
+    except BrokenPipeError:  # as `--help | head` leaves it; exiting writes once more
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        raise SystemExit(1) from None
+    except (ConfigError, flags.Error, *errors) as error:
+        _stop(error, 2)
+    except KeyboardInterrupt as stop:
+        _stop(str(stop) or "interrupted", 130)
+
+
+def _parse(argv: list[str]) -> list[str]:
+    """Arguments that are no flags; absl's own would print the usage after a wrong one."""
+    try:
+        return flags.FLAGS(argv)
+    except UnicodeDecodeError as error:
+        raise ConfigError(
+            f"--flagfile: expected a text file in UTF-8: {error}"
+        ) from error
+
+
+def _stop(reason: object, code: int) -> NoReturn:
+    # absl puts the parser's own message behind a second copy of flag and value.
+    cause = reason.__context__ if isinstance(reason, flags.Error) else None
+    shown = cause if isinstance(cause, ConfigError) else reason
+    print(" ".join(str(shown).split()), file=sys.stderr)
+    raise SystemExit(code)

@@ -5,57 +5,86 @@ import dataclasses
 import pathlib
 import time
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any
+from typing import Any, Self
 
-import jax
 from rich.console import RenderableType
 
 from fljax import files as files_lib
 from fljax import results
 from fljax.data import FileRecord
-from fljax.driver import console, processes, run_dir, stages
+from fljax.driver import console, processes, run_folder, stage_cache, stages
+from fljax.driver.autosave import Autosave
+from fljax.driver.config import ConfigError
 from fljax.driver.option import FolderFlags, RunFlags
-from fljax.driver.resume import Unfinished
+from fljax.driver.stage_cache import StageCache
 from fljax.results import Row
 
 
 class Output:
     """The folder of a run that is going on; its clock starts with it.
 
+    As a context manager it keeps others from the folder (`run_folder.Lock`).
+
     Attributes:
-      folder: for rows, figures and manifest; not there before `write`.
+      folder: for rows, figures and manifest.
       seconds: by stage, compile time apart.
-      unfinished: what the run has finished of its work.
+      autosave: what the run has finished of its work.
     """
 
     def __init__(
-        self, told: FolderFlags, experiment: str, name: str, flags: Mapping[str, Any]
+        self,
+        config: FolderFlags,
+        experiment: str,
+        name: str,
+        flags: Mapping[str, Any],
+        program: str = __name__,
     ):
-        """Claims the folder.
+        """Looks at the folder; nothing is created yet.
 
         Args:
-          told: which folder, and how often it is written into before the end.
+          config: which folder, and how often it is written into before the end.
           experiment: name of the program.
           name: of the data, for the folder's.
           flags: as the program was told, flag name -> value.
+          program: name of the module that computes.
 
         Raises:
           ConfigError: it is somebody else's, or cannot be written.
         """
         self._begin = time.perf_counter()
-        self._experiment, self._flags = experiment, dict(flags)
-        claimed = run_dir.claim(told.run_dir, experiment, name, self._flags)
-        self.folder: pathlib.Path = claimed[0]
-        self._digest = claimed[1]
+        self._experiment, self._program = experiment, program
+        self._flags = dict(flags)
+
+        def claim():
+            chosen = config.run_dir, experiment, name, self._flags
+            folder, digest = run_folder.claim(*chosen)
+            return str(folder), digest
+
+        folder, self._digest = processes.value_from_first(claim)
+        self.folder = pathlib.Path(folder)
+        self._lock: run_folder.Lock | None = None
+        self._finished = False
         self.seconds: stages.Seconds = {}
-        minutes = told.checkpoint_minutes if isinstance(told, RunFlags) else None
-        if jax.process_count() > 1:
-            minutes = None  # what one process keeps the others do not see
-        self.unfinished = Unfinished(self.folder, self._digest, minutes)
+        minutes = config.checkpoint_minutes if isinstance(config, RunFlags) else None
+        self.autosave = Autosave(self.folder, self._digest, minutes, program)
+
+    def __enter__(self) -> Self:
+        """Raises ConfigError where another run works in the folder."""
+        processes.value_from_first(self._acquire)
+        return self
+
+    def __exit__(self, *_) -> None:
+        if self._lock is not None:
+            self._lock.release(finished=self._finished)
+            self._lock = None
 
     def stage(self, name: str) -> contextlib.AbstractContextManager[None]:
         """Adds the time of a block to the manifest's."""
         return stages.stage(self.seconds, name)
+
+    def cache(self, files: Iterable[FileRecord], *more: str) -> StageCache:
+        """What is kept of the work on these files (`stage_cache.of_files`)."""
+        return stage_cache.of_files(self.autosave, files, *more)
 
     def write(
         self,
@@ -63,7 +92,7 @@ class Output:
         drawn: Mapping[str, bytes],
         *,
         files: Iterable[FileRecord] = (),
-        **said: Any,
+        **more: Any,
     ) -> None:
         """Writes everything, each file at once; the manifest says that the run is done.
 
@@ -71,7 +100,10 @@ class Output:
           rows: every number.
           drawn: SVG figures by the names of their files.
           files: that were read.
-          **said: what else the manifest says.
+          **more: what else the manifest says.
+
+        Raises:
+          ConfigError: something could not be written; the same command may try again.
         """
         if not processes.is_first():
             return
@@ -80,19 +112,17 @@ class Output:
             "digest": self._digest,
             "flags": self._flags,
             "data": [dataclasses.asdict(file) for file in files],
-            **said,
+            **more,
             "figures": sorted(drawn),
             "seconds": self.seconds,
             "total_seconds": time.perf_counter() - self._begin,
-            **run_dir.environment(),
+            **run_folder.environment(self._program),
         }
-        results.write_rows(self.folder / "rows.jsonl", rows)
-        for name, content in drawn.items():
-            with files_lib.replacing(self.folder / f"{name}.svg") as file:
-                file.write(content)
-        files_lib.clear(self.folder)
-        results.write_manifest(self.folder / "manifest.json", manifest)
-        self.unfinished.remove()
+        if self._lock is None:
+            with self:
+                self._write(rows, drawn, manifest)
+        else:
+            self._write(rows, drawn, manifest)
 
     def show(self, *shown: RenderableType) -> None:
         """Prints tables and lines, how long it took, and where everything is."""
@@ -100,4 +130,26 @@ class Output:
         for each in shown:
             out.print(each)
         out.print(f"{time.perf_counter() - self._begin:.1f} seconds in all")
-        out.print(f"results, figures and manifest are in {self.folder}")
+        out.print(f"results, figures and manifest are in {self.folder}", markup=False)
+
+    def _acquire(self) -> None:
+        self._lock = run_folder.Lock(self.folder, self._digest)
+
+    def _write(self, rows, drawn, manifest) -> None:
+        try:
+            # An earlier run's manifest must not stand beside these rows.
+            (self.folder / run_folder.MANIFEST).unlink(missing_ok=True)
+            results.write_rows(self.folder / "rows.jsonl", rows)
+            for name, content in drawn.items():
+                with files_lib.replacing(self.folder / f"{name}.svg") as file:
+                    file.write(content)
+            files_lib.clear(self.folder)
+            results.write_manifest(self.folder / run_folder.MANIFEST, manifest)
+        except OSError as error:
+            self.autosave.flush()
+            raise ConfigError(
+                f"--run_dir: {self.folder} cannot be written: {error.strerror}; "
+                "the same command writes it again"
+            ) from error
+        self._finished = True
+        run_folder.forget(self.folder)

@@ -37,7 +37,7 @@ def _guesses(folder, **changes):
     chosen = _told(folder, **changes)
     ready = case.prepare(chosen, table.read(chosen.files, chosen.rows))
     out = Output(chosen.audit, "audit", "rows", {})
-    answers = program.attack(ready.evidence, out, out.unfinished.of([]))
+    answers = program.attack(ready.evidence, out, out.cache([]))
     return answers, scoring.lines(
         answers, ready.truth, continuous=ready.evidence.continuous
     )

@@ -1,6 +1,7 @@
 """States on disk: what comes back, and what is no state."""
 
 import pathlib
+import resource
 
 import jax
 import jax.numpy as jnp
@@ -95,6 +96,32 @@ def test_what_a_dying_process_leaves_is_cleared(tmp_path):
     (tmp_path / "12").mkdir()  # a folder without anything in it
     assert Checkpoints(tmp_path).latest(_state())[0] == 3
     assert not torn.exists()
+
+
+def test_what_is_no_checkpoint_is_left_alone(tmp_path):
+    _saved(tmp_path, 3)
+    stray = tmp_path / ".nfs0001"
+    stray.touch()
+    store = Checkpoints(tmp_path)
+    (tmp_path / "9.orbax-checkpoint-tmp").mkdir()  # of another process
+    assert store.latest(_state())[0] == 3
+    store.save(4, _state())
+    assert stray.exists()
+
+
+@pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
+def test_a_disk_that_is_full_leaves_the_state_before(tmp_path):
+    store = _saved(tmp_path, 3)
+    _, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (1000, hard))
+    try:
+        with pytest.raises(OSError):
+            store.save(9, _state(9.0))
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (hard, hard))
+    assert store.latest(_state())[0] == 3
+    store.save(9, _state(9.0))
+    assert {path.name for path in tmp_path.iterdir()} == {"3", "9"}
 
 
 @pytest.mark.parametrize(

@@ -213,7 +213,7 @@ def test_the_manifest_written_as_flags_reads_back_as_the_same_config(made):
 
 _SCRIPT = """
     import dataclasses
-    from fljax.driver import config
+    from fljax.driver import config, launch
 
     ENDS = {"data": LookupError("no such file:\\n  income.csv"),
             "interrupt": KeyboardInterrupt(), "defect": RuntimeError("a defect")}
@@ -233,7 +233,7 @@ _SCRIPT = """
         print(given.batch_size)
         return 3 if given.end == "three" else None
 
-    config.app_main(main, (LookupError,))
+    launch.app_main(main, (LookupError,))
 """
 
 

@@ -63,3 +63,11 @@ def test_a_reader_that_has_enough_is_no_error(run):
 def test_an_interrupt_while_the_program_is_imported_has_its_exit_code(run):
     done = run("raise KeyboardInterrupt")
     assert (done.returncode, done.stdout, done.stderr) == (130, "", "interrupted\n")
+
+
+def test_a_flagfile_that_is_no_text_is_one_line(run, tmp_path):
+    (tmp_path / "bytes.flags").write_bytes(b"--rows1=\xff\xfe")
+    done = run(_PROGRAM, "--flagfile=bytes.flags")
+    assert (done.returncode, done.stdout) == (2, "")
+    assert done.stderr.startswith("--flagfile: expected a text file in UTF-8")
+    assert done.stderr.count("\n") == 1

@@ -8,7 +8,7 @@ from absl import flags
 from absl.testing import flagsaver
 
 from fljax import data
-from fljax.driver import config
+from fljax.driver import config, launch
 
 
 @pytest.fixture
@@ -34,7 +34,7 @@ def command(capsys):
         with flagsaver.flagsaver():
             try:
                 with pytest.raises(SystemExit) as stopped:
-                    config.app_main(main, errors, argv=["program", *arguments])
+                    launch.app_main(main, errors, argv=["program", *arguments])
             finally:
                 flags.FLAGS.unparse_flags()
         said = capsys.readouterr()

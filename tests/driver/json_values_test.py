@@ -8,7 +8,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from fljax.driver import plain
+from fljax.driver import json_values
 from fljax.results import Row
 
 
@@ -18,7 +18,7 @@ class _Look(NamedTuple):
 
 
 def _there_and_back(value, *types):
-    return plain.decode(json.loads(json.dumps(plain.encode(value))), types)
+    return json_values.decode(json.loads(json.dumps(json_values.encode(value))), types)
 
 
 @pytest.mark.parametrize(
@@ -79,7 +79,7 @@ def test_named_tuples_are_those_that_are_stated():
 )
 def test_anything_else_is_refused(value):
     with pytest.raises(TypeError):
-        plain.encode(value)
+        json_values.encode(value)
 
 
 @pytest.mark.parametrize(
@@ -88,4 +88,4 @@ def test_anything_else_is_refused(value):
 )
 def test_what_is_no_kept_result_is_refused(text):
     with pytest.raises((ValueError, TypeError)):
-        plain.decode(json.loads(text))
+        json_values.decode(json.loads(text))

@@ -7,14 +7,14 @@ import os
 import pytest
 
 import fljax
-from fljax.driver import run_dir
+from fljax.driver import run_folder
 from fljax.driver.config import ConfigError
 
 _VALUES = {"batch_size": 32, "learning_rate": 0.1}
 
 
 def _claim(path, values=_VALUES):
-    return run_dir.claim(str(path), "aia", "toy.linear", values)
+    return run_folder.claim(str(path), "aia", "toy.linear", values)
 
 
 def _refusal(path):
@@ -27,7 +27,7 @@ def _refusal(path):
 def _finish(path, values=_VALUES):
     path.mkdir(exist_ok=True)
     (path / "rows.jsonl").write_text("{}\n")
-    manifest = json.dumps({"digest": run_dir.digest(values)})
+    manifest = json.dumps({"digest": run_folder.digest(values)})
     (path / "manifest.json").write_text(manifest)
 
 
@@ -43,14 +43,14 @@ def mode_bits_decide(monkeypatch):
 
 def test_a_folder_that_is_missing_or_empty_is_free_and_stays_as_it_is(tmp_path):
     new = tmp_path / "new" / "folder"
-    assert _claim(new) == (new, run_dir.digest(_VALUES))
+    assert _claim(new) == (new, run_folder.digest(_VALUES))
     assert _claim(tmp_path)[0] == tmp_path
     assert list(tmp_path.iterdir()) == []
 
 
 def test_without_a_chosen_folder_the_name_holds_the_digest(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    path, identity = run_dir.claim(None, "aia", "toy.linear", _VALUES)
+    path, identity = run_folder.claim(None, "aia", "toy.linear", _VALUES)
     assert str(path) == f"runs/aia.toy.linear-{identity[:8]}"
 
 
@@ -102,14 +102,14 @@ def test_a_folder_that_cannot_be_used_is_refused(tmp_path, mode_bits_decide, mod
 
 
 def test_the_digest_ignores_the_order_of_keys_and_sees_every_value():
-    digest = run_dir.digest
+    digest = run_folder.digest
     assert digest(dict(reversed(_VALUES.items()))) == digest(_VALUES)
     changed = [_VALUES, _VALUES | {"batch_size": 33}, _VALUES | {"clip": None}]
     assert len({digest(values) for values in changed}) == 3
 
 
 def test_the_environment_names_every_package_that_makes_numbers():
-    packages = run_dir.environment()["packages"]
+    packages = run_folder.environment()["packages"]
     assert {"fljax", "jax", "scikit-learn", "folktables"} <= packages.keys()
     assert all(packages.values())
     json.dumps(packages, allow_nan=False)
@@ -120,6 +120,46 @@ def test_without_installation_fljax_still_has_a_version(monkeypatch):
         raise importlib.metadata.PackageNotFoundError(package)
 
     monkeypatch.setattr(importlib.metadata, "version", version)
-    packages = run_dir.environment()["packages"]
+    packages = run_folder.environment()["packages"]
     assert packages["fljax"] == fljax.__version__
     assert packages["folktables"] is None
+
+
+def test_a_second_run_in_a_folder_is_refused_with_the_name_of_the_first(tmp_path):
+    path, identity = _claim(tmp_path / "run")
+    first = run_folder.Lock(path, identity)
+    with pytest.raises(ConfigError, match="is in use by another run") as error:
+        run_folder.Lock(path, identity)
+    assert f"process {os.getpid()}" in str(error.value)
+    assert "\n" not in str(error.value)
+    first.release(finished=False)
+    assert not path.exists()
+
+
+def test_a_folder_that_was_claimed_since_is_refused_and_stays_as_it_is(tmp_path):
+    path, identity = _claim(tmp_path / "run")
+    _finish(path, _VALUES | {"batch_size": 64})
+    before = {each.name for each in path.iterdir()}
+    with pytest.raises(ConfigError, match="another configuration"):
+        run_folder.Lock(path, identity)
+    assert {each.name for each in path.iterdir()} == before
+
+
+@pytest.mark.parametrize("written", [b"", b'{"digest": "1', b'{"digest": "0"}'])
+def test_a_run_that_died_before_it_wrote_anything_leaves_a_free_folder(
+    tmp_path, written
+):
+    (tmp_path / run_folder.LOCK).write_bytes(written)
+    path, identity = _claim(tmp_path)
+    run_folder.Lock(path, identity).release(finished=False)
+    assert not list(tmp_path.iterdir())
+
+
+def test_a_run_that_died_leaves_a_folder_that_is_its_own(tmp_path):
+    path, identity = _claim(tmp_path / "run")
+    lock = run_folder.Lock(path, identity)
+    (path / "rows.jsonl").touch()
+    lock.release(finished=False)  # as the system does
+    assert _claim(path) == (path, identity)
+    with pytest.raises(ConfigError, match="another configuration"):
+        _claim(path, _VALUES | {"batch_size": 64})

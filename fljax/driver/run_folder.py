@@ -1,0 +1,224 @@
+"""The folder of a run: who it belongs to, who uses it now, and what computes.
+
+A folder belongs to one configuration, which may use it again; another one, and a folder
+that cannot be written, are refused before any work. From its first byte until its
+manifest is written it holds `run.lock`, in which the digest of its configuration stands
+and which a process that works in it keeps locked: of two runs in one folder the second
+is refused, and a run that died at any moment leaves a folder that is its own.
+"""
+
+import contextlib
+import fcntl
+import hashlib
+import json
+import os
+import pathlib
+import platform
+import shutil
+import socket
+import time
+from importlib import metadata
+from typing import Any
+
+import jax
+
+import fljax
+from fljax.driver import source
+from fljax.driver.config import ConfigError
+
+_PACKAGES = (
+    "fljax",
+    "jax",
+    "jaxlib",
+    "optax",
+    "flax",
+    "numpy",
+    "scipy",
+    "pandas",
+    "scikit-learn",
+    "folktables",
+)
+_NOT_IDENTITY = ("run_dir", "dry_run", "data_dir", "checkpoint_minutes")
+UNFINISHED, IDENTITY, MANIFEST = "unfinished", "identity.json", "manifest.json"
+LOCK = "run.lock"
+
+
+def claim(
+    chosen: str | None, experiment: str, name: str, values: dict[str, Any]
+) -> tuple[pathlib.Path, str]:
+    """Folder of this configuration and its digest; nothing is created yet.
+
+    Raises:
+      ConfigError: if the folder holds anything else, or cannot be created or written.
+    """
+    identity = digest({k: v for k, v in values.items() if k not in _NOT_IDENTITY})
+    path = pathlib.Path(chosen or f"runs/{experiment}.{name}-{identity[:8]}")
+    _check_writable(path)
+    _check_owner(path, identity)
+    return path, identity
+
+
+class Lock:
+    """A folder that this process alone works in, as long as it lives."""
+
+    def __init__(self, path: pathlib.Path, identity: str):
+        """Creates the folder and marks it as this configuration's.
+
+        Args:
+          path: from `claim`.
+          identity: digest, from `claim`.
+
+        Raises:
+          ConfigError: another process works in it, or it was claimed since.
+        """
+        self._path = path / LOCK
+        self._created = [p for p in (path, *path.parents) if not p.exists()]
+        try:
+            path.mkdir(parents=True, exist_ok=True)
+            self._file = self._acquire()
+            self._mark(path, identity)
+        except OSError as error:
+            raise ConfigError(
+                f"--run_dir: {path} cannot be written: {error.strerror}"
+            ) from error
+
+    def release(self, *, finished: bool) -> None:
+        """Lets others work in the folder; removes the mark unless something is begun.
+
+        Args:
+          finished: the manifest is written, and is the mark from now on.
+        """
+        others = [p for p in self._path.parent.iterdir() if p.name != LOCK]
+        if finished or not others:
+            self._path.unlink(missing_ok=True)
+        os.close(self._file)
+        with contextlib.suppress(OSError):  # somebody put something there
+            for folder in self._created if not others else ():
+                folder.rmdir()
+
+    def _mark(self, path: pathlib.Path, identity: str) -> None:
+        try:
+            _check_owner(path, identity)
+        except ConfigError:
+            if not os.fstat(self._file).st_size:  # nobody else's
+                self._path.unlink(missing_ok=True)
+            os.close(self._file)
+            raise
+        began = time.strftime("%Y-%m-%d %H:%M:%S")
+        user = {"process": os.getpid(), "host": socket.gethostname(), "since": began}
+        line = json.dumps({"digest": identity} | user)
+        os.ftruncate(self._file, 0)
+        os.pwrite(self._file, f"{line}\n".encode(), 0)
+        os.fsync(self._file)
+
+    def _acquire(self) -> int:
+        while True:
+            file = os.open(self._path, os.O_RDWR | os.O_CREAT, 0o666)
+            try:
+                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError:
+                os.close(file)
+                raise ConfigError(_in_use(self._path)) from None
+            except OSError:  # a file system without locks
+                return file
+            with contextlib.suppress(FileNotFoundError):
+                if os.path.samestat(os.fstat(file), os.stat(self._path)):
+                    return file
+            os.close(file)  # its last user has just removed it
+
+
+def digest(values: dict[str, Any]) -> str:
+    """Names a flat config by 64 hexadecimal digits, whatever the order of its keys."""
+    text = json.dumps(values, sort_keys=True, separators=(",", ":"), allow_nan=False)
+    return hashlib.sha256(text.encode()).hexdigest()
+
+
+def environment(program: str = __name__) -> dict[str, Any]:
+    """Code, versions and devices, for the manifest.
+
+    Args:
+      program: name of the module that computes.
+    """
+    device = jax.devices()[0]
+    return {
+        "code": source.identity(program),
+        "python": platform.python_version(),
+        "packages": {name: _version(name) for name in _PACKAGES},
+        "platform": device.platform,
+        "device": device.device_kind,
+        "devices": jax.device_count(),
+        "processes": jax.process_count(),
+        "cpus": os.cpu_count(),
+    }
+
+
+def begun(path: pathlib.Path) -> dict[str, Any]:
+    """Digest and environment of the run that a folder has the beginning of, if any."""
+    return _read(path / UNFINISHED / IDENTITY)
+
+
+def forget(path: pathlib.Path) -> None:
+    """Removes the beginning of a run."""
+    shutil.rmtree(path / UNFINISHED, ignore_errors=True)
+
+
+def _check_writable(path: pathlib.Path) -> None:
+    """Looks at the folder or, before it is created, at the nearest one above it."""
+    full = path.absolute()
+    try:
+        nearest = next(p for p in (full, *full.parents) if os.path.lexists(p))
+    except OSError as error:  # e.g. a name that is too long
+        raise ConfigError(f"--run_dir: {path!s:.80}: {error.strerror}") from error
+    if not nearest.is_dir():
+        raise ConfigError(f"--run_dir: expected a folder, {nearest} is a file")
+    needed = os.W_OK | os.X_OK | (os.R_OK if nearest == full else 0)
+    if not os.access(nearest, needed):
+        action = "read and written" if nearest == full else f"created in {nearest}"
+        raise ConfigError(f"--run_dir: {path} cannot be {action}")
+
+
+def _check_owner(path: pathlib.Path, identity: str) -> None:
+    if not path.exists() or all(each.name == LOCK for each in path.iterdir()):
+        return
+    owner = _owner(path)
+    if owner is None:
+        raise ConfigError(
+            f"--run_dir: {path} holds files but no finished run; "
+            "remove it or choose another folder"
+        )
+    if owner != identity:
+        raise ConfigError(
+            f"--run_dir: {path} holds the results of another configuration; "
+            "choose another folder or remove it"
+        )
+
+
+def _owner(path: pathlib.Path) -> str | None:
+    """Digest of the run in a folder, finished or not."""
+    marks = _read(path / MANIFEST), _read(path / LOCK), begun(path)
+    digests = (mark.get("digest") for mark in marks)
+    return next((each for each in digests if isinstance(each, str)), None)
+
+
+def _in_use(lock: pathlib.Path) -> str:
+    user = _read(lock)
+    keys = (key for key in ("process", "host", "since") if key in user)
+    who = " ".join(f"{key} {user[key]}" for key in keys)
+    return f"--run_dir: {lock.parent} is in use by another run: {who or 'just begun'}"
+
+
+def _read(path: pathlib.Path) -> dict[str, Any]:
+    """A JSON object from a file; empty if there is none."""
+    try:
+        found = json.loads(path.read_text())
+    except (OSError, ValueError, RecursionError):
+        return {}
+    return found if isinstance(found, dict) else {}
+
+
+def _version(package: str) -> str | None:
+    """Version as installed; None where a package is not."""
+    try:
+        return metadata.version(package)
+    except metadata.PackageNotFoundError:
+        return fljax.__version__ if package == "fljax" else None
