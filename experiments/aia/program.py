@@ -49,7 +49,11 @@ def main() -> None:
     published.check_table(told.run.paper_table)
     table = clients.load_table(told.data)
     name = f"{table.name}.{told.model.name}"
-    out = Output(told.run, "aia", name, _flags(told))
+    with Output(told.run, "aia", name, _flags(told), __name__) as out:
+        _run(told, table, out)
+
+
+def _run(told: pipeline.Settings, table: data.Table, out: Output) -> None:
     with out.stage("data"):
         prepared = [
             pipeline.prepare(table, at, label)

@@ -8,7 +8,7 @@ from absl import flags
 from absl.testing import flagsaver
 
 from fljax import data
-from fljax.driver import config, launch
+from fljax.driver import launch
 
 
 @pytest.fixture
