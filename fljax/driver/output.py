@@ -62,6 +62,7 @@ class Output:
 
         folder, self._digest = processes.value_from_first(claim)
         self.folder = pathlib.Path(folder)
+        self._is_dry = isinstance(config, RunFlags) and config.dry_run
         self._lock: run_folder.Lock | None = None
         self._finished = False
         self.seconds: stages.Seconds = {}
@@ -70,7 +71,8 @@ class Output:
 
     def __enter__(self) -> Self:
         """Raises ConfigError where another run works in the folder."""
-        processes.value_from_first(self._acquire)
+        if not self._is_dry:
+            processes.value_from_first(self._acquire)
         return self
 
     def __exit__(self, *_) -> None:
