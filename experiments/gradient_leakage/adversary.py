@@ -1,10 +1,10 @@
-"""The adversary: what she knows of a method, what she simulates, how she searches.
+"""The adversary: what it knows of a method, what it simulates, how it searches.
 
 Nothing here is handed a client's image or label, only what `views.observe` made of
-them. She knows network, learning rate, number of steps, and, if aware, how gradients
-are clipped and that small entries are zeroed: she then compares clipped with clipped
-ones, also in each of several steps, and only what is not zero where entries are pruned
-or not sent.
+them. The adversary knows the network, the learning rate, the number of steps, and, if it
+is aware, how gradients are clipped and that small entries are zeroed. It then compares
+clipped gradients with clipped ones, in each of several steps as well, and, where entries
+are pruned or not sent, only those that are not zero.
 """
 
 from collections.abc import Callable

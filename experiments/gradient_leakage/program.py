@@ -4,8 +4,8 @@
     python -m experiments.gradient_leakage --data_name=mnist --data_dir=DIR \\
         --flagfile=experiments/flags/gradient_leakage.mnist.flags
 
-Lets an attacker reconstruct the images of every client from what she sees of her under
-every method, and writes `rows.jsonl`, `manifest.json` and pictures (truth above the
+Lets an adversary reconstruct the images of every client from what it sees of the client
+under every method, and writes `rows.jsonl`, `manifest.json` and pictures (truth above the
 reconstructions: Figures 1, 4 and 5) into `--run_dir`.
 
 Where noise is drawn once, on the sum over a batch (Fed-CDP's recommended mode, DP-SGD,
@@ -18,14 +18,22 @@ import functools
 from collections.abc import Callable
 
 import jax
+import numpy as np
 
-from experiments.gradient_leakage import attack, reporting, scores, views
-from experiments.gradient_leakage import victims as victims_lib
+from experiments.gradient_leakage import reporting, scores, targets, views
+from experiments.gradient_leakage import truth as truth_lib
+from experiments.gradient_leakage.attack import Attack
+from experiments.gradient_leakage.blocks import Blocks
+from experiments.gradient_leakage.messages import Senders
 from experiments.gradient_leakage.reporting import Cell
+from experiments.gradient_leakage.scores import Score
 from experiments.gradient_leakage.settings import Config, DataConfig, Told, complete
-from experiments.gradient_leakage.victims import Victim, Victims
+from experiments.gradient_leakage.targets import Network, Targets
+from experiments.gradient_leakage.truth import Truth
+from experiments.gradient_leakage.views import View
 from experiments.report import figures
 from fljax import data, parallel
+from fljax.attacks.inversion import Inversion
 from fljax.driver import config, console
 from fljax.driver.output import Output
 
@@ -48,68 +56,96 @@ def run(told: Told) -> None:
     told = complete(told)
     out = Output(told.run, reporting.EXPERIMENT, told.data.name, values)
     with out.stage("data"):
-        victims = victims_lib.load(told.data, told.run)
+        attacked, truth = truth_lib.load(told.data, told.run)
     if told.run.dry_run:
-        _describe(told.run, victims)
+        _describe(told.run, attacked)
         return
     cells, chance = [], {}
     with out.autosave.interruptible(), console.progress() as bars:
         for name in told.run.networks:
             with out.stage(name):
-                part = out.cache(victims.files).part(name)
-                victim = victims_lib.network(name, victims, told.run.seed)
-                cells += _attack(told.run, victim, victims, bars, part)
-                chance[name] = scores.baselines(told.run, victims, victim.read)
+                part = out.cache(attacked.files).part(name)
+                network = targets.network(name, attacked, told.run.seed)
+                cells += _attack(told.run, attacked, truth, network, bars, part)
+                chance[name] = scores.baselines(
+                    told.run, truth, attacked.mean, network.read
+                )
     out.write(
         reporting.rows(told, cells, chance),
-        figures.rendered(reporting.all_figures(told, victims, cells)),
-        files=victims.files,
+        figures.rendered(reporting.all_figures(told, truth, cells)),
+        files=attacked.files,
         complete=config.to_flags(told.run),
         summary=reporting.summary(cells),
     )
     out.show(*reporting.tables(told, cells, chance))
 
 
-def _attack(run: Config, victim: Victim, victims: Victims, bars, part) -> list[Cell]:
+def _attack(
+    run: Config, attacked: Targets, truth: Truth, network: Network, bars, part
+) -> list[Cell]:
     """Every view on one network; what looks the same is attacked once."""
-    attacks = attack.Attacks(run, victims, victim)
+    blocks = Blocks(attacked.num_clients, run.at_once)
+    senders = Senders(run, truth, network, blocks)
+    attack = Attack(run, attacked, network, blocks)
     done, found = {}, []
     for view in views.views(run):
         for pruned in run.pruned:
             same = views.identity(run, view, pruned)
             if same not in done:
                 types = view.setting.partition("=")[2]
-                title = f"{victim.name} {types} {view.method}"
+                title = f"{network.name} {types} {view.method}"
                 zeroed = f" pruned={pruned:g}" if pruned else ""
-                bar = bars.add_task(title + zeroed, total=len(victims.x))
-                progress = functools.partial(bars.advance, bar)
+                bar = bars.add_task(title + zeroed, total=attacked.num_clients)
                 mine = part.part(f"attack{len(done)}")
-                reconstructed = attacks.run(view, pruned, progress, mine)
-                done[same] = _score(run, reconstructed, victims, view, victim.read)
-            found.append(Cell(victims.name, victim.name, view, pruned, done[same]))
+                done[same] = []
+                for clients in blocks:
+                    guess = functools.partial(
+                        _reconstruct, senders, attack, view, pruned, clients
+                    )
+                    each = mine.cached(f"clients{clients[0]}", guess, Inversion)
+                    scored = _score(run, each, clients, truth, view, network.read)
+                    done[same] += scored
+                    bars.advance(bar, len(scored))
+            found.append(Cell(attacked.name, network.name, view, pruned, done[same]))
     return found
 
 
-def _score(run: Config, found, victims: Victims, view, read):
-    shown = victims_lib.only(victims, 1) if view.example else victims
+def _reconstruct(
+    senders: Senders, attack: Attack, view: View, pruned: float, clients: np.ndarray
+) -> Inversion:
+    observed = senders.observed(view, pruned, clients)
+    return attack.reconstruct(view, pruned, clients, observed)
+
+
+def _score(
+    run: Config, found: Inversion, clients, truth: Truth, view: View, read
+) -> list[Score]:
+    """Of every client of a block; one that is repeated counts once."""
+    owned = truth_lib.first(truth, 1) if view.example else truth
     return [
-        scores.score(run, each, shown.x[client], shown.y[client], read)
-        for client, each in found
+        scores.score(
+            run,
+            jax.tree.map(lambda leaf, at=place: leaf[at], found),
+            owned.x[client],
+            owned.y[client],
+            read,
+        )
+        for client, place in zip(*np.unique(clients, return_index=True), strict=True)
     ]
 
 
-def _describe(run: Config, victims: Victims) -> None:
+def _describe(run: Config, attacked: Targets) -> None:
     """The size of every attack."""
     out = console.screen()
-    shape = victims.x.shape[2:]
+    shape = attacked.shape[1:]
     for name in run.networks:
-        params = victims_lib.network(name, victims, run.seed).params
+        params = targets.network(name, attacked, run.seed).params
         count = sum(leaf.size for leaf in jax.tree.leaves(params))
-        out.print(f"{victims.name} {list(shape)}, {name} of {count} parameters")
+        out.print(f"{attacked.name} {list(shape)}, {name} of {count} parameters")
     for view in views.views(run):
         images = 1 if view.example else run.images
         out.print(
-            f"{view.method}, {view.setting}: {len(victims.x)} clients of {images} "
+            f"{view.method}, {view.setting}: {attacked.num_clients} clients of {images} "
             f"images, {len(run.pruned)} fractions pruned, up to "
             f"{run.starts * run.iterations} attack iterations"
         )

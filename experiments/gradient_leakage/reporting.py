@@ -11,7 +11,7 @@ from rich.table import Table
 from experiments.fed_cdp.published import heading
 from experiments.gradient_leakage import published, scores
 from experiments.gradient_leakage.settings import Told
-from experiments.gradient_leakage.victims import Victims
+from experiments.gradient_leakage.truth import Truth
 from experiments.gradient_leakage.views import View
 from experiments.report.figures import drawing
 from experiments.report.figures.pictures import pictures
@@ -179,28 +179,26 @@ def summary(cells: Sequence[Cell]) -> dict[str, Any]:
     }
 
 
-def all_figures(
-    told: Told, victims: Victims, cells: Sequence[Cell]
-) -> dict[str, Figure]:
+def all_figures(told: Told, truth: Truth, cells: Sequence[Cell]) -> dict[str, Figure]:
     """Name -> figure: reconstructions, the search by iteration, success by pruning."""
     found = {}
     cases = dict.fromkeys((cell.network, cell.view.example) for cell in cells)
     for network, example in cases:
         some = [c for c in cells if (c.network, c.view.example) == (network, example)]
         kind = "example" if example else "message"
-        title = f"{victims.name}, {network}, {told.run.attack}, {kind}"
-        found[f"reconstructions.{network}.{kind}"] = _grid(told, victims, some, title)
-        found[f"search.{network}.{kind}"] = _search(told, victims, some, title)
+        title = f"{cells[0].data}, {network}, {told.run.attack}, {kind}"
+        found[f"reconstructions.{network}.{kind}"] = _grid(told, truth, some, title)
+        found[f"search.{network}.{kind}"] = _search(told, truth, some, title)
     if len(told.run.pruned) > 1:
         found["success_by_pruning"] = _by_pruning(told, cells)
     return found
 
 
-def _grid(told: Told, victims: Victims, cells: Sequence[Cell], title: str) -> Figure:
+def _grid(told: Told, truth: Truth, cells: Sequence[Cell], title: str) -> Figure:
     """Truth above reconstructions; of a batch every image (Figures 1, 4 and 5)."""
     each = len(cells[0].scores[0].x)
-    count = min(max(told.run.pictures // each, 1), len(victims.x))
-    shown, captions = {"truth": _flat(victims.x[:count, :each])}, {}
+    count = min(max(told.run.pictures // each, 1), len(truth.x))
+    shown, captions = {"truth": _flat(truth.x[:count, :each])}, {}
     for cell in cells:
         name = _row_name(cell)
         shown[name] = _flat(np.stack([s.x for s in cell.scores[:count]]))
@@ -211,14 +209,14 @@ def _grid(told: Told, victims: Victims, cells: Sequence[Cell], title: str) -> Fi
     return pictures(shown, captions=captions, title=f"{title}; RMSE below")
 
 
-def _search(told: Told, victims: Victims, cells: Sequence[Cell], title: str) -> Figure:
+def _search(told: Told, truth: Truth, cells: Sequence[Cell], title: str) -> Figure:
     """The first client's first image by attack iteration."""
     steps = len(cells[0].scores[0].path)
     at = np.unique(np.geomspace(1, steps, _COLUMNS).round().astype(int)) - 1
     number = np.minimum((at + 1) * told.run.record_every, told.run.iterations)
     shown = {
         _row_name(cell): np.concatenate(
-            [cell.scores[0].path[at], victims.x[:1, 0]], axis=0
+            [cell.scores[0].path[at], truth.x[:1, 0]], axis=0
         )
         for cell in cells
     }

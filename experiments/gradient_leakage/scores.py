@@ -8,7 +8,7 @@ import numpy as np
 from scipy import stats
 
 from experiments.gradient_leakage.settings import Config
-from experiments.gradient_leakage.victims import Victims
+from experiments.gradient_leakage.truth import Truth
 from fljax import image_metrics, metrics
 from fljax.attacks.inversion import Inversion, seeds
 
@@ -31,9 +31,10 @@ class Score(NamedTuple):
     """Of one client.
 
     Attributes:
-      values: metric -> number, a mean over her images; distances are RMSE.
+      values: metric -> number, a mean over the images; distances are RMSE.
       x: `[N, h, w, channels]` reconstructions in the order of the truth.
-      path: `[I, h, w, channels]` what was shown of her first image.
+      path: `[I, h, w, channels]` the search for the first image, iteration by
+        iteration.
     """
 
     values: dict[str, float]
@@ -70,7 +71,7 @@ def score(
 
 
 def baselines(
-    run: Config, victims: Victims, read: np.ndarray
+    run: Config, truth: Truth, mean_image: np.ndarray, read: np.ndarray
 ) -> dict[str, dict[str, np.ndarray]]:
     """What needs no message -> metric -> `[C]`: the level of chance.
 
@@ -79,20 +80,21 @@ def baselines(
 
     Args:
       run: whose attack and threshold of success it is.
-      victims: who are attacked.
+      truth: of the clients that are attacked.
+      mean_image: `[h, w, channels]` mean of images that no client has.
       read: `[h, w, channels]` bool, pixels that the network reads.
     """
-    count, *shape = victims.x.shape
+    count, *shape = truth.x.shape
     key = jax.random.fold_in(jax.random.key(run.seed), _SEED_KEY)
     keys = jax.vmap(jax.random.fold_in, (None, 0))(key, np.arange(count))
     starts = jax.vmap(lambda key: _SEEDS[run.attack](key, tuple(shape)))(keys)
-    labels = victims.y == np.bincount(victims.y.ravel()).argmax()
+    labels = truth.y == np.bincount(truth.y.ravel()).argmax()
 
     def flat(images):
         return images.reshape(-1, *shape[1:])
 
     def of_each(guesses):
-        measured = _measures(flat(guesses), flat(victims.x), read)
+        measured = _measures(flat(guesses), flat(truth.x), read)
         found = {name: each.reshape(count, -1) for name, each in measured.items()}
         success = (found[DISTANCE] < run.success_rmse).all(axis=1)
         means = {name: each.mean(axis=1) for name, each in found.items()}
@@ -100,7 +102,7 @@ def baselines(
 
     return {
         "seed_image": of_each(np.asarray(starts)),
-        "mean_image": of_each(np.broadcast_to(victims.mean, victims.x.shape)),
+        "mean_image": of_each(np.broadcast_to(mean_image, truth.x.shape)),
         "majority_class": {LABEL: labels.mean(axis=1)},
     }
 

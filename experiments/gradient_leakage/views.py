@@ -1,4 +1,4 @@
-"""What an adversary sees of a client; `adversary` has what she makes of it.
+"""What an adversary sees of a client; `adversary` has what it makes of that.
 
 | method                | types 0 and 1: the message       | type 2: one example's gradient |
 |-----------------------|----------------------------------|--------------------------------|

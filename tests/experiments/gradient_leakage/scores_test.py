@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from experiments.gradient_leakage import scores, victims
+from experiments.gradient_leakage import scores, truth
 from fljax.attacks.inversion import Inversion
 
 
@@ -48,8 +48,8 @@ def test_every_measure_of_an_image_and_its_label_has_a_level_of_chance(completed
     mean = np.full((8, 8, 1), 0.5, np.float32)
     read = np.zeros((8, 8, 1), bool)
     read[:4] = True
-    attacked = victims.Victims("noise", 4, x, y, mean, None, ())
-    levels = scores.baselines(run, attacked, read)
+    attacked = truth.Truth(x, y)
+    levels = scores.baselines(run, attacked, mean, read)
     for client in range(3):
         guess = np.stack([mean, mean])
         found = Inversion(guess, y[client], 0.0, None, guess[None], 0, 1)

@@ -3,24 +3,26 @@
 import jax
 import numpy as np
 
-from experiments.gradient_leakage import settings, victims
+from experiments.gradient_leakage import settings, targets, truth
 from fljax import models
 
 
 def test_pooling_leaves_out_the_last_two_rows_and_columns_of_28():
     model = models.cnn((28, 28, 1), 10)
-    read = victims._read(model, model.init(jax.random.key(0)), (28, 28, 1))[..., 0]
+    read = targets.pixels_read(model, model.init(jax.random.key(0)), (28, 28, 1))[
+        ..., 0
+    ]
     assert read[:26, :26].all()
     assert not read[26:].any() and not read[:, 26:].any()
 
 
 def test_one_half_of_cifar10_has_a_name_of_its_own(told, images_by_name):
     asked = told("--data_name=cifar10", "--data_subset=half", "--clients=3")
-    assert victims.load(*settings.complete(asked)).name == "cifar10_half"
+    assert truth.load(*settings.complete(asked))[0].name == "cifar10_half"
 
 
 def test_no_image_is_attacked_twice(told):
-    found = victims.load(*settings.complete(told("--clients=60", "--images=5")))
+    _, found = truth.load(*settings.complete(told("--clients=60", "--images=5")))
     assert found.x.shape == (60, 5, 8, 8, 1)
     assert 0 <= found.x.min() < found.x.max() == 1
     rows = found.x.reshape(300, -1)

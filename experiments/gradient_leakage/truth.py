@@ -1,0 +1,77 @@
+"""The images and labels of the attacked clients: what messages are made of and scored by.
+
+Clients own the rows that `experiments.fed_cdp` deals them. There clients share rows;
+here no image is attacked twice, so that clients count as independent.
+"""
+
+from typing import NamedTuple
+
+import numpy as np
+
+from experiments.fed_cdp import clients, settings
+from experiments.gradient_leakage.settings import Config, DataConfig
+from experiments.gradient_leakage.targets import Targets
+from fljax.driver.config import ConfigError
+
+
+class Truth(NamedTuple):
+    """Every client's images.
+
+    Attributes:
+      x: `[C, N, h, w, channels]` in [0, 1].
+      y: `[C, N]` int32 labels.
+    """
+
+    x: np.ndarray
+    y: np.ndarray
+
+
+def load(told: DataConfig, run: Config) -> tuple[Targets, Truth]:
+    """Deals the clients; what is known of them, and their images.
+
+    Raises:
+      ConfigError: there are too few images for so many clients.
+    """
+    source = settings.DataConfig(name=told.name, dir=told.dir, subset=told.subset)
+    federation = settings.Config(methods=("non_private",))
+    trained = settings.complete(settings.Told(source, federation)).run
+    task = clients.load(source, trained)
+    count = min(run.clients, len(task.train))
+    rows, size = clients.deal(task, trained, count, run.seed)
+    owned = np.asarray(rows.x).reshape(count, size)
+    positions = _first_unused(owned, run)
+    x = np.asarray(task.pool)[positions].astype(np.float32) / np.float32(task.white)
+    others = np.asarray(task.pool)[task.validation].mean(axis=0) / task.white
+    targets = Targets(
+        task.name,
+        len(x),
+        x.shape[1:],
+        int(task.labels.max()) + 1,
+        others.astype(np.float32),
+        task.model,
+        task.files,
+    )
+    return targets, Truth(x, task.labels[positions])
+
+
+def first(truth: Truth, count: int) -> Truth:
+    """The first `count` images of every client."""
+    return Truth(truth.x[:, :count], truth.y[:, :count])
+
+
+def _first_unused(owned: np.ndarray, run: Config) -> np.ndarray:
+    """`[C, N]` of `owned [C, rows]`: of each row the first that no earlier one has."""
+    used: set[int] = set()
+    chosen = []
+    for row in owned:
+        mine = [p for p in dict.fromkeys(row.tolist()) if p not in used][: run.images]
+        if len(mine) < run.images:
+            break
+        used.update(mine)
+        chosen.append(mine)
+    if len(chosen) < run.clients:
+        raise ConfigError(
+            f"--clients: expected at most {len(chosen)}, with --images={run.images} "
+            f"images each that no other client has, got {run.clients}"
+        )
+    return np.array(chosen)
