@@ -1,10 +1,10 @@
 """Spreads work over devices, of one machine or of several processes that met.
 
 Rounds: the lanes (or the seeds) of a schedule are placed on different devices and the
-compiler partitions the program. Attacks: independent items are dealt to the devices,
-each of which works through its own with `lax.map`, so that only one item per device is
-in memory. On a CPU, `use_cpu_cores()` before the first use of JAX makes each core a
-device.
+compiler partitions the program. Trainings and attacks: independent items are dealt to
+the devices (`map_items`), each of which works through its own; the result of an item
+does not depend on the number of devices. On a CPU, `use_cpu_cores()` before the first
+use of JAX makes each core that the process may use a device.
 
 After `jax.distributed.initialize` a mesh has the devices of all processes, each of which
 has to make the same calls with the same values; `map_items` and `fetch` give every one of
@@ -12,6 +12,7 @@ them all results.
 """
 
 import dataclasses
+import heapq
 import os
 from collections.abc import Callable
 
@@ -21,6 +22,7 @@ import numpy as np
 from jax import lax
 from jax.sharding import AxisType, Mesh, NamedSharding, PartitionSpec
 
+from fljax import cores
 from fljax.schedule import Schedule
 from fljax.types import PyTree
 
@@ -30,7 +32,10 @@ _REDUCTIONS = "--xla_cpu_experimental_ynn_fusion_type"
 
 
 def use_cpu_cores() -> None:
-    """Makes each core of a CPU a device; call before the first use of JAX.
+    """Makes each core that this process may use a device; call before JAX is used.
+
+    There are two devices at least: a program for one device is compiled in another way,
+    which rounds differently, and results shall not depend on their number.
 
     Also turns off XLA's YNNPACK kernels, by the environment variable XLA_FLAGS: their
     reductions share one pool of threads, in which two devices wait for each other
@@ -38,7 +43,7 @@ def use_cpu_cores() -> None:
     What was chosen before, by `jax_num_cpu_devices` or in XLA_FLAGS, stays.
     """
     if getattr(jax.config, _DEVICES) < 0:
-        jax.config.update(_DEVICES, os.cpu_count())
+        jax.config.update(_DEVICES, max(2, cores.available()))
     chosen = os.environ.get("XLA_FLAGS", "")
     if _REDUCTIONS not in chosen:
         os.environ["XLA_FLAGS"] = f"{chosen} {_REDUCTIONS}=".strip()
@@ -98,35 +103,114 @@ def place_lanes(schedule: Schedule, over: Mesh) -> Schedule:
     )
 
 
-def map_items(fun: Callable, items: PyTree, shared: PyTree, over: Mesh) -> PyTree:
+def map_items(
+    fun: Callable,
+    items: PyTree,
+    shared: PyTree,
+    over: Mesh,
+    *,
+    cost: np.ndarray | None = None,
+    at_once: int = 1,
+) -> PyTree:
     """`[fun(item, shared) for item in items]`, spread over the devices; call under jit.
+
+    At most as many devices as items compute, and each item is computed once. With
+    `at_once=1` an item goes through the same program whatever the number of other items
+    and, from two on, of devices: its result is the same to the last bit.
 
     Args:
       fun: `(item, shared) -> result`, of one item.
-      items: leaves `[items, ...]`; padded here to a multiple of the devices by repeating
-        the last item.
+      items: leaves `[items, ...]`.
       shared: given whole to every call.
       over: from `mesh`.
+      cost: `[items]` relative times, by which they are dealt; None for equal ones.
+      at_once: items side by side on a device under `vmap`, for accelerators; the last
+        few of a device are filled up with repetitions.
 
     Returns:
       Results with leaves `[items, ...]`.
     """
     count = len(jax.tree.leaves(items)[0])
-    index = np.minimum(np.arange(-(-count // over.size) * over.size), count - 1)
-    padded = jax.tree.map(lambda leaf: leaf[index], items)
+    table = deal(np.ones(count) if cost is None else cost, over.size)
+    at_once = min(at_once, table.shape[1])
+    groups = -(-table.shape[1] // at_once)
+    wide = ((0, 0), (0, groups * at_once - table.shape[1]))
+    table = np.pad(table, wide, constant_values=-1)
+    filled = np.where(table < 0, table[:, :1].clip(0), table).ravel()
+    number = -(-(table >= 0).sum(axis=1) // at_once)
+    dealt = jax.tree.map(lambda leaf: leaf[filled], items)
 
-    def work(items, shared):
-        return lax.map(lambda item: fun(item, shared), items)
+    def one(items, shared):
+        if at_once > 1:
+            return jax.vmap(fun, (0, None))(items, shared)
+        first = fun(jax.tree.map(lambda leaf: leaf[0], items), shared)
+        return jax.tree.map(lambda leaf: jnp.expand_dims(leaf, 0), first)
+
+    def work(number, items, shared):
+        def group(i, found):
+            at = i * at_once
+            mine = jax.tree.map(
+                lambda leaf: lax.dynamic_slice_in_dim(leaf, at, at_once), items
+            )
+            # Kept apart from the loop: the compiler would fuse a block of one item with
+            # its surroundings, which rounds in another way.
+            at, mine = lax.optimization_barrier((at, mine))
+            new = lax.optimization_barrier(one(mine, shared))
+            return jax.tree.map(
+                lambda leaf, part: lax.dynamic_update_slice_in_dim(leaf, part, at, 0),
+                found,
+                new,
+            )
+
+        first = jax.tree.map(lambda leaf: leaf[:at_once], items)
+        empty = jax.tree.map(
+            lambda leaf: jnp.zeros((groups * at_once, *leaf.shape[1:]), leaf.dtype),
+            jax.eval_shape(one, first, shared),
+        )
+        return lax.fori_loop(0, number[0], group, empty)
 
     spread = jax.shard_map(
         work,
         mesh=over,
-        in_specs=(PartitionSpec(_AXIS), PartitionSpec()),
+        in_specs=(PartitionSpec(_AXIS), PartitionSpec(_AXIS), PartitionSpec()),
         out_specs=PartitionSpec(_AXIS),
         check_vma=False,
     )
-    found = jax.tree.map(lambda leaf: leaf[:count], spread(padded, shared))
+    place_of = np.empty(count, int)
+    place_of[table[table >= 0]] = np.flatnonzero(table >= 0)
+    found = spread(jnp.asarray(number, jnp.int32), dealt, shared)
+    if (place_of != np.arange(table.size)[:count]).any() or table.size > count:
+        found = jax.tree.map(lambda leaf: leaf[place_of], found)
     return _everywhere(found, over) if _spans_processes(over) else found
+
+
+def deal(cost: np.ndarray, num_devices: int) -> np.ndarray:
+    """Which items each device computes, so that all take about the same time.
+
+    Args:
+      cost: `[items]` relative times. Equal ones are dealt in blocks, others from the
+        largest on to whichever device is free first.
+      num_devices: D.
+
+    Returns:
+      `[D, most]` positions of items, -1 behind the last of a device.
+    """
+    count = len(cost)
+    if (cost == cost[0]).all():
+        most = -(-count // num_devices)
+        table = np.full(num_devices * most, -1)
+        table[:count] = np.arange(count)
+        return table.reshape(num_devices, most)
+    own: list[list[int]] = [[] for _ in range(num_devices)]
+    free = [(0.0, device) for device in range(num_devices)]
+    for item in np.argsort(-cost, kind="stable"):
+        busy, device = heapq.heappop(free)
+        own[device].append(int(item))
+        heapq.heappush(free, (busy + float(cost[item]), device))
+    table = np.full((num_devices, max(map(len, own))), -1)
+    for row, mine in zip(table, own, strict=True):
+        row[: len(mine)] = mine
+    return table
 
 
 def fetch(tree: PyTree) -> PyTree:

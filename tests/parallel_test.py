@@ -89,6 +89,48 @@ def test_items_are_spread_over_the_devices(many):
     assert {shard.data.shape for shard in found.addressable_shards} == {(2,)}
 
 
+def _counted(count, devices, **options):
+    """Which items were computed, with repetitions, and the results."""
+    computed = []
+
+    def fun(item, shared):
+        jax.debug.callback(lambda i: computed.append(int(i)), item)
+        return item * shared
+
+    found = jax.jit(
+        lambda i: parallel.map_items(fun, i, 2, parallel.mesh(devices), **options)
+    )(jnp.arange(count))
+    jax.effects_barrier()
+    np.testing.assert_array_equal(found, 2 * np.arange(count))
+    return sorted(computed)
+
+
+@pytest.mark.parametrize("count", [1, 2, 3, 11])
+@pytest.mark.parametrize("costs", ["equal", "ragged"])
+def test_each_item_is_computed_once_and_nothing_beside_them(count, costs):
+    cost = None if costs == "equal" else np.arange(count) ** 2
+    assert _counted(count, None, cost=cost) == list(range(count))
+
+
+def test_blocks_under_vmap_fill_up_their_last_only():
+    assert len(_counted(2, 2, at_once=2)) == 2
+    assert len(_counted(5, 2, at_once=2)) == 6
+
+
+@pytest.mark.parametrize("count, devices", [(1, 2), (4, 2), (5, 2), (9, 4), (51, 8)])
+def test_items_are_dealt_so_that_every_device_has_about_the_same(count, devices):
+    cost = np.random.default_rng(count).integers(1, 100, count)
+    table = parallel.deal(cost, devices)
+    assert sorted(table[table >= 0]) == list(range(count))
+    load = np.where(table >= 0, cost[table], 0).sum(axis=1)
+    assert load.max() - load.min() <= cost.max()
+
+
+def test_ten_items_use_ten_of_sixteen_devices():
+    table = parallel.deal(np.ones(10), 16)
+    assert ((table >= 0).sum(axis=1) == [1] * 10 + [0] * 6).all()
+
+
 def test_cores_leave_what_was_chosen(monkeypatch, many):
     monkeypatch.setenv("XLA_FLAGS", "--xla_cpu_max_isa=AVX2")
     parallel.use_cpu_cores()

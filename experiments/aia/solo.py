@@ -6,6 +6,7 @@ device holds one client at a time.
 """
 
 import dataclasses
+import functools
 from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
@@ -151,35 +152,18 @@ def each(fun: Callable) -> Callable[[Client, PyTree, Clients], PyTree]:
         client, rest = item
         return fun(client, rest, jax.tree.map(lambda leaf: leaf[client.index], rows))
 
-    run = jax.jit(lambda items, rows: parallel.map_items(one, items, rows, over))
+    @functools.partial(jax.jit, static_argnums=2)
+    def run(items, rows, cost):
+        return parallel.map_items(one, items, rows, over, cost=np.array(cost))
 
     def call(everyone: Client, items: PyTree, clients: Clients) -> PyTree:
         lead = clients.sizes.shape
         items = jax.tree.map(lambda leaf: _merge(np.asarray(leaf)), items)
-        order, back = deal(clients.sizes.ravel(), over.size)
-        dealt = jax.tree.map(lambda leaf: leaf[order], (everyone, items))
-        found = jax.device_get(run(dealt, clients.rows))
-        return jax.tree.map(
-            lambda leaf: leaf[back].reshape(*lead, *leaf.shape[1:]), found
-        )
+        cost = tuple(clients.sizes.ravel().tolist())
+        found = jax.device_get(run((everyone, items), clients.rows, cost))
+        return jax.tree.map(lambda leaf: leaf.reshape(*lead, *leaf.shape[1:]), found)
 
     return call
-
-
-def deal(cost: np.ndarray, num_devices: int) -> tuple[np.ndarray, np.ndarray]:
-    """Order in which equal blocks cost about the same, and where each item went.
-
-    The order is filled up to a multiple of the devices by repeating a cheapest item.
-    """
-    largest_first = np.argsort(-cost, kind="stable")
-    missing = -len(cost) % num_devices
-    table = np.append(largest_first, largest_first[-1:].repeat(missing))
-    table = table.reshape(-1, num_devices)
-    table[1::2] = table[1::2, ::-1]  # whoever got the larger gets the smaller next
-    order = table.T.ravel()
-    back = np.zeros(len(cost), int)
-    back[order] = np.arange(len(order))
-    return order, back
 
 
 def _merge(leaf: np.ndarray) -> np.ndarray:

@@ -6,7 +6,6 @@ import jax
 import numpy as np
 
 from fljax import parallel
-from fljax.attacks.inversion import over_clients
 from fljax.types import Array, Key
 
 
@@ -16,7 +15,7 @@ class Blocks:
     def __init__(self, count: int, at_once: int):
         """Every device has as many as `at_once` of the `count` clients side by side."""
         self._count, self._at_once = count, at_once
-        self._over = parallel.mesh(min(len(jax.devices()), count))
+        self._over = parallel.mesh()
         self._size = min(self._over.size * at_once, count)
 
     def __iter__(self) -> Iterator[np.ndarray]:
@@ -33,8 +32,8 @@ class Blocks:
           options: of the compiler.
         """
         return jax.jit(
-            lambda items, shared: over_clients(
-                fun, items, shared, self._over, self._at_once
+            lambda items, shared: parallel.map_items(
+                fun, items, shared, self._over, at_once=self._at_once
             ),
             compiler_options=options,
         )

@@ -136,7 +136,7 @@ def test_clients_side_by_side_equal_clients_one_by_one(victim, cpl, images):
     @jax.jit
     def every(observed):
         items = (jnp.arange(3), observed)
-        return inversion.over_clients(one, items, params, parallel.mesh(2), at_once=2)
+        return parallel.map_items(one, items, params, parallel.mesh(2), at_once=2)
 
     found = every(observed)
     assert found.x.shape == (3, 1, *images.shape)

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from experiments.aia import active, scoring, settings, solo, tuning
+from experiments.aia import active, scoring, settings, tuning
 from fljax import results
 from fljax.attacks.attribute.active import Range
 from fljax.transcript import views
@@ -191,16 +191,6 @@ def test_a_diverged_trial_is_never_chosen():
     chosen = _choose(evaluate, True)
     last = tuning.designs(_RANGES, 30, [0, 1], 3)[:, :, -1]
     np.testing.assert_array_equal(chosen.setting, last)
-
-
-@pytest.mark.parametrize("count, devices", [(1, 2), (4, 2), (5, 2), (9, 4), (51, 8)])
-def test_items_are_dealt_so_that_every_device_has_about_the_same(count, devices):
-    cost = np.random.default_rng(count).integers(1, 100, count)
-    order, back = solo.deal(cost, devices)
-    assert len(order) % devices == 0 and len(order) - count < devices
-    np.testing.assert_array_equal(order[back], np.arange(count))
-    load = cost[order].reshape(devices, -1).sum(axis=1)
-    assert load.max() - load.min() <= cost.max()
 
 
 def test_the_better_of_two_attacks_is_decided_seed_by_seed():
