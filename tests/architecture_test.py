@@ -1,6 +1,7 @@
 """Who may import whom, and what no module may do."""
 
 import ast
+import functools
 import pathlib
 import re
 import subprocess
@@ -51,23 +52,27 @@ def _modules(folder):
     return sorted((ROOT / folder).rglob("*.py"))
 
 
-def _ids(paths):
-    return [str(path.relative_to(ROOT)) for path in paths]
-
-
 LIBRARY = _modules("fljax")
 EVERYTHING = LIBRARY + _modules("experiments")
 WRITTEN = EVERYTHING + _modules("tests")
 
 
+@functools.cache
+def _nodes(path):
+    return list(ast.walk(ast.parse(path.read_text())))
+
+
+@functools.cache
 def _imports(path):
     """Dotted names of all that a file imports, wherever in the file."""
-    for node in ast.walk(ast.parse(path.read_text())):
+    names = []
+    for node in _nodes(path):
         if isinstance(node, ast.Import):
-            yield from (alias.name for alias in node.names)
+            names += [alias.name for alias in node.names]
         elif isinstance(node, ast.ImportFrom):
             assert not node.level, f"{path}: relative import"
-            yield from (f"{node.module}.{alias.name}" for alias in node.names)
+            names += [f"{node.module}.{alias.name}" for alias in node.names]
+    return names
 
 
 def _unit(name):
@@ -80,21 +85,27 @@ def _unit_of_file(path):
     return path.relative_to(ROOT / "fljax").parts[0].removesuffix(".py")
 
 
-@pytest.mark.parametrize("path", LIBRARY, ids=_ids(LIBRARY))
-def test_imports_go_one_way(path):
-    here = _unit_of_file(path)
-    if here == "__init__":
-        assert not [name for name in _imports(path) if name.startswith("fljax")]
-        return
-    assert (here in LEVELS) != (here in LEAVES), f"give {here} its place above"
-    if here in LEAVES:
-        return
-    for name in _imports(path):
-        there = _unit(name)
-        if there is None or there == here:
-            continue
-        assert there not in LEAVES, f"{here} imports the leaf {there}"
-        assert LEVELS[there] < LEVELS[here], f"{here} imports {there}"
+def _no_faults(paths, faults):
+    """Every line that `faults` has to say of any of the files is an error."""
+    assert [f"{p.relative_to(ROOT)}: {said}" for p in paths for said in faults(p)] == []
+
+
+def test_imports_go_one_way():
+    def faults(path):
+        here = _unit_of_file(path)
+        if here == "__init__":
+            yield from (n for n in _imports(path) if n.startswith("fljax"))
+            return
+        if (here in LEVELS) == (here in LEAVES):
+            yield f"give {here} its place above"
+        if here not in LEVELS:
+            return
+        for name in _imports(path):
+            there = _unit(name)
+            if there not in (None, here) and LEVELS.get(there, 99) >= LEVELS[here]:
+                yield f"{here} imports {there}"
+
+    _no_faults(LIBRARY, faults)
 
 
 def test_the_attacks_never_see_the_truth_or_the_score():
@@ -102,38 +113,48 @@ def test_the_attacks_never_see_the_truth_or_the_score():
         assert not {_unit(name) for name in _imports(path)} & {"metrics", "data"}
 
 
-@pytest.mark.parametrize("path", LIBRARY, ids=_ids(LIBRARY))
-def test_the_library_knows_neither_experiments_nor_flags(path):
-    packages = {name.split(".")[0] for name in _imports(path)}
-    assert not packages & {"experiments", "tests"}
-    assert _unit_of_file(path) in COMMAND_LINES or "absl" not in packages
+def test_the_library_knows_neither_experiments_nor_flags():
+    def faults(path):
+        packages = {name.split(".")[0] for name in _imports(path)}
+        flags = set() if _unit_of_file(path) in COMMAND_LINES else {"absl"}
+        yield from packages & ({"experiments", "tests"} | flags)
+
+    _no_faults(LIBRARY, faults)
 
 
-@pytest.mark.parametrize("path", LIBRARY, ids=_ids(LIBRARY))
-def test_the_library_neither_prints_nor_unpickles_nor_seeds_globally(path):
-    packages = {name.split(".")[0] for name in _imports(path)}
-    assert not packages & {"pickle", "dill", "cloudpickle", "joblib", "marshal"}
-    for node in ast.walk(ast.parse(path.read_text())):
-        if isinstance(node, ast.Call):
-            called = ast.unparse(node.func)
-            assert called not in {"eval", "exec"}, f"line {node.lineno}"
-            prints = called == "print" and _unit_of_file(path) not in COMMAND_LINES
-            assert not prints, f"line {node.lineno}"
-            assert called not in {"np.random.seed", "numpy.random.seed", "random.seed"}
-        if isinstance(node, ast.keyword) and node.arg == "allow_pickle":
-            assert ast.unparse(node.value) == "False", f"line {node.value.lineno}"
+def test_the_library_neither_prints_nor_unpickles_nor_seeds_globally():
+    unpicklers = {"pickle", "dill", "cloudpickle", "joblib", "marshal"}
+    forbidden = {
+        "eval", "exec", "np.random.seed", "numpy.random.seed", "random.seed",
+    }  # fmt: skip
+
+    def faults(path):
+        yield from {name.split(".")[0] for name in _imports(path)} & unpicklers
+        prints = set() if _unit_of_file(path) in COMMAND_LINES else {"print"}
+        for node in _nodes(path):
+            if isinstance(node, ast.Call):
+                called = ast.unparse(node.func)
+                if called in forbidden | prints:
+                    yield f"line {node.lineno}: {called}"
+            allows = isinstance(node, ast.keyword) and node.arg == "allow_pickle"
+            if allows and ast.unparse(node.value) != "False":
+                yield f"line {node.value.lineno}: allow_pickle"
+
+    _no_faults(LIBRARY, faults)
 
 
-@pytest.mark.parametrize("path", WRITTEN, ids=_ids(WRITTEN))
-def test_no_module_is_longer_than_300_lines(path):
-    assert len(path.read_text().splitlines()) <= 300
+def test_no_module_is_longer_than_300_lines():
+    def faults(path):
+        if (lines := len(path.read_text().splitlines())) > 300:
+            yield f"{lines} lines"
+
+    _no_faults(WRITTEN, faults)
 
 
 def test_the_checks_see_the_whole_library():
-    assert {"fljax/rounds.py", "fljax/attacks/attribute/gradient.py"} <= set(
-        _ids(LIBRARY)
-    )
-    assert "fljax.schedule.Schedule" in set(_imports(ROOT / "fljax" / "rounds.py"))
+    names = {path.relative_to(ROOT).as_posix() for path in LIBRARY}
+    assert {"fljax/rounds.py", "fljax/attacks/attribute/gradient.py"} <= names
+    assert "fljax.schedule.Schedule" in _imports(ROOT / "fljax" / "rounds.py")
 
 
 _PROBE = """
