@@ -25,6 +25,7 @@ LEVELS = {
     "batches": 3,
     "per_example": 2,
     "defenses": 3,
+    "cores": 0,
     "stacking": 3,
     "parallel": 3,
     "local": 3,
