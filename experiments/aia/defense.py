@@ -1,35 +1,30 @@
-"""The defense of a run: its noise from a budget or as told, its clip from held-out rows.
+"""The defense of a run: its noise from a budget or as said, its clip from held-out rows.
 
 The budget of a client covers every round of the training and every attacked round after
-it, as if she took part in all of them (Diana et al., AAAI-25, appendix C.4: 100 and 50).
+it, as if it took part in all of them (Diana et al., AAAI-25, appendix C.4: 100 and 50).
 Divergence: there every client draws the same noise; here noises are independent.
-
-What a budget buys depends on the defense: its `NoiseSpec`, made with a noise of one,
-says how large a noise of one is for the guarantee. Where both local steps and messages
-have noise, each kind keeps the budget for its own unit.
 """
 
 import dataclasses
-import functools
 from collections.abc import Callable
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 
-from experiments.aia import federation, shields
+from experiments.aia import federation
 from experiments.aia.clients import Clients
-from experiments.aia.problem import Plan, Problem, Shield, pace
+from experiments.aia.defense_config import BoundDefense, read
+from experiments.aia.problem import Plan, Problem, pace
 from experiments.aia.settings import DefenseConfig, TrainConfig
-from experiments.aia.shields import Numbers
 from fljax import packing, parallel, privacy
-from fljax.defenses import clipping
+from fljax.defenses import clipping, specs
+from fljax.defenses.definition import Setting
+from fljax.defenses.specs import Numbers, Spec
 from fljax.driver.config import ConfigError
 from fljax.losses import LossFn
 from fljax.schedule import Schedule
-from fljax.types import Key, Model, NoiseSpec, Sampling
-
-_BUDGET = 1.0  # epsilon, where neither it nor a noise is told
+from fljax.types import Key, Model, Sampling
 
 
 def maker(config: DefenseConfig, train: TrainConfig, active_rounds: int) -> Plan | None:
@@ -41,67 +36,45 @@ def maker(config: DefenseConfig, train: TrainConfig, active_rounds: int) -> Plan
       active_rounds: attacked rounds after the training, which the budget covers too.
 
     Raises:
-      ConfigError: for flags that do not fit the defense, here or when the plan is used.
+      ConfigError: for a text that is no defense, or, when the plan is used, for numbers
+        that do not fit the training.
     """
-    if not shields.chosen(config):
+    spec = read(config)
+    if not spec:
         return None
-    shields.check(config)
     num_rounds = train.num_rounds + active_rounds
-    poisson = shields.poisson(config)
 
-    def shield(schedule: Schedule, model: Model, loss_fn: LossFn) -> Shield:
-        params = jax.eval_shape(model.init, jax.random.key(0))
-        drawn, rate, summed = _participation(train, schedule)
-        told = shields.Told(
-            config, loss_fn, clipping.num_layers(params), train.num_rounds, drawn
-        )
-        sizes, rates = schedule.sizes[:, :-1], schedule.sampling_rate[:, :-1]
-        full = np.minimum(schedule.batch_size, sizes)
-        ones = np.ones(len(sizes))
-        numbers = Numbers(
-            clip=np.full(len(sizes), config.clip[0]) if config.clip else np.nan * ones,
-            step_noise=np.ones(sizes.shape),
-            message_noise=ones,
-            sampling_rate=rates,
-            batch_size=sizes * rates if poisson else full,
-            participation=rate,
-            num_summed=summed,
-        )
-        how = pace(train)
-        made = Shield(
-            functools.partial(shields.build, told),
-            numbers,
-            num_rounds * packing.steps_per_round(sizes, *how),
-            num_rounds,
-            packing.batches_per_epoch(sizes, how.batch_size),
-        )
+    def bound(schedule: Schedule, model: Model, loss_fn: LossFn) -> BoundDefense:
+        sizes, how = schedule.sizes[:, :-1], pace(train)
         try:
-            made = _with_noise(made, config)
-            made.build(numbers_of(made, 0))  # looks at the numbers
+            made = _with_numbers(
+                BoundDefense(
+                    spec,
+                    config.delta,
+                    _setting(spec, train, schedule, model, loss_fn),
+                    (),
+                    num_rounds * packing.steps_per_round(sizes, *how),
+                    num_rounds,
+                    packing.batches_per_epoch(sizes, how.batch_size),
+                )
+            )
+            made.build(made.of_seed(0))  # looks at the numbers
         except ValueError as error:
-            raise ConfigError(f"--defense_name={config.name}: {error}") from error
+            raise ConfigError(f"--defense={spec}: {error}") from error
         return made
 
-    return Plan(poisson, shield)
+    return Plan(specs.needs_poisson(spec), bound)
 
 
-def for_epochs(shield: Shield, config: DefenseConfig, epochs: int) -> Shield:
-    """The same defense of clients who spend the budget on `epochs` epochs of a round."""
-    return _with_noise(
-        shield._replace(steps=epochs * shield.per_epoch, rounds=1), config
-    )
-
-
-def numbers_of(shield: Shield, seed: int) -> Numbers:
-    """Those of one seed."""
-    return jax.tree.map(lambda leaf: leaf[seed], shield.numbers)
+def for_epochs(bound: BoundDefense, epochs: int) -> BoundDefense:
+    """The same defense of clients that spend the budget on `epochs` epochs of a round."""
+    return _with_numbers(bound._replace(steps=epochs * bound.per_epoch, rounds=1))
 
 
 def choose_clip(
     problem: Problem,
     clients: Clients,
     keys: Key,
-    config: DefenseConfig,
     *,
     progress: Callable[[int], None],
 ) -> tuple[Problem, np.ndarray]:
@@ -113,7 +86,6 @@ def choose_clip(
       problem: from `problem.pose`, with a defense.
       clients: from `clients.gather`.
       keys: `[seeds]`, those of the training.
-      config: the clips.
       progress: called with the number of trainings done, of seeds times clips.
 
     Returns:
@@ -125,22 +97,45 @@ def choose_clip(
       ConfigError: if there are several clips and no held-out rows.
       Diverged: if a seed's training diverged with every clip.
     """
-    clips = shields.clips(config)
-    if clips is None or len(clips) == 1:
+    bound = problem.shield
+    candidates = specs.alternatives(bound.spec)
+    if len(candidates) == 1:
         return problem, np.full((len(keys), 1), np.nan)
     if clients.test is None:
-        raise ConfigError("--defense_clip: choosing one needs held-out rows, give one")
-    loss = _held_out_losses(problem, clients, keys, clips, progress)
+        raise ConfigError(
+            "--defense: choosing a clip needs held-out rows, give one clip"
+        )
+    tried = jax.tree.map(lambda *leaves: np.array(leaves), *map(_own, candidates))
+    loss = _held_out_losses(problem, clients, keys, tried, progress)
     cost = np.where(np.isfinite(loss), loss, np.inf)
     if np.isinf(cost).all(axis=1).any():
         raise federation.Diverged(
-            f"training diverged with every --defense_clip and "
+            f"training diverged with every clip of --defense={bound.spec} and "
             f"--learning_rate={problem.learning_rate:g}; try a smaller rate"
         )
-    best = np.array(clips)[cost.argmin(axis=1)]
-    shield = problem.shield
-    shield = shield._replace(numbers=shield.numbers._replace(clip=best))
-    return problem._replace(shield=shield), loss
+    best = jax.tree.map(lambda leaf: leaf[cost.argmin(axis=1)], tried)
+    bound = bound._replace(parts=_updated(bound.parts, best))
+    return problem._replace(shield=bound), loss
+
+
+def _setting(spec: Spec, train: TrainConfig, schedule, model, loss_fn) -> Setting:
+    sizes, rates = schedule.sizes[:, :-1], schedule.sampling_rate[:, :-1]
+    poisson = specs.needs_poisson(spec)
+    drawn, rate, summed = _participation(train, schedule)
+    if "receive" not in specs.acts_on(specs.alternatives(spec)[0]):
+        # Whoever sees a message sees whose it is, and meets its noise alone.
+        drawn, rate, summed = "all", np.ones(len(sizes)), np.ones(len(sizes))
+    return Setting(
+        loss_fn,
+        clipping.num_layers(jax.eval_shape(model.init, jax.random.key(0))),
+        train.num_rounds,
+        batches="poisson" if poisson else "fixed",
+        sampling_rate=rates,
+        batch_size=sizes * rates if poisson else np.minimum(schedule.batch_size, sizes),
+        drawn=drawn,
+        participation=rate,
+        num_summed=summed,
+    )
 
 
 def _participation(
@@ -165,48 +160,39 @@ def _participation(
     return "fixed", present / num_clients, summed
 
 
-def _with_noise(shield: Shield, config: DefenseConfig) -> Shield:
-    """Sigma of steps and messages: as told, or what keeps the budget."""
-    numbers = shield.numbers
-    unit = shield._replace(
-        numbers=numbers._replace(
-            step_noise=np.ones_like(numbers.step_noise),
-            message_noise=np.ones_like(numbers.message_noise),
+def _with_numbers(bound: BoundDefense) -> BoundDefense:
+    """Every number of the first alternative, in each seed what keeps the budget."""
+    first, found = specs.alternatives(bound.spec)[0], []
+    for seed in range(len(bound.steps)):
+        traced, _ = bound.of_seed(seed)
+        found.append(
+            privacy.numbers_for(
+                first,
+                bound.setting._replace(**traced),
+                bound.releases(seed),
+                bound.delta,
+            )
         )
-    )
-    step, message = [], []
-    for seed, steps in enumerate(shield.steps):
-        scale = {"record": np.ones(len(steps)), "client": np.ones(1)}
-        for spec in unit.build(numbers_of(unit, seed)).noise:
-            count = steps if spec.unit == "record" else np.array([shield.rounds])
-            scale[spec.unit] = _sigma(config, spec, count, shield.rounds)
-        step.append(scale["record"])
-        message.append(scale["client"][0])
-    found = numbers._replace(step_noise=np.stack(step), message_noise=np.stack(message))
-    return shield._replace(numbers=found)
+    parts = jax.tree.map(lambda *leaves: np.stack(leaves), *found)
+    chosen = jax.tree.map(np.asarray, bound.parts)  # a clip that was chosen is kept
+    return bound._replace(parts=_updated(parts, _clips(chosen)) if chosen else parts)
 
 
-def _sigma(
-    config: DefenseConfig, unit: NoiseSpec, steps: np.ndarray, rounds: int
-) -> np.ndarray:
-    """In the shape of `steps`; `unit` is what noise of sigma one promises."""
-    if config.sigma is not None:
-        return np.full(steps.shape, config.sigma)
-    budget = _BUDGET if config.epsilon is None else config.epsilon
-
-    @functools.cache  # many clients have the same numbers
-    def least(rate, number):
-        return privacy.noise_multiplier_for(
-            budget, config.delta, rate, number, config.accountant
-        )
-
-    of_all = np.vectorize(least, otypes=[float])
-    return of_all(*privacy.as_poisson(unit, steps, rounds)) / unit.noise_multiplier
+def _own(spec: Spec) -> Numbers:
+    return specs.numbers(spec)
 
 
-def _held_out_losses(problem, clients, keys, clips, progress) -> np.ndarray:
+def _clips(parts: Numbers) -> Numbers:
+    return tuple({n: v for n, v in part.items() if n == "clip"} for part in parts)
+
+
+def _updated(parts: Numbers, changes: Numbers) -> Numbers:
+    return tuple({**old, **new} for old, new in zip(parts, changes, strict=True))
+
+
+def _held_out_losses(problem, clients, keys, tried: Numbers, progress) -> np.ndarray:
     """`[seeds, clips]`; as many trainings at a time as there are devices."""
-    over, shield = parallel.mesh(), problem.shield
+    over, bound = parallel.mesh(), problem.shield
     schedule = dataclasses.replace(  # nothing is recorded
         problem.schedule,
         recorded_rounds=problem.schedule.recorded_rounds[:, :0],
@@ -214,21 +200,24 @@ def _held_out_losses(problem, clients, keys, clips, progress) -> np.ndarray:
     )
 
     def one(item, shared):
-        seed, clip = item
+        seed, values = item
         key, rows, mine, test, mask = jax.tree.map(lambda leaf: leaf[seed], shared)
         mine = dataclasses.replace(mine, breaks=schedule.breaks)  # those of all seeds
-        numbers = shield.numbers._replace(clip=jnp.full(len(keys), clip))
-        chosen = problem._replace(shield=shield._replace(numbers=numbers))
+        everywhere = jax.tree.map(lambda value: jnp.full(len(keys), value), values)
+        parts = _updated(bound.parts, everywhere)
+        chosen = problem._replace(shield=bound._replace(parts=parts))
         params = federation.train_one(chosen, seed, key, rows, mine)
         return federation.mean_loss(problem, params, test, mask)
 
     run = jax.jit(lambda items, shared: parallel.map_items(one, items, shared, over))
     shared = (keys, clients.rows, schedule, clients.test, clients.test_mask)
-    pairs = np.meshgrid(np.arange(len(keys)), np.float32(clips), indexing="ij")
-    seeds, values = (leaf.ravel() for leaf in pairs)
+    clips = len(jax.tree.leaves(tried)[0])
+    pairs = np.meshgrid(np.arange(len(keys)), np.arange(clips), indexing="ij")
+    seeds, which = (leaf.ravel() for leaf in pairs)
     found, count = [], len(seeds)
     for begin in range(0, count, over.size):
         now = np.minimum(np.arange(begin, begin + over.size), count - 1)
-        found.append(np.asarray(run((seeds[now], values[now]), shared)))
+        values = jax.tree.map(lambda leaf, at=now: np.float32(leaf[which[at]]), tried)
+        found.append(np.asarray(run((seeds[now], values), shared)))
         progress(min(begin + over.size, count))
-    return np.concatenate(found)[:count].reshape(len(keys), len(clips))
+    return np.concatenate(found)[:count].reshape(len(keys), clips)

@@ -64,7 +64,7 @@ def _search(scene: Scene) -> tuple[Params, np.ndarray]:
     problem, clients = prepared.problem, prepared.clients
     if problem.shield is not None:
         epochs = told.oracle.epochs
-        shield = defense.for_epochs(problem.shield, told.defense, epochs)
+        shield = defense.for_epochs(problem.shield, epochs)
         problem = problem._replace(shield=shield)
     everyone = solo.everyone(
         problem, clients, told.train, told.run.seeds,

@@ -10,16 +10,16 @@ from rich.progress import Progress
 from experiments.aia import (
     active,
     defense,
+    defense_config,
     federation,
     gradients,
     model_based,
     oracle,
     passive,
-    promises,
+    privacy_report,
     reconstruction,
     saved,
     scoring,
-    shields,
     trajectory,
 )
 from experiments.aia import clients as clients_lib
@@ -27,6 +27,7 @@ from experiments.aia.clients import Clients
 from experiments.aia.problem import Problem, pose
 from experiments.aia.scene import Prepared, Scene, Settings, Victims
 from fljax import data
+from fljax.defenses import specs
 from fljax.driver import stages
 from fljax.driver.config import ConfigError
 from fljax.driver.stage_cache import StageCache
@@ -122,16 +123,16 @@ def _run(prepared: Prepared, bars: Progress, part: StageCache) -> Outcome:
     else:
         seen = saved.load(told.run.transcript, prepared)
     labels = scoring.Labels(
-        "aia", table.name, told.model.name, shields.label(told.defense), label,
-        told.run.seeds,
+        "aia", table.name, told.model.name, str(defense_config.read(told.defense)),
+        label, told.run.seeds,
     )  # fmt: skip
     with stages.stage(seconds, "losses"):
         rows = _losses(labels, problem, clients, seen)
     said = None
     if problem.shield is not None:
-        rows += promises.rows(labels, problem, told.defense)
+        rows += privacy_report.rows(labels, problem)
         active_server = "active" in told.attack.kinds
-        said = promises.describe(problem, told.defense, tried, active=active_server)
+        said = privacy_report.describe(problem.shield, tried, active=active_server)
     if told.attack.kinds:
         rows += _attack(prepared, labels, seen, bars, part, seconds)
     return Outcome(rows, seconds, seen, said)
@@ -162,14 +163,12 @@ def _check_attacks(prepared: Prepared) -> None:
 def _choose_clip(prepared: Prepared, bars: Progress):
     told = prepared.told
     seeds = told.run.seeds
-    clips = shields.clips(told.defense) or ()
-    total = len(seeds) * len(clips)
-    task = bars.add_task("clips", total=total, visible=len(clips) > 1)
+    clips = len(specs.alternatives(prepared.problem.shield.spec))
+    task = bars.add_task("clips", total=len(seeds) * clips, visible=clips > 1)
     return defense.choose_clip(
         prepared.problem,
         prepared.clients,
         jax.vmap(jax.random.key)(np.asarray(seeds)),
-        told.defense,
         progress=lambda done: bars.update(task, completed=done),
     )
 

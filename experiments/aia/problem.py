@@ -9,28 +9,11 @@ import numpy as np
 import optax
 
 from experiments.aia.clients import Clients
+from experiments.aia.defense_config import BoundDefense
 from experiments.aia.settings import ModelConfig, TrainConfig
 from fljax import local, losses, models, participation, stacking
 from fljax import schedule as schedule_lib
-from fljax.types import Defense, Model, PyTree
-
-
-class Shield(NamedTuple):
-    """A defense of every run: what it is, and its numbers, which differ by seed.
-
-    Attributes:
-      build: `(numbers of one seed) -> Defense`.
-      numbers: leaves `[seeds, ...]`.
-      steps: `[seeds, C]` local steps that the noise was chosen for.
-      rounds: in which they are taken.
-      per_epoch: `[seeds, C]` local steps of one epoch.
-    """
-
-    build: Callable[[PyTree], Defense]
-    numbers: PyTree
-    steps: np.ndarray
-    rounds: int
-    per_epoch: np.ndarray
+from fljax.types import Defense, Model
 
 
 class Plan(NamedTuple):
@@ -38,11 +21,11 @@ class Plan(NamedTuple):
 
     Attributes:
       poisson: whether its batches must be Poisson samples.
-      shield: `(schedule joined over seeds, model, loss of one example) -> Shield`.
+      shield: `(schedule joined over seeds, model, loss of one example) -> BoundDefense`.
     """
 
     poisson: bool
-    shield: Callable[[schedule_lib.Schedule, Model, losses.LossFn], Shield]
+    shield: Callable[[schedule_lib.Schedule, Model, losses.LossFn], BoundDefense]
 
 
 class Pace(NamedTuple):
@@ -82,7 +65,7 @@ class Problem(NamedTuple):
     schedule: schedule_lib.Schedule
     axes: schedule_lib.Schedule
     learning_rate: float
-    shield: Shield | None = None
+    shield: BoundDefense | None = None
 
 
 def local_update(

@@ -32,7 +32,11 @@ _GROUPS = {
     "defense": s.DefenseConfig,
     "run": s.RunConfig,
 }
-_PREFIX = {"train": "", "run": ""}  # the others are prefixed by their own name
+_PREFIX = {
+    "train": "",
+    "defense": "",
+    "run": "",
+}  # the others are prefixed by their own name
 ERRORS = (data.DataError, federation.Diverged, transcript.TranscriptError)
 
 

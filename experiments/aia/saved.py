@@ -7,7 +7,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from experiments.aia import reconstruction, shields
+from experiments.aia import defense_config, reconstruction
 from experiments.aia.scene import Prepared, Settings
 from fljax import transcript
 from fljax.driver import config
@@ -84,19 +84,18 @@ def _identity(prepared: Prepared, seed: int) -> dict[str, Any]:
 
 def _training(told: Settings) -> dict[str, Any]:
     """How clients train, for the description of a transcript."""
-    defended = config.to_flags(told.defense, "defense")
-    if not shields.chosen(told.defense):
-        defended = {"defense_name": "none"}
-    return config.to_flags(told.train) | defended
+    spec = defense_config.read(told.defense)
+    defended = {"delta": told.defense.delta} if spec else {}
+    return config.to_flags(told.train) | {"defense": str(spec)} | defended
 
 
 def _check_training(stem: str, about: dict[str, Any], told: Settings) -> None:
     """The defense must be that of the flags; so must the training, if it is replayed."""
     replayed = set(told.attack.kinds) - {"model", "grad", "reconstruct"}
     for name, value in _training(told).items():
-        checked = name.startswith("defense_") or (replayed and name != "lanes")
+        checked = name in ("defense", "delta") or (replayed and name != "lanes")
         value = list(value) if isinstance(value, tuple) else value  # as in JSON
-        kept = about.get(name, "none" if name == "defense_name" else value)
+        kept = about.get(name, "none" if name == "defense" else value)
         if checked and kept != value:
             raise transcript.TranscriptError(
                 f"{stem}: recorded with --{name}={kept}, the flags say {value}"

@@ -5,9 +5,9 @@ the flag's help.
 """
 
 import dataclasses
-import math
 from typing import Literal
 
+from experiments import defense_options
 from fljax.driver.option import RunFlags, option
 
 
@@ -209,52 +209,14 @@ class TrajectoryConfig:
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class DefenseConfig:
-    """Prefix `defense`; what the named defenses do not use has no effect."""
+    """No prefix."""
 
-    name: str = option(
+    defense: str = option(
         "none",
-        "what is done against leakage: none, or one or several of dp_sgd, fed_cdp, "
-        "fed_cdp_decay, fed_sdp, median, gaussian, laplace, pruning, dssgd that act at "
-        "different places, separated by commas",
+        f"{defense_options.HELP}. Alternatives of a clip, separated by |, are chosen "
+        "from on held-out rows, for each seed",
     )
-    clip: tuple[float, ...] = option(
-        (), "clips tried, of which held-out rows choose one per seed", above=0,
-        below=math.inf,
-    )  # fmt: skip
-    clip_end: float | None = option(
-        None, "fed_cdp_decay: clip in the last round; none: a third of the first",
-        above=0, below=math.inf,
-    )  # fmt: skip
-    sigma: float | None = option(
-        None, "deviation of one draw of noise over the clip; none: by epsilon", min=0,
-        below=math.inf,
-    )  # fmt: skip
-    epsilon: float | None = option(
-        None,
-        "budget over all rounds, attacked ones too, that sigma is chosen for, of each "
-        "client's records, or of a client for fed_sdp; none: 1, unless sigma is given",
-        above=0,
-    )
-    delta: float = option(1e-5, "delta of the budget", above=0, below=1)
-    accountant: Literal["rdp", "pld"] = option(
-        "rdp", "accountant that turns the budget into noise; rdp as the authors"
-    )
-    mode: Literal["per_example", "per_batch", "recommended"] = option(
-        "recommended", "fed_cdp, fed_cdp_decay: noise as printed, as in the authors' "
-        "code, or as the theorem needs it, with Poisson batches",
-    )  # fmt: skip
-    where: Literal["client", "server"] = option(
-        "client", "fed_sdp: before a message leaves, or after it arrived"
-    )
-    noise: float | None = option(
-        None,
-        "gaussian, laplace: standard deviation on each coordinate of an update; median: "
-        "on the sum of a batch, none: 0",
-        min=0,
-        below=math.inf,
-    )
-    ratio: float | None = option(None, "pruning: share zeroed", min=0, below=1)
-    fraction: float | None = option(None, "dssgd: share sent", above=0, max=1)
+    delta: float = option(1e-5, "delta of every epsilon", above=0, below=1)
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)

@@ -1,13 +1,19 @@
 """Points of a sweep: the same run with a few flags changed, one after another."""
 
 import dataclasses
+import re
 from collections.abc import Iterator
 from typing import Any
 
+from experiments import defense_options
+from fljax.defenses.specs import Spec
 from fljax.driver import config
 from fljax.driver.config import ConfigError
 
 _FIXED = ("data", "run")  # loaded and decided once for all points
+_UNPREFIXED = ("train", "defense")
+# Where a defense may have spaces: beside a plus, and in parentheses.
+_SPACES = re.compile(r"\s*\+\s*|\s+(?=[^()]*\))")
 
 
 def points(told: Any, text: str) -> Iterator[tuple[str, Any]]:
@@ -31,14 +37,27 @@ def points(told: Any, text: str) -> Iterator[tuple[str, Any]]:
         return
     found: dict[str, Any] = {}
     for part in text.split(";"):
-        assignments = part.split()
+        assignments = _SPACES.sub(lambda m: m[0].strip(), part).split()
         if not assignments:
             raise ConfigError("--sweep: expected 'flag=value' between semicolons")
-        label = assignments[0]
+        label = _label(assignments[0])
         if label in found:
             raise ConfigError(f"--sweep: two points begin with {label!r}, their label")
         found[label] = _point(told, assignments)
     yield from found.items()
+
+
+def _label(assignment: str) -> str:
+    """A defense is written as the result rows have it."""
+    name, equals, value = assignment.partition("=")
+    return name + equals + (str(_spec(value)) if name == "defense" else value)
+
+
+def _spec(text: str) -> Spec:
+    try:
+        return defense_options.parse(text)
+    except ConfigError as error:
+        raise ConfigError(f"--sweep: {error}") from error
 
 
 def _point(told: Any, assignments: list[str]) -> Any:
@@ -58,7 +77,8 @@ def _changed(told: Any, name: str, text: str) -> Any:
     for group, part in told._asdict().items():
         if group in _FIXED:
             continue
-        prefix, lead = ("", "") if group == "train" else (group, f"{group}_")
+        bare = group in _UNPREFIXED
+        prefix, lead = ("", "") if bare else (group, f"{group}_")
         for field in dataclasses.fields(part):
             if name == lead + field.name:
                 value = _value(type(part), prefix, field.name, text)

@@ -142,7 +142,7 @@ def check_layers(params: Params, expected: int) -> None:
 
 
 def linear_decay(
-    start: float = 6.0, end: float = 2.0, *, num_rounds: int
+    start: float | Array = 6.0, end: float | Array = 2.0, *, num_rounds: int
 ) -> ClipSchedule:
     """From `start` in round 0 to `end` in round `num_rounds - 1`, and `end` after that.
 
@@ -152,6 +152,21 @@ def linear_decay(
     if num_rounds < 2:
         return optax.constant_schedule(start)
     return optax.linear_schedule(start, end, num_rounds - 1)
+
+
+def decaying(
+    clip: float | Array, end: float | Array | None, num_rounds: int | None
+) -> Clip:
+    """A clip, or its linear decay to `end` over a run.
+
+    Raises:
+      ValueError: for a decay over an unknown number of rounds.
+    """
+    if end is None:
+        return clip
+    if num_rounds is None:
+        raise ValueError("decay_to: expected a training with a number of rounds")
+    return linear_decay(clip, end, num_rounds=num_rounds)
 
 
 def at_round(clip: Clip, round: Array | None) -> Array | float:

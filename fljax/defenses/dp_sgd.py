@@ -27,6 +27,7 @@ import jax.numpy as jnp
 from fljax import losses
 from fljax.defenses import clipping, noise
 from fljax.defenses.checks import check_noise, check_positive, check_rate, of_client
+from fljax.defenses.definition import CLIPPED_AND_NOISY, Definition, Setting
 from fljax.types import Array, Defense, NoiseSpec
 
 
@@ -75,3 +76,19 @@ def dp_sgd(
         return jax.tree.map(lambda leaf: leaf / rows, noisy), found.loss
 
     return Defense(gradient=gradient, noise=(spec,), name="dp_sgd")
+
+
+def _build(setting: Setting, *, clip, decay_to, sigma) -> Defense:
+    return dp_sgd(
+        setting.loss_fn,
+        clip=clipping.decaying(clip, decay_to, setting.num_rounds),
+        noise_multiplier=sigma,
+        sampling_rate=setting.sampling_rate,
+        batch_size=setting.batch_size,
+        num_rounds=setting.num_rounds,
+    )
+
+
+DEFINITION = Definition(
+    build=_build, parameters=CLIPPED_AND_NOISY, acts="local steps", poisson=True
+)

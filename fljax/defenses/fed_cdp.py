@@ -41,6 +41,7 @@ from fljax.defenses.checks import (
     check_sampling,
     of_client,
 )
+from fljax.defenses.definition import CLIPPED_AND_NOISY, Choice, Definition, Setting
 from fljax.types import Array, Defense, Key, NoiseSpec, Params, Sampling
 
 Mode = Literal["per_example", "per_batch", "recommended"]
@@ -55,7 +56,7 @@ def fed_cdp(
     sampling_rate: float | Array,
     batch_size: float | Array,
     num_layers: int,
-    mode: Mode = "recommended",
+    mode: Mode = "per_example",
     sampling: Sampling = "poisson",
     num_rounds: int | None = None,
 ) -> Defense:
@@ -154,3 +155,28 @@ def sanitise_example(
 def _most_change(mode: Mode, num_layers: int) -> float:
     """Of a sum by one example, in units of C: that of layers of `1 / sqrt(M)` times it."""
     return 1.0 if mode == "recommended" else float(np.sqrt(num_layers))
+
+
+def _build(setting: Setting, *, clip, decay_to, sigma, mode) -> Defense:
+    return fed_cdp(
+        setting.loss_fn,
+        clip=clipping.decaying(clip, decay_to, setting.num_rounds),
+        noise_scale=sigma,
+        sampling_rate=setting.sampling_rate,
+        batch_size=setting.batch_size,
+        num_layers=setting.num_layers,
+        mode=mode,
+        sampling=setting.batches,
+        num_rounds=setting.num_rounds,
+    )
+
+
+DEFINITION = Definition(
+    build=_build,
+    parameters=(
+        *CLIPPED_AND_NOISY,
+        Choice("mode", "noise as printed, as the authors' code, as the theorem", MODES),
+    ),
+    acts="local steps",
+    poisson=("mode", "recommended"),
+)

@@ -34,6 +34,7 @@ from fljax.defenses.checks import (
     check_positive,
     check_sampling,
 )
+from fljax.defenses.definition import CLIPPED_AND_NOISY, Choice, Definition, Setting
 from fljax.types import Array, Defense, NoiseSpec, Sampling
 
 Where = Literal["client", "server"]
@@ -105,3 +106,27 @@ def _observer(where: Where, num_summed) -> str:
         return _MODELS_ONLY
     alone = isinstance(num_summed, int) and num_summed == 1
     return "whoever sees messages" if alone else _SUMS_ONLY
+
+
+def _build(setting: Setting, *, clip, decay_to, sigma, where) -> Defense:
+    return fed_sdp(
+        clip=clipping.decaying(clip, decay_to, setting.num_rounds),
+        noise_scale=sigma,
+        sampling_rate=setting.participation,
+        num_layers=setting.num_layers,
+        where=where,
+        sampling=setting.drawn,
+        # Whoever sees messages meets the noise of one alone.
+        num_summed=setting.num_summed if where == "server" else 1,
+        num_rounds=setting.num_rounds,
+    )
+
+
+DEFINITION = Definition(
+    build=_build,
+    parameters=(
+        *CLIPPED_AND_NOISY,
+        Choice("where", "before a message leaves, or on arrival", ("client", "server")),
+    ),
+    acts="messages, or the server",
+)

@@ -11,6 +11,7 @@ import jax.numpy as jnp
 from fljax import losses
 from fljax.defenses import clipping, noise
 from fljax.defenses.checks import check_noise
+from fljax.defenses.definition import Definition, Number, Setting
 from fljax.types import Array, Defense
 
 
@@ -36,3 +37,22 @@ def median_clipping(
         return jax.tree.map(lambda leaf: leaf / rows, noisy), found.loss
 
     return Defense(gradient=gradient, name="median clipping")
+
+
+def _build(setting: Setting, *, deviation) -> Defense:
+    return median_clipping(setting.loss_fn, noise_deviation=deviation)
+
+
+DEFINITION = Definition(
+    build=_build,
+    parameters=(
+        Number(
+            "deviation",
+            "standard deviation of the normal noise on the sum of a batch",
+            default=0.0,
+            min=0,
+        ),
+    ),
+    acts="local steps",
+    promise="the clip depends on the examples, so that nothing has a bound",
+)

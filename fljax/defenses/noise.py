@@ -14,6 +14,7 @@ from jax.flatten_util import ravel_pytree
 
 from fljax import losses
 from fljax.defenses.checks import check_noise
+from fljax.defenses.definition import ON, Definition, Number, Setting
 from fljax.types import Array, Defense, Key, PyTree
 
 Sampler = Callable[..., jax.Array]  # (key, shape, dtype) -> noise of scale 1
@@ -87,3 +88,42 @@ def _on_updates(name, scale, sampler) -> Defense:
         return jax.tree.map(jnp.add, delta, like(key, delta, scale, sampler))
 
     return Defense(encode=encode, name=name)
+
+
+def _build_gaussian(setting: Setting, *, deviation, on) -> Defense:
+    if on == "messages":
+        return gaussian(deviation)
+    return on_steps(setting.loss_fn, deviation)
+
+
+def _build_laplace(setting: Setting, *, scale, on) -> Defense:
+    if on == "messages":
+        return laplace(scale)
+    return on_steps(setting.loss_fn, scale, jax.random.laplace)
+
+
+_ACTS = "messages, or local steps"
+_PROMISE = "no noise hides an update whose size has no bound"
+GAUSSIAN = Definition(
+    build=_build_gaussian,
+    parameters=(
+        Number("deviation", "standard deviation on each coordinate", min=0),
+        ON,
+    ),
+    acts=_ACTS,
+    promise=_PROMISE,
+)
+LAPLACE = Definition(
+    build=_build_laplace,
+    parameters=(
+        Number(
+            "scale",
+            "scale b of the density exp(-|x| / b) / (2 b) on each coordinate; the "
+            "standard deviation is sqrt(2) b",
+            min=0,
+        ),
+        ON,
+    ),
+    acts=_ACTS,
+    promise=_PROMISE,
+)

@@ -19,6 +19,7 @@ import jax
 import jax.numpy as jnp
 
 from fljax.defenses.checks import check, check_rate
+from fljax.defenses.definition import Definition, Number, Setting
 from fljax.types import Array, Defense, PyTree
 
 
@@ -71,3 +72,27 @@ def _sends_pruned(ratio):
         return prune(delta, ratio)
 
     return encode
+
+
+def _build_pruning(setting: Setting, *, ratio) -> Defense:
+    del setting
+    return pruning(ratio)
+
+
+def _build_dssgd(setting: Setting, *, fraction) -> Defense:
+    del setting
+    return dssgd(fraction)
+
+
+PRUNING = Definition(
+    build=_build_pruning,
+    parameters=(Number("ratio", "share of the entries ZEROED", min=0, below=1),),
+    acts="messages",
+    promise="what is left of an update is sent as it is",
+)
+DSSGD = Definition(
+    build=_build_dssgd,
+    parameters=(Number("fraction", "share of the entries SENT", above=0, max=1),),
+    acts="messages",
+    promise="what is sent of an update is sent as it is",
+)

@@ -11,6 +11,7 @@ sampling, `printed` the recipe of a paper's table, `fed_cdp` and `fed_sdp` what 
 said of a whole training, every number with its assumptions in words.
 """
 
+from fljax.privacy.budgets import Promise, Releases, numbers_for, promises
 from fljax.privacy.calibration import (
     Unattainable,
     noise_multiplier_for,
@@ -30,6 +31,8 @@ __all__ = [
     "Accountant",
     "Finding",
     "Guarantee",
+    "Promise",
+    "Releases",
     "Statement",
     "Training",
     "Unattainable",
@@ -39,6 +42,8 @@ __all__ = [
     "epsilon",
     "guarantee",
     "noise_multiplier_for",
+    "numbers_for",
+    "promises",
     "rounds_for",
     "sigma_for",
     "statements",

@@ -15,14 +15,13 @@ import optax
 import pytest
 from jax.flatten_util import ravel_pytree
 
-from fljax import defenses, local, losses, models, rounds, schedule
+from fljax import local, losses, models, rounds, schedule
 from fljax.attacks import attribute, inversion, trajectory
 from fljax.attacks.attribute import gradient
 from fljax.attacks.inversion import points, seeds, solvers, spaces
 from fljax.attacks.reconstruction import least_squares
-from fljax.defenses import clipping, fed_cdp, fed_sdp, median, noise, pruning
-from fljax.defenses.dp_sgd import dp_sgd
-from fljax.types import Exchange, Features, Known, Rows
+from fljax.types import Defense, Exchange, Features, Known, Rows
+from tests.defenses import examples
 
 WIDTH, ROWS, CLIENTS, ROUNDS, BATCH, RATE = 3, 4, 2, 3, 2, 0.1
 SEEDS = 2
@@ -37,48 +36,12 @@ CANDIDATES = np.array([[-1.0], [1.0]], np.float32)
 CLOSE = {"rtol": 1e-3, "atol": 1e-4}
 
 
-def _dp_sgd():
-    each = np.ones(CLIENTS)
-    return dp_sgd(
-        LOSS, clip=0.5, noise_multiplier=0.3 * each, sampling_rate=0.5 * each,
-        batch_size=2 * each,
-    )  # fmt: skip
-
-
-def _fed_cdp(mode, clip=0.5):
-    return fed_cdp.fed_cdp(
-        LOSS, clip=clip, noise_scale=0.3, sampling_rate=0.5, batch_size=2.0,
-        num_layers=LAYERS, mode=mode, num_rounds=ROUNDS,
-        sampling="poisson" if mode == "recommended" else "fixed",
-    )  # fmt: skip
-
-
-def _fed_sdp(where):
-    return fed_sdp.fed_sdp(
-        clip=0.5, noise_scale=0.3, sampling_rate=0.5, num_layers=LAYERS, where=where
-    )
-
-
 DEFENSES = {
-    "dp_sgd": _dp_sgd,
-    **{
-        f"fed_cdp {mode}": functools.partial(_fed_cdp, mode)
-        for mode in fed_cdp.MODES
-    },
-    "fed_cdp decay": lambda: _fed_cdp(
-        "per_batch", clipping.linear_decay(num_rounds=ROUNDS)
-    ),
-    "fed_sdp client": lambda: _fed_sdp("client"),
-    "fed_sdp server": lambda: _fed_sdp("server"),
-    "median": lambda: median.median_clipping(LOSS, noise_deviation=0.1),
-    "gaussian": lambda: noise.gaussian(0.1),
-    "laplace": lambda: noise.laplace(0.1),
-    "pruning": lambda: pruning.pruning(0.5),
-    "dssgd": lambda: pruning.dssgd(0.3),
-    "composed": lambda: defenses.compose(
-        _fed_cdp("per_example"), pruning.pruning(0.5), _fed_sdp("server")
-    ),
-}  # fmt: skip
+    text: functools.partial(
+        examples.built, text, LOSS, CLIENTS, layers=LAYERS, num_rounds=ROUNDS
+    )
+    for text in examples.TEXTS
+}
 
 
 # Programs run once: what takes time is making them fast.
@@ -111,7 +74,7 @@ def _known(seed):
 @functools.cache
 def _messages(name):
     """`Exchange` of the first client, leaves `[seeds, R, ...]`; no name, no defense."""
-    defense = DEFENSES[name]() if name else defenses.compose()
+    defense = DEFENSES[name]() if name else Defense()
     update = local.sgd(
         LOSS, optax.sgd(RATE), gradient=defense.gradient, encode=defense.encode
     )

@@ -10,60 +10,21 @@ import optax
 import pytest
 
 from fljax import defenses, local, losses, models, rounds, schedule
-from fljax.defenses import clipping, fed_cdp, fed_sdp, median, noise, pruning
-from fljax.defenses.dp_sgd import dp_sgd
+from fljax.defenses import noise, pruning
 from fljax.types import Batch, Features, Rows, Sender
+from tests.defenses import examples
 
 MODEL = models.mlp(3, 1, hidden=(4,), num_onehot=2)
 LOSS = losses.example_loss(MODEL.apply, losses.squared)
-LAYERS, CLIENTS, STEPS = 4, 3, 2
-DECAY = clipping.linear_decay(num_rounds=20)
+CLIENTS, STEPS = 3, 2
+EVERY = pytest.mark.parametrize("text", examples.TEXTS)
+WITH_NOISE = pytest.mark.parametrize("text", examples.NOISY)
+CDP = "fed_cdp(clip=0.5, sigma={}, mode=recommended)"
+SDP = "fed_sdp(clip=0.5, sigma={}, where=%s)"
 
 
-def _dp_sgd(scale, clip=0.5):
-    each = np.ones(CLIENTS)
-    return dp_sgd(
-        LOSS, clip=clip, noise_multiplier=scale * each, sampling_rate=0.2 * each,
-        batch_size=2 * each, num_rounds=20,
-    )  # fmt: skip
-
-
-def _fed_cdp(scale, mode, clip=0.5):
-    sampling = "poisson" if mode == "recommended" else "fixed"
-    return fed_cdp.fed_cdp(
-        LOSS, clip=clip, noise_scale=scale, sampling_rate=0.2, batch_size=2.0,
-        num_layers=LAYERS, mode=mode, sampling=sampling, num_rounds=20,
-    )  # fmt: skip
-
-
-def _fed_sdp(scale, where, clip=0.5):
-    return fed_sdp.fed_sdp(
-        clip=clip, noise_scale=scale, sampling_rate=0.5, num_layers=LAYERS,
-        where=where, num_rounds=20,
-    )  # fmt: skip
-
-
-# name -> (scale of the noise) -> defense
-NOISY = {
-    "dp_sgd": _dp_sgd,
-    "dp_sgd decay": functools.partial(_dp_sgd, clip=DECAY),
-    **{mode: functools.partial(_fed_cdp, mode=mode) for mode in fed_cdp.MODES},
-    "fed_cdp decay": functools.partial(_fed_cdp, mode="per_example", clip=DECAY),
-    "fed_sdp client": functools.partial(_fed_sdp, where="client"),
-    "fed_sdp server": functools.partial(_fed_sdp, where="server", clip=DECAY),
-    "median": lambda scale: median.median_clipping(LOSS, noise_deviation=scale),
-    "gaussian": noise.gaussian,
-    "laplace": noise.laplace,
-}
-QUIET = {
-    "pruning": lambda scale: pruning.pruning(0.5),
-    "dssgd": lambda scale: pruning.dssgd(0.3),
-    "composed": lambda scale: defenses.compose(
-        _fed_cdp(scale, "per_batch"), pruning.pruning(0.5), _fed_sdp(scale, "server")
-    ),
-}
-EVERY = pytest.mark.parametrize("make", (NOISY | QUIET).values(), ids=NOISY | QUIET)
-WITH_NOISE = pytest.mark.parametrize("make", NOISY.values(), ids=NOISY)
+def _make(text, scale=0.3):
+    return examples.built(text, LOSS, CLIENTS, scale=scale)
 
 
 def _rows(number, seed=0):
@@ -96,9 +57,9 @@ def _one_client(defense, params, key, batch):
 
 
 @EVERY
-def test_clients_side_by_side_equal_each_alone_in_shape_and_value(make):
+def test_clients_side_by_side_equal_each_alone_in_shape_and_value(text):
     params = MODEL.init(jax.random.key(0))
-    one = jax.jit(functools.partial(_one_client, make(0.3), params))
+    one = jax.jit(functools.partial(_one_client, _make(text), params))
     batches = [_batch(client) for client in range(CLIENTS)]
     keys = [jax.random.key(client) for client in range(CLIENTS)]
     stacked = jax.tree.map(lambda *leaves: jnp.stack(leaves), *batches)
@@ -114,12 +75,12 @@ def test_clients_side_by_side_equal_each_alone_in_shape_and_value(make):
 
 
 @EVERY
-def test_a_batch_of_padding_gives_a_finite_message_of_noise_alone(make):
+def test_a_batch_of_padding_gives_a_finite_message_of_noise_alone(text):
     params = MODEL.init(jax.random.key(0))
     batch = _batch(1, real=0)
     bad = jax.tree.map(lambda leaf: jnp.full_like(leaf, jnp.nan), batch.x.numeric)
     deltas = [
-        jax.jit(functools.partial(_one_client, make(scale), params))(
+        jax.jit(functools.partial(_one_client, _make(text, scale), params))(
             jax.random.key(0), batch._replace(x=batch.x._replace(numeric=bad))
         )
         for scale in (0.0, 0.3)
@@ -131,9 +92,9 @@ def test_a_batch_of_padding_gives_a_finite_message_of_noise_alone(make):
 
 
 @WITH_NOISE
-def test_noise_differs_in_every_coordinate_of_every_layer_and_with_every_key(make):
+def test_noise_differs_in_every_coordinate_of_every_layer_and_with_every_key(text):
     params = MODEL.init(jax.random.key(0))
-    one = functools.partial(_one_client, make(0.3), params)
+    one = functools.partial(_one_client, _make(text), params)
     keys = jax.vmap(jax.random.key)(np.arange(2000))
     many = jax.jit(
         jax.vmap(one, (0, None)),
@@ -178,12 +139,19 @@ def _training(defense, num_rounds, lanes=2, rate=0.0):
 
 
 @pytest.mark.parametrize(
-    "name", ["dp_sgd", "per_example", "fed_sdp client", "gaussian", "laplace"]
+    "text",
+    [
+        "dp_sgd(clip=0.5, sigma={})",
+        "fed_cdp(clip=0.5, sigma={})",
+        SDP % "client",
+        "gaussian(deviation={})",
+        "laplace(scale={})",
+    ],
 )
-def test_in_a_training_noise_is_independent_across_clients_and_rounds(name):
+def test_in_a_training_noise_is_independent_across_clients_and_rounds(text):
     # Small enough for the loss to stay flat to rounding.
     num_rounds = 30
-    _, delta = _training(NOISY[name](1e-3), num_rounds, rate=0.1)
+    _, delta = _training(_make(text, 1e-3), num_rounds, rate=0.1)
     assert len(np.unique(delta[..., 0])) == num_rounds * CLIENTS
     streams = [
         np.roll(delta[:, client], shift, axis=0).ravel()
@@ -194,21 +162,21 @@ def test_in_a_training_noise_is_independent_across_clients_and_rounds(name):
 
 
 def test_what_a_server_makes_of_messages_moves_the_model_and_not_the_record():
-    steps, delta = _training(_fed_sdp(1.0, "server"), 8)
+    steps, delta = _training(_make(SDP % "server", 1.0), 8)
     np.testing.assert_array_equal(delta, 0)
     expected = 0.5 / np.sqrt(CLIENTS)  # ONE division by the number of clients
     assert steps.std() == pytest.approx(expected, rel=4 / np.sqrt(2 * steps.size))
 
 
 def test_what_a_client_makes_of_her_message_is_recorded_and_averaged():
-    steps, delta = _training(_fed_sdp(1.0, "client"), 8)
+    steps, delta = _training(_make(SDP % "client", 1.0), 8)
     assert delta.std() == pytest.approx(0.5, rel=4 / np.sqrt(2 * delta.size))
     np.testing.assert_allclose(steps, delta.mean(axis=1), atol=1e-6)
 
 
 @pytest.mark.parametrize("where", ["client", "server"])
 def test_noise_on_messages_does_not_depend_on_the_lanes(where):
-    two, three = (_training(_fed_sdp(1.0, where), 3, lanes) for lanes in (2, 3))
+    two, three = (_training(_make(SDP % where, 1.0), 3, lanes) for lanes in (2, 3))
     for a, b in zip(two, three, strict=True):
         np.testing.assert_allclose(a, b, atol=1e-6)
 
@@ -217,7 +185,7 @@ def test_noise_on_messages_does_not_depend_on_the_lanes(where):
 
 
 def test_composed_defenses_keep_every_seam_and_every_promise():
-    parts = _fed_cdp(1.0, "recommended"), pruning.pruning(0.5), _fed_sdp(1.0, "server")
+    parts = _make(CDP, 1.0), pruning.pruning(0.5), _make(SDP % "server", 1.0)
     whole = defenses.compose(*parts)
     assert whole.gradient is parts[0].gradient
     assert whole.encode is parts[1].encode
@@ -235,11 +203,11 @@ def test_no_defense_composes_to_no_defense():
 @pytest.mark.parametrize(
     ("pair", "message"),
     [
-        ((_dp_sgd(1.0), _fed_cdp(1.0, "per_batch")),
-         "gradient: expected one defense there, got dp_sgd and fed_cdp per_batch"),
+        ((_make("dp_sgd(clip=1, sigma={})"), _make(CDP)),
+         "gradient: expected one defense there, got dp_sgd and fed_cdp recommended"),
         ((pruning.pruning(0.5), noise.gaussian(1.0)),
          "encode: expected one defense there, got pruning and gaussian noise"),
-        ((_fed_sdp(1.0, "server"), _fed_sdp(2.0, "server")), "receive: expected one"),
+        ((_make(SDP % "server"),) * 2, "receive: expected one"),
     ],
     ids=["gradient", "encode", "receive"],
 )  # fmt: skip

@@ -29,7 +29,7 @@ def _row_loss(params, x, y):
 def _defense(loss_fn=_flat_loss, **changed):
     numbers = {
         "clip": CLIP, "noise_scale": SIGMA, "sampling_rate": 0.1, "batch_size": ROWS,
-        "num_layers": 3,
+        "num_layers": 3, "mode": "recommended",
     }  # fmt: skip
     return fed_cdp(loss_fn, **(numbers | changed))
 

@@ -7,7 +7,7 @@ import pytest
 from scipy import stats
 
 from fljax.defenses import noise
-from fljax.types import Sender
+from fljax.types import Batch, Sender
 
 SENDER = Sender(np.int32(0), np.int32(0))
 DELTA = {"a": jnp.ones(2), "b": jnp.full(2, -3.0)}
@@ -39,3 +39,19 @@ def test_nothing_is_promised_and_no_scale_changes_nothing(make):
 def test_bad_scales_are_refused(make, scale):
     with pytest.raises(ValueError, match="scale must be >= 0 and finite"):
         make(scale)
+
+
+@pytest.mark.parametrize(
+    ("sampler", "deviation"), [(jax.random.normal, 0.5), (jax.random.laplace, 0.5**0.5)]
+)
+def test_noise_on_steps_is_on_the_mean_gradient(sampler, deviation):
+    def loss_fn(params, x, y):
+        return (params["w"] @ x - y) ** 2
+
+    gradient = noise.on_steps(loss_fn, 0.5, sampler).gradient
+    params = {"w": jnp.zeros(2000)}
+    x, mask = jnp.ones((3, 2000)), jnp.array([True, True, False])
+    found, loss = gradient(jax.random.key(0), params, Batch(x, jnp.ones(3), mask))
+    assert loss == 1.0
+    assert np.mean(found["w"]) == pytest.approx(-2.0, abs=5 * deviation / 2000**0.5)
+    assert np.std(found["w"]) == pytest.approx(deviation, rel=0.1)

@@ -11,8 +11,8 @@ from experiments.aia import (
     clients,
     defense,
     federation,
+    privacy_report,
     problem,
-    promises,
     scoring,
     settings,
 )
@@ -23,7 +23,8 @@ from fljax.types import Batch, Sender
 SEEDS = (0, 3)
 MODEL = settings.ModelConfig(name="linear")
 TRAIN = settings.TrainConfig(num_rounds=4, learning_rate=0.02)
-TOLD = settings.DefenseConfig(name="dp_sgd", epsilon=8.0, clip=(0.01, 1.0, 1e4))
+CLIPS = (0.01, 1.0, 1e4)
+TOLD = settings.DefenseConfig(defense="dp_sgd(clip=0.01|1|1e4, epsilon=8)")
 
 
 @pytest.fixture(scope="module")
@@ -55,7 +56,7 @@ def _keys():
 @pytest.fixture(scope="module")
 def chosen(dealt, posed):
     done = []
-    found = defense.choose_clip(posed, dealt, _keys(), TOLD, progress=done.append)
+    found = defense.choose_clip(posed, dealt, _keys(), progress=done.append)
     assert done[-1] == 6
     return found
 
@@ -68,14 +69,15 @@ def test_without_a_defense_nothing_is_drawn_or_shielded(dealt):
 
 
 def test_the_noise_spends_the_budget_over_training_and_attacked_rounds(dealt, posed):
-    numbers, steps = posed.shield.numbers, posed.shield.steps
+    setting, steps = posed.shield.setting, posed.shield.steps
+    (numbers,) = posed.shield.parts
     per_epoch = -(-dealt.sizes // 32)
     np.testing.assert_array_equal(steps, (4 + 6) * per_epoch)
-    np.testing.assert_allclose(numbers.sampling_rate, 1 / per_epoch)
-    np.testing.assert_allclose(numbers.batch_size, dealt.sizes / per_epoch)
+    np.testing.assert_allclose(setting.sampling_rate, 1 / per_epoch)
+    np.testing.assert_allclose(setting.batch_size, dealt.sizes / per_epoch)
     assert posed.schedule.poisson
     for sigma, rate, count in zip(
-        numbers.step_noise.flat, numbers.sampling_rate.flat, steps.flat,
+        numbers["sigma"].flat, setting.sampling_rate.flat, steps.flat,
         strict=True,
     ):  # fmt: skip
         spent = privacy.epsilon(sigma, rate, count, TOLD.delta)
@@ -107,10 +109,9 @@ def test_the_clip_is_the_best_on_held_out_rows_for_each_seed(posed, chosen):
     assert loss.shape == (2, 3)
     assert np.isfinite(loss).any(axis=1).all()
     cost = np.where(np.isfinite(loss), loss, np.inf)
-    expected = np.array(TOLD.clip)[cost.argmin(axis=1)]
-    np.testing.assert_array_equal(best.shield.numbers.clip, expected)
-    kept = best.shield.numbers._replace(clip=posed.shield.numbers.clip)
-    jax.tree.map(np.testing.assert_array_equal, kept, posed.shield.numbers)
+    (chosen,), (first,) = best.shield.parts, posed.shield.parts
+    np.testing.assert_array_equal(chosen["clip"], np.array(CLIPS)[cost.argmin(axis=1)])
+    np.testing.assert_array_equal(chosen["sigma"], first["sigma"])
 
 
 def test_training_repeats_the_run_that_was_chosen(dealt, chosen):
@@ -122,9 +123,9 @@ def test_training_repeats_the_run_that_was_chosen(dealt, chosen):
 
 
 def test_a_single_clip_is_not_tried_out(dealt):
-    told = settings.DefenseConfig(name="dp_sgd", clip=(2.0,))
+    told = settings.DefenseConfig(defense="dp_sgd(clip=2, epsilon=1)")
     posed = _posed(dealt, told)
-    found, loss = defense.choose_clip(posed, dealt, _keys(), told, progress=pytest.fail)
+    found, loss = defense.choose_clip(posed, dealt, _keys(), progress=pytest.fail)
     assert found is posed
     assert loss.shape == (2, 1) and np.isnan(loss).all()
 
@@ -132,29 +133,28 @@ def test_a_single_clip_is_not_tried_out(dealt):
 def test_training_that_always_diverges_is_said_to(dealt, posed, monkeypatch):
     loss = np.array([[1.0, np.nan, np.inf], [np.nan, np.inf, np.nan]])
     monkeypatch.setattr(defense, "_held_out_losses", lambda *arguments: loss)
-    with pytest.raises(federation.Diverged, match="every --defense_clip"):
-        defense.choose_clip(posed, dealt, _keys(), TOLD, progress=pytest.fail)
+    with pytest.raises(federation.Diverged, match="every clip of --defense"):
+        defense.choose_clip(posed, dealt, _keys(), progress=pytest.fail)
 
 
 def test_several_clips_need_held_out_rows(dealt, posed):
     without = dealt._replace(test=None)
-    with pytest.raises(ConfigError, match="--defense_clip"):
-        defense.choose_clip(posed, without, _keys(), TOLD, progress=pytest.fail)
+    with pytest.raises(ConfigError, match="--defense: choosing a clip"):
+        defense.choose_clip(posed, without, _keys(), progress=pytest.fail)
 
 
-@pytest.mark.parametrize("clip", [(), (1.0, 1.0)], ids=["none", "twice"])
-def test_clips_must_be_there_and_differ(clip):
-    told = settings.DefenseConfig(name="dp_sgd", clip=clip)
-    with pytest.raises(ConfigError, match="--defense_clip: expected distinct"):
+def test_only_a_clip_is_chosen():
+    told = settings.DefenseConfig(defense="dp_sgd(clip=1, sigma=1|2)")
+    with pytest.raises(ConfigError, match="--defense: dp_sgd: sigma: expected one"):
         defense.maker(told, TRAIN, 0)
 
 
 def test_other_numbers_of_epochs_get_noise_of_their_own(dealt, posed):
-    found = defense.for_epochs(posed.shield, TOLD, 200)
+    found = defense.for_epochs(posed.shield, 200)
     per_epoch = -(-dealt.sizes // 32)
     np.testing.assert_array_equal(found.steps, 200 * per_epoch)
-    more = found.numbers.step_noise
-    assert (more > posed.shield.numbers.step_noise).all()
+    more = found.parts[0]["sigma"]
+    assert (more > posed.shield.parts[0]["sigma"]).all()
     spent = privacy.epsilon(more[0, 0], 1 / per_epoch[0, 0], found.steps[0, 0], 1e-5)
     assert 0.99 * 8 < spent <= 8
 
@@ -162,7 +162,7 @@ def test_other_numbers_of_epochs_get_noise_of_their_own(dealt, posed):
 def test_rows_state_clip_noise_and_both_epsilons(dealt, chosen):
     best, _ = chosen
     labels = scoring.Labels("aia", "diabetes", "mlp", "dp_sgd", "", SEEDS)
-    rows = promises.rows(labels, best, TOLD)
+    rows = privacy_report.rows(labels, best)
     metrics = ("epsilon_rdp", "epsilon_pld", "noise_multiplier", "clip")
     assert {row.metric for row in rows} == set(metrics)
     assert len(rows) == 2 * 4 * (3 + 1)
@@ -171,15 +171,17 @@ def test_rows_state_clip_noise_and_both_epsilons(dealt, chosen):
         if row.metric.startswith("epsilon"):
             assert 0.5 * 8 < row.value <= 8
     of_all = [r.value for r in rows if (r.client, r.metric) == ("all", "clip")]
-    np.testing.assert_array_equal(of_all, best.shield.numbers.clip)
+    np.testing.assert_array_equal(of_all, best.shield.parts[0]["clip"])
 
 
 def test_the_manifest_states_the_assumptions(chosen):
     best, loss = chosen
     said = json.loads(
-        json.dumps(promises.describe(best, TOLD, loss, active=True), allow_nan=False)
+        json.dumps(
+            privacy_report.describe(best.shield, loss, active=True), allow_nan=False
+        )
     )
-    assert said["clip"] == best.shield.numbers.clip.tolist()
+    assert said["clip"] == best.shield.parts[0]["clip"].tolist()
     assert np.shape(said["held_out_loss"]) == (2, 3)
     assert np.shape(said["epsilon_pld"]) == (2, 3)
     for text in said["assumption"]:

@@ -110,10 +110,10 @@ def test_a_transcript_of_another_training_is_refused_where_that_matters(run, tmp
     _assert_refused(code, errors, "--local_epochs=1")
     assert run(*other, "--attack_kinds=model", folder="b")[0] == 0
     code, _, errors = run(
-        f"--transcript={stem}", "--attack_kinds=model", "--defense_name=dp_sgd",
-        "--defense_clip=1", folder="c",
+        f"--transcript={stem}", "--attack_kinds=model", 
+        "--defense=dp_sgd(clip=1, sigma=1)", folder="c",
     )  # fmt: skip
-    _assert_refused(code, errors, "--defense_name=none")
+    _assert_refused(code, errors, "--defense=none")
 
 
 def test_a_transcript_too_short_to_reconstruct_is_refused(run, tmp_path):

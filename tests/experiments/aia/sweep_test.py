@@ -51,6 +51,7 @@ def test_points_are_labelled_by_their_first_assignment_and_change_only_what_is_n
         ("active_start=20", "active", "start", 20),
         ("active_report=5,25", "active", "report", (5, 25)),
         ("oracle_epochs=3", "oracle", "epochs", 3),
+        ("delta=1e-6", "defense", "delta", 1e-6),
     ],
 )
 def test_every_kind_of_flag_can_be_swept(assignment, group, field, value):
@@ -58,6 +59,13 @@ def test_every_kind_of_flag_can_be_swept(assignment, group, field, value):
     got = getattr(getattr(at, group), field)
     assert label == assignment
     assert (got, type(got)) == (value, type(value))
+
+
+def test_a_defense_may_have_spaces_and_is_labelled_as_in_the_rows():
+    text = "defense= fed_cdp(clip=4.0, sigma=6)  +pruning( ratio = 0.30 ) delta=1e-6"
+    ((label, at),) = points(_TOLD, text.replace("= fed", "=fed"))
+    assert label == "defense=fed_cdp(clip=4, sigma=6) + pruning(ratio=0.3)"
+    assert at.defense.delta == 1e-6
 
 
 REFUSED = {

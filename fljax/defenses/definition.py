@@ -1,0 +1,179 @@
+"""How a defense is described: its numbers with units and bounds, and how it is built.
+
+A defense is one file with a `Definition` and one line in `fljax.defenses.registry`. A
+user's own need not be registered: in text it is called `module:attribute`.
+"""
+
+import dataclasses
+import math
+from collections.abc import Callable
+from typing import NamedTuple
+
+from fljax import losses
+from fljax.types import Array, Defense, Sampling
+
+
+@dataclasses.dataclass(frozen=True)
+class Number:
+    """A finite number that a defense takes. It may be traced, and differ by seed and client.
+
+    Attributes:
+      name: keyword in text and of `build`.
+      meaning: what it is, with its unit.
+      default: value where it is not given; None with `optional` stays None.
+      optional: whether it may be left out without a default.
+      min, above, max, below: bounds, the first and third inclusive.
+    """
+
+    name: str
+    meaning: str
+    default: float | None = None
+    optional: bool = False
+    min: float = -math.inf
+    above: float = -math.inf
+    max: float = math.inf
+    below: float = math.inf
+
+    @property
+    def required(self) -> bool:
+        return self.default is None and not self.optional
+
+    @property
+    def expected(self) -> str:
+        """What a value must be, in words."""
+        bounds = [
+            f"{sign} {bound:g}"
+            for sign, bound in (
+                (">=", self.min), (">", self.above), ("<=", self.max), ("<", self.below),
+            )
+            if math.isfinite(bound)
+        ]  # fmt: skip
+        return f"a number {' and '.join(bounds)}".strip()
+
+    def read(self, text: str) -> float:
+        """The value of a text.
+
+        Raises:
+          ValueError: it is no number, or out of bounds.
+        """
+        value = float(text)
+        inside = self.min <= value <= self.max and self.above < value < self.below
+        if not inside or not math.isfinite(value):
+            raise ValueError(text)
+        return value
+
+
+@dataclasses.dataclass(frozen=True)
+class Choice:
+    """A word that a defense takes; it is static.
+
+    Attributes:
+      name: keyword in text and of `build`.
+      meaning: what is chosen.
+      choices: the words; the first is the default.
+    """
+
+    name: str
+    meaning: str
+    choices: tuple[str, ...]
+    required = False
+
+    @property
+    def default(self) -> str:
+        return self.choices[0]
+
+    @property
+    def expected(self) -> str:
+        return f"one of {', '.join(self.choices)}"
+
+    def read(self, text: str) -> str:
+        """The word itself.
+
+        Raises:
+          ValueError: it is not among the choices.
+        """
+        if text not in self.choices:
+            raise ValueError(text)
+        return text
+
+
+Parameter = Number | Choice
+
+
+class Setting(NamedTuple):
+    """What a defense must know of the training; numbers may be traced.
+
+    Attributes:
+      loss_fn: of one example.
+      num_layers: arrays of parameters, M.
+      num_rounds: of the run, over which a clip decays; None: a clip cannot.
+      batches: how a client's batches are made.
+      sampling_rate: [] or `[C]` of each of its rows into a batch.
+      batch_size: [] or `[C]` expected rows of a batch.
+      drawn: how clients come into rounds.
+      participation: [] rate of each of them.
+      num_summed: [] messages in a sum, whose noise an observer of sums alone meets.
+    """
+
+    loss_fn: losses.LossFn
+    num_layers: int
+    num_rounds: int | None = None
+    batches: Sampling = "fixed"
+    sampling_rate: Array | float = 1.0
+    batch_size: Array | float = 1.0
+    drawn: Sampling = "all"
+    participation: Array | float = 1.0
+    num_summed: Array | int = 1
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Definition:
+    """What a defense takes, where it acts, what it promises, and how it is built.
+
+    Attributes:
+      build: `(setting, **values) -> Defense`, pure; a keyword for every parameter but
+        those of a budget, which arrive as `sigma`. Numbers may be traced.
+      parameters: in the order in which they are printed.
+      acts: where, in words: local steps, messages, server.
+      promise: why it promises nothing; empty where its `NoiseSpec` promises something.
+      poisson: whether it needs batches that are Poisson samples; `(choice, word)` where
+        only that word does.
+    """
+
+    build: Callable[..., Defense]
+    parameters: tuple[Parameter, ...]
+    acts: str
+    promise: str = ""
+    poisson: bool | tuple[str, str] = False
+
+    def parameter(self, name: str) -> Parameter | None:
+        return next((each for each in self.parameters if each.name == name), None)
+
+
+# For what is clipped to a norm and has Gaussian noise in proportion to it. Its noise is
+# said as sigma, or as a budget that sigma is chosen for.
+CLIP = Number("clip", "clip C, an L2 norm", above=0)
+DECAY = Number(
+    "decay_to",
+    "clip in the last round, linear from C in the first",
+    optional=True,
+    above=0,
+)
+SIGMA = Number(
+    "sigma",
+    "standard deviation of one draw of noise over C",
+    optional=True,
+    min=0,
+)
+EPSILON = Number(
+    "epsilon",
+    "budget in place of sigma, over all rounds at the run's delta",
+    optional=True,
+    above=0,
+)
+ACCOUNTANT = Choice("accountant", "turns epsilon into sigma", ("rdp", "pld"))
+BUDGET = (EPSILON.name, ACCOUNTANT.name)
+CLIPPED_AND_NOISY = (CLIP, DECAY, SIGMA, EPSILON, ACCOUNTANT)
+ON = Choice(
+    "on", "the message, or each local step's mean gradient", ("messages", "steps")
+)

@@ -1,0 +1,318 @@
+"""The vocabulary of defenses: text <-> `Spec` <-> `Defense`.
+
+    spec = specs.parse("fed_cdp(clip=4, sigma=6, mode=per_batch) + pruning(ratio=0.3)")
+    str(spec)                                  # the same text, canonical
+    defense = specs.bind(spec, setting)        # adds the noise that its text says
+
+A text names defenses that act at different places, joined by `+`; `none` is no defense.
+`sigma=` may be a budget, `epsilon=`, in its place: `fljax.privacy.numbers_for` then
+chooses sigma. A number with alternatives, `clip=1|2|4`, stands for several specs. A
+defense of one's own is called `module:attribute`, of a `Definition`.
+
+`structure` is what one compiled program has in common: names, words, and which numbers
+are given. The numbers themselves may be traced: `bind(spec, setting, numbers)`.
+"""
+
+import dataclasses
+import functools
+import importlib
+import itertools
+import re
+from typing import Any
+
+from fljax.defenses.composition import compose
+from fljax.defenses.definition import BUDGET, Choice, Definition, Setting
+from fljax.defenses.registry import DEFENSES
+from fljax.types import Array, Defense
+
+Value = float | str | tuple[float | str, ...]  # a tuple: alternatives
+Numbers = tuple[dict[str, Array | float], ...]  # of each part, by name
+
+_PART = re.compile(r"([\w.]+(?::[\w.]+)?)\s*(?:\((.*)\))?", re.DOTALL)
+_APART = r"{}(?![^()]*\))"  # a separator outside parentheses
+
+
+class SpecError(ValueError):
+    """A text is no defense; the message is one line: part, parameter, expectation."""
+
+
+@dataclasses.dataclass(frozen=True)
+class Part:
+    """One defense of a spec.
+
+    Attributes:
+      name: in the registry, or `module:attribute`.
+      given: parameters that differ from their defaults, in the definition's order.
+    """
+
+    name: str
+    given: tuple[tuple[str, Value], ...] = ()
+
+    @property
+    def values(self) -> dict[str, Value | None]:
+        """Every parameter, defaults filled in."""
+        told = dict(self.given)
+        parameters = definition(self.name).parameters
+        return {each.name: told.get(each.name, each.default) for each in parameters}
+
+    def __str__(self) -> str:
+        told = ", ".join(f"{name}={_text(value)}" for name, value in self.given)
+        return f"{self.name}({told})" if told else self.name
+
+
+@dataclasses.dataclass(frozen=True)
+class Spec:
+    """Defenses that act together; hashable, and printed canonically."""
+
+    parts: tuple[Part, ...] = ()
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        return tuple(part.name for part in self.parts)
+
+    def __bool__(self) -> bool:
+        return bool(self.parts)
+
+    def __str__(self) -> str:
+        return " + ".join(map(str, self.parts)) or "none"
+
+
+NONE = Spec()
+
+
+def parse(text: str) -> Spec:
+    """The spec of a text.
+
+    Raises:
+      SpecError: for a name, parameter or value that is not known or out of bounds.
+    """
+    if text.strip() == "none":
+        return NONE
+    return Spec(tuple(_part(each) for each in re.split(_APART.format(r"\+"), text)))
+
+
+def parse_all(text: str) -> tuple[Spec, ...]:
+    """Every alternative of every spec between semicolons.
+
+    Raises:
+      SpecError: as `parse`, or for a spec that is there twice.
+    """
+    found = [alternatives(parse(each)) for each in text.split(";")]
+    specs = tuple(itertools.chain.from_iterable(found))
+    for spec in specs:
+        if specs.count(spec) > 1:
+            raise SpecError(f"{spec}: expected each defense once, got it twice")
+    return specs
+
+
+def alternatives(spec: Spec) -> tuple[Spec, ...]:
+    """One spec for each combination of alternatives, the last varying fastest."""
+    choices = [
+        [(name, each) for each in (value if isinstance(value, tuple) else (value,))]
+        for part in spec.parts
+        for name, value in part.given
+    ]
+    found = []
+    for chosen in itertools.product(*choices):
+        values = iter(chosen)
+        found.append(
+            Spec(
+                tuple(
+                    _trimmed(p.name, dict(next(values) for _ in p.given))
+                    for p in spec.parts
+                )
+            )
+        )
+    return tuple(found)
+
+
+def structure(spec: Spec) -> tuple:
+    """What specs must share to be compiled as one: all but their numbers."""
+    found = []
+    for part in spec.parts:
+        words = {p.name for p in definition(part.name).parameters if _is_word(p)}
+        told = [(n, v) for n, v in part.values.items() if n in words - {*BUDGET}]
+        given = tuple(n for n in _numbers(part, budget=True))
+        found.append((part.name, tuple(told), given))
+    return tuple(found)
+
+
+def numbers(spec: Spec) -> Numbers:
+    """The numbers of each part, without a sigma that is left to a budget."""
+    return tuple(_numbers(part) for part in spec.parts)
+
+
+def bind(spec: Spec, setting: Setting, told: Numbers | None = None) -> Defense:
+    """The defense of a spec in a training; pure, and all numbers may be traced.
+
+    Args:
+      spec: without alternatives.
+      setting: the training.
+      told: in place of the spec's own numbers, with every sigma.
+
+    Raises:
+      ValueError: for a sigma that is left to a budget, two parts at one place, batches
+        that do not fit, or concrete numbers out of range.
+    """
+    if told is None:
+        told = numbers(spec)
+    if needs_poisson(spec) and setting.batches != "poisson":
+        raise ValueError(f"{spec}: expected batches that are Poisson samples")
+    parts = zip(spec.parts, told, strict=True)
+    return compose(*(_bind(part, setting, values) for part, values in parts))
+
+
+def needs_poisson(spec: Spec) -> bool:
+    """Whether batches must be Poisson samples."""
+    for part in spec.parts:
+        when = definition(part.name).poisson
+        if when is True or (when and part.values[when[0]] == when[1]):
+            return True
+    return False
+
+
+def acts_on(spec: Spec) -> set[str]:
+    """Fields of `Defense` that a spec fills."""
+    setting = Setting(lambda *_: 0.0, 1, num_rounds=1, batches="poisson")
+    told = tuple(
+        {"sigma": 1.0} | values if "epsilon" in part.values else values
+        for part, values in zip(spec.parts, numbers(spec), strict=True)
+    )
+    built = bind(spec, setting, told)
+    seams = ("gradient", "encode", "receive")
+    return {name for name in seams if getattr(built, name) is not None}
+
+
+def unpromised(spec: Spec) -> str:
+    """Why there is no guarantee, of the parts that have none."""
+    reasons = ((part.name, definition(part.name).promise) for part in spec.parts)
+    return "; ".join(f"{name}: {reason}" for name, reason in reasons if reason)
+
+
+@functools.cache
+def definition(name: str) -> Definition:
+    """Of a registered name, or of `module:attribute`.
+
+    Raises:
+      SpecError: there is none.
+    """
+    if name in DEFENSES:
+        return DEFENSES[name]
+    module, colon, attribute = name.partition(":")
+    if not colon:
+        known = f"none, module:attribute, or one of {', '.join(DEFENSES)}"
+        raise SpecError(f"{name}: expected {known}")
+    try:
+        found = getattr(importlib.import_module(module), attribute)
+    except (ImportError, AttributeError) as error:
+        raise SpecError(f"{name}: cannot be imported: {error}") from error
+    if not isinstance(found, Definition):
+        raise SpecError(
+            f"{name}: expected a fljax.defenses.definition.Definition, "
+            f"got {type(found).__name__}"
+        )
+    return found
+
+
+def _part(text: str) -> Part:
+    matched = _PART.fullmatch(text.strip())
+    if matched is None:
+        raise SpecError(
+            f"{text.strip() or 'an empty text'}: expected NAME or NAME(number=value, ...)"
+        )
+    name, inside = matched.groups()
+    parameters = {each.name: each for each in definition(name).parameters}
+    told: dict[str, Value] = {}
+    for assignment in filter(None, map(str.strip, (inside or "").split(","))):
+        key, _, value = map(str.strip, assignment.partition("="))
+        if key not in parameters:
+            known = f"some of {', '.join(parameters)}" if parameters else "no parameter"
+            raise SpecError(f"{name}: expected {known}, got {assignment!r}")
+        if key in told:
+            raise SpecError(f"{name}: {key}: expected once, got twice")
+        told[key] = _value(name, parameters[key], value)
+    _check(name, parameters, told)
+    return _trimmed(name, told)
+
+
+def _value(name: str, parameter, text: str) -> Value:
+    try:
+        values = tuple(parameter.read(each.strip()) for each in text.split("|"))
+    except ValueError:
+        raise SpecError(
+            f"{name}: {parameter.name}: expected {parameter.expected}, got {text!r}"
+        ) from None
+    if len(set(values)) < len(values):
+        raise SpecError(
+            f"{name}: {parameter.name}: expected distinct alternatives, got {text!r}"
+        )
+    return values if len(values) > 1 else values[0]
+
+
+def _check(name: str, parameters, told) -> None:
+    for key, parameter in parameters.items():
+        if parameter.required and key not in told:
+            raise SpecError(
+                f"{name}: {key}: expected {parameter.expected}, got nothing"
+            )
+    if "epsilon" not in parameters:
+        return
+    if ("sigma" in told) == ("epsilon" in told):
+        both = "both" if "sigma" in told else "neither"
+        raise SpecError(f"{name}: expected one of sigma and epsilon, got {both}")
+    if "accountant" in told and "epsilon" not in told:
+        raise SpecError(f"{name}: accountant: expected beside epsilon, got sigma")
+
+
+def _trimmed(name: str, told: dict[str, Value]) -> Part:
+    """In the order of the parameters, without defaults."""
+    parameters = definition(name).parameters
+    return Part(
+        name,
+        tuple(
+            (each.name, told[each.name])
+            for each in parameters
+            if each.name in told and told[each.name] != each.default
+        ),
+    )
+
+
+def _numbers(part: Part, budget: bool = False) -> dict[str, Any]:
+    """Numbers that `build` is given; with `budget` also sigma in place of a budget."""
+    values = part.values
+    if budget and values.get("epsilon") is not None:
+        values["sigma"] = values["epsilon"]
+    return {
+        each.name: values[each.name]
+        for each in definition(part.name).parameters
+        if not _is_word(each)
+        and each.name not in BUDGET
+        and values[each.name] is not None
+    }
+
+
+def _bind(part: Part, setting: Setting, told: dict[str, Any]) -> Defense:
+    missing = _numbers(part, budget=True).keys() - told.keys()
+    if missing:
+        raise ValueError(f"{part}: {missing.pop()} is left to a budget")
+    known = definition(part.name)
+    words = part.values
+    values = {
+        each.name: words[each.name] if _is_word(each) else told.get(each.name)
+        for each in known.parameters
+        if each.name not in BUDGET
+    }
+    return known.build(setting, **values)
+
+
+def _is_word(parameter) -> bool:
+    return isinstance(parameter, Choice)
+
+
+def _text(value: Value) -> str:
+    if isinstance(value, tuple):
+        return "|".join(map(_text, value))
+    if isinstance(value, str):
+        return value
+    short = format(value, "g")
+    return short if float(short) == value else repr(value)

@@ -1,0 +1,95 @@
+"""A defense's spec resolved once: the sigma that keeps a budget, and what is promised.
+
+The noise is that of the `Defense` itself, made with a noise of one: its `NoiseSpec` says
+how large a noise of one is for the guarantee.
+"""
+
+import functools
+from typing import NamedTuple
+
+import numpy as np
+
+from fljax.defenses import specs
+from fljax.defenses.definition import Setting
+from fljax.defenses.specs import Numbers, Spec
+from fljax.privacy.calibration import noise_multiplier_for
+from fljax.privacy.noise_spec import Guarantee, as_poisson, guarantee
+from fljax.types import Array, Defense, NoiseSpec
+
+
+class Releases(NamedTuple):
+    """How often noisy sums are released.
+
+    Attributes:
+      steps: `[C]` or [], sums over records of each client.
+      rounds: over which they are spread; each is also a sum over clients.
+    """
+
+    steps: Array | int
+    rounds: int
+
+    def of(self, unit: str) -> Array | int:
+        """Sums that a unit, record or client, may be in."""
+        return self.steps if unit == "record" else self.rounds
+
+
+class Promise(NamedTuple):
+    """A kind of noise of a defense, and what it promises."""
+
+    noise: NoiseSpec
+    guarantee: Guarantee
+
+
+def numbers_for(
+    spec: Spec, setting: Setting, releases: Releases, delta: float
+) -> Numbers:
+    """All numbers of a spec, a sigma in the place of every budget.
+
+    Args:
+      spec: without alternatives.
+      setting: with concrete numbers, [] or `[C]`.
+      releases: that the budget covers.
+      delta: of the budget.
+
+    Raises:
+      ValueError: for numbers out of range, or a budget that no noise keeps.
+    """
+    found = []
+    for part, own in zip(spec.parts, specs.numbers(spec), strict=True):
+        if part.values.get("epsilon") is not None:
+            alone = Spec((part,))
+            (unit,) = specs.bind(alone, setting, ({**own, "sigma": 1.0},)).noise
+            own["sigma"] = _sigma(part, unit, releases, delta)
+        found.append(own)
+    return tuple(found)
+
+
+def promises(defense: Defense, releases: Releases, delta: float) -> list[Promise]:
+    """What each kind of noise of a defense promises; empty without any.
+
+    Args:
+      defense: with concrete numbers.
+      releases: that are accounted for.
+      delta: of every epsilon.
+
+    Raises:
+      ValueError: for numbers out of range.
+    """
+    return [
+        Promise(
+            noise,
+            guarantee(noise, releases.of(noise.unit), delta, rounds=releases.rounds),
+        )
+        for noise in defense.noise
+    ]
+
+
+def _sigma(part, unit: NoiseSpec, releases: Releases, delta: float) -> np.ndarray:
+    budget, accountant = part.values["epsilon"], part.values["accountant"]
+
+    @functools.cache  # many clients have the same numbers
+    def least(rate, number):
+        return noise_multiplier_for(budget, delta, rate, number, accountant)
+
+    sums = as_poisson(unit, releases.of(unit.unit), releases.rounds)
+    return np.vectorize(least, otypes=[float])(*sums) / unit.noise_multiplier
