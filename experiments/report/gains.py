@@ -155,10 +155,7 @@ class Case(NamedTuple):
         name, equals, value = self.point.partition("=")
         if not equals or value == self.defense:
             return self.defense
-        swept = name.removeprefix("defense_")
-        return (
-            f"{self.defense} " + (f"{swept}=" if swept != self.defense else "") + value
-        )
+        return f"{self.defense} {name}={value}"
 
 
 def cases(card: Card) -> list[Case]:

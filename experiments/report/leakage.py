@@ -59,7 +59,7 @@ def groups(cards: Sequence[Card]) -> dict[str, list[Variant]]:
     chosen = {}
     for key, parts in found.items():
         variants = _labelled(
-            [Variant(_label(cards[at[0]], rows), cards[at[0]], rows)
+            [Variant(_label(rows), cards[at[0]], rows)
              for at, rows in parts.items()]
         )  # fmt: skip
         attacked = any(_accuracies(v.rows) for v in variants)
@@ -113,24 +113,20 @@ def blocks(about: str, variants: Sequence[Variant], name: str) -> list[Block]:
     return found
 
 
-def _label(card: Card, rows: Sequence[Row]) -> str:
+def _label(rows: Sequence[Row]) -> str:
     row = rows[0]
     if row.defense == "none":
         return "no defense"
-    swept = row.point.partition("_")[2]
-    if swept.startswith("name="):  # the name is there already
-        swept = ""
-    return f"{row.defense} {swept or _epsilon(card, rows)}".strip()
+    return row.defense if row.point else f"{row.defense} {_epsilon(rows)}".strip()
 
 
-def _epsilon(card: Card, rows: Sequence[Row]) -> str:
-    """Of the run's rows, empty if it is not finite; or of its flags."""
+def _epsilon(rows: Sequence[Row]) -> str:
+    """Of the run's rows; empty if it is not finite."""
     for row in rows:
         if "epsilon" in row.metric and row.client == "all":
             stated = f"{row.metric}={facts.text(row.value)}"
             return stated if math.isfinite(row.value) else ""
-    told = facts.mapping(card.manifest.get("flags")).get("defense_epsilon")
-    return "" if told is None else f"epsilon={facts.text(told)}"
+    return ""
 
 
 def _labelled(variants: list[Variant]) -> list[Variant]:

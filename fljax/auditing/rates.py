@@ -2,7 +2,7 @@
 
 The description is free text of a stranger: each field that is used is checked. Flags
 go first. Fields: `batch_size` (null or 0: all rows), `learning_rate`, `local_epochs` or
-`epochs`, `local_steps`, `client_optimiser`, `algorithm` and `defense_name`.
+`epochs`, `local_steps`, `client_optimiser`, `algorithm` and `defense`.
 """
 
 from typing import Any, NamedTuple
@@ -62,7 +62,7 @@ def read(about: dict[str, Any], told: TrainingConfig, stem: str) -> Pace:
         "steps": _count(about, "local_steps", stem),
         "optimiser": _name(about, "client_optimiser", "sgd", stem),
         "algorithm": _name(about, "algorithm", "fed_avg", stem),
-        "defense": _name(about, "defense_name", "none", stem),
+        "defense": _name(about, "defense", "none", stem),
     }
     if "batch_size" in about and about["batch_size"] is None:
         found["batch_size"] = 0

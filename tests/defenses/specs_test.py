@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fljax.defenses import specs, table
+from fljax.defenses import parts, specs, table
 from fljax.defenses.definition import BUDGET, Choice, Definition, Number, Setting
 from fljax.defenses.registry import DEFENSES
 
@@ -43,22 +43,22 @@ def _parts(draw):
         del told["sigma"]
         told["epsilon"] = draw(_values(epsilon))
         told["accountant"] = draw(st.sampled_from(["rdp", "pld"]))
-    return specs._trimmed(name, told)
+    return parts.trimmed(name, told)
 
 
 @given(st.lists(_parts(), max_size=3))
-def test_what_is_printed_is_read_back(parts):
-    spec = specs.Spec(tuple(parts))
+def test_what_is_printed_is_read_back(made):
+    spec = specs.Spec(tuple(made))
     assert specs.parse(str(spec)) == spec
     assert hash(specs.parse(str(spec))) == hash(spec)
     each = specs.alternatives(spec)
     assert len(each) == np.prod(
-        [len(v) for p in parts for _, v in p.given if isinstance(v, tuple)], initial=1
+        [len(v) for p in made for _, v in p.given if isinstance(v, tuple)], initial=1
     )
     words = [specs.structure(one) for one in each]
     numbered = all(
         not isinstance(v, tuple) or isinstance(v[0], float)
-        for p in parts
+        for p in made
         for _, v in p.given
     )
     assert len(set(words)) == 1 or not numbered

@@ -142,7 +142,7 @@ def _label(at: _At, epsilon: tuple[float, str] | None) -> str:
     name, equals, value = point.partition("=")
     told = ""
     if equals and value != defense:
-        told = f" {name.removeprefix('defense_').replace('_', ' ')} {value}"
+        told = f" {name.replace('_', ' ')} {value}"
     label = drawing.plain(defense + told)
     if epsilon is None:
         return label

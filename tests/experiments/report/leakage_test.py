@@ -55,36 +55,32 @@ def test_runs_that_infer_other_columns_are_not_compared(rows):
     assert _only([bare, same])[0] == "medical, mlp, inferring smoker"
 
 
-def test_without_rows_of_a_defense_the_flag_names_epsilon(rows):
-    made = [r for r in _run(rows, defense="dp_sgd").rows if r.setting != "defense"]
-    card = report.card("b", made, {"flags": {"defense_epsilon": 3.0}}, None)
-    _, variants = _only([_run(rows, "a"), card])
-    assert variants[1].label == "dp_sgd epsilon=3"
-
-
 def test_a_defense_without_a_promise_is_named_without_epsilon(rows):
     made = [
         r._replace(value=float("nan")) if r.setting == "defense" else r
-        for r in _run(rows, defense="pruning", point="defense_name=pruning").rows
+        for r in _run(rows, defense="pruning", point="defense=pruning").rows
     ]
-    card = report.card("b", made, {"flags": {"defense_epsilon": 3.0}}, None)
+    card = report.card("b", made, {}, None)
     _, variants = _only([_run(rows, "a"), card])
     assert variants[1].label == "pruning"
 
 
 def test_points_of_a_sweep_over_a_defense_stand_side_by_side(rows):
-    weak = _run(rows, defense="dp_sgd", point="defense_epsilon=10")
+    weak = _run(rows, defense="dp_sgd(epsilon=10)", point="defense=dp_sgd(epsilon=10)")
     strong = _run(
-        rows, defense="dp_sgd", point="defense_epsilon=1", attack=(57.0, 57.0, 57.0)
+        rows,
+        defense="dp_sgd(epsilon=1)",
+        point="defense=dp_sgd(epsilon=1)",
+        attack=(57.0, 57.0, 57.0),
     )
     made = [*weak.rows, *strong.rows]
     key, variants = _only([report.card("run", made, {}, None)])
-    assert [v.label for v in variants] == ["dp_sgd epsilon=10", "dp_sgd epsilon=1"]
+    assert [v.label for v in variants] == ["dp_sgd(epsilon=10)", "dp_sgd(epsilon=1)"]
     _, answers, _ = leakage.blocks(key, variants, "d.svg")
     assert answers.items == [
         (
             "model (passive)",
-            "stopped by dp_sgd epsilon=1 (loss 2); not stopped by dp_sgd epsilon=10",
+            "stopped by dp_sgd(epsilon=1) (loss 2); not stopped by dp_sgd(epsilon=10)",
         )
     ]
 
@@ -109,8 +105,8 @@ def test_runs_that_only_trained_are_not_compared(rows):
 
 
 def test_flags_that_differ_too_are_named(rows):
-    flags = {"num_rounds": 60, "seeds": [0], "defense_name": "none"}
-    other = {"num_rounds": 80, "seeds": [0, 1], "defense_name": "dp_sgd"}
+    flags = {"num_rounds": 60, "seeds": [0], "defense": "none"}
+    other = {"num_rounds": 80, "seeds": [0, 1], "defense": "dp_sgd"}
     cards = [
         _run(rows, "a", flags=flags),
         _run(rows, "b", flags=other, defense="dp_sgd"),

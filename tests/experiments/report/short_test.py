@@ -99,13 +99,13 @@ def test_a_defense_is_named_with_what_it_costs_and_promises(rows):
     for value, epsilon, loss in (("1", 0.91, 3.0), ("9", 8.8, 2.2)):
         values = _NONE if value == "1" else _WEAK
         made += _defended(
-            rows, values, "dp_sgd", epsilon, loss, f"defense_epsilon={value}"
+            rows, values, f"dp_sgd({value})", epsilon, loss, f"defense=dp_sgd({value})"
         )
     made += _defended(rows, (50.0, 58.0, 66.0), "pruning", 0, 2.0)
     said = _only(_card("run", made))
     assert (
-        "1 of 3 defenses measured against it stops it: dp_sgd epsilon=1 (epsilon 0.91, "
-        "loss 3, 1.50 times that without); it still leaks under dp_sgd epsilon=9; it is "
+        "1 of 3 defenses measured against it stops it: dp_sgd(1) (epsilon 0.91, "
+        "loss 3, 1.50 times that without); it still leaks under dp_sgd(9); it is "
         "not clear under pruning."
     ) in said
     assert "any defense" not in said

@@ -17,16 +17,14 @@ def _shown(axes):
 
 
 def test_leakage_is_drawn_against_relative_loss_and_coloured_by_epsilon(make, row):
-    fields = {"defense": "dp_sgd", "point": "defense_epsilon=1"}
-    rows = make.defended("defense_name=pruning", 3.0, "pruning")
-    rows += _promised(
-        row, float("inf"), defense="pruning", point="defense_name=pruning"
-    )
-    rows += make.defended("defense_epsilon=1", 4.0) + _promised(row, 0.9, **fields)
+    fields = {"defense": "dp_sgd", "point": "delta=1"}
+    rows = make.defended("defense=pruning", 3.0, "pruning")
+    rows += _promised(row, float("inf"), defense="pruning", point="defense=pruning")
+    rows += make.defended("delta=1", 4.0) + _promised(row, 0.9, **fields)
     rows += _promised(row, 1.1, "epsilon_rdp", **fields)
-    rows += make.defended("defense_name=fed_sdp", 2.0, "fed_sdp")
+    rows += make.defended("defense=fed_sdp", 2.0, "fed_sdp")
     rows += _promised(
-        row, 9.0, "client_epsilon_pld", defense="fed_sdp", point="defense_name=fed_sdp"
+        row, 9.0, "client_epsilon_pld", defense="fed_sdp", point="defense=fed_sdp"
     )
     rows += make.defended("", 2.0, "none")
     model, grad = figures.leakage_by_utility(rows).axes[:2]
@@ -42,7 +40,7 @@ def test_leakage_is_drawn_against_relative_loss_and_coloured_by_epsilon(make, ro
     assert names.splitlines() == [
         "1  none",
         "2  pruning",
-        "3  dp_sgd epsilon 1: $\\varepsilon$ = 0.9",
+        "3  dp_sgd delta 1: $\\varepsilon$ = 0.9",
         "4  fed_sdp: $\\varepsilon$ = 9 of a client",
     ]
 

@@ -92,9 +92,7 @@ def test_there_may_be_no_active_rounds_to_draw(row, accuracies, points):
 
 
 def test_the_last_loss_is_drawn_against_the_strength_of_a_defense(make):
-    rows = make.defended("defense_epsilon=1", 3.0) + make.defended(
-        "defense_epsilon=10", 2.0
-    )
+    rows = make.defended("delta=1", 3.0) + make.defended("delta=10", 2.0)
     axes = figures.loss_by_value(rows).axes[0]
     assert _lines(axes) == {"test loss": [[1, 3], [10, 2]]}
     bare = [row._replace(defense="none") for row in rows]

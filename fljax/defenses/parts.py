@@ -1,0 +1,143 @@
+"""One defense of a spec, its definition, and how it is read from text and printed."""
+
+import dataclasses
+import functools
+import importlib
+import re
+
+from fljax.defenses.definition import Definition, Parameter
+from fljax.defenses.registry import DEFENSES
+
+Value = float | str | tuple[float | str, ...]  # a tuple: alternatives
+
+_PART = re.compile(r"([\w.]+(?::[\w.]+)?)\s*(?:\((.*)\))?", re.DOTALL)
+
+
+class SpecError(ValueError):
+    """A text is no defense; the message is one line: part, parameter, expectation."""
+
+
+@dataclasses.dataclass(frozen=True)
+class Part:
+    """One defense of a spec.
+
+    Attributes:
+      name: in the registry, or `module:attribute`.
+      given: parameters that differ from their defaults, in the definition's order.
+    """
+
+    name: str
+    given: tuple[tuple[str, Value], ...] = ()
+
+    @property
+    def values(self) -> dict[str, Value | None]:
+        """Every parameter, defaults filled in."""
+        told = dict(self.given)
+        parameters = definition(self.name).parameters
+        return {each.name: told.get(each.name, each.default) for each in parameters}
+
+    def __str__(self) -> str:
+        told = ", ".join(f"{name}={_text(value)}" for name, value in self.given)
+        return f"{self.name}({told})" if told else self.name
+
+
+def parse(text: str) -> Part:
+    """The part of a text.
+
+    Raises:
+      SpecError: for a name, parameter or value that is not known or out of bounds.
+    """
+    matched = _PART.fullmatch(text.strip())
+    if matched is None:
+        raise SpecError(
+            f"{text.strip() or 'an empty text'}: expected NAME or NAME(number=value, ...)"
+        )
+    name, inside = matched.groups()
+    parameters = {each.name: each for each in definition(name).parameters}
+    told: dict[str, Value] = {}
+    for assignment in filter(None, map(str.strip, (inside or "").split(","))):
+        key, _, value = map(str.strip, assignment.partition("="))
+        if key not in parameters:
+            known = f"some of {', '.join(parameters)}" if parameters else "no parameter"
+            raise SpecError(f"{name}: expected {known}, got {assignment!r}")
+        if key in told:
+            raise SpecError(f"{name}: {key}: expected once, got twice")
+        told[key] = _value(name, parameters[key], value)
+    _check(name, parameters, told)
+    return trimmed(name, told)
+
+
+def trimmed(name: str, told: dict[str, Value]) -> Part:
+    """In the order of the parameters, without defaults."""
+    parameters = definition(name).parameters
+    return Part(
+        name,
+        tuple(
+            (each.name, told[each.name])
+            for each in parameters
+            if each.name in told and told[each.name] != each.default
+        ),
+    )
+
+
+@functools.cache
+def definition(name: str) -> Definition:
+    """Of a registered name, or of `module:attribute`.
+
+    Raises:
+      SpecError: there is none.
+    """
+    if name in DEFENSES:
+        return DEFENSES[name]
+    module, colon, attribute = name.partition(":")
+    if not colon:
+        known = f"none, module:attribute, or one of {', '.join(DEFENSES)}"
+        raise SpecError(f"{name}: expected {known}")
+    try:
+        found = getattr(importlib.import_module(module), attribute)
+    except (ImportError, AttributeError) as error:
+        raise SpecError(f"{name}: cannot be imported: {error}") from error
+    if not isinstance(found, Definition):
+        raise SpecError(
+            f"{name}: expected a fljax.defenses.definition.Definition, "
+            f"got {type(found).__name__}"
+        )
+    return found
+
+
+def _value(name: str, parameter: Parameter, text: str) -> Value:
+    try:
+        values = tuple(parameter.read(each.strip()) for each in text.split("|"))
+    except ValueError:
+        raise SpecError(
+            f"{name}: {parameter.name}: expected {parameter.expected}, got {text!r}"
+        ) from None
+    if len(set(values)) < len(values):
+        raise SpecError(
+            f"{name}: {parameter.name}: expected distinct alternatives, got {text!r}"
+        )
+    return values if len(values) > 1 else values[0]
+
+
+def _check(name: str, parameters, told) -> None:
+    for key, parameter in parameters.items():
+        if parameter.required and key not in told:
+            raise SpecError(
+                f"{name}: {key}: expected {parameter.expected}, got nothing"
+            )
+    if "epsilon" not in parameters:
+        return
+    if ("sigma" in told) == ("epsilon" in told):
+        both = "both" if "sigma" in told else "neither"
+        raise SpecError(f"{name}: expected one of sigma and epsilon, got {both}")
+    if "accountant" in told and "epsilon" not in told:
+        raise SpecError(f"{name}: accountant: expected beside epsilon, got sigma")
+
+
+def _text(value: Value) -> str:
+    if isinstance(value, tuple):
+        return "|".join(map(_text, value))
+    if isinstance(value, str):
+        return value
+    short = format(value, "g")
+    return short if float(short) == value else repr(value)
