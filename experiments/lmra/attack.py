@@ -1,30 +1,39 @@
-"""Decodes every attacked client with every mapping."""
+"""Decodes every attacked client with every mapping, from its messages alone."""
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 from jax.flatten_util import ravel_pytree
 
-from experiments.lmra.clients import Clients
-from experiments.lmra.federation import Trained
 from experiments.lmra.settings import Config, Method, cases
+from experiments.lmra.task import Task
 from fljax import parallel
+from fljax.attacks import attribute
 from fljax.attacks.reconstruction import decoding
 from fljax.attacks.reconstruction.decoding import Adam, Decoded, Messages
-from fljax.types import Features
+from fljax.types import Features, Known, Params
 
 _RATE_ONE = 1.0
 
 
-def decode(run: Config, clients: Clients, trained: Trained, method: Method) -> Decoded:
-    """Leaves `[cases, seeds, A, ...]` as NumPy arrays; one compiled program.
+def decode(run: Config, task: Task, messages: Messages, method: Method) -> Decoded:
+    """Local optima of the attacked clients; one compiled program.
 
     The regression and the simulated client work in float64, whose noise-free messages
     span many orders; the MLP in float32.
+
+    Args:
+      run: which clients were attacked how often, and how.
+      task: what they train.
+      messages: leaves `[cases, seeds, A, R, ...]` of the attacked clients.
+      method: the mapping.
+
+    Returns:
+      Leaves `[cases, seeds, A, ...]` as NumPy arrays.
     """
-    shape = trained.last.shape[:3]
+    shape = messages.mask.shape[:3]
     messages = jax.tree.map(
-        lambda leaf: np.asarray(leaf).reshape(-1, *leaf.shape[3:]), trained.messages
+        lambda leaf: np.asarray(leaf).reshape(-1, *leaf.shape[3:]), messages
     )
     count = len(messages.mask)
     seeds = np.broadcast_to(
@@ -39,7 +48,7 @@ def decode(run: Config, clients: Clients, trained: Trained, method: Method) -> D
             delta=messages.delta.astype(np.float64),
         )
     items = np.arange(count, dtype=np.uint32), seeds, rates, messages
-    work = _METHODS[method](run, clients)
+    work = _METHODS[method](run, task)
     over = parallel.mesh()
 
     def all_items(items):
@@ -50,12 +59,17 @@ def decode(run: Config, clients: Clients, trained: Trained, method: Method) -> D
     return jax.tree.map(lambda leaf: leaf.reshape(*shape, *leaf.shape[1:]), found)
 
 
+def infer_attribute(task: Task, params: Params, known: Known) -> jax.Array:
+    """`[n]` candidates that explain the known columns of ONE client best, by a model."""
+    return attribute.model_based(task.loss_fn, params, known, task.candidates).index
+
+
 def _key(number, seed):
     return jax.random.fold_in(jax.random.key(seed), number)
 
 
-def _mlp(run: Config, clients: Clients):
-    mapping = decoding.mlp(clients.num_inputs + 1, run.units)
+def _mlp(run: Config, task: Task):
+    mapping = decoding.mlp(task.num_inputs + 1, run.units)
 
     def work(number, seed, rate, messages: Messages) -> Decoded:
         del rate
@@ -72,8 +86,8 @@ def _mlp(run: Config, clients: Clients):
     return work
 
 
-def _affine(run: Config, clients: Clients):
-    del clients
+def _affine(run: Config, task: Task):
+    del task
 
     def work(number, seed, rate, messages: Messages) -> Decoded:
         del number, seed, rate
@@ -82,12 +96,12 @@ def _affine(run: Config, clients: Clients):
     return work
 
 
-def _simulated(run: Config, clients: Clients):
-    unravel = ravel_pytree(clients.model.init(jax.random.key(0)))[1]
+def _simulated(run: Config, task: Task):
+    unravel = ravel_pytree(task.model.init(jax.random.key(0)))[1]
 
     def loss(params, x, y):
         codes = jnp.zeros((0,), jnp.int32)
-        return clients.loss_fn(params, Features(x, codes), y)
+        return task.loss_fn(params, Features(x, codes), y)
 
     settings = decoding.Settings(
         iterations=run.iterations,
@@ -106,7 +120,7 @@ def _simulated(run: Config, clients: Clients):
         simulation = decoding.simulated_client(
             loss,
             unravel,
-            clients.num_inputs,
+            task.num_inputs,
             rate=_RATE_ONE,
             num_rows=run.rows,
             spread=run.spread,

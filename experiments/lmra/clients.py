@@ -1,4 +1,6 @@
-"""Clients of both experiments: training rows, held-out rows, and the attribute.
+"""Rows of the clients of both experiments: what is trained on and what scores by.
+
+No module of the attack imports this one.
 
 LEAF synthetic: every seed is a draw of its own; held-out rows come from the client's
 distribution on top of the training rows, whose numbers are the paper's. The task is one
@@ -17,20 +19,21 @@ from typing import NamedTuple
 import numpy as np
 
 from experiments.lmra.settings import Config, DataConfig
+from experiments.lmra.task import Task
 from fljax import data, losses, models
-from fljax.types import Features, Model, Rows
+from fljax.types import Features, Rows
 
 _DOCTORATE = 16  # education_num
 _AGES = (38, 52)
 
 
-class Part(NamedTuple):
+class ClientRows(NamedTuple):
     """Rows of all clients side by side, padded.
 
     Attributes:
       rows: leaves `[seeds, C, n, ...]`.
       mask: `[seeds, C, n]` bool.
-      truth: `[seeds, C, n]` candidate of the sensitive attribute, for scoring only.
+      truth: `[seeds, C, n]` candidate of the sensitive attribute.
     """
 
     rows: Rows
@@ -42,30 +45,18 @@ class Clients(NamedTuple):
     """A federation's clients for every seed.
 
     Attributes:
-      name: of the data.
-      model: logistic regression.
-      loss_fn: of one example.
-      num_inputs: of one example.
+      task: that they train.
       rows: training rows `[seeds, N, ...]`, sorted by client.
       sizes: `[C]` training rows of each.
       own: the same, client by client.
-      held: rows that she does not train on.
-      candidates: `[K, W]` encoded values of the sensitive attribute, or None.
-      attribute: its name, or None.
-      files: what was read.
+      held: rows of each that are not trained on.
     """
 
-    name: str
-    model: Model
-    loss_fn: losses.ExampleLoss
-    num_inputs: int
+    task: Task
     rows: Rows
     sizes: np.ndarray
-    own: Part
-    held: Part
-    candidates: np.ndarray | None
-    attribute: str | None
-    files: tuple[data.FileRecord, ...]
+    own: ClientRows
+    held: ClientRows
 
 
 def load(told: DataConfig, run: Config) -> Clients:
@@ -79,24 +70,23 @@ def load(told: DataConfig, run: Config) -> Clients:
         dataset = _encode(table)
         drawn = [(dataset, _ages(dataset, told, seed)) for seed in run.seeds]
     dataset = drawn[0][0]
-    trains = [_gather(d, [train for train, _ in parts]) for d, parts in drawn]
-    helds = [_gather(d, [held for _, held in parts]) for d, parts in drawn]
+    trains = [_load(d, [train for train, _ in parts]) for d, parts in drawn]
+    helds = [_load(d, [held for _, held in parts]) for d, parts in drawn]
     own, held = _pad(trains), _pad(helds)
     flat = [_join([rows for rows, _ in client]) for client in trains]
     model = models.linear(dataset.num_numeric)
     attribute = dataset.attribute
-    return Clients(
+    task = Task(
         name=dataset.table.name,
         model=model,
         loss_fn=losses.example_loss(model.apply, losses.logistic),
         num_inputs=dataset.num_numeric,
-        rows=_stack(flat),
-        sizes=own.mask[0].sum(axis=1),
-        own=own,
-        held=held,
         candidates=None if attribute is None else attribute.candidates,
         attribute=None if attribute is None else attribute.name,
         files=dataset.table.files,
+    )
+    return Clients(
+        task, rows=_stack(flat), sizes=own.mask[0].sum(axis=1), own=own, held=held
     )
 
 
@@ -138,7 +128,7 @@ def _ages(dataset: data.Dataset, told: DataConfig, seed: int):
     return parts
 
 
-def _gather(dataset: data.Dataset, parts) -> list[tuple[Rows, np.ndarray]]:
+def _load(dataset: data.Dataset, parts) -> list[tuple[Rows, np.ndarray]]:
     """Rows and truth of each client."""
     split = dataset.train
     return [
@@ -164,7 +154,7 @@ def _stack(rows: list[Rows]) -> Rows:
     )
 
 
-def _pad(seeds: list[list[tuple[Rows, np.ndarray]]]) -> Part:
+def _pad(seeds: list[list[tuple[Rows, np.ndarray]]]) -> ClientRows:
     most = max(len(rows.y) for clients in seeds for rows, _ in clients)
 
     def wide(leaf):
@@ -175,7 +165,7 @@ def _pad(seeds: list[list[tuple[Rows, np.ndarray]]]) -> Part:
             [np.stack([wide(pick(*each)) for each in clients]) for clients in seeds]
         )
 
-    return Part(
+    return ClientRows(
         Rows(
             Features(every(lambda r, _: r.x.numeric), every(lambda r, _: r.x.codes)),
             every(lambda r, _: r.y),

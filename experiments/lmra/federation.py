@@ -50,14 +50,14 @@ def train(run: Config, clients: Clients) -> Trained:
         is_leaf=lambda leaf: leaf is None,
     )
     update = local.sgd(
-        clients.loss_fn, optax.sgd(run.learning_rate), proximal=run.proximal
+        clients.task.loss_fn, optax.sgd(run.learning_rate), proximal=run.proximal
     )
     server = optax.sgd(1.0)
     attacked = jnp.arange(run.attacked)
 
     def one(seed, rows, table, scale):
         key = jax.random.key(seed)
-        zeros, unravel = ravel_pytree(clients.model.init(jax.random.key(0)))
+        zeros, unravel = ravel_pytree(clients.task.model.init(jax.random.key(0)))
         first = scale * jax.random.normal(jax.random.fold_in(key, _START), zeros.shape)
         done = rounds.advance(
             jax.random.fold_in(key, _TRAIN),

@@ -1,4 +1,4 @@
-"""The local optimum, to convergence: what the attack is after."""
+"""The local optimum, to convergence: the truth that the attack is after."""
 
 import jax
 import jax.numpy as jnp
@@ -19,14 +19,14 @@ def local_optima(clients: Clients, ridge: float) -> np.ndarray:
     it does not. Where classes are separable the penalty alone keeps the optimum finite.
     """
     with jax.enable_x64(True):
-        zeros, unravel = ravel_pytree(clients.model.init(jax.random.key(0)))
+        zeros, unravel = ravel_pytree(clients.task.model.init(jax.random.key(0)))
         zeros = jnp.zeros(zeros.shape, jnp.float64)
 
         def optimum(part):
             batch = Batch(part.rows.x, part.rows.y, part.mask)
 
             def loss(theta):
-                fit = losses.batch_loss(clients.loss_fn, unravel(theta), batch)
+                fit = losses.batch_loss(clients.task.loss_fn, unravel(theta), batch)
                 return fit + ridge / 2 * jnp.sum(jnp.square(theta))
 
             return _newton(loss, zeros)

@@ -4,9 +4,9 @@
     python -m experiments.lmra --flagfile=experiments/flags/lmra.table1.flags
     python -m experiments.lmra --flagfile=experiments/flags/lmra.fig1.flags --data_dir=DIR
 
-Trains a federation, decodes every attacked client's local optimum from her messages
-with several mappings, and compares what is decoded with the model she returned last, the
-global model and her true local optimum: accuracy on her rows and on held-out rows, and
+Trains a federation, decodes every attacked client's local optimum from its messages
+with several mappings, and compares what is decoded with the model it returned last, the
+global model and its true local optimum: accuracy on its rows and on held-out rows, and
 what the model is for: attribute and membership inference. Writes `rows.jsonl`,
 `manifest.json` and figures into `--run_dir`.
 """
@@ -60,7 +60,9 @@ def run(told: Told) -> None:
     if told.run.search:
         with out.stage("search"):
             found = search_lib.search(told.run, loaded)
-        out.write(reporting.search_rows(told, loaded, found), {}, files=loaded.files)
+        out.write(
+            reporting.search_rows(told, loaded, found), {}, files=loaded.task.files
+        )
         out.show(reporting.search_table(found))
         return
     # Several small factorisations at once: threads of their own would wait for each
@@ -70,13 +72,13 @@ def run(told: Told) -> None:
     rows = reporting.rows(told, loaded, attacked)
     drawn = figures.rendered(reporting.all_figures(told, loaded, rows, attacked))
     gains = reporting.gains(rows)
-    out.write(rows, drawn, files=loaded.files, gains=gains)
+    out.write(rows, drawn, files=loaded.task.files, gains=gains)
     out.show(*reporting.tables(told, loaded, rows), *reporting.gain_lines(gains))
 
 
 def _attack(told: Told, loaded: clients.Clients, out: Output) -> Attacked:
     run = told.run
-    part = out.cache(loaded.files)
+    part = out.cache(loaded.task.files)
     with out.autosave.interruptible(), console.progress() as bars:
         bar = bars.add_task("train and decode", total=3 + len(run.mappings))
 
@@ -97,7 +99,9 @@ def _attack(told: Told, loaded: clients.Clients, out: Output) -> Attacked:
         decoded = {}
         for method in run.mappings:
             name = ATTACKS[method]
-            decode = functools.partial(attack.decode, run, loaded, trained, method)
+            decode = functools.partial(
+                attack.decode, run, loaded.task, trained.messages, method
+            )
             decoded[name] = timed(
                 name, functools.partial(part.cached, name, decode, Decoded)
             )
@@ -112,8 +116,8 @@ def _describe(told: Told, loaded: clients.Clients) -> None:
     """The size of the run."""
     run, out = told.run, console.screen()
     out.print(
-        f"{loaded.name}: {len(loaded.sizes)} clients of "
-        f"{', '.join(map(str, loaded.sizes))} rows, {loaded.num_inputs + 1} parameters"
+        f"{loaded.task.name}: {len(loaded.sizes)} clients of "
+        f"{', '.join(map(str, loaded.sizes))} rows, {loaded.task.num_inputs + 1} parameters"
     )
     out.print(
         f"{len(cases(run))} cases x {len(run.seeds)} seeds x {run.attacked} attacked "

@@ -11,7 +11,7 @@ from rich.table import Table
 from experiments.lmra import federation, published, scores
 from experiments.lmra.clients import Clients
 from experiments.lmra.scores import Scores
-from experiments.lmra.search import Found, case_setting
+from experiments.lmra.search import Trial, case_setting
 from experiments.lmra.settings import ATTACKS, Told, cases
 from experiments.report.figures import drawing
 from fljax import metrics
@@ -45,7 +45,15 @@ def rows(told: Told, clients: Clients, attacked: Attacked) -> list[Row]:
     run, found = told.run, []
 
     def keep(attack, case, metric, values, counts):
-        where = EXPERIMENT, clients.name, MODEL, "none", attack, case.setting(run), ""
+        where = (
+            EXPERIMENT,
+            clients.task.name,
+            MODEL,
+            "none",
+            attack,
+            case.setting(run),
+            "",
+        )
         for seed, of_clients in zip(run.seeds, values, strict=True):
             for client, value in enumerate(of_clients):
                 n = int(counts[client])
@@ -61,7 +69,7 @@ def rows(told: Told, clients: Clients, attacked: Attacked) -> list[Row]:
     for at, case in enumerate(cases(run)):
         for attack, each in attacked.scores.items():
             for metric, values in each._asdict().items():
-                if metric != AIA or clients.candidates is not None:
+                if metric != AIA or clients.task.candidates is not None:
                     counts = held if metric == TEST else train
                     keep(attack, case, metric, values[at], counts)
         for attack, each in attacked.decoded.items():
@@ -76,20 +84,27 @@ def rows(told: Told, clients: Clients, attacked: Attacked) -> list[Row]:
         if one < other:
             where = "local_optimum", "optima", f"client={one};client={other}"
             found.append(
-                Row(EXPERIMENT, clients.name, MODEL, "none", *where, run.seeds[0],
+                Row(EXPERIMENT, clients.task.name, MODEL, "none", *where, run.seeds[0],
                     "all", "relative_distance", float(values), len(run.seeds))
             )  # fmt: skip
     return found
 
 
-def search_rows(told: Told, clients: Clients, found: Sequence[Found]) -> list[Row]:
+def search_rows(told: Told, clients: Clients, found: Sequence[Trial]) -> list[Row]:
     """Last returned accuracy of every pair of rounds and start."""
     kept, total = [], int(clients.sizes[: told.run.attacked].sum())
     for each in found:
         point = f"num_rounds={each.num_rounds};start_scale={each.start_scale:g}"
         for steps, values in each.accuracy.items():
             setting = case_setting(steps, told.run)
-            where = EXPERIMENT, clients.name, MODEL, "none", "last_returned", setting
+            where = (
+                EXPERIMENT,
+                clients.task.name,
+                MODEL,
+                "none",
+                "last_returned",
+                setting,
+            )
             for seed, accuracy in zip(told.run.seeds, values.mean(axis=1), strict=True):
                 value = float(accuracy)
                 kept.append(Row(*where, point, seed, "all", TRAIN, value, total))
@@ -102,7 +117,7 @@ def tables(told: Told, clients: Clients, found: Sequence[Row]) -> list[Table]:
 
 
 def _by_client(told: Told, clients: Clients, found: Sequence[Row]) -> Table:
-    shown = _empty(f"{clients.name}: accuracy on her training rows (%)")
+    shown = _empty(f"{clients.task.name}: accuracy on its training rows (%)")
     names = [f"c={c}" for c in range(told.run.attacked)]
     beside = told.run.paper_table is not None
     extra = ["paper c=0..", "paper mean"] if beside else []
@@ -148,7 +163,7 @@ def _by_metric(found: Sequence[Row]) -> Table:
     return shown
 
 
-def search_table(found: Sequence[Found]) -> Table:
+def search_table(found: Sequence[Trial]) -> Table:
     """The nearest pair first."""
     shown = _empty(
         "accuracy of the last returned models (%), mean over clients and seeds"

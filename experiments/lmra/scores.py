@@ -1,4 +1,4 @@
-"""What decoded models are worth: on her rows, on held-out rows, and for attacks."""
+"""What decoded models are worth: on a client's rows, on others, and for attacks."""
 
 from typing import NamedTuple
 
@@ -7,7 +7,8 @@ import jax.numpy as jnp
 import numpy as np
 from jax.flatten_util import ravel_pytree
 
-from experiments.lmra.clients import Clients, Part
+from experiments.lmra import attack
+from experiments.lmra.clients import ClientRows, Clients
 from fljax.attacks import attribute
 
 
@@ -16,11 +17,11 @@ class Scores(NamedTuple):
 
     Attributes:
       train_accuracy_percent: on the client's own training rows.
-      test_accuracy_percent: on her held-out rows.
-      membership_auc: how well the loss tells her training rows from her held-out ones:
-        the chance that a training row has the smaller loss; 0.5 says nothing.
+      test_accuracy_percent: on its held-out rows.
+      membership_auc: area under the curve of membership inference by loss, 0 to 1: the
+        chance that a training row has a smaller loss than a held-out one; 0.5 is chance.
       optimum_distance: of the model to the local optimum, over the optimum's norm.
-      aia_accuracy_percent: of model-based attribute inference on her training rows;
+      aia_accuracy_percent: of model-based attribute inference on its training rows;
         NaN where there is no attribute.
     """
 
@@ -51,20 +52,19 @@ class Judge:
         optima = np.asarray(self._optima, np.float32)
         return jax.tree.map(np.asarray, self._all(models, optima, *self._parts))
 
-    def _one(self, theta, optimum, own: Part, held: Part) -> Scores:
-        clients = self._clients
-        zeros, unravel = ravel_pytree(clients.model.init(jax.random.key(0)))
-        del zeros
+    def _one(self, theta, optimum, own: ClientRows, held: ClientRows) -> Scores:
+        task = self._clients.task
+        unravel = ravel_pytree(task.model.init(jax.random.key(0)))[1]
         params = unravel(theta)
 
         def accuracy(part):
-            logits = jax.vmap(clients.model.apply, (None, 0))(params, part.rows.x)
+            logits = jax.vmap(task.model.apply, (None, 0))(params, part.rows.x)
             right = (logits > 0) == (part.rows.y > 0.5)
             return 100 * jnp.sum(right & part.mask) / jnp.sum(part.mask)
 
         def loss(part):
             rows = part.rows
-            return jax.vmap(clients.loss_fn, (None, 0, 0))(params, rows.x, rows.y)
+            return jax.vmap(task.loss_fn, (None, 0, 0))(params, rows.x, rows.y)
 
         gap = jnp.linalg.norm(theta - optimum)
         return Scores(
@@ -75,16 +75,13 @@ class Judge:
             self._attribute(params, own),
         )
 
-    def _attribute(self, params, own: Part):
-        clients = self._clients
-        if clients.candidates is None:
+    def _attribute(self, params, own: ClientRows):
+        task = self._clients.task
+        if task.candidates is None:
             return jnp.full((), jnp.nan)
-        candidates = jnp.asarray(clients.candidates)
-        known = attribute.conceal(
-            own.rows.x, own.rows.y, own.mask, width=candidates.shape[1]
-        )
-        guess = attribute.model_based(clients.loss_fn, params, known, candidates)
-        right = (guess.index == own.truth) & own.mask
+        width = task.candidates.shape[1]
+        known = attribute.conceal(own.rows.x, own.rows.y, own.mask, width=width)
+        right = (attack.infer_attribute(task, params, known) == own.truth) & own.mask
         return 100 * jnp.sum(right) / jnp.sum(own.mask)
 
 
@@ -97,10 +94,12 @@ def label_majority(clients: Clients, attacked: int) -> np.ndarray:
 
 def attribute_majority(clients: Clients, attacked: int) -> np.ndarray | None:
     """`[seeds, A]` percent of naming each client's most frequent value."""
-    if clients.candidates is None:
+    if clients.task.candidates is None:
         return None
     mask, truth = (a[:, :attacked] for a in (clients.own.mask, clients.own.truth))
-    count = [(mask & (truth == k)).sum(axis=2) for k in range(len(clients.candidates))]
+    count = [
+        (mask & (truth == k)).sum(axis=2) for k in range(len(clients.task.candidates))
+    ]
     return 100 * np.max(count, axis=0) / mask.sum(axis=2)
 
 

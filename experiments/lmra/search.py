@@ -17,7 +17,7 @@ from experiments.lmra.settings import Case, Config, cases
 from fljax.attacks.reconstruction import decoding
 
 
-class Found(NamedTuple):
+class Trial(NamedTuple):
     """One number of rounds and one start.
 
     Attributes:
@@ -34,7 +34,7 @@ class Found(NamedTuple):
     gap: float
 
 
-def search(run: Config, clients: Clients) -> list[Found]:
+def search(run: Config, clients: Clients) -> list[Trial]:
     """All pairs of rounds and start, the nearest to the printed numbers first."""
     trained = federation.train(run, clients)
     judge = Judge(clients, np.ones_like(trained.last[0]), run.attacked)
@@ -53,7 +53,7 @@ def search(run: Config, clients: Clients) -> list[Found]:
                 if case.start_scale == scale
             }
             gap = _gap(by_steps)
-            found.append(Found(num_rounds, scale, by_steps, gap))
+            found.append(Trial(num_rounds, scale, by_steps, gap))
     return sorted(found, key=lambda each: each.gap)
 
 

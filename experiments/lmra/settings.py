@@ -39,7 +39,10 @@ class DataConfig:
         "category", "adult: unknown values are a category, or their rows are dropped"
     )
     held_out: float = option(
-        0.1, "share of each client's rows that she does not train on", above=0, below=1
+        0.1,
+        "share of each client's rows that are held out of training",
+        above=0,
+        below=1,
     )
 
 
@@ -96,7 +99,9 @@ class Config(RunFlags):
         "deltas; the attacker chooses by messages held out", above=0,
     )  # fmt: skip
     widths: tuple[float, ...] = option(
-        (0.5, 1.0), "simulated: factors of the prior's deviations; she chooses", above=0
+        (0.5, 1.0),
+        "simulated: factors of the prior's deviations; the attacker chooses",
+        above=0,
     )
     spread: float = option(
         1.5, "simulated: prior standard deviation of the inputs", above=0

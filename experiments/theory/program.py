@@ -108,7 +108,7 @@ def run(told: Config) -> None:
     }
     rows = [row for name in sweeps for row in _rows(told, name, sweeps[name])]
     out.write(rows, figures.rendered({"theorem1": slopes.figure(sweeps)}))
-    out.show(slopes.table(sweeps))
+    out.show(slopes.table(sweeps), *slopes.differences(sweeps))
 
 
 def _values(told: Config, name: str) -> list[float]:

@@ -55,6 +55,28 @@ def table(sweeps: Mapping[str, Sweep]) -> Table:
     return shown
 
 
+def differences(sweeps: Mapping[str, Sweep]) -> list[str]:
+    """One line a sweep: how far the error's slope is from that of eq. (6).
+
+    Differences are paired, seed by seed; an interval without zero is a disagreement.
+    """
+    lines = []
+    for sweep in sweeps.values():
+        texts = []
+        for sampling, each in sweep.found.items():
+            ours, theirs = (
+                slopes(sweep.values, numbers)
+                for numbers in (each.reconstruct, each.rate)
+            )
+            gap = screen_tables.interval(metrics.interval(ours - theirs), "+.2f")
+            texts.append(f"{gap} with {sampling} batches")
+        lines.append(
+            f"{sweep.symbol}: slope of Algorithm 2 less that of eq. (6): "
+            f"{', '.join(texts)}"
+        )
+    return lines
+
+
 def figure(sweeps: Mapping[str, Sweep]) -> Figure:
     """Four panels; rates pass through the measured error at the first value."""
     drawn = Figure(figsize=(10, 8), layout="constrained")

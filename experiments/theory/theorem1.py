@@ -12,8 +12,8 @@ squares optimum. Its assumptions, and how they are met on generated rows:
    it is run everywhere, without replacement (`shuffled`).
 3. Sent models do not depend on the client's earlier noise. A real federation only comes
    near that, and its global model settles, which makes its messages collinear. Here a
-   man in the middle, whom the paper names as the case that meets the assumption, draws
-   every sent model (`middleman`).
+   man-in-the-middle server, which the paper names as the case that meets the assumption,
+   draws every sent model (`middleman`).
 4. lambda, the smallest eigenvalue of Theta_out^T Theta_out / n_c, is bounded below. It is
    measured in every run, for it shrinks with learning rate and number of local steps.
 
@@ -31,16 +31,12 @@ that would not move; it needs assumption 3 and independent steps, nothing else.
 from collections.abc import Sequence
 from typing import NamedTuple
 
-import jax
-import jax.numpy as jnp
 import numpy as np
 
-from experiments.theory import middleman
+from experiments.theory import estimates, middleman
 from experiments.theory.middleman import Client, Point
-from fljax.attacks.reconstruction import least_squares
 
 _SEEN = 64  # sent models at which the noise is measured
-_FLOAT32_RCOND = 1e-6  # messages carry the rounding of float32
 
 
 class Measured(NamedTuple):
@@ -71,7 +67,7 @@ def measure(
     delta: np.ndarray,
     probability: float,
 ) -> Measured:
-    """Errors of both regressions beside the theorem's right-hand side.
+    """Errors of both estimates beside the theorem's right-hand side.
 
     Args:
       client: from `generate`.
@@ -81,8 +77,6 @@ def measure(
       delta: `[points, seeds, R, d]`.
       probability: delta of the theorem, with which its bound may fail.
     """
-    with jax.enable_x64(True):
-        found = np.asarray(_estimates(jnp.asarray(sent), jnp.asarray(delta)))
     num_messages, size = sent.shape[2:]
     out = np.concatenate([delta, np.ones_like(delta[..., :1])], axis=-1)
     smallest = np.linalg.svd(out, compute_uv=False)[..., -1]
@@ -97,31 +91,18 @@ def measure(
     rate *= np.sqrt(size * steps * confidence / (num_messages * eigenvalue))
     curvature = np.linalg.eigvalsh(middleman.hessian(client))[:, 0]
     contraction = 1 - (1 - 2 * rates * curvature) ** steps  # lambda_min(W)
-    forward = np.linalg.norm(_forward(sent, delta) - client.optimum, axis=-1)
+
+    def distance(estimate):
+        return np.linalg.norm(estimate - client.optimum, axis=-1)
+
     return Measured(
-        reconstruct=np.linalg.norm(found - client.optimum, axis=-1),
-        forward=forward,
+        reconstruct=distance(estimates.algorithm2(sent, delta)),
+        forward=distance(estimates.forward(sent, delta)),
         rate=rate,
         bound=rate / contraction,
         eigenvalue=eigenvalue,
         noise=noise,
     )
-
-
-@jax.jit
-def _estimates(sent, delta):
-    def one(sent, delta):
-        return least_squares.reconstruct_linear(sent, delta, rcond=_FLOAT32_RCOND)
-
-    return jax.vmap(jax.vmap(one))(sent, delta).estimate
-
-
-def _forward(sent: np.ndarray, delta: np.ndarray) -> np.ndarray:
-    """`delta = (sent - optimum) W^T + noise`, solved for the optimum."""
-    mean_in, mean_out = sent.mean(2, keepdims=True), delta.mean(2, keepdims=True)
-    slope = np.linalg.pinv(sent - mean_in) @ (delta - mean_out)
-    step = np.linalg.solve(np.swapaxes(slope, -1, -2), mean_out[..., 0, :, None])
-    return mean_in[..., 0, :] - step[..., 0]
 
 
 def _noise(client: Client, sent: np.ndarray, point: Point, sampling: str) -> np.ndarray:

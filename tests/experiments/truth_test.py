@@ -10,11 +10,16 @@ from experiments.gradient_leakage import blocks, messages, targets, views
 from experiments.gradient_leakage import program as gradient_leakage
 from experiments.gradient_leakage import settings as inversion_settings
 from experiments.gradient_leakage import truth as images
+from experiments.lmra import attack as decoding
+from experiments.lmra import clients, federation, optimum
+from experiments.lmra import settings as lmra_settings
 from tests import truth
 
 # Program -> modules of its attack, and those that hold the truth or compare with it.
 _WALLS = {
     "gradient_leakage": (("attack", "adversary"), ("truth", "messages", "scores")),
+    "lmra": (("attack",), ("clients", "optimum", "scores", "search")),
+    "theory": (("estimates",), ("middleman", "theorem1", "slopes")),
 }
 
 
@@ -47,3 +52,20 @@ def test_what_inverts_gradients_cannot_reach_an_image_or_a_label(parsed):
     wanted = {"images": owned.x, "labels": owned.y}
     assert not truth.leaks(received, wanted)
     assert truth.leaks(senders, wanted)
+
+
+def test_what_decodes_messages_cannot_reach_a_row_or_an_optimum():
+    data, run = lmra_settings.complete(
+        lmra_settings.Told(
+            lmra_settings.DataConfig(sizes=(30, 20)),
+            lmra_settings.Config(num_rounds=3, seeds=(0,)),
+        )
+    )
+    loaded = clients.load(data, run)
+    trained = federation.train(run, loaded)
+    methods = [build(run, loaded.task) for build in decoding._METHODS.values()]
+    received = decoding.decode, methods, run, loaded.task, trained.messages
+    wanted = {"rows": loaded.rows.x.numeric, "labels": loaded.rows.y}
+    wanted["optima"] = optimum.local_optima(loaded, run.ridge)
+    assert not truth.leaks(received, wanted)
+    assert truth.leaks(loaded, wanted)

@@ -230,6 +230,6 @@ def test_doctorates_are_dealt_by_age(shared_data):
     assert len(loaded.sizes) == 10
     assert (loaded.sizes + held).sum() == 12110
     assert np.ptp(loaded.sizes[3:]) <= 1
-    assert loaded.attribute == "sex"
+    assert loaded.task.attribute == "sex"
     shapes = jax.tree.map(np.shape, loaded.rows)
     assert shapes.y == (1, int(loaded.sizes.sum()))

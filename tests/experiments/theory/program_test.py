@@ -135,6 +135,23 @@ def test_slopes_are_those_of_power_laws():
     np.testing.assert_allclose(slopes.slopes(values, numbers), [-0.5, 2])
 
 
+def test_slopes_are_set_beside_those_of_the_bound_for_each_kind_of_batches():
+    """In n_c they agree for shuffled batches only, and the output says so."""
+    values = [1.0, 2.0, 4.0]
+
+    def measured(*powers):
+        numbers = np.stack([np.power(values, power) for power in powers], axis=1)
+        other = np.ones((3, 2))
+        rate = np.power(np.array(values)[:, None], -0.6) * other
+        return theorem1.Measured(numbers, other, rate, other, other, other)
+
+    found = {"shuffled": measured(-0.6, -0.6), "independent": measured(-0.2, -0.2)}
+    sweep = slopes.Sweep("n_c", "messages", values, found)
+    (line,) = slopes.differences({"num_messages": sweep})
+    assert "n_c: slope of Algorithm 2 less that of eq. (6): " in line
+    assert "0.00] with shuffled batches, +0.40 [" in line
+
+
 _SMALL = program.Config(
     rows=16,
     params=2,
