@@ -1,20 +1,21 @@
-"""Downloads one file over HTTP: whole, checked, or not at all."""
+"""Downloads one file over HTTP: whole, checked, or not at all.
+
+Pooch receives it beside its destination, checks the hash and renames it. Added here are a
+limit on the size, a look at the first bytes, and tries for what may pass.
+"""
 
 import dataclasses
-import hashlib
-import http.client
 import pathlib
-import ssl
 import time
-import urllib.error
-import urllib.request
-from typing import IO
+from typing import BinaryIO
 
 from fljax import files
 from fljax.data.table import DataError
 
 _CHUNK = 1 << 16
 _SIGNATURES = {".zip": b"PK", ".gz": b"\x1f\x8b", ".tgz": b"\x1f\x8b"}
+_PASSING = (None, 429, *range(500, 600))
+_HEADERS = {"User-Agent": "fljax", "Accept-Encoding": "identity"}
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -33,10 +34,6 @@ class Policy:
 
 
 PATIENT = Policy()
-
-
-class _Passing(Exception):
-    """A failure that another try may not meet."""
 
 
 def download(
@@ -64,81 +61,72 @@ def download(
     """
     if not url.startswith(("http://", "https://")):
         raise DataError(f"{destination.name}: not an http address: {url}")
-    try:
-        for attempt in range(policy.attempts):
-            try:
-                return _attempt(url, destination, sha256, max_bytes, policy.timeout)
-            except _Passing as error:
-                if attempt + 1 == policy.attempts:
-                    raise DataError(f"{url}: {error}") from error
-            time.sleep(policy.pause * 2**attempt)
-    except OSError as error:
-        raise DataError(
-            f"{destination}: cannot be written ({error.strerror or error})"
-        ) from error
+    pooch, requests = _libraries()
+    for left in reversed(range(policy.attempts)):
+        try:
+            return _attempt(pooch, url, destination, sha256, max_bytes, policy.timeout)
+        except requests.RequestException as error:
+            code = None if error.response is None else error.response.status_code
+            if not left or code not in _PASSING:
+                broke = f"no connection ({type(error).__name__})"
+                why = f"the server answered {code}" if code else broke
+                raise DataError(f"{url}: {why}") from error
+            time.sleep(policy.pause * 2 ** (policy.attempts - 1 - left))
+        except OSError as error:
+            raise DataError(
+                f"{destination}: cannot be written ({error.strerror or error})"
+            ) from error
     raise DataError(f"{policy.attempts=} must be at least 1")
 
 
-def _attempt(
-    url: str,
-    destination: pathlib.Path,
-    sha256: str | None,
-    max_bytes: int,
-    timeout: float,
-) -> str:
-    with files.replacing(destination) as stream:
-        found = _receive(url, stream, destination, max_bytes, timeout)
-        if sha256 is not None and found != sha256:
-            raise DataError(f"{url}: expected sha256 {sha256}, got {found}")
-    return found
-
-
-def _receive(
-    url: str,
-    stream: IO[bytes],
-    destination: pathlib.Path,
-    max_bytes: int,
-    timeout: float,
-) -> str:
-    request = urllib.request.Request(url, headers={"User-Agent": "fljax"})
+def _libraries():
     try:
-        with urllib.request.urlopen(request, timeout=timeout) as response:
-            return _copy(response, stream, url, destination.suffix, max_bytes)
-    except urllib.error.HTTPError as error:
-        error.close()
-        if error.code == 429 or error.code >= 500:
-            raise _Passing(f"the server answered {error.code}") from error
-        raise DataError(f"{url}: the server answered {error.code}") from error
-    except urllib.error.URLError as error:
-        raise _Passing(f"no connection ({error.reason})") from error
-    except TimeoutError as error:
-        raise _Passing(f"no answer within {timeout:g} s") from error
-    except (http.client.HTTPException, ConnectionError, ssl.SSLError) as error:
-        raise _Passing(f"the connection broke ({type(error).__name__})") from error
+        import pooch
+        import requests
+    except ImportError as error:
+        raise DataError("a download needs pip install 'fljax[data]'") from error
+    pooch.get_logger().setLevel("WARNING")
+    return pooch, requests
 
 
-def _copy(
-    response: http.client.HTTPResponse,
-    stream: IO[bytes],
-    url: str,
-    suffix: str,
-    max_bytes: int,
-) -> str:
-    declared = response.headers.get("Content-Length")
-    digest, size = hashlib.sha256(), 0
-    while chunk := response.read(_CHUNK):
-        if not size:
-            _check_start(chunk, url, suffix)
-        size += len(chunk)
-        if size > max_bytes:
-            raise DataError(f"{url}: larger than the limit of {max_bytes} bytes")
-        digest.update(chunk)
-        stream.write(chunk)
-    if declared is not None and declared.isdigit() and size != int(declared):
-        raise _Passing(f"truncated, {size} of {declared} bytes arrived")
-    if not size:
-        raise DataError(f"{url}: the answer is empty")
-    return digest.hexdigest()
+def _attempt(pooch, url, destination, sha256, max_bytes, timeout) -> str:
+    get = pooch.HTTPDownloader(chunk_size=_CHUNK, timeout=timeout, headers=_HEADERS)
+
+    def receive(url: str, path: str, by: object) -> None:
+        with open(path, "wb") as stream:
+            checked = _Checked(stream, url, destination.suffix, max_bytes)
+            get(url, checked, by)
+        if not checked.size:
+            raise DataError(f"{url}: the answer is empty")
+
+    name, folder = destination.name, destination.parent
+    known = sha256 and f"sha256:{sha256}"
+    try:
+        pooch.retrieve(url, known, name, folder, downloader=receive)
+    except DataError:
+        raise
+    except ValueError as error:
+        raise DataError(f"{url}: {error}") from error  # another hash
+    return files.sha256(destination)
+
+
+class _Checked:
+    """A file that refuses what is too large or begins as another kind of file does."""
+
+    def __init__(self, stream: BinaryIO, url: str, suffix: str, max_bytes: int):
+        self._stream, self._url, self._suffix = stream, url, suffix
+        self._max_bytes, self.size = max_bytes, 0
+        self.flush = stream.flush
+
+    def write(self, chunk: bytes) -> None:
+        if not self.size:
+            _check_start(chunk, self._url, self._suffix)
+        self.size += len(chunk)
+        if self.size > self._max_bytes:
+            raise DataError(
+                f"{self._url}: larger than the limit of {self._max_bytes} bytes"
+            )
+        self._stream.write(chunk)
 
 
 def _check_start(chunk: bytes, url: str, suffix: str) -> None:
