@@ -127,14 +127,23 @@ def presets(name: str) -> tuple[str, ...]:
 def _module(name: str) -> types.ModuleType:
     if name not in _MODULES:
         raise DataError(f"unknown data set {name!r}, known are {', '.join(names())}")
-    return importlib.import_module(f"fljax.data.{_MODULES[name]}")
+    return _import(name, _MODULES[name])
 
 
 def _image_module(name: str) -> types.ModuleType:
     if name not in _IMAGES:
         known = ", ".join(_IMAGES)
         raise DataError(f"unknown image data set {name!r}, known are {known}")
-    return importlib.import_module(f"fljax.data.{name}")
+    return _import(name, name)
+
+
+def _import(name: str, module: str) -> types.ModuleType:
+    try:
+        return importlib.import_module(f"fljax.data.{module}")
+    except ModuleNotFoundError as error:
+        raise DataError(
+            f"{name} needs {error.name}: pip install 'fljax[data]'"
+        ) from error
 
 
 def _options(function: Callable) -> Mapping[str, Any]:

@@ -108,10 +108,23 @@ def test_offline_images_say_what_to_get(name, tmp_path, monkeypatch):
     assert "\n" not in str(error.value)
 
 
+@pytest.mark.parametrize(
+    ("package", "name", "load"),
+    [("folktables", "acs_income", data.load), ("PIL", "lfw", data.load_images)],
+)
+def test_without_the_extra_one_line_names_it(package, name, load, monkeypatch):
+    monkeypatch.setitem(sys.modules, package, None)
+    monkeypatch.delitem(sys.modules, f"fljax.data.{name}", raising=False)
+    with pytest.raises(
+        data.DataError, match=rf"{name} needs {package}.*: pip install 'fljax\[data\]'"
+    ):
+        load(name)
+
+
 def test_importing_the_package_imports_no_data_set():
     code = (
         "import sys, fljax.data;"
-        "heavy = {'sklearn', 'folktables', 'requests', 'urllib.request', 'PIL'};"
+        "heavy = {'sklearn', 'folktables', 'pooch', 'requests', 'urllib.request', 'PIL'};"
         "names = {*fljax.data.names(), *fljax.data.image_names()};"
         "own = {f'fljax.data.{n}' for n in names};"
         "sys.exit(' '.join((heavy | own) & set(sys.modules)) or 0)"
