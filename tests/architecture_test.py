@@ -46,7 +46,7 @@ LEAVES = {
     "verdicts",
 }
 # What programs need before and after their own work: flags, folders, screens.
-COMMAND_LINES = {"driver"}
+COMMAND_LINES = {"auditing", "driver"}
 
 
 def _modules(folder):
@@ -95,8 +95,7 @@ def test_imports_go_one_way():
     def faults(path):
         here = _unit_of_file(path)
         if here == "__init__":
-            yield from (n for n in _imports(path) if n.startswith("fljax"))
-            return
+            return  # see test_the_public_face_is_what_it_says_and_cheap_to_import
         if (here in LEVELS) == (here in LEAVES):
             yield f"give {here} its place above"
         if here not in LEVELS:
@@ -236,3 +235,24 @@ def test_no_tracked_text_names_a_folder_of_one_machine():
             if machine.search(line):
                 found.append(f"{name}:{number}")
     assert not found
+
+
+def test_the_public_face_is_what_it_says_and_cheap_to_import(tmp_path):
+    names = ["attacks", "audit", "data", "defenses", "privacy", "transcript"]
+    script = (
+        "import sys, fljax\n"
+        "heavy = {'jax', 'numpy', 'pandas', 'absl', 'fljax.data'} & set(sys.modules)\n"
+        "assert not heavy, heavy\n"
+        f"assert fljax.__all__ == {names}\n"
+        "from fljax import audit\n"
+        "assert callable(audit) and callable(fljax.audit)\n"
+        "assert all(getattr(fljax, name) for name in fljax.__all__)\n"
+        "import jax._src.xla_bridge as bridge\n"
+        "assert not bridge._backends, 'a device was touched on import'\n"
+    )
+    command = [sys.executable, "-c", f"import sys; sys.path.insert(0, {str(ROOT)!r})"]
+    command[-1] += f"\n{script}"
+    found = subprocess.run(
+        command, cwd=tmp_path, capture_output=True, text=True, check=False
+    )
+    assert found.returncode == 0, found.stderr

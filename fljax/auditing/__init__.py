@@ -1,1 +1,5 @@
-"""An audit of somebody's own federated training, from a transcript of any framework."""
+"""An audit of somebody's own federated training, from a transcript of any framework.
+
+`fljax.audit` is the function (`library`), `fljax-audit` and `python -m fljax.audit` the
+command line (`program`).
+"""

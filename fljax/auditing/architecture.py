@@ -10,7 +10,6 @@ array goes where its shape is the only one; arrays of equal shapes must have nam
 differ in numbers only (`layers.2.bias`, `layers.4.bias`), and go in their order.
 """
 
-import importlib
 import re
 from typing import Any
 
@@ -19,6 +18,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from fljax import models
+from fljax.auditing import imported
 from fljax.auditing.settings import TrainingConfig
 from fljax.driver.config import ConfigError
 from fljax.transcript import TranscriptError
@@ -106,16 +106,12 @@ def align(model: Model, params: Params, delta: Params, stem: str):
 
 def _imported(spec: str) -> Model:
     """`package.module:attribute`, the user's own code."""
-    module, colon, attribute = spec.partition(":")
-    if not (module and colon and attribute):
+    if ":" not in spec:
         raise ConfigError(
             "--model: expected linear, mlp:WIDTH,... or package.module:attribute, "
             f"got {spec!r}"
         )
-    try:
-        found = getattr(importlib.import_module(module), attribute)
-    except (ImportError, AttributeError) as error:
-        raise ConfigError(f"--model: {spec} cannot be imported: {error}") from error
+    found = imported.attribute("--model", spec)
     made: Any = found if _is_model(found) or not callable(found) else found()
     if not _is_model(made):
         raise ConfigError(

@@ -3,15 +3,17 @@
 from typing import NamedTuple
 
 import numpy as np
+import pandas as pd
 
 from fljax import data, losses
-from fljax.auditing import architecture, messages, rates, rows, table
-from fljax.auditing.evidence import Evidence, Pool
-from fljax.auditing.messages import Received
-from fljax.auditing.rows import Encoding
-from fljax.auditing.scoring import Truth
-from fljax.auditing.settings import Told
+from fljax.attacks.adversary import AdversaryView, ProxyRows
+from fljax.auditing import architecture, local_training, recording, rows
+from fljax.auditing.inputs import Inputs
+from fljax.auditing.recording import Recording
+from fljax.auditing.rows import Columns, Encoding
+from fljax.auditing.settings import Config
 from fljax.auditing.table import Owned
+from fljax.auditing.truth import Truth
 from fljax.driver.config import ConfigError
 
 _LOSSES = {
@@ -25,21 +27,23 @@ class Case(NamedTuple):
     """An audit that is ready: the two halves that only meet in a score.
 
     Attributes:
-      evidence: for the attacks.
+      view: for the attacks.
       truth: for the scores.
-      clients: `[C]` ids.
       encoding: of the rows.
-      received: the transcript.
+      recording: the transcript as it was read.
+      left_out: `[C]` messages that are not finite.
+      row_numbers: of each client `[n]`, where its rows stand in the file, from 0.
     """
 
-    evidence: Evidence
+    view: AdversaryView
     truth: Truth
-    clients: np.ndarray
     encoding: Encoding
-    received: Received
+    recording: Recording
+    left_out: np.ndarray
+    row_numbers: list[np.ndarray]
 
 
-def prepare(told: Told, read: Owned) -> Case:
+def prepare(config: Config, inputs: Inputs) -> Case:
     """Brings transcript, rows and model together, and takes the truth apart.
 
     Raises:
@@ -47,54 +51,59 @@ def prepare(told: Told, read: Owned) -> Case:
       TranscriptError: the transcript is damaged, or not one of this model.
       DataError: the rows cannot be encoded.
     """
-    received = messages.read(told.files.transcript)
-    clients, own = _whose(told, read, received)
-    encoding = rows.encode(read, told.rows)
+    owned, seen = inputs.owned, inputs.recording
+    clients, own = _whose(config, owned, seen)
+    encoding = rows.encode(owned, config.rows)
     columns = encoding.columns
+    _check_work(config, columns)
     outputs = 1
     if columns.task == "multiclass":
-        outputs = max(columns.classes, told.training.classes or 0)
-    model = architecture.build(told.training, columns.order, outputs)
+        outputs = max(columns.classes, config.training.classes or 0)
+    model = architecture.build(config.training, columns.order, outputs)
     known, truth = rows.split(encoding, own, outputs)
-    evidence = Evidence(
-        messages=messages.select(received, model, clients),
+    selected = recording.select(seen, model, clients)
+    view = AdversaryView(
+        transcript=selected.transcript,
+        messages=selected.messages,
+        clients=clients,
         known=known,
         candidates=columns.candidates,
         continuous=columns.continuous,
         loss_fn=losses.example_loss(model.apply, _LOSSES[columns.task]),
-        output=model.apply,
-        pace=rates.read(received.about, told.training, received.stem),
+        apply=model.apply,
         task=columns.task,
-        linear=told.training.model == "linear",
-        classes=outputs,
-        proxy=_proxy(told, encoding),
-        told=told.audit,
+        outputs=outputs,
+        linear=config.training.model == "linear",
+        training=local_training.read(seen.about, config.training, seen.stem),
+        seed=config.audit.seed,
+        proxy=_proxy(config, encoding, inputs.proxy),
     )
-    return Case(evidence, truth, clients, encoding, received)
+    numbers = [owned.row[each] for each in own]
+    return Case(view, truth, encoding, seen, selected.left_out, numbers)
 
 
 def _whose(
-    told: Told, read: Owned, received: Received
+    config: Config, owned: Owned, seen: Recording
 ) -> tuple[np.ndarray, list[np.ndarray]]:
     """Ids of the audited clients and the numbers of their rows."""
-    named, sent = told.files, received.clients
+    named, sent = config.files, seen.clients
     if len(set(named.client)) < len(named.client):
         raise ConfigError(f"--client: expected different ids, got {named.client}")
     for client in named.client:
         if client not in sent:
             raise ConfigError(
-                f"--client: {received.stem} has no message of client {client}, "
+                f"--client: {seen.stem} has no message of client {client}, "
                 f"clients are {_few(sent)}"
             )
-    if read.client is None:
+    if owned.client is None:
         chosen = np.array(named.client or sent)
         if len(chosen) != 1:
             raise ConfigError(
                 f"--client: expected one client, whose rows these are; the transcript "
                 f"has {_few(sent)}, and --client_column may tell them apart"
             )
-        return chosen, [np.arange(len(read.table.frame))]
-    there = np.unique(read.client)
+        return chosen, [np.arange(len(owned.table.frame))]
+    there = np.unique(owned.client)
     chosen = np.array(named.client or np.intersect1d(sent, there))
     lacking = np.setdiff1d(chosen, there)
     if len(lacking) or not len(chosen):
@@ -103,18 +112,30 @@ def _whose(
             f"--client_column: no row of {who}; column {named.client_column!r} has "
             f"{_few(there)}, the transcript {_few(sent)}"
         )
-    return chosen, [np.flatnonzero(read.client == client) for client in chosen]
+    return chosen, [np.flatnonzero(owned.client == client) for client in chosen]
+
+
+def _check_work(config: Config, columns: Columns) -> None:
+    """Attacks try every value on every row: time and memory grow with their number."""
+    count, most = len(columns.categories), config.audit.most_values
+    if count > most:
+        raise ConfigError(
+            f"--sensitive: {config.files.sensitive} has {count} different values, and "
+            f"attacks try each on every row; list it in --numeric if it is a number, "
+            f"join rare values, or allow so many with --most_values={count}"
+        )
 
 
 def _few(ids: np.ndarray) -> str:
     return ", ".join(map(str, ids[:10])) + (", ..." if len(ids) > 10 else "")
 
 
-def _proxy(told: Told, encoding: Encoding) -> Pool | None:
-    path = told.files.proxy
-    if path is None:
+def _proxy(
+    config: Config, encoding: Encoding, frame: pd.DataFrame | None
+) -> ProxyRows | None:
+    if frame is None:
         return None
     try:
-        return Pool(*rows.proxy(encoding, table.frame_of(path)))
+        return ProxyRows(*rows.proxy(encoding, frame))
     except data.DataError as error:
-        raise ConfigError(f"--proxy: {path}: {error}") from error
+        raise ConfigError(f"--proxy: {config.files.proxy}: {error}") from error

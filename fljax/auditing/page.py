@@ -1,39 +1,34 @@
 """The page of an audit for whoever has to decide: one HTML file, no script, no link."""
 
-import pathlib
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 import jinja2
 import numpy as np
 
+from fljax import verdicts
 from fljax.auditing import scoring
 from fljax.auditing.scoring import Line, Number
 
 METRICS = {
-    scoring.ACCURACY: "accuracy %",
-    scoring.ERROR: "mean abs. error",
-    scoring.DISTANCE: "total variation",
-    scoring.REBUILT: "rebuilt rows %",
+    verdicts.ACCURACY.metric: "accuracy %",
+    verdicts.ERROR.metric: "mean abs. error",
+    verdicts.DISTANCE.metric: "total variation",
+    verdicts.REBUILT.metric: "rebuilt rows %",
 }
 _RULE = {
-    "leaks, one client": "the 95 % interval over its rows (Wilson's for shares, "
-    "Student's for errors) lies on the better side of the baseline; a distance of "
-    "label distributions, which has no interval, is less than half the baseline's",
-    "leaks, several clients": "the Student-t 95 % interval over the clients of what "
-    "the attack gains over each one's own baseline lies above 0, or the interval "
-    "of some client alone does at level 1 - 0.05 / clients",
-    scoring.SHOWS_NONE: "neither; another attack, or more messages, may succeed "
-    "where this one fails. Of attacks that learn nothing about one in forty is "
-    "called a leak by chance",
+    **verdicts.RULE,
     scoring.UNEXPLAINED: "no leak shows, but the attack could not have found one: "
     "the client's messages do not fit these rows, or its model did not learn them "
     "(misfit above 10, where about 1 is expected, or above 3 or unknown while the "
     "loss did not fall)",
     scoring.NOT_APPLICABLE: "the attack was not run, for the reason given",
+    "intervals of one client": "over its rows: Wilson's for shares, Student's for "
+    "errors; a distance of label distributions has none, so that a single client's "
+    "cannot be called a leak",
 }
-_COLOURS = {scoring.LEAKS: "bad", scoring.SHOWS_NONE: "good"}
-_FILLS = {scoring.LEAKS: "#d98c8c"}
+_COLOURS = {verdicts.LEAKS: "bad", verdicts.NO_GAIN: "good"}
+_FILLS = {verdicts.LEAKS: "#d98c8c"}
 _WIDTH = 500.0  # of the longest bar, in units of the drawing
 
 
@@ -68,14 +63,11 @@ def render(
       notes: paragraphs below the table.
       about: what was audited, term -> value.
     """
-    source = pathlib.Path(__file__).with_name("page.html.j2").read_text("utf-8")
-    environment = jinja2.Environment(autoescape=True, undefined=jinja2.StrictUndefined)
-    return environment.from_string(source).render(
+    return _template("page.html.j2").render(
+        _table(lines),
         title=title,
         sensitive=sensitive,
         summary=summary(lines),
-        lines=[_shown(line) for line in lines],
-        several_settings=len({line.setting for line in lines if line.setting}) > 1,
         notes=notes,
         charts=_charts(lines),
         rule=list(_RULE.items()),
@@ -101,19 +93,25 @@ def baseline(value: Number | None) -> str:
 
 def summary(lines: Sequence[Line]) -> str:
     """The outcome in two sentences for a reader who meets these attacks first here."""
-    measured = [line for line in lines if line.total is not None]
-    leaks = [line for line in measured if line.verdict == scoring.LEAKS]
+    measured = [(line, line.total) for line in lines if line.total is not None]
+    leaks = [line for line, _ in measured if line.verdict == verdicts.LEAKS]
     names = f": {', '.join(line.attack for line in leaks)}" if leaks else ""
     text = f"{len(leaks)} of {len(measured)} attacks that apply show a leak{names}."
-    accurate = [line for line in measured if line.metric == scoring.ACCURACY]
+    metric = verdicts.ACCURACY.metric
+    accurate = [(total, line) for line, total in measured if line.metric == metric]
     if not accurate:
         return text
-    top = max(accurate, key=lambda line: line.total.value)
+    total, top = max(accurate, key=lambda pair: pair[0].value)
     return (
         f"{text} The most accurate, {top.attack}, names the right value on "
-        f"{top.total.value:.1f} % of the rows; always naming the most frequent value "
-        f"would be right on {top.total.baseline:.1f} %."
+        f"{total.value:.1f} % of the rows; always naming the most frequent value "
+        f"would be right on {total.baseline:.1f} %."
     )
+
+
+def fragment(lines: Sequence[Line]) -> str:
+    """The table alone, for a notebook."""
+    return _template("table.html.j2").render(_table(lines))
 
 
 def _shown(line: Line) -> dict[str, str]:
@@ -129,25 +127,38 @@ def _shown(line: Line) -> dict[str, str]:
     }
 
 
+def _table(lines: Sequence[Line]) -> dict[str, Any]:
+    return {
+        "lines": [_shown(line) for line in lines],
+        "several_settings": len({line.setting for line in lines if line.setting}) > 1,
+    }
+
+
+def _template(name: str) -> jinja2.Template:
+    environment = jinja2.Environment(
+        loader=jinja2.PackageLoader("fljax.auditing", "."),
+        autoescape=True,
+        undefined=jinja2.StrictUndefined,
+    )
+    return environment.get_template(name)
+
+
 def _charts(lines: Sequence[Line]) -> list[_Chart]:
     """A drawing per metric: its attacks' bars and intervals beside the baseline."""
     charts = []
     for metric, name in METRICS.items():
-        drawn = [line for line in lines if line.metric == metric and line.total]
+        drawn = [(e, e.total) for e in lines if e.metric == metric and e.total]
         if drawn:
-            numbers = [line.total for line in drawn]
-            top = max(max(n.value, n.high, n.baseline) for n in map(_finite, numbers))
-            bars = [_bar(line, _WIDTH / (top or 1)) for line in drawn]
-            values = ", ".join(
-                f"{line.attack} {line.total.value:.4g}" for line in drawn
-            )
-            alt_text = f"{name}: {values}; without messages {baseline(numbers[0])}"
+            finite = [(line, _finite(total)) for line, total in drawn]
+            top = max(max(n.value, n.high, n.baseline) for _, n in finite)
+            bars = [_bar(line, n, _WIDTH / (top or 1)) for line, n in finite]
+            values = ", ".join(f"{line.attack} {n.value:.4g}" for line, n in drawn)
+            alt_text = f"{name}: {values}; without messages {baseline(drawn[0][1])}"
             charts.append(_Chart(name, alt_text, bars))
     return charts
 
 
-def _bar(line: Line, scale: float) -> _Bar:
-    n = _finite(line.total)
+def _bar(line: Line, n: Number, scale: float) -> _Bar:
     places = (n.value, max(n.low, 0.0), n.high, n.baseline)
     scaled = (round(scale * place, 1) for place in places)
     return _Bar(line.attack, *scaled, fill=_FILLS.get(line.verdict, "#b8c7d9"))
@@ -164,5 +175,5 @@ def _diagnostics(lines: Sequence[Line]) -> list[dict[str, str]]:
     return [
         {"attack": line.attack, "metric": name, "value": f"{np.mean(values):.4g}"}
         for line in lines
-        for name, values in line.said.items()
+        for name, values in line.diagnostics.items()
     ]

@@ -1,83 +1,80 @@
-"""What an audit leaves behind: rows, manifest, a table for the screen, and a page."""
+"""What an audit leaves behind: rows, manifest, records, a page, and a table on screen."""
 
-from collections.abc import Sequence
-from typing import NamedTuple
+import os
+from collections.abc import Iterator
 
 import numpy as np
 from rich.table import Table
 from rich.text import Text
 
-from fljax import data, files
+from fljax import files
 from fljax.auditing import page, scoring
-from fljax.auditing.scoring import Line
+from fljax.auditing.findings import Audited, Findings, verdict_text
 from fljax.driver import screen_tables
+from fljax.driver.option import FolderFlags
 from fljax.driver.output import Output
 from fljax.results import Row
 
 EXPERIMENT = "audit"
-_BASELINES = {
-    scoring.ACCURACY: "majority",
-    scoring.ERROR: "majority",
-    scoring.DISTANCE: "mean_distribution",
-}
+_PATHS = ("known", "proxy", "transcript")
 
 
-class Labels(NamedTuple):
-    """What is the same in all rows of an audit.
-
-    Attributes:
-      data: name of the file of rows.
-      model: as `--model` names it.
-      defense: name of the clients' defense, as the transcript has it.
-      seed: of the attacks.
-      clients: `[C]` ids of the audited clients.
-      used: `[C]` messages of each.
-      left_out: `[C]` messages that are not finite.
-      files: that were read.
-      sensitive: name of the inferred column.
-      target: of the column that the model predicts.
-    """
-
-    data: str
-    model: str
-    defense: str
-    seed: int
-    clients: np.ndarray
-    used: np.ndarray
-    left_out: np.ndarray
-    files: Sequence[data.FileRecord]
-    sensitive: str
-    target: str
+def save(findings: Findings, folder: str | os.PathLike) -> None:
+    """Writes everything into a folder, which it claims as a program does."""
+    audited = findings.audited
+    chosen = FolderFlags(run_dir=os.fspath(folder))
+    write(Output(chosen, EXPERIMENT, audited.data, audited.flags), findings)
 
 
-def write(out: Output, labels: Labels, found: Sequence[Line]) -> None:
-    """Writes rows, manifest and page, and prints the table."""
-    rows = list(_rows(labels, found))
-    said = {line.attack: _verdict(line) for line in found}
-    notes = [_intervals(labels), *_left_out(labels)]
-    out.write(rows, {}, files=labels.files, verdicts=said, notes=notes)
-    files.write_text(out.folder / "report.html", _page(labels, found, notes))
-    out.show(_table(labels, found), *(Text(note) for note in notes))
+def write(out: Output, findings: Findings) -> None:
+    """Writes rows, manifest, records and page."""
+    rows = list(_rows(findings))
+    out.write(
+        rows,
+        {},
+        files=findings.audited.files,
+        verdicts=findings.verdicts,
+        notes=findings.notes,
+    )
+    files.write_text(out.folder / "records.csv", findings.records.to_csv(index=False))
+    files.write_text(out.folder / "report.html", _page(findings))
 
 
-def _rows(labels: Labels, found: Sequence[Line]):
+def screen(findings: Findings) -> list[Table | Text]:
+    """The table and its notes, for a terminal."""
+    audited = findings.audited
+    shown = screen_tables.empty(Text(f"audit: {audited.data} {audited.model}"))
+    screen_tables.add_texts(shown, "attack", "metric")
+    screen_tables.add_numbers(shown, "value [95 %]", "without\nmessages")
+    shown.add_column("verdict", overflow="fold")
+    for line in findings.lines:
+        shown.add_row(
+            line.attack, page.METRICS.get(line.metric, ""), page.number(line.total),
+            page.baseline(line.total), Text(verdict_text(line)),
+        )  # fmt: skip
+    return [shown, *map(Text, findings.notes)]
+
+
+def _rows(findings: Findings) -> Iterator[Row]:
+    audited = findings.audited
+
     def row(attack, setting, client, metric, value, n):
         return Row(
-            EXPERIMENT, labels.data, labels.model, labels.defense, attack, setting, "",
-            labels.seed, client, metric, float(value), int(n),
+            EXPERIMENT, audited.data, audited.model, audited.defense, attack, setting,
+            "", audited.seed, client, metric, float(value), int(n),
         )  # fmt: skip
 
     def each(attack, setting, metric, values, counts):
-        for client, value, n in zip(labels.clients, values, counts, strict=True):
+        for client, value, n in zip(audited.clients, values, counts, strict=True):
             yield row(attack, setting, int(client), metric, value, n)
         yield row(attack, setting, "all", metric, np.mean(values), np.sum(counts))
 
     begun = set()
-    for line in found:
+    for line in findings.lines:
         if line.total is None:
             continue
         counts = [number.n for number in line.clients]
-        base = _BASELINES.get(line.metric)
+        base = scoring.BASELINES[line.metric]
         if base and line.metric not in begun:
             begun.add(line.metric)
             values = [number.baseline for number in line.clients]
@@ -87,65 +84,29 @@ def _rows(labels: Labels, found: Sequence[Line]):
         for end in ("low", "high"):
             value = getattr(line.total, end)
             yield row(*where, "all", f"{line.metric}_{end}", value, line.total.n)
-        for metric, values in line.said.items():
+        for metric, values in line.diagnostics.items():
             yield from each(*where, metric, values, counts)
-    used = {"messages_used": labels.used, "messages_left_out": labels.left_out}
+    used = {"messages_used": audited.used, "messages_left_out": audited.left_out}
     for metric, values in used.items():
-        yield from each("none", "passive", metric, values, labels.used)
+        yield from each("none", "passive", metric, values, audited.used)
 
 
-def _verdict(line: Line) -> str:
-    if line.verdict == scoring.NOT_APPLICABLE:
-        return f"{line.verdict}: {line.detail}"
-    return f"{line.verdict} ({line.detail})" if line.detail else line.verdict
-
-
-def _intervals(labels: Labels) -> str:
-    count = len(labels.clients)
-    if count > 1:
-        return (
-            f"Numbers are means over {count} clients, each of whom counts the same; "
-            "95 % intervals are over the clients."
-        )
-    return (
-        f"95 % intervals are over the rows of client {labels.clients[0]}: how far the "
-        "number would vary with other rows like hers, not with another training."
-    )
-
-
-def _left_out(labels: Labels) -> list[str]:
-    found = []
-    for client, used, lost in zip(labels.clients, labels.used, labels.left_out):
-        if lost:
-            found.append(
-                f"Client {client}: {lost} of {used + lost} messages hold NaN or "
-                "infinity and are left out; her last finite one counts as her last."
-            )
-    return found
-
-
-def _table(labels: Labels, found: Sequence[Line]) -> Table:
-    shown = screen_tables.empty(Text(f"audit: {labels.data} {labels.model}"))
-    screen_tables.add_texts(shown, "attack", "metric")
-    screen_tables.add_numbers(shown, "value [95 %]", "without\nmessages")
-    shown.add_column("verdict", overflow="fold")
-    for line in found:
-        shown.add_row(
-            line.attack, page.METRICS.get(line.metric, ""), page.number(line.total),
-            page.baseline(line.total), Text(_verdict(line)),
-        )  # fmt: skip
-    return shown
-
-
-def _page(labels: Labels, found: Sequence[Line], notes: Sequence[str]) -> str:
-    about = {
-        "Data": labels.data,
-        "Model": labels.model,
-        "Defense": labels.defense,
-        "Inferred": f"{labels.sensitive}; target {labels.target}",
-        "Clients": ", ".join(map(str, labels.clients)),
-        "Seed": labels.seed,
-        "Files": "; ".join(f"{each.name} {each.sha256}" for each in labels.files),
+def _page(findings: Findings) -> str:
+    audited: Audited = findings.audited
+    settings = {
+        name: value
+        for name, value in audited.flags.items()
+        # A page need not tell how a disk is organised.
+        if name not in (*_PATHS, "run_dir") and value not in (None, "", [], ())
     }
-    title = f"Audit of {labels.data}, {labels.model}"
-    return page.render(title, labels.sensitive, found, notes, about)
+    about = {
+        "Data": audited.data,
+        "Model": audited.model,
+        "Defense": audited.defense,
+        "Inferred": f"{audited.sensitive}; target {audited.target}",
+        "Clients": ", ".join(map(str, audited.clients)),
+        "Files": "; ".join(f"{each.name} {each.sha256}" for each in audited.files),
+        "Settings": ", ".join(f"{name} {value}" for name, value in settings.items()),
+    }
+    title = f"Audit of {audited.data}, {audited.model}"
+    return page.render(title, audited.sensitive, findings.lines, findings.notes, about)

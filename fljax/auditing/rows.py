@@ -16,11 +16,12 @@ import numpy as np
 import pandas as pd
 
 from fljax import data
-from fljax.auditing.scoring import Truth
 from fljax.auditing.settings import RowsConfig
 from fljax.auditing.table import Owned
+from fljax.auditing.truth import Truth
 from fljax.data import Dataset, Preprocessing
 from fljax.data.encoder import Column
+from fljax.data.table import Attribute, get_column
 from fljax.data.vocabulary import positions
 from fljax.types import Features, Known
 
@@ -85,7 +86,7 @@ def encode(read: Owned, config: RowsConfig) -> Encoding:
         target="standardise" if config.standardise_target else "raw",
     )
     dataset = data.prepare(table, options, seed=0)
-    attribute = dataset.attribute
+    attribute = _attribute(dataset)
     candidates = attribute.candidates
     values = dataset.encoder.dense[-1].values
     if attribute.kind == "categorical" and not config.drop_first:
@@ -95,7 +96,7 @@ def encode(read: Owned, config: RowsConfig) -> Encoding:
         candidates = values.to_numpy(np.float32)[:, None]
     order, names = _order(dataset, as_told, candidates, config.input_order)
     regression = table.task == "regression"
-    classes = 1 if regression else int(table.frame[table.target].max()) + 1
+    classes = 1 if regression else int(get_column(table.frame, table.target).max()) + 1
     return Encoding(
         dataset,
         Columns(
@@ -125,7 +126,7 @@ def split(
     for client, chosen in enumerate(rows):
         mask[client, : len(chosen)] = True
         index[client, : len(chosen)] = chosen
-    width = dataset.attribute.width
+    width = _attribute(dataset).width
     public = train.x.numeric[:, : train.x.numeric.shape[1] - width]
     nothing = np.zeros((*mask.shape, 0), np.int32)
     known = Known(Features(public[index], nothing), train.y[index], mask)
@@ -154,8 +155,8 @@ def inputs(encoding: Encoding, frame: pd.DataFrame) -> np.ndarray:
     if columns.continuous:
         return found
     column = dataset.encoder.dense[-1]
-    which = positions(frame[column.name], column.values)
-    public = found[:, : found.shape[1] - dataset.attribute.width]
+    which = positions(get_column(frame, column.name), column.values)
+    public = found[:, : found.shape[1] - _attribute(dataset).width]
     return np.concatenate([public, columns.candidates[which]], axis=1)
 
 
@@ -170,16 +171,22 @@ def proxy(encoding: Encoding, frame: pd.DataFrame) -> tuple[np.ndarray, np.ndarr
         raise data.DataError(f"rows to encode lack the column {table.target!r}")
     kinds = table.kinds
     for name in (*kinds, table.target):
-        if name in frame.columns and frame[name].isna().any():
+        if name in frame.columns and get_column(frame, name).isna().to_numpy().any():
             raise data.DataError(f"column {name!r} has missing values")
     for name, kind in kinds.items():
-        text = name in frame and not pd.api.types.is_numeric_dtype(frame[name])
+        text = name in frame.columns and not pd.api.types.is_numeric_dtype(frame[name])
         if kind == "numeric" and text:
             raise data.DataError(f"column {name!r} is not numeric")
     y = np.zeros(len(frame), np.int32)
     if table.task != "regression":
-        y = positions(frame[table.target], encoding.labels).astype(np.int32)
+        y = positions(get_column(frame, table.target), encoding.labels).astype(np.int32)
     return inputs(encoding, frame), y
+
+
+def _attribute(dataset: Dataset) -> Attribute:
+    """That of the sensitive column, which every audit has."""
+    assert dataset.attribute is not None
+    return dataset.attribute
 
 
 def _unscaled(table: data.Table, name: str) -> data.Kind:

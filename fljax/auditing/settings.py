@@ -1,15 +1,16 @@
-"""What an audit can be told: files, model, how the clients train, how hard to look."""
+"""Settings of an audit: files, model, how the clients train, how hard to look."""
 
 import dataclasses
-from typing import Literal, NamedTuple
+from collections.abc import Callable, Hashable
+from typing import Any, Literal, NamedTuple
 
+from fljax.attacks.attribute import gradient_grid
+from fljax.attacks.inversion import first_message as inversion
+from fljax.attacks.label_distribution import first_message as label_distribution
+from fljax.attacks.trajectory import clients, matching
 from fljax.driver.option import RunFlags, option
 
-Attack = Literal[
-    "model", "grad", "linear_inversion", "trajectory", "reconstruct",
-    "label_distribution", "inversion",
-]  # fmt: skip
-ATTACKS: tuple[Attack, ...] = (
+ATTACKS = (
     "model", "grad", "linear_inversion", "trajectory", "reconstruct",
     "label_distribution", "inversion",
 )  # fmt: skip
@@ -93,7 +94,14 @@ class TrainingConfig:
 class AuditConfig(RunFlags):
     """No prefix: which attacks, and how hard to look."""
 
-    attacks: tuple[Attack, ...] = option(ATTACKS, "attacks to try")
+    attacks: tuple[str, ...] = option(
+        ATTACKS,
+        "attacks to try: names or groups of fljax.attacks.registry, or "
+        "package.module:attribute, an AttackSpec of your own",
+    )
+    most_values: int = option(
+        100, "different values of a sensitive category, at most", min=2
+    )
     seed: int = option(0, "of what attacks draw", min=0, max=2**32 - 1)
     grad_rounds: tuple[int, ...] = option(
         (1, 5, 10, 20, 50, 100), "grad: numbers of first messages tried", min=1
@@ -104,7 +112,9 @@ class AuditConfig(RunFlags):
     grad_iterations: int = option(100, "grad: iterations", min=1)
     path_steps: int = option(16, "trajectory: simulated steps of a local epoch", min=1)
     trajectory_iterations: int = option(240, "trajectory: steps of the search", min=1)
-    dummies: int = option(600, "label_distribution: clients to learn from", min=8)
+    shadow_clients: int = option(
+        600, "label_distribution: made-up clients to learn from", min=8
+    )
     inversion_rows: int = option(
         8, "inversion: rows of a message, at most, that are rebuilt", min=1
     )
@@ -112,10 +122,39 @@ class AuditConfig(RunFlags):
     inversion_starts: int = option(4, "inversion: searches, the best is kept", min=1)
 
 
-class Told(NamedTuple):
-    """All that an audit was told."""
+GROUPS = (FilesConfig, RowsConfig, TrainingConfig, AuditConfig)
+
+
+class Config(NamedTuple):
+    """All that an audit is told."""
 
     files: FilesConfig
     rows: RowsConfig
     training: TrainingConfig
     audit: AuditConfig
+
+
+def of_groups(make: Callable[[type], Any]) -> Config:
+    """All groups, each made from its class."""
+    return Config(*(make(group) for group in GROUPS))
+
+
+def of_attacks(config: AuditConfig) -> dict[str, Hashable]:
+    """Settings of each attack that has flags, by its name."""
+    trajectory = clients.Settings(
+        epoch_steps=config.path_steps,
+        search=matching.Settings(iterations=config.trajectory_iterations),
+    )
+    return {
+        "grad": gradient_grid.Settings(
+            rounds=config.grad_rounds,
+            learning_rates=config.grad_learning_rates,
+            iterations=config.grad_iterations,
+        ),
+        "linear_inversion": trajectory,
+        "trajectory": trajectory,
+        "predictor": label_distribution.Settings(config.shadow_clients),
+        "inversion": inversion.Settings(
+            config.inversion_rows, config.inversion_iterations, config.inversion_starts
+        ),
+    }

@@ -6,7 +6,7 @@ has an input for those too, so that they are put back here, as numbers.
 
 import dataclasses
 import warnings
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -15,6 +15,7 @@ from fljax import data
 from fljax.auditing.settings import FilesConfig, RowsConfig
 from fljax.data.csv_reader import read_csv
 from fljax.data.fetch import read_local
+from fljax.data.table import get_column
 from fljax.data.vocabulary import vocabulary
 from fljax.driver.config import ConfigError
 from fljax.driver.naming import named_as_flags
@@ -27,21 +28,28 @@ class Owned(NamedTuple):
       table: with constant columns, without the client column.
       client: `[N]` int64 ids, None where no column says.
       labels: different values of the target, as the file writes them.
+      row: `[N]` where each row stands in the file, from 0.
     """
 
     table: data.Table
     client: np.ndarray | None
     labels: pd.Index
+    row: np.ndarray
 
 
-def read(files: FilesConfig, config: RowsConfig) -> Owned:
-    """Reads `--known`.
+def read(path: str, files: FilesConfig, config: RowsConfig) -> Owned:
+    """Reads the audited clients' rows.
+
+    Args:
+      path: CSV file; errors call it as `files` does.
+      files: names of columns.
+      config: how columns are read.
 
     Raises:
       ConfigError: a flag names no column, or one that cannot be what it says.
       DataError: the file makes no table.
     """
-    raw = frame_of(files.known)
+    raw = frame_of(path)
     _check_named(files, raw)
     ids = files.client_column
     with warnings.catch_warnings(), named_as_flags("csv"):
@@ -49,7 +57,7 @@ def read(files: FilesConfig, config: RowsConfig) -> Owned:
         warnings.filterwarnings("ignore", ".*constant columns left out")
         table = data.load(
             "csv",
-            path=files.known,
+            path=path,
             target=files.target,
             sensitive=files.sensitive,
             numeric=config.numeric,
@@ -61,14 +69,26 @@ def read(files: FilesConfig, config: RowsConfig) -> Owned:
     if table.task == "multiclass":
         _check_classes(files, raw)
     table = _with_constants(table, raw, files, config)
-    client = None if ids is None else _ids(table.frame[ids], ids, files)
-    return Owned(table, client, vocabulary(raw[files.target].dropna()))
+    client = None if ids is None else _ids(get_column(table.frame, ids), ids, files)
+    whole = raw.drop(columns=list(config.drop))
+    kept = whole.dropna() if config.missing == "drop" else whole
+    labels = vocabulary(get_column(raw, files.target).dropna())
+    return Owned(table, client, labels, kept.index.to_numpy())
 
 
-def frame_of(path: str) -> pd.DataFrame:
-    """The rows of a CSV file as they stand there."""
-    file = read_local(path)
-    return read_csv(file.content, file.record.name)
+def frame_of(path: str, flag: str = "") -> pd.DataFrame:
+    """The rows of a CSV file as they stand there.
+
+    Raises:
+      ConfigError: with a `flag`, naming it, where a DataError would be raised.
+    """
+    try:
+        file = read_local(path)
+        return read_csv(file.content, file.record.name)
+    except data.DataError as error:
+        if not flag:
+            raise
+        raise ConfigError(f"{flag}: {path}: {error}") from error
 
 
 def _check_named(files: FilesConfig, raw: pd.DataFrame) -> None:
@@ -85,7 +105,7 @@ def _check_named(files: FilesConfig, raw: pd.DataFrame) -> None:
             "--target, --sensitive, --client_column: expected different columns"
         )
     ids = files.client_column
-    if ids is not None and raw[ids].isna().any():
+    if ids is not None and get_column(raw, ids).isna().to_numpy().any():
         raise ConfigError(f"--client_column: {ids!r} has missing values")
 
 
@@ -112,7 +132,7 @@ def _with_constants(
         if name in config.drop or name == files.target:
             continue
         if name not in frame.columns:
-            frame = frame.assign(**{name: _constant(raw[name], files)})
+            frame = frame.assign(**{name: _constant(get_column(raw, name), files)})
         if name != files.client_column:
             kinds[name] = table.kinds.get(name, "numeric")
     return dataclasses.replace(table, frame=frame, kinds=kinds)
@@ -131,10 +151,11 @@ def _constant(series: pd.Series, files: FilesConfig):
 
 
 def _ids(series: pd.Series, name: str, files: FilesConfig) -> np.ndarray:
-    numbers = pd.to_numeric(series, errors="coerce").to_numpy(np.float64)
+    read: Any = pd.to_numeric(series, errors="coerce")
+    numbers = np.asarray(read, np.float64)
     if not np.array_equal(numbers, np.round(numbers)):  # NaN is not equal to itself
         raise ConfigError(
             f"--client_column: expected whole numbers, the client ids of the "
             f"transcript, in column {name!r} of {files.known}"
         )
-    return numbers.astype(np.int64)
+    return np.asarray(numbers, np.int64)

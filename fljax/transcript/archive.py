@@ -39,13 +39,17 @@ def save(
     Parameters that are not nested dicts (lists, tuples) are stored, and come back, as
     dicts keyed by position.
     """
-    arrays = {
+    write(stem, arrays(transcript), about)
+
+
+def arrays(transcript: Transcript) -> dict[str, np.ndarray]:
+    """A transcript of one seed under the names of the format."""
+    return {
         "round": np.asarray(transcript.round),
         "client": np.asarray(transcript.client),
         **_named("params", transcript.params),
         **_named("delta", transcript.delta),
     }
-    write(stem, arrays, about)
 
 
 def write(
@@ -174,12 +178,13 @@ def check(arrays) -> None:
     rounds, clients = arrays["round"], arrays["client"]
     if rounds.ndim != 1 or rounds.dtype.kind not in "iu" or not rounds.size:
         raise ValueError("'round' is not a list of one or more integers")
-    if (rounds[1:] <= rounds[:-1]).any():
-        raise ValueError("'round' does not increase")
+    if rounds[0] < 0 or (rounds[1:] <= rounds[:-1]).any():
+        raise ValueError("'round' is negative or does not increase")
     if clients.ndim != 2 or len(clients) != len(rounds):
         raise ValueError("'client' is not a table with one line per round")
     if clients.dtype.kind not in "iu" or (clients < -1).any():
         raise ValueError("'client' has entries that are neither an id nor -1")
+    _check_once(rounds, clients)
     for leaf in leaves:
         sent, delta = arrays[f"params/{leaf}"], arrays[f"delta/{leaf}"]
         if {sent.dtype.kind, delta.dtype.kind} != {"f"}:
@@ -188,6 +193,17 @@ def check(arrays) -> None:
             raise ValueError(f"parameter {leaf!r} is not one per round")
         if delta.shape != clients.shape + sent.shape[1:]:
             raise ValueError(f"delta of {leaf!r} does not fit the parameter")
+
+
+def _check_once(rounds, clients) -> None:
+    """Two messages of one client in a round cannot be told apart."""
+    ordered = np.sort(clients, axis=1)
+    twice = (ordered[:, 1:] == ordered[:, :-1]) & (ordered[:, 1:] >= 0)
+    if twice.any():
+        row, at = np.argwhere(twice)[0]
+        raise ValueError(
+            f"'client' has client {ordered[row, at]} twice in round {rounds[row]}"
+        )
 
 
 def _with_suffix(stem, suffix) -> pathlib.Path:

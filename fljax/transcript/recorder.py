@@ -99,6 +99,8 @@ class Recorder:
         Raises:
           TranscriptError: naming what does not fit; nothing is written then.
         """
+        if round < 0:
+            raise TranscriptError(f"round: expected 0 or more, got {round}")
         if round <= self._last:
             raise TranscriptError(
                 f"round: expected more than {self._last}, got {round}; {self._folder} "
@@ -116,6 +118,8 @@ class Recorder:
                 f"{list(returned)[:3]}"
             )
         found = {"client": np.array(list(returned), np.int64)}
+        if len(set(found["client"].tolist())) < len(returned):
+            raise TranscriptError(f"round {round}: one client is there twice")
         answers = []
         for client, arrays in returned.items():
             where = f"round {round}, client {client}"

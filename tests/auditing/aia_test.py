@@ -13,13 +13,13 @@ _ROUNDS, _CLIENTS = 6, 3
 
 
 @pytest.mark.parametrize("hidden", [(), (8,)], ids=["linear", "mlp"])
-def test_the_model_based_attack_is_that_of_experiments_aia(tmp_path, guesses, hidden):
+def test_the_model_based_attack_is_that_of_experiments_aia(tmp_path, audited, hidden):
     """Recorded as arrays and attacked from a CSV file, it has the same accuracy."""
     model = settings.ModelConfig(
         name="mlp" if hidden else "linear", hidden=hidden or (1,)
     )
     theirs, mask = _attack(tmp_path, model)
-    answers, lines = guesses(
+    answers, lines = audited(
         tmp_path, target="progression", sensitive="sex", attacks=("model",),
         model="mlp:8" if hidden else "linear", standardise=True,
         standardise_target=True, drop_first=True, input_order="neural",
@@ -37,7 +37,7 @@ def test_the_model_based_attack_is_that_of_experiments_aia(tmp_path, guesses, hi
 
 
 def _attack(folder, model: settings.ModelConfig):
-    """Trains, records and attacks: attack -> guesses and rows; and which are real."""
+    """Trains, records and attacks: attack -> audited and rows; and which are real."""
     data = settings.DataConfig(preset="neural")
     split = settings.PartitionConfig(clients=_CLIENTS)
     train = settings.TrainConfig(num_rounds=_ROUNDS, learning_rate=0.05)

@@ -1,30 +1,31 @@
 """Small federations of others, recorded as their owners would."""
 
+import contextlib
+
 import numpy as np
 import pandas as pd
 import pytest
 
 from fljax import transcript
-from fljax.auditing import case, program, scoring, table
+from fljax.auditing import attacking, case, inputs, scoring
 from fljax.auditing import settings as s
-from fljax.driver.output import Output
 
 COLUMNS = ("age", "married", "height")
 _RATE = 0.1
 
 
-def _told(folder, **changes) -> s.Told:
-    """What an audit of the linear federation is told, and changes."""
+def _config(folder, **changes) -> s.Config:
+    """Settings of an audit of the linear federation, and changes."""
     values = {
         "transcript": str(folder / "seen"), "known": str(folder / "rows.csv"),
         "target": "y", "sensitive": "married", "model": "linear",
         "client_column": "client", "run_dir": str(folder / "out"),
         "grad_rounds": (1, 4), "grad_learning_rates": (1e2, 1e4),
-        "grad_iterations": 5, "trajectory_iterations": 12, "dummies": 8,
+        "grad_iterations": 5, "trajectory_iterations": 12, "shadow_clients": 8,
     } | changes  # fmt: skip
     groups = (s.FilesConfig, s.RowsConfig, s.TrainingConfig, s.AuditConfig)
     fields = [group.__dataclass_fields__ for group in groups]
-    return s.Told(
+    return s.Config(
         *(
             group(**{name: v for name, v in values.items() if name in names})
             for group, names in zip(groups, fields, strict=True)
@@ -32,14 +33,19 @@ def _told(folder, **changes) -> s.Told:
     )
 
 
-def _guesses(folder, **changes):
-    """Answers of the attacks, and the lines of their scores."""
-    chosen = _told(folder, **changes)
-    ready = case.prepare(chosen, table.read(chosen.files, chosen.rows))
-    out = Output(chosen.audit, "audit", "rows", {})
-    answers = program.attack(ready.evidence, out, out.cache([]))
-    return answers, scoring.lines(
-        answers, ready.truth, continuous=ready.evidence.continuous
+def _audited(folder, **changes):
+    """Estimates of the attacks, and the lines of their scores."""
+    config = _config(folder, **changes)
+    ready = case.prepare(config, inputs.read(config.files, config.rows))
+    estimates = attacking.estimates(
+        ready.view,
+        attacking.chosen(config.audit.attacks),
+        s.of_attacks(config.audit),
+        lambda name: contextlib.nullcontext(),
+        lambda name, compute: compute(),
+    )
+    return estimates, scoring.lines(
+        estimates, ready.truth, continuous=ready.view.continuous
     )
 
 
@@ -91,15 +97,15 @@ def _record(stem, frame, about=None, rounds=12, change=None):
 
 
 @pytest.fixture
-def told():
-    """`(folder, **changes) -> Told`."""
-    return _told
+def config():
+    """`(folder, **changes) -> Config`."""
+    return _config
 
 
 @pytest.fixture
-def guesses():
-    """`(folder, **changes) -> answers, lines`."""
-    return _guesses
+def audited():
+    """`(folder, **changes) -> estimates, lines`."""
+    return _audited
 
 
 @pytest.fixture

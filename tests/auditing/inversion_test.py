@@ -5,8 +5,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from fljax import losses, models, transcript
-from fljax.auditing import scoring
+from fljax import losses, models, transcript, verdicts
 from fljax.types import Features
 
 
@@ -36,33 +35,33 @@ def folder(tmp_path):
     return tmp_path
 
 
-def test_a_gradient_of_two_rows_is_inverted(folder, guesses):
-    answers, (line,) = guesses(
+def test_a_gradient_of_two_rows_is_inverted(folder, audited):
+    answers, (line,) = audited(
         folder, sensitive="sex", model="mlp:64", attacks=("inversion",),
         inversion_iterations=40,
     )  # fmt: skip
-    assert line.metric == scoring.REBUILT and line.total.n == 2
+    assert line.metric == verdicts.REBUILT.metric and line.total.n == 2
     frame = pd.read_csv(folder / "rows.csv")
     true = frame[frame.client == 3][["a", "b", "sex"]].to_numpy()
     found = answers["inversion"].value[0]
     apart = np.abs(found[:, None] - true[None]).max(axis=-1)
     assert (apart.min(axis=0) < 0.05).all() and line.total.value == 100
-    assert line.verdict == scoring.LEAKS
+    assert line.verdict == verdicts.LEAKS
 
 
-def test_proxy_rows_of_a_regression_need_no_classes(folder, guesses):
+def test_proxy_rows_of_a_regression_need_no_classes(folder, audited):
     rows = pd.read_csv(folder / "rows.csv")
     rows.assign(y=rows.y + 0.5).to_csv(folder / "proxy.csv", index=False)
-    told = {"sensitive": "sex", "model": "mlp:64", "attacks": ("model",)}
-    answers, _ = guesses(folder, **told, proxy=str(folder / "proxy.csv"))
+    config = {"sensitive": "sex", "model": "mlp:64", "attacks": ("model",)}
+    answers, _ = audited(folder, **config, proxy=str(folder / "proxy.csv"))
     assert answers["model"].value.shape == (1, 2)
 
 
-def test_more_rows_or_steps_are_said_not_to_apply(folder, guesses):
-    told = {"sensitive": "sex", "model": "mlp:64", "attacks": ("inversion",)}
-    _, (line,) = guesses(folder, **told, inversion_rows=1)
+def test_more_rows_or_steps_are_said_not_to_apply(folder, audited):
+    config = {"sensitive": "sex", "model": "mlp:64", "attacks": ("inversion",)}
+    _, (line,) = audited(folder, **config, inversion_rows=1)
     assert line.detail == "messages of 1 step over 2 rows"
-    _, (line,) = guesses(folder, **told, local_epochs=3)
+    _, (line,) = audited(folder, **config, local_epochs=3)
     assert line.detail == "messages of 3 steps over 2 rows"
-    _, (line,) = guesses(folder, **told, batch_size=1, local_steps=1)
+    _, (line,) = audited(folder, **config, batch_size=1, local_steps=1)
     assert line.detail == "one step over 1 of 2 rows, not known which"

@@ -4,7 +4,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from fljax import transcript
+from fljax import transcript, verdicts
 from fljax.auditing import scoring
 
 _CLIENTS, _ROWS, _RATE = (0, 1), 60, 0.05
@@ -56,58 +56,58 @@ def _train(model, frame):
     return {"kernel": kernel, "bias": bias}
 
 
-def _lines(guesses, folder, **changes):
-    told = {"target": "y", "sensitive": "sex", "task": "multiclass", **changes}
-    return guesses(folder, attacks=("label_distribution",), **told)
+def _lines(audited, folder, **changes):
+    config = {"target": "y", "sensitive": "sex", "task": "multiclass", **changes}
+    return audited(folder, attacks=("label_distribution",), **config)
 
 
-def test_every_attack_is_nearer_than_what_needs_no_message(folder, guesses):
+def test_every_attack_is_nearer_than_what_needs_no_message(folder, audited):
     proxy = str(folder / "proxy.csv")
-    answers, lines = _lines(guesses, folder, proxy=proxy, dummies=64)
+    answers, lines = _lines(audited, folder, proxy=proxy, shadow_clients=64)
     truth = pd.read_csv(folder / "rows.csv").groupby("client").y
     shares = truth.value_counts(normalize=True).unstack(fill_value=0).to_numpy()
     assert [line.attack for line in lines] == list(_NAMES)
     for line in lines:
-        assert line.metric == scoring.DISTANCE and line.verdict == scoring.LEAKS
+        assert line.metric == verdicts.DISTANCE.metric
         guess = answers[line.attack].value
         distance = 0.5 * np.abs(guess - shares).sum(axis=1)
         assert line.total.value == pytest.approx(distance.mean())
         assert line.total.value < 0.2 < line.total.baseline
-    np.testing.assert_allclose(answers["mean_distribution"].value, 1 / 3)
+        np.testing.assert_allclose(answers[line.attack].baseline, 1 / 3)
 
 
-def test_without_proxy_rows_the_bias_still_tells(folder, guesses):
-    _, lines = _lines(guesses, folder, client=(1,))
-    assert lines[0].verdict == scoring.LEAKS
+def test_without_proxy_rows_the_bias_still_tells(folder, audited):
+    _, lines = _lines(audited, folder, client=(1,))
+    assert lines[0].verdict == verdicts.NO_INTERVAL
     for line in lines[1:]:
-        assert line.verdict == scoring.NOT_APPLICABLE and "--proxy" in line.detail
+        assert line.verdict == scoring.NOT_APPLICABLE and "proxy rows" in line.detail
 
 
-def test_her_targets_are_not_used(folder, guesses, tmp_path):
-    before, _ = _lines(guesses, folder)
+def test_her_targets_are_not_used(folder, audited, tmp_path):
+    before, _ = _lines(audited, folder)
     frame = pd.read_csv(folder / "rows.csv")
     frame["y"] = frame.y.to_numpy()[::-1]
     frame.to_csv(tmp_path / "other.csv", index=False)
-    after, _ = _lines(guesses, folder, known=str(tmp_path / "other.csv"))
+    after, _ = _lines(audited, folder, known=str(tmp_path / "other.csv"))
     np.testing.assert_array_equal(before["last_layer"].value, after["last_layer"].value)
 
 
-def test_proxy_rows_must_be_like_the_known_ones(folder, guesses, tmp_path):
+def test_proxy_rows_must_be_like_the_known_ones(folder, audited, tmp_path):
     path = tmp_path / "proxy.csv"
     proxy = pd.read_csv(folder / "proxy.csv")
     proxy.drop(columns="a").to_csv(path, index=False)
     with pytest.raises(ValueError, match="--proxy: .*lack the column 'a'"):
-        _lines(guesses, folder, proxy=str(path))
+        _lines(audited, folder, proxy=str(path))
     proxy.assign(sex="x").to_csv(path, index=False)
     with pytest.raises(ValueError, match="--proxy: .*unknown category 'x'"):
-        _lines(guesses, folder, proxy=str(path))
+        _lines(audited, folder, proxy=str(path))
     proxy[proxy.y < 2].to_csv(path, index=False)
-    _, lines = _lines(guesses, folder, proxy=str(path))
-    assert lines[1].detail == "--proxy has no row of class 2"
+    _, lines = _lines(audited, folder, proxy=str(path))
+    assert lines[1].detail == "has no proxy row of class 2"
 
 
-def test_classes_are_not_renumbered_in_silence(folder, guesses, tmp_path):
+def test_classes_are_not_renumbered_in_silence(folder, audited, tmp_path):
     frame = pd.read_csv(folder / "rows.csv")
     frame[frame.y != 1].to_csv(tmp_path / "rows.csv", index=False)
     with pytest.raises(ValueError, match="expected classes 0 to K - 1, .* found 0, 2"):
-        _lines(guesses, folder, known=str(tmp_path / "rows.csv"))
+        _lines(audited, folder, known=str(tmp_path / "rows.csv"))

@@ -9,7 +9,9 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from fljax import results
+from fljax import results, verdicts
+from fljax.attacks import registry
+from fljax.attacks.needs import Needs
 from fljax.auditing import program, scoring
 from fljax.driver.config import ConfigError
 
@@ -19,15 +21,15 @@ _ATTACKS = (
 )  # fmt: skip
 
 
-def _rows(folder, attack, metric=scoring.ACCURACY):
+def _rows(folder, attack, metric=verdicts.ACCURACY.metric):
     found = results.read_rows(folder / "rows.jsonl")
     return {
         r.client: r.value for r in found if (r.attack, r.metric) == (attack, metric)
     }
 
 
-def test_a_run_writes_rows_manifest_report_and_table(linear, told, capsys):
-    program.run(told(linear, attacks=_ATTACKS))
+def test_a_run_writes_rows_manifest_report_and_table(linear, config, capsys):
+    program.run(config(linear, attacks=_ATTACKS))
     folder = linear / "out"
     assert {path.name for path in folder.iterdir()} >= {
         "rows.jsonl", "manifest.json", "report.html",
@@ -36,28 +38,28 @@ def test_a_run_writes_rows_manifest_report_and_table(linear, told, capsys):
     for attack in ("model", "grad", "linear_inversion", "reconstruct"):
         assert set(_rows(folder, attack)) == {4, 7, "all"}
         assert attack in said
-    assert "needs --task=multiclass" in said
+    assert "needs a multiclass target" in said
     assert "messages of 1 step over 30 rows" in said
     manifest = json.loads((folder / "manifest.json").read_text())
     assert manifest["verdicts"]["reconstruct"].startswith("leaks (2 of 2 clients")
     assert manifest["verdicts"]["inversion"].startswith("not applicable: ")
     assert [file["name"] for file in manifest["data"]] == ["rows.csv", "seen.npz"]
     page = (folder / "report.html").read_text()
-    for text in ("What this training leaks", "does not show a leak", "Wilson", "Audit"):
+    for text in ("What this training leaks", "at most one in forty", "Wilson", "Audit"):
         assert text in page
     assert str(linear) not in page
 
 
-def test_reconstruction_is_exact_and_beats_the_last_model(linear, told):
-    program.run(told(linear, attacks=("model", "reconstruct")))
+def test_reconstruction_is_exact_and_beats_the_last_model(linear, config):
+    program.run(config(linear, attacks=("model", "reconstruct")))
     assert _rows(linear / "out", "reconstruct", "determined")["all"] == 1
     assert _rows(linear / "out", "reconstruct")["all"] > 95
-    low = _rows(linear / "out", "reconstruct", f"{scoring.ACCURACY}_low")["all"]
+    low = _rows(linear / "out", "reconstruct", f"{verdicts.ACCURACY.metric}_low")["all"]
     assert low > _rows(linear / "out", "majority")["all"]
 
 
-def test_one_client_is_scored_by_her_rows(linear, told, guesses):
-    _, lines = guesses(linear, client=(7,), attacks=("reconstruct",))
+def test_one_client_is_scored_by_her_rows(linear, config, audited):
+    _, lines = audited(linear, client=(7,), attacks=("reconstruct",))
     (line,) = lines
     total = line.total
     assert total.n == 30 and 0 < total.low < total.value <= 100
@@ -65,34 +67,34 @@ def test_one_client_is_scored_by_her_rows(linear, told, guesses):
     middle = (p + z**2 / (2 * n)) / (1 + z**2 / n)
     half = z / (1 + z**2 / n) * np.sqrt(p * (1 - p) / n + z**2 / (4 * n**2))
     assert total.low == pytest.approx(100 * (middle - half))  # Wilson 1927
-    program.run(told(linear, client=(7,), attacks=("reconstruct",)))
+    program.run(config(linear, client=(7,), attacks=("reconstruct",)))
     manifest = json.loads((linear / "out" / "manifest.json").read_text())
     assert "over the rows of client 7" in manifest["notes"][0]
 
 
-def test_what_is_missing_about_the_training_is_said(linear, record, guesses):
+def test_what_is_missing_about_the_training_is_said(linear, record, audited):
     record(linear / "seen", pd.read_csv(linear / "rows.csv"), about={})
-    missing = "--learning_rate and --batch_size and --local_epochs"
-    _, lines = guesses(linear, attacks=("trajectory", "inversion"))
+    missing = "learning_rate and batch_size and local_epochs"
+    _, lines = audited(linear, attacks=("trajectory", "inversion"))
     assert all(line.verdict == scoring.NOT_APPLICABLE for line in lines)
     assert all(missing in line.detail for line in lines)
     given = {"learning_rate": 0.1, "batch_size": 0, "local_epochs": 1}
     adam = {"client_optimiser": "adam", "attacks": ("trajectory",)}
-    _, (line,) = guesses(linear, **given, **adam)
-    assert line.detail == "simulates plain SGD, the clients use adam"
-    _, (line,) = guesses(linear, **given, attacks=("inversion",))
+    _, (line,) = audited(linear, **given, **adam)
+    assert line.detail == "needs clients that use sgd, they use adam"
+    _, (line,) = audited(linear, **given, attacks=("inversion",))
     assert line.detail == "messages of 1 step over 30 rows"
 
 
 def test_messages_that_are_not_finite_are_left_out_and_counted(
-    linear, told, record, capsys
+    linear, config, record, capsys
 ):
     def spoil(number, model, returned):
         if number in (3, 11):
             returned[7]["out/bias"][:] = np.nan
 
     record(linear / "seen", pd.read_csv(linear / "rows.csv"), change=spoil)
-    program.run(told(linear, attacks=("model", "reconstruct")))
+    program.run(config(linear, attacks=("model", "reconstruct")))
     said = " ".join(capsys.readouterr().out.split())
     assert "Client 7: 2 of 12 messages hold NaN or infinity and are left out" in said
     assert _rows(linear / "out", "none", "messages_left_out")[7] == 2
@@ -112,24 +114,29 @@ def test_the_command_line_refuses_in_one_line(linear):
     assert not (linear / "out").exists()
 
 
-def test_an_audit_goes_on_where_it_was_stopped(linear, told, monkeypatch):
-    def stop(evidence):
+def _replace(monkeypatch, name, run):
+    spec = registry.ATTACKS[name]._replace(run=run, needs=Needs())
+    monkeypatch.setitem(registry.ATTACKS, name, spec)
+
+
+def test_an_audit_goes_on_where_it_was_stopped(linear, config, monkeypatch):
+    def stop(view, settings):
         raise KeyboardInterrupt
 
-    chosen = told(linear, attacks=("model", "inversion"), checkpoint_minutes=0.0)
-    monkeypatch.setitem(program._ATTACKS, "inversion", stop)
+    chosen = config(linear, attacks=("model", "inversion"), checkpoint_minutes=0.0)
+    _replace(monkeypatch, "inversion", stop)
     with pytest.raises(KeyboardInterrupt, match="goes on"):
         program.run(chosen)
     assert not (linear / "out" / "manifest.json").exists()
     monkeypatch.undo()
-    monkeypatch.setitem(program._ATTACKS, "model", stop)
+    _replace(monkeypatch, "model", stop)
     program.run(chosen)
     assert set(_rows(linear / "out", "model")) == {4, 7, "all"}
     assert not (linear / "out" / "unfinished").exists()
 
 
-def test_a_dry_run_names_the_inputs_and_writes_nothing(linear, told, capsys):
-    program.run(told(linear, dry_run=True))
+def test_a_dry_run_names_the_inputs_and_writes_nothing(linear, config, capsys):
+    program.run(config(linear, dry_run=True))
     said = capsys.readouterr().out
     assert "2 clients of 30 to 30 rows, 12 to 12 messages" in said
     assert "inputs of linear: age, married, height" in said

@@ -29,6 +29,11 @@ _FLAGS = {
     "no module": ({"model": "nowhere:model"}, "nowhere:model cannot be imported"),
     "no attribute": ({"model": "json:model"}, "json:model cannot be imported"),
     "no Model": ({"model": "sys:version"}, "--model: expected sys:version to be a"),
+    "unknown attack": (
+        {"attacks": ("guess",)},
+        "--attacks: unknown attack 'guess'; known: model, grad",
+    ),
+    "no spec": ({"attacks": ("sys:version",)}, "sys:version to be a .*AttackSpec"),
     "no attack": ({"attacks": ()}, "--attacks: expected at least one"),
     "no proxy": ({"proxy": "nowhere.csv"}, "--proxy: nowhere.csv: .*no such file"),
     "missing input": ({"drop": ("age",)}, r"found out/bias \[1\], out/kernel \[3, 1\]"),
@@ -36,8 +41,8 @@ _FLAGS = {
 
 
 @pytest.mark.parametrize("changes, said", _FLAGS.values(), ids=_FLAGS)
-def test_flags_that_do_not_fit(linear, told, changes, said):
-    _refused(linear, told(linear, **changes), said)
+def test_flags_that_do_not_fit(linear, config, changes, said):
+    _refused(linear, config(linear, **changes), said)
 
 
 def _refused(folder, chosen, said):
@@ -47,7 +52,7 @@ def _refused(folder, chosen, said):
     assert not (folder / "out").exists()
 
 
-def test_a_pickled_array_is_not_read(linear, told):
+def test_a_pickled_array_is_not_read(linear, config):
     description = json.loads((linear / "seen.json").read_text())
     with np.load(linear / "seen.npz") as found:
         arrays = dict(found)
@@ -55,28 +60,28 @@ def test_a_pickled_array_is_not_read(linear, told):
     np.savez(linear / "seen.npz", allow_pickle=True, **arrays)
     description["sha256"] = files.sha256(linear / "seen.npz")
     (linear / "seen.json").write_text(json.dumps(description))
-    _refused(linear, told(linear), "seen.npz: .*round")
+    _refused(linear, config(linear), "seen.npz: .*round")
 
 
-def test_an_unfinished_transcript_says_how_to_finish_it(linear, told):
+def test_an_unfinished_transcript_says_how_to_finish_it(linear, config):
     (linear / "seen.npz").unlink()
     (linear / "seen.rounds").mkdir()
-    _refused(linear, told(linear), r"is not finished.*Recorder\(STEM\).finish\(\)")
+    _refused(linear, config(linear), r"is not finished.*Recorder\(STEM\).finish\(\)")
 
 
-def test_a_changed_round_is_noticed(linear, told):
+def test_a_changed_round_is_noticed(linear, config):
     content = bytearray((linear / "seen.npz").read_bytes())
     content[len(content) // 2] ^= 1
     (linear / "seen.npz").write_bytes(content)
-    _refused(linear, told(linear), "does not match its sha256")
+    _refused(linear, config(linear), "does not match its sha256")
 
 
-def test_a_client_of_whom_nothing_is_finite(linear, told, record):
+def test_a_client_of_whom_nothing_is_finite(linear, config, record):
     def spoil(number, model, returned):
         returned[7]["out/kernel"][0] = np.inf
 
     record(linear / "seen", pd.read_csv(linear / "rows.csv"), change=spoil)
-    _refused(linear, told(linear), "no message of client 7 is finite: 12 hold NaN")
+    _refused(linear, config(linear), "no message of client 7 is finite: 12 hold NaN")
 
 
 _ABOUT = {
@@ -88,13 +93,13 @@ _ABOUT = {
 
 
 @pytest.mark.parametrize("name", _ABOUT)
-def test_a_description_is_a_strangers(linear, told, record, name):
+def test_a_description_is_a_strangers(linear, config, record, name):
     value, said = _ABOUT[name]
     record(linear / "seen", pd.read_csv(linear / "rows.csv"), about={name: value})
-    _refused(linear, told(linear), f"seen.json: about, {name}: {said}")
+    _refused(linear, config(linear), f"seen.json: about, {name}: {said}")
 
 
-def test_a_model_whose_output_is_no_prediction(linear, told, monkeypatch, tmp_path):
+def test_a_model_whose_output_is_no_prediction(linear, config, monkeypatch, tmp_path):
     (tmp_path / "theirs.py").write_text(
         "import jax.numpy as jnp\n"
         "from fljax.types import Model\n"
@@ -106,26 +111,39 @@ def test_a_model_whose_output_is_no_prediction(linear, told, monkeypatch, tmp_pa
         "                 lambda params, x: x.numeric @ params)\n"
     )
     monkeypatch.syspath_prepend(tmp_path)
-    _refused(linear, told(linear, model="theirs:pair"), r"shape \[\] for one row, got")
+    _refused(
+        linear, config(linear, model="theirs:pair"), r"shape \[\] for one row, got"
+    )
     said = "--model: theirs:wide does not take a row of 3 inputs"
-    _refused(linear, told(linear, model="theirs:wide"), said)
+    _refused(linear, config(linear, model="theirs:wide"), said)
 
 
-def test_columns_that_were_not_seen_to_vary(linear, told):
+def test_columns_that_were_not_seen_to_vary(linear, config):
     frame = pd.read_csv(linear / "rows.csv")
     frame.assign(city="Rome").to_csv(linear / "rows.csv", index=False)
-    _refused(linear, told(linear), "column 'city' has one text .* list it in --drop")
+    _refused(linear, config(linear), "column 'city' has one text .* list it in --drop")
     frame.assign(married=1).to_csv(linear / "rows.csv", index=False)
-    _refused(linear, told(linear), "married")
+    _refused(linear, config(linear), "married")
 
 
-def test_options_of_the_rows_are_named_as_flags(linear, told):
+def test_options_of_the_rows_are_named_as_flags(linear, config):
     frame = pd.read_csv(linear / "rows.csv")
     gap = frame.assign(age=frame.age.where(frame.index != 3))
     gap.to_csv(linear / "rows.csv", index=False)
     _refused(
-        linear, told(linear), r"in age \(1\); use --missing=drop or --missing=impu"
+        linear, config(linear), r"in age \(1\); use --missing=drop or --missing=impu"
     )
     words = frame.assign(y=np.where(frame.y > 0, "high", "low"))
     words.to_csv(linear / "rows.csv", index=False)
-    _refused(linear, told(linear), "choose --task=binary")
+    _refused(linear, config(linear), "choose --task=binary")
+
+
+def test_a_sensitive_category_of_many_values_is_refused_with_the_way_out(
+    linear, config
+):
+    frame = pd.read_csv(linear / "rows.csv")
+    towns = frame.assign(town=[f"t{number % 30}" for number in range(len(frame))])
+    towns.to_csv(linear / "rows.csv", index=False)
+    few = {"sensitive": "town", "categorical": ("town",), "most_values": 20}
+    said = "town has 30 different values, .*--most_values=30"
+    _refused(linear, config(linear, **few), said)

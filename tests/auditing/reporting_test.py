@@ -5,39 +5,37 @@ import re
 import numpy as np
 import pytest
 
+from fljax import verdicts
 from fljax.auditing import reporting, scoring
+from fljax.auditing.findings import Audited, Findings
 from fljax.auditing.scoring import Line, Number
-from fljax.driver.output import Output
+from fljax.driver import console
 
 
-def _line(attack, setting="passive", metric=scoring.ACCURACY, low=60.0):
+def _line(attack, setting="passive", metric=verdicts.ACCURACY.metric, low=60.0):
     number = Number(70.0, low, 80.0, 50.0, 30)
-    return Line(attack, setting, metric, number, [number], scoring.LEAKS)
+    return Line(attack, setting, metric, number, [number], verdicts.LEAKS)
 
 
 _SKIPPED = Line("grad", "", "", None, (), scoring.NOT_APPLICABLE, "too few messages")
 
 
 @pytest.fixture
-def page(told, tmp_path, capsys):
+def page(tmp_path, capsys):
     """`(*lines) -> page, what the screen shows`."""
 
     def make(*lines):
-        labels = reporting.Labels(
-            "rows",
-            "linear",
-            "none",
-            0,
-            np.array([4]),
-            np.array([12]),
-            np.array([0]),
-            (),
-            "married",
-            "income",
-        )
-        out = Output(told(tmp_path).audit, "audit", "rows", {})
-        reporting.write(out, labels, lines)
-        return (out.folder / "report.html").read_text(), capsys.readouterr().out
+        audited = Audited(
+            data="rows", model="linear", defense="none", seed=0,
+            clients=np.array([4]), used=np.array([12]), left_out=np.array([0]),
+            files=(), sensitive="married", target="income", categories=("a", "b"),
+            unit=1.0, middle=0.0, row_numbers=[np.arange(30)], flags={"seed": 0},
+        )  # fmt: skip
+        findings = Findings(audited, lines, {})
+        findings.save(tmp_path / "out")
+        console.screen().print(*reporting.screen(findings))
+        text = (tmp_path / "out" / "report.html").read_text()
+        return text, capsys.readouterr().out
 
     return make
 
@@ -74,9 +72,9 @@ def test_texts_of_strangers_are_escaped(page):
 def test_the_page_says_what_was_inferred(page):
     shown, _ = page(_line("model"))
     assert "<strong>Inferred</strong>: married; target income" in shown
-    assert "<strong>Seed</strong>: 0</li>" in shown
+    assert "<strong>Settings</strong>: seed 0</li>" in shown
 
 
 def test_an_error_is_never_below_nothing(page):
-    shown, said = page(_line("model", metric=scoring.ERROR, low=-1.0))
+    shown, said = page(_line("model", metric=verdicts.ERROR.metric, low=-1.0))
     assert "70.00 [0.00, 80.00]" in shown and "70.00 [0.00, 80.00]" in said

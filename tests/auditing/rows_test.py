@@ -20,13 +20,15 @@ _FRAME = pd.DataFrame(
 
 
 @pytest.fixture
-def encoded(tmp_path, told):
+def encoded(tmp_path, config):
     """`(**flags) -> Encoding` of the frame above."""
     _FRAME.to_csv(tmp_path / "rows.csv", index=False)
 
     def encode(**flags):
-        chosen = told(tmp_path, **{"sensitive": "sex"} | flags)
-        return rows.encode(table.read(chosen.files, chosen.rows), chosen.rows)
+        chosen = config(tmp_path, **{"sensitive": "sex"} | flags)
+        return rows.encode(
+            table.read(chosen.files.known, chosen.files, chosen.rows), chosen.rows
+        )
 
     return encode
 

@@ -5,7 +5,7 @@ import pandas as pd
 import pytest
 
 from fljax import transcript
-from fljax.auditing import case, table
+from fljax.auditing import case, inputs
 from fljax.transcript import flower
 
 torch = pytest.importorskip("torch")
@@ -87,19 +87,19 @@ def _equation_3(state, rows):
     y = torch.tensor(rows.y.to_numpy(np.float32))
     losses = []
     for value in (1, 2):
-        told = rows.assign(married=value)[list(_INPUTS)].to_numpy(np.float32)
+        rows_of_value = rows.assign(married=value)[list(_INPUTS)].to_numpy(np.float32)
         with torch.no_grad():
-            losses.append((network(torch.tensor(told))[:, 0] - y) ** 2)
+            losses.append((network(torch.tensor(rows_of_value))[:, 0] - y) ** 2)
     return torch.stack(losses).argmin(dim=0).numpy()
 
 
 @pytest.mark.parametrize("convert", [_arrays, _flowers], ids=["plain", "flower"])
-def test_model_based_inference_is_pytorchs_to_the_row(convert, tmp_path, guesses):
+def test_model_based_inference_is_pytorchs_to_the_row(convert, tmp_path, audited):
     frame = _frame()
     returned = _train(frame, tmp_path / "seen", convert)
     shuffled = frame.sample(frac=1, random_state=0)
     shuffled.to_csv(tmp_path / "rows.csv", index=False)
-    answers, lines = guesses(tmp_path, model="mlp:16,8", attacks=("model",))
+    answers, lines = audited(tmp_path, model="mlp:16,8", attacks=("model",))
     for number, client in enumerate(_CLIENTS):
         rows = shuffled[shuffled.client == client]
         expected = _equation_3(returned[client], rows)
@@ -109,14 +109,14 @@ def test_model_based_inference_is_pytorchs_to_the_row(convert, tmp_path, guesses
         assert lines[0].clients[number].value == accuracy
 
 
-def test_kernels_that_were_not_transposed_are_named(tmp_path, told):
+def test_kernels_that_were_not_transposed_are_named(tmp_path, config):
     frame = _frame()
     frame.to_csv(tmp_path / "rows.csv", index=False)
     state = {name: value.numpy() for name, value in _network().state_dict().items()}
     with transcript.Recorder(tmp_path / "seen") as recorder:
         recorder.record(0, state, {3: state})
-    chosen = told(tmp_path, model="mlp:16,8")
+    chosen = config(tmp_path, model="mlp:16,8")
     with pytest.raises(
         transcript.TranscriptError, match=r"transpose PyTorch's weights"
     ):
-        case.prepare(chosen, table.read(chosen.files, chosen.rows))
+        case.prepare(chosen, inputs.read(chosen.files, chosen.rows))

@@ -115,7 +115,7 @@ def test_arrays_in_column_order_and_of_any_integer_type_pass(saved):
     arrays = saved.arrays()
     kernel = np.asfortranarray(arrays["delta/dense/kernel"])
     changes = {"delta/dense/kernel": kernel, "round": np.array([1, 2], np.uint8)}
-    saved.forge(arrays | changes | {"client": np.ones((2, 2), np.uint64)})
+    saved.forge(arrays | changes | {"client": np.array([[1, 2], [2, 1]], np.uint64)})
     found = saved.load()[0].delta["dense"]["kernel"]
     np.testing.assert_array_equal(found, kernel)
 
@@ -125,3 +125,16 @@ def test_values_that_are_not_finite_are_left_to_the_reader(saved):
     saved.forge(saved.arrays() | {"params/dense/bias": bias})
     found = saved.load()[0].params["dense"]["bias"]
     np.testing.assert_array_equal(found, bias)
+
+
+def test_one_client_twice_in_a_round_is_refused(saved):
+    clients = np.array([[1, -1], [2, 2]])
+    saved.forge(saved.arrays() | {"client": clients})
+    with pytest.raises(transcript.TranscriptError, match="client 2 twice in round 5"):
+        saved.load()
+
+
+def test_negative_rounds_are_refused(saved):
+    saved.forge(saved.arrays() | {"round": np.array([-1, 2])})
+    with pytest.raises(transcript.TranscriptError, match="is negative"):
+        saved.load()

@@ -190,3 +190,9 @@ def test_recording_touches_no_device(tmp_path):
     )
     subprocess.run([sys.executable, "-c", code, str(tmp_path / "run")], check=True)
     assert (tmp_path / "run.json").exists()
+
+
+def test_a_negative_round_is_refused(tmp_path):
+    recorder = transcript.Recorder(tmp_path / "run")
+    with pytest.raises(transcript.TranscriptError, match="expected 0 or more, got -3"):
+        recorder.record(-3, {"w": np.zeros(2)}, {0: {"w": np.zeros(2)}})

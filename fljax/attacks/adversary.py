@@ -1,0 +1,99 @@
+"""What an adversary has: `AdversaryView`, the one argument of every attack.
+
+The sensitive column is absent from it, and nothing leads from it to the rows; what
+compares with the truth is `fljax.auditing.scoring`, or the scoring of an experiment.
+"""
+
+from collections.abc import Callable
+from typing import NamedTuple
+
+import numpy as np
+
+from fljax import losses, packing
+from fljax.transcript import views
+from fljax.types import Array, Known, Transcript
+
+
+class LocalTraining(NamedTuple):
+    """How clients train in a round, as far as the adversary knows; None where it does not.
+
+    Attributes:
+      batch_size: rows per mini-batch, 0 for all rows.
+      learning_rate: of the clients.
+      epochs: local epochs.
+      steps: local steps in place of epochs.
+      optimiser: of the clients; not known counts as sgd.
+      algorithm: fed_avg, fed_sgd, fed_prox or another name.
+    """
+
+    batch_size: int | None = None
+    learning_rate: float | None = None
+    epochs: int | None = None
+    steps: int | None = None
+    optimiser: str = "sgd"
+    algorithm: str = "fed_avg"
+
+    @property
+    def missing(self) -> list[str]:
+        """What has to be known before a round can be simulated, and is not."""
+        needed = {"learning_rate": self.learning_rate}
+        if self.steps is None:
+            needed |= {"batch_size": self.batch_size, "local_epochs": self.epochs}
+        return [name for name, value in needed.items() if value is None]
+
+    def local_steps(self, sizes: np.ndarray) -> np.ndarray:
+        """Local steps `[C]` of clients with so many rows, if nothing is missing."""
+        batch = self.batch_size or None
+        steps = packing.steps_per_round(sizes, batch, self.epochs or 1, self.steps)
+        return np.asarray(steps)
+
+
+class ProxyRows(NamedTuple):
+    """The adversary's own rows: inputs `[N, D]` and classes `[N]`."""
+
+    x: np.ndarray
+    y: np.ndarray
+
+
+class AdversaryView(NamedTuple):
+    """All that the adversary has of the attacked clients `C` of one training.
+
+    Attributes:
+      transcript: of one seed, parameters in the structure of the model, in the
+        precision that they travelled in; None before a training, where only what an
+        attack needs is asked for.
+      messages: where the clients' messages lie in it, `[C, Q]`.
+      clients: `[C]` ids.
+      known: public columns and targets of their rows, leaves `[C, n, ...]`.
+      candidates: `[K, W]` values that the sensitive block may take; if continuous
+        `[2, 1]`, the range.
+      continuous: whether it is a number.
+      loss_fn: of one example, the sensitive block last in its numeric inputs.
+      apply: `(params, x) -> outputs` of the model, of one example.
+      task: regression, binary or multiclass.
+      outputs: of the model, 1 but for multiclass.
+      linear: whether the model is known to be linear.
+      training: how the clients train.
+      seed: of what attacks draw.
+      proxy: the adversary's own rows, if it has any.
+    """
+
+    transcript: Transcript | None
+    messages: views.ClientView | None
+    clients: np.ndarray
+    known: Known
+    candidates: np.ndarray
+    continuous: bool
+    loss_fn: losses.LossFn
+    apply: Callable[..., Array]
+    task: str
+    outputs: int
+    linear: bool
+    training: LocalTraining
+    seed: int
+    proxy: ProxyRows | None = None
+
+    @property
+    def sizes(self) -> np.ndarray:
+        """Rows of each client `[C]`."""
+        return np.asarray(self.known.mask).sum(axis=1)

@@ -1,0 +1,111 @@
+"""`grad`: equation 2 over a grid of messages and learning rates.
+
+The highest cosine similarity chooses; no truth is needed for that. Every setting of a
+client draws the same, so that settings differ and luck does not.
+"""
+
+from typing import NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import optax
+
+from fljax.attacks import streams
+from fljax.attacks.adversary import AdversaryView
+from fljax.attacks.attribute import gradient
+from fljax.attacks.each_client import Client, Task, over_items, task
+from fljax.attacks.estimates import Estimates, Prediction
+from fljax.attacks.needs import Needs
+from fljax.attacks.spec import AttackSpec
+from fljax.transcript import views
+
+
+class Settings(NamedTuple):
+    """How hard to look.
+
+    Attributes:
+      rounds: numbers of first messages tried.
+      learning_rates: of the search, tried.
+      iterations: of the search.
+      temperature: tau of the relaxation.
+      noise: of a binary attribute.
+    """
+
+    rounds: tuple[int, ...] = (1, 5, 10, 20, 50, 100)
+    learning_rates: tuple[float, ...] = (1e2, 1e3, 1e4, 1e5, 1e6)
+    iterations: int = 100
+    temperature: float = 1.0
+    noise: gradient.Noise = "gumbel"
+
+
+class Grid(NamedTuple):
+    """Every setting's outcome.
+
+    Attributes:
+      rounds: `[F]` numbers of messages, increasing.
+      learning_rates: `[L]`.
+      index: `[C, F, L, n]` int16 candidates; zeros for a client without a message.
+      dissimilarity: `[C, F, L]` mean of 1 - cosine over the messages used.
+    """
+
+    rounds: np.ndarray
+    learning_rates: np.ndarray
+    index: np.ndarray
+    dissimilarity: np.ndarray
+
+
+def grid(view: AdversaryView, settings: Settings) -> Grid:
+    """The attack with every number of messages and every learning rate."""
+    assert view.messages is not None
+    most = view.messages.row.shape[-1]
+    rounds = np.unique(np.minimum(settings.rounds, most)).astype(np.int32)
+    rates = np.asarray(settings.learning_rates, np.float32)
+    count = len(view.clients)
+    which = np.repeat(np.arange(count), len(rates))
+    static = task(view, settings._replace(rounds=tuple(map(int, rounds))))
+    index, far = over_items(_one, static, view, which, np.tile(rates, count))
+    shape = (count, len(rates), len(rounds))
+    return Grid(
+        rounds,
+        rates,
+        np.swapaxes(index.reshape(*shape, -1), 1, 2),
+        np.swapaxes(far.reshape(shape), 1, 2),
+    )
+
+
+def run(view: AdversaryView, settings: Settings) -> Estimates:
+    """The best setting of each client; `details["grid"]` has all."""
+    found = grid(view, settings)
+    # As ties go: the first learning rate, then the fewest messages.
+    far = np.swapaxes(found.dissimilarity, 1, 2).reshape(len(view.clients), -1)
+    index = np.swapaxes(found.index, 1, 2).reshape(*far.shape, -1)
+    best = np.argmin(np.where(np.isnan(far), np.inf, far), axis=1)[:, None]
+    value = np.take_along_axis(index, best[..., None], axis=1)[:, 0].astype(np.int32)
+    cosine = 1 - np.take_along_axis(far, best, axis=1)[:, 0]
+    return {"grad": Prediction(value, {"cosine": cosine}, {"grid": found})}
+
+
+def _one(static: Task, client: Client, rate: jax.Array):
+    settings = static.settings
+
+    def attack(num_rounds):
+        guess = gradient.gradient_based(
+            streams.key(client.seed, streams.GRADIENT, client.id),
+            static.loss_fn,
+            client.exchange,
+            client.known,
+            client.candidates,
+            num_rounds=jnp.clip(num_rounds, 1, jnp.maximum(client.places.count, 1)),
+            optimiser=optax.sgd(rate),
+            num_iterations=settings.iterations,
+            temperature=settings.temperature,
+            noise=settings.noise,
+        )
+        return guess.index.astype(jnp.int16), guess.dissimilarity
+
+    counts = jnp.asarray(settings.rounds, jnp.int32)
+    return views.if_messages(client.places, lambda: jax.lax.map(attack, counts))
+
+
+SPEC = AttackSpec("grad", Needs(categorical=True), run, Settings())

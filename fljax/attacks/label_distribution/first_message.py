@@ -1,0 +1,136 @@
+"""`class_gradients` and `predictor`: label distributions from proxy rows.
+
+Both read each client's first message: the closed form over class gradients of the proxy
+rows (`rules`), and Algorithm 1 of Rajani et al. 2023 (`attack`).
+"""
+
+import functools
+from typing import NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import optax
+from jax.flatten_util import ravel_pytree
+
+from fljax import local, parallel
+from fljax.attacks import streams
+from fljax.attacks.adversary import AdversaryView
+from fljax.attacks.estimates import Estimates, LabelEstimate
+from fljax.attacks.label_distribution import attack, predictor, rules, shadow_clients
+from fljax.attacks.label_distribution.last_layer import without_messages
+from fljax.attacks.needs import Needs
+from fljax.attacks.spec import AttackSpec
+from fljax.transcript import views
+from fljax.types import Features
+
+_PREDICTOR = predictor.Settings(hidden=(128,) * 4)
+
+
+class Settings(NamedTuple):
+    """How many shadow clients the predictor learns from, at least 8."""
+
+    shadow_clients: int = 600
+
+
+def run_class_gradients(view: AdversaryView, settings: None) -> Estimates:
+    """Least squares of each client's first message over class gradients."""
+    del settings
+    pool = jax.tree.map(jnp.asarray, _pool(view))
+    value = []
+    for sent, delta, _ in _first_messages(view):
+        value.append(_closed_form(view.loss_fn, sent, delta, pool))
+    baseline = without_messages(view)
+    estimate = LabelEstimate(np.stack(value), baseline, "closed_form")
+    return {"class_gradients": estimate}
+
+
+def run_predictor(view: AdversaryView, settings: Settings) -> Estimates:
+    """Algorithm 1; clients that are alike share their shadow clients."""
+    pool, value, prepared = _pool(view), [], {}
+    for (sent, delta, round_), rows in zip(
+        _first_messages(view), view.sizes.tolist(), strict=True
+    ):
+        if (round_, rows) not in prepared:
+            stream = streams.key(view.seed, streams.PREDICTOR, round_)
+            prepared[round_, rows] = attack.fit(
+                jax.random.fold_in(stream, rows),
+                sent,
+                pool,
+                _program(view, rows),
+                settings=_attack_settings(settings.shadow_clients),
+            )
+        message = ravel_pytree(delta)[0][None]
+        value.append(attack.predict(prepared[round_, rows], message)[0])
+    return {"predictor": LabelEstimate(np.stack(value), without_messages(view))}
+
+
+@functools.partial(jax.jit, static_argnums=0)
+def _closed_form(loss_fn, sent, delta, pool):
+    gradients = rules.mean_gradients(loss_fn, sent, pool)
+    return rules.class_gradients(ravel_pytree(delta)[0][None], gradients)[0]
+
+
+def _attack_settings(count: int) -> attack.Settings:
+    basis = max(count // 4, 8)
+    return attack.Settings(
+        num_basis=basis,
+        num_fit=count,
+        components=min(10, basis - 1),
+        kept=min(256, basis),
+        chunk=64,
+        predictor=_PREDICTOR,
+    )
+
+
+def _program(view: AdversaryView, rows: int):
+    """Trains shadow clients as a client of so many rows is believed to train."""
+    training = view.training
+    rate = training.learning_rate or 0.0
+    optimiser = optax.sgd(rate) if training.optimiser == "sgd" else optax.adam(rate)
+    update = local.sgd(view.loss_fn, optimiser)
+    recipe = shadow_clients.Recipe(
+        lambda _: update, rows, training.batch_size or rows, training.epochs or 1
+    )
+    return shadow_clients.compiled(recipe, parallel.mesh())
+
+
+def _pool(view: AdversaryView) -> shadow_clients.Pool:
+    assert view.proxy is not None
+    nothing = np.zeros((len(view.proxy.y), 0), np.int32)
+    x = Features(view.proxy.x, nothing)
+    return shadow_clients.pool(x, view.proxy.y, view.outputs)
+
+
+def _first_messages(view: AdversaryView):
+    """Model sent, delta, and number of the round, of each client's first message."""
+    assert view.transcript is not None and view.messages is not None
+    for client in range(len(view.clients)):
+        places = views.first(view.messages.of(client), 1)
+        first = views.messages(view.transcript, places)
+        sent, delta = jax.tree.map(
+            lambda leaf: jnp.asarray(np.asarray(leaf[0], np.float32)), first
+        )
+        yield sent, delta, int(view.transcript.round[places.row[0]])
+
+
+_GROUP = "label_distribution"
+CLASS_GRADIENTS = AttackSpec(
+    "class_gradients",
+    Needs(task="multiclass", proxy=True),
+    run_class_gradients,
+    group=_GROUP,
+)
+PREDICTOR = AttackSpec(
+    "predictor",
+    Needs(
+        task="multiclass",
+        proxy=True,
+        training=True,
+        epochs=True,
+        optimisers=("sgd", "adam"),
+    ),
+    run_predictor,
+    Settings(),
+    group=_GROUP,
+)

@@ -1,0 +1,133 @@
+"""What an attack needs, as data, and in one place the sentence that says what is missing."""
+
+import dataclasses
+
+import jax
+import numpy as np
+
+from fljax.attacks.adversary import AdversaryView
+from fljax.transcript.views import View
+from fljax.types import Params
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Needs:
+    """What must be so before an attack can be run; by default nothing.
+
+    Attributes:
+      view: what of the transcript it reads, one of `transcript.views.VIEWS`.
+      task: of the model, empty for any.
+      linear: the model is known to be linear.
+      categorical: the sensitive column is no number.
+      training: how clients train is known.
+      epochs: ... in local epochs, not steps.
+      optimisers: of the clients, empty for any.
+      algorithms_not: of the clients, that it cannot imitate.
+      single_gradient: a message is one gradient of all of a client's rows, of which
+        there are no more than `most_rows` of the attack's settings.
+      more_messages_than_parameters: of every client.
+      last_bias: one array of the model must be the bias of its outputs.
+      proxy: the adversary has rows of its own, some of every class.
+    """
+
+    view: View = "messages"
+    task: str = ""
+    linear: bool = False
+    categorical: bool = False
+    training: bool = False
+    epochs: bool = False
+    optimisers: tuple[str, ...] = ()
+    algorithms_not: tuple[str, ...] = ()
+    single_gradient: bool = False
+    more_messages_than_parameters: bool = False
+    last_bias: bool = False
+    proxy: bool = False
+
+
+def missing(needs: Needs, view: AdversaryView, settings: object = None) -> str:
+    """Why an attack does not apply, in one line; empty if it does.
+
+    Args:
+      needs: of the attack.
+      view: what the adversary has; without a transcript, what can be said before.
+      settings: of the attack.
+    """
+    return (
+        _about_columns(needs, view)
+        or _about_training(needs, view)
+        or _about_messages(needs, view, settings)
+        or _about_proxy(needs, view)
+    )
+
+
+def last_bias(params: Params, outputs: int) -> int | None:
+    """Which leaf `[R, ...]` adds to the outputs: the only one of their shape."""
+    leaves = jax.tree.leaves(params)
+    fits = [at for at, leaf in enumerate(leaves) if leaf.shape[1:] == (outputs,)]
+    return fits[0] if len(fits) == 1 else None
+
+
+def _about_columns(needs: Needs, view: AdversaryView) -> str:
+    if needs.categorical and view.continuous:
+        return "the sensitive column is a number, not a category"
+    wrong_task = needs.task not in ("", view.task)
+    if needs.linear and (wrong_task or not view.linear):
+        return f"needs a linear model and a {needs.task} target"
+    return f"needs a {needs.task} target" if wrong_task else ""
+
+
+def _about_training(needs: Needs, view: AdversaryView) -> str:
+    training = view.training
+    if needs.training and training.missing:
+        return f"needs to be told {' and '.join(training.missing)}"
+    if needs.optimisers and training.optimiser not in needs.optimisers:
+        wanted = " or ".join(needs.optimisers)
+        return f"needs clients that use {wanted}, they use {training.optimiser}"
+    if training.algorithm in needs.algorithms_not:
+        return f"does not simulate {training.algorithm}"
+    if needs.epochs and training.steps is not None:
+        return "needs batch_size and local_epochs, was told local steps"
+    return ""
+
+
+def _about_messages(needs: Needs, view: AdversaryView, settings: object) -> str:
+    if needs.single_gradient:
+        why = _more_than_a_gradient(view, getattr(settings, "most_rows", np.inf))
+        if why:
+            return why
+    if view.transcript is None or view.messages is None:
+        return ""
+    leaves = jax.tree.leaves(view.transcript.params)
+    if needs.last_bias and last_bias(leaves, view.outputs) is None:
+        return "the model has no array that must be its last layer's bias"
+    size = sum(leaf[0].size for leaf in leaves)
+    fewest = int(view.messages.count.min())
+    if needs.more_messages_than_parameters and fewest <= size:
+        return f"needs {size + 1} messages of each client, got {fewest}"
+    return ""
+
+
+def _more_than_a_gradient(view: AdversaryView, most_rows: float) -> str:
+    training, sizes = view.training, view.sizes
+    steps = training.local_steps(sizes)
+    if steps.max() > 1 or sizes.max() > most_rows:
+        return f"messages of {_span(steps, 'step')} over {_span(sizes, 'row')}"
+    if training.batch_size and training.batch_size < sizes.max():
+        rows = _span(sizes, "row")
+        return f"one step over {training.batch_size} of {rows}, not known which"
+    return ""
+
+
+def _about_proxy(needs: Needs, view: AdversaryView) -> str:
+    if not needs.proxy:
+        return ""
+    if view.proxy is None:
+        return "needs proxy rows, the adversary's own"
+    absent = sorted(set(range(view.outputs)) - set(view.proxy.y.tolist()))
+    return f"has no proxy row of class {absent[0]}" if absent else ""
+
+
+def _span(values: np.ndarray, noun: str) -> str:
+    low, high = int(values.min()), int(values.max())
+    number = str(low) if low == high else f"{low} to {high}"
+    return f"{number} {noun}{'' if high == 1 else 's'}"

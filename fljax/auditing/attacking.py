@@ -1,0 +1,89 @@
+"""Which attacks are run, and what they estimate; none has the truth."""
+
+import contextlib
+from collections.abc import Callable, Hashable, Mapping, Sequence
+
+from fljax.attacks import registry, spec
+from fljax.attacks.adversary import AdversaryView
+from fljax.attacks.estimates import Estimates, Prediction
+from fljax.attacks.spec import AttackSpec
+from fljax.auditing import imported
+from fljax.driver.config import ConfigError
+
+Stage = Callable[[str], contextlib.AbstractContextManager[None]]
+
+
+def chosen(names: Sequence[str | AttackSpec]) -> list[AttackSpec]:
+    """The attacks that are asked for: those of the registry, then the user's own.
+
+    Args:
+      names: of attacks or groups of the registry, `package.module:attribute`, or specs.
+
+    Raises:
+      ConfigError: there is none, or none of a name, or two of one name.
+    """
+    if not names:
+        raise ConfigError("--attacks: expected at least one")
+    known, own = [], []
+    for name in names:
+        if isinstance(name, AttackSpec):
+            own.append(name)
+        elif ":" in name:
+            own.append(_own(name))
+        else:
+            known.append(name)
+    try:
+        found = registry.find(known) + own
+    except ValueError as error:
+        raise ConfigError(f"--attacks: {error}") from error
+    if len({each.name for each in found}) < len(found):
+        raise ConfigError("--attacks: two attacks have the same name")
+    return found
+
+
+def estimates(
+    view: AdversaryView,
+    attacks: Sequence[AttackSpec],
+    settings: Mapping[str, Hashable],
+    stage: Stage,
+    keep: Callable[[str, Callable[[], Estimates]], Estimates],
+) -> Estimates:
+    """What every attack estimates, or why it does not apply.
+
+    Args:
+      view: what the adversary has.
+      attacks: from `chosen`.
+      settings: by the name of an attack, in place of its own.
+      stage: takes the time of an attack.
+      keep: `(name, compute)`, returns what `compute` does or did before.
+    """
+    found: Estimates = {}
+    for each in attacks:
+        with stage(each.name):
+            found |= keep(
+                each.name,
+                lambda each=each: _plain(
+                    spec.apply(each, view, settings.get(each.name))
+                ),
+            )
+    return found
+
+
+def _plain(found: Estimates) -> Estimates:
+    """Without what no score reads."""
+    return {
+        name: each._replace(diagnostics=dict(each.diagnostics), details={})
+        if isinstance(each, Prediction)
+        else each
+        for name, each in found.items()
+    }
+
+
+def _own(text: str) -> AttackSpec:
+    found = imported.attribute("--attacks", text)
+    if not isinstance(found, AttackSpec):
+        raise ConfigError(
+            f"--attacks: expected {text} to be a fljax.attacks.spec.AttackSpec, got "
+            f"{type(found).__name__}"
+        )
+    return found

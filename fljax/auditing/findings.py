@@ -1,0 +1,170 @@
+"""What an audit finds: a table, verdicts, estimates for every record, and a folder."""
+
+import os
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+import pandas as pd
+
+from fljax.attacks.estimates import Estimates, Prediction
+from fljax.auditing import page, scoring
+from fljax.auditing.scoring import Line
+from fljax.data import FileRecord
+
+
+class Audited(NamedTuple):
+    """What is the same in all numbers of an audit.
+
+    Attributes:
+      data: name of the file of rows.
+      model: as it was named.
+      defense: name of the clients' defense, as the transcript has it.
+      seed: of the attacks.
+      clients: `[C]` ids of the audited clients.
+      used: `[C]` messages of each.
+      left_out: `[C]` messages that are not finite.
+      files: that were read.
+      sensitive: name of the inferred column.
+      target: of the column that the model predicts.
+      categories: of the sensitive column; none for a number.
+      unit: of one encoded unit of a number, and `middle`, its value at 0.
+      row_numbers: where each client's rows stand in the file.
+      flags: every setting by the name of its flag.
+    """
+
+    data: str
+    model: str
+    defense: str
+    seed: int
+    clients: np.ndarray
+    used: np.ndarray
+    left_out: np.ndarray
+    files: Sequence[FileRecord]
+    sensitive: str
+    target: str
+    categories: Sequence[str]
+    unit: float
+    middle: float
+    row_numbers: Sequence[np.ndarray]
+    flags: Mapping[str, Any]
+
+
+class Findings(NamedTuple):
+    """The outcome of an audit; a notebook shows its table.
+
+    Attributes:
+      audited: what was audited.
+      lines: every attack with its number, interval, baseline and verdict.
+      estimates: what every attack said.
+    """
+
+    audited: Audited
+    lines: Sequence[Line]
+    estimates: Estimates
+
+    @property
+    def table(self) -> pd.DataFrame:
+        """A row per attack: value, 95 % interval, baseline, metric, verdict, detail."""
+        return pd.DataFrame(
+            [
+                {
+                    "attack": line.attack,
+                    "verdict": line.verdict,
+                    **_numbers(line),
+                    "metric": line.metric,
+                    "setting": line.setting,
+                    "detail": line.detail,
+                }
+                for line in self.lines
+            ]
+        )
+
+    @property
+    def verdicts(self) -> dict[str, str]:
+        """Attack -> verdict in words."""
+        return {line.attack: verdict_text(line) for line in self.lines}
+
+    @property
+    def records(self) -> pd.DataFrame:
+        """A row per audited record: client, row of the file, each attack's value.
+
+        Values are those of the sensitive column; None where an attack has no answer.
+        Nothing in it was computed with the true ones.
+        """
+        rows = self.audited.row_numbers
+        clients = np.repeat(self.audited.clients, [len(each) for each in rows])
+        columns: dict[str, Any] = {"client": clients, "row": np.concatenate(rows)}
+        for name, each in self.estimates.items():
+            if isinstance(each, Prediction):
+                pairs = zip(each.value, rows, strict=True)
+                flat = np.concatenate([np.asarray(v)[: len(r)] for v, r in pairs])
+                columns[name] = self._values(flat)
+        return pd.DataFrame(columns)
+
+    @property
+    def notes(self) -> list[str]:
+        """What a reader of the numbers has to know."""
+        return [_intervals(self.audited), *_left_out(self.audited)]
+
+    def save(self, folder: str | os.PathLike) -> None:
+        """Writes `rows.jsonl`, `manifest.json`, `records.csv` and `report.html`.
+
+        Raises:
+          ConfigError: the folder holds something else, or cannot be written.
+        """
+        from fljax.auditing import reporting  # which knows the driver of programs
+
+        reporting.save(self, folder)
+
+    def _values(self, numbers: np.ndarray) -> Any:
+        names = self.audited.categories
+        if names:
+            return [names[at] if at >= 0 else None for at in numbers]
+        return self.audited.middle + self.audited.unit * numbers
+
+    def _repr_html_(self) -> str:
+        return page.fragment(self.lines)
+
+
+def verdict_text(line: Line) -> str:
+    """A verdict with what stands behind it."""
+    if line.verdict == scoring.NOT_APPLICABLE:
+        return f"{line.verdict}: {line.detail}"
+    return f"{line.verdict} ({line.detail})" if line.detail else line.verdict
+
+
+def _numbers(line: Line) -> dict[str, Any]:
+    total = line.total
+    if total is None:
+        return dict.fromkeys(("value", "low", "high", "baseline"), np.nan)
+    return {
+        "value": total.value,
+        "low": total.low,
+        "high": total.high,
+        "baseline": total.baseline,
+    }
+
+
+def _intervals(audited: Audited) -> str:
+    count = len(audited.clients)
+    if count > 1:
+        return (
+            f"Numbers are means over {count} clients, each of which counts the same; "
+            "95 % intervals are over the clients."
+        )
+    return (
+        f"95 % intervals are over the rows of client {audited.clients[0]}: how far the "
+        "number would vary with other rows like these, not with another training."
+    )
+
+
+def _left_out(audited: Audited) -> list[str]:
+    found = []
+    for client, used, lost in zip(audited.clients, audited.used, audited.left_out):
+        if lost:
+            found.append(
+                f"Client {client}: {lost} of {used + lost} messages hold NaN or "
+                "infinity and are left out; its last finite one counts as its last."
+            )
+    return found

@@ -1,0 +1,67 @@
+"""What an audit reads: rows, a recording, and the adversary's own rows."""
+
+import os
+import pathlib
+from typing import NamedTuple
+
+import pandas as pd
+
+from fljax import data, files
+from fljax.auditing import recording, table
+from fljax.auditing.recording import Recording
+from fljax.auditing.settings import FilesConfig, RowsConfig
+from fljax.auditing.table import Owned
+from fljax.data.fetch import read_local
+
+
+class Inputs(NamedTuple):
+    """What was read.
+
+    Attributes:
+      owned: the rows and whose they are.
+      recording: the transcript.
+      proxy: the adversary's own rows, None without.
+      files: that were read.
+    """
+
+    owned: Owned
+    recording: Recording
+    proxy: pd.DataFrame | None
+    files: list[data.FileRecord]
+
+
+def read(
+    config: FilesConfig,
+    rows: RowsConfig,
+    *,
+    known: str | os.PathLike | None = None,
+    proxy: str | os.PathLike | None = None,
+    seen: Recording | None = None,
+) -> Inputs:
+    """Reads everything.
+
+    Args:
+      config: names of files and columns.
+      rows: how columns are read.
+      known: where the rows are, instead of where `config` says.
+      proxy: likewise.
+      seen: the transcript, instead of a file.
+
+    Raises:
+      ConfigError: a file or column is not there.
+      TranscriptError: the transcript is damaged.
+      DataError: the rows make no table.
+    """
+    known, proxy = str(known or config.known), proxy or config.proxy
+    owned = table.read(known, config, rows)
+    seen = seen or recording.read(config.transcript)
+    records = [read_local(known).record]
+    frame = None
+    if proxy is not None:
+        frame = table.frame_of(str(proxy), "--proxy")
+        records.append(read_local(str(proxy)).record)
+    path = pathlib.Path(f"{seen.stem}.npz")
+    if path.is_file():
+        digest = files.sha256(path)
+        records.append(data.FileRecord(name=path.name, sha256=digest, origin="local"))
+    return Inputs(owned, seen, frame, records)

@@ -1,0 +1,181 @@
+"""`fljax.audit`: an audit from Python, of arrays, data frames or files."""
+
+import contextlib
+import os
+import pathlib
+import re
+import tempfile
+from collections.abc import Hashable, Iterator, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from absl import flags
+
+from fljax import parallel
+from fljax.attacks.adversary import AdversaryView
+from fljax.attacks.spec import AttackSpec
+from fljax.auditing import attacking, inputs, local_training, recording, scoring
+from fljax.auditing import case as case_lib
+from fljax.auditing import settings as s
+from fljax.auditing.case import Case
+from fljax.auditing.findings import Audited, Findings
+from fljax.auditing.inputs import Inputs
+from fljax.auditing.recording import Recording
+from fljax.auditing.settings import Config
+from fljax.driver import config as config_lib
+from fljax.driver.config import ConfigError
+from fljax.types import Transcript
+
+Rows = str | os.PathLike | pd.DataFrame
+
+
+def audit(
+    transcript: str | os.PathLike | Transcript,
+    rows: Rows,
+    *,
+    target: str,
+    sensitive: str,
+    model: str = "linear",
+    client_column: str | None = None,
+    client: Sequence[int] = (),
+    proxy: Rows | None = None,
+    attacks: Sequence[str | AttackSpec] = s.ATTACKS,
+    settings: Mapping[str, Hashable] | None = None,
+    **options: Any,
+) -> Findings:
+    """What a federated training tells of the rows that its clients have.
+
+    Attacks get the messages and the rows without the sensitive column; the column
+    itself is only compared with what they estimate.
+
+    Args:
+      transcript: what the adversary saw: a path without `.npz`, a folder with one
+        transcript, or a `Transcript` of one seed.
+      rows: the clients' rows, a CSV file or a data frame, which is read as the CSV file
+        that it makes, without its index.
+      target: column that the model predicts.
+      sensitive: column that is inferred.
+      model: `linear`, `mlp:64,32` or `package.module:attribute`.
+      client_column: column with the id of the client that has a row.
+      client: audited ids; nothing for all that the transcript and the rows have.
+      proxy: the adversary's own rows, as `rows`.
+      attacks: names or groups of `fljax.attacks.registry`, and `AttackSpec`s of your own.
+      settings: of attacks, by name, in place of those that `options` make.
+      **options: every other flag of `fljax-audit` by its name: how columns are read
+        (`numeric`, `categorical`, `drop`, `missing`, `task`, `standardise`, ...), how
+        clients train where the transcript does not say (`batch_size`, `learning_rate`,
+        `local_epochs`, ...), how hard attacks look (`grad_iterations`, ...), `seed`.
+
+    Returns:
+      `Findings`: `.table`, `.verdicts`, `.records`, `.save(folder)`.
+
+    Raises:
+      ValueError: something does not fit; the message is one line.
+      TypeError: for an option that does not exist.
+
+    Example:
+      ```python
+      findings = fljax.audit(
+          "runs/seen", frame, target="y", sensitive="married", model="mlp:128",
+          client_column="client",
+      )
+      findings.verdicts["trajectory"]  # 'leaks (4 of 4 clients alone)'
+      ```
+    """
+    given = {
+        "transcript": _name(transcript), "known": _name(rows), "target": target,
+        "sensitive": sensitive, "model": model, "client_column": client_column,
+        "client": client, "proxy": None if proxy is None else _name(proxy),
+        "attacks": [a.name if isinstance(a, AttackSpec) else a for a in attacks],
+    }  # fmt: skip
+    parallel.use_cpu_cores()
+    with _in_words_of_arguments(), tempfile.TemporaryDirectory() as folder:
+        config = _config(given | options)
+        chosen = attacking.chosen(attacks)
+        read = inputs.read(
+            config.files,
+            config.rows,
+            known=_path(rows, folder, "rows.csv"),
+            proxy=None if proxy is None else _path(proxy, folder, "proxy.csv"),
+            seen=_recording(transcript),
+        )
+        case = case_lib.prepare(config, read)
+    estimates = attacking.estimates(
+        case.view,
+        chosen,
+        s.of_attacks(config.audit) | dict(settings or {}),
+        lambda name: contextlib.nullcontext(),
+        lambda name, compute: compute(),
+    )
+    return score(config, read, case, estimates)
+
+
+def score(config: Config, read: Inputs, case: Case, estimates) -> Findings:
+    """Compares estimates with the truth: the end of every audit."""
+    view: AdversaryView = case.view
+    lines = scoring.lines(estimates, case.truth, continuous=view.continuous)
+    encoder = case.encoding.dataset.encoder
+    assert view.messages is not None
+    audited = Audited(
+        data=read.owned.table.name,
+        model=config.training.model,
+        defense=local_training.defense(read.recording.about, read.recording.stem),
+        seed=config.audit.seed,
+        clients=view.clients,
+        used=np.asarray(view.messages.count),
+        left_out=case.left_out,
+        files=read.files,
+        sensitive=config.files.sensitive,
+        target=config.files.target,
+        categories=case.encoding.columns.categories,
+        unit=float(encoder.scale[-1]),
+        middle=float(encoder.mean[-1]),
+        row_numbers=case.row_numbers,
+        flags={k: v for group in config for k, v in config_lib.to_flags(group).items()},
+    )
+    return Findings(audited, lines, estimates)
+
+
+def _config(values: Mapping[str, Any]) -> Config:
+    """Checked as flags are."""
+    registry = flags.FlagValues()
+    for group in s.GROUPS:
+        config_lib.define(group, flag_values=registry)
+    registry.mark_as_parsed()
+    for name, value in values.items():
+        if name not in registry:
+            raise TypeError(f"audit() has no option {name!r}")
+        many = isinstance(value, list | range)
+        registry[name].value = tuple(value) if many else value
+    return s.of_groups(lambda group: config_lib.read(group, flag_values=registry))
+
+
+@contextlib.contextmanager
+def _in_words_of_arguments() -> Iterator[None]:
+    """Errors that name a flag name the argument."""
+    try:
+        yield
+    except ConfigError as error:
+        text = re.sub(r"--(\w+)", r"\1", str(error))
+        raise ValueError(re.sub(r"\bknown:", "rows:", text)) from error
+
+
+def _recording(transcript: Any) -> Recording | None:
+    if not isinstance(transcript, Transcript):
+        return None
+    return recording.of(transcript)
+
+
+def _name(given: Any) -> str:
+    if isinstance(given, str | os.PathLike):
+        return os.fspath(given)
+    return "transcript" if isinstance(given, Transcript) else "rows"
+
+
+def _path(rows: Rows, folder: str, name: str) -> str:
+    if not isinstance(rows, pd.DataFrame):
+        return os.fspath(rows)
+    path = pathlib.Path(folder) / name
+    rows.to_csv(path, index=False)
+    return str(path)

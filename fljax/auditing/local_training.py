@@ -1,0 +1,82 @@
+"""How clients train in a round, from what the user says and a transcript's description.
+
+The description is free text of a stranger: each field that is used is checked. What the
+user says goes first. Fields: `batch_size` (null or 0: all rows), `learning_rate`, `local_epochs` or
+`epochs`, `local_steps`, `client_optimiser`, `algorithm` and `defense`.
+"""
+
+from typing import Any
+
+from fljax.attacks.adversary import LocalTraining
+from fljax.auditing.settings import TrainingConfig
+from fljax.transcript import TranscriptError
+
+
+def read(about: dict[str, Any], config: TrainingConfig, stem: str) -> LocalTraining:
+    """Joins both.
+
+    Raises:
+      TranscriptError: a field of the description is not what it should be.
+    """
+    found = {
+        "batch_size": _count(about, "batch_size", stem, least=0),
+        "learning_rate": _rate(about, stem),
+        "epochs": _count(about, "local_epochs", stem) or _count(about, "epochs", stem),
+        "steps": _count(about, "local_steps", stem),
+        "optimiser": _name(about, "client_optimiser", "sgd", stem),
+        "algorithm": _name(about, "algorithm", "fed_avg", stem),
+    }
+    if "batch_size" in about and about["batch_size"] is None:
+        found["batch_size"] = 0
+    if found["algorithm"] == "fed_sgd":
+        # One step of rate 1 on all rows; the server takes the real one.
+        found |= {"batch_size": 0, "learning_rate": 1.0, "epochs": 1, "steps": None}
+        found["optimiser"] = "sgd"
+    given = {
+        "batch_size": config.batch_size,
+        "learning_rate": config.learning_rate,
+        "epochs": config.local_epochs,
+        "steps": config.local_steps,
+        "optimiser": config.client_optimiser,
+    }
+    if config.local_epochs is not None and config.local_steps is None:
+        found["steps"] = None
+    return LocalTraining(**found | {k: v for k, v in given.items() if v is not None})
+
+
+def defense(about: dict[str, Any], stem: str) -> str:
+    """Name of the clients' defense, `none` if none is named.
+
+    Raises:
+      TranscriptError: it is no name.
+    """
+    return _name(about, "defense", "none", stem)
+
+
+def _count(about, name: str, stem: str, least: int = 1) -> int | None:
+    value = about.get(name)
+    if value is None or (type(value) is int and least <= value < 2**31):
+        return value
+    raise TranscriptError(
+        f"{stem}.json: about, {name}: expected an integer >= {least}, got {value!r:.40}"
+    )
+
+
+def _rate(about, stem: str) -> float | None:
+    value = about.get("learning_rate")
+    if value is None:
+        return None
+    if type(value) in (int, float) and 0 < value < 1e30:  # False for NaN
+        return float(value)
+    raise TranscriptError(
+        f"{stem}.json: about, learning_rate: expected a number > 0, got {value!r:.40}"
+    )
+
+
+def _name(about, name: str, default: str, stem: str) -> str:
+    value = about.get(name) or default
+    if isinstance(value, str) and value.isprintable() and len(value) <= 60:
+        return value
+    raise TranscriptError(
+        f"{stem}.json: about, {name}: expected a name, got {value!r:.40}"
+    )

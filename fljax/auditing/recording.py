@@ -1,0 +1,129 @@
+"""A transcript from a stranger, brought into the shape of the audited model.
+
+Messages that are not finite, as a diverged training sends them, are left out and
+counted; a client without any other is refused.
+"""
+
+import pathlib
+from typing import Any, NamedTuple
+
+import jax
+import numpy as np
+
+from fljax import transcript
+from fljax.auditing import architecture
+from fljax.driver.config import ConfigError
+from fljax.transcript import archive, views
+from fljax.types import Model, Transcript
+
+
+class Selected(NamedTuple):
+    """The audited clients' messages.
+
+    Attributes:
+      transcript: arrays under the model's names, in the precision that they travelled in.
+      messages: where the finite ones lie, `[C, Q]`.
+      left_out: `[C]` how many are not finite.
+    """
+
+    transcript: Transcript
+    messages: views.ClientView
+    left_out: np.ndarray
+
+
+class Recording(NamedTuple):
+    """A transcript as it was read: its path, its arrays and its description."""
+
+    stem: str
+    seen: Transcript
+    about: dict[str, Any]
+
+    @property
+    def clients(self) -> np.ndarray:
+        """Ids of all who sent something, increasing."""
+        ids = np.unique(np.asarray(self.seen.client))
+        return ids[ids >= 0]
+
+
+def read(path: str) -> Recording:
+    """Reads a transcript.
+
+    Args:
+      path: with or without `.npz` or `.json`, or a folder with one transcript.
+
+    Raises:
+      ConfigError: there is none, or it is not finished.
+      TranscriptError: it is damaged.
+    """
+    stem = _stem(pathlib.Path(path).expanduser())
+    there = [pathlib.Path(f"{stem}{suffix}").is_file() for suffix in (".npz", ".json")]
+    if not all(there) and pathlib.Path(f"{stem}.rounds").is_dir():
+        raise ConfigError(
+            f"--transcript: {stem} is not finished, its rounds are in {stem}.rounds; "
+            "Recorder(STEM).finish() makes the transcript of them"
+        )
+    if not all(there):
+        missing = f"{stem}{('.npz', '.json')[there.index(False)]}"
+        raise ConfigError(f"--transcript: no file {missing}")
+    return Recording(str(stem), *transcript.load(stem))
+
+
+def of(seen: Transcript, about: dict[str, Any] | None = None) -> Recording:
+    """A transcript that is in memory, checked as a file is.
+
+    Raises:
+      ConfigError: it is none of one seed.
+    """
+    try:
+        archive.check(archive.arrays(seen))
+    except ValueError as error:
+        raise ConfigError(f"--transcript: {error}") from error
+    return Recording("transcript", jax.tree.map(np.asarray, seen), about or {})
+
+
+def select(recording: Recording, model: Model, clients: np.ndarray) -> Selected:
+    """The messages of these clients, arrays under the model's names.
+
+    Raises:
+      TranscriptError: the arrays are not the model's, or nothing of a client is finite.
+    """
+    stem, seen, _ = recording
+    params, delta = architecture.align(model, seen.params, seen.delta, stem)
+    finite = _finite(params, 1)[:, None] & _finite(delta, 2)
+    view = views.client_view(seen, clients, finite)
+    sent = np.array([(np.asarray(seen.client) == client).sum() for client in clients])
+    silent = np.flatnonzero(view.count == 0)
+    if len(silent):
+        raise transcript.TranscriptError(
+            f"{stem}.npz: no message of client {clients[silent[0]]} is finite: "
+            f"{sent[silent[0]]} hold NaN or infinity"
+        )
+    return Selected(seen._replace(params=params, delta=delta), view, sent - view.count)
+
+
+def _stem(path: pathlib.Path) -> pathlib.Path:
+    if path.is_dir():
+        stems = sorted(
+            found.with_name(found.name.removesuffix(".npz"))
+            for found in path.glob("*.npz")
+        )
+        if len(stems) != 1:
+            names = ", ".join(each.name for each in stems) or "none"
+            raise ConfigError(
+                f"--transcript: expected one transcript in {path}, found {names}"
+            )
+        return stems[0]
+    for suffix in (".npz", ".json"):
+        if path.name.endswith(suffix):
+            return path.with_name(path.name.removesuffix(suffix))
+    return path
+
+
+def _finite(tree, axes: int) -> np.ndarray:
+    """Whether all numbers behind the first axes are finite in float32."""
+    found: Any = True
+    for leaf in jax.tree.leaves(tree):
+        with np.errstate(over="ignore"):
+            fits = np.isfinite(np.asarray(leaf, np.float32))
+        found = found & fits.reshape(*leaf.shape[:axes], -1).all(axis=-1)
+    return np.asarray(found)

@@ -1,0 +1,84 @@
+"""`fljax.audit` from Python, as notebooks call it."""
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import fljax
+from experiments.report import finished
+from fljax import transcript
+from fljax.attacks.estimates import Prediction
+from fljax.attacks.needs import Needs
+from fljax.attacks.spec import AttackSpec
+
+_TOLD = {
+    "target": "y", "sensitive": "married", "client_column": "client",
+    "attacks": ("model", "reconstruct", "label_distribution"),
+}  # fmt: skip
+
+
+@pytest.fixture
+def rows(linear):
+    return pd.read_csv(linear / "rows.csv")
+
+
+def test_an_audit_in_one_call(linear, rows):
+    findings = fljax.audit(linear / "seen", rows, **_TOLD)
+    assert findings.verdicts["reconstruct"] == "leaks (2 of 2 clients alone)"
+    assert "multiclass" in findings.verdicts["predictor"]
+    table = findings.table.set_index("attack")
+    assert table.value["reconstruct"] > 95 > table.baseline["reconstruct"]
+    assert np.isnan(table.value["predictor"])
+    records = findings.records
+    assert list(records.row) == list(range(60))
+    hits = records.reconstruct.astype(int) == rows.married
+    assert 100 * hits.mean() == table.value["reconstruct"]
+    shown = findings._repr_html_()
+    assert shown.startswith("<table>") and "reconstruct" in shown
+
+
+def test_files_arrays_and_frames_give_the_same(linear, rows):
+    seen, _ = transcript.load(linear / "seen")
+    told = {**_TOLD, "batch_size": 0, "learning_rate": 0.1, "local_epochs": 1}
+    one = fljax.audit(seen, rows, **told)
+    other = fljax.audit(str(linear / "seen"), str(linear / "rows.csv"), **_TOLD)
+    pd.testing.assert_frame_equal(one.table, other.table)
+    pd.testing.assert_frame_equal(one.records, other.records)
+
+
+def test_what_is_saved_can_be_reported(linear, rows, tmp_path):
+    findings = fljax.audit(linear / "seen", rows, **_TOLD)
+    findings.save(tmp_path / "out")
+    names = {path.name for path in (tmp_path / "out").iterdir()}
+    assert names == {"rows.jsonl", "manifest.json", "records.csv", "report.html"}
+    run = finished.read(tmp_path / "out", ("audit",))
+    assert run.manifest["verdicts"] == findings.verdicts
+
+
+def test_a_sensitive_number_is_estimated_in_the_units_of_the_file(linear, rows):
+    told = _TOLD | {"sensitive": "age", "attacks": ("reconstruct",)}
+    findings = fljax.audit(linear / "seen", rows, standardise=False, **told)
+    error = np.abs(findings.records.reconstruct - rows.age).mean()
+    assert findings.table.value[0] == pytest.approx(error, rel=1e-4)
+
+
+def test_an_attack_of_ones_own(linear, rows):
+    def run(view, settings):
+        return {"zeros": Prediction(np.zeros(view.known.y.shape, int))}
+
+    spec = AttackSpec("zeros", Needs(), run)
+    findings = fljax.audit(linear / "seen", rows, **_TOLD | {"attacks": (spec,)})
+    assert list(findings.verdicts) == ["zeros"]
+
+
+def test_errors_are_in_the_words_of_arguments(linear, rows):
+    with pytest.raises(ValueError, match="^sensitive: .*no column 'wed'"):
+        fljax.audit(linear / "seen", rows, **_TOLD | {"sensitive": "wed"})
+    with pytest.raises(ValueError, match="^learning_rate: expected a number > 0"):
+        fljax.audit(linear / "seen", rows, **_TOLD, learning_rate=-1.0)
+    with pytest.raises(TypeError, match="no option 'learn'"):
+        fljax.audit(linear / "seen", rows, **_TOLD, learn=1)
+    seen, _ = transcript.load(linear / "seen")
+    twice = seen._replace(client=np.full_like(seen.client, 4))
+    with pytest.raises(ValueError, match="client 4 twice in round 0"):
+        fljax.audit(twice, rows, **_TOLD)
