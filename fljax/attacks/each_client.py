@@ -118,8 +118,7 @@ def over_items(
     ids = np.asarray(view.clients)[which].astype(np.uint32)
     items = (np.asarray(which), ids, view.messages.of(np.asarray(which)), *more)
     shared = jax.tree.map(jnp.asarray, shared)
-    found = _run(attack, static, _mesh(len(ids)), items, shared)
-    return jax.tree.map(np.asarray, found)
+    return parallel.fetch(_run(attack, static, parallel.mesh(), items, shared))
 
 
 @functools.partial(jax.jit, static_argnums=(0, 1, 2))
@@ -137,12 +136,6 @@ def _run(attack: Callable, static: Task, over: Mesh, items: PyTree, shared: _Sha
         return attack(static, client, *rest)
 
     return parallel.map_items(one, items, shared, over)
-
-
-def _mesh(items: int) -> Mesh:
-    if jax.process_count() > 1:
-        return parallel.mesh()
-    return parallel.mesh(min(items, jax.device_count()))
 
 
 def _single(leaf: Array, dtype=None) -> Array:

@@ -5,7 +5,7 @@ from typing import Any, NamedTuple
 
 from fljax.attacks import needs as needs_lib
 from fljax.attacks.adversary import AdversaryView
-from fljax.attacks.estimates import Estimates, NotApplicable
+from fljax.attacks.estimates import Estimates, NotApplicable, Prediction
 from fljax.attacks.needs import Needs
 
 
@@ -17,6 +17,7 @@ class AttackSpec(NamedTuple):
       needs: what must be so.
       run: `(view, settings) -> name -> Estimate`; most attacks give one, of their name.
       settings: the default ones, hashable; None for an attack without.
+      gives: what its estimates are.
       group: a name under which several attacks are asked for together.
     """
 
@@ -25,6 +26,7 @@ class AttackSpec(NamedTuple):
     run: Callable[[AdversaryView, Any], Estimates]
     settings: Hashable = None
     group: str = ""
+    gives: type = Prediction
 
 
 def apply(

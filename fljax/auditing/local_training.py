@@ -1,8 +1,8 @@
 """How clients train in a round, from what the user says and a transcript's description.
 
 The description is free text of a stranger: each field that is used is checked. What the
-user says goes first. Fields: `batch_size` (null or 0: all rows), `learning_rate`, `local_epochs` or
-`epochs`, `local_steps`, `client_optimiser`, `algorithm` and `defense`.
+user says goes first. Fields: `batch_size` (null or 0: all rows), `learning_rate`,
+`local_epochs` or `epochs`, `local_steps`, `client_optimiser`, `algorithm` and `defense`.
 """
 
 from typing import Any
@@ -50,7 +50,7 @@ def defense(about: dict[str, Any], stem: str) -> str:
     Raises:
       TranscriptError: it is no name.
     """
-    return _name(about, "defense", "none", stem)
+    return _name(about, "defense", "none", stem, most=300)
 
 
 def _count(about, name: str, stem: str, least: int = 1) -> int | None:
@@ -73,9 +73,9 @@ def _rate(about, stem: str) -> float | None:
     )
 
 
-def _name(about, name: str, default: str, stem: str) -> str:
+def _name(about, name: str, default: str, stem: str, most: int = 60) -> str:
     value = about.get(name) or default
-    if isinstance(value, str) and value.isprintable() and len(value) <= 60:
+    if isinstance(value, str) and value.isprintable() and len(value) <= most:
         return value
     raise TranscriptError(
         f"{stem}.json: about, {name}: expected a name, got {value!r:.40}"

@@ -11,6 +11,8 @@ from fljax.attacks.attribute import gradient_grid
 from fljax.attacks.estimates import NotApplicable, Prediction
 from fljax.attacks.needs import Needs
 from fljax.attacks.spec import AttackSpec
+from fljax.attacks.trajectory import Settings as Search
+from fljax.attacks.trajectory import clients as trajectory
 from fljax.transcript import views
 from fljax.types import Features, Known, Transcript
 
@@ -58,11 +60,12 @@ def _view(clients=(4, 7, 9), rounds=3, **changes):
 
 
 _LOSS = losses.example_loss(_MODEL.apply, losses.squared)
+_QUICK = trajectory.Settings(search=Search(iterations=6, probes=2))
 _GRID = gradient_grid.Settings(rounds=(1, 3), learning_rates=(1.0, 10.0), iterations=3)
 
 
 def test_who_else_is_attacked_changes_no_draw():
-    for name, settings in (("grad", _GRID), ("trajectory", None)):
+    for name, settings in (("grad", _GRID), ("linear_inversion", _QUICK)):
         attack = registry.ATTACKS[name]
         (everyone,) = spec.apply(attack, _view(), settings).values()
         (one,) = spec.apply(attack, _view(clients=(7,)), settings).values()

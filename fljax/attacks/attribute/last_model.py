@@ -11,6 +11,7 @@ from fljax.attacks.each_client import Client, Task, over_items, task
 from fljax.attacks.estimates import Estimates, Prediction
 from fljax.attacks.needs import Needs
 from fljax.attacks.spec import AttackSpec
+from fljax.transcript import views
 from fljax.types import Batch, Known, Params
 
 
@@ -25,9 +26,10 @@ def run(view: AdversaryView, settings: None) -> Estimates:
         _one, task(view), view, np.arange(len(view.clients))
     )
     diagnostics = {"loss_ratio": ratio}
+    models = views.last_models(view.transcript, view.messages)
     return {
-        "model": Prediction(returned, diagnostics),
-        "model_global": Prediction(sent, diagnostics),
+        "model": Prediction(returned, diagnostics, {"params": models[0]}),
+        "model_global": Prediction(sent, diagnostics, {"params": models[1]}),
     }
 
 

@@ -94,4 +94,5 @@ SPEC = AttackSpec(
     Needs(training=True, single_gradient=True, optimisers=("sgd",)),
     run,
     Settings(),
+    gives=Reconstruction,
 )

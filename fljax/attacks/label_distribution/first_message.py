@@ -119,6 +119,7 @@ CLASS_GRADIENTS = AttackSpec(
     "class_gradients",
     Needs(task="multiclass", proxy=True),
     run_class_gradients,
+    gives=LabelEstimate,
     group=_GROUP,
 )
 PREDICTOR = AttackSpec(
@@ -132,5 +133,6 @@ PREDICTOR = AttackSpec(
     ),
     run_predictor,
     Settings(),
+    gives=LabelEstimate,
     group=_GROUP,
 )

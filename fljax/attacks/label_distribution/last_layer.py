@@ -75,5 +75,6 @@ SPEC = AttackSpec(
     "last_layer",
     Needs(task="multiclass", last_bias=True, training=True, optimisers=("sgd",)),
     run,
+    gives=LabelEstimate,
     group="label_distribution",
 )
