@@ -12,10 +12,18 @@ from typing import Any
 
 from rich.table import Table
 
-from experiments.aia import clients, federation, memory, pipeline, saved
+from experiments.aia import (
+    clients,
+    federation,
+    memory,
+    pipeline,
+    published,
+    results_table,
+    saved,
+)
 from experiments.aia import settings as s
 from experiments.aia.sweep import points
-from experiments.report import figures, published, results_table
+from experiments.report import figures
 from fljax import data, files, parallel, transcript
 from fljax.driver import config, console, processes, screen_tables, stages
 from fljax.driver.output import Output

@@ -3,7 +3,8 @@
 from collections.abc import Mapping
 from typing import Any
 
-from experiments.report import Number, Reference, published
+from experiments.report import published
+from experiments.report.cards import Number, Reference
 
 FINAL = "final"  # setting of what the last model reaches
 ACCURACY = "accuracy_percent"

@@ -8,7 +8,8 @@ from collections.abc import Mapping
 from typing import Any
 
 from experiments.fed_cdp.published import column
-from experiments.report import Number, Reference, published
+from experiments.report import published
+from experiments.report.cards import Number, Reference
 
 TABLE = "table7"
 _PAPER = "wei2021"

@@ -6,7 +6,8 @@ Its data are a random draw, so that only means over clients and draws compare.
 from collections.abc import Mapping
 from typing import Any
 
-from experiments.report import Number, Reference, published
+from experiments.report import published
+from experiments.report.cards import Number, Reference
 
 METRIC = "train_accuracy_percent"
 _PAPER = "xu2021"

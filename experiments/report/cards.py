@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 
 from experiments.report import lines as lines_lib
 from experiments.report.lines import Line
-from experiments.report.verdict import Number, Verdict, judge
+from experiments.report.reproduction import Number, Verdict, judge
 from fljax.results import Row
 
 # (setting, or point of a sweep; attack; metric) -> number

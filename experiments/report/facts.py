@@ -9,9 +9,8 @@ import pathlib
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from experiments.report import document
 from experiments.report.cards import Card
-from experiments.report.document import Block, Bullets, Details, Paragraph, Table
+from experiments.report.tables import Table, table
 from fljax.results import Row
 
 _PRIVATE = ("run_dir", "data_dir", "dry_run")  # where it ran, not what
@@ -19,7 +18,6 @@ _PATHS = ("data_path", "known", "proxy", "transcript")
 _DEEPEST, _MOST, _INLINE = 4, 400, 3
 _LONGEST = 1000
 _ASSUMPTION = "assumption"
-_RESTS = "What each epsilon rests on"
 _TRAINING = (
     ("algorithm", "{}"),
     ("partition_clients", "{} clients"),
@@ -45,7 +43,7 @@ def subject(card: Card, row: Row) -> str:
     return ", ".join(filter(None, told))
 
 
-def about(card: Card) -> Bullets:
+def about(card: Card) -> list[tuple[str, str]]:
     """Data, inferred column, model, defense, training and seeds of a run."""
     flags, rows = mapping(card.manifest.get("flags")), card.rows
     seeds = sorted({row.seed for row in rows})
@@ -58,53 +56,46 @@ def about(card: Card) -> Bullets:
         ("Sweep", text(flags.get("sweep") or "")),
         ("Seeds", (f"{len(seeds)}: " if len(seeds) > 1 else "") + text(seeds)),
     ]
-    return Bullets([(term, said) for term, said in items if said])
+    return [(term, said) for term, said in items if said]
 
 
-def defense(card: Card) -> list[Block]:
-    """What each epsilon rests on; all else that the manifest says is folded away."""
-    told = card.manifest.get("defense")
-    if not told or not isinstance(told, Mapping | list):
+def _stated(card: Card) -> list[list[str]]:
+    stated = card.manifest.get("defense")
+    if not stated or not isinstance(stated, Mapping | list):
         return []
-    body = [list(pair) for pair in itertools.islice(flat(told), _MOST)]
-    assumed = dict.fromkeys(said for name, said in body if _ASSUMPTION in name)
-    found: list[Block] = []
-    if assumed:
-        items = [("Each epsilon rests on this assumption", said) for said in assumed]
-        bullets = Bullets(items)
-        many = len(items) > _INLINE
-        found.append(Details(_RESTS, [bullets]) if many else bullets)
-    if body:
+    return [list(pair) for pair in itertools.islice(flat(stated), _MOST)]
+
+
+def assumptions(card: Card) -> list[str]:
+    """What each epsilon rests on."""
+    return list(dict.fromkeys(v for k, v in _stated(card) if _ASSUMPTION in k))
+
+
+def folded(card: Card) -> list[Table]:
+    """Budget of the defense, many data files, seconds per stage, versions and flags."""
+    found = []
+    if budget := _stated(card):
         caption = "Budget of the defense, by point, seed and client"
-        found.append(Details(caption, [Table(caption, ["what", "value"], body)]))
-    return found
-
-
-def machine(card: Card) -> list[Block]:
-    """Many data files, seconds per stage, versions and flags, folded away."""
-    found: list[Block] = []
+        found.append(Table(caption, ["what", "value"], budget))
     if len(files := _files(card)) > _INLINE:
-        header = ["file", "sha256", "origin"]
-        found.append(Details("Data files", [Table("Data files", header, files)]))
+        found.append(Table("Data files", ["file", "sha256", "origin"], files))
     stages = list(itertools.islice(_stages(card.manifest.get("seconds")), _MOST))
     total = _seconds(card.manifest.get("total_seconds"))
     if stages:
         header = ["point", "stage", "compile s", "run s"]
-        shown = document.table("Seconds by stage", header, stages, header[2:])
-        after = [Paragraph(f"In all {total} seconds.")] if total else []
-        found.append(Details("Time", [shown, *after]))
+        caption = f"Seconds by stage, {total} in all" if total else "Seconds by stage"
+        found.append(table(caption, header, stages, header[2:]))
     names = ("platform", "device", "devices", "cpus", "python")
     where = [[name, text(card.manifest.get(name))] for name in names]
     packages = _pairs(card.manifest.get("packages"))
     where += [[name, text(version)] for name, version in packages]
-    found.append(Details("Versions", [Table("Versions", ["what", "value"], where)]))
+    found.append(Table("Versions", ["what", "value"], where))
     flags = [
         [f"--{name}", text(_shortened(name, value))]
         for name, value in _pairs(card.manifest.get("flags"))
         if name not in _PRIVATE
     ]
-    found.append(Details("Flags", [Table("Flags", ["flag", "value"], flags)]))
-    return found
+    return [*found, Table("Flags", ["flag", "value"], flags)]
 
 
 def mapping(value: Any) -> Mapping[str, Any]:

@@ -1,128 +1,56 @@
-"""What attacks gain over what needs no message, for a summary in plain language.
+"""What attacks gain over what needs no message, by the rule of `fljax.verdicts`.
 
-A claim needs intervals that do not overlap, and one of equality an interval that ends
-near the baseline: means alone settle nothing, and neither does a single seed.
+Gains are paired by seed; with one seed by client, where the rows have clients; else they
+have the intervals over the clients that the rows keep as half widths.
 """
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
-from experiments.report import facts, glossary
+from scipy import stats
+
 from experiments.report.cards import Card
 from experiments.report.figures import selection
+from experiments.report.program_report import Gain
+from experiments.report.programs import PROGRAMS
+from fljax import metrics, verdicts
 from fljax.metrics import Estimate
 from fljax.results import Row, Summary, summarise, within
+from fljax.verdicts import Baseline, Verdict
 
-LEAKS, NO_GAIN, UNCLEAR, ALONE = "leaks", "no gain", "not clear", "no interval"
-_NO_ATTACK = ("baseline", "oracle")
-_NO_DEFENSE = "none"
 _HALF_WIDTH = "_half_width"
 _PART = "alpha="  # points of some of the clients
 _EPSILONS = (
     "epsilon_pld", "epsilon_rdp", "client_epsilon_pld", "client_epsilon_rdp",
 )  # fmt: skip
-
-
-class Measure(NamedTuple):
-    """By which number an experiment tells a leak.
-
-    Attributes:
-      metric: in the rows.
-      sign: 1 if more of it is a leak, -1 if less is.
-      words: what it is.
-      unit: of a gain.
-      base: the attack that is the baseline.
-      base_words: what the baseline is.
-      margin: gain that still counts as nothing.
-      attacks: how the names of attacks begin; empty for all.
-    """
-
-    metric: str
-    sign: int
-    words: str
-    unit: str
-    base: str
-    base_words: str
-    margin: float
-    attacks: str = ""
-
-
-MEASURES = {
-    "aia": (
-        Measure(
-            selection.ACCURACY, 1, "% of the values named rightly", "points",
-            "majority", "always naming each client's most frequent value", 1.0,
-        ),
-        Measure(
-            "aia_mean_absolute_error", -1, "mean absolute error", "less", "majority",
-            "always naming each client's median", 0.0,
-        ),
-    ),
-    "label_distribution": (
-        Measure(
-            "total_variation", -1, "total variation from the true distribution",
-            "less", "mean_distribution", "the dummies' mean distribution", 0.01,
-        ),
-    ),
-    "lmra": (
-        Measure(
-            "train_accuracy_percent", 1, "% accuracy on the client's own rows",
-            "points", "last_returned", "the model that she returned last", 1.0,
-            "decoded",
-        ),
-    ),
-}  # fmt: skip
+_MOST_ROWS = 2**31
 
 
 class Score(NamedTuple):
     """One attack in one case.
 
     Attributes:
-      name: attack and setting.
-      estimate: of the measure.
-      base: the same of the baseline.
-      measure: what was measured.
+      row: its labels.
+      estimate: of the measure, over seeds or clients.
+      gain: by which it is judged.
+      verdict: the rule's.
     """
 
-    name: str
+    row: Row
     estimate: Estimate
-    base: Estimate
-    measure: Measure
+    gain: Gain
+    verdict: Verdict
+
+    @property
+    def name(self) -> str:
+        """Attack and setting."""
+        return f"{self.row.attack} ({self.row.setting})"
 
     @property
     def shown(self) -> Estimate:
         """The estimate, its interval cut to what the measure can be."""
-        return within(self.estimate, self.measure.metric)
-
-    @property
-    def gain(self) -> float:
-        """Over the baseline's mean."""
-        return self.measure.sign * (self.estimate.mean - self.base.mean)
-
-    @property
-    def gain_interval(self) -> tuple[float, float]:
-        """The attack's interval over the baseline's mean, lower end first."""
-        ends = (self.shown.low, self.shown.high)
-        gains = [self.measure.sign * (end - self.base.mean) for end in ends]
-        return min(gains), max(gains)
-
-    @property
-    def outcome(self) -> str:
-        """One of the kinds above."""
-        low, high = self.gain_interval
-        if not math.isfinite(high - low):
-            return ALONE
-        if high < self.measure.margin:
-            return NO_GAIN
-        half = self.base.high - self.base.mean
-        return LEAKS if low > (half if math.isfinite(half) else 0.0) else UNCLEAR
-
-    def overlaps(self, other: "Score") -> bool:
-        """Whether the intervals do; without one they are taken to."""
-        mine, hers = self.gain_interval, other.gain_interval
-        apart = mine[0] > hers[1] or hers[0] > mine[1]
-        return not apart
+        return within(self.estimate, self.row.metric)
 
 
 class Case(NamedTuple):
@@ -147,7 +75,7 @@ class Case(NamedTuple):
     @property
     def defended(self) -> bool:
         """Whether there is a defense."""
-        return self.defense != _NO_DEFENSE
+        return self.defense != "none"
 
     @property
     def label(self) -> str:
@@ -160,71 +88,121 @@ class Case(NamedTuple):
 
 def cases(card: Card) -> list[Case]:
     """All of a run that have attacks with a baseline."""
-    measures = MEASURES.get(card.rows[0].experiment, ())
     totals = [s for s in summarise(card.rows) if s.row.client == "all"]
-    halves = {
-        _key(s.row): s.estimate.mean
-        for s in totals
-        if s.row.metric.endswith(_HALF_WIDTH)
-    }
     losses = selection.utility(card.rows)
     found: dict[tuple[str, str], list[Score]] = {}
-    for measure in measures:
-        some = [s for s in totals if s.row.metric == measure.metric]
-        for at, score in _scores(some, measure, halves):
-            found.setdefault(at, []).append(score)
+    for score in scores(card.rows):
+        found.setdefault((score.row.defense, score.row.point), []).append(score)
     return [
         Case(
-            card.name, *at, scores,
+            card.name, *at, each,
             losses[at].estimate.mean if at in losses else math.nan,
             _epsilon(totals, at),
         )
-        for at, scores in found.items()
+        for at, each in found.items()
     ]  # fmt: skip
 
 
-def _scores(
-    totals: Sequence[Summary], measure: Measure, halves: Mapping[tuple, float]
-) -> Iterator[tuple[tuple[str, str], Score]]:
-    bases: dict[tuple[str, ...], Estimate] = {}
-    for s in totals:
-        if s.row.attack == measure.base:
-            at = s.row.defense, s.row.point
-            bases[(*at, s.row.setting)] = _estimate(s, halves)
-            bases.setdefault(at, bases[(*at, s.row.setting)])
-    for s in totals:
-        row = s.row
-        at = row.defense, row.point
-        base = bases.get((*at, row.setting), bases.get(at))
-        if base is None or not _is_attack(row, measure) or _PART in row.point:
-            continue
-        if math.isfinite(s.estimate.mean - base.mean):
-            name = f"{facts.text(row.attack)} ({facts.text(row.setting)})"
-            yield at, Score(name, _estimate(s, halves), base, measure)
+def scores(rows: Sequence[Row]) -> Iterator[Score]:
+    """Every attack that is judged, in order of appearance, measure by measure."""
+    program = PROGRAMS.get(rows[0].experiment)
+    for gain in program.gains if program else ():
+        measured = _measured(rows, gain.measure.metric)
+        bases: dict[tuple[str, ...], _Measured] = {}
+        for at, each in measured.items():
+            if at[2] == gain.baseline:
+                bases[(*at[:2], at[3])] = each
+                bases.setdefault(at[:2], each)
+        for at, each in measured.items():
+            base = bases.get((*at[:2], at[3]), bases.get(at[:2]))
+            if base is None or not _is_judged(at, gain):
+                continue
+            if seeds := sorted(each.totals.keys() & base.totals.keys()):
+                score = _score(each, base, gain, seeds)
+                if math.isfinite(score.verdict.gain):
+                    yield score
 
 
-def _is_attack(row: Row, measure: Measure) -> bool:
-    """Whether an adversary could run it, and means to gain by it."""
-    informed = row.setting in _NO_ATTACK or "oracle" in row.attack
+class _Measured(NamedTuple):
+    """One attack by one metric: seed -> its rows, and half of its interval."""
+
+    row: Row
+    totals: dict[int, float]
+    halves: dict[int, float]
+    clients: dict[int, dict[int, Row]]
+
+
+def _measured(rows: Sequence[Row], metric: str) -> dict[tuple[str, ...], _Measured]:
+    """By defense, point, attack and setting."""
+    found: dict[tuple[str, ...], _Measured] = {}
+    for row in rows:
+        if row.metric in (metric, metric + _HALF_WIDTH):
+            at = row.defense, row.point, row.attack, row.setting
+            empty = _Measured(row._replace(metric=metric, client="all"), {}, {}, {})
+            each = found.setdefault(at, empty)
+            if row.metric != metric:
+                each.halves[row.seed] = row.value
+            elif isinstance(row.client, int):
+                each.clients.setdefault(row.seed, {})[row.client] = row
+            else:
+                each.totals[row.seed] = row.value
+    return {at: each for at, each in found.items() if each.totals}
+
+
+def _is_judged(at: Sequence[str], gain: Gain) -> bool:
+    _, point, attack, setting = at
     return (
-        not informed
-        and row.attack not in glossary.CONTROLS
-        and row.attack != measure.base
-        and row.attack.startswith(measure.attacks)
+        verdicts.is_judged(attack, setting)
+        and attack != gain.baseline
+        and attack.startswith(gain.attacks)
+        and _PART not in point
     )
 
 
-def _estimate(s: Summary, halves: Mapping[tuple, float]) -> Estimate:
-    """Over the seeds; of a single one over its clients, where the rows tell."""
-    e, row = s.estimate, s.row
-    half = halves.get(_key(row._replace(metric=row.metric + _HALF_WIDTH)))
-    if math.isnan(e.low) and e.repetitions == 1 and half is not None:
-        return e._replace(low=e.mean - half, high=e.mean + half)
-    return e
+def _score(each: _Measured, base: _Measured, gain: Gain, seeds: list[int]) -> Score:
+    """Judged over the seeds, else over the clients of the one that there is."""
+    ours = [each.totals[seed] for seed in seeds]
+    theirs = [base.totals[seed] for seed in seeds]
+    estimate = metrics.interval(list(each.totals.values()))
+    if len(seeds) > 1:
+        verdict = _judge(gain, ours, theirs)
+        return Score(each.row, estimate, gain, verdict)
+    seed = seeds[0]
+    mine, hers = each.clients.get(seed, {}), base.clients.get(seed, {})
+    clients = sorted(mine.keys() & hers.keys())
+    if clients:
+        verdict = _by_client(
+            [mine[c] for c in clients], [hers[c] for c in clients], gain
+        )
+    else:
+        half = each.halves.get(seed, math.nan)
+        own = [(ours[0] - half, ours[0] + half)]
+        verdict = _judge(gain, ours, theirs, own, [base.halves.get(seed, 0.0)])
+        if len(each.totals) == 1 and math.isfinite(half):
+            estimate = estimate._replace(low=own[0][0], high=own[0][1])
+    return Score(each.row, estimate, gain, verdict)
 
 
-def _key(row: Row) -> tuple[str, ...]:
-    return row.defense, row.point, row.attack, row.setting, row.metric
+def _judge(gain: Gain, ours, theirs, own=None, halves=None) -> Verdict:
+    base = Baseline(gain.baseline, theirs, halves)
+    return verdicts.judge(ours, base, gain.measure, own)
+
+
+def _by_client(mine: Sequence[Row], hers: Sequence[Row], gain: Gain) -> Verdict:
+    own = None
+    if gain.own_rows:
+        level = verdicts.own_level(len(mine))
+        own = [_wilson(row, level) for row in mine]
+    return _judge(gain, [r.value for r in mine], [r.value for r in hers], own)
+
+
+def _wilson(row: Row, level: float) -> tuple[float, float]:
+    """Interval of a client's percentage over its rows; NaN where the row has none."""
+    hits = row.value / 100 * row.n
+    if not (0 < row.n < _MOST_ROWS and 0 <= hits <= row.n):
+        return math.nan, math.nan
+    interval = stats.binomtest(round(hits), row.n).proportion_ci(level, "wilson")
+    return 100 * interval.low, 100 * interval.high
 
 
 def _epsilon(totals: Sequence[Summary], at: tuple[str, str]) -> str:

@@ -12,6 +12,7 @@ from typing import NamedTuple
 
 from scipy import stats
 
+from experiments.report.figures import selection
 from fljax.metrics import Estimate
 from fljax.results import Row, Summary, summarise, within
 
@@ -77,7 +78,7 @@ class Line(NamedTuple):
 
 def lines(rows: Sequence[Row]) -> list[Line]:
     """Means over clients and seeds, in order of appearance."""
-    totals = [s for s in summarise(rows) if s.row.client == "all"]
+    totals = summarise(selection.totals(rows))
     majority = [s for s in totals if s.row.attack in _BASELINES]
     baselines = {(_case(s.row), s.row.metric): s.estimate.mean for s in majority}
     bounds, determined = _means(totals, _BOUND), _means(totals, _DETERMINED)

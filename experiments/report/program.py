@@ -13,23 +13,18 @@ import os
 import pathlib
 import sys
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
-from experiments import report
-from experiments.fed_cdp import published as of_fed_cdp
-from experiments.gradient_leakage import published as of_leakage
-from experiments.lmra import published as of_lmra
-from experiments.report import finished, published, scalars
+from experiments.report import finished, page, rendering, scalars
+from experiments.report.cards import Card, card
+from experiments.report.programs import PROGRAMS
 from fljax import files
 from fljax.driver import config
 from fljax.driver.config import ConfigError
 from fljax.driver.option import option
 
-_EXPERIMENTS = (
-    "aia", "accounting", "audit", "fed_cdp", "gradient_leakage", "label_distribution",
-    "lmra",
-)  # fmt: skip
 _FIGURES, _SCALARS = "figures", "tensorboard"
+ERRORS = ()
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -49,44 +44,41 @@ class ReportConfig:
 
 
 def main() -> None:
-    """Reads all runs, then writes both files."""
-    told = config.read(ReportConfig)
-    if told.tensorboard:
+    """Makes the report that the flags ask for."""
+    run(config.read(ReportConfig))
+
+
+def run(asked: ReportConfig) -> None:
+    """Reads all runs, then writes both files.
+
+    Raises:
+      ConfigError: naming a run that cannot be read, or a folder that is no good.
+    """
+    if asked.tensorboard:
         scalars.check()
-    folders, others = finished.find(told.runs, _EXPERIMENTS, "runs")
+    folders, others = finished.find(asked.runs, PROGRAMS, "runs")
     for folder in others:
         print(f"left out: {folder}, a run of another experiment", file=sys.stderr)
-    out = pathlib.Path(told.out or folders[0].absolute().parent / "report")
+    out = pathlib.Path(asked.out or folders[0].absolute().parent / "report")
     _check_writable(out)
     cards = [
-        _card(finished.read(folder, _EXPERIMENTS), name)
+        _card(finished.read(folder, PROGRAMS), name)
         for folder, name in zip(folders, _names(folders), strict=True)
     ]
-    blocks = report.compose_blocks(cards)
-    _write(out, blocks, cards if told.tensorboard else ())
-    if said := report.counts(cards):
+    content = page.content(cards)
+    _write(out, content, cards if asked.tensorboard else ())
+    if said := page.counts(cards):
         print(said)
     print(f"{_shown(out / 'report.md')} and {_shown(out / 'report.html')} are written")
 
 
-def _card(run: finished.Run, name: str) -> report.Card:
-    flags = run.manifest["flags"]
+def _card(run: finished.Run, name: str) -> Card:
+    flags, data = run.manifest["flags"], run.rows[0].data
     try:
-        match run.manifest["experiment"]:
-            case "accounting":
-                beside = published.printed_epsilons(flags)
-            case "gradient_leakage":
-                beside = of_leakage.reference(flags, run.rows[0].data)
-            case "fed_cdp":
-                beside = of_fed_cdp.reference(flags, run.rows[0].data)
-            case "lmra":
-                beside = of_lmra.reference(flags, run.rows[0].data)
-            case _:
-                table, data = flags.get("paper_table"), run.rows[0].data
-                beside = published.reference(table, data, flags)
+        beside = PROGRAMS[run.manifest["experiment"]].reference(flags, data)
     except ConfigError as error:
         raise ConfigError(f"{run.folder / 'manifest.json'}: {error}") from error
-    return report.card(name, run.rows, run.manifest, beside, run.pictures)
+    return card(name, run.rows, run.manifest, beside, run.pictures)
 
 
 def _names(folders: Sequence[pathlib.Path]) -> list[str]:
@@ -110,18 +102,18 @@ def _check_writable(out: pathlib.Path) -> None:
         raise ConfigError(f"--out: {out} cannot be written")
 
 
-def _write(out: pathlib.Path, blocks, traced: Sequence[report.Card]) -> None:
+def _write(out: pathlib.Path, content, traced: Sequence[Card]) -> None:
     """All is rendered before the first file is touched; the reports come last."""
-    page = report.to_html(blocks)
-    text = report.to_markdown(blocks, folder=_FIGURES)
+    html = rendering.to_html(content)
+    text = rendering.to_markdown(content, folder=_FIGURES)
     try:
-        for picture in report.pictures(blocks):
+        for picture in page.pictures(content):
             with files.replacing(out / _FIGURES / picture.name) as file:
                 file.write(picture.content)
-        for card in traced:
-            scalars.write(out / _SCALARS / card.name, card.rows)
+        for each in traced:
+            scalars.write(out / _SCALARS / each.name, each.rows)
         files.write_text(out / "report.md", text)
-        files.write_text(out / "report.html", page)
+        files.write_text(out / "report.html", html)
     except OSError as error:
         raise ConfigError(
             f"--out: {out} cannot be written: {error.strerror}"
@@ -134,4 +126,6 @@ def _shown(path: pathlib.Path) -> pathlib.Path:
     return path.relative_to(here) if path.is_relative_to(here) else path
 
 
-config.define(ReportConfig)
+def define(flags: Callable = config.define) -> None:
+    """Registers the flags."""
+    flags(ReportConfig)

@@ -49,7 +49,7 @@ def scalars(rows: Sequence[Row]) -> Iterator[tuple[str, int, float]]:
     """Tag, step and value, curve by curve; what is not finite is left out."""
     found = []
     several = len({row.data for row in rows}) > 1
-    for s in summarise([row for row in rows if row.client == "all"]):
+    for s in summarise(selection.totals(rows)):
         setting, step = _at(s.row)
         data = s.row.data if several else ""
         parts = data, s.row.model, s.row.defense, s.row.attack, setting, s.row.point

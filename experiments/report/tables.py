@@ -1,26 +1,66 @@
 """Tables of a report: every published number, the results and the utility of a run."""
 
 import math
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
+from typing import NamedTuple
 
-from experiments.report import document, verdict
 from experiments.report import lines as lines_lib
+from experiments.report import reproduction
 from experiments.report.cards import Card, Judged
-from experiments.report.document import Block, Cell, Details, Mark, Paragraph
 from experiments.report.figures import selection
-from experiments.report.verdict import Number
+from experiments.report.reproduction import Number
 
-_COLOURS = {verdict.REPRODUCED: "good", verdict.ABOVE: "bad", verdict.BELOW: "bad"}
+
+class Mark(NamedTuple):
+    """A cell that says of which kind it is, for its colour."""
+
+    text: str
+    kind: str
+
+
+Cell = str | Mark
+
+
+class Table(NamedTuple):
+    """A table; `numbers` are the names of the columns that hold numbers."""
+
+    caption: str
+    header: Sequence[str]
+    body: Sequence[Sequence[Cell]]
+    numbers: Collection[str] = ()
+
+
+def table(
+    caption: str,
+    header: Sequence[str],
+    body: Sequence[Sequence[Cell]],
+    numbers: Collection[str] = (),
+) -> Table:
+    """A table without those columns that are empty in every row."""
+
+    def text(cell: Cell) -> str:
+        return cell.text if isinstance(cell, Mark) else cell
+
+    kept = [i for i in range(len(header)) if any(text(line[i]) for line in body)]
+    names = [header[i] for i in kept]
+    return Table(caption, names, [[line[i] for i in kept] for line in body], numbers)
+
+
+_COLOURS = {
+    reproduction.REPRODUCED: "good",
+    reproduction.ABOVE: "bad",
+    reproduction.BELOW: "bad",
+}
 _OURS, _OTHER = "ours, mean [95 %]", "in the paper, not comparable"
 _DEFENSE = "defense"  # setting of the rows that describe one
-_LONG = 60  # lines, beyond which a table is folded away
+LONG = 60  # lines, beyond which a table is folded away
 _NUMBERS = (
     _OURS, "median", "seeds x rows", "baseline", "bound", "published", _OTHER,
     "difference", "test loss", "training loss",
 )  # fmt: skip
 
 
-def summary(cards: Sequence[Card]) -> document.Table:
+def summary(cards: Sequence[Card]) -> Table:
     """One line per published number that there is a result for."""
     header = [
         "table", "run", "data", "attack", "setting", "point", "metric", _OURS,
@@ -33,35 +73,27 @@ def summary(cards: Sequence[Card]) -> document.Table:
         for each in card.compared
     ]  # fmt: skip
     caption = "Every published number that there is a result for"
-    return document.table(caption, header, body, _NUMBERS)
+    return table(caption, header, body, _NUMBERS)
 
 
-def results(card: Card) -> list[Block]:
-    """Scores of a run, what there is to say about them, and its other numbers."""
+def results(card: Card) -> tuple[Table | None, Table | None]:
+    """Scores of a run, and its other numbers; None for what it has none of."""
     scores = [each for each in card.judged if _is_score(each)]
     others = [
         each
         for each in card.judged
         if not _is_score(each) and each.line.row.setting != _DEFENSE
     ]
-    found: list[Block] = []
-    if scores:
-        caption = f"Results of {card.name}"
-        table = _results(card, scores, caption)
-        found = [Details(caption, [table]) if len(scores) > _LONG else table]
-        found += [Paragraph(note) for note in _notes(card)]
-    elif all(each.line.row.attack == "none" for each in others):
-        found = [Paragraph("No attack was run.")]
-    if others:
-        caption = f"Other measurements of {card.name}"
-        table = _results(card, others, caption)
-        alone = not found and len(others) <= _LONG
-        found.append(table if alone else Details(caption, [table]))
-    return found
+    return (
+        _results(card, scores, f"Results of {card.name}") if scores else None,
+        _results(card, others, f"Other measurements of {card.name}")
+        if others
+        else None,
+    )
 
 
-def defense(card: Card) -> list[Block]:
-    """What the rows say of a defense: epsilons, noise, clip; nothing without."""
+def defense(card: Card) -> Table | None:
+    """What the rows say of a defense: epsilons, noise, clip; None without."""
     found: dict[tuple[str, str], dict[str, str]] = {}
     for each in card.judged:
         row = each.line.row
@@ -72,10 +104,10 @@ def defense(card: Card) -> list[Block]:
     body = [[*at, *(each.get(n, "") for n in names)] for at, each in found.items()]
     caption = f"Defense of {card.name}: largest over the clients, mean [95 %]"
     header = ["defense", "point", *names]
-    return [document.table(caption, header, body, names)] if body else []
+    return table(caption, header, body, names) if body else None
 
 
-def _results(card: Card, judged: Sequence[Judged], caption: str) -> document.Table:
+def _results(card: Card, judged: Sequence[Judged], caption: str) -> Table:
     rows = [each.line.row for each in judged]
     models, defenses = {row.model for row in rows}, {row.defense for row in rows}
     header = [
@@ -90,11 +122,11 @@ def _results(card: Card, judged: Sequence[Judged], caption: str) -> document.Tab
          *_measured(each), *_published(card, each)]
         for each in judged
     ]  # fmt: skip
-    return document.table(caption, header, body, _NUMBERS)
+    return table(caption, header, body, _NUMBERS)
 
 
-def utility(card: Card) -> list[Block]:
-    """Losses of the last model that was sent; nothing without."""
+def utility(card: Card) -> Table | None:
+    """Losses of the last model that was sent; None without."""
     found: dict[tuple[str, ...], dict[str, str]] = {}
     for metric in selection.LOSSES:
         for s in selection.last_losses(card.rows, metric):
@@ -107,11 +139,13 @@ def utility(card: Card) -> list[Block]:
     ]
     header = ["model", "defense", "point", "sent in", "test loss", "training loss"]
     caption = f"Utility of {card.name}: loss of the last model sent, mean [95 %]"
-    return [document.table(caption, header, body, _NUMBERS)] if body else []
+    return table(caption, header, body, _NUMBERS) if body else None
 
 
 def _is_score(each: Judged) -> bool:
-    return each.line.row.metric in lines_lib.SCORES or each.number is not None
+    metric = each.line.row.metric
+    known = metric in lines_lib.SCORES or metric.endswith("_slope")
+    return known or each.number is not None
 
 
 def _what(each: Judged) -> tuple[str, str, str, str]:
@@ -138,7 +172,7 @@ def _published(card: Card, each: Judged) -> tuple[Cell, ...]:
         return "", "", "", str(each.verdict) if _is_score(each) else ""
     kind = each.verdict.kind
     mark = Mark(str(each.verdict), _COLOURS.get(kind, "open"))
-    if kind == verdict.NOT_COMPARABLE:
+    if kind == reproduction.NOT_COMPARABLE:
         return "", f"{card.reference.data} {each.number}", "", mark
     return str(each.number), "", _difference(each.line.estimate.mean, each.number), mark
 
@@ -148,36 +182,15 @@ def _difference(mean: float, number: Number) -> str:
         return f"{round(mean - number.mean, 2) + 0.0:+.2f}"  # no -0.00
     if not math.isfinite(mean):
         return ""
-    return f"{verdict.last_digits(mean, number):+d} in the last digit"
+    return f"{reproduction.last_digits(mean, number):+d} in the last digit"
 
 
 def _number(value: float | None) -> str:
     return "" if value is None else f"{value:.2f}"
 
 
-def _notes(card: Card) -> list[str]:
-    """Explains what only some cards have."""
-    lines, found = [each.line for each in card.judged], []
-    if any(line.skewed_median is not None for line in lines):
-        found.append(
-            "Median: stands where it is further from the mean than one standard error, "
-            "because the values of the seeds are skewed."
-        )
-    held = [
-        line.estimate.mean >= line.bound for line in lines if line.bound is not None
-    ]
-    if held:
-        found.append(
-            "Bound: Proposition 1 of the paper, a lower bound on the accuracy of the "
-            f"attack on a least-squares model. {sum(held)} of {len(held)} accuracies "
-            "are at or above it."
-        )
-    if any("not determined" in line.metric for line in lines):
-        found.append(
-            "Not determined: the messages of some client do not suffice to reconstruct "
-            "her model, so the score is that of one of many solutions."
-        )
-    if card.missing:
-        keys = "; ".join(f"{attack} ({where})" for where, attack, _ in card.missing)
-        found.append(f"Published, but not in this run: {keys}.")
-    return found
+def bounded(card: Card) -> tuple[int, int]:
+    """How many accuracies reach Proposition 1's bound, of how many that have one."""
+    lines = [each.line for each in card.judged]
+    held = [e.estimate.mean >= e.bound for e in lines if e.bound is not None]
+    return sum(held), len(held)

@@ -11,13 +11,13 @@ from experiments.report.figures.overview import (
     accuracy_by_size,
     loss_by_round,
 )
+from experiments.report.figures.statements import alt_text
 from experiments.report.figures.sweeps import (
     accuracy_by_active_rounds,
     accuracy_by_loss,
     accuracy_by_value,
     loss_by_value,
 )
-from experiments.report.figures.words import words_of
 from fljax.results import Row
 
 __all__ = [
@@ -27,13 +27,13 @@ __all__ = [
     "accuracy_by_size",
     "accuracy_by_value",
     "all_figures",
+    "alt_text",
     "leakage_by_utility",
     "loss_by_round",
     "loss_by_value",
     "rendered",
     "save",
     "svg",
-    "words_of",
 ]
 
 _ALL = (

@@ -15,7 +15,7 @@ from matplotlib.collections import PathCollection
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
-from experiments.report.figures import words
+from experiments.report.figures import statements
 from fljax import files
 from fljax.results import Row
 
@@ -41,7 +41,7 @@ def svg(figure: Figure) -> bytes:
     for artist in figure.findobj(_has_many_points):
         artist.set_rasterized(True)
     file = io.BytesIO()
-    title = words.title_of(figure)
+    title = statements.title_of(figure)
     with warnings.catch_warnings(), matplotlib.rc_context(_FORMAT):
         # A name in letters that the font lacks, or too long to fit, is no defect.
         warnings.simplefilter("ignore", UserWarning)

@@ -12,6 +12,11 @@ ACCURACY = "aia_accuracy_percent"
 LOSSES = ("test_loss", "train_loss")
 
 
+def totals(rows: Sequence[Row]) -> list[Row]:
+    """Rows over all clients; every row where a run has none, as of a single client."""
+    return [row for row in rows if row.client == "all"] or list(rows)
+
+
 def is_total(s: Summary, metric: str) -> bool:
     """Whether it is this metric, over all clients."""
     return s.row.client == "all" and s.row.metric == metric

@@ -8,9 +8,8 @@ import sys
 import pytest
 from absl import flags
 
-from experiments.accounting import program, table6
+from experiments.accounting import program, published, table6
 from experiments.report import program as report_program
-from experiments.report import published
 from fljax import privacy, results
 from fljax.driver.config import ConfigError
 
@@ -28,13 +27,12 @@ def run(tmp_path, capsys, monkeypatch, parsed):
 
 
 @pytest.fixture
-def reported(command):
+def reported(parsed, capsys):
     """Makes a report; returns what it prints."""
 
     def call(*arguments):
-        code, out, err = command(report_program.main, *arguments)
-        assert (code, err) == (0, "")
-        return out
+        report_program.run(*parsed(report_program.define, *arguments))
+        return capsys.readouterr().out
 
     return call
 
@@ -204,7 +202,7 @@ def test_the_command_refuses_in_one_line():
 
 
 def test_the_table_is_stored_with_its_last_digit():
-    beside = published.printed_epsilons({"accounting_method": None})
+    beside = published.of_run({"accounting_method": None}, "any")
     assert len(beside.numbers) == 30
     assert {number.unit for number in beside.numbers.values()} == {1e-4}
-    assert published.printed_epsilons({"accounting_method": "fed_cdp"}) is None
+    assert published.of_run({"accounting_method": "fed_cdp"}, "any") is None

@@ -12,9 +12,12 @@ import time
 
 import pytest
 
-from experiments import report
-from experiments.report import document, web
-from experiments.report.document import Heading, Mark, Paragraph, Picture
+from experiments.report import page as pages
+from experiments.report import rendering, tables
+from experiments.report.cards import card
+from experiments.report.rendering import Picture
+from experiments.report.tables import Mark
+from fljax.results import Row
 
 pytestmark = pytest.mark.slow
 _SECONDS = 60
@@ -149,7 +152,7 @@ def browser(tmp_path_factory):
     found.close()
 
 
-_TABLE = document.table(
+_TABLE = tables.table(
     "t",
     ["name", "mean", "note"],
     [
@@ -161,6 +164,17 @@ _TABLE = document.table(
     ],
     ["mean"],
 )
+
+
+def _page(*shown, title="x", pictures=(), **more):
+    """A report on one row with nothing but these tables and pictures."""
+    row = Row("aia", "d", "m", "none", "model", "passive", "", 0, "all", "m", 1.0, 1)
+    content = pages.content([card("run", [row], {}, None)])
+    section = content["cards"][0]
+    section |= {"tables": shown, "pictures": pictures, "folded": [], **more}
+    return rendering.to_html(content | {"title": title})
+
+
 _FIRST = "Array.from(document.querySelectorAll('tbody th'), (cell) => cell.textContent)"
 _STATES = (
     "Array.from(document.querySelectorAll('thead th'), "
@@ -184,7 +198,7 @@ def _click(index):
 def test_a_click_on_a_header_sorts_and_another_one_reverses(
     browser, column, ascending, descending
 ):
-    browser.open(web.render([Heading(1, "x"), _TABLE]))
+    browser.open(_page(_TABLE))
     assert browser.evaluate(_STATES) == [None] * 3
     for order, name in ((ascending, "ascending"), (descending, "descending")):
         browser.evaluate(_click(column))
@@ -196,7 +210,7 @@ def test_a_click_on_a_header_sorts_and_another_one_reverses(
 
 
 def test_a_header_sorts_by_the_keyboard_and_keeps_the_focus(browser):
-    browser.open(web.render([_TABLE]))
+    browser.open(_page(_TABLE))
     browser.evaluate("document.querySelector('thead button').focus()")
     browser.press("Enter")
     assert browser.evaluate(_FIRST)[0] == "a"
@@ -204,7 +218,7 @@ def test_a_header_sorts_by_the_keyboard_and_keeps_the_focus(browser):
 
 
 def test_a_table_of_one_line_has_nothing_to_sort(browser):
-    browser.open(web.render([document.table("t", ["a"], [["1"]])]))
+    browser.open(_page(tables.table("t", ["a"], [["1"]])))
     assert browser.evaluate("document.querySelectorAll('button').length") == 0
 
 
@@ -221,9 +235,7 @@ def page(rows):
             about = {"setting": f"round_{round_}", "metric": "test_loss"}
             made += rows(3.0 - round_, 2.9, attack="none", defense=defense, **about)
     manifest = {"flags": {long: long}, "data": [{"name": long}], "device": long}
-    return report.to_html(
-        report.compose_blocks([report.card(long, made, manifest, None)])
-    )
+    return rendering.to_html(pages.content([card(long, made, manifest, None)]))
 
 
 # Elements that reach beyond the screen, those inside of what scrolls by itself aside.
@@ -264,7 +276,7 @@ _HOSTILE = b"""<svg xmlns="http://www.w3.org/2000/svg" width="200" height="200"
 def test_nothing_runs_and_nothing_is_fetched_in_a_picture_of_others(browser):
     evil = "<img src=x onerror=\"document.title='ran'\"><script>x()</script>"
     picture = Picture("p.svg", _HOSTILE, evil, f'"><script>{evil}')
-    browser.open(web.render([Heading(1, "title"), Paragraph(evil), picture]))
+    browser.open(_page(title="title", missing=evil, pictures=[picture]))
     browser.evaluate("new Promise((done) => setTimeout(done, 300))")
     assert browser.evaluate("document.title") == "title"
     assert browser.evaluate("document.scripts.length") == 1
@@ -274,6 +286,6 @@ def test_nothing_runs_and_nothing_is_fetched_in_a_picture_of_others(browser):
 
 def test_no_other_script_may_run_on_a_page(browser):
     more = "<script>document.title = 'ran'</script></body>"
-    browser.open(web.render([Heading(1, "title")]).replace("</body>", more))
+    browser.open(_page(title="title").replace("</body>", more))
     assert browser.evaluate("document.title") == "title"
     assert any("Content Security Policy" in said for said in browser.complaints())

@@ -2,17 +2,15 @@
 
 import pytest
 
-from experiments import report
-from experiments.report import facts
-from experiments.report.document import Details, Paragraph
+from experiments.report import cards, facts
 
 
 def _card(rows, manifest, reference=None):
-    return report.card("run", rows(80.0, 81.0), manifest, reference)
+    return cards.card("run", rows(80.0, 81.0), manifest, reference)
 
 
 def _folded(card):
-    return {each.summary: each.blocks for each in facts.machine(card)}
+    return {each.caption: each.body for each in facts.folded(card)}
 
 
 def test_data_defense_training_and_seeds_are_told(rows):
@@ -23,7 +21,7 @@ def test_data_defense_training_and_seeds_are_told(rows):
         },
         "data": [{"name": "a.csv", "sha256": "0123456789abcdef", "origin": "local"}],
     }  # fmt: skip
-    assert dict(facts.about(_card(rows, manifest)).items) == {
+    assert dict(facts.about(_card(rows, manifest))) == {
         "Data": "medical; a.csv (sha256 0123456789ab, local)",
         "Model": "mlp",
         "Defense": "none",
@@ -47,27 +45,26 @@ def test_data_defense_training_and_seeds_are_told(rows):
     ids=["aia", "audit", "no target", "the default", "no text", "no flags"],
 )  # fmt: skip
 def test_the_inferred_column_is_told_where_the_flags_name_it(rows, flags, said):
-    found = dict(facts.about(_card(rows, {"flags": flags})).items)
+    found = dict(facts.about(_card(rows, {"flags": flags})))
     assert found.get("Inferred") == said
 
 
 def test_a_single_seed_is_not_counted(rows):
-    card = report.card("run", rows(80.0), {}, None)
-    assert dict(facts.about(card).items)["Seeds"] == "0"
+    card = cards.card("run", rows(80.0), {}, None)
+    assert dict(facts.about(card))["Seeds"] == "0"
 
 
 def test_data_that_stand_in_are_never_called_by_the_other_name(rows):
-    reference = report.Reference("Table 1", "Income-L", False, "mlp", False, {})
-    said = dict(facts.about(_card(rows, {}, reference)).items)["Data"]
+    reference = cards.Reference("Table 1", "Income-L", False, "mlp", False, {})
+    said = dict(facts.about(_card(rows, {}, reference)))["Data"]
     assert said == "medical, a stand-in for Income-L: no result of Income-L"
 
 
 def test_many_files_are_folded_away(rows):
     files = [{"name": f"{i}.zip", "sha256": "0" * 64, "origin": "x"} for i in range(51)]
     card = _card(rows, {"data": files})
-    assert dict(facts.about(card).items)["Data"] == "medical; 51 files"
-    (table,) = _folded(card)["Data files"]
-    assert table.body[50] == ["50.zip", "0" * 12, "x"]
+    assert dict(facts.about(card))["Data"] == "medical; 51 files"
+    assert _folded(card)["Data files"][50] == ["50.zip", "0" * 12, "x"]
 
 
 def test_all_that_was_spent_on_a_defense_is_told(rows):
@@ -78,11 +75,9 @@ def test_all_that_was_spent_on_a_defense_is_told(rows):
         "clients": [{"delta": 1e-6}, {"delta": 1e-5}],
         "assumption": "Poisson batches",
     }
-    assumed, details = facts.defense(_card(rows, {"defense": spent}))
-    assert assumed.items == [
-        ("Each epsilon rests on this assumption", "Poisson batches")
-    ]
-    assert details.blocks[0].body == [
+    card = _card(rows, {"defense": spent})
+    assert facts.assumptions(card) == ["Poisson batches"]
+    assert _folded(card)["Budget of the defense, by point, seed and client"] == [
         ["name", "dp_sgd"],
         ["epsilon_rdp", "1"],
         ["noise_multiplier", "12.81, 11.48"],
@@ -94,7 +89,9 @@ def test_all_that_was_spent_on_a_defense_is_told(rows):
 
 @pytest.mark.parametrize("manifest", [{}, {"defense": {}}, {"defense": []}], ids=str)
 def test_without_a_defense_nothing_is_told_of_one(rows, manifest):
-    assert facts.defense(_card(rows, manifest)) == []
+    card = _card(rows, manifest)
+    assert facts.assumptions(card) == []
+    assert list(_folded(card)) == ["Versions", "Flags"]
 
 
 def test_seconds_are_told_by_point_and_stage(rows):
@@ -106,19 +103,18 @@ def test_seconds_are_told_by_point_and_stage(rows):
         },
         "total_seconds": 8.75,
     }
-    table, total = _folded(_card(rows, manifest))["Time"]
-    assert table.body == [
+    found = _folded(_card(rows, manifest))
+    assert found["Seconds by stage, 8.75 in all"] == [
         ["", "data", "0.50", "1.00"],
         ["", "train", "3.00", "2.00"],
         ["h=0.1", "train", "0.00", "2.25"],
     ]
-    assert total == Paragraph("In all 8.75 seconds.")
 
 
 def test_flags_tell_nothing_of_the_users_folders(rows):
     flags = {"run_dir": "secret/a", "data_dir": "secret/b", "data_path": "secret/c.csv"}
-    (table,) = _folded(_card(rows, {"flags": flags}))["Flags"]
-    assert table.body == [["--data_path", "c.csv"]]
+    found = _folded(_card(rows, {"flags": flags}))
+    assert found["Flags"] == [["--data_path", "c.csv"]]
 
 
 def _deep(levels):
@@ -138,14 +134,5 @@ def _deep(levels):
 def test_a_manifest_of_another_form_is_no_error(rows, junk):
     names = ("flags", "data", "defense", "seconds", "total_seconds", "packages")
     card = _card(rows, dict.fromkeys(names, junk) | {"device": junk})
-    blocks = [facts.about(card), *facts.defense(card), *facts.machine(card)]
-    assert all(isinstance(block, tuple) for block in blocks)
-    assert len(repr(blocks)) < 20_000
-
-
-def test_nothing_is_shown_of_what_is_not_there(rows):
-    folded = facts.machine(_card(rows, {}))
-    assert [each.summary for each in folded if isinstance(each, Details)] == [
-        "Versions",
-        "Flags",
-    ]
+    said = facts.about(card), facts.assumptions(card), facts.folded(card)
+    assert len(repr(said)) < 20_000

@@ -10,6 +10,8 @@ import pytest
 from experiments.report import program
 from fljax import results
 
+program.define()
+
 
 def _rows(row, **fields):
     row = row._replace(model="mlp", attack="model", value=95.9, n=1204)
@@ -148,7 +150,7 @@ def test_several_runs_may_have_the_same_name(row, run, tmp_path):
 def test_runs_of_other_experiments_are_left_out_aloud(row, run, tmp_path):
     _write(row, tmp_path / "runs" / "one")
     other = _write(row, tmp_path / "runs" / "two")
-    (other / "manifest.json").write_text('{"experiment": "theory", "flags": {}}')
+    (other / "manifest.json").write_text('{"experiment": "other", "flags": {}}')
     code, _, err = run()
     assert code == 0
     assert err == "left out: runs/two, a run of another experiment\n"
@@ -217,5 +219,5 @@ def test_a_result_that_failed_is_shown_as_such(row, run, tmp_path):
 
 
 def test_reports_are_made_without_jax():
-    program = "import sys, experiments.report; sys.exit('jax' in sys.modules)"
+    program = "import sys, experiments.report.page as p; sys.exit('jax' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", program], check=False).returncode == 0

@@ -27,8 +27,8 @@ def test_a_grid_has_a_row_for_each_case_and_a_column_for_each_image(channels, tm
     figures.save(figure, tmp_path / "grid.svg")
     drawn = (tmp_path / "grid.svg").read_bytes()
     assert drawn.count(b"<image ") == 5
-    words = "t. truth: 3 pictures. short: 2 pictures (0.1, 0.2)"
-    assert figures.words_of(drawn) == words
+    said = "t. truth: 3 pictures. short: 2 pictures (0.1, 0.2)"
+    assert figures.alt_text(drawn) == said
     assert [path.name for path in tmp_path.iterdir()] == ["grid.svg"]
 
 

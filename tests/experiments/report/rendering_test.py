@@ -8,29 +8,35 @@ import re
 
 import pytest
 
-from experiments.report import document, markdown, web
-from experiments.report.document import (
-    Bullets,
-    Contents,
-    Details,
-    Heading,
-    Mark,
-    Paragraph,
-    Picture,
-)
+from experiments.report import markdown, page, rendering, tables
+from experiments.report.cards import card
+from experiments.report.rendering import Picture
+from experiments.report.tables import Mark
 
 _EVIL = '<script>alert("1")</script> & [a](http://x.y) | `b` *c* ![d](e) $f$ \\'
 _VOID = {"meta", "img"}  # tags without an end
-_BLOCKS = [
-    Heading(1, "Title <b>"),
-    Contents([("card1", "to [the] card")]),
-    Heading(2, _EVIL, "card1"),
-    Paragraph(_EVIL),
-    Bullets([("term <i>", _EVIL), ("", "- no list")]),
-    document.table("caption <u>", ["a", "b", "c"], [["x", "", Mark(_EVIL, "good")]]),
-    Picture("p.png", b"\x89PNG", "shows <v>", "alt ] <s>"),
-    Details("more <q>", [Paragraph("inside"), Picture("q.svg", b"<svg ", "", "")]),
-]
+
+
+@pytest.fixture
+def content(rows):
+    """A report with a text that means something to each format in every place."""
+    made = page.content([card("run", rows(80.0), {}, None)])
+    shown = tables.table(
+        "caption <u>", ["a", "b", "c"], [["x", "", Mark(_EVIL, "good")]]
+    )
+    (section,) = made["cards"]
+    section |= {
+        "about": [("term <i>", _EVIL), ("", "- no list")],
+        "tables": [shown],
+        "folded": [shown._replace(caption="more <q>")],
+        "missing": _EVIL,
+        "pictures": [
+            Picture("p.png", b"\x89PNG", "shows <v>", "alt ] <s>"),
+            Picture("q.svg", b"<svg ", "", ""),
+        ],
+    }
+    links = [("card1", "to [the] card")]
+    return made | {"title": "Title <b>", "links": links, "in_short": [(_EVIL, _EVIL)]}
 
 
 class _Page(html.parser.HTMLParser):
@@ -58,21 +64,22 @@ class _Page(html.parser.HTMLParser):
         return [attributes for tag, attributes in self.tags if tag == name]
 
 
-def test_a_page_parses_and_shows_every_text_as_it_is():
-    page = _Page(web.render(_BLOCKS))
+def test_a_page_parses_and_shows_every_text_as_it_is(content):
+    page = _Page(rendering.to_html(content))
     assert {tag for tag, _ in page.tags} <= {
         "html", "head", "meta", "title", "style", "body", "main", "h1", "h2", "nav",
         "ul", "li", "a", "p", "strong", "div", "table", "caption", "thead", "tbody",
         "tr", "th", "td", "span", "figure", "figcaption", "img", "details", "summary",
         "script",
     }  # fmt: skip
-    assert page.texts.count(_EVIL) == 3
+    # In short twice; about; two tables; what is missing.
+    assert "".join(page.texts).count(_EVIL) == 6
     for text in ("shows <v>", "Title <b>", "caption <u>", "more <q>", "term <i>"):
         assert text in page.texts
 
 
-def test_a_page_needs_no_other_file():
-    page = _Page(web.render(_BLOCKS))
+def test_a_page_needs_no_other_file(content):
+    page = _Page(rendering.to_html(content))
     sources = [each["src"] for each in page.all("img")]
     assert sources == [
         "data:image/png;base64," + base64.b64encode(b"\x89PNG").decode(),
@@ -81,14 +88,14 @@ def test_a_page_needs_no_other_file():
     for _, attributes in page.tags:
         assert attributes.get("href", "#").startswith("#")
         assert not attributes.keys() & {"onclick", "onload", "srcset", "action", "data"}
-    (style,) = re.findall("<style>(.*)</style>", web.render(_BLOCKS), re.DOTALL)
+    (style,) = re.findall("<style>(.*)</style>", rendering.to_html(content), re.DOTALL)
     assert not re.search(r"url\(|@import|http", style)
     policy = next(each for each in page.all("meta") if "http-equiv" in each)
     assert policy["content"].startswith("default-src 'none'; img-src data:;")
 
 
-def test_the_policy_allows_the_one_script_and_no_other():
-    page = web.render(_BLOCKS)
+def test_the_policy_allows_the_one_script_and_no_other(content):
+    page = rendering.to_html(content)
     (script,) = re.findall("<script>(.*)</script>", page, re.DOTALL)
     digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
     policy = next(each for each in _Page(page).all("meta") if "http-equiv" in each)
@@ -97,14 +104,14 @@ def test_the_policy_allows_the_one_script_and_no_other():
     assert "<button" not in page  # a header is one only where the script runs
 
 
-def test_a_page_can_be_read_by_all():
-    page = _Page(web.render(_BLOCKS))
+def test_a_page_can_be_read_by_all(content):
+    page = _Page(rendering.to_html(content))
     assert page.all("html") == [{"lang": "en"}]
     assert any(each.get("name") == "viewport" for each in page.all("meta"))
     assert all("alt" in each for each in page.all("img"))
     assert all("scope" in each for each in page.all("th"))
     assert len(page.all("caption")) == len(page.all("table"))
-    assert "prefers-color-scheme: dark" in web.render(_BLOCKS)
+    assert "prefers-color-scheme: dark" in rendering.to_html(content)
     targets = {attributes.get("id") for _, attributes in page.tags}
     assert {each["href"].removeprefix("#") for each in page.all("a")} <= targets
 
@@ -125,7 +132,6 @@ def test_a_page_can_be_read_by_all():
         ("-0.23", "-0.23"),
         ("1. a", "1\\. a"),
         ("---", "\\---"),
-        ("a\nb\x1b\u202e\ud800c", "a b   c"),
     ],
 )
 def test_markdown_shows_letters_as_they_are(text, escaped):
@@ -151,8 +157,8 @@ def test_markdown_in_brackets_cannot_end_them():
     assert markdown.escape("a](b) \\]", linked=True) == "a\\](b) \\\\\\]"
 
 
-def test_markdown_refers_to_figures_and_keeps_tables_whole():
-    text = markdown.render(_BLOCKS, folder="figures")
+def test_markdown_refers_to_figures_and_keeps_tables_whole(content):
+    text = rendering.to_markdown(content, "figures")
     assert "![alt \\] &lt;s&gt;](figures/p.png)" in text
     assert "*shows &lt;v&gt;*" in text
     assert "<script" not in text
@@ -160,16 +166,18 @@ def test_markdown_refers_to_figures_and_keeps_tables_whole():
     table = [line for line in text.splitlines() if line.startswith("|")]
     assert table[:2] == ["| a | c |", "| --- | --- |"]
     assert len(re.findall(r"(?<!\\)\|", table[2])) == 3
-    assert "<summary>more &lt;q&gt;</summary>\n\ninside\n" in text
+    assert "<summary>more &lt;q&gt;</summary>\n\n*more &lt;q&gt;*\n\n| a |" in text
 
 
 def test_columns_without_content_are_left_out():
-    table = document.table(
+    table = tables.table(
         "t", ["a", "b", "c"], [["1", "", Mark("", "")], ["2", "", Mark("x", "")]], "c"
     )
     assert (list(table.header), table.body[0]) == (["a", "c"], ["1", Mark("", "")])
-    assert "| ---: |" in markdown.render([table], folder="").splitlines()[3]
 
 
-def test_pictures_are_found_also_in_details():
-    assert [each.name for each in document.pictures(_BLOCKS)] == ["p.png", "q.svg"]
+def test_every_text_is_one_line_of_printable_characters(content):
+    assert rendering.clean("a\nb\x1b\u202e\ud800c") == "a b   c"
+    evil = content | {"title": "a\n# b\u202e"}
+    assert "<title>a # b </title>" in rendering.to_html(evil)
+    assert rendering.to_markdown(evil, "f").startswith("# a # b\n")

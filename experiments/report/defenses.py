@@ -1,30 +1,22 @@
 """Which defense would have stopped this attack, and at what cost?
 
-Compares runs, and points of a sweep over a defense, that differ in the defense. A
-reading of the measured attacks only: another attack may succeed where these fail.
+Compares runs, and points of a sweep over a defense, that differ in the defense.
 """
 
 import math
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from experiments.report import document, facts, figures, glossary
+from experiments.report import facts, figures, gains, tables
 from experiments.report import lines as lines_lib
 from experiments.report.cards import Card
-from experiments.report.document import Block, Mark, Paragraph, Picture
 from experiments.report.figures import selection
 from experiments.report.lines import Line
+from experiments.report.tables import Mark, Table
+from fljax import verdicts
 from fljax.results import Row
 
-STOPPED, LEAKS, UNCLEAR = "no gain", "leaks", "not clear"
-_MARGIN = 1.0  # points above the baseline that still count as nothing learned
-_COLOURS = {STOPPED: "good", UNCLEAR: "open"}
-_WORDS = {
-    STOPPED: "stopped by",
-    LEAKS: "not stopped by",
-    UNCLEAR: "not clear for",
-}
-_NO_ATTACK = ("baseline", "oracle")  # settings that know more than an adversary
+_COLOURS = {verdicts.NO_GAIN: "good", verdicts.LEAKS: "bad"}
 _UNCOMPARED = ("run_dir", "data_dir", "dry_run", "paper_table", "seeds", "sweep")
 
 
@@ -68,49 +60,49 @@ def groups(cards: Sequence[Card]) -> dict[str, list[Variant]]:
     return chosen
 
 
-def outcome(line: Line) -> str:
-    """Whether an attack still gains over the baseline.
+class Comparison(NamedTuple):
+    """The variants of one subject.
 
-    No gain: the upper end of the 95 % interval is less than one point above the
-    baseline. Leaks: the lower end is above the baseline. Without an interval, or
-    without a baseline, it is not clear.
+    Attributes:
+      about: data, model, inferred column.
+      table: accuracy of each attack, with its verdict, and the loss, by variant.
+      differing: flags, other than the defense's, that the runs do not share.
+      figure: SVG, None where there is none.
     """
-    e = line.estimate
-    if line.baseline is None or not math.isfinite(e.high - e.low):
-        return UNCLEAR
-    if e.high < line.baseline + _MARGIN:
-        return STOPPED
-    return LEAKS if e.low > line.baseline else UNCLEAR
+
+    about: str
+    table: Table
+    differing: str
+    figure: bytes | None
 
 
-def blocks(about: str, variants: Sequence[Variant], name: str) -> list[Block]:
-    """Table, answers and figure of one group; `name` is that of the figure's file."""
+def comparisons(cards: Sequence[Card]) -> list[Comparison]:
+    """One for each subject with a choice of defenses."""
+    return [_comparison(about, each) for about, each in groups(cards).items()]
+
+
+def _comparison(about: str, variants: Sequence[Variant]) -> Comparison:
     columns = [_accuracies(v.rows) for v in variants]
+    judged = [_verdicts(v.rows) for v in variants]
     attacks = list(dict.fromkeys(at for column in columns for at in column))
-    body = [[*at, *(_cell(column.get(at)) for column in columns)] for at in attacks]
-    measured = [at for at in attacks if _is_attack(*at)]
-    body.append(["loss of the last model sent", "", *_losses(variants)])
-    found: list[Block] = [
-        document.table(
-            f"Accuracy in % by defense: {about}",
-            ["attack", "setting", *(v.label for v in variants)],
-            body,
-            [v.label for v in variants],
-        ),
-        document.Bullets(_answers(variants, columns, measured)),
+    body: list[list[tables.Cell]] = [
+        [
+            *at,
+            *(
+                _cell(c.get(at), v.get(at))
+                for c, v in zip(columns, judged, strict=True)
+            ),
+        ]
+        for at in attacks
     ]
-    if differing := _differing(variants):
-        found.append(
-            Paragraph(f"These runs differ in more than the defense: {differing}.")
-        )
+    body.append(["loss of the last model sent", "", *_losses(variants)])
+    labels = [v.label for v in variants]
+    caption = f"Accuracy in % by defense: {about}"
+    shown = tables.table(caption, ["attack", "setting", *labels], body, labels)
     rows = [r._replace(point=v.label) for v in variants for r in v.rows]
     figure = figures.accuracy_by_loss(rows)
-    if figure is not None:
-        caption = "Accuracy of each attack against the loss of the last model sent"
-        content = figures.svg(figure)
-        alt = f"{caption}, by defense: {about}. {figures.words_of(content)}"
-        found.append(Picture(name, content, caption, alt))
-    return found
+    drawn = None if figure is None else figures.svg(figure)
+    return Comparison(about, shown, _differing(variants), drawn)
 
 
 def _label(rows: Sequence[Row]) -> str:
@@ -148,45 +140,19 @@ def _accuracies(rows: Sequence[Row]) -> dict[tuple[str, str], Line]:
     }
 
 
-def _is_attack(attack: str, setting: str) -> bool:
-    """Whether an adversary could run it, and means to gain by it."""
-    return setting not in _NO_ATTACK and attack not in glossary.CONTROLS
+def _verdicts(rows: Sequence[Row]) -> dict[tuple[str, str], str]:
+    return {
+        (score.row.attack, score.row.setting): score.verdict.kind
+        for score in gains.scores(rows)
+        if score.row.metric == lines_lib.ACCURACY
+    }
 
 
-def _cell(line: Line | None) -> document.Cell:
+def _cell(line: Line | None, kind: str | None) -> tables.Cell:
     if line is None:
         return ""
     text = lines_lib.interval(line.shown)
-    if not _is_attack(line.row.attack, line.row.setting):
-        return text
-    found = outcome(line)
-    shown = f"{text} {found}"
-    return Mark(shown, _COLOURS[found]) if found in _COLOURS else shown
-
-
-def _answers(variants, columns, attacks) -> list[tuple[str, str]]:
-    """Attack and, in words, which variants stop it."""
-    losses, answers, unmeasured = _losses(variants), [], []
-    for at in attacks:
-        said: dict[str, list[str]] = {STOPPED: [], LEAKS: [], UNCLEAR: []}
-        for variant, column, loss in zip(variants, columns, losses, strict=True):
-            if variant.defended and at in column:
-                found = outcome(column[at])
-                cost = f" (loss {loss})" if loss and found == STOPPED else ""
-                said[found].append(variant.label + cost)
-        parts = [
-            f"{words} {', '.join(said[kind])}"
-            for kind, words in _WORDS.items()
-            if said[kind]
-        ]
-        name = f"{at[0]} ({at[1]})"
-        if parts:
-            answers.append((name, "; ".join(parts)))
-        else:
-            unmeasured.append(name)
-    if unmeasured:
-        answers.append(("not measured with a defense", ", ".join(unmeasured)))
-    return answers
+    return text if kind is None else Mark(f"{text} {kind}", _COLOURS.get(kind, "open"))
 
 
 def _losses(variants: Sequence[Variant]) -> list[str]:

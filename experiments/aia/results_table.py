@@ -6,8 +6,8 @@ from typing import Any
 
 from rich.table import Table
 
-from experiments import report
-from experiments.report import published
+from experiments.aia import published
+from experiments.report import cards, reproduction
 from fljax.driver import screen_tables
 from fljax.results import Row
 
@@ -31,18 +31,18 @@ def of_results(
     """
     if not rows:
         return []
-    card = report.card(
+    found = cards.card(
         "", rows, {}, published.reference(paper_table, rows[0].data, flags)
     )
     labels = list(dict.fromkeys(row.point for row in rows))
     first = {row.point: row for row in reversed(rows)}
     return [
-        _of_point(first[p], [each for each in card.judged if each.line.row.point == p])
+        _of_point(first[p], [each for each in found.judged if each.line.row.point == p])
         for p in labels
     ]
 
 
-def _of_point(first: Row, judged: Sequence[report.Judged]) -> Table:
+def _of_point(first: Row, judged: Sequence[cards.Judged]) -> Table:
     """Narrow enough for a terminal of 120 characters."""
     bounded = any(each.line.bound is not None for each in judged)
     title = " ".join(filter(None, [first.data, first.model, first.point]))
@@ -61,7 +61,7 @@ def _of_point(first: Row, judged: Sequence[report.Judged]) -> Table:
             f"{e.median:.2f}", f"{e.repetitions} x {row.n}", _number(line.baseline),
         ]  # fmt: skip
         bound = [_number(line.bound)] if bounded else []
-        known = number is not None and verdict.kind != report.NOT_COMPARABLE
+        known = number is not None and verdict.kind != reproduction.NOT_COMPARABLE
         table.add_row(*cells, *bound, str(number) if known else "")
     return table
 

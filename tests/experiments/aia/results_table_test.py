@@ -5,7 +5,7 @@ import io
 import pytest
 from rich.console import Console
 
-from experiments.report import results_table
+from experiments.aia import results_table
 from fljax.results import Row
 
 _ACCURACY = "aia_accuracy_percent"

@@ -20,10 +20,11 @@ from matplotlib.ticker import FixedLocator
 
 _LONGEST, _MOST_SERIES, _MOST_POINTS = 1200, 24, 6
 _BEGIN = 2**16  # bytes of a file that are searched
+_FORMULA = re.compile(r"(?<!\\)\$\\?(\w+)\$")  # one letter or name
 _TITLE = re.compile(rb"<title>([^<]*)</title>")
 
 
-def words(figure: Figure) -> str:
+def statements(figure: Figure) -> str:
     """Title, axes and series of a figure with their values, as one line."""
     said = [figure.get_suptitle(), *_pictures(figure)]
     said += _labels(figure.get_supxlabel(), figure.get_supylabel())
@@ -35,12 +36,12 @@ def words(figure: Figure) -> str:
 
 
 def title_of(figure: Figure) -> bytes:
-    """The words as the element that an SVG file has for them."""
-    return f"<title>{html.escape(words(figure), quote=False)}</title>".encode()
+    """The statements as the element that an SVG file has for them."""
+    return f"<title>{html.escape(statements(figure), quote=False)}</title>".encode()
 
 
-def words_of(content: bytes) -> str:
-    """The words in an SVG file, empty without; the file may come from anyone."""
+def alt_text(content: bytes) -> str:
+    """What an SVG file says that it shows, empty without; it may come from anyone."""
     found = _TITLE.search(content[:_BEGIN])
     if found is None:
         return ""
@@ -50,8 +51,8 @@ def words_of(content: bytes) -> str:
 
 def _letters(text: str) -> str:
     """Without the signs by which matplotlib tells formulas."""
-    text = text.replace("$\\varepsilon$", "epsilon").replace(r"\$", "$")
-    return " ".join(text.split())
+    text = _FORMULA.sub(r"\1", text.replace("$\\varepsilon$", "epsilon"))
+    return " ".join(text.replace(r"\$", "$").split())
 
 
 def _of_axes(axes: Axes) -> Iterator[str]:

@@ -4,8 +4,8 @@ import math
 
 import pytest
 
-from experiments.report import verdict
-from experiments.report.verdict import Number, judge
+from experiments.report import reproduction
+from experiments.report.reproduction import Number, judge
 from fljax.metrics import Estimate
 
 
@@ -67,14 +67,14 @@ def test_a_computed_number_is_compared_by_its_last_digit(ours, expected, digits)
     computed = Estimate(ours, math.nan, math.nan, ours, 1)
     number = Number(0.8227, unit=1e-4)
     assert str(judge(computed, number)) == expected
-    assert verdict.last_digits(ours, number) == digits
+    assert reproduction.last_digits(ours, number) == digits
     assert str(number) == "0.8227"
     failed = Estimate(math.nan, math.nan, math.nan, math.nan, 1)
     assert judge(failed, number).kind == "not finite"
 
 
 def test_every_verdict_has_its_rule_in_words():
-    assert tuple(verdict.RULE) == verdict.KINDS
+    assert tuple(reproduction.RULE) == reproduction.KINDS
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,64 @@
+"""What a program brings to the report: words, published numbers, how it tells a leak."""
+
+import types
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, NamedTuple
+
+from experiments.report.cards import Card, Reference
+from fljax import verdicts
+
+
+class Gain(NamedTuple):
+    """One number by which a program tells a leak, and over what.
+
+    Attributes:
+      measure: the number.
+      baseline: name of the attack that needs no message.
+      baseline_text: what that does.
+      unit: of a gain, e.g. `points more`.
+      own_rows: whether a client's number is a share of its rows, so that it has an
+        interval of its own.
+      attacks: how the names of attacks begin; empty for all.
+    """
+
+    measure: verdicts.Measure
+    baseline: str
+    baseline_text: str
+    unit: str
+    own_rows: bool = False
+    attacks: str = ""
+
+
+def no_reference(flags: Mapping[str, Any], data: str) -> None:
+    """Of a program that stands beside no published number."""
+    del flags, data
+
+
+def no_sentences(cards: Sequence[Card]) -> list[str]:
+    """Of a program with gains, about which the rule speaks."""
+    del cards
+    return []
+
+
+class ProgramReport(NamedTuple):
+    """One program.
+
+    Attributes:
+      name: in manifests and rows.
+      title: of a report with this program alone.
+      about: what is measured, for a reader who meets it first here.
+      names: attack -> what it is.
+      settings: setting, or how it begins -> what it is.
+      gains: by which it tells a leak; empty where nothing has a baseline.
+      reference: flags and data -> the published numbers beside a run.
+      sentences: of runs with the same data and model, in short, without gains.
+    """
+
+    name: str
+    title: str
+    about: str
+    names: Mapping[str, str] = types.MappingProxyType({})
+    settings: Mapping[str, str] = types.MappingProxyType({})
+    gains: Sequence[Gain] = ()
+    reference: Callable[[Mapping[str, Any], str], Reference | None] = no_reference
+    sentences: Callable[[Sequence[Card]], list[str]] = no_sentences

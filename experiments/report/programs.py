@@ -1,0 +1,47 @@
+"""Every program that has a place in the report: the one list of them."""
+
+from collections.abc import Iterable
+
+from experiments.accounting.report import REPORT as ACCOUNTING
+from experiments.aia.report import REPORT as AIA
+from experiments.fed_cdp.report import REPORT as FED_CDP
+from experiments.gradient_leakage.report import REPORT as GRADIENT_LEAKAGE
+from experiments.label_distribution.report import REPORT as LABEL_DISTRIBUTION
+from experiments.lmra.report import REPORT as LMRA
+from experiments.report.audited import REPORT as AUDIT
+from experiments.report.program_report import ProgramReport
+from experiments.theory.report import REPORT as THEORY
+from fljax.results import Row
+
+_ALL = (
+    AIA, ACCOUNTING, FED_CDP, GRADIENT_LEAKAGE, LABEL_DISTRIBUTION, AUDIT, LMRA, THEORY,
+)  # fmt: skip
+PROGRAMS = {each.name: each for each in _ALL}
+_SEVERAL = "What federated training leaks, and what is promised"
+
+
+def of(rows: Iterable[Row]) -> list[ProgramReport]:
+    """The programs that rows are of, in the order of the list."""
+    names = {row.experiment for row in rows}
+    return [each for each in _ALL if each.name in names]
+
+
+def title(found: list[ProgramReport]) -> str:
+    """Of a report on these programs."""
+    return found[0].title if len(found) == 1 else _SEVERAL
+
+
+def terms(found: list[ProgramReport], rows: Iterable[Row]) -> list[tuple[str, str]]:
+    """Names of attacks and settings in the rows with what they mean."""
+    pairs = {(row.attack, row.setting) for row in rows}
+    attacks, settings = {pair[0] for pair in pairs}, {pair[1] for pair in pairs}
+    said: dict[str, str] = {}
+    for each in found:
+        for name, text in each.names.items():
+            if name in attacks:
+                said.setdefault(name, text)
+    for each in found:
+        for name, text in each.settings.items():
+            if any(setting.startswith(name) for setting in settings):
+                said[f"{name}k" if name.endswith("_") else name] = text
+    return list(said.items())

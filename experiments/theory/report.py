@@ -1,0 +1,50 @@
+"""What `experiments.theory` brings to the report."""
+
+from collections.abc import Sequence
+
+from experiments.report import lines
+from experiments.report.cards import Card
+from experiments.report.program_report import ProgramReport
+from fljax.results import summarise
+
+_ERROR, _RATE = "optimum_distance_slope", "rate_slope"
+
+
+def _sentences(cards: Sequence[Card]) -> list[str]:
+    """The slope of Algorithm 2's error beside that of equation (6), by parameter."""
+    rows = [row for card in cards for row in card.rows]
+    slopes = {
+        (s.row.setting, s.row.point, s.row.attack): s.estimate
+        for s in summarise([row for row in rows if row.metric in (_ERROR, _RATE)])
+    }
+    said: dict[str, list[str]] = {}
+    for (batches, parameter, attack), slope in slopes.items():
+        predicted = slopes.get((batches, parameter, "theorem1"))
+        if attack == "reconstruct" and predicted is not None:
+            shown = f"{lines.interval(slope)} (eq. (6): {predicted.mean:.2f})"
+            name = parameter.replace("_", " ")
+            said.setdefault(batches, []).append(f"{name} {shown}")
+    return [
+        f"Slopes of the error of Algorithm 2, {batches} batches: {'; '.join(each)}."
+        for batches, each in said.items()
+    ]
+
+
+REPORT = ProgramReport(
+    name="theory",
+    title="Theorem 1 of Diana et al.: measured error against the bound's rate",
+    about="A least squares client trains from models that a man in the middle draws; "
+    "Algorithm 2 reconstructs its optimum. Slopes are those of the error over one "
+    "parameter on logarithmic scales, beside those that the theorem predicts at the "
+    "noise and the eigenvalue that were measured.",
+    names={
+        "reconstruct": "Algorithm 2: the client's least-squares model from its messages",
+        "reconstruct_forward": "the same, regressing what is returned on what is sent",
+        "theorem1": "the theorem's bound and its rate",
+    },
+    settings={
+        "shuffled": "epochs without replacement",
+        "independent": "every step on rows drawn anew",
+    },
+    sentences=_sentences,
+)
