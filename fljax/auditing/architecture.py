@@ -29,13 +29,19 @@ _WIDTHS = re.compile(r"mlp:\d+(,\d+)*")
 Shapes = dict[str, tuple[int, ...]]
 
 
-def build(config: TrainingConfig, order: np.ndarray, outputs: int) -> Model:
+def build(
+    config: TrainingConfig,
+    order: np.ndarray,
+    outputs: int,
+    given: Model | None = None,
+) -> Model:
     """The model on inputs `[public | sensitive]`, which it reads in its own order.
 
     Args:
       config: names the model.
       order: `[D]`, from `rows.Columns`.
       outputs: 1 for a number or two classes, else the classes.
+      given: the model itself, whatever `config` names.
 
     Returns:
       A `Model` whose `apply` takes `Features` without codes.
@@ -44,7 +50,9 @@ def build(config: TrainingConfig, order: np.ndarray, outputs: int) -> Model:
       ConfigError: `--model` names none, or its output is not as expected.
     """
     spec = config.model
-    if spec == "linear":
+    if given is not None:
+        inner = given
+    elif spec == "linear":
         inner = models.mlp(len(order), hidden=(), outputs=outputs)
     elif _WIDTHS.fullmatch(spec):
         hidden = tuple(map(int, spec.removeprefix("mlp:").split(",")))

@@ -15,6 +15,7 @@ from fljax.auditing.settings import Config
 from fljax.auditing.table import Owned
 from fljax.auditing.truth import Truth
 from fljax.driver.config import ConfigError
+from fljax.types import Model
 
 _LOSSES = {
     "regression": losses.squared,
@@ -43,8 +44,13 @@ class Case(NamedTuple):
     row_numbers: list[np.ndarray]
 
 
-def prepare(config: Config, inputs: Inputs) -> Case:
+def prepare(config: Config, inputs: Inputs, given: Model | None = None) -> Case:
     """Brings transcript, rows and model together, and takes the truth apart.
+
+    Args:
+      config: all settings.
+      inputs: what was read.
+      given: the model, if it is no name.
 
     Raises:
       ConfigError: they do not fit each other.
@@ -59,7 +65,7 @@ def prepare(config: Config, inputs: Inputs) -> Case:
     outputs = 1
     if columns.task == "multiclass":
         outputs = max(columns.classes, config.training.classes or 0)
-    model = architecture.build(config.training, columns.order, outputs)
+    model = architecture.build(config.training, columns.order, outputs, given)
     known, truth = rows.split(encoding, own, outputs)
     selected = recording.select(seen, model, clients)
     view = AdversaryView(

@@ -12,7 +12,6 @@ import numpy as np
 import pandas as pd
 from absl import flags
 
-from fljax import parallel
 from fljax.attacks.adversary import AdversaryView
 from fljax.attacks.spec import AttackSpec
 from fljax.auditing import attacking, inputs, local_training, recording, scoring
@@ -25,7 +24,7 @@ from fljax.auditing.recording import Recording
 from fljax.auditing.settings import Config
 from fljax.driver import config as config_lib
 from fljax.driver.config import ConfigError
-from fljax.types import Transcript
+from fljax.types import Model, Transcript
 
 Rows = str | os.PathLike | pd.DataFrame
 
@@ -36,7 +35,7 @@ def audit(
     *,
     target: str,
     sensitive: str,
-    model: str = "linear",
+    model: str | Model = "linear",
     client_column: str | None = None,
     client: Sequence[int] = (),
     proxy: Rows | None = None,
@@ -46,8 +45,8 @@ def audit(
 ) -> Findings:
     """What a federated training tells of the rows that its clients have.
 
-    Attacks get the messages and the rows without the sensitive column; the column
-    itself is only compared with what they estimate.
+    Attacks get the messages and the rows without the sensitive column; the column is only compared with what they estimate. On a CPU,
+    `fljax.parallel.use_cpu_cores()` before the first use of JAX makes every core work.
 
     Args:
       transcript: what the adversary saw: a path without `.npz`, a folder with one
@@ -56,7 +55,8 @@ def audit(
         that it makes, without its index.
       target: column that the model predicts.
       sensitive: column that is inferred.
-      model: `linear`, `mlp:64,32` or `package.module:attribute`.
+      model: `linear`, `mlp:64,32`, `package.module:attribute`, or a `fljax.types.Model`
+        on `Features`, whose numeric inputs are in the order of the columns.
       client_column: column with the id of the client that has a row.
       client: audited ids; nothing for all that the transcript and the rows have.
       proxy: the adversary's own rows, as `rows`.
@@ -83,13 +83,13 @@ def audit(
       findings.verdicts["trajectory"]  # 'leaks (4 of 4 clients alone)'
       ```
     """
+    named = isinstance(model, str)
     given = {
         "transcript": _name(transcript), "known": _name(rows), "target": target,
-        "sensitive": sensitive, "model": model, "client_column": client_column,
+        "sensitive": sensitive, "model": model if named else "model", "client_column": client_column,
         "client": client, "proxy": None if proxy is None else _name(proxy),
         "attacks": [a.name if isinstance(a, AttackSpec) else a for a in attacks],
     }  # fmt: skip
-    parallel.use_cpu_cores()
     with _in_words_of_arguments(), tempfile.TemporaryDirectory() as folder:
         config = _config(given | options)
         chosen = attacking.chosen(attacks)
@@ -100,7 +100,7 @@ def audit(
             proxy=None if proxy is None else _path(proxy, folder, "proxy.csv"),
             seen=_recording(transcript),
         )
-        case = case_lib.prepare(config, read)
+        case = case_lib.prepare(config, read, None if isinstance(model, str) else model)
     estimates = attacking.estimates(
         case.view,
         chosen,

@@ -6,7 +6,7 @@ import pytest
 
 import fljax
 from experiments.report import finished
-from fljax import transcript
+from fljax import models, transcript
 from fljax.attacks.estimates import Prediction
 from fljax.attacks.needs import Needs
 from fljax.attacks.spec import AttackSpec
@@ -69,6 +69,13 @@ def test_an_attack_of_ones_own(linear, rows):
     spec = AttackSpec("zeros", Needs(), run)
     findings = fljax.audit(linear / "seen", rows, **_TOLD | {"attacks": (spec,)})
     assert list(findings.verdicts) == ["zeros"]
+
+
+def test_a_model_may_be_the_object_itself(linear, rows):
+    told = _TOLD | {"attacks": ("model",)}
+    own = fljax.audit(linear / "seen", rows, model=models.mlp(3, hidden=()), **told)
+    named = fljax.audit(linear / "seen", rows, model="linear", **told)
+    pd.testing.assert_frame_equal(own.records, named.records)
 
 
 def test_errors_are_in_the_words_of_arguments(linear, rows):

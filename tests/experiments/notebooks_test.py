@@ -20,7 +20,7 @@ MORE = (
     "--attack_grad_learning_rates=100",
 )
 """,
-    "audit": 'NUM_ROUNDS, KINDS = 20, ("--attacks=model,linear_inversion",)\n',
+    "audit": 'NUM_ROUNDS, OPTIONS = 20, {"attacks": ("model", "linear_inversion")}\n',
     "gradient_leakage": """
 MORE = (
     "--clients=2", "--images=1", "--iterations=2", "--methods=non_private,fed_cdp",
@@ -44,9 +44,8 @@ if importlib.util.find_spec("IPython") is None:
 # Put behind it: what its numbers must show.
 _SHOWN = {
     "audit": """
-accuracy = rows[rows.metric == "aia_accuracy_percent"]
-accuracy = accuracy[accuracy.client == "all"].set_index("attack").value
-assert accuracy["linear_inversion"] > accuracy["majority"] + 10, accuracy
+table = findings.table.set_index("attack")
+assert table.value["linear_inversion"] > table.baseline["linear_inversion"] + 10, table
 """,
     "gradient_leakage": """
 assert set(whole.metric) == {"reconstruction_distance", "ssim", "attack_success"}

@@ -26,6 +26,7 @@ def run(view: AdversaryView, settings: None) -> Estimates:
         _one, task(view), view, np.arange(len(view.clients))
     )
     diagnostics = {"loss_ratio": ratio}
+    assert view.transcript is not None and view.messages is not None
     models = views.last_models(view.transcript, view.messages)
     return {
         "model": Prediction(returned, diagnostics, {"params": models[0]}),
