@@ -1,4 +1,4 @@
-"""The attack on the clients of one seed, beside what needs no shadow clients.
+"""The attacks on the clients of one seed, from their messages alone.
 
 | attack | setting | what it uses |
 |---|---|---|
@@ -22,12 +22,13 @@ from experiments.label_distribution import shields
 from experiments.label_distribution.settings import Config
 from experiments.label_distribution.shields import NONE, Shield
 from experiments.label_distribution.task import Task
-from fljax import parallel
+from experiments.label_distribution.training import Programs
 from fljax.attacks import label_distribution
-from fljax.attacks.label_distribution import predictor, rules, shadow_clients
-from fljax.types import Key, Params
+from fljax.attacks.label_distribution import predictor, rules
+from fljax.attacks.label_distribution.shadow_clients import Pool
+from fljax.types import Array, Params
 
-_ATTACK, _SHARES, _VICTIMS = 10, 11, 12  # streams of a seed
+_ATTACK = 10  # stream of a seed
 SETTINGS = {
     "predictor": "passive",
     "predictor_unaware": "passive",
@@ -38,126 +39,104 @@ SETTINGS = {
 }
 
 
-class Guesses(NamedTuple):
-    """What an adversary said of `n` clients.
+class Adversary(NamedTuple):
+    """Ready for any message of a client that was sent one model.
 
     Attributes:
-      guess: attack -> `[n, K]`.
-      truth: `[n, K]`.
-      alphas: `[n]` the concentration of each client.
+      attacks: what learned from shadow clients, by the names of `SETTINGS`.
+      readers: the model's gradients by label, and where the last layer's bias lies.
+      distance: learning rate times local steps.
     """
 
-    guess: dict[str, np.ndarray]
-    truth: np.ndarray
-    alphas: np.ndarray
+    attacks: dict[str, label_distribution.Attack]
+    readers: label_distribution.Readers
+    distance: float
 
 
-class Attacks:
-    """Compiled programs and what several defenses share.
+class Preparation:
+    """Trains shadow clients on proxy rows.
 
-    The adversary who does not know of a defense prepares once for all of them.
+    An adversary that does not know of a defense prepares once for all of them.
     """
 
-    def __init__(self, run: Config, task: Task, progress: Callable[[int], None]):
-        self._run, self._task, self._progress = run, task, progress
-        self._over = parallel.mesh()
-        self._pools = parallel.place((task.proxy, task.own), self._over)
-        self._programs: dict[str, Callable] = {}
+    def __init__(
+        self,
+        run: Config,
+        task: Task,
+        programs: Programs,
+        progress: Callable[[int], None],
+    ):
+        """Trains nothing yet.
+
+        Args:
+          run: how many shadow clients, and what learns from them.
+          task: what clients train, and the proxy rows.
+          programs: of their training.
+          progress: called with the number of clients trained since the last call.
+        """
+        self._run, self._task, self._programs = run, task, programs
+        self._progress = progress
+        self._proxy = programs.placed(task.proxy)
         self._unaware: dict[int, label_distribution.Attack] = {}
 
-    def run(self, shield: Shield, seed: int, sent: Params) -> Guesses:
-        """Attacks every client of a seed under one defense.
+    def adversary(self, shield: Shield, seed: int, sent: Params) -> Adversary:
+        """Prepares for messages of clients under one defense.
 
         Args:
           shield: of the clients.
-          seed: of the draws of the adversary and of the clients, which are independent.
+          seed: of the adversary's draws.
           sent: the intercepted model.
         """
-        readers = self._readers(sent)
-        found: dict[str, label_distribution.Attack] = {}
-        if "aware" in self._run.attackers:
-            found["predictor"] = self._prepare(shield, seed, sent, readers)
-        if "unaware" in self._run.attackers:
-            if seed not in self._unaware or self._run.attack_round:
-                self._unaware[seed] = self._prepare(NONE, seed, sent, readers)
-            found["predictor_unaware"] = self._unaware[seed]
-        return self._attack(found, readers, shield, seed, sent)
+        run, readers = self._run, self._readers(sent)
+        attacks: dict[str, label_distribution.Attack] = {}
+        if "aware" in run.attackers:
+            attacks["predictor"] = self._learn(shield, seed, sent, readers)
+        if "unaware" in run.attackers:
+            if seed not in self._unaware or run.attack_round:
+                self._unaware[seed] = self._learn(NONE, seed, sent, readers)
+            attacks["predictor_unaware"] = self._unaware[seed]
+        return Adversary(attacks, readers, run.learning_rate * shields.steps(run))
 
     def _readers(self, sent: Params) -> label_distribution.Readers:
-        gradients = _mean_gradients(self._task, sent, self._pools[0])
+        gradients = _mean_gradients(self._task, sent, self._proxy)
         place = self._task.bias
         if place is None:
             return label_distribution.Readers(gradients, jnp.zeros(0, jnp.int32))
         bias = rules.span(sent, *place)
         return label_distribution.Readers(gradients, jnp.arange(bias.start, bias.stop))
 
-    def _prepare(self, shield: Shield, seed: int, sent: Params, readers):
+    def _learn(self, shield: Shield, seed: int, sent: Params, readers):
         return label_distribution.fit(
-            _stream(seed, _ATTACK),
+            jax.random.fold_in(jax.random.key(seed), _ATTACK),
             sent,
-            self._pools[0],
-            self._program(shield.name),
+            self._proxy,
+            self._programs.of(shield.name),
             jnp.float32(shield.number),
             settings=settings(self._run),
             readers=readers,
             progress=self._progress,
         )
 
-    def _attack(self, attacks, readers, shield, seed: int, sent: Params) -> Guesses:
-        run, task, own = self._run, self._task, self._pools[1]
-        gradients, bias = readers
-        distance = run.learning_rate * shields.steps(run)
-        shares, alphas = shadow_clients.dirichlet(
-            _stream(seed, _SHARES), run.alphas, run.test_clients, len(task.classes)
+
+def predict(adversary: Adversary, messages: Array) -> dict[str, np.ndarray]:
+    """Attack -> label distributions `[n, K]` of the senders of messages `[n, P]`."""
+    attacks, (gradients, bias), distance = adversary
+    found = {
+        name: label_distribution.predict(attack, messages)
+        for name, attack in attacks.items()
+    }
+    if "predictor" in attacks:
+        found["fused"] = label_distribution.predict_fused(
+            attacks["predictor"], messages
         )
-        guesses, truth = [], []
-        for seen in shadow_clients.chunks(
-            self._program(shield.name), _stream(seed, _VICTIMS),
-            np.arange(run.test_clients), shares, sent, own, jnp.float32(shield.number),
-            size=run.chunk,
-        ):  # fmt: skip
-            guess = {
-                name: label_distribution.predict(attack, seen.delta)
-                for name, attack in attacks.items()
-            }
-            if "predictor" in attacks:
-                guess["fused"] = label_distribution.predict_fused(
-                    attacks["predictor"], seen.delta
-                )
-            guess["class_gradients"] = rules.class_gradients(seen.delta, gradients)
-            if len(bias):
-                guess["last_layer"] = rules.last_layer(
-                    seen.delta[:, bias], gradients[:, bias], distance
-                )
-            mean = next(iter(attacks.values())).mean
-            guess["mean_distribution"] = jnp.tile(mean[None], (len(seen.labels), 1))
-            guesses.append(jax.device_get(guess))
-            truth.append(jax.device_get(seen.labels))
-            self._progress(len(seen.labels))
-        joined = {
-            name: np.concatenate([each[name] for each in guesses])
-            for name in SETTINGS
-            if name in guesses[0]
-        }
-        return Guesses(joined, np.concatenate(truth), alphas)
-
-    def _program(self, name: str) -> Callable:
-        if name not in self._programs:
-            recipe = recipe_of(self._run, self._task, name)
-            made = shadow_clients.compiled(recipe, self._over, self._run.lanes)
-            self._programs[name] = made
-        return self._programs[name]
-
-
-def recipe_of(run: Config, task: Task, name: str) -> shadow_clients.Recipe:
-    """How a client with a defense trains."""
-
-    def local(number):
-        return shields.local_update(run, task, name, number, task.look_up)
-
-    return shadow_clients.Recipe(
-        local, run.rows_per_client, run.batch_size, run.local_epochs
-    )
+    found["class_gradients"] = rules.class_gradients(messages, gradients)
+    if len(bias):
+        found["last_layer"] = rules.last_layer(
+            messages[:, bias], gradients[:, bias], distance
+        )
+    mean = next(iter(attacks.values())).mean
+    found["mean_distribution"] = jnp.tile(mean[None], (len(messages), 1))
+    return jax.device_get({name: found[name] for name in SETTINGS if name in found})
 
 
 def settings(run: Config) -> label_distribution.Settings:
@@ -183,13 +162,9 @@ def parameters(sent: Params) -> int:
     return ravel_pytree(sent)[0].size
 
 
-def _mean_gradients(task: Task, sent: Params, proxy: shadow_clients.Pool) -> jax.Array:
+def _mean_gradients(task: Task, sent: Params, proxy: Pool) -> jax.Array:
     def loss_fn(params, x, y):
         return task.loss_fn(params, task.look_up(x), y)
 
     found = jax.jit(lambda s, p: rules.mean_gradients(loss_fn, s, p))(sent, proxy)
     return jax.device_put(found, jax.devices()[0])
-
-
-def _stream(seed: int, number: int) -> Key:
-    return jax.random.fold_in(jax.random.key(seed), number)

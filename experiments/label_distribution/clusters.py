@@ -17,10 +17,9 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from experiments.label_distribution import attacking
 from experiments.label_distribution.settings import Config
 from experiments.label_distribution.task import Task
-from fljax import parallel
+from experiments.label_distribution.training import Programs
 from fljax.attacks.label_distribution import pca, shadow_clients
 from fljax.types import Params
 
@@ -53,11 +52,8 @@ class Cloud(NamedTuple):
 
 def clouds(run: Config, task: Task) -> Iterator[Cloud]:
     """Trains the clients of every seed and kind and yields their clouds."""
-    over = parallel.mesh()
-    program = shadow_clients.compiled(
-        attacking.recipe_of(run, task, "none"), over, run.lanes
-    )
-    pool = parallel.place(task.proxy, over)
+    programs = Programs(run, task)
+    program, pool = programs.of("none"), programs.placed(task.proxy)
     for seed, (number, kind) in itertools.product(run.seeds, enumerate(KINDS)):
         key, sent = jax.random.key(seed), task.init(seed)
         shares = proportions(

@@ -22,6 +22,7 @@ from experiments.label_distribution.shields import Shield
 from experiments.label_distribution.task import Task
 from fljax import parallel, participation, partition, rounds, stacking
 from fljax import schedule as schedule_lib
+from fljax.attacks.label_distribution.shadow_clients import Pool
 from fljax.types import Array, Params, PyTree, Rows
 
 
@@ -59,13 +60,15 @@ class Curve(NamedTuple):
 class Federation:
     """The federation of a configuration; programs are compiled once per defense."""
 
-    def __init__(self, run: Config, task: Task, num_rounds: int, trials: int):
+    def __init__(
+        self, run: Config, task: Task, test: Pool, num_rounds: int, trials: int
+    ):
         self._run, self._task, self._trials = run, task, trials
         self._over = parallel.mesh()
         self._shared = parallel.place(
             _shared(run, task, num_rounds, trials), self._over
         )
-        self._own = parallel.place((task.own.x, task.own.y), self._over)
+        self._test = parallel.place((test.x, test.y), self._over)
         self._last = num_rounds
         self._programs: dict[str, tuple[Callable, ...]] = {}
 
@@ -78,7 +81,7 @@ class Federation:
         """
         begin, advance, look = self._compiled(shield.name)
         items = self._items(shield)
-        positions = _eval_positions(self._run, self._task)
+        positions = _eval_positions(self._run, len(self._test[1]))
         state = begin(items, self._shared)
         stops = (*range(0, self._last, self._run.eval_every), self._last)
         found = []
@@ -86,7 +89,7 @@ class Federation:
             if stop > before:
                 state = advance((items, state), (self._shared, np.int32(stop)))
             params = state.server.params
-            found.append(jax.device_get(look(params, (*self._own, positions))))
+            found.append(jax.device_get(look(params, (*self._test, positions))))
             progress((stop - before) * self._trials)
         accuracy = 100 * np.stack(found, axis=1)
         return [Curve(stops, each) for each in accuracy]
@@ -153,9 +156,9 @@ def _shared(run: Config, task: Task, num_rounds: int, trials: int) -> Shared:
     )
 
 
-def _eval_positions(run: Config, task: Task) -> np.ndarray:
+def _eval_positions(run: Config, count: int) -> np.ndarray:
     """Test rows in random order, for the pool is sorted by label; the first of them."""
-    order = np.random.default_rng(0).permutation(len(task.own.y))
+    order = np.random.default_rng(0).permutation(count)
     return order[: run.eval_rows].astype(np.int32)
 
 

@@ -14,6 +14,7 @@ FedAvg with the same defenses for their cost (Figure 6). `--study=clusters` draw
 from collections.abc import Callable
 from typing import Any
 
+import numpy as np
 from matplotlib.figure import Figure
 
 from experiments.label_distribution import (
@@ -24,17 +25,22 @@ from experiments.label_distribution import (
     shields,
 )
 from experiments.label_distribution import task as task_lib
-from experiments.label_distribution.attacking import Attacks, Guesses
+from experiments.label_distribution.attacking import Preparation
+from experiments.label_distribution.clients import Clients
 from experiments.label_distribution.fedavg import Curve, Federation
 from experiments.label_distribution.reporting import Case
+from experiments.label_distribution.scores import Attacked
 from experiments.label_distribution.settings import Config, DataConfig, Told, complete
 from experiments.label_distribution.shields import Shield
 from experiments.label_distribution.task import Task
+from experiments.label_distribution.training import Programs
 from experiments.report import figures
 from fljax import data, parallel
+from fljax.attacks.label_distribution.shadow_clients import Pool
 from fljax.driver import config, console
 from fljax.driver.output import Output
 from fljax.results import Row
+from fljax.types import Params
 
 ERRORS = (data.DataError,)
 
@@ -55,13 +61,13 @@ def run(told: Told) -> None:
     told = complete(told)
     out = Output(told.run, reporting.EXPERIMENT, told.data.name, values)
     with out.stage("data"):
-        task = task_lib.load(told)
+        task, test = task_lib.load(told)
     chosen = shields.check(told.run, task)
     if told.run.dry_run:
-        _describe(told.run, task, chosen)
+        _describe(told.run, task, test, chosen)
         return
     study = _attack if told.run.study == "attack" else _clusters
-    rows, drawn, said = study(told.run, task, chosen, out)
+    rows, drawn, said = study(told.run, task, test, chosen, out)
     out.write(
         rows,
         figures.rendered(drawn),
@@ -75,24 +81,37 @@ def run(told: Told) -> None:
 _Found = tuple[list[Row], dict[str, Figure], dict[str, Any]]
 
 
-def _attack(run: Config, task: Task, chosen: list[Shield], out: Output) -> _Found:
+def _attack(
+    run: Config, task: Task, test: Pool, chosen: list[Shield], out: Output
+) -> _Found:
     cases = []
     with out.autosave.interruptible(), console.progress() as bars:
         bar = bars.add_task("clients", total=_clients(run, chosen))
-        attacks = Attacks(run, task, lambda count: bars.advance(bar, count))
-        utility = run.num_rounds and Federation(run, task, run.num_rounds, run.trials)
+
+        def progress(count):
+            bars.advance(bar, count)
+
+        programs = Programs(run, task)
+        clients = Clients(run, test, programs)
+        preparation = Preparation(run, task, programs, progress)
+        utility = run.num_rounds and Federation(
+            run, task, test, run.num_rounds, run.trials
+        )
         early = run.attack_round and Federation(
-            run, task, run.attack_round, len(run.seeds)
+            run, task, test, run.attack_round, len(run.seeds)
         )
         total = len(chosen) * run.num_rounds * run.trials
         rounds = bars.add_task("FedAvg rounds", total=total, visible=bool(total))
 
-        def guess(shield: Shield) -> list[Guesses]:
+        def attack(shield: Shield) -> list[Attacked]:
             models = (
                 early.models(shield) if early else [task.init(s) for s in run.seeds]
             )
             pairs = zip(run.seeds, models, strict=True)
-            return [attacks.run(shield, seed, sent) for seed, sent in pairs]
+            return [
+                _attacked(preparation, clients, shield, seed, sent, progress)
+                for seed, sent in pairs
+            ]
 
         def train(shield: Shield) -> list[Curve]:
             return utility.curves(shield, lambda count: bars.advance(rounds, count))
@@ -101,24 +120,42 @@ def _attack(run: Config, task: Task, chosen: list[Shield], out: Output) -> _Foun
             part = out.cache(task.files).part(f"case{number}")
             name = shield.point or "none"
             with out.stage(f"{name}: attack"):
-                guesses = part.cached("attack", lambda s=shield: guess(s), Guesses)
+                attacked = part.cached("attack", lambda s=shield: attack(s), Attacked)
             curves = []
             if utility:
                 with out.stage(f"{name}: FedAvg"):
                     curves = part.cached("fedavg", lambda s=shield: train(s), Curve)
-            by_seed = dict(zip(run.seeds, guesses, strict=True))
+            by_seed = dict(zip(run.seeds, attacked, strict=True))
             guarantee = shields.epsilon(run, task, shield)
             cases.append(Case(shield, by_seed, curves, guarantee))
-    return _told(run, task, cases)
+    tested = len(test.y) if run.eval_rows is None else run.eval_rows
+    return _results(task, cases, min(tested, len(test.y)))
 
 
-def _told(run: Config, task: Task, cases: list[Case]) -> _Found:
-    tested = len(task.own.y) if run.eval_rows is None else run.eval_rows
-    rows = [
-        row
-        for case in cases
-        for row in reporting.rows(task, case, min(tested, len(task.own.y)))
-    ]
+def _attacked(
+    preparation: Preparation,
+    clients: Clients,
+    shield: Shield,
+    seed: int,
+    sent: Params,
+    progress: Callable[[int], None],
+) -> Attacked:
+    """Predictions for every client of a seed, beside the truth."""
+    adversary = preparation.adversary(shield, seed, sent)
+    predicted, known = [], []
+    for messages, truth in clients.messages(shield, seed, sent):
+        predicted.append(attacking.predict(adversary, messages))
+        known.append(truth)
+        progress(len(messages))
+    joined = {
+        name: np.concatenate([each[name] for each in predicted])
+        for name in predicted[0]
+    }
+    return Attacked(joined, *map(np.concatenate, zip(*known, strict=True)))
+
+
+def _results(task: Task, cases: list[Case], eval_rows: int) -> _Found:
+    rows = [row for case in cases for row in reporting.rows(task, case, eval_rows)]
     promised = {
         case.shield.point: {
             "epsilon": float(case.guarantee.epsilon_pld.max()),
@@ -131,8 +168,10 @@ def _told(run: Config, task: Task, cases: list[Case]) -> _Found:
     return rows, drawings.attack_figures(rows), said
 
 
-def _clusters(run: Config, task: Task, chosen: list[Shield], out: Output) -> _Found:
-    del chosen
+def _clusters(
+    run: Config, task: Task, test: Pool, chosen: list[Shield], out: Output
+) -> _Found:
+    del test, chosen
     with out.stage("clusters"):
         found = list(clusters.clouds(run, task))
     rows = [
@@ -159,12 +198,12 @@ def _clients(run: Config, chosen: list[Shield]) -> int:
     return each * len(run.seeds)
 
 
-def _describe(run: Config, task: Task, chosen: list[Shield]) -> None:
+def _describe(run: Config, task: Task, test: Pool, chosen: list[Shield]) -> None:
     """The size of everything that is trained."""
     out = console.screen()
     count = attacking.parameters(task.init(run.seeds[0]))
     out.print(
-        f"{task.name}: {len(task.proxy.y)} proxy rows, {len(task.own.y)} rows of "
+        f"{task.name}: {len(task.proxy.y)} proxy rows, {len(test.y)} rows of "
         f"clients, {task.model_name} of {count} parameters"
     )
     steps = shields.steps(run)

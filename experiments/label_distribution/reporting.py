@@ -8,9 +8,10 @@ import numpy as np
 from rich.table import Table
 
 from experiments.label_distribution import scores
-from experiments.label_distribution.attacking import SETTINGS, Guesses
+from experiments.label_distribution.attacking import SETTINGS
 from experiments.label_distribution.clusters import Cloud
 from experiments.label_distribution.fedavg import Curve
+from experiments.label_distribution.scores import Attacked
 from experiments.label_distribution.shields import Shield
 from experiments.label_distribution.task import Task
 from fljax.driver import screen_tables
@@ -29,13 +30,13 @@ class Case(NamedTuple):
 
     Attributes:
       shield: which.
-      guesses: seed -> what was said of her clients.
+      attacked: seed -> what was predicted of its clients, beside the truth.
       curves: one per trial of FedAvg; none where it was not trained.
       guarantee: epsilon, None where nothing is promised.
     """
 
     shield: Shield
-    guesses: dict[int, Guesses]
+    attacked: dict[int, Attacked]
     curves: Sequence[Curve]
     guarantee: Guarantee | None
 
@@ -50,11 +51,11 @@ def rows(task: Task, case: Case, eval_rows: int) -> list[Row]:
         where = attack, setting, point, seed, "all", metric
         found.append(Row(*labels, *where, float(value), int(count)))
 
-    for seed, (guess, truth, alphas) in case.guesses.items():
-        for attack, said in guess.items():
+    for seed, (predicted, truth, alphas) in case.attacked.items():
+        for attack, each in predicted.items():
             where = attack, SETTINGS[attack], seed
             for alpha, chosen in _groups(alphas):
-                for metric, e in scores.over_clients(said[chosen], truth[chosen]):
+                for metric, e in scores.over_clients(each[chosen], truth[chosen]):
                     count, half = e.repetitions, e.high - e.mean
                     keep(*where, metric, e.mean, count, alpha)
                     keep(*where, metric + scores.HALF, half, count, alpha)

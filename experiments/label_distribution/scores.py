@@ -21,6 +21,20 @@ _MIX = 1e-4
 HALF = "_half_width"  # metric + this: half the 95 % interval over the clients
 
 
+class Attacked(NamedTuple):
+    """What attacks predicted of `n` clients, beside the truth.
+
+    Attributes:
+      predicted: attack -> `[n, K]` label distributions.
+      truth: `[n, K]`.
+      alphas: `[n]` the concentration of each client.
+    """
+
+    predicted: dict[str, np.ndarray]
+    truth: np.ndarray
+    alphas: np.ndarray
+
+
 class Score(NamedTuple):
     """One number over clients.
 
@@ -33,25 +47,27 @@ class Score(NamedTuple):
     estimate: metrics.Estimate
 
 
-def each(guess, truth) -> dict[str, np.ndarray]:
+def each(predicted, truth) -> dict[str, np.ndarray]:
     """Metric -> `[n]`, of predicted and true distributions `[n, K]`."""
-    guess, truth = np.asarray(guess, np.float64), np.asarray(truth, np.float64)
-    guess = np.where(np.isfinite(guess), guess, 1 / guess.shape[1])
-    mixed = (1 - _MIX) * guess + _MIX / guess.shape[1]
+    predicted = np.asarray(predicted, np.float64)
+    truth = np.asarray(truth, np.float64)
+    num_labels = truth.shape[1]
+    predicted = np.where(np.isfinite(predicted), predicted, 1 / num_labels)
+    mixed = (1 - _MIX) * predicted + _MIX / num_labels
     cross = -np.sum(truth * np.log(mixed), axis=1)
     entropy = -np.sum(truth * np.log(np.where(truth > 0, truth, 1)), axis=1)
-    hits = guess.argmax(axis=1) == truth.argmax(axis=1)
+    hits = predicted.argmax(axis=1) == truth.argmax(axis=1)
     return {
-        "total_variation": 0.5 * np.abs(guess - truth).sum(axis=1),
+        "total_variation": 0.5 * np.abs(predicted - truth).sum(axis=1),
         "cross_entropy": cross,
         "kl_divergence": cross - entropy,
         "dominant_label_percent": 100.0 * hits,
     }
 
 
-def over_clients(guess, truth) -> list[Score]:
+def over_clients(predicted, truth) -> list[Score]:
     """Each metric's mean with its interval over clients."""
     return [
         Score(name, metrics.interval(values))
-        for name, values in each(guess, truth).items()
+        for name, values in each(predicted, truth).items()
     ]

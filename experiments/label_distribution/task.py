@@ -1,8 +1,8 @@
-"""What clients train: the model, its loss, and rows by label.
+"""What clients train: the model, its loss, and the adversary's rows by label.
 
 The adversary's proxy rows are the data set's training images, the attacked clients' rows
-its test images. A data set without test images gives its validation images to the
-clients. Images stay the bytes of the files until a batch is looked up.
+its test images, which stand apart from the task. A data set without test images gives its
+validation images to the clients. Images stay the bytes of the files until a batch is looked up.
 """
 
 from collections.abc import Callable
@@ -22,7 +22,7 @@ from fljax.types import Features, Model, Params, PyTree
 
 
 class Task(NamedTuple):
-    """A task and its rows.
+    """A task and the rows that everyone may have.
 
     Attributes:
       name: of the data.
@@ -32,7 +32,6 @@ class Task(NamedTuple):
       classes: names of the labels, `K` of them.
       look_up: bytes `[..., h, w, channels]` -> inputs of the model.
       proxy: rows that the adversary has.
-      own: rows that the attacked clients have.
       bias: path of the last layer's bias; None where no layer names labels.
       files: what was read.
     """
@@ -44,7 +43,6 @@ class Task(NamedTuple):
     classes: tuple[str, ...]
     look_up: Callable[[jax.Array], PyTree]
     proxy: Pool
-    own: Pool
     bias: tuple[str, ...] | None
     files: tuple[data.FileRecord, ...]
 
@@ -53,8 +51,8 @@ class Task(NamedTuple):
         return jax.jit(self.model.init)(jax.random.fold_in(jax.random.key(seed), 0))
 
 
-def load(told: Told) -> Task:
-    """Reads the images and builds the model.
+def load(told: Told) -> tuple[Task, Pool]:
+    """Reads the images and builds the model; the task, and the attacked clients' rows.
 
     Raises:
       ConfigError: the pools cannot be formed.
@@ -65,16 +63,17 @@ def load(told: Told) -> Task:
         near, far = near[:1], images.validation
     proxy = [np.concatenate(part) for part in zip(*near, strict=True)]
     try:
-        pools = [
+        mine, theirs = (
             shadow_clients.pool(*part, len(images.classes)) for part in (proxy, far)
-        ]
+        )
     except ValueError as error:
         raise ConfigError(f"--data_name={told.data.name}: {error}") from None
     model, loss_fn, look_up, bias = _model(told, images)
-    return Task(
-        images.name, told.run.model, model, loss_fn, images.classes, look_up, *pools,
+    task = Task(
+        images.name, told.run.model, model, loss_fn, images.classes, look_up, mine,
         bias, images.files,
     )  # fmt: skip
+    return task, theirs
 
 
 def _model(told: Told, images: data.Images):

@@ -10,6 +10,11 @@ from experiments.gradient_leakage import blocks, messages, targets, views
 from experiments.gradient_leakage import program as gradient_leakage
 from experiments.gradient_leakage import settings as inversion_settings
 from experiments.gradient_leakage import truth as images
+from experiments.label_distribution import attacking, shields, training
+from experiments.label_distribution import clients as labelled
+from experiments.label_distribution import program as label_distribution
+from experiments.label_distribution import settings as label_settings
+from experiments.label_distribution import task as label_task
 from experiments.lmra import attack as decoding
 from experiments.lmra import clients, federation, optimum
 from experiments.lmra import settings as lmra_settings
@@ -18,6 +23,7 @@ from tests import truth
 # Program -> modules of its attack, and those that hold the truth or compare with it.
 _WALLS = {
     "gradient_leakage": (("attack", "adversary"), ("truth", "messages", "scores")),
+    "label_distribution": (("attacking", "training"), ("clients", "scores")),
     "lmra": (("attack",), ("clients", "optimum", "scores", "search")),
     "theory": (("estimates",), ("middleman", "theorem1", "slopes")),
 }
@@ -69,3 +75,24 @@ def test_what_decodes_messages_cannot_reach_a_row_or_an_optimum():
     wanted["optima"] = optimum.local_optima(loaded, run.ridge)
     assert not truth.leaks(received, wanted)
     assert truth.leaks(loaded, wanted)
+
+
+def test_what_predicts_labels_cannot_reach_a_clients_rows_or_labels(parsed):
+    told = label_settings.complete(
+        label_settings.Told(
+            *parsed(
+                label_distribution.define, "--test_clients=4", "--alphas=1", "--rows_per_client=8",
+                "--batch_size=8", "--hidden=4", "--chunk=4",
+            )
+        )
+    )  # fmt: skip
+    task, rows = label_task.load(told)
+    sent = task.init(0)
+    programs = training.Programs(told.run, task)
+    attacked = labelled.Clients(told.run, rows, programs)
+    ((messages, known),) = attacked.messages(shields.NONE, 0, sent)
+    preparation = attacking.Preparation(told.run, task, programs, print)
+    received = preparation, preparation._readers(sent), sent, messages
+    wanted = {"images": rows.x, "labels": rows.y, "shares": known.labels}
+    assert not truth.leaks(received, wanted)
+    assert truth.leaks((attacked, known), wanted)

@@ -195,13 +195,13 @@ def test_what_does_not_fit_is_refused(changes, message):
 def test_a_defense_that_cannot_be_is_refused(defense, message):
     told = complete(_told(defenses=(defense,)))
     with pytest.raises(ConfigError, match=message):
-        shields.check(told.run, task_lib.load(told))
+        shields.check(told.run, task_lib.load(told)[0])
 
 
 @pytest.mark.parametrize("name", shields.NAMES)
 def test_every_name_is_a_defense(name):
     told = complete(_told(defenses=(f"{name}:0.5",)))
-    task = task_lib.load(told)
+    task, _ = task_lib.load(told)
     (shield,) = shields.check(told.run, task)
     built = shields.defense(told.run, task, *shield)
     assert built.gradient or built.encode

@@ -1,0 +1,48 @@
+"""How a client trains: a recipe for each defense, and the programs compiled from them."""
+
+from collections.abc import Callable
+
+from jax.sharding import Mesh
+
+from experiments.label_distribution import shields
+from experiments.label_distribution.settings import Config
+from experiments.label_distribution.task import Task
+from fljax import parallel
+from fljax.attacks.label_distribution import shadow_clients
+from fljax.attacks.label_distribution.shadow_clients import Pool, Recipe
+
+
+class Programs:
+    """Trainings of chunks of clients, compiled once for each defense.
+
+    Clients and shadow clients go through the same programs, on rows of their own.
+
+    Attributes:
+      over: devices.
+    """
+
+    def __init__(self, run: Config, task: Task):
+        self._run, self._task = run, task
+        self.over: Mesh = parallel.mesh()
+        self._compiled: dict[str, Callable] = {}
+
+    def of(self, name: str) -> Callable:
+        """The program of `shadow_clients.compiled` for a defense."""
+        if name not in self._compiled:
+            recipe = recipe_of(self._run, self._task, name)
+            lanes = self._run.lanes
+            self._compiled[name] = shadow_clients.compiled(recipe, self.over, lanes)
+        return self._compiled[name]
+
+    def placed(self, rows: Pool) -> Pool:
+        """Rows on the devices."""
+        return parallel.place(rows, self.over)
+
+
+def recipe_of(run: Config, task: Task, name: str) -> Recipe:
+    """How a client with a defense trains."""
+
+    def local(number):
+        return shields.local_update(run, task, name, number, task.look_up)
+
+    return Recipe(local, run.rows_per_client, run.batch_size, run.local_epochs)
