@@ -7,10 +7,10 @@ client in every round, the last round's messages kept. `clients` and `parameters
 one device. `devices` gives every device as many clients (weak scaling); on a CPU devices
 share memory and its bandwidth.
 
-The limit of a client's round is the larger of two times: of her multiplications at the
-rate of a large matrix product, and of reading and writing her model at the rate of a
+The limit of a client's round is the larger of two times: of its multiplications at the
+rate of a large matrix product, and of reading and writing its model at the rate of a
 large copy, both measured in the same run on as many devices. `x limit` is how many times
-that long she takes.
+the limit the round takes.
 """
 
 import dataclasses

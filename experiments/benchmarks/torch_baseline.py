@@ -118,9 +118,9 @@ def gradient_attack(
 
     Args:
       params_per_round: `[R]` models that the client was sent.
-      deltas: `[R]` what she was sent minus what she returned.
-      public: `[n, d - 1]` her rows without the sensitive column, which is the LAST.
-      y: `[n]` her targets.
+      deltas: `[R]` what it was sent minus what it returned.
+      public: `[n, d - 1]` its rows without the sensitive column, which is the LAST.
+      y: `[n]` its targets.
       values: low and high value of the sensitive column.
       learning_rate: of the SGD on the logits.
       num_iterations: SGD steps.

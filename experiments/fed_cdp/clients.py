@@ -1,6 +1,6 @@
 """The rows of a Fed-CDP federation: one pool of inputs, clients that point into it.
 
-Clients overlap, so that none holds inputs of her own: `Rows.x` are positions in the
+Clients overlap, so that none holds inputs of its own: `Rows.x` are positions in the
 pool, whose images stay bytes until a batch is looked up.
 
 Learning rates are chosen on validation rows and accuracies reported on others: the

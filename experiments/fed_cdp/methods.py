@@ -137,7 +137,7 @@ def defense(
         where=run.where,
         drawn="fixed" if fixed else "all",
         participation=variant.per_round / variant.clients if fixed else 1.0,
-        # Elsewhere her own noise is all that counts: messages are seen, or their number.
+        # Elsewhere its own noise is all that counts: messages are seen, or their number.
         num_summed=variant.per_round if fixed and at_server else 1,
     )
     clip: clipping.Clip = told.clip

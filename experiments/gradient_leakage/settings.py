@@ -51,7 +51,7 @@ class Config(RunFlags):
     types: tuple[Literal[0, 1, 2], ...] = option(
         (0, 1, 2),
         "where the adversary sits: 0 at the server, behind what it does on arrival; 1 "
-        "at the client, who sends; 2 inside her training, where each example has a "
+        "at the client, which sends; 2 inside its training, where each example has a "
         "gradient, twice where noise is drawn on their sum: before it, and as the "
         "release of a batch of this example alone",
     )
@@ -117,7 +117,7 @@ class Config(RunFlags):
     )
     attacker: Literal["aware", "naive"] = option(
         "aware",
-        "whether she simulates clipping, in every step, and leaves out entries "
+        "whether it simulates clipping, in every step, and leaves out entries "
         "that pruning or DSSGD zeroed; the paper's does not",
     )
     success_rmse: float = option(

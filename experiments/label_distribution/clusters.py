@@ -4,7 +4,7 @@ Clients of two kinds, as many of each dominant label: `80_20` has 80 % of it and
 evenly, `dirichlet` proportions from a symmetric Dirichlet whose largest entry is put at
 the dominant label. Two components of the whole message and of each layer, with two
 numbers for what the eye sees: the silhouette of the dominant labels (scikit-learn; 1 is
-best, about 0 without clusters), and how often the centroid of the other clients of her
+best, about 0 without clusters), and how often the centroid of the other clients of its
 label is the nearest to a client (leave-one-out). Baselines are the means of both over
 shuffled labels. On CIFAR-10 also for animals against vehicles (Figure 3).
 """
@@ -39,7 +39,7 @@ class Cloud(NamedTuple):
       layer: its name, or `WHOLE`.
       points: `[n, 2]` principal components.
       label: `[n]` each client's dominant label.
-      share: `[n]` of that label among her rows.
+      share: `[n]` of that label among its rows.
     """
 
     seed: int

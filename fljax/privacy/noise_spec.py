@@ -72,7 +72,7 @@ def as_poisson(
     """Rate and number of Poisson sums that promise no more than these sums.
 
     A row is in one of the disjoint batches of a pass, and nothing is gained by that. A
-    client who is drawn and may be seen counts as if she always were.
+    client that is drawn and may be seen counts as if it always were.
 
     Args:
       noise: its unit, sampling and sampling rate.
@@ -85,15 +85,15 @@ def as_poisson(
     Raises:
       ValueError: for steps below 0, or a unit or sampling that is not known.
     """
-    told = noise.unit, noise.sampling
-    if told not in _HOW:
-        raise ValueError(f"no accounting for the unit and sampling {told}")
+    kind = noise.unit, noise.sampling
+    if kind not in _HOW:
+        raise ValueError(f"no accounting for the unit and sampling {kind}")
     if np.min(steps) < 0:
         raise ValueError(f"steps must be >= 0, got {np.min(steps)}")
     rate, count = np.broadcast_arrays(noise.sampling_rate, steps)
     if noise.sampling == "poisson":
         return rate, count
-    if told == ("record", "fixed"):
+    if kind == ("record", "fixed"):
         spread = 1 if rounds is None else rounds
         passes = np.ceil(-(-count // spread) * rate * (1 - 1e-9))
         count = spread * passes.astype(int)
@@ -103,7 +103,7 @@ def as_poisson(
 # How a unit comes into the sums; `{q}` is its rate.
 _HOW = {
     ("record", "poisson"): (
-        "every row is in each of her batches independently with probability q = {q} "
+        "every row is in each of its batches independently with probability q = {q} "
         "(Poisson)"
     ),
     ("client", "poisson"): (
@@ -113,13 +113,13 @@ _HOW = {
     ("record", "all"): "every row is in every sum",
     ("client", "all"): "every client may be in every round, and be seen in it",
     ("record", "fixed"): (
-        "batches are disjoint and hold a share q = {q} of her rows: a row is in one sum "
+        "batches are disjoint and hold a share q = {q} of its rows: a row is in one sum "
         "of each pass, and nothing is gained by sampling"
     ),
     ("client", "fixed"): (
         "a fixed share q = {q} of the clients is drawn anew for each round, and may be "
-        "seen: delta is a mean over the rounds that she is drawn for, exactly so in "
-        "epsilon_pld, while epsilon_rdp takes her as in all of them"
+        "seen: delta is a mean over the rounds that it is drawn for, exactly so in "
+        "epsilon_pld, while epsilon_rdp counts it in all of them"
     ),
 }
 
@@ -127,8 +127,8 @@ _HOW = {
 def _say(noise, multiplier, rate, count, met, delta) -> str:
     how = _HOW[noise.unit, noise.sampling].format(q=_span(rate))
     whose, one, public = {
-        "record": ("(one row) of one client", "row", "rows she has"),
-        "client": ("(all that she has)", "client", "clients there are"),
+        "record": ("(one row) of one client", "row", "rows it has"),
+        "client": ("(all that it has)", "client", "clients there are"),
     }[noise.unit]
     some = ""
     if (noise.unit, noise.sampling) == ("record", "fixed"):

@@ -3,7 +3,7 @@
 * `epsilon`: Poisson batches, one number of steps;
 * `poisson`: the same for a number of steps that is itself drawn, and known;
 * `without_replacement`: batches of a fixed size, one record replaced;
-* `whole_batches`: everything that one client puts into her Poisson batches at once.
+* `whole_batches`: everything that one client puts into its Poisson batches at once.
 
 Loss distributions ("pld") are rounded so that epsilon is never too small; Renyi
 divergences ("rdp", Mironov et al. 2019) bound it from above. Orders of the Renyi
@@ -57,10 +57,10 @@ def epsilon(
         raise ValueError(f"accountant must be 'rdp' or 'pld', got {accountant!r}")
     if steps < 0:
         raise ValueError(f"steps must be >= 0, got {steps}")
-    told = float(noise_multiplier), float(sampling_rate)
+    rates = float(noise_multiplier), float(sampling_rate)
     if accountant == "rdp":
-        return _renyi(*told, int(steps), delta)
-    return poisson(*told, [int(steps)], [1.0], delta)
+        return _renyi(*rates, int(steps), delta)
+    return poisson(*rates, [int(steps)], [1.0], delta)
 
 
 def poisson(
@@ -90,8 +90,8 @@ def poisson(
       ValueError: for numbers out of range.
     """
     exact.check(noise_multiplier, sampling_rate, delta)
-    told = float(noise_multiplier), float(sampling_rate)
-    return _poisson(*told, tuple(steps), tuple(weights), delta, replace)
+    rates = float(noise_multiplier), float(sampling_rate)
+    return _poisson(*rates, tuple(steps), tuple(weights), delta, replace)
 
 
 def without_replacement(

@@ -137,7 +137,7 @@ _LEARNED = {"mlp": _mlp, "simulated": _simulated}
 
 @functools.cache
 def _logistic(seed, num_messages=40):
-    """A logistic client of three parameters, and her optimum."""
+    """A logistic client of three parameters, and its optimum."""
     rng = np.random.default_rng(seed)
     x = np.column_stack([rng.normal(1, 1, (60, 2)), np.ones(60)])
     chance = 1 / (1 + np.exp(-x @ [1.0, -2.0, 0.5]))

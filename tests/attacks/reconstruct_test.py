@@ -21,7 +21,7 @@ def _float64():
 
 
 def _client(seed):
-    """A client's inputs with intercept `[40, P]` and her targets."""
+    """A client's inputs with intercept `[40, P]` and its targets."""
     rng = np.random.default_rng(seed)
     x = np.concatenate([rng.normal(size=(40, P - 1)), np.ones((40, 1))], axis=1)
     return x, x @ rng.normal(size=P) + rng.normal(size=40)

@@ -1,4 +1,4 @@
-"""Reconstructs a client's examples from what she sent: one compiled loop.
+"""Reconstructs a client's examples from what it sent: one compiled loop.
 
 The attacker minimises over examples the distance of the simulated message from the
 observed one. All choices, also between restarts, rest on that loss; the truth is not an

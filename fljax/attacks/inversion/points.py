@@ -1,4 +1,4 @@
-"""Attack points: what an attacker simulates in order to meet what she observed.
+"""Attack points: what an attacker simulates to match what it observed.
 
 Wei et al. 2021 attack at the server (type 0) and at the client (type 1) the mean
 gradient of one local step, and inside the local training (type 2) the gradient of one
@@ -40,7 +40,7 @@ def update_of(
 
     Args:
       loss_fn: the client's, of one example.
-      learning_rate: hers, which the attacker knows.
+      learning_rate: of the client, which the attacker knows.
       num_steps: local steps.
       batch_size: examples in a step, as in `steps_of`.
 
@@ -60,7 +60,7 @@ def steps_of(
 
     Args:
       gradient: of a step; `gradient_of(loss_fn)` is that of plain SGD.
-      learning_rate: hers, which the attacker knows.
+      learning_rate: of the client, which the attacker knows.
       num_steps: local steps.
       batch_size: examples in a step; steps go through the examples in their order,
         again and again, as far as whole batches go. None takes all in each step.

@@ -9,7 +9,7 @@ rising.
 
 `whitened_lbfgs` goes beyond the paper. Reconstruction is a least-squares problem whose
 curvatures differ by factors of 1e5 to 1e6, and L-BFGS sees few of them. An attacker
-knows the model, so she can compute the Gauss-Newton matrix of her own iterate and let
+knows the model, so it can compute the Gauss-Newton matrix of its own iterate and let
 L-BFGS run in coordinates where that is the identity.
 """
 

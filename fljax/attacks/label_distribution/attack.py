@@ -109,19 +109,19 @@ def fit(
         drawn = jax.random.fold_in(key, which)
         shares, _ = shadow_clients.dirichlet(drawn, settings.alphas, count, num_labels)
         numbered = np.arange(begin, begin + count)
-        for found in shadow_clients.chunks(
+        for trained in shadow_clients.chunks(
             program, names, numbered, shares, sent, rows, numbers, size=settings.chunk
         ):
-            yield found
-            progress(len(found.labels))
+            yield trained
+            progress(len(trained.labels))
 
     sketch = pca.start(settings.kept, ravel_pytree(sent)[0].size)
-    for found in stream(_BASIS, 0, settings.num_basis):
-        sketch = pca.update(sketch, found.delta)
+    for trained in stream(_BASIS, 0, settings.num_basis):
+        sketch = pca.update(sketch, trained.delta)
     basis = pca.basis(sketch, settings.components)
     seen = [
-        (_read(basis, readers, found.delta), found.labels)
-        for found in stream(_FIT, settings.num_basis, settings.num_fit)
+        (_read(basis, readers, trained.delta), trained.labels)
+        for trained in stream(_FIT, settings.num_basis, settings.num_fit)
     ]
     numbers, y = (jnp.concatenate(each) for each in zip(*seen, strict=True))
     x = numbers[:, : len(basis.directions)]
@@ -172,20 +172,20 @@ def infer(
 
     Args:
       key: consumed.
-      exchange: her messages, of any model.
+      exchange: its messages, of any model.
       at: which of them, from 0; -1 is the last.
       rows: proxy rows.
-      recipe: how the adversary believes that she trains.
+      recipe: how the adversary believes that it trains.
       numbers: for the recipe.
       settings: how many of what.
       over: devices; all by default.
 
     Returns:
-      `[K]` her label distribution.
+      `[K]` its label distribution.
     """
     over = parallel.mesh() if over is None else over
     sent = jax.tree.map(lambda leaf: jnp.asarray(leaf[at]), exchange.params)
     delta = jax.tree.map(lambda leaf: jnp.asarray(leaf[at]), exchange.delta)
     program = shadow_clients.compiled(recipe, over)
-    found = fit(key, sent, rows, program, numbers, settings=settings)
-    return predict(found, ravel_pytree(delta)[0][None])[0]
+    attack = fit(key, sent, rows, program, numbers, settings=settings)
+    return predict(attack, ravel_pytree(delta)[0][None])[0]

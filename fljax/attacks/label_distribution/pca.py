@@ -117,14 +117,14 @@ def fit(messages: Array, components: int) -> Basis:
 
 
 @jax.jit
-def project(found: Basis, messages: Array) -> jax.Array:
+def project(basis: Basis, messages: Array) -> jax.Array:
     """Messages `[n, P]` along the components `[n, k]`, of unit variance on average.
 
     All components have one scale: one that hardly varies, which is mostly noise, stays
     small.
     """
     along = jnp.matmul(
-        messages - found.mean[None], found.directions.T, precision="highest"
+        messages - basis.mean[None], basis.directions.T, precision="highest"
     )
-    spread = jnp.sqrt(jnp.mean(jnp.square(found.deviation)))
+    spread = jnp.sqrt(jnp.mean(jnp.square(basis.deviation)))
     return along / jnp.where(spread > 0, spread, np.inf)

@@ -68,12 +68,12 @@ def fit(key: Key, x: Array, y: Array, settings: Settings) -> Params:
     """
     if not len(x):
         raise ValueError("x: expected at least one shadow client, got none")
-    told = dataclasses.replace(
+    settings = dataclasses.replace(
         settings,
         hidden=tuple(settings.hidden),
         batch_size=min(settings.batch_size, len(x)),
     )
-    return _fit(key, jnp.asarray(x), jnp.asarray(y), told)
+    return _fit(key, jnp.asarray(x), jnp.asarray(y), settings)
 
 
 @functools.partial(jax.jit, static_argnums=3)

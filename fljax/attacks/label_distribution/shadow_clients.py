@@ -5,7 +5,7 @@ other: the one with number i draws all from `fold_in(key, i)`, so that a chunk o
 size holds the same ones, and a client can be made anew alone.
 
 OPEN in the paper, chosen here: the labels of a client's rows are drawn independently
-from her proportions, and each row independently from the pool's rows of its label, with
+from its proportions, and each row independently from the pool's rows of its label, with
 replacement; y^k is the share of each label among the rows that were drawn (line 6), not
 the proportions that they were drawn from.
 """
@@ -125,14 +125,14 @@ def dirichlet(key: Key, alphas: Sequence[float], count: int, num_labels: int):
 def train(
     key: Key, proportions: Array, sent: Params, rows: Pool, recipe: Recipe, numbers=None
 ) -> ShadowClients:
-    """ONE client: draws her rows and trains; leaves `[P]` and `[K]`.
+    """ONE client: draws its rows and trains; leaves `[P]` and `[K]`.
 
     Args:
       key: consumed.
-      proportions: `[K]` that her labels are drawn from.
-      sent: the model that she starts from.
+      proportions: `[K]` that its labels are drawn from.
+      sent: the model that it starts from.
       rows: the pool.
-      recipe: how she trains.
+      recipe: how it trains.
       numbers: for the recipe.
     """
     local, rows = recipe.local(numbers), jax.tree.map(jnp.asarray, rows)
@@ -184,8 +184,8 @@ def compiled(recipe: Recipe, over: Mesh, lanes: int = 4) -> Callable:
             lambda leaf: leaf.reshape(-1, lanes, *leaf.shape[1:]),
             (clients, proportions),
         )
-        found = parallel.map_items(group, items, (key, sent, rows, numbers), over)
-        return jax.tree.map(lambda leaf: leaf.reshape(-1, *leaf.shape[2:]), found)
+        trained = parallel.map_items(group, items, (key, sent, rows, numbers), over)
+        return jax.tree.map(lambda leaf: leaf.reshape(-1, *leaf.shape[2:]), trained)
 
     def checked(key, clients, proportions, sent, rows, numbers=None):
         if len(clients) % lanes:
@@ -227,9 +227,9 @@ def chunks(
     for begin in range(0, len(clients), size):
         count = min(size, len(clients) - begin)
         at = begin + np.minimum(np.arange(size), count - 1)  # one shape, one program
-        found = program(key, clients[at], proportions[at], sent, rows, numbers)
-        found = jax.device_put(found, here)
-        yield jax.tree.map(lambda leaf, n=count: leaf[:n], found)
+        trained = program(key, clients[at], proportions[at], sent, rows, numbers)
+        trained = jax.device_put(trained, here)
+        yield jax.tree.map(lambda leaf, n=count: leaf[:n], trained)
 
 
 def _batches(key, proportions, rows: Pool, recipe: Recipe):

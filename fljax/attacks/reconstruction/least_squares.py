@@ -1,8 +1,8 @@
 """Reconstruction of a client's optimal linear model from passive messages.
 
 Algorithm 2 of Diana et al. (AAAI-25), after Observation 1 of Xu & Neglia (2021). For
-least squares and full batches a client's round is affine in what she was sent, whatever
-her number of local steps: `sent_t = A delta_t + optimum` with `delta = sent - returned`.
+least squares and full batches a client's round is affine in what it was sent, whatever
+its number of local steps: `sent_t = A delta_t + optimum` with `delta = sent - returned`.
 So `d + 1` generic messages determine the optimum as the intercept of a regression of
 the sent models on the deltas; with mini-batches more messages average the noise.
 
@@ -50,7 +50,7 @@ def reconstruct_linear(
     """Least squares over all messages of one client.
 
     Args:
-      sent: `[R, P]` flat parameters that she was sent.
+      sent: `[R, P]` flat parameters that it was sent.
       delta: `[R, P]` sent minus returned.
       rcond: singular values below `rcond` times the largest count as zero; None takes
         the precision of the arguments times the larger of R and P. Messages that
@@ -89,7 +89,7 @@ def reconstruct_linear_subset(
 
     Args:
       key: consumed.
-      sent: `[R, P]` flat parameters that she was sent, `R > P`.
+      sent: `[R, P]` flat parameters that it was sent, `R > P`.
       delta: `[R, P]` sent minus returned.
       num_trials: sets drawn; every message is used when `R == P + 1`.
 

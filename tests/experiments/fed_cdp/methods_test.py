@@ -50,7 +50,7 @@ def _of_fed_sdp(**changes):
 def test_any_number_of_clients_who_may_come_amplifies_nothing():
     spec, variant = _of_fed_sdp(participation="poisson", where="server")
     assert (spec.sampling, spec.sampling_rate) == ("all", 1.0)
-    assert spec.noise_multiplier == pytest.approx(6 / 3**0.5)  # hers alone
+    assert spec.noise_multiplier == pytest.approx(6 / 3**0.5)  # its own alone
     run = _run(participation="poisson")
     assert methods.training(
         run, variant._replace(clients=5, percent=30), 3, 1, _NUMBERS

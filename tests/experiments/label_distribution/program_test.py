@@ -158,7 +158,7 @@ def test_centroids_leave_the_client_out():
     points = np.array([[0.0, 0], [1, 0], [10, 0], [11, 0]])
     assert clusters.nearest_centroid(points, np.array([0, 0, 1, 1])) == 100
     assert clusters.nearest_centroid(points, np.array([0, 1, 0, 1])) == 0
-    # Whoever is alone with her label cannot be nearest to it.
+    # A client that is alone with its label cannot be nearest to it.
     assert clusters.nearest_centroid(points, np.array([0, 0, 0, 1])) < 100
 
 

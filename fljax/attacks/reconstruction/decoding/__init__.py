@@ -1,4 +1,4 @@
-"""Decoding of a client's local optimum from what she was sent and what she returned.
+"""Decoding of a client's local optimum from what it was sent and what it returned.
 
 Algorithm 3 of Xu & Neglia, "What else is leaked when eavesdropping Federated
 Learning?", 2021: learn a mapping `G(theta) ~ delta` from a client's messages (eq. 6) and

@@ -86,8 +86,8 @@ def mean_update(simulation: Simulation, ensemble: jax.Array, theta: jax.Array):
 def loss(simulation: Simulation, ensemble: jax.Array, messages: Messages) -> jax.Array:
     """Mean over the messages of the squared misfit of the ensemble's mean delta, []."""
     sent, delta, mask = messages
-    found = jax.vmap(lambda theta: mean_update(simulation, ensemble, theta))(sent)
-    off = jnp.where(mask[:, None], found - delta, 0)
+    simulated = jax.vmap(lambda theta: mean_update(simulation, ensemble, theta))(sent)
+    off = jnp.where(mask[:, None], simulated - delta, 0)
     return jnp.sum(jnp.square(off)) / jnp.maximum(jnp.sum(mask), 1)
 
 
@@ -125,8 +125,8 @@ def _update(simulation, weights, theta) -> jax.Array:
 
 def _misfit(simulation, weights, seen: Messages) -> jax.Array:
     """Simulated minus observed deltas `[R, P]`, zero where there is none."""
-    found = jax.vmap(lambda theta: _update(simulation, weights, theta))(seen.sent)
-    return jnp.where(seen.mask[:, None], found - seen.delta, 0)
+    simulated = jax.vmap(lambda theta: _update(simulation, weights, theta))(seen.sent)
+    return jnp.where(seen.mask[:, None], simulated - seen.delta, 0)
 
 
 def _jacobian(simulation, weights, seen: Messages) -> jax.Array:

@@ -92,7 +92,7 @@ def learned(
     scaling: Scaling = "standardised",
     rcond: float | None = None,
 ) -> Decoded:
-    """Fits a mapping to the messages of ONE client and decodes her local optimum.
+    """Fits a mapping to the messages of ONE client and decodes its local optimum.
 
     Args:
       key: consumed.

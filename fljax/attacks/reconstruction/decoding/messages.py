@@ -15,7 +15,7 @@ class Messages(NamedTuple):
     Attributes:
       sent: `[R, P]` flat parameters.
       delta: `[R, P]` sent minus returned; anything where `mask` is False.
-      mask: `[R]` bool, the rounds in which she took part.
+      mask: `[R]` bool, the rounds in which it took part.
     """
 
     sent: jax.Array
@@ -49,7 +49,7 @@ def of_exchange(exchange: Exchange, mask: Array | None = None) -> Messages:
 
     Args:
       exchange: leaves `[R, ...]`.
-      mask: `[R]` rounds in which she took part; None for all.
+      mask: `[R]` rounds in which it took part; None for all.
     """
     sent, delta = (jax.vmap(lambda t: ravel_pytree(t)[0])(t) for t in exchange)
     mask = jnp.ones(len(sent), bool) if mask is None else jnp.asarray(mask, bool)
@@ -61,7 +61,7 @@ def of_client(transcript: Transcript, client: Array | int) -> Messages:
 
     Args:
       transcript: rounds `[R]`, slots `[R, K]`.
-      client: [] her id; one that never took part has an empty mask.
+      client: [] its id; one that never took part has an empty mask.
     """
     own = jnp.asarray(transcript.client) == client  # [R, K]
 
@@ -87,7 +87,7 @@ def last_returned(messages: Messages) -> jax.Array:
 def centred(messages: Messages, local_steps: jax.Array | int) -> Messages:
     """The same as if sent from the middle of the client's path of `E` local steps.
 
-    The gradients of her steps were taken at `E` models from the sent one almost to the
+    The gradients of its steps were taken at `E` models from the sent one almost to the
     returned one; their mean is nearest to the gradient in their middle.
     """
     share = (local_steps - 1) / (2 * local_steps)

@@ -3,7 +3,7 @@
 For least squares and full batches `delta = W (sent - optimum)` whatever the number of
 local steps (Observation 1 of Xu & Neglia, 2021), and the regression of `sent` on
 `delta` has the optimum as its intercept. Elsewhere it is a Newton step towards the
-client's optimum, the Hessian being read from how her deltas vary.
+client's optimum, the Hessian being read from how its deltas vary.
 
 Divergence: eqs. (6) and (7) are solved together, in the inverse form, and not by Adam.
 With weights of one and a full mask the estimate is that of `reconstruct_linear`.

@@ -10,7 +10,7 @@ tell, where a regression has nothing.
 
 1. The noise of a client's deltas is estimated from what smooth trends leave, at least
    the rounding of the messages and `floor` times their size: mini-batches are noisy.
-2. The floor and the width of the prior are those that predict the last third of her
+2. The floor and the width of the prior are those that predict the last third of its
    messages best when learned from the others (`choose`). Nothing else is known of them.
 3. An ensemble of clients is learned, each the most probable client given a draw of the prior
    as its mean and a draw of the noise on the messages (randomise then optimise), by
@@ -44,7 +44,7 @@ from fljax.types import Key, Params
 
 _LONGEST = 2.0  # Newton step in the space of parameters
 _NEWTON = 80
-_EARLIER = 2 / 3  # share of her messages that a choice is learned from
+_EARLIER = 2 / 3  # share of its messages that a choice is learned from
 _TRIAL, _LEARN = range(2)
 _TARGETS = 3.0  # deviation of the free numbers behind the targets
 
@@ -114,7 +114,7 @@ def simulated(
     settings: Settings | None = None,
     rcond: float | None = None,
 ) -> Decoded:
-    """Learns the rows of ONE client and decodes her local optimum.
+    """Learns the rows of ONE client and decodes its local optimum.
 
     Args:
       key: consumed.
