@@ -8,7 +8,7 @@ import dataclasses
 from typing import Literal
 
 from experiments import defense_options
-from fljax.driver.option import RunFlags, option
+from fljax.driver.option import RunFlags, option, several
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -123,10 +123,10 @@ class AttackConfig:
     score: Literal["own", "pooled"] = option(
         "own", "rows that a client's model is attacked on: her own, or all clients'"
     )
-    grad_rounds: tuple[int, ...] = option(
+    grad_rounds: tuple[int, ...] = several(
         (1, 5, 10, 20, 50, 100), "grad: numbers of first messages tried", min=1
     )
-    grad_learning_rates: tuple[float, ...] = option(
+    grad_learning_rates: tuple[float, ...] = several(
         (1e2, 1e3, 1e4, 1e5, 1e6), "grad: learning rates tried", above=0
     )
     grad_iterations: int = option(100, "grad: iterations", min=1)
@@ -147,7 +147,7 @@ class ActiveConfig:
     """Prefix `active`."""
 
     rounds: int = option(50, "attacked rounds", min=1)
-    report: tuple[int, ...] = option(
+    report: tuple[int, ...] = several(
         (10, 50), "numbers of attacked rounds to report, as settings active_K", min=1
     )
     start: int | None = option(
@@ -170,7 +170,7 @@ class ActiveConfig:
     choice: Literal["shared", "client"] = option(
         "shared", "one setting for all clients, as in the authors' code, or one each"
     )
-    grad_rounds: tuple[int, ...] = option(
+    grad_rounds: tuple[int, ...] = several(
         (1, 2, 5, 10, 25, 50), "grad: numbers of first isolated rounds tried", min=1
     )
 
@@ -223,7 +223,7 @@ class DefenseConfig:
 class RunConfig(RunFlags):
     """No prefix."""
 
-    seeds: tuple[int, ...] = option((0,), "seeds, vmapped", min=0, max=2**32 - 1)
+    seeds: tuple[int, ...] = several((0,), "seeds, vmapped", min=0, max=2**32 - 1)
     sweep: str = option(
         "", "points to run one after another: 'flag=value flag=value; flag=value ...'"
     )

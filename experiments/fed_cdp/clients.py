@@ -13,10 +13,10 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from experiments.data_options import load_images
 from experiments.fed_cdp.settings import Config, DataConfig
 from fljax import data, losses, metrics, models, partition
 from fljax.driver.config import ConfigError
+from fljax.driver.data_flags import load_images
 from fljax.types import Array, Features, Model, PyTree, Rows
 
 _TABLES = {

@@ -11,9 +11,9 @@ import dataclasses
 import math
 from typing import Literal, NamedTuple
 
-from experiments.data_options import ImageFlags, check_subset
 from fljax.driver.config import ConfigError
-from fljax.driver.option import RunFlags, option
+from fljax.driver.data_flags import ImageFlags
+from fljax.driver.option import RunFlags, option, several
 
 Method = Literal[
     "non_private", "fed_sdp", "fed_cdp", "fed_cdp_decay", "dp_sgd", "median"
@@ -55,20 +55,20 @@ class DataConfig(ImageFlags):
 class Config(RunFlags):
     """No prefix."""
 
-    methods: tuple[Method, ...] = option(("non_private", "fed_cdp"), "what to train")
-    modes: tuple[Mode, ...] = option(
+    methods: tuple[Method, ...] = several(("non_private", "fed_cdp"), "what to train")
+    modes: tuple[Mode, ...] = several(
         ("per_example",),
         "fed_cdp, fed_cdp_decay: noise as printed, as the code, or as the theorem wants "
         "it, with Poisson batches",
     )
-    clients: tuple[int, ...] = option((100,), "numbers of clients K", min=1)
-    percent: tuple[float, ...] = option(
+    clients: tuple[int, ...] = several((100,), "numbers of clients K", min=1)
+    percent: tuple[float, ...] = several(
         (10.0,), "percent of the clients in a round, K_t / K", above=0, max=100
     )
-    clips: tuple[float, ...] = option(
+    clips: tuple[float, ...] = several(
         (4.0,), "clips C; not of fed_cdp_decay", above=0, below=math.inf
     )
-    sigmas: tuple[float, ...] = option(
+    sigmas: tuple[float, ...] = several(
         (6.0,), "noise scales sigma", min=0, below=math.inf
     )
     decay: tuple[float, ...] = option(
@@ -76,7 +76,7 @@ class Config(RunFlags):
         below=math.inf,
     )  # fmt: skip
     delta: float = option(1e-5, "delta of every epsilon", above=0, below=1)
-    learning_rates: tuple[float, ...] = option(
+    learning_rates: tuple[float, ...] = several(
         (0.05,), "rates tried, of which validation rows choose per point", above=0,
         below=math.inf,
     )  # fmt: skip
@@ -86,7 +86,7 @@ class Config(RunFlags):
     tuning_rounds: int | None = option(
         None, "rounds after which rates are compared; none: the last", min=1
     )
-    seeds: tuple[int, ...] = option((0,), "seeds", min=0, max=2**32 - 1)
+    seeds: tuple[int, ...] = several((0,), "seeds", min=0, max=2**32 - 1)
     num_rounds: int | None = option(None, "rounds T", min=1)
     local_steps: int | None = option(None, "local steps L", min=1)
     batch_size: int | None = option(None, "rows per batch B", min=1)
@@ -140,7 +140,6 @@ def complete(told: Told) -> Told:
     Raises:
       ConfigError: naming the flag.
     """
-    check_subset(told.data)
     run, size = told.run, SIZES[told.data.name]
     missing = {
         name: value
@@ -150,15 +149,6 @@ def complete(told: Told) -> Told:
     if run.classes_per_client is None:
         missing["classes_per_client"] = 15 if told.data.name == "lfw" else 2
     run = dataclasses.replace(run, **missing)
-    for name in (
-        "methods", "modes", "clients", "percent", "clips", "sigmas",
-        "learning_rates", "seeds",
-    ):  # fmt: skip
-        values = getattr(run, name)
-        if not values or len(set(values)) < len(values):
-            raise ConfigError(
-                f"--{name}: expected each at most once, and one at least, got {values}"
-            )
     tuning_rounds = run.tuning_rounds or run.num_rounds
     if tuning_rounds > run.num_rounds:
         raise ConfigError(

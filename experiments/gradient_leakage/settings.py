@@ -9,10 +9,10 @@ import dataclasses
 import math
 from typing import Literal, NamedTuple
 
-from experiments.data_options import ImageFlags, check_subset
 from experiments.fed_cdp import settings
 from fljax.driver.config import ConfigError
-from fljax.driver.option import RunFlags, option
+from fljax.driver.data_flags import ImageFlags
+from fljax.driver.option import RunFlags, option, several
 
 Method = Literal[
     "non_private",
@@ -28,7 +28,6 @@ Method = Literal[
     "laplace",
 ]
 Network = Literal["lenet", "cnn"]
-_SEVERAL = ("methods", "types", "networks", "pruned")
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -44,23 +43,23 @@ class DataConfig(ImageFlags):
 class Config(RunFlags):
     """No prefix."""
 
-    methods: tuple[Method, ...] = option(
+    methods: tuple[Method, ...] = several(
         ("non_private", "fed_sdp", "fed_cdp", "fed_cdp_decay"),
         "what the clients do against leakage",
     )
-    types: tuple[Literal[0, 1, 2], ...] = option(
+    types: tuple[Literal[0, 1, 2], ...] = several(
         (0, 1, 2),
         "where the adversary sits: 0 at the server, behind what it does on arrival; 1 "
         "at the client, which sends; 2 inside its training, where each example has a "
         "gradient, twice where noise is drawn on their sum: before it, and as the "
         "release of a batch of this example alone",
     )
-    networks: tuple[Network, ...] = option(
+    networks: tuple[Network, ...] = several(
         ("lenet",),
         "untrained networks: lenet, sigmoids, on which such attacks are usually shown; "
         "cnn, ReLU and max-pooling, which the federation trains",
     )
-    pruned: tuple[float, ...] = option(
+    pruned: tuple[float, ...] = several(
         (0.0,), "fractions of a gradient, the smallest, zeroed last", min=0, below=1
     )
     clients: int = option(100, "clients that are attacked", min=1)
@@ -148,7 +147,6 @@ def complete(told: Told) -> Told:
     Raises:
       ConfigError: naming the flag.
     """
-    check_subset(told.data)
     run, size = told.run, settings.SIZES[told.data.name]
     images = run.images or size.batch_size
     run = dataclasses.replace(
@@ -157,12 +155,6 @@ def complete(told: Told) -> Told:
         batch_size=run.batch_size or images,
         num_rounds=run.num_rounds or size.num_rounds,
     )
-    for name in _SEVERAL:
-        values = getattr(run, name)
-        if not values or len(set(values)) < len(values):
-            raise ConfigError(
-                f"--{name}: expected each at most once, and one at least, got {values}"
-            )
     if len(run.decay) != 2:
         raise ConfigError(f"--decay: expected first and last clip, got {run.decay}")
     if images % run.batch_size:

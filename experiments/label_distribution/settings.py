@@ -9,9 +9,9 @@ whether the shadow clients have the noise that the clients have (`--attackers`).
 import dataclasses
 from typing import Literal, NamedTuple
 
-from experiments.data_options import ImageFlags, check_subset
 from fljax.driver.config import ConfigError
-from fljax.driver.option import RunFlags, option
+from fljax.driver.data_flags import ImageFlags
+from fljax.driver.option import RunFlags, option, several
 
 Attacker = Literal["aware", "unaware"]
 
@@ -63,7 +63,7 @@ class Config(RunFlags):
         None, "clients' model; none: cnn for cifar10, else mlp"
     )
     hidden: tuple[int, ...] | None = option(None, "mlp: hidden widths", min=1)
-    alphas: tuple[float, ...] = option(
+    alphas: tuple[float, ...] = several(
         (0.1, 1.0, 10.0, 100.0, 1000.0), "concentrations of label distributions",
         above=0,
     )  # fmt: skip
@@ -81,7 +81,7 @@ class Config(RunFlags):
     predictor_epochs: int = option(20, "passes over the shadow clients", min=1)
     predictor_rate: float = option(1e-3, "of Adam, at the start", above=0)
     predictor_batch: int = option(64, "shadow clients per step", min=1)
-    defenses: tuple[str, ...] = option(
+    defenses: tuple[str, ...] = several(
         ("none",),
         "none, or NAME:NUMBER: gaussian and laplace (noise on each local gradient), "
         "gaussian_update and laplace_update (on what is sent), fed_sdp, fed_cdp and "
@@ -89,7 +89,7 @@ class Config(RunFlags):
         "zeroed), dssgd (fraction kept)",
     )
     clip: float = option(4.0, "fed_sdp, fed_cdp*: C", above=0)
-    attackers: tuple[Attacker, ...] = option(
+    attackers: tuple[Attacker, ...] = several(
         ("aware",), "whether shadow clients train with the clients' defense"
     )
     delta: float = option(1e-5, "delta of every epsilon", above=0, below=1)
@@ -106,7 +106,7 @@ class Config(RunFlags):
     chunk: int = option(256, "shadow clients in memory at a time", min=1)
     kept: int = option(256, "rows of the sketch of the PCA", min=1)
     lanes: int = option(4, "shadow clients side by side on a device", min=1)
-    seeds: tuple[int, ...] = option((0,), "seeds", min=0, max=2**32 - 1)
+    seeds: tuple[int, ...] = several((0,), "seeds", min=0, max=2**32 - 1)
 
 
 class Told(NamedTuple):
@@ -129,12 +129,6 @@ def complete(told: Told) -> Told:
         if getattr(run, name) is None
     }
     run = dataclasses.replace(run, **missing)
-    for name in ("alphas", "defenses", "attackers", "seeds"):
-        values = getattr(run, name)
-        if not values or len(set(values)) < len(values):
-            raise ConfigError(
-                f"--{name}: expected each at most once, and one at least, got {values}"
-            )
     _check(told, run)
     return told._replace(run=run)
 
@@ -150,7 +144,6 @@ def _check(told: Told, run: Config) -> None:
         raise ConfigError(
             f"--chunk: expected a multiple of --lanes={run.lanes}, got {run.chunk}"
         )
-    check_subset(told.data)
     if run.model == "autoencoder" and run.study == "attack" and run.num_rounds:
         raise ConfigError(
             "--num_rounds: expected 0 for an autoencoder, which names no class, got "

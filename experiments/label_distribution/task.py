@@ -12,12 +12,12 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from experiments.data_options import load_images
 from experiments.label_distribution.settings import Told
 from fljax import data, losses, models
 from fljax.attacks.label_distribution import shadow_clients
 from fljax.attacks.label_distribution.shadow_clients import Pool
 from fljax.driver.config import ConfigError
+from fljax.driver.data_flags import load_images
 from fljax.types import Features, Model, Params, PyTree
 
 

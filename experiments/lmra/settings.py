@@ -9,7 +9,7 @@ import dataclasses
 from typing import Literal, NamedTuple
 
 from fljax.driver.config import ConfigError
-from fljax.driver.option import RunFlags, option
+from fljax.driver.option import RunFlags, option, several
 
 Method = Literal["mlp", "affine", "simulated"]
 ATTACKS = {
@@ -17,10 +17,6 @@ ATTACKS = {
     "affine": "decoded_affine",
     "simulated": "decoded_simulated",
 }
-_SEVERAL = (
-    "seeds", "local_steps", "batch_sizes", "start_scales", "search_rounds", "mappings",
-    "floors", "widths",
-)  # fmt: skip
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -54,10 +50,10 @@ class Config(RunFlags):
     record_every: int = option(
         1, "rounds from one message that the adversary keeps to the next", min=1
     )
-    local_steps: tuple[int, ...] = option((1,), "local steps of a round", min=1)
-    batch_sizes: tuple[int, ...] = option((256,), "rows of a mini-batch", min=1)
+    local_steps: tuple[int, ...] = several((1,), "local steps of a round", min=1)
+    batch_sizes: tuple[int, ...] = several((256,), "rows of a mini-batch", min=1)
     learning_rate: float = option(0.01, "local learning rate", above=0)
-    start_scales: tuple[float, ...] = option(
+    start_scales: tuple[float, ...] = several(
         (0.0,), "standard deviations of the first model's parameters", min=0
     )
     proximal: float | None = option(None, "mu of FedProx; none: FedAvg", min=0)
@@ -68,7 +64,7 @@ class Config(RunFlags):
     attacked: int | None = option(
         None, "first clients, to be attacked; none: all", min=1
     )
-    mappings: tuple[Method, ...] = option(
+    mappings: tuple[Method, ...] = several(
         ("mlp", "affine", "simulated"),
         "G: the paper's MLP; a regression; a client of learned rows",
     )
@@ -94,11 +90,11 @@ class Config(RunFlags):
     )
     iterations: int = option(30, "simulated: Levenberg-Marquardt steps", min=1)
     damping: float = option(1e-4, "simulated: pull towards the last model sent", min=0)
-    floors: tuple[float, ...] = option(
+    floors: tuple[float, ...] = several(
         (1e-4, 1e-2), "simulated: least noise assumed, over the size of the "
         "deltas; the attacker chooses by messages held out", above=0,
     )  # fmt: skip
-    widths: tuple[float, ...] = option(
+    widths: tuple[float, ...] = several(
         (0.5, 1.0),
         "simulated: factors of the prior's deviations; the attacker chooses",
         above=0,
@@ -112,10 +108,10 @@ class Config(RunFlags):
     search: bool = option(
         False, "no attack: last returned accuracies by rounds and start"
     )
-    search_rounds: tuple[int, ...] = option(
+    search_rounds: tuple[int, ...] = several(
         (5, 10, 15, 20, 30, 50, 100), "search: rounds T", min=1
     )
-    seeds: tuple[int, ...] = option((0, 1), "draws", min=0, max=2**32 - 1)
+    seeds: tuple[int, ...] = several((0, 1), "draws", min=0, max=2**32 - 1)
     paper_table: Literal["table1"] | None = option(
         None, "table of Xu & Neglia to show beside the results"
     )
@@ -161,12 +157,6 @@ def complete(told: Told) -> Told:
     Raises:
       ConfigError: naming the flag.
     """
-    for name in _SEVERAL:
-        values = getattr(told.run, name)
-        if not values or len(set(values)) < len(values):
-            raise ConfigError(
-                f"--{name}: expected each at most once, and one at least, got {values}"
-            )
     clients = len(told.data.sizes) if told.data.name == "leaf_synthetic" else 10
     attacked = told.run.attacked or clients
     if attacked > clients:

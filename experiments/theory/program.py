@@ -10,25 +10,27 @@ noise and the eigenvalue that were measured, not the bare power of the parameter
 """
 
 import dataclasses
-from collections.abc import Callable
-from typing import Literal
+import functools
+from collections.abc import Iterator
+from typing import Literal, NamedTuple
 
 import numpy as np
+from rich.progress import Progress
 
 from experiments.report import figures
 from experiments.theory import middleman, slopes, theorem1
 from experiments.theory.middleman import Client, Point
 from experiments.theory.slopes import Sweep
 from experiments.theory.theorem1 import Measured
-from fljax.driver import config
 from fljax.driver.config import ConfigError
-from fljax.driver.option import FolderFlags, option
+from fljax.driver.option import RunFlags, option, several
 from fljax.driver.output import Output
+from fljax.driver.program import Program, Results, Start
 from fljax.results import Row
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
-class Config(FolderFlags):
+class Config(RunFlags):
     """The client, the centre of the sweeps, and their values. No prefix."""
 
     rows: int = option(128, "rows S_c of the client", min=2)
@@ -38,7 +40,7 @@ class Config(FolderFlags):
     offset: float = option(
         1.0, "distance of their mean from the local optimum, in spreads", min=0
     )
-    samplings: tuple[Literal["shuffled", "independent"], ...] = option(
+    samplings: tuple[Literal["shuffled", "independent"], ...] = several(
         ("shuffled", "independent"),
         "mini-batches: epochs without replacement, or every step drawn anew",
     )
@@ -57,7 +59,7 @@ class Config(FolderFlags):
     probability: float = option(
         0.05, "delta: how often the bound may fail", above=0, below=1
     )
-    seeds: tuple[int, ...] = option(tuple(range(10)), "seeds", min=0, max=2**32 - 1)
+    seeds: tuple[int, ...] = several(tuple(range(10)), "seeds", min=0, max=2**32 - 1)
 
 
 # Field of `Point` -> flag of its sweep, and what table and figure call it.
@@ -69,99 +71,136 @@ _SWEEPS = {
 }
 
 
-ERRORS = ()
+class Settings(NamedTuple):
+    """All that the program can be config."""
+
+    run: Config
 
 
-def main() -> None:
-    """Measures what the flags ask for and writes the results."""
-    run(config.read(Config))
+class Prepared(NamedTuple):
+    """A client on whose rows the theorem holds."""
+
+    config: Config
+    client: Client
 
 
-def run(told: Config) -> None:
-    """Runs all sweeps and writes rows, manifest and figure.
+def start(settings: Settings) -> Start:
+    """Refuses what does not fit together or the theorem."""
+    _check(settings.run)
+    return Start("theorem1", functools.partial(prepare, settings.run))
+
+
+def prepare(config: Config) -> Prepared:
+    """Draws the client.
 
     Raises:
-      ConfigError: if the values do not fit each other or the theorem.
+      ConfigError: if a learning rate is beyond the theorem.
     """
-    _check(told)
-    out = Output(told, "theory", "theorem1", config.to_flags(told))
     client = middleman.generate(
-        told.seeds,
-        num_rows=told.rows,
-        num_params=told.params,
-        target_noise=told.target_noise,
-        spread=told.spread,
-        offset=told.offset,
+        config.seeds,
+        num_rows=config.rows,
+        num_params=config.params,
+        target_noise=config.target_noise,
+        spread=config.spread,
+        offset=config.offset,
     )
-    _check_rate(told, middleman.largest_rate(client))
-    measured = {}
-    for sampling in told.samplings:
-        with out.stage(sampling):
-            measured[sampling] = _measure(told, client, sampling)
+    _check_rate(config, middleman.largest_rate(client))
+    return Prepared(config, client)
+
+
+def work(prepared: Prepared, output: Output, bars: Progress) -> Results:
+    """Runs all sweeps."""
+    config, client = prepared
+    measured, cache = {}, output.cache(())
+    bar = bars.add_task("samplings", total=len(config.samplings))
+    for sampling in config.samplings:
+        with output.stage(sampling):
+            measure = functools.partial(_measure, config, client, sampling)
+            measured[sampling] = cache.cached(sampling, measure, Measured)
+        bars.advance(bar)
     sweeps = {
         name: Sweep(
             *_SWEEPS[name][1:],
-            _values(told, name),
+            _values(config, name),
             {sampling: found[name] for sampling, found in measured.items()},
         )
         for name in _SWEEPS
     }
-    rows = [row for name in sweeps for row in _rows(told, name, sweeps[name])]
-    out.write(rows, figures.rendered({"theorem1": slopes.figure(sweeps)}))
-    out.show(slopes.table(sweeps), *slopes.differences(sweeps))
+    rows = [row for name in sweeps for row in _rows(config, name, sweeps[name])]
+    return Results(
+        rows,
+        figures.rendered({"theorem1": slopes.figure(sweeps)}),
+        tables=[slopes.table(sweeps), *slopes.differences(sweeps)],
+    )
 
 
-def _values(told: Config, name: str) -> list[float]:
-    return sorted(getattr(told, _SWEEPS[name][0]))
+def describe(prepared: Prepared) -> Iterator[str]:
+    """The size of the sweeps."""
+    config = prepared.config
+    points = sum(len(_values(config, name)) for name in _SWEEPS)
+    yield (
+        f"{len(config.seeds)} clients of {config.rows} rows and {config.params} "
+        f"parameters, {points} points of {len(config.samplings)} samplings"
+    )
 
 
-def _check(told: Config) -> None:
+PROGRAM = Program(
+    name="theory",
+    module=__name__,
+    settings=Settings,
+    start=start,
+    work=work,
+    describe=describe,
+)
+
+
+def _values(config: Config, name: str) -> list[float]:
+    return sorted(getattr(config, _SWEEPS[name][0]))
+
+
+def _check(config: Config) -> None:
     for flag, *_ in _SWEEPS.values():
-        swept = getattr(told, flag)
+        swept = getattr(config, flag)
         if len(swept) < 2 or len(set(swept)) < len(swept):
             raise ConfigError(
                 f"--{flag}: expected at least 2 different values, got {swept}"
             )
-    if not told.seeds or len(set(told.seeds)) < len(told.seeds):
-        raise ConfigError(f"--seeds: expected distinct seeds, got {told.seeds}")
-    if not told.samplings or len(set(told.samplings)) < len(told.samplings):
-        raise ConfigError("--samplings: expected each at most once, and one at least")
-    if told.rows <= told.params:
+    if config.rows <= config.params:
         raise ConfigError(
-            f"--rows: full rank needs more than --params={told.params}, got {told.rows}"
+            f"--rows: full rank needs more than --params={config.params}, got {config.rows}"
         )
-    if (most := max(told.batch_size, *told.batch_sizes)) >= told.rows:
+    if (most := max(config.batch_size, *config.batch_sizes)) >= config.rows:
         raise ConfigError(
             f"--batch_sizes: a full batch has no noise, expected less than "
-            f"--rows={told.rows}, got {most}"
+            f"--rows={config.rows}, got {most}"
         )
-    if (fewest := min(told.num_messages, *told.messages)) <= told.params:
+    if (fewest := min(config.num_messages, *config.messages)) <= config.params:
         raise ConfigError(
-            f"--messages: Algorithm 2 needs more than --params={told.params}, "
+            f"--messages: Algorithm 2 needs more than --params={config.params}, "
             f"got {fewest}"
         )
 
 
-def _check_rate(told: Config, limit: float) -> None:
-    if (most := max(told.learning_rate, *told.learning_rates)) > limit:
+def _check_rate(config: Config, limit: float) -> None:
+    if (most := max(config.learning_rate, *config.learning_rates)) > limit:
         raise ConfigError(
             f"--learning_rates: Theorem 1 holds up to {limit:.3g} on these rows, "
             f"got {most:g}"
         )
 
 
-def _measure(told: Config, client: Client, sampling: str) -> dict[str, Measured]:
+def _measure(config: Config, client: Client, sampling: str) -> dict[str, Measured]:
     """Numbers of every sweep; two trainings, the second one for the messages."""
-    base = Point(**{name: getattr(told, name) for name in _SWEEPS})
+    base = Point(**{name: getattr(config, name) for name in _SWEEPS})
     swept = {
-        name: [dataclasses.replace(base, **{name: v}) for v in _values(told, name)]
+        name: [dataclasses.replace(base, **{name: v}) for v in _values(config, name)]
         for name in _SWEEPS
     }
     by_messages = swept.pop("num_messages")
     points = list(dict.fromkeys(p for group in swept.values() for p in group))
-    how = (sampling, told.seeds, told.spread)
+    how = (sampling, config.seeds, config.spread)
     sent, delta = middleman.messages(client, points, *how)
-    every = theorem1.measure(client, points, sampling, sent, delta, told.probability)
+    every = theorem1.measure(client, points, sampling, sent, delta, config.probability)
     found = {}
     for name, group in swept.items():
         chosen = [points.index(point) for point in group]
@@ -171,13 +210,13 @@ def _measure(told: Config, client: Client, sampling: str) -> dict[str, Measured]
     for point in by_messages:
         first = (a[:, :, : point.num_messages] for a in (sent, delta))
         parts.append(
-            theorem1.measure(client, [point], sampling, *first, told.probability)
+            theorem1.measure(client, [point], sampling, *first, config.probability)
         )
     found["num_messages"] = Measured(*map(np.concatenate, zip(*parts, strict=True)))
     return found
 
 
-def _rows(told: Config, name: str, sweep: Sweep) -> list[Row]:
+def _rows(config: Config, name: str, sweep: Sweep) -> list[Row]:
     """Every number of a sweep, then the slope of each seed."""
     kept = []
 
@@ -197,16 +236,11 @@ def _rows(told: Config, name: str, sweep: Sweep) -> list[Row]:
         for (attack, metric), numbers in named.items():
             for (at, s), value in np.ndenumerate(numbers):
                 swept = sweep.values[at]
-                seen = int(swept) if name == "num_messages" else told.num_messages
+                seen = int(swept) if name == "num_messages" else config.num_messages
                 point = f"{name}={swept:g}"
-                keep(attack, sampling, point, told.seeds[s], metric, value, seen)
+                keep(attack, sampling, point, config.seeds[s], metric, value, seen)
             fitted = slopes.slopes(sweep.values, numbers)
-            for seed, slope in zip(told.seeds, fitted, strict=True):
+            for seed, slope in zip(config.seeds, fitted, strict=True):
                 count = len(sweep.values)
                 keep(attack, sampling, name, seed, f"{metric}_slope", slope, count)
     return kept
-
-
-def define(flags: Callable = config.define) -> None:
-    """Registers the flags."""
-    flags(Config)

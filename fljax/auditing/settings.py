@@ -8,7 +8,7 @@ from fljax.attacks.attribute import gradient_grid
 from fljax.attacks.inversion import first_message as inversion
 from fljax.attacks.label_distribution import first_message as label_distribution
 from fljax.attacks.trajectory import clients, matching
-from fljax.driver.option import RunFlags, option
+from fljax.driver.option import RunFlags, option, several
 
 ATTACKS = (
     "model", "grad", "linear_inversion", "trajectory", "reconstruct",
@@ -94,7 +94,7 @@ class TrainingConfig:
 class AuditConfig(RunFlags):
     """No prefix: which attacks, and how hard to look."""
 
-    attacks: tuple[str, ...] = option(
+    attacks: tuple[str, ...] = several(
         ATTACKS,
         "attacks to try: names or groups of fljax.attacks.registry, or "
         "package.module:attribute, an AttackSpec of your own",
@@ -103,10 +103,10 @@ class AuditConfig(RunFlags):
         100, "different values of a sensitive category, at most", min=2
     )
     seed: int = option(0, "of what attacks draw", min=0, max=2**32 - 1)
-    grad_rounds: tuple[int, ...] = option(
+    grad_rounds: tuple[int, ...] = several(
         (1, 5, 10, 20, 50, 100), "grad: numbers of first messages tried", min=1
     )
-    grad_learning_rates: tuple[float, ...] = option(
+    grad_learning_rates: tuple[float, ...] = several(
         (1e2, 1e3, 1e4, 1e5, 1e6), "grad: learning rates tried", above=0
     )
     grad_iterations: int = option(100, "grad: iterations", min=1)

@@ -10,7 +10,8 @@ Only what flags can say is supported:
     X | None                              the word "none" stands for None
 
 A field's metadata holds "help" (required) and bounds: "min", "max" (inclusive), "above"
-and "below" (exclusive); for a tuple they bound every entry.
+and "below" (exclusive); for a tuple they bound every entry. "distinct" asks a tuple for
+one entry at least, and each at most once.
 
 Example: `batch_size: int = field(default=32, metadata={"help": "rows", "min": 1})`.
 """
@@ -99,6 +100,16 @@ def read(
         raise ConfigError(f"--{prefix or cls.__name__}: {error}") from error
 
 
+def check(config: Any, prefix: str = "") -> None:
+    """Holds an object that was built by hand against the bounds of its fields.
+
+    Raises:
+      ConfigError: as `read` does.
+    """
+    for spec in _specs(type(config), prefix):
+        _check(spec, _exact(spec.kind, getattr(config, spec.name)))
+
+
 def parse(cls: type, prefix: str, name: str, text: str) -> Any:
     """Value of the field `name` from the text of its flag.
 
@@ -131,6 +142,7 @@ class _Spec(NamedTuple):
     many: bool
     optional: bool
     bounds: tuple[tuple[str, float], ...]
+    distinct: bool
 
 
 class _Parser(flags.ArgumentParser):
@@ -167,6 +179,7 @@ def _spec(cls: type, field: dataclasses.Field, hint: Any, prefix: str) -> _Spec:
     help_ = metadata.pop("help", None)
     if not help_:
         raise TypeError(f'{where}: expected metadata with a "help" text')
+    distinct = metadata.pop("distinct", False)
     if unknown := metadata.keys() - _BOUNDS.keys():
         raise TypeError(f"{where}: unknown metadata {sorted(unknown)}")
     shape = _shape(where, hint)
@@ -176,6 +189,7 @@ def _spec(cls: type, field: dataclasses.Field, hint: Any, prefix: str) -> _Spec:
         flag=f"{prefix}_{field.name}" if prefix else field.name,
         help=help_,
         default=_exact(shape["kind"], default),
+        distinct=distinct,
         bounds=tuple((key, metadata[key]) for key in _BOUNDS if key in metadata),
         **shape,
     )
@@ -221,6 +235,10 @@ def _check(spec: _Spec, value: Any) -> None:
         fits = fits and not (spec.kind is float and math.isnan(item))
         if not fits or not all(_BOUNDS[key][1](item, b) for key, b in spec.bounds):
             _refuse(spec, item)
+    if spec.distinct and (not value or len(set(value)) < len(value)):
+        raise ConfigError(
+            f"--{spec.flag}: expected each at most once, and one at least, got {value}"
+        )
 
 
 def _refuse(spec: _Spec, value: Any) -> NoReturn:

@@ -19,21 +19,23 @@ flags.disclaim_key_flags()  # they are then those of __main__, which --help show
 
 
 def run(name: str) -> None:
-    """Runs a module with `define()`, `main()` and `ERRORS`; --help is about it.
+    """Runs the `PROGRAM` of a module; --help is about it.
 
     Args:
       name: of the module, which is imported here so that Ctrl-C has its exit code 130
         from the start.
     """
     try:
-        program = importlib.import_module(name)
+        module = importlib.import_module(name)
     except KeyboardInterrupt:
         print("interrupted", file=sys.stderr)
         raise SystemExit(130) from None
-    sys.modules["__main__"].__doc__ = program.__doc__  # which --help shows
-    program.define()
-    flags.adopt_module_key_flags(program)
-    app_main(program.main, program.ERRORS)
+    sys.modules["__main__"].__doc__ = module.__doc__  # which --help shows
+    before = set(flags.FLAGS)
+    module.PROGRAM.define()
+    for added in set(flags.FLAGS) - before:
+        flags.FLAGS.register_key_flag_for_module(sys.argv[0], flags.FLAGS[added])
+    app_main(module.PROGRAM.main, module.PROGRAM.mistakes)
 
 
 def app_main(

@@ -10,9 +10,14 @@ def option(default: Any, help_: str, **bounds: float) -> Any:
     Args:
       default: value of the field.
       help_: text of the flag.
-      **bounds: `min`, `max`, `above` or `below`, checked by `config`.
+      **bounds: `min`, `max`, `above`, `below` or `distinct`, checked by `config`.
     """
     return dataclasses.field(default=default, metadata={"help": help_, **bounds})
+
+
+def several(default: Any, help_: str, **bounds: float) -> Any:
+    """The same for a tuple that has one entry at least, and none twice."""
+    return option(default, help_, distinct=True, **bounds)
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)

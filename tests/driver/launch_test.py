@@ -15,14 +15,15 @@ _PROGRAM = '''"""Counts leaks.
 As a program."""
 from absl import flags
 
-ERRORS = ()
+class PROGRAM:
+    mistakes = ()
 
-def define():
-    for number in range(5000):  # more than a pipe holds
-        flags.DEFINE_integer(f"rows{number}", number, "how many")
+    def define():
+        for number in range(5000):  # more than a pipe holds
+            flags.DEFINE_integer(f"rows{number}", number, "how many")
 
-def main():
-    print("done")
+    def main():
+        print("done")
 '''
 
 

@@ -1,4 +1,4 @@
-"""Options of data sets in the words of the command line."""
+"""The flags of a data set of images."""
 
 import dataclasses
 from typing import Literal
@@ -18,24 +18,18 @@ class ImageFlags:
         "all", "cifar10: all training images, or the files of one half"
     )
 
-
-def check_subset(told: ImageFlags) -> None:
-    """Refuses a part of data that come whole.
-
-    Raises:
-      ConfigError: naming the flag.
-    """
-    if told.subset != "all" and told.name != "cifar10":
-        raise ConfigError(
-            f"--data_subset: expected all for {told.name}, got {told.subset}"
-        )
+    def __post_init__(self):
+        if self.subset != "all" and self.name != "cifar10":
+            raise ConfigError(
+                f"--data_subset: expected all for {self.name}, got {self.subset}"
+            )
 
 
-def load_images(told: ImageFlags) -> data.Images:
+def load_images(config: ImageFlags) -> data.Images:
     """Reads the images that the flags name.
 
     Raises:
       DataError: a file is missing or not as expected.
     """
-    chosen = {"subset": told.subset} if told.name == "cifar10" else {}
-    return data.load_images(told.name, data_dir=told.dir, **chosen)
+    chosen = {"subset": config.subset} if config.name == "cifar10" else {}
+    return data.load_images(config.name, data_dir=config.dir, **chosen)

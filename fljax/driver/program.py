@@ -1,0 +1,161 @@
+"""What every program does before and after its own work, once.
+
+    flags -> settings -> claim the folder -> prepare -> describe (--dry_run), or
+    work, in stages that are kept -> rows, figures and manifest -> tables on the screen
+
+A program is a `Program`: its settings, and what is its own.
+"""
+
+import dataclasses
+import functools
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any, NamedTuple
+
+from absl import flags
+from rich.console import RenderableType
+from rich.progress import Progress
+
+from fljax import parallel
+from fljax.data import DataError, FileRecord
+from fljax.driver import config, console, processes
+from fljax.driver.option import FolderFlags, RunFlags
+from fljax.driver.output import Output
+from fljax.driver.processes import ProcessFlags
+from fljax.results import Row
+
+flags.disclaim_key_flags()
+
+
+class Results(NamedTuple):
+    """What a program hands in at its end.
+
+    Attributes:
+      rows: every number.
+      figures: SVG by the names of their files.
+      files: that were read.
+      manifest: what the manifest says beside flags, times and versions.
+      tables: for the screen.
+    """
+
+    rows: Sequence[Row]
+    figures: Mapping[str, bytes] = {}
+    files: Iterable[FileRecord] = ()
+    manifest: Mapping[str, Any] = {}
+    tables: Iterable[RenderableType] = ()
+
+
+class Start(NamedTuple):
+    """What a program knows before it does anything slow.
+
+    Attributes:
+      name: of the data, for the folder's name.
+      prepare: reads and deals; its time is the stage `data`.
+    """
+
+    name: str
+    prepare: Callable[[], Any]
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Program:
+    """One program.
+
+    Attributes:
+      name: in its rows and manifest.
+      module: name of the module that it is written in, whose code computes.
+      settings: NamedTuple of the dataclasses that become flags; one of them inherits
+        `FolderFlags` or `RunFlags`.
+      unprefixed: fields of `settings` whose flags have no prefix; those of the others
+        are prefixed by the field's name.
+      start: `settings -> Start`; refuses what does not fit together.
+      work: `(prepared, output, bars) -> Results`.
+      describe: `prepared -> lines` about the size of the work, for --dry_run.
+      errors: exceptions that stand for a user's mistake, beside `ConfigError`.
+      prints_only: without --run_dir nothing is written.
+    """
+
+    name: str
+    module: str
+    settings: type
+    start: Callable[[Any], Start]
+    work: Callable[[Any, Output, Progress], Results]
+    describe: Callable[[Any], Iterable[str]] = lambda prepared: ()
+    unprefixed: tuple[str, ...] = ("run",)
+    errors: tuple[type[Exception], ...] = ()
+    prints_only: bool = False
+
+    def define(self, flag_values: flags.FlagValues = flags.FLAGS) -> None:
+        """Registers the flags.
+
+        Args:
+          flag_values: registry, for tests.
+        """
+        for prefix, cls in self._groups:
+            config.define(cls, prefix, flag_values=flag_values)
+        config.define(ProcessFlags, flag_values=flag_values)
+
+    def read(self, flag_values: flags.FlagValues = flags.FLAGS) -> Any:
+        """Settings from the parsed flags.
+
+        Raises:
+          ConfigError: for a value that cannot be used.
+        """
+        groups = self._groups
+        return self.settings(
+            *(config.read(cls, prefix, flag_values=flag_values) for prefix, cls in groups)
+        )
+
+    def main(self) -> None:
+        """Does what the flags say."""
+        settings = self.read()
+        processes.join(config.read(ProcessFlags))
+        self.run(settings)
+
+    def run(self, settings: Any) -> None:
+        """Does what the settings say.
+
+        Raises:
+          ConfigError: they do not fit each other or the data, or the folder is another
+            run's.
+          DataError: a file is missing or not as expected.
+        """
+        parallel.use_cpu_cores()
+        for (prefix, _), group in zip(self._groups, settings, strict=True):
+            config.check(group, prefix)
+        started = self.start(settings)
+        flags_ = self.to_flags(settings)
+        folder = next(group for group in settings if isinstance(group, FolderFlags))
+        with Output(folder, self.name, started.name, flags_, self.module) as output:
+            with output.stage("data"):
+                prepared = started.prepare()
+            if isinstance(folder, RunFlags) and folder.dry_run:
+                screen = console.screen()
+                for line in self.describe(prepared):
+                    screen.print(line, highlight=False, markup=False)
+                return
+            with output.autosave.interruptible(), console.progress() as bars:
+                results = self.work(prepared, output, bars)
+            output.write(
+                results.rows, results.figures, files=results.files, **results.manifest
+            )
+            output.show(*results.tables)
+
+    def to_flags(self, settings: Any) -> dict[str, Any]:
+        """Flag name -> value, of everything that makes the results."""
+        flat: dict[str, Any] = {}
+        for (prefix, _), group in zip(self._groups, settings, strict=True):
+            flat |= config.to_flags(group, prefix)
+        return flat
+
+    @property
+    def mistakes(self) -> tuple[type[Exception], ...]:
+        """Exceptions that are one line on standard error."""
+        return (DataError, *self.errors)
+
+    @functools.cached_property
+    def _groups(self) -> list[tuple[str, type]]:
+        """Prefix and dataclass of each field of the settings."""
+        return [
+            ("" if name in self.unprefixed else name, cls)
+            for name, cls in self.settings.__annotations__.items()
+        ]
