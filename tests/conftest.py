@@ -18,7 +18,6 @@ import pytest
 from absl import flags
 
 from fljax import parallel
-from fljax.driver import config
 from fljax.results import Row
 
 _DEVICES = int(os.environ.get("FLJAX_TEST_DEVICES", "2"))
@@ -106,20 +105,12 @@ def row() -> Row:
 
 @pytest.fixture(scope="session")
 def parsed():
-    """Parses arguments with the flags that `define` registers.
+    """Parses arguments as the flags of a program; returns its settings."""
 
-    Returns an object per dataclass, in the order in which they are registered.
-    """
-
-    def parse(define, *arguments):
-        values, groups = flags.FlagValues(), []
-
-        def register(cls, prefix=""):
-            config.define(cls, prefix, flag_values=values)
-            groups.append((cls, prefix))
-
-        define(register)
+    def parse(program, *arguments):
+        values = flags.FlagValues()
+        program.define(values)
         values(["program", *arguments])
-        return [config.read(cls, prefix, flag_values=values) for cls, prefix in groups]
+        return program.read(values)
 
     return parse

@@ -12,8 +12,7 @@ trained. With `--run_dir` rows and manifest are written there, for `experiments.
 
 import dataclasses
 import math
-from collections.abc import Callable
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 from absl import logging
 from rich.console import Console
@@ -21,10 +20,11 @@ from rich.console import Console
 from experiments.accounting import table6, tables
 from experiments.accounting.tables import Kept
 from fljax import privacy
-from fljax.driver import config, console
+from fljax.driver import console
 from fljax.driver.config import ConfigError
 from fljax.driver.option import FolderFlags, option
-from fljax.driver.output import Output
+from fljax.driver.output import Results
+from fljax.driver.program import Program, Start
 from fljax.privacy import Statement, Training, fed_cdp, fed_sdp
 from fljax.results import Row
 
@@ -84,34 +84,39 @@ class RunConfig(FolderFlags):
 
 
 _DEFAULT = AccountingConfig()
-ERRORS = ()
 
 
-def main() -> None:
-    """Prints what the flags ask for, and writes it if told so."""
+class Settings(NamedTuple):
+    """All that the program can be config."""
+
+    accounting: AccountingConfig
+    run: RunConfig
+
+
+class Prepared(NamedTuple):
+    """What was asked for, and the training that it is about."""
+
+    settings: Settings
+    training: Training
+
+
+def start(settings: Settings) -> Start:
+    """Refuses what does not fit together."""
     logging.set_verbosity(logging.ERROR)  # else: orders that dp_accounting leaves out
-    run(config.read(AccountingConfig, "accounting"), config.read(RunConfig))
+    training = _check(*settings)
+    name = settings.accounting.method or "table6"
+    return Start(name, lambda: Prepared(settings, training))
 
 
-def run(told: AccountingConfig, also: RunConfig) -> None:
-    """Accounts, prints and, with a folder, writes.
-
-    Raises:
-      ConfigError: for values that do not fit each other, or a folder that is not ours.
-    """
-    training = _check(told, also)
-    values = config.to_flags(told, "accounting") | config.to_flags(also)
-    out = None
-    if also.run_dir is not None:
-        out = Output(also, "accounting", told.method or "table6", values)
+def work(prepared: Prepared, *_) -> Results:
+    """Accounts and prints."""
+    (config, run), training = prepared
     screen = console.screen()
-    if told.method is None:
-        rows, said = _table6(screen)
+    if config.method is None:
+        rows, defense = _table6(screen)
     else:
-        rows, said = _own(screen, told.method, training, also.target_epsilon)
-    if out is not None:
-        out.write(rows, {}, defense=said)
-        out.show()
+        rows, defense = _own(screen, config.method, training, run.target_epsilon)
+    return Results(rows, manifest={"defense": defense})
 
 
 def _table6(out: Console) -> tuple[list[Row], dict[str, Any]]:
@@ -176,20 +181,20 @@ def calibrate(method: str, training: Training, target: float) -> list[Kept]:
     return found
 
 
-def _check(told: AccountingConfig, also: RunConfig) -> Training:
-    values = dataclasses.asdict(told)
-    if told.method is None:
+def _check(config: AccountingConfig, run: RunConfig) -> Training:
+    values = dataclasses.asdict(config)
+    if config.method is None:
         changed = [n for n, v in values.items() if v != getattr(_DEFAULT, n)]
         named = [f"--accounting_{name}" for name in changed]
-        if also.target_epsilon is not None:
+        if run.target_epsilon is not None:
             named.append("--target_epsilon")
         if named:
             raise ConfigError(
                 f"{named[0]}: needs --accounting_method, without which Table VI is shown"
             )
-    if told.method == "fed_sdp" and told.batches != _DEFAULT.batches:
+    if config.method == "fed_sdp" and config.batches != _DEFAULT.batches:
         raise ConfigError("--accounting_batches: fed_sdp does not depend on batches")
-    if told.method == "fed_sdp" and told.copies != _DEFAULT.copies:
+    if config.method == "fed_sdp" and config.copies != _DEFAULT.copies:
         raise ConfigError("--accounting_copies: fed_sdp does not depend on copies")
     values.pop("method")
     try:
@@ -221,7 +226,11 @@ def _plain_kept(each: Kept) -> dict[str, Any]:
     }
 
 
-def define(flags: Callable = config.define) -> None:
-    """Registers the flags."""
-    flags(AccountingConfig, "accounting")
-    flags(RunConfig)
+PROGRAM = Program(
+    name="accounting",
+    module=__name__,
+    settings=Settings,
+    start=start,
+    work=work,
+    prints_only=True,
+)

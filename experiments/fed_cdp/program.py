@@ -10,10 +10,13 @@ epsilons in all ways of `fljax.privacy`: as the paper prints it, for the noise t
 drawn, and as it could be.
 """
 
+import functools
 import statistics
-from collections.abc import Callable
+from collections.abc import Iterator
+from typing import NamedTuple
 
 from absl import logging
+from rich.progress import Progress
 
 from experiments.fed_cdp import clients as clients_lib
 from experiments.fed_cdp import methods, reporting
@@ -22,57 +25,59 @@ from experiments.fed_cdp.clients import Task
 from experiments.fed_cdp.methods import Numbers, Variant
 from experiments.fed_cdp.published import MILLISECONDS
 from experiments.fed_cdp.reporting import Point
-from experiments.fed_cdp.settings import Config, DataConfig, Told, complete
+from experiments.fed_cdp.settings import Config, Told, complete
 from experiments.fed_cdp.setup import Setup
 from experiments.fed_cdp.training import Trained, Trainer
 from experiments.report import figures
-from fljax import data, parallel
-from fljax.driver import config, console
-from fljax.driver.output import Output
-
-ERRORS = (data.DataError,)
+from fljax.driver import config
+from fljax.driver.output import Output, Results
+from fljax.driver.program import Program, Start
 
 
-def main() -> None:
-    """Trains what the flags ask for and writes the results."""
-    run(Told(config.read(DataConfig, "data"), config.read(Config)))
+class Prepared(NamedTuple):
+    """The flags with nothing left open, the rows, and what is to be trained."""
+
+    told: Told
+    task: Task
+    variants: list[Variant]
 
 
-def run(told: Told) -> None:
-    """Trains every point and writes rows, manifest and figures.
-
-    Raises:
-      ConfigError: if the values do not fit each other or the data.
-    """
-    parallel.use_cpu_cores()
-    logging.set_verbosity(logging.ERROR)  # dp_accounting says which orders it left out
-    values = config.to_flags(told.data, "data") | config.to_flags(told.run)
+def start(told: Told) -> Start:
+    """Fills in the paper's choices and refuses what does not fit together."""
     told = complete(told)
-    out = Output(told.run, "fed_cdp", told.data.name, values)
-    with out.stage("data"):
-        task = clients_lib.load(told.data, told.run)
-    variants = methods.variants(told.run, _rows_per_client(told.run, task))
-    _check(told.run, task, variants)
-    if told.run.dry_run:
-        _describe(told.run, task, variants)
-        return
-    points = []
-    with out.autosave.interruptible(), console.progress() as bars:
-        for number, variant in enumerate(variants):
-            part = out.cache(task.files).part(f"variant{number}")
-            with out.stage(_title(variant)):
-                points += _train(told.run, task, variant, bars, part)
+    return Start(told.data.name, functools.partial(prepare, told))
+
+
+def prepare(told: Told) -> Prepared:
+    """Reads the data; builds every defense and deals every client."""
+    logging.set_verbosity(logging.ERROR)  # dp_accounting says which orders it left out
+    run, task = told.run, clients_lib.load(told.data, told.run)
+    variants = methods.variants(run, _rows_per_client(run, task))
+    _check(run, task, variants)
+    return Prepared(told, task, variants)
+
+
+def work(prepared: Prepared, output: Output, bars: Progress) -> Results:
+    """Trains every point."""
+    told, task, variants = prepared
+    points, cache = [], output.cache(task.files)
+    for number, variant in enumerate(variants):
+        with output.stage(_title(variant)):
+            part = cache.part(f"variant{number}")
+            points += _train(told.run, task, variant, bars, part)
     rows = reporting.rows(told, task, points)
-    out.write(
+    return Results(
         rows,
         figures.rendered(reporting.all_figures(rows)),
         files=task.files,
-        complete=config.to_flags(told.run),
-        tuning=reporting.tuning(points),
-        defense=reporting.accounts(points),
-        **{MILLISECONDS: reporting.times(told, points)},
+        manifest={
+            "complete": config.to_flags(told.run),
+            "tuning": reporting.tuning(points),
+            "defense": reporting.accounts(points),
+            MILLISECONDS: reporting.times(told, points),
+        },
+        tables=[reporting.table(told, rows, points)],
     )
-    out.show(reporting.table(told, rows, points))
 
 
 def _train(run: Config, task: Task, variant: Variant, bars, part) -> list[Point]:
@@ -163,17 +168,17 @@ def _rows_per_client(run: Config, task: Task) -> int:
     return len(task.train) if run.partition == "copies" else run.rows_per_client
 
 
-def _describe(run: Config, task: Task, variants: list[Variant]) -> None:
+def describe(prepared: Prepared) -> Iterator[str]:
     """The size of every training."""
-    out = console.screen()
-    out.print(
+    run, task = prepared.told.run, prepared.task
+    yield (
         f"{task.name}: {len(task.train)} rows to train, {len(task.validation)} to tune, "
         f"{len(task.test)} to test, majority {100 * task.majority:.1f} %"
     )
-    for variant in variants:
+    for variant in prepared.variants:
         count = len(list(methods.points(run, variant)))
         steps = variant.per_round * run.local_steps
-        out.print(
+        yield (
             f"{_title(variant)}: {count} trainings of {_rounds(run)} rounds, over all "
             f"seeds and rates, of {steps} local iterations"
         )
@@ -183,7 +188,11 @@ def _title(variant: Variant) -> str:
     return f"{variant.name} {variant.per_round} of {variant.clients}"
 
 
-def define(flags: Callable = config.define) -> None:
-    """Registers the flags."""
-    flags(DataConfig, "data")
-    flags(Config)
+PROGRAM = Program(
+    name="fed_cdp",
+    module=__name__,
+    settings=Told,
+    start=start,
+    work=work,
+    describe=describe,
+)

@@ -15,10 +15,12 @@ these methods is the release of a batch that holds this example alone.
 """
 
 import functools
-from collections.abc import Callable
+from collections.abc import Iterator
+from typing import NamedTuple
 
 import jax
 import numpy as np
+from rich.progress import Progress
 
 from experiments.gradient_leakage import reporting, scores, targets, views
 from experiments.gradient_leakage import truth as truth_lib
@@ -27,57 +29,55 @@ from experiments.gradient_leakage.blocks import Blocks
 from experiments.gradient_leakage.messages import Senders
 from experiments.gradient_leakage.reporting import Cell
 from experiments.gradient_leakage.scores import Score
-from experiments.gradient_leakage.settings import Config, DataConfig, Told, complete
+from experiments.gradient_leakage.settings import Config, Told, complete
 from experiments.gradient_leakage.targets import Network, Targets
 from experiments.gradient_leakage.truth import Truth
 from experiments.gradient_leakage.views import View
 from experiments.report import figures
-from fljax import data, parallel
 from fljax.attacks.inversion import Inversion
-from fljax.driver import config, console
-from fljax.driver.output import Output
-
-ERRORS = (data.DataError,)
-
-
-def main() -> None:
-    """Attacks what the flags ask for and writes the results."""
-    run(Told(config.read(DataConfig, "data"), config.read(Config)))
+from fljax.driver import config
+from fljax.driver.output import Output, Results
+from fljax.driver.program import Program, Start
 
 
-def run(told: Told) -> None:
-    """Attacks every client in every view and writes rows, manifest and pictures.
+class Prepared(NamedTuple):
+    """The flags with nothing left open, and the clients, seen and unseen."""
 
-    Raises:
-      ConfigError: if the values do not fit each other or the data.
-    """
-    parallel.use_cpu_cores()
-    values = config.to_flags(told.data, "data") | config.to_flags(told.run)
+    told: Told
+    attacked: Targets
+    truth: Truth
+
+
+def start(told: Told) -> Start:
+    """Fills in the paper's choices and refuses what does not fit together."""
     told = complete(told)
-    out = Output(told.run, reporting.EXPERIMENT, told.data.name, values)
-    with out.stage("data"):
-        attacked, truth = truth_lib.load(told.data, told.run)
-    if told.run.dry_run:
-        _describe(told.run, attacked)
-        return
-    cells, chance = [], {}
-    with out.autosave.interruptible(), console.progress() as bars:
-        for name in told.run.networks:
-            with out.stage(name):
-                part = out.cache(attacked.files).part(name)
-                network = targets.network(name, attacked, told.run.seed)
-                cells += _attack(told.run, attacked, truth, network, bars, part)
-                chance[name] = scores.baselines(
-                    told.run, truth, attacked.mean, network.read
-                )
-    out.write(
+    return Start(
+        told.data.name, lambda: Prepared(told, *truth_lib.load(told.data, told.run))
+    )
+
+
+def work(prepared: Prepared, output: Output, bars: Progress) -> Results:
+    """Attacks every client in every view."""
+    told, attacked, truth = prepared
+    cells, chance, cache = [], {}, output.cache(attacked.files)
+    for name in told.run.networks:
+        with output.stage(name):
+            network = targets.network(name, attacked, told.run.seed)
+            part = cache.part(name)
+            cells += _attack(told.run, attacked, truth, network, bars, part)
+            chance[name] = scores.baselines(
+                told.run, truth, attacked.mean, network.read
+            )
+    return Results(
         reporting.rows(told, cells, chance),
         figures.rendered(reporting.all_figures(told, truth, cells)),
         files=attacked.files,
-        complete=config.to_flags(told.run),
-        summary=reporting.summary(cells),
+        manifest={
+            "complete": config.to_flags(told.run),
+            "summary": reporting.summary(cells),
+        },
+        tables=reporting.tables(told, cells, chance),
     )
-    out.show(*reporting.tables(told, cells, chance))
 
 
 def _attack(
@@ -134,24 +134,28 @@ def _score(
     ]
 
 
-def _describe(run: Config, attacked: Targets) -> None:
+def describe(prepared: Prepared) -> Iterator[str]:
     """The size of every attack."""
-    out = console.screen()
+    (_, run), attacked, _ = prepared
     shape = attacked.shape[1:]
     for name in run.networks:
         params = targets.network(name, attacked, run.seed).params
         count = sum(leaf.size for leaf in jax.tree.leaves(params))
-        out.print(f"{attacked.name} {list(shape)}, {name} of {count} parameters")
+        yield f"{attacked.name} {list(shape)}, {name} of {count} parameters"
     for view in views.views(run):
         images = 1 if view.example else run.images
-        out.print(
+        yield (
             f"{view.method}, {view.setting}: {attacked.num_clients} clients of {images} "
             f"images, {len(run.pruned)} fractions pruned, up to "
             f"{run.starts * run.iterations} attack iterations"
         )
 
 
-def define(flags: Callable = config.define) -> None:
-    """Registers the flags."""
-    flags(DataConfig, "data")
-    flags(Config)
+PROGRAM = Program(
+    name=reporting.EXPERIMENT,
+    module=__name__,
+    settings=Told,
+    start=start,
+    work=work,
+    describe=describe,
+)

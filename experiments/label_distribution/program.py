@@ -11,11 +11,13 @@ FedAvg with the same defenses for their cost (Figure 6). `--study=clusters` draw
 `--run_dir`.
 """
 
-from collections.abc import Callable
-from typing import Any
+import functools
+from collections.abc import Callable, Iterator
+from typing import Any, NamedTuple
 
 import numpy as np
 from matplotlib.figure import Figure
+from rich.progress import Progress
 
 from experiments.label_distribution import (
     attacking,
@@ -30,104 +32,106 @@ from experiments.label_distribution.clients import Clients
 from experiments.label_distribution.fedavg import Curve, Federation
 from experiments.label_distribution.reporting import Case
 from experiments.label_distribution.scores import Attacked
-from experiments.label_distribution.settings import Config, DataConfig, Told, complete
+from experiments.label_distribution.settings import Config, Told, complete
 from experiments.label_distribution.shields import Shield
 from experiments.label_distribution.task import Task
 from experiments.label_distribution.training import Programs
 from experiments.report import figures
-from fljax import data, parallel
 from fljax.attacks.label_distribution.shadow_clients import Pool
-from fljax.driver import config, console
-from fljax.driver.output import Output
+from fljax.driver import config
+from fljax.driver.output import Output, Results
+from fljax.driver.program import Program, Start
 from fljax.results import Row
 from fljax.types import Params
 
-ERRORS = (data.DataError,)
+
+class Prepared(NamedTuple):
+    """The flags with nothing left open, what is known, the truth, and the defenses."""
+
+    told: Told
+    task: Task
+    test: Pool
+    shields: list[Shield]
 
 
-def main() -> None:
-    """Runs the study that the flags ask for and writes the results."""
-    run(Told(config.read(DataConfig, "data"), config.read(Config)))
-
-
-def run(told: Told) -> None:
-    """Runs a study and writes rows, manifest and figures.
-
-    Raises:
-      ConfigError: if the values do not fit each other or the data.
-    """
-    parallel.use_cpu_cores()
-    values = config.to_flags(told.data, "data") | config.to_flags(told.run)
+def start(told: Told) -> Start:
+    """Fills in the paper's choices and refuses what does not fit together."""
     told = complete(told)
-    out = Output(told.run, reporting.EXPERIMENT, told.data.name, values)
-    with out.stage("data"):
-        task, test = task_lib.load(told)
-    chosen = shields.check(told.run, task)
-    if told.run.dry_run:
-        _describe(told.run, task, test, chosen)
-        return
-    study = _attack if told.run.study == "attack" else _clusters
-    rows, drawn, said = study(told.run, task, test, chosen, out)
-    out.write(
+    return Start(told.data.name, functools.partial(prepare, told))
+
+
+def prepare(told: Told) -> Prepared:
+    """Reads the data and builds every defense."""
+    task, test = task_lib.load(told)
+    return Prepared(told, task, test, shields.check(told.run, task))
+
+
+def work(prepared: Prepared, output: Output, bars: Progress) -> Results:
+    """Runs the study."""
+    told, task, test, chosen = prepared
+    if told.run.study == "attack":
+        rows, drawn, more = _attack(told.run, task, test, chosen, output, bars)
+    else:
+        rows, drawn, more = _clusters(told.run, task, output)
+    return Results(
         rows,
         figures.rendered(drawn),
         files=task.files,
-        complete=config.to_flags(told.run),
-        **said,
+        manifest={"complete": config.to_flags(told.run), **more},
+        tables=reporting.tables(rows),
     )
-    out.show(*reporting.tables(rows))
 
 
 _Found = tuple[list[Row], dict[str, Figure], dict[str, Any]]
 
 
 def _attack(
-    run: Config, task: Task, test: Pool, chosen: list[Shield], out: Output
+    run: Config,
+    task: Task,
+    test: Pool,
+    chosen: list[Shield],
+    output: Output,
+    bars: Progress,
 ) -> _Found:
-    cases = []
-    with out.autosave.interruptible(), console.progress() as bars:
-        bar = bars.add_task("clients", total=_clients(run, chosen))
+    cases, cache = [], output.cache(task.files)
+    bar = bars.add_task("clients", total=_clients(run, chosen))
 
-        def progress(count):
-            bars.advance(bar, count)
+    def progress(count):
+        bars.advance(bar, count)
 
-        programs = Programs(run, task)
-        clients = Clients(run, test, programs)
-        preparation = Preparation(run, task, programs, progress)
-        utility = run.num_rounds and Federation(
-            run, task, test, run.num_rounds, run.trials
-        )
-        early = run.attack_round and Federation(
-            run, task, test, run.attack_round, len(run.seeds)
-        )
-        total = len(chosen) * run.num_rounds * run.trials
-        rounds = bars.add_task("FedAvg rounds", total=total, visible=bool(total))
+    programs = Programs(run, task)
+    clients = Clients(run, test, programs)
+    preparation = Preparation(run, task, programs, progress)
+    utility = run.num_rounds and Federation(run, task, test, run.num_rounds, run.trials)
+    early = run.attack_round and Federation(
+        run, task, test, run.attack_round, len(run.seeds)
+    )
+    total = len(chosen) * run.num_rounds * run.trials
+    rounds = bars.add_task("FedAvg rounds", total=total, visible=bool(total))
 
-        def attack(shield: Shield) -> list[Attacked]:
-            models = (
-                early.models(shield) if early else [task.init(s) for s in run.seeds]
-            )
-            pairs = zip(run.seeds, models, strict=True)
-            return [
-                _attacked(preparation, clients, shield, seed, sent, progress)
-                for seed, sent in pairs
-            ]
+    def attack(shield: Shield) -> list[Attacked]:
+        models = early.models(shield) if early else [task.init(s) for s in run.seeds]
+        pairs = zip(run.seeds, models, strict=True)
+        return [
+            _attacked(preparation, clients, shield, seed, sent, progress)
+            for seed, sent in pairs
+        ]
 
-        def train(shield: Shield) -> list[Curve]:
-            return utility.curves(shield, lambda count: bars.advance(rounds, count))
+    def train(shield: Shield) -> list[Curve]:
+        return utility.curves(shield, lambda count: bars.advance(rounds, count))
 
-        for number, shield in enumerate(chosen):
-            part = out.cache(task.files).part(f"case{number}")
-            name = shield.point or "none"
-            with out.stage(f"{name}: attack"):
-                attacked = part.cached("attack", lambda s=shield: attack(s), Attacked)
-            curves = []
-            if utility:
-                with out.stage(f"{name}: FedAvg"):
-                    curves = part.cached("fedavg", lambda s=shield: train(s), Curve)
-            by_seed = dict(zip(run.seeds, attacked, strict=True))
-            guarantee = shields.epsilon(run, task, shield)
-            cases.append(Case(shield, by_seed, curves, guarantee))
+    for number, shield in enumerate(chosen):
+        part = cache.part(f"case{number}")
+        name = shield.point or "none"
+        with output.stage(f"{name}: attack"):
+            attacked = part.cached("attack", lambda s=shield: attack(s), Attacked)
+        curves = []
+        if utility:
+            with output.stage(f"{name}: FedAvg"):
+                curves = part.cached("fedavg", lambda s=shield: train(s), Curve)
+        by_seed = dict(zip(run.seeds, attacked, strict=True))
+        guarantee = shields.epsilon(run, task, shield)
+        cases.append(Case(shield, by_seed, curves, guarantee))
     tested = len(test.y) if run.eval_rows is None else run.eval_rows
     return _results(task, cases, min(tested, len(test.y)))
 
@@ -168,11 +172,8 @@ def _results(task: Task, cases: list[Case], eval_rows: int) -> _Found:
     return rows, drawings.attack_figures(rows), said
 
 
-def _clusters(
-    run: Config, task: Task, test: Pool, chosen: list[Shield], out: Output
-) -> _Found:
-    del test, chosen
-    with out.stage("clusters"):
+def _clusters(run: Config, task: Task, output: Output) -> _Found:
+    with output.stage("clusters"):
         found = list(clusters.clouds(run, task))
     rows = [
         row
@@ -198,25 +199,28 @@ def _clients(run: Config, chosen: list[Shield]) -> int:
     return each * len(run.seeds)
 
 
-def _describe(run: Config, task: Task, test: Pool, chosen: list[Shield]) -> None:
+def describe(prepared: Prepared) -> Iterator[str]:
     """The size of everything that is trained."""
-    out = console.screen()
+    (_, run), task, test, chosen = prepared
     count = attacking.parameters(task.init(run.seeds[0]))
-    out.print(
+    yield (
         f"{task.name}: {len(task.proxy.y)} proxy rows, {len(test.y)} rows of "
         f"clients, {task.model_name} of {count} parameters"
     )
-    steps = shields.steps(run)
     if run.study == "clusters":
         clients = len(clusters.KINDS) * run.cluster_clients * len(run.seeds)
     else:
         clients = _clients(run, chosen)
         rounds = run.num_rounds * run.trials * len(chosen)
-        out.print(f"{len(chosen)} defenses, {rounds} rounds of FedAvg")
-    out.print(f"{clients} clients of {steps} local steps")
+        yield f"{len(chosen)} defenses, {rounds} rounds of FedAvg"
+    yield f"{clients} clients of {shields.steps(run)} local steps"
 
 
-def define(flags: Callable = config.define) -> None:
-    """Registers the flags."""
-    flags(DataConfig, "data")
-    flags(Config)
+PROGRAM = Program(
+    name=reporting.EXPERIMENT,
+    module=__name__,
+    settings=Told,
+    start=start,
+    work=work,
+    describe=describe,
+)

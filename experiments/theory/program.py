@@ -24,8 +24,8 @@ from experiments.theory.slopes import Sweep
 from experiments.theory.theorem1 import Measured
 from fljax.driver.config import ConfigError
 from fljax.driver.option import RunFlags, option, several
-from fljax.driver.output import Output
-from fljax.driver.program import Program, Results, Start
+from fljax.driver.output import Output, Results
+from fljax.driver.program import Program, Start
 from fljax.results import Row
 
 

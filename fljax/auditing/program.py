@@ -14,12 +14,13 @@ What counts as a leak is said in `fljax.verdicts`, how columns become inputs in 
 and how a transcript's arrays find their place in the model in `architecture`.
 """
 
-from collections.abc import Callable, Sequence
-from typing import Any
+from collections.abc import Sequence
+from typing import NamedTuple
 
-from fljax import data, parallel, transcript
+from rich.progress import Progress
+
+from fljax import transcript
 from fljax.attacks.estimates import (
-    Estimates,
     LabelEstimate,
     NotApplicable,
     Prediction,
@@ -30,71 +31,55 @@ from fljax.auditing import attacking, inputs, library, reporting
 from fljax.auditing import case as case_lib
 from fljax.auditing import settings as s
 from fljax.auditing.case import Case
+from fljax.auditing.inputs import Inputs
 from fljax.auditing.settings import Config
-from fljax.driver import config as config_lib
-from fljax.driver import console
-from fljax.driver.output import Output
+from fljax.driver.output import Output, Results
+from fljax.driver.program import Program, Start
 
-ERRORS = (data.DataError, transcript.TranscriptError)
 _ESTIMATES = (Prediction, LabelEstimate, Reconstruction, NotApplicable)
 
 
-def main() -> None:
-    """Runs the audit that the flags ask for."""
-    run(s.of_groups(config_lib.read))
+class Prepared(NamedTuple):
+    """What was asked for, and what there is to answer it."""
+
+    config: Config
+    attacks: Sequence[AttackSpec]
+    read: Inputs
+    case: Case
 
 
-def run(config: Config) -> None:
-    """Reads, attacks, scores, and writes everything.
-
-    Raises:
-      ConfigError: the flags do not fit each other or the files.
-      TranscriptError: the transcript is damaged, or not one of this model.
-      DataError: the rows are damaged, or cannot be encoded.
-    """
+def start(config: Config) -> Start:
+    """Reads the rows; the transcript follows."""
     attacks = attacking.chosen(config.audit.attacks)
-    parallel.use_cpu_cores()
-    flags: dict[str, Any] = {}
-    for group in config:
-        flags |= config_lib.to_flags(group)
     read = inputs.read(config.files, config.rows)
-    out = Output(config.audit, reporting.EXPERIMENT, read.owned.table.name, flags)
-    with out.stage("data"):
-        case = case_lib.prepare(config, read)
-    if config.audit.dry_run:
-        console.screen().print(*_sizes(config, case), sep="\n", markup=False)
-        return
-    with out.autosave.interruptible():
-        keep = out.cache(read.files, repr(read.recording.about)).cached
-        estimates = _attack(config, case, attacks, out, keep)
-    with out.stage("score"):
+    return Start(
+        read.owned.table.name,
+        lambda: Prepared(config, attacks, read, case_lib.prepare(config, read)),
+    )
+
+
+def work(prepared: Prepared, output: Output, bars: Progress) -> Results:
+    """Attacks, and only then scores."""
+    config, attacks, read, case = prepared
+    cache = output.cache(read.files, repr(read.recording.about))
+    bar = bars.add_task("attacks", total=len(attacks))
+
+    def keep(name, compute):
+        found = cache.cached(name, compute, *_ESTIMATES)
+        bars.advance(bar)
+        return found
+
+    estimates = attacking.estimates(
+        case.view, attacks, s.of_attacks(config.audit), output.stage, keep
+    )
+    with output.stage("score"):
         findings = library.score(config, read, case, estimates)
-    reporting.write(out, findings)
-    out.show(*reporting.screen(findings))
+    return reporting.results(findings)
 
 
-def _attack(
-    config: Config,
-    case: Case,
-    attacks: Sequence[AttackSpec],
-    out: Output,
-    keep: Callable[..., Any],
-) -> Estimates:
-    """What every attack estimates; one that a stopped audit has finished is not run."""
-    with console.progress() as bars:
-        bar = bars.add_task("attacks", total=len(attacks))
-
-        def kept(name, compute):
-            found = keep(name, compute, *_ESTIMATES)
-            bars.advance(bar)
-            return found
-
-        return attacking.estimates(
-            case.view, attacks, s.of_attacks(config.audit), out.stage, kept
-        )
-
-
-def _sizes(config: Config, case: Case) -> list[str]:
+def describe(prepared: Prepared) -> list[str]:
+    """The size of the audit."""
+    config, _, _, case = prepared
     columns, sizes = case.encoding.columns, case.view.sizes
     assert case.view.messages is not None
     count = case.view.messages.count
@@ -109,7 +94,13 @@ def _sizes(config: Config, case: Case) -> list[str]:
     ]
 
 
-def define(flags: Callable = config_lib.define) -> None:
-    """Registers the flags."""
-    for group in s.GROUPS:
-        flags(group)
+PROGRAM = Program(
+    name=reporting.EXPERIMENT,
+    module=__name__,
+    settings=Config,
+    unprefixed=Config._fields,
+    start=start,
+    work=work,
+    describe=describe,
+    errors=(transcript.TranscriptError,),
+)

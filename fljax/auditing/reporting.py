@@ -7,12 +7,11 @@ import numpy as np
 from rich.table import Table
 from rich.text import Text
 
-from fljax import files
 from fljax.auditing import page, scoring
 from fljax.auditing.findings import Audited, Findings, verdict_text
 from fljax.driver import screen_tables
 from fljax.driver.option import FolderFlags
-from fljax.driver.output import Output
+from fljax.driver.output import Output, Results
 from fljax.results import Row
 
 EXPERIMENT = "audit"
@@ -23,21 +22,20 @@ def save(findings: Findings, folder: str | os.PathLike) -> None:
     """Writes everything into a folder, which it claims as a program does."""
     audited = findings.audited
     chosen = FolderFlags(run_dir=os.fspath(folder))
-    write(Output(chosen, EXPERIMENT, audited.data, audited.flags), findings)
+    output = Output(chosen, EXPERIMENT, audited.data, audited.flags)
+    output.write(results(findings))
 
 
-def write(out: Output, findings: Findings) -> None:
-    """Writes rows, manifest, records and page."""
-    rows = list(_rows(findings))
-    out.write(
-        rows,
-        {},
+def results(findings: Findings) -> Results:
+    """Rows, manifest, records and page; table and notes for the screen."""
+    records = findings.records.to_csv(index=False)
+    return Results(
+        list(_rows(findings)),
+        pages={"records.csv": records, "report.html": _page(findings)},
         files=findings.audited.files,
-        verdicts=findings.verdicts,
-        notes=findings.notes,
+        manifest={"verdicts": findings.verdicts, "notes": findings.notes},
+        tables=screen(findings),
     )
-    files.write_text(out.folder / "records.csv", findings.records.to_csv(index=False))
-    files.write_text(out.folder / "report.html", _page(findings))
 
 
 def screen(findings: Findings) -> list[Table | Text]:

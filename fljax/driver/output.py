@@ -5,7 +5,7 @@ import dataclasses
 import pathlib
 import time
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any, Self
+from typing import Any, NamedTuple, Self
 
 from rich.console import RenderableType
 
@@ -18,6 +18,26 @@ from fljax.driver.config import ConfigError
 from fljax.driver.option import FolderFlags, RunFlags
 from fljax.driver.stage_cache import StageCache
 from fljax.results import Row
+
+
+class Results(NamedTuple):
+    """What a program hands in at its end.
+
+    Attributes:
+      rows: every number.
+      figures: SVG by the names of their files.
+      pages: texts by the names of their files.
+      files: that were read.
+      manifest: what the manifest says beside flags, times and versions.
+      tables: for the screen.
+    """
+
+    rows: Sequence[Row]
+    figures: Mapping[str, bytes] = {}
+    pages: Mapping[str, str] = {}
+    files: Iterable[FileRecord] = ()
+    manifest: Mapping[str, Any] = {}
+    tables: Iterable[RenderableType] = ()
 
 
 class Output:
@@ -88,21 +108,8 @@ class Output:
         """What is kept of the work on these files (`stage_cache.of_files`)."""
         return stage_cache.of_files(self.autosave, files, *more)
 
-    def write(
-        self,
-        rows: Sequence[Row],
-        drawn: Mapping[str, bytes],
-        *,
-        files: Iterable[FileRecord] = (),
-        **more: Any,
-    ) -> None:
+    def write(self, results: Results) -> None:
         """Writes everything, each file at once; the manifest says that the run is done.
-
-        Args:
-          rows: every number.
-          drawn: SVG figures by the names of their files.
-          files: that were read.
-          **more: what else the manifest says.
 
         Raises:
           ConfigError: something could not be written; the same command may try again.
@@ -113,18 +120,17 @@ class Output:
             "experiment": self._experiment,
             "digest": self._digest,
             "flags": self._flags,
-            "data": [dataclasses.asdict(file) for file in files],
-            **more,
-            "figures": sorted(drawn),
+            "data": [dataclasses.asdict(file) for file in results.files],
+            **results.manifest,
+            "figures": sorted(results.figures),
             "seconds": self.seconds,
             "total_seconds": time.perf_counter() - self._begin,
             **run_folder.environment(self._program),
         }
-        if self._lock is None:
-            with self:
-                self._write(rows, drawn, manifest)
-        else:
-            self._write(rows, drawn, manifest)
+        contents = {f"{name}.svg": each for name, each in results.figures.items()}
+        contents |= {name: text.encode() for name, text in results.pages.items()}
+        with contextlib.nullcontext() if self._lock else self:
+            self._write(results.rows, contents, manifest)
 
     def show(self, *shown: RenderableType) -> None:
         """Prints tables and lines, how long it took, and where everything is."""
@@ -137,13 +143,13 @@ class Output:
     def _acquire(self) -> None:
         self._lock = run_folder.Lock(self.folder, self._digest)
 
-    def _write(self, rows, drawn, manifest) -> None:
+    def _write(self, rows, contents: Mapping[str, bytes], manifest) -> None:
         try:
             # An earlier run's manifest must not stand beside these rows.
             (self.folder / run_folder.MANIFEST).unlink(missing_ok=True)
             results.write_rows(self.folder / "rows.jsonl", rows)
-            for name, content in drawn.items():
-                with files_lib.replacing(self.folder / f"{name}.svg") as file:
+            for name, content in contents.items():
+                with files_lib.replacing(self.folder / name) as file:
                     file.write(content)
             files_lib.clear(self.folder)
             results.write_manifest(self.folder / run_folder.MANIFEST, manifest)

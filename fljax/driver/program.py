@@ -8,40 +8,19 @@ A program is a `Program`: its settings, and what is its own.
 
 import dataclasses
 import functools
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable
 from typing import Any, NamedTuple
 
 from absl import flags
-from rich.console import RenderableType
-from rich.progress import Progress
 
 from fljax import parallel
-from fljax.data import DataError, FileRecord
+from fljax.data import DataError
 from fljax.driver import config, console, processes
 from fljax.driver.option import FolderFlags, RunFlags
-from fljax.driver.output import Output
+from fljax.driver.output import Output, Results
 from fljax.driver.processes import ProcessFlags
-from fljax.results import Row
 
 flags.disclaim_key_flags()
-
-
-class Results(NamedTuple):
-    """What a program hands in at its end.
-
-    Attributes:
-      rows: every number.
-      figures: SVG by the names of their files.
-      files: that were read.
-      manifest: what the manifest says beside flags, times and versions.
-      tables: for the screen.
-    """
-
-    rows: Sequence[Row]
-    figures: Mapping[str, bytes] = {}
-    files: Iterable[FileRecord] = ()
-    manifest: Mapping[str, Any] = {}
-    tables: Iterable[RenderableType] = ()
 
 
 class Start(NamedTuple):
@@ -71,14 +50,15 @@ class Program:
       work: `(prepared, output, bars) -> Results`.
       describe: `prepared -> lines` about the size of the work, for --dry_run.
       errors: exceptions that stand for a user's mistake, beside `ConfigError`.
-      prints_only: without --run_dir nothing is written.
+      prints_only: `work` prints, and without --run_dir nothing is written; it gets no
+        output then, and no bars.
     """
 
     name: str
     module: str
     settings: type
     start: Callable[[Any], Start]
-    work: Callable[[Any, Output, Progress], Results]
+    work: Callable[..., Results]
     describe: Callable[[Any], Iterable[str]] = lambda prepared: ()
     unprefixed: tuple[str, ...] = ("run",)
     errors: tuple[type[Exception], ...] = ()
@@ -102,7 +82,10 @@ class Program:
         """
         groups = self._groups
         return self.settings(
-            *(config.read(cls, prefix, flag_values=flag_values) for prefix, cls in groups)
+            *(
+                config.read(cls, prefix, flag_values=flag_values)
+                for prefix, cls in groups
+            )
         )
 
     def main(self) -> None:
@@ -125,6 +108,9 @@ class Program:
         started = self.start(settings)
         flags_ = self.to_flags(settings)
         folder = next(group for group in settings if isinstance(group, FolderFlags))
+        if self.prints_only and folder.run_dir is None:
+            self.work(started.prepare(), None, None)
+            return
         with Output(folder, self.name, started.name, flags_, self.module) as output:
             with output.stage("data"):
                 prepared = started.prepare()
@@ -135,9 +121,7 @@ class Program:
                 return
             with output.autosave.interruptible(), console.progress() as bars:
                 results = self.work(prepared, output, bars)
-            output.write(
-                results.rows, results.figures, files=results.files, **results.manifest
-            )
+            output.write(results)
             output.show(*results.tables)
 
     def to_flags(self, settings: Any) -> dict[str, Any]:

@@ -29,7 +29,7 @@ def _rows(folder, attack, metric=verdicts.ACCURACY.metric):
 
 
 def test_a_run_writes_rows_manifest_report_and_table(linear, config, capsys):
-    program.run(config(linear, attacks=_ATTACKS))
+    program.PROGRAM.run(config(linear, attacks=_ATTACKS))
     folder = linear / "out"
     assert {path.name for path in folder.iterdir()} >= {
         "rows.jsonl", "manifest.json", "report.html",
@@ -51,7 +51,7 @@ def test_a_run_writes_rows_manifest_report_and_table(linear, config, capsys):
 
 
 def test_reconstruction_is_exact_and_beats_the_last_model(linear, config):
-    program.run(config(linear, attacks=("model", "reconstruct")))
+    program.PROGRAM.run(config(linear, attacks=("model", "reconstruct")))
     assert _rows(linear / "out", "reconstruct", "determined")["all"] == 1
     assert _rows(linear / "out", "reconstruct")["all"] > 95
     low = _rows(linear / "out", "reconstruct", f"{verdicts.ACCURACY.metric}_low")["all"]
@@ -67,7 +67,7 @@ def test_one_client_is_scored_by_her_rows(linear, config, audited):
     middle = (p + z**2 / (2 * n)) / (1 + z**2 / n)
     half = z / (1 + z**2 / n) * np.sqrt(p * (1 - p) / n + z**2 / (4 * n**2))
     assert total.low == pytest.approx(100 * (middle - half))  # Wilson 1927
-    program.run(config(linear, client=(7,), attacks=("reconstruct",)))
+    program.PROGRAM.run(config(linear, client=(7,), attacks=("reconstruct",)))
     manifest = json.loads((linear / "out" / "manifest.json").read_text())
     assert "over the rows of client 7" in manifest["notes"][0]
 
@@ -94,7 +94,7 @@ def test_messages_that_are_not_finite_are_left_out_and_counted(
             returned[7]["out/bias"][:] = np.nan
 
     record(linear / "seen", pd.read_csv(linear / "rows.csv"), change=spoil)
-    program.run(config(linear, attacks=("model", "reconstruct")))
+    program.PROGRAM.run(config(linear, attacks=("model", "reconstruct")))
     said = " ".join(capsys.readouterr().out.split())
     assert "Client 7: 2 of 12 messages hold NaN or infinity and are left out" in said
     assert _rows(linear / "out", "none", "messages_left_out")[7] == 2
@@ -126,17 +126,17 @@ def test_an_audit_goes_on_where_it_was_stopped(linear, config, monkeypatch):
     chosen = config(linear, attacks=("model", "inversion"), checkpoint_minutes=0.0)
     _replace(monkeypatch, "inversion", stop)
     with pytest.raises(KeyboardInterrupt, match="goes on"):
-        program.run(chosen)
+        program.PROGRAM.run(chosen)
     assert not (linear / "out" / "manifest.json").exists()
     monkeypatch.undo()
     _replace(monkeypatch, "model", stop)
-    program.run(chosen)
+    program.PROGRAM.run(chosen)
     assert set(_rows(linear / "out", "model")) == {4, 7, "all"}
     assert not (linear / "out" / "unfinished").exists()
 
 
 def test_a_dry_run_names_the_inputs_and_writes_nothing(linear, config, capsys):
-    program.run(config(linear, dry_run=True))
+    program.PROGRAM.run(config(linear, dry_run=True))
     said = capsys.readouterr().out
     assert "2 clients of 30 to 30 rows, 12 to 12 messages" in said
     assert "inputs of linear: age, married, height" in said
@@ -149,7 +149,7 @@ _FLAGFILES = sorted(pathlib.Path("experiments/flags").glob("audit.*.flags"))
 @pytest.mark.parametrize("path", _FLAGFILES, ids=lambda path: path.name)
 def test_flagfiles_say_what_to_expect(parsed, path):
     groups = parsed(
-        program.define, f"--flagfile={path}", "--transcript=seen", "--known=rows.csv"
+        program.PROGRAM, f"--flagfile={path}", "--transcript=seen", "--known=rows.csv"
     )
     assert groups[0].transcript == "seen" and groups[2].model
     said = path.read_text().splitlines()
@@ -158,4 +158,4 @@ def test_flagfiles_say_what_to_expect(parsed, path):
 
 def test_a_required_flag_is_named(parsed):
     with pytest.raises(ConfigError, match="--known: expected text, got nothing"):
-        parsed(program.define, "--transcript=seen")
+        parsed(program.PROGRAM, "--transcript=seen")

@@ -34,7 +34,7 @@ _FLAGS = {
         "--attacks: unknown attack 'guess'; known: model, grad",
     ),
     "no spec": ({"attacks": ("sys:version",)}, "sys:version to be a .*AttackSpec"),
-    "no attack": ({"attacks": ()}, "--attacks: expected at least one"),
+    "no attack": ({"attacks": ()}, "--attacks: expected each at most once, and one"),
     "no proxy": ({"proxy": "nowhere.csv"}, "--proxy: nowhere.csv: .*no such file"),
     "missing input": ({"drop": ("age",)}, r"found out/bias \[1\], out/kernel \[3, 1\]"),
 }
@@ -46,8 +46,8 @@ def test_flags_that_do_not_fit(linear, config, changes, said):
 
 
 def _refused(folder, chosen, said):
-    with pytest.raises((ConfigError, *program.ERRORS), match=said) as caught:
-        program.run(chosen)
+    with pytest.raises((ConfigError, *program.PROGRAM.mistakes), match=said) as caught:
+        program.PROGRAM.run(chosen)
     assert len(str(caught.value).splitlines()) == 1
     assert not (folder / "out").exists()
 

@@ -158,7 +158,9 @@ def test_rows_that_were_not_trained_on_are_noticed(linear, config, capsys, chang
     other = frame[columns] if change == "order" else frame.assign(y=100 * frame.y)
     other.to_csv(linear / "other.csv", index=False)
     attacks = ("linear_inversion",)
-    program.run(config(linear, known=str(linear / "other.csv"), attacks=attacks))
+    program.PROGRAM.run(
+        config(linear, known=str(linear / "other.csv"), attacks=attacks)
+    )
     said = json.loads((linear / "out" / "manifest.json").read_text())["verdicts"]
     assert said["linear_inversion"].startswith(scoring.UNEXPLAINED)
     assert "standardise_target" in said["linear_inversion"]

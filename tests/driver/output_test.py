@@ -10,7 +10,7 @@ from fljax import results
 from fljax.driver import run_folder
 from fljax.driver.config import ConfigError
 from fljax.driver.option import RunFlags
-from fljax.driver.output import Output
+from fljax.driver.output import Output, Results
 
 _DRAWN = {"curve": b"<svg/>"}
 
@@ -41,7 +41,7 @@ def test_the_same_command_works_after_a_death_between_any_two_writes(
 ):
     folder = tmp_path / "run"
     if earlier:
-        _output(folder).write([row], _DRAWN)
+        _output(folder).write(Results([row], _DRAWN))
     with monkeypatch.context() as patch:
         real = getattr(*_target(write))
 
@@ -53,14 +53,14 @@ def test_the_same_command_works_after_a_death_between_any_two_writes(
         patch.setattr(write, die)
         patch.setattr(run_folder.Lock, "release", _die)
         with pytest.raises(_KilledError):
-            _output(folder).write([row], _DRAWN)
+            _output(folder).write(Results([row], _DRAWN))
     finished = after and write.endswith("manifest")
     assert (folder / "manifest.json").exists() == finished
     if {path.name for path in folder.iterdir()} != {run_folder.LOCK}:
         with pytest.raises(ConfigError, match="another configuration"):
             _output(folder, seeds=[1])
     with _output(folder) as out:
-        out.write([row], _DRAWN)
+        out.write(Results([row], _DRAWN))
     assert {p.name for p in folder.iterdir()} == {
         "rows.jsonl", "curve.svg", "manifest.json",
     }  # fmt: skip
@@ -80,12 +80,12 @@ def test_a_disk_that_is_full_at_the_end_is_one_line(tmp_path, row, monkeypatch):
 
         patch.setattr("fljax.results.write_rows", full)
         with pytest.raises(ConfigError, match="No space left on device; the same"):
-            _output(tmp_path / "run").write([row], _DRAWN)
-    _output(tmp_path / "run").write([row], _DRAWN)
+            _output(tmp_path / "run").write(Results([row], _DRAWN))
+    _output(tmp_path / "run").write(Results([row], _DRAWN))
 
 
 def test_the_manifest_names_the_code(tmp_path, row):
-    _output(tmp_path / "run").write([row], {})
+    _output(tmp_path / "run").write(Results([row]))
     manifest = json.loads((tmp_path / "run" / "manifest.json").read_text())
     assert len(manifest["code"]["fljax"]) == 64
 
@@ -93,5 +93,5 @@ def test_the_manifest_names_the_code(tmp_path, row):
 def test_a_folder_that_is_worked_in_is_refused(tmp_path, row):
     in_use = pytest.raises(ConfigError, match="is in use by another run: process")
     with _output(tmp_path / "run"), in_use:
-        _output(tmp_path / "run").write([row], {})
+        _output(tmp_path / "run").write(Results([row]))
     assert not (tmp_path / "run").exists()

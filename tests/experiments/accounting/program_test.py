@@ -20,7 +20,7 @@ def run(tmp_path, capsys, monkeypatch, parsed):
     monkeypatch.chdir(tmp_path)
 
     def call(*arguments):
-        program.run(*parsed(program.define, *arguments))
+        program.PROGRAM.run(parsed(program.PROGRAM, *arguments))
         return capsys.readouterr().out
 
     return call

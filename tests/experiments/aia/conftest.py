@@ -2,9 +2,9 @@
 
 import pytest
 
-from experiments.aia import program
+from experiments.aia.program import PROGRAM
 
-program.define()
+PROGRAM.define()
 
 _SMALL = (
     "--num_rounds=6",
@@ -28,6 +28,6 @@ def run(tmp_path, command):
 
     def call(*arguments, folder="out"):
         told = (*_SMALL, f"--run_dir={tmp_path / folder}", *arguments)
-        return command(program.main, *told, errors=program.ERRORS)
+        return command(PROGRAM.main, *told, errors=PROGRAM.mistakes)
 
     return call

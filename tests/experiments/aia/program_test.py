@@ -181,4 +181,4 @@ def test_flagfile_parses_and_says_what_to_expect(parsed, path):
     text = path.read_text()
     assert text.startswith("# ")
     assert "# expect:" in text
-    parsed(program.define, f"--flagfile={path}")
+    parsed(program.PROGRAM, f"--flagfile={path}")

@@ -1,5 +1,7 @@
 """The benchmark of rounds, at a tiny size."""
 
+import types
+
 import numpy as np
 import pytest
 
@@ -62,5 +64,9 @@ def test_targets_are_the_best_ratio_and_the_lowest_occupancy():
 
 @pytest.mark.parametrize("cls", [rounds.Config, attributes.Config])
 def test_flags_out_of_range_are_refused(parsed, cls):
+    program = types.SimpleNamespace(
+        define=lambda values: config.define(cls, flag_values=values),
+        read=lambda values: config.read(cls, flag_values=values),
+    )
     with pytest.raises(config.ConfigError, match="--repeats: .* >= 1, got 0"):
-        parsed(lambda define: define(cls), "--repeats=0", "--threads=1")
+        parsed(program, "--repeats=0", "--threads=1")

@@ -35,7 +35,7 @@ def written(tmp_path_factory):
     found = []
     for name in ("first", "second"):
         folder = tmp_path_factory.mktemp("runs") / name
-        program.run(
+        program.PROGRAM.run(
             _told(
                 methods=("non_private", "fed_cdp"),
                 learning_rates=(0.1, 1e-3),
@@ -83,7 +83,7 @@ def test_the_rate_is_the_one_that_validates_best(written):
 
 
 def test_rates_can_be_compared_after_fewer_rounds(tmp_path, written):
-    program.run(
+    program.PROGRAM.run(
         _told(
             methods=("non_private",),
             learning_rates=(0.1, 1e-3),
@@ -206,7 +206,7 @@ def test_rows_that_train_tune_and_test_are_different_ones(data):
 )
 def test_what_does_not_fit_together_is_one_line(changes, said, tmp_path):
     with pytest.raises(ConfigError, match=said) as stopped:
-        program.run(_told(**changes, run_dir=str(tmp_path / "out")))
+        program.PROGRAM.run(_told(**changes, run_dir=str(tmp_path / "out")))
     assert "\n" not in str(stopped.value)
     assert not (tmp_path / "out").exists()
 
@@ -230,18 +230,18 @@ def test_what_does_not_fit_together_is_one_line(changes, said, tmp_path):
 )
 def test_bad_values_are_refused_with_their_flag(parsed, argument, said):
     with pytest.raises((ConfigError, flags.Error)) as stopped:
-        parsed(program.define, argument)
+        parsed(program.PROGRAM, argument)
     assert said in str(stopped.value.__context__ or stopped.value) + str(stopped.value)
 
 
 def test_points_have_the_names_of_the_published_table(parsed):
     told = parsed(
-        program.define,
+        program.PROGRAM,
         "--flagfile=experiments/flags/fed_cdp.table2.flags",
         "--clients=100,1000",
         "--percent=5,10,20,50",
     )
-    told = complete(Told(*told))
+    told = complete(told)
     variants = methods_lib.variants(told.run, 500)
     printed = published.numbers("table2", "mnist")
     numbers = {
@@ -276,5 +276,5 @@ def test_a_report_sets_accuracies_beside_the_table_that_the_run_names():
 @pytest.mark.parametrize("path", _FLAGS, ids=[path.stem for path in _FLAGS])
 def test_flag_files_are_complete_and_say_what_to_expect(parsed, path):
     assert re.search("^# expect:", path.read_text(), re.MULTILINE)
-    told = Told(*parsed(program.define, f"--flagfile={path}"))
+    told = parsed(program.PROGRAM, f"--flagfile={path}")
     assert complete(told).run.run_dir == f"runs/{path.stem}"

@@ -14,7 +14,7 @@ def told(parsed):
     """Reads flags as the program does."""
 
     def read(*arguments):
-        return settings.Told(*parsed(program.define, *arguments))
+        return parsed(program.PROGRAM, *arguments)
 
     return read
 

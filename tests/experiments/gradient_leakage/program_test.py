@@ -34,7 +34,7 @@ def test_the_program_shows_who_leaks_and_writes_all(
     told, compiled_fast, tmp_path, capsys, monkeypatch
 ):
     monkeypatch.chdir(tmp_path)
-    program.run(told(*_SMALL))
+    program.PROGRAM.run(told(*_SMALL))
     out = capsys.readouterr().out
     assert "success: RMSE < 0.01" in out
     assert "out" in out
@@ -115,7 +115,7 @@ def test_table_7_stands_beside_a_run_on_its_data():
 def test_bad_input_is_one_line(told, arguments, message, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     with pytest.raises((ConfigError, flags.Error)) as error:
-        program.run(told("--images=2", "--run_dir=out", *arguments))
+        program.PROGRAM.run(told("--images=2", "--run_dir=out", *arguments))
     assert message in str(error.value)
     assert "\n" not in str(error.value).strip()
     assert not (tmp_path / "out").exists()
@@ -123,7 +123,7 @@ def test_bad_input_is_one_line(told, arguments, message, tmp_path, monkeypatch):
 
 def test_a_dry_run_attacks_nobody(told, tmp_path, capsys, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    program.run(told(*_SMALL, "--dry_run=true"))
+    program.PROGRAM.run(told(*_SMALL, "--dry_run=true"))
     out = capsys.readouterr().out
     assert "fed_cdp, leakage_type=2: 2 clients of 1 images" in out
     assert not list(tmp_path.iterdir())

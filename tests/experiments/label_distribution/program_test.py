@@ -42,7 +42,9 @@ def written(tmp_path_factory):
         (("none",), ("aware",)),
     ):
         folder = tmp_path_factory.mktemp("runs") / "run"
-        program.run(_told(defenses=defenses, attackers=attackers, run_dir=str(folder)))
+        program.PROGRAM.run(
+            _told(defenses=defenses, attackers=attackers, run_dir=str(folder))
+        )
         found.append((folder, results.read_rows(folder / "rows.jsonl")))
     return found
 
@@ -104,7 +106,7 @@ def test_tables_show_every_attack(written):
 
 def test_clusters_have_rows_for_each_layer_and_kind(tmp_path):
     told = _told(study="clusters", run_dir=str(tmp_path / "run"), cluster_clients=20)
-    program.run(told)
+    program.PROGRAM.run(told)
     rows = results.read_rows(tmp_path / "run" / "rows.jsonl")
     layers = {clusters.WHOLE, "TabularDense_0", "Dense_0"}
     points = {f"{kind};layer={layer}" for kind in clusters.KINDS for layer in layers}
@@ -211,7 +213,7 @@ def test_every_name_is_a_defense(name):
 
 @pytest.mark.parametrize("path", _FLAGS, ids=lambda path: path.stem)
 def test_flagfiles_parse_and_say_what_to_expect(parsed, path):
-    told = complete(Told(*parsed(program.define, f"--flagfile={path}")))
+    told = complete(parsed(program.PROGRAM, f"--flagfile={path}"))
     assert told.run.run_dir == f"runs/{path.stem}"
     comments = [n for n in path.read_text().splitlines() if n.startswith("#")]
     assert any("expect:" in line for line in comments)

@@ -6,7 +6,6 @@ import json
 import jax
 import numpy as np
 import pytest
-from absl import flags
 
 from experiments.lmra import (
     clients,
@@ -47,7 +46,7 @@ def _told(data=None, **changed):
 @pytest.fixture(scope="module")
 def finished(tmp_path_factory):
     folder = tmp_path_factory.mktemp("lmra") / "run"
-    program.run(_told(run_dir=str(folder), paper_table="table1"))
+    program.PROGRAM.run(_told(run_dir=str(folder), paper_table="table1"))
     return folder
 
 
@@ -199,25 +198,12 @@ def test_what_does_not_fit_is_refused_in_one_line(data, changed, message):
         complete(_told(data, **changed))
 
 
-def test_every_flagfile_is_understood(request):
+def test_every_flagfile_is_understood(request, parsed):
     folder = request.config.rootpath / "experiments" / "flags"
-    files = sorted(folder.glob("lmra.*.flags"))
-    assert len(files) == 4
-    for file in files:
-        values = flags.FlagValues()
-        program.define(
-            lambda cls, prefix="", v=values: config.define(cls, prefix, flag_values=v)
-        )
-        flags.DEFINE_string("flagfile", None, "", flag_values=values)
-        lines = [
-            line for line in file.read_text().splitlines() if line.startswith("--")
-        ]
-        values(["lmra", *lines])
-        told = Told(
-            config.read(DataConfig, "data", flag_values=values),
-            config.read(Config, flag_values=values),
-        )
-        assert dataclasses.is_dataclass(complete(told).run)
+    paths = sorted(folder.glob("lmra.*.flags"))
+    assert len(paths) == 4
+    for path in paths:
+        assert complete(parsed(program.PROGRAM, f"--flagfile={path}")).run.attacked
 
 
 def test_doctorates_are_dealt_by_age(shared_data):

@@ -166,9 +166,13 @@ _SMALL = program.Config(
 )
 
 
+def _run(told):
+    program.PROGRAM.run(program.Settings(told))
+
+
 def test_a_run_writes_rows_manifest_and_figure(tmp_path, capsys):
     folder = tmp_path / "out"
-    program.run(dataclasses.replace(_SMALL, run_dir=str(folder)))
+    _run(dataclasses.replace(_SMALL, run_dir=str(folder)))
     names = {"rows.jsonl", "manifest.json", "theorem1.svg"}
     assert {path.name for path in folder.iterdir()} == names
     manifest = json.loads((folder / "manifest.json").read_text())
@@ -207,14 +211,14 @@ _BAD = {
 def test_what_does_not_fit_is_one_line_and_leaves_nothing(tmp_path, changed, line):
     told = dataclasses.replace(_SMALL, run_dir=str(tmp_path / "out"), **changed)
     with pytest.raises(config.ConfigError, match=line) as error:
-        program.run(told)
+        _run(told)
     assert "\n" not in str(error.value)
     assert not (tmp_path / "out").exists()
 
 
 def test_the_flagfile_parses_and_says_what_to_expect(parsed):
     path = pathlib.Path("experiments/flags/theory.theorem1.flags")
-    (told,) = parsed(program.define, f"--flagfile={path}")
+    told = parsed(program.PROGRAM, f"--flagfile={path}").run
     assert told.seeds == tuple(range(10))
     text = path.read_text()
     assert text.startswith("# ") and "# expect:" in text
