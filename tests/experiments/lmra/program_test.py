@@ -195,7 +195,7 @@ def test_the_paper_is_read_from_the_stored_numbers():
 )
 def test_what_does_not_fit_is_refused_in_one_line(data, changed, message):
     with pytest.raises(config.ConfigError, match=message):
-        complete(_told(data, **changed))
+        program.PROGRAM.run(_told(data, **changed))
 
 
 def test_every_flagfile_is_understood(request, parsed):
