@@ -13,18 +13,18 @@ import os
 import pathlib
 import sys
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
+from typing import NamedTuple
 
 from experiments.report import finished, page, rendering, scalars
 from experiments.report.cards import Card, card
 from experiments.report.programs import PROGRAMS
 from fljax import files
-from fljax.driver import config
+from fljax.driver.command import Command
 from fljax.driver.config import ConfigError
 from fljax.driver.option import option
 
 _FIGURES, _SCALARS = "figures", "tensorboard"
-ERRORS = ()
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -43,9 +43,10 @@ class ReportConfig:
     )
 
 
-def main() -> None:
-    """Makes the report that the flags ask for."""
-    run(config.read(ReportConfig))
+class Settings(NamedTuple):
+    """All that the program can be told."""
+
+    run: ReportConfig
 
 
 def run(asked: ReportConfig) -> None:
@@ -126,6 +127,12 @@ def _shown(path: pathlib.Path) -> pathlib.Path:
     return path.relative_to(here) if path.is_relative_to(here) else path
 
 
-def define(flags: Callable = config.define) -> None:
-    """Registers the flags."""
-    flags(ReportConfig)
+class _Report(Command):
+    """The report as a command."""
+
+    def run(self, settings: Settings) -> None:
+        """Reads all runs, then writes both files."""
+        run(settings.run)
+
+
+PROGRAM = _Report(settings=Settings)

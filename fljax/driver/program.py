@@ -7,15 +7,14 @@ A program is a `Program`: its settings, and what is its own.
 """
 
 import dataclasses
-import functools
 from collections.abc import Callable, Iterable
 from typing import Any, NamedTuple
 
 from absl import flags
 
 from fljax import parallel
-from fljax.data import DataError
 from fljax.driver import config, console, processes
+from fljax.driver.command import Command
 from fljax.driver.option import FolderFlags, RunFlags
 from fljax.driver.output import Output, Results
 from fljax.driver.processes import ProcessFlags
@@ -36,57 +35,31 @@ class Start(NamedTuple):
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
-class Program:
+class Program(Command):
     """One program.
 
     Attributes:
       name: in its rows and manifest.
       module: name of the module that it is written in, whose code computes.
-      settings: NamedTuple of the dataclasses that become flags; one of them inherits
-        `FolderFlags` or `RunFlags`.
-      unprefixed: fields of `settings` whose flags have no prefix; those of the others
-        are prefixed by the field's name.
+      settings: as a command's; one of them inherits `FolderFlags` or `RunFlags`.
       start: `settings -> Start`; refuses what does not fit together.
       work: `(prepared, output, bars) -> Results`.
       describe: `prepared -> lines` about the size of the work, for --dry_run.
-      errors: exceptions that stand for a user's mistake, beside `ConfigError`.
       prints_only: `work` prints, and without --run_dir nothing is written; it gets no
         output then, and no bars.
     """
 
     name: str
     module: str
-    settings: type
     start: Callable[[Any], Start]
     work: Callable[..., Results]
     describe: Callable[[Any], Iterable[str]] = lambda prepared: ()
-    unprefixed: tuple[str, ...] = ("run",)
-    errors: tuple[type[Exception], ...] = ()
     prints_only: bool = False
 
     def define(self, flag_values: flags.FlagValues = flags.FLAGS) -> None:
-        """Registers the flags.
-
-        Args:
-          flag_values: registry, for tests.
-        """
-        for prefix, cls in self._groups:
-            config.define(cls, prefix, flag_values=flag_values)
+        """Registers the flags, and those of several processes."""
+        super().define(flag_values)
         config.define(ProcessFlags, flag_values=flag_values)
-
-    def read(self, flag_values: flags.FlagValues = flags.FLAGS) -> Any:
-        """Settings from the parsed flags.
-
-        Raises:
-          ConfigError: for a value that cannot be used.
-        """
-        groups = self._groups
-        return self.settings(
-            *(
-                config.read(cls, prefix, flag_values=flag_values)
-                for prefix, cls in groups
-            )
-        )
 
     def main(self) -> None:
         """Does what the flags say."""
@@ -103,8 +76,7 @@ class Program:
           DataError: a file is missing or not as expected.
         """
         parallel.use_cpu_cores()
-        for (prefix, _), group in zip(self._groups, settings, strict=True):
-            config.check(group, prefix)
+        self.check(settings)
         started = self.start(settings)
         flags_ = self.to_flags(settings)
         folder = next(group for group in settings if isinstance(group, FolderFlags))
@@ -123,23 +95,3 @@ class Program:
                 results = self.work(prepared, output, bars)
             output.write(results)
             output.show(*results.tables)
-
-    def to_flags(self, settings: Any) -> dict[str, Any]:
-        """Flag name -> value, of everything that makes the results."""
-        flat: dict[str, Any] = {}
-        for (prefix, _), group in zip(self._groups, settings, strict=True):
-            flat |= config.to_flags(group, prefix)
-        return flat
-
-    @property
-    def mistakes(self) -> tuple[type[Exception], ...]:
-        """Exceptions that are one line on standard error."""
-        return (DataError, *self.errors)
-
-    @functools.cached_property
-    def _groups(self) -> list[tuple[str, type]]:
-        """Prefix and dataclass of each field of the settings."""
-        return [
-            ("" if name in self.unprefixed else name, cls)
-            for name, cls in self.settings.__annotations__.items()
-        ]

@@ -31,7 +31,7 @@ def reported(parsed, capsys):
     """Makes a report; returns what it prints."""
 
     def call(*arguments):
-        report_program.run(*parsed(report_program.define, *arguments))
+        report_program.PROGRAM.run(parsed(report_program.PROGRAM, *arguments))
         return capsys.readouterr().out
 
     return call

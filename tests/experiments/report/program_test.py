@@ -10,7 +10,7 @@ import pytest
 from experiments.report import program
 from fljax import results
 
-program.define()
+program.PROGRAM.define()
 
 
 def _rows(row, **fields):
@@ -45,7 +45,7 @@ def run(tmp_path, monkeypatch, command):
     monkeypatch.chdir(tmp_path)
 
     def call(*arguments):
-        return command(program.main, *arguments)
+        return command(program.PROGRAM.main, *arguments)
 
     return call
 
