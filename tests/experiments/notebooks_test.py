@@ -10,7 +10,9 @@ import pytest
 
 _ROOT = pathlib.Path(__file__).parents[2]
 _NOTEBOOKS = sorted((_ROOT / "experiments/notebooks").glob("*.ipynb"))
-_MOST_CELLS, _SECONDS = 12, 300
+_MOST_CELLS, _MOST_LINES, _SECONDS = 12, 40, 300
+# What someone writes who adds something, the cell that installs apart.
+_OF_USERS = ("new_defense",)
 # What takes the place of a notebook's parameters.
 _SMALL = {
     "attribute_inference": """
@@ -81,6 +83,18 @@ def test_notebooks_are_thin_and_hold_no_outputs(path):
     assert "pip" in "".join(code[0]["source"])
     assert all(not c["outputs"] and c["execution_count"] is None for c in code)
     assert sum("parameters" in c["metadata"].get("tags", ()) for c in code) == 1
+
+
+@pytest.mark.parametrize("path", _NOTEBOOKS, ids=lambda path: path.stem)
+def test_what_a_user_writes_is_short(path):
+    lines = [
+        line
+        for cell in _cells(path)
+        if cell["cell_type"] == "code" and "pip" not in "".join(cell["source"])
+        for line in cell["source"]
+        if line.strip() and not line.lstrip().startswith("#")
+    ]
+    assert len(lines) <= _MOST_LINES or path.stem not in _OF_USERS
 
 
 @pytest.mark.slow
