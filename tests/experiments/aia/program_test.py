@@ -60,10 +60,10 @@ def test_default_run_writes_rows_manifest_and_figures(run, tmp_path):
 
 
 def test_the_oracle_choice_is_at_least_as_accurate_as_the_cosine_choice(run, tmp_path):
-    run("--seeds=0,1,2")
+    run("--seeds=0,1")
     rows = _rows(tmp_path / "out")
     best, chosen = _values(rows, "grad_oracle"), _values(rows, "grad")
-    assert all(best[seed] >= chosen[seed] for seed in (0, 1, 2))
+    assert all(best[seed] >= chosen[seed] for seed in (0, 1))
 
 
 def test_mean_over_clients_is_weighted_by_rows(run, tmp_path):
