@@ -28,10 +28,16 @@ class _Case(NamedTuple):
     scale: float
 
 
+_SERVER = optax.sgd(1.0)
+_advance = jax.jit(rounds.advance, static_argnames=("local", "server_optimiser"))
+
+
 @functools.cache
 def _model(width):
+    """Model, loss and client: one object each, so that a training is compiled once."""
     model = models.mlp(width, hidden=(16,))
-    return model, losses.example_loss(model.apply, losses.squared)
+    loss_fn = losses.example_loss(model.apply, losses.squared)
+    return model, loss_fn, local.sgd(loss_fn, optax.sgd(_RATE))
 
 
 @functools.cache
@@ -55,14 +61,12 @@ def _case(kind="binary", num_rounds=30, seed=0):
     numeric = np.concatenate([public, block], axis=1).astype(np.float32)
     x = Features(jnp.asarray(numeric), jnp.zeros((num, 0), jnp.int32))
     rows = Rows(x, jnp.asarray(y, jnp.float32))
-    model, loss_fn = _model(numeric.shape[1])
+    model, loss_fn, client = _model(numeric.shape[1])
     plan = schedule.build([_ROWS, _ROWS], num_rounds=num_rounds, batch_size=_BATCH)
-    server = optax.sgd(1.0)
-    run = rounds.start(model.init(jax.random.key(1)), plan, server)
-    advance = jax.jit(rounds.advance, static_argnames=("local", "server_optimiser"))
-    run = advance(
-        jax.random.key(2), run, rows, plan, num_rounds,
-        local=local.sgd(loss_fn, optax.sgd(_RATE)), server_optimiser=server,
+    run = rounds.start(model.init(jax.random.key(1)), plan, _SERVER)
+    run = _advance(
+        jax.random.key(2), run, rows, plan, num_rounds, local=client,
+        server_optimiser=_SERVER,
     )  # fmt: skip
     seen = jax.tree.map(jnp.asarray, transcript.exchange(run.transcript, 0))
     mine = jax.tree.map(lambda leaf: leaf[:_ROWS], rows)
@@ -158,7 +162,7 @@ def test_the_first_order_version_is_cheap_and_useful():
     assert _accuracy(found.index, case) > _passive(case)
 
 
-@pytest.mark.parametrize("num_rounds", [1, 2, 4])
+@pytest.mark.parametrize("num_rounds", [1, 2])
 def test_few_rounds_are_enough_to_run(num_rounds):
     case = _case()
     few = jax.tree.map(lambda leaf: leaf[-num_rounds:], case.exchange)

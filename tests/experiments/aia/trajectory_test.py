@@ -30,6 +30,7 @@ def test_a_run_has_its_rows_and_those_of_its_controls(run, tmp_path):
         assert np.isfinite(_values(folder, "trajectory", metric)).all()
 
 
+@pytest.mark.slow
 def test_fewer_messages_another_training_and_a_wrong_scale_run(run, tmp_path):
     code, _, _ = run(
         _ALONE, "--trajectory_rounds=3", "--local_epochs=2",
