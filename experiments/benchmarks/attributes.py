@@ -24,8 +24,6 @@ from experiments.benchmarks.victims import Scene
 from fljax import losses, metrics, parallel
 from fljax.attacks import attribute
 from fljax.attacks.attribute import gradient
-from fljax.driver import config as config_lib
-from fljax.driver import launch
 from fljax.driver.option import option
 from fljax.types import Key
 
@@ -44,7 +42,7 @@ _COLUMNS = {
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
-class Config:
+class Config(harness.SmallFlags):
     """No prefix."""
 
     rounds: tuple[int, ...] = option((1, 5, 10, 20, 50, 100), "messages used", min=1)
@@ -59,10 +57,6 @@ class Config:
         (1, 2), "thread counts of torch, of which the faster counts", min=1
     )
     repeats: int = option(2, "timed calls", min=1)
-    seed: int = option(0, "of data, model, training and attacks", min=0)
-    smoke: bool = option(False, "few rows, rounds and iterations")
-    check: bool = option(False, "exit with 1 if a target is missed")
-    json: str | None = option(None, "file for the results, one JSON object per line")
 
 
 class Cell(NamedTuple):
@@ -71,11 +65,6 @@ class Cell(NamedTuple):
     client: jax.Array
     rate: jax.Array
     number: jax.Array
-
-
-def main() -> int:
-    """Runs the benchmark that the flags ask for."""
-    return harness.run(run, config_lib.read(Config), _COLUMNS)
 
 
 def run(config: Config) -> tuple[list[harness.Row], list[harness.Target]]:
@@ -236,5 +225,4 @@ def _all_rows_row(config: Config) -> harness.Row:
 
 
 if __name__ == "__main__":
-    config_lib.define(Config)
-    launch.app_main(main, errors=(ArithmeticError,))
+    harness.main(run, Config, _COLUMNS)

@@ -24,8 +24,6 @@ from experiments.benchmarks import clipping_ways, harness
 from experiments.benchmarks.clipping_ways import CLIP, SIGMA, Problem
 from fljax import local, parallel, rounds
 from fljax import schedule as schedule_lib
-from fljax.driver import config as config_lib
-from fljax.driver import launch
 from fljax.driver.option import option
 from fljax.types import GradientFn
 
@@ -44,7 +42,7 @@ _COLUMNS = {
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
-class Config:
+class Config(harness.Flags):
     """No prefix."""
 
     models: tuple[Literal["mnist", "cifar10", "table"], ...] = option(
@@ -55,13 +53,6 @@ class Config:
     repeats: int = option(7, "interleaved timings of every way", min=1)
     opacus: bool = option(True, "also time Opacus, which must be installed")
     round: bool = option(True, "also time a round of MNIST, L = 100, on all devices")
-    check: bool = option(False, "exit with 1 if a target is missed")
-    json: str | None = option(None, "file for the results, one JSON object per line")
-
-
-def main() -> int:
-    """Runs the benchmark that the flags ask for."""
-    return harness.run(run, config_lib.read(Config), _COLUMNS)
 
 
 def run(config: Config) -> tuple[list[harness.Row], list[harness.Target]]:
@@ -247,5 +238,4 @@ def _round_seconds(clients: int) -> float:
 
 
 if __name__ == "__main__":
-    config_lib.define(Config)
-    launch.app_main(main, errors=(ArithmeticError,))
+    harness.main(run, Config, _COLUMNS)

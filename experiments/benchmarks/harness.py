@@ -5,6 +5,7 @@ first call is never part of the statistics. All benchmarks compute in float32 wi
 matrix products of full precision, as their baselines do.
 """
 
+import dataclasses
 import importlib.metadata
 import json
 import os
@@ -19,9 +20,28 @@ import numpy as np
 from rich import console, table
 
 from fljax import files, parallel
+from fljax.driver import config as config_lib
+from fljax.driver import launch
+from fljax.driver.option import option
 
 Row = dict[str, Any]
 Columns = dict[str, tuple[str, str]]
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Flags:
+    """What every benchmark can be asked for. No prefix."""
+
+    check: bool = option(False, "exit with 1 if a target is missed")
+    json: str | None = option(None, "file for the results, one JSON object per line")
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class SmallFlags(Flags):
+    """The same of a benchmark on drawn data, which can be made small."""
+
+    seed: int = option(0, "of data, model, training and attacks", min=0)
+    smoke: bool = option(False, "few rows, clients, rounds, parameters and iterations")
 
 
 class Timing(NamedTuple):
@@ -78,19 +98,25 @@ class Target(NamedTuple):
         return self.value <= self.bound
 
 
-def run(benchmark: Callable, config: Any, columns: Columns) -> int:
-    """Runs a benchmark and shows what it found; the exit code.
+def main(benchmark: Callable, flags: type[Flags], columns: Columns) -> None:
+    """Runs a benchmark as its flags ask for, shows what it measured, and exits.
 
     Args:
-      benchmark: `(config) -> (rows, targets)`.
-      config: has `check`, whether a missed target is an error, and `json`, a file.
+      benchmark: `(flags) -> (rows, targets)`.
+      flags: their dataclass.
       columns: as in `report`.
     """
-    configure()
-    rows, targets = benchmark(config)
-    report(rows, columns, targets)
-    write(config.json, rows)
-    return exit_code(targets, config.check)
+
+    def measured() -> int:
+        asked = config_lib.read(flags)
+        configure()
+        rows, targets = benchmark(asked)
+        report(rows, columns, targets)
+        write(asked.json, rows)
+        return exit_code(targets, asked.check)
+
+    config_lib.define(flags)
+    launch.app_main(measured, errors=(ArithmeticError,))
 
 
 def configure() -> None:

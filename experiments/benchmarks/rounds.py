@@ -21,8 +21,6 @@ from jax.sharding import NamedSharding, PartitionSpec
 from experiments.benchmarks import federations, harness, torch_baseline
 from fljax import local, losses, parallel, rounds
 from fljax import schedule as schedule_lib
-from fljax.driver import config as config_lib
-from fljax.driver import launch
 from fljax.driver.option import option
 from fljax.types import Model, Rows
 
@@ -45,7 +43,7 @@ _COLUMNS = {
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
-class Config:
+class Config(harness.SmallFlags):
     """No prefix."""
 
     shapes: tuple[federations.Name, ...] = option(
@@ -61,10 +59,6 @@ class Config:
         (1, 2), "thread counts of torch, of which the faster counts", min=1
     )
     repeats: int = option(5, "timed calls", min=1)
-    seed: int = option(0, "of data and model", min=0)
-    smoke: bool = option(False, "few rows and rounds")
-    check: bool = option(False, "exit with 1 if a target is missed")
-    json: str | None = option(None, "file for the results, one JSON object per line")
 
 
 class Problem(NamedTuple):
@@ -83,11 +77,6 @@ class Trained(NamedTuple):
 
     params: dict[str, np.ndarray]
     rows: list[harness.Row]
-
-
-def main() -> int:
-    """Runs the benchmark that the flags ask for."""
-    return harness.run(run, config_lib.read(Config), _COLUMNS)
 
 
 def run(config: Config) -> tuple[list[harness.Row], list[harness.Target]]:
@@ -239,5 +228,4 @@ def _targets(name: federations.Name, ours: list[harness.Row]) -> list[harness.Ta
 
 
 if __name__ == "__main__":
-    config_lib.define(Config)
-    launch.app_main(main, errors=(ArithmeticError,))
+    harness.main(run, Config, _COLUMNS)

@@ -24,8 +24,6 @@ import optax
 
 from experiments.benchmarks import harness
 from fljax import local, losses, models, parallel, rounds, schedule
-from fljax.driver import config as config_lib
-from fljax.driver import launch
 from fljax.driver.option import option
 from fljax.types import Features, Rows
 
@@ -47,16 +45,12 @@ _COLUMNS = {
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
-class Config:
+class Config(harness.SmallFlags):
     """No prefix."""
 
     parts: tuple[Part, ...] = option(("clients", "parameters", "devices"), "what grows")
     rounds: int = option(100, "rounds of the largest federation", min=1)
     repeats: int = option(3, "timed calls", min=1)
-    seed: int = option(0, "of data and model", min=0)
-    smoke: bool = option(False, "few clients and parameters")
-    check: bool = option(False, "exit with 1 if a target is missed")
-    json: str | None = option(None, "file for the results, one JSON object per line")
 
 
 class Limits(NamedTuple):
@@ -79,11 +73,6 @@ class Case(NamedTuple):
     hidden: int
     devices: int
     rounds: int
-
-
-def main() -> int:
-    """Runs the benchmark that the flags ask for."""
-    return harness.run(run, config_lib.read(Config), _COLUMNS)
 
 
 def run(config: Config) -> tuple[list[harness.Row], list[harness.Target]]:
@@ -232,5 +221,4 @@ def _timed(fun: Callable):
 
 
 if __name__ == "__main__":
-    config_lib.define(Config)
-    launch.app_main(main)
+    harness.main(run, Config, _COLUMNS)
