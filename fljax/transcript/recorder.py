@@ -94,7 +94,7 @@ class Recorder:
         Args:
           round: its number, above that of the round before.
           sent: the model that every client was sent, arrays of floating point.
-          returned: client id -> the model that she returned, in the shapes of `sent`.
+          returned: client id -> the model that it returned, in the shapes of `sent`.
 
         Raises:
           TranscriptError: naming what does not fit; nothing is written then.

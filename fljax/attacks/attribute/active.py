@@ -1,19 +1,19 @@
 """Active server: rounds with ONE client who is sent forged models.
 
 Algorithm 3 of Diana et al. (AAAI-25): the server answers the client's last model with
-models that lead her to her own optimum. It treats what she sends back as a gradient, as
-any server does, and applies an optimiser of its choice to it, for her alone:
-`emulate_adam` is the paper's attack, `isolate` returns to her what she sent, so that she
+models that lead it to its own optimum. It treats what comes back as a gradient, as
+any server does, and applies an optimiser of its choice to it, for this client alone:
+`emulate_adam` is the paper's attack, `isolate` returns to the client what it sent, so that it
 goes on training alone. Nothing else differs from an honest round (`rounds`), so a forged
 round replays like any other.
 
-What the adversary is assumed to do: she may choose what she sends in the attacked rounds,
+What the adversary is assumed to do: it may choose what it sends in the attacked rounds,
 which need be neither consecutive nor many; in the rounds between, the client trains on
-honest models, which enters here only through the round numbers that her randomness
+honest models, which enters here only through the round numbers that its randomness
 depends on. The settings of Adam are tuned (`design`) by running the attack again and
 again from the same start; the paper's objective for that, the client's training loss
 under the last forged model, is known to an adversary only if the client reports it
-truthfully. `ActiveRun.loss` holds what she reports of her own accord.
+truthfully. `ActiveRun.loss` holds what it reports of its own accord.
 
 The rows and the key are the client's: they are here because the client is simulated.
 The adversary has the `Exchange`, the final forged model and the reported losses.
@@ -75,7 +75,7 @@ def isolate(
     *,
     local: LocalUpdate,
 ) -> ActiveRun:
-    """Sends the client her own last model back, every time; see `emulate_adam`."""
+    """Sends the client its own last model back, every time; see `emulate_adam`."""
     return attack(
         key, start, rows, schedule, attacked, local=local,
         server_optimiser=optax.sgd(1.0),
@@ -98,10 +98,10 @@ def emulate_adam(
     """Algorithm 3: Adam on the client's pseudo-gradients, with bias correction.
 
     Args:
-      key: of the client's run; her draws in round t come from it as in `rounds`.
-      start: the model that she returned last; it is the first one that she is sent.
+      key: of the client's run; its draws in round t come from it as in `rounds`.
+      start: the model that it returned last, which is the first one that it is sent.
       rows: all clients' rows.
-      schedule: with her as the only participant and more rounds than the largest entry
+      schedule: with it as the only participant and more rounds than the largest entry
         of `attacked`; the rounds that it records come back in the exchange.
       attacked: `[R]` int32 increasing numbers of the attacked rounds.
       local: the clients' algorithm.
@@ -188,8 +188,8 @@ def detectability(forged: Params, honest: Params, before: Params) -> Detectabili
     """What the client could notice by comparing models.
 
     Args:
-      forged: leaves `[R, ...]`, the models that she was sent.
-      honest: the last model that she was sent by the honest server.
+      forged: leaves `[R, ...]`, the models that it was sent.
+      honest: the last model that it was sent by the honest server.
       before: the honest model before that.
 
     Returns:

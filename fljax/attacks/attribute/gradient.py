@@ -55,8 +55,8 @@ def gradient_based(
     Args:
       key: consumed.
       loss_fn: the client's loss of one example.
-      exchange: her messages `[R, ...]`, oldest first.
-      known: her public columns and targets.
+      exchange: its messages `[R, ...]`, oldest first.
+      known: its public columns and targets.
       candidates: `[K, W]` encoded candidate values.
       num_rounds: [] messages used, may be traced.
       optimiser: optax transformation on the logits.

@@ -5,6 +5,7 @@ rows (`rules`), and Algorithm 1 of Rajani et al. 2023 (`attack`).
 """
 
 import functools
+from collections.abc import Callable
 from typing import NamedTuple
 
 import jax
@@ -15,7 +16,7 @@ from jax.flatten_util import ravel_pytree
 
 from fljax import local, parallel
 from fljax.attacks import streams
-from fljax.attacks.adversary import AdversaryView
+from fljax.attacks.adversary import AdversaryView, LocalTraining
 from fljax.attacks.estimates import Estimates, LabelEstimate
 from fljax.attacks.label_distribution import attack, predictor, rules, shadow_clients
 from fljax.attacks.label_distribution.last_layer import without_messages
@@ -57,7 +58,7 @@ def run_predictor(view: AdversaryView, settings: Settings) -> Estimates:
                 jax.random.fold_in(stream, rows),
                 sent,
                 pool,
-                _program(view, rows),
+                _program(view.loss_fn, view.training, rows),
                 settings=_attack_settings(settings.shadow_clients),
             )
         message = ravel_pytree(delta)[0][None]
@@ -83,12 +84,12 @@ def _attack_settings(count: int) -> attack.Settings:
     )
 
 
-def _program(view: AdversaryView, rows: int):
+@functools.lru_cache(maxsize=64)  # another seed, or another defense, finds it
+def _program(loss_fn: Callable, training: LocalTraining, rows: int) -> Callable:
     """Trains shadow clients as a client of so many rows is believed to train."""
-    training = view.training
     rate = training.learning_rate or 0.0
     optimiser = optax.sgd(rate) if training.optimiser == "sgd" else optax.adam(rate)
-    update = local.sgd(view.loss_fn, optimiser)
+    update = local.sgd(loss_fn, optimiser)
     recipe = shadow_clients.Recipe(
         lambda _: update, rows, training.batch_size or rows, training.epochs or 1
     )

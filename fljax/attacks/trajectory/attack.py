@@ -1,7 +1,7 @@
 """Trajectory matching: passive attribute inference by simulating the client.
 
-The adversary knows what a client was sent and what she returned, her public columns and
-targets, the loss and how she trains. So he simulates her expected local training with a
+The adversary knows what a client was sent and what it returned, its public columns and
+targets, the loss and how it trains. So it simulates the expected local training with a
 soft sensitive attribute and looks for the values whose simulated end points meet the
 returned models over many rounds, in the metric of the noise (`noise`).
 
@@ -76,11 +76,11 @@ def trajectory_matching(
     Args:
       key: consumed.
       loss_fn: the client's loss of one example.
-      exchange: her messages `[R, ...]`, oldest first. Two give the noise variances
+      exchange: its messages `[R, ...]`, oldest first. Two give the noise variances
         only, a single one none: there all coordinates are alike.
-      known: her public columns and targets.
+      known: its public columns and targets.
       candidates: `[K, W]` encoded values; if continuous `[2, 1]`, the range.
-      scale: [] `eta K`, her learning rate times her steps in a round.
+      scale: [] `eta K`, its learning rate times its steps in a round.
       continuous: whether the attribute is a number.
       settings: how hard to look.
 

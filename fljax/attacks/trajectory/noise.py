@@ -1,8 +1,8 @@
 """Noise of a client's messages, estimated from residuals without knowing the truth.
 
 What a simulation of the client leaves unexplained in round t is `r_t = bias_t + noise_t`.
-The noise comes from the order of her batches and is independent between rounds; the
-bias comes from what is not yet known about her rows and changes slowly, as the model
+The noise comes from the order of its batches and is independent between rounds; the
+bias comes from what is not yet known about its rows and changes slowly, as the model
 does. Differences of consecutive residuals therefore hold the noise and almost none of
 the bias, so that the noise can be estimated before anything is known. It is far from
 white: a few directions, those of large curvature, hold most of it. The estimate is
