@@ -1,7 +1,13 @@
-"""Attacks on one client's messages. None of them is ever given the truth.
+"""Attacks. None of them is ever given the truth.
 
-* `attribute`: model-based attribute inference on any model.
-* `gradient`: gradient-based attribute inference on the messages.
-* `reconstruct`: a client's optimal linear model from the messages.
-* `inversion`: a client's examples from a gradient or an update.
+What every attack gets is `adversary.AdversaryView`, what it gives back one of
+`estimates`; `needs` says where it does not apply, and `registry` has them by name.
+`each_client` makes an attack on all clients of one on a single client, which is what
+the modules of the rooms beside the registered ones are about:
+
+* `attribute`: a column of the rows, from any model or from the messages; active servers.
+* `trajectory`: the same, by simulating the client.
+* `reconstruction`: a client's optimal model.
+* `inversion`: a client's rows.
+* `label_distribution`: what its rows are labelled.
 """
