@@ -15,6 +15,7 @@ import dataclasses
 import heapq
 import os
 from collections.abc import Callable
+from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -131,57 +132,111 @@ def map_items(
       Results with leaves `[items, ...]`.
     """
     count = len(jax.tree.leaves(items)[0])
+    dealt = dealing(count, over, cost=cost, at_once=at_once)
+    mine = jax.tree.map(lambda leaf: leaf[dealt.item], items)
+    found = spread(fun, dealt, mine, shared, over)
+    found = jax.tree.map(lambda leaf: leaf[dealt.place], found)
+    return _everywhere(found, over) if _spans_processes(over) else found
+
+
+class Dealing(NamedTuple):
+    """Where items lie on the devices, in blocks of equal length.
+
+    Attributes:
+      item: `[D * length]` the item of each place; where there is none, any.
+      place: `[items]` the place of each item.
+      groups: `[D]` int32 how many groups of items a device computes.
+      at_once: items of a group.
+    """
+
+    item: np.ndarray
+    place: np.ndarray
+    groups: np.ndarray
+    at_once: int
+
+
+def dealing(
+    count: int, over: Mesh, *, cost: np.ndarray | None = None, at_once: int = 1
+) -> Dealing:
+    """Deals `count` items; arguments as of `map_items`."""
     table = deal(np.ones(count) if cost is None else cost, over.size)
     at_once = min(at_once, table.shape[1])
-    groups = -(-table.shape[1] // at_once)
-    wide = ((0, 0), (0, groups * at_once - table.shape[1]))
+    wide = ((0, 0), (0, -table.shape[1] % at_once))
     table = np.pad(table, wide, constant_values=-1)
-    filled = np.where(table < 0, table[:, :1].clip(0), table).ravel()
-    number = -(-(table >= 0).sum(axis=1) // at_once)
-    dealt = jax.tree.map(lambda leaf: leaf[filled], items)
+    place = np.empty(count, int)
+    place[table[table >= 0]] = np.flatnonzero(table >= 0)
+    groups = -(-(table >= 0).sum(axis=1) // at_once)
+    item = np.where(table < 0, table[:, :1].clip(0), table).ravel()
+    return Dealing(item, place, groups.astype(np.int32), at_once)
 
-    def one(items, shared):
-        if at_once > 1:
-            return jax.vmap(fun, (0, None))(items, shared)
-        first = fun(jax.tree.map(lambda leaf: leaf[0], items), shared)
-        return jax.tree.map(lambda leaf: jnp.expand_dims(leaf, 0), first)
 
-    def work(number, items, shared):
+def spread(
+    fun: Callable,
+    dealt: Dealing,
+    items: PyTree,
+    shared: PyTree,
+    over: Mesh,
+    state: PyTree = None,
+) -> PyTree:
+    """`map_items` of items that are dealt already; call under jit.
+
+    Args:
+      fun: `(item, shared) -> result`; with a state `(item, shared, state) -> state`.
+      dealt: from `dealing`; its groups may be traced.
+      items: leaves `[D * length, ...]`, as `dealt.item` says.
+      shared: given whole to every call.
+      over: from `mesh`.
+      state: likewise dealt, each item's own, which its result takes the place of; None
+        for none.
+
+    Returns:
+      Results of the form of `items`; where there is no item, zeros or the old state.
+    """
+    size, carried = dealt.at_once, state is not None
+
+    def one(*args):
+        if size > 1:
+            return jax.vmap(fun, (0, None, 0)[: len(args)])(*args)
+        item, shared, *state = args
+        alone = jax.tree.map(lambda leaf: leaf[0], (item, *state))
+        return jax.tree.map(lambda leaf: leaf[None], fun(alone[0], shared, *alone[1:]))
+
+    def work(groups, items, shared, found):
         def group(i, found):
-            at = i * at_once
-            mine = jax.tree.map(
-                lambda leaf: lax.dynamic_slice_in_dim(leaf, at, at_once), items
-            )
+            at = i * size
             # Kept apart from the loop: the compiler would fuse a block of one item with
             # its surroundings, which rounds in another way.
-            at, mine = lax.optimization_barrier((at, mine))
-            new = lax.optimization_barrier(one(mine, shared))
+            at, (mine, old) = lax.optimization_barrier(
+                (at, _cut((items, found if carried else ()), at, size))
+            )
+            new = one(mine, shared, *([old] if carried else []))
             return jax.tree.map(
                 lambda leaf, part: lax.dynamic_update_slice_in_dim(leaf, part, at, 0),
                 found,
-                new,
+                lax.optimization_barrier(new),
             )
 
-        first = jax.tree.map(lambda leaf: leaf[:at_once], items)
-        empty = jax.tree.map(
-            lambda leaf: jnp.zeros((groups * at_once, *leaf.shape[1:]), leaf.dtype),
-            jax.eval_shape(one, first, shared),
-        )
-        return lax.fori_loop(0, number[0], group, empty)
+        if not carried:
+            first = _cut(items, 0, size)
+            length = len(jax.tree.leaves(items)[0])
+            found = jax.tree.map(
+                lambda leaf: jnp.zeros((length, *leaf.shape[1:]), leaf.dtype),
+                jax.eval_shape(one, first, shared),
+            )
+        return lax.fori_loop(0, groups[0], group, found)
 
-    spread = jax.shard_map(
+    own = PartitionSpec(_AXIS)
+    return jax.shard_map(
         work,
         mesh=over,
-        in_specs=(PartitionSpec(_AXIS), PartitionSpec(_AXIS), PartitionSpec()),
-        out_specs=PartitionSpec(_AXIS),
+        in_specs=(own, own, PartitionSpec(), own),
+        out_specs=own,
         check_vma=False,
-    )
-    place_of = np.empty(count, int)
-    place_of[table[table >= 0]] = np.flatnonzero(table >= 0)
-    found = spread(jnp.asarray(number, jnp.int32), dealt, shared)
-    if (place_of != np.arange(table.size)[:count]).any() or table.size > count:
-        found = jax.tree.map(lambda leaf: leaf[place_of], found)
-    return _everywhere(found, over) if _spans_processes(over) else found
+    )(jnp.asarray(dealt.groups), items, shared, state if carried else ())
+
+
+def _cut(tree: PyTree, at, size: int) -> PyTree:
+    return jax.tree.map(lambda leaf: lax.dynamic_slice_in_dim(leaf, at, size), tree)
 
 
 def deal(cost: np.ndarray, num_devices: int) -> np.ndarray:

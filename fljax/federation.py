@@ -1,0 +1,421 @@
+"""A federation: where rows, model, clients' algorithm, schedule, server, defense and seeds
+meet a compiled program.
+
+    federation = Federation(method, tables)
+    trained = train(federation, Training(rows, schedule, seed, numbers=numbers))
+
+What is compiled is the `method`; everything else is data: whose rows, which schedule, the
+seed, and the numbers from which the method builds its parts (rates, clips, noise scales).
+So a sweep over all of them, in as many calls as you like, is one program. Trainings are
+dealt to the devices one by one (`parallel`): what comes of one depends neither on the
+number of devices nor on the others.
+"""
+
+import dataclasses
+import functools
+import itertools
+import time
+from collections.abc import Callable, Sequence
+from typing import NamedTuple, Protocol
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import optax
+
+from fljax import local as local_lib
+from fljax import losses, parallel, rounds, stacking
+from fljax.schedule import Schedule
+from fljax.types import (
+    Array,
+    Defense,
+    EncodeFn,
+    Key,
+    Model,
+    Params,
+    PyTree,
+    Rows,
+)
+
+_INIT, _TRAIN = range(2)  # streams of a training
+_SIDE_BY_SIDE = 16  # trainings under `vmap` on an accelerator
+
+
+class Parts(NamedTuple):
+    """What one training does.
+
+    Attributes:
+      params: `() -> Params`, the model that it begins with.
+      local: the clients' algorithm.
+      server_optimiser: applied to the weighted mean delta.
+      receive: what the server makes of each message, or None.
+    """
+
+    params: Callable[[], Params]
+    local: local_lib.LocalUpdate
+    server_optimiser: optax.GradientTransformation
+    receive: EncodeFn | None = None
+
+
+Method = Callable[[Key, PyTree, PyTree], Parts]
+# (key of the initial model, numbers of the training, pool of inputs) -> what it does
+
+
+def average(numbers: PyTree) -> optax.GradientTransformation:
+    """A server that takes the mean of the messages, as FedAvg's does."""
+    del numbers
+    return optax.sgd(1.0)
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class FedAvg:
+    """FedAvg and its relatives, the `Method` of most trainings. Equal ones share programs.
+
+    Attributes:
+      model: the model.
+      loss_fn: of one example.
+      optimiser: `(numbers) -> the clients' optimiser`.
+      server_optimiser: `(numbers) -> the server's`.
+      defense: `(numbers) -> Defense`, or None.
+      proximal: mu of FedProx, or None.
+      prepare: `(pool, x of a batch) -> x` that the loss takes, or None.
+    """
+
+    model: Model
+    loss_fn: losses.LossFn
+    optimiser: Callable[[PyTree], optax.GradientTransformation]
+    server_optimiser: Callable[[PyTree], optax.GradientTransformation] = average
+    defense: Callable[[PyTree], Defense] | None = None
+    proximal: float | None = None
+    prepare: Callable[[PyTree, PyTree], PyTree] | None = None
+
+    def __call__(self, key: Key, numbers: PyTree, pool: PyTree) -> Parts:
+        """The parts of one training; traceable."""
+        defense = Defense() if self.defense is None else self.defense(numbers)
+        local = local_lib.sgd(
+            self.loss_fn,
+            self.optimiser(numbers),
+            proximal=self.proximal,
+            gradient=defense.gradient,
+            encode=defense.encode,
+        )
+        if self.prepare is not None:
+            local = prepared(local, functools.partial(self.prepare, pool))
+        server = self.server_optimiser(numbers)
+        return Parts(lambda: self.model.init(key), local, server, defense.receive)
+
+
+def prepared(
+    local: local_lib.LocalUpdate, prepare: Callable[[PyTree], PyTree]
+) -> local_lib.LocalUpdate:
+    """The same algorithm on inputs that `(x of a batch) -> x` has prepared."""
+
+    def step(key, carry, sent, batch):
+        return local.step(key, carry, sent, batch._replace(x=prepare(batch.x)))
+
+    return local._replace(step=step)
+
+
+class Tables(NamedTuple):
+    """What the trainings of a federation read.
+
+    Attributes:
+      rows: leaves `[rows, N, ...]`, each sorted by client and padded at the end.
+      schedule: leaves `[schedules, ...]`, but for the breaks, which all share.
+      pool: what a method prepares inputs from, or None.
+    """
+
+    rows: Rows
+    schedule: Schedule
+    pool: PyTree = None
+
+
+class Training(NamedTuple):
+    """Trainings; leaves `[trainings, ...]`, or those of one.
+
+    Attributes:
+      rows: int32 position in `Tables.rows`.
+      schedule: int32 position in `Tables.schedule`.
+      seed: uint32, of all that is drawn.
+      trial: int32, to tell trainings of one seed apart; None draws alike in all.
+      numbers: what the method is built from.
+    """
+
+    rows: Array
+    schedule: Array
+    seed: Array
+    trial: Array | None = None
+    numbers: PyTree = ()
+
+
+class Federation(NamedTuple):
+    """A method, and what its trainings read."""
+
+    method: Method
+    tables: Tables
+
+
+class Trained(NamedTuple):
+    """What came of trainings; NumPy arrays.
+
+    Attributes:
+      run: leaves `[trainings, ...]`, after the last stop.
+      stops: rounds after which it was evaluated.
+      evaluations: leaves `[stops, trainings, ...]`, of `evaluate`; None without it.
+      seconds: that the rounds took, compiling excluded.
+    """
+
+    run: rounds.Run
+    stops: tuple[int, ...]
+    evaluations: PyTree
+    seconds: float
+
+
+class States(Protocol):
+    """Where a training that was stopped finds its state, e.g. `driver.stage_cache`."""
+
+    def latest(self, like: PyTree) -> tuple[int, PyTree] | None:
+        """Round and state to go on from; None at the start."""
+
+    def reached(self, step: int, state: Callable[[], PyTree]) -> None:
+        """Told after each stop."""
+
+
+def tables(
+    clients: Sequence[Sequence[Rows]],
+    plan: Callable[[int, np.ndarray], Schedule],
+    pool: PyTree = None,
+) -> Tables:
+    """Rows in the order that their schedule expects.
+
+    Args:
+      clients: for each position, e.g. seed, the rows of each client, leaves `[n, ...]`.
+      plan: `(position, sizes [C]) -> Schedule`, once for each.
+      pool: what a method prepares inputs from.
+    """
+    sizes = [np.array([len(rows.y) for rows in each]) for each in clients]
+    most = max(size.sum() for size in sizes)
+
+    def joined(*leaves):
+        whole = np.concatenate(leaves)
+        wide = [(0, most - len(whole))] + [(0, 0)] * (whole.ndim - 1)
+        return np.pad(whole, wide)
+
+    flat = [jax.tree.map(joined, *each) for each in clients]
+    rows = jax.tree.map(lambda *leaves: np.stack(leaves), *flat)
+    plans = [plan(position, size) for position, size in enumerate(sizes)]
+    return Tables(rows, stacking.stack(plans)[0], pool)
+
+
+def of(tables: Tables, training: Training) -> tuple[Rows, Schedule]:
+    """Rows and schedule of one training; traceable."""
+    rows, schedule = jax.tree.map(jnp.asarray, tables[:2])
+    own = jax.tree.map(lambda leaf: leaf[training.schedule], schedule)
+    return (
+        jax.tree.map(lambda leaf: leaf[training.rows], rows),
+        dataclasses.replace(own, breaks=schedule.breaks),
+    )
+
+
+def train(
+    federation: Federation,
+    trainings: Training,
+    *,
+    stops: Sequence[int] | None = None,
+    evaluate: Callable[[rounds.Run, Training, Tables], PyTree] | None = None,
+    progress: Callable[[int, PyTree], None] | None = None,
+    states: States | None = None,
+    record_dtype: str | None = None,
+) -> Trained:
+    """Trains all at the same time, on all devices of all processes.
+
+    Args:
+      federation: of the trainings.
+      trainings: leaves `[trainings, ...]`.
+      stops: increasing rounds between which the program returns; the last is the end.
+        None trains all rounds of the schedule without a stop.
+      evaluate: `(run, training, tables) -> result` of one training, at each stop, in a
+        compiled program of its own; the same function each time, or one that is equal.
+      progress: called at each stop with the rounds done and the evaluations there,
+        leaves `[trainings, ...]`; may raise.
+      states: where an earlier call left its state, and this one does.
+      record_dtype: of the messages that are kept.
+    """
+    job = _Job(federation, trainings, evaluate, record_dtype)
+    stops = (federation.tables.schedule.num_rounds,) if stops is None else (*stops,)
+    begun, run, kept = 0, None, []
+    if states is not None and (found := states.latest(job.like(len(stops)))):
+        begun, (run, kept) = found
+        run, kept = job.dealt(run), _unstack(kept, sum(stop <= begun for stop in stops))
+    run = job.begin() if run is None else run
+    seconds = 0.0
+    for before, stop in itertools.pairwise((0, *stops)):
+        if stop > begun:
+            run, spent = job.advance(run, max(before, begun), stop)
+            seconds += spent
+        if len(kept) < stops.index(stop) + 1:
+            kept.append(job.evaluated(run))
+            if states is not None and stop < stops[-1]:
+                states.reached(stop, lambda now=run: job.state(now, kept, len(stops)))
+        if progress is not None:
+            progress(stop, kept[stops.index(stop)])
+    whole = job.state(run, kept, len(stops))
+    if states is not None:
+        states.reached(stops[-1], lambda: whole)
+    return Trained(whole[0], stops, whole[1], seconds)
+
+
+def final(federation: Federation, training: Training) -> Params:
+    """Model of ONE training after all rounds; traceable."""
+    method, tables = federation
+    run = _start(method, None, training, tables)
+    stop = tables.schedule.num_rounds
+    return _advanced(method, training, tables, run, 0, stop).server.params
+
+
+class _Job:
+    """Trainings dealt to the devices, and the programs that work on them."""
+
+    def __init__(self, federation, trainings, evaluate, record_dtype):
+        over = parallel.mesh()
+        self._count = len(trainings.seed)
+        on_cpu = over.devices.flat[0].platform == "cpu"
+        self._dealing = parallel.dealing(
+            self._count, over, at_once=1 if on_cpu else _SIDE_BY_SIDE
+        )
+        item = self._dealing.item
+        self._over, self._evaluate = over, evaluate
+        self._items = jax.tree.map(lambda leaf: np.asarray(leaf)[item], trainings)
+        self._tables = parallel.place(federation.tables, over)
+        self._how = {"method": federation.method, "over": over}
+        self._how["at_once"] = self._dealing.at_once
+        self._record_dtype = record_dtype
+        self._warm = False
+
+    def begin(self):
+        return _begin(*self._given, record_dtype=self._record_dtype, **self._how)
+
+    def advance(self, run, begun, stop):
+        """The run at the next stop, and the seconds that it took."""
+        if not self._warm:  # compiles, and does no round
+            run = _advance(*self._given, run, np.int32(begun), np.int32(0), **self._how)
+            self._warm = True
+        jax.block_until_ready(run)
+        clock = time.perf_counter()
+        run = _advance(*self._given, run, np.int32(begun), np.int32(stop), **self._how)
+        jax.block_until_ready(run)
+        return run, time.perf_counter() - clock
+
+    def evaluated(self, run):
+        """Leaves `[trainings, ...]` on the host."""
+        if self._evaluate is None:
+            return None
+        return self._fetched(_evaluate(*self._given, run, **self._looking))
+
+    def state(self, run, kept, num_stops):
+        """What there is to keep, whatever the number of devices."""
+        kept = kept + kept[-1:] * (num_stops - len(kept))
+        return self._fetched(run), jax.tree.map(lambda *each: np.stack(each), *kept)
+
+    def like(self, num_stops):
+        """Structure, shapes and dtypes of `state`."""
+        begin = functools.partial(_begin, record_dtype=self._record_dtype, **self._how)
+        run = jax.eval_shape(begin, *self._given)
+        found = None
+        if self._evaluate is not None:
+            look = functools.partial(_evaluate, **self._looking)
+            found = jax.eval_shape(look, *self._given, run)
+
+        def own(leaf, *lead):
+            shape = (*lead, self._count, *leaf.shape[1:])
+            return jax.ShapeDtypeStruct(shape, leaf.dtype)
+
+        return jax.tree.map(own, run), jax.tree.map(lambda x: own(x, num_stops), found)
+
+    def dealt(self, run):
+        """A kept run on the devices."""
+        mine = jax.tree.map(lambda leaf: leaf[self._dealing.item], run)
+        return parallel.place(mine, self._over, 0)
+
+    @property
+    def _given(self):
+        return self._dealing.groups, self._items, self._tables
+
+    @property
+    def _looking(self):
+        how = {name: self._how[name] for name in ("over", "at_once")}
+        return {"evaluate": self._evaluate, **how}
+
+    def _fetched(self, tree):
+        place = self._dealing.place
+        first = np.array_equal(place, np.arange(self._count))
+        own = slice(self._count) if first else place
+        return jax.tree.map(lambda leaf: leaf[own], parallel.fetch(tree))
+
+
+def _unstack(kept, count):
+    return [jax.tree.map(lambda leaf, i=i: leaf[i], kept) for i in range(count)]
+
+
+_STATIC = ("method", "over", "at_once", "record_dtype", "evaluate")
+
+
+@functools.partial(jax.jit, static_argnames=_STATIC)
+def _begin(groups, items, tables, *, method, over, at_once, record_dtype):
+    start = functools.partial(_start, method, record_dtype)
+    return _spread(start, groups, items, tables, over, at_once)
+
+
+@functools.partial(jax.jit, static_argnames=_STATIC, donate_argnums=3)
+def _advance(groups, items, tables, run, begun, stop, *, method, over, at_once):
+    def advance(training, shared, run):
+        return _advanced(method, training, shared[0], run, *shared[1:])
+
+    shared = tables, begun, stop
+    return _spread(advance, groups, items, shared, over, at_once, run)
+
+
+@functools.partial(jax.jit, static_argnames=_STATIC)
+def _evaluate(groups, items, tables, run, *, evaluate, over, at_once):
+    def look(item, tables):
+        training, run = item
+        return evaluate(run, training, tables)
+
+    return _spread(look, groups, (items, run), tables, over, at_once)
+
+
+def _spread(fun, groups, items, shared, over, at_once, state=None):
+    dealt = parallel.Dealing(np.empty(0), np.empty(0), groups, at_once)
+    return parallel.spread(fun, dealt, items, shared, over, state)
+
+
+def _start(method, record_dtype, training, tables) -> rounds.Run:
+    parts = _parts(method, training, tables)
+    _, schedule = of(tables, training)
+    server = parts.server_optimiser
+    return rounds.start(parts.params(), schedule, server, record_dtype)
+
+
+def _advanced(method, training, tables, run, begun, stop) -> rounds.Run:
+    parts, (rows, schedule) = _parts(method, training, tables), of(tables, training)
+    # The round is that of all trainings, so that under `vmap` the loop stays one loop.
+    server = run.server._replace(round=jnp.asarray(begun, jnp.int32))
+    return rounds.advance(
+        _key(training, _TRAIN),
+        run._replace(server=server),
+        rows,
+        schedule,
+        stop,
+        local=parts.local,
+        server_optimiser=parts.server_optimiser,
+        receive=parts.receive,
+    )
+
+
+def _parts(method, training, tables) -> Parts:
+    return method(_key(training, _INIT), training.numbers, tables.pool)
+
+
+def _key(training: Training, stream: int) -> Key:
+    key = jax.random.fold_in(jax.random.key(training.seed), stream)
+    return key if training.trial is None else jax.random.fold_in(key, training.trial)
