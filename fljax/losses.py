@@ -31,9 +31,9 @@ def cross_entropy(output: jax.Array, target: jax.Array) -> jax.Array:
     return optax.softmax_cross_entropy_with_integer_labels(output, target)
 
 
-@dataclasses.dataclass(frozen=True, eq=False)
+@dataclasses.dataclass(frozen=True)
 class ExampleLoss:
-    """A `LossFn` that shows what it is made of, for who can make use of it.
+    """A `LossFn` that shows what it is made of. Equal ones share compiled programs.
 
     Attributes:
       apply_fn: the model's.

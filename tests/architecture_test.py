@@ -30,6 +30,7 @@ LEVELS = {
     "parallel": 3,
     "local": 3,
     "rounds": 4,
+    "federation": 5,
     "transcript": 5,
     "attacks": 6,
 }

@@ -7,28 +7,29 @@ Divergence: there every client draws the same noise; here noises are independent
 
 import dataclasses
 from collections.abc import Callable
+from typing import NamedTuple
 
 import jax
-import jax.numpy as jnp
 import numpy as np
 
-from experiments.aia import federation
 from experiments.aia.clients import Clients
 from experiments.aia.defense_config import BoundDefense, read
-from experiments.aia.problem import Plan, Problem, pace
+from experiments.aia.federation import Diverged, mean_loss, stops
+from experiments.aia.problem import Plan, Problem, local_training
 from experiments.aia.settings import DefenseConfig, TrainConfig
-from fljax import packing, parallel, privacy
+from fljax import federation, packing, privacy
 from fljax.defenses import clipping, specs
 from fljax.defenses.definition import Setting
 from fljax.defenses.specs import Numbers, Spec
 from fljax.driver.config import ConfigError
+from fljax.federation import Federation, Tables
 from fljax.losses import LossFn
 from fljax.schedule import Schedule
-from fljax.types import Key, Model, Sampling
+from fljax.types import Model, Sampling
 
 
 def maker(config: DefenseConfig, train: TrainConfig, active_rounds: int) -> Plan | None:
-    """What `problem.pose` takes as its defense: noise for the budget, the first clip.
+    """What `problem.build` takes as its defense: noise for the budget, the first clip.
 
     Args:
       config: which defense; None comes back for none.
@@ -45,7 +46,7 @@ def maker(config: DefenseConfig, train: TrainConfig, active_rounds: int) -> Plan
     num_rounds = train.num_rounds + active_rounds
 
     def bound(schedule: Schedule, model: Model, loss_fn: LossFn) -> BoundDefense:
-        sizes, how = schedule.sizes[:, :-1], pace(train)
+        sizes, how = schedule.sizes[:, :-1], local_training(train)
         try:
             made = _with_numbers(
                 BoundDefense(
@@ -74,7 +75,6 @@ def for_epochs(bound: BoundDefense, epochs: int) -> BoundDefense:
 def choose_clip(
     problem: Problem,
     clients: Clients,
-    keys: Key,
     *,
     progress: Callable[[int], None],
 ) -> tuple[Problem, np.ndarray]:
@@ -83,9 +83,8 @@ def choose_clip(
     The trainings draw what `federation.train` draws, so that it repeats the best one.
 
     Args:
-      problem: from `problem.pose`, with a defense.
+      problem: from `problem.build`, with a defense.
       clients: from `clients.gather`.
-      keys: `[seeds]`, those of the training.
       progress: called with the number of trainings done, of seeds times clips.
 
     Returns:
@@ -100,16 +99,16 @@ def choose_clip(
     bound = problem.shield
     candidates = specs.alternatives(bound.spec)
     if len(candidates) == 1:
-        return problem, np.full((len(keys), 1), np.nan)
+        return problem, np.full((len(problem.seeds), 1), np.nan)
     if clients.test is None:
         raise ConfigError(
             "--defense: choosing a clip needs held-out rows, give one clip"
         )
     tried = jax.tree.map(lambda *leaves: np.array(leaves), *map(_own, candidates))
-    loss = _held_out_losses(problem, clients, keys, tried, progress)
+    loss = _held_out_losses(problem, clients, tried, progress)
     cost = np.where(np.isfinite(loss), loss, np.inf)
     if np.isinf(cost).all(axis=1).any():
-        raise federation.Diverged(
+        raise Diverged(
             f"training diverged with every clip of --defense={bound.spec} and "
             f"--learning_rate={problem.learning_rate:g}; try a smaller rate"
         )
@@ -190,34 +189,34 @@ def _updated(parts: Numbers, changes: Numbers) -> Numbers:
     return tuple({**old, **new} for old, new in zip(parts, changes, strict=True))
 
 
-def _held_out_losses(problem, clients, keys, tried: Numbers, progress) -> np.ndarray:
-    """`[seeds, clips]`; as many trainings at a time as there are devices."""
-    over, bound = parallel.mesh(), problem.shield
+def _held_out_losses(problem, clients, tried: Numbers, progress) -> np.ndarray:
+    """`[seeds, clips]`, after a training with each."""
     schedule = dataclasses.replace(  # nothing is recorded
         problem.schedule,
         recorded_rounds=problem.schedule.recorded_rounds[:, :0],
         recorded_clients=problem.schedule.recorded_clients[:, :0],
     )
+    tables = Tables(clients.rows, schedule, (clients.test, clients.test_mask))
+    own, clips = problem.trainings, len(jax.tree.leaves(tried)[0])
+    count = len(own.seed) * clips
+    each = jax.tree.map(lambda leaf: np.repeat(leaf, clips, axis=0), own)
+    rates, (traced, parts) = each.numbers
+    values = jax.tree.map(lambda v: np.tile(np.float32(v), len(own.seed)), tried)
+    found = federation.train(
+        Federation(problem.method, tables),
+        each._replace(numbers=(rates, (traced, _updated(parts, values)))),
+        stops=stops(problem, max(1, schedule.num_rounds // 10)),
+        evaluate=_HeldOutLoss(problem.loss_fn),
+        progress=lambda done, _: progress(done * count // schedule.num_rounds),
+    )
+    return found.evaluations[-1].reshape(-1, clips)
 
-    def one(item, shared):
-        seed, values = item
-        key, rows, mine, test, mask = jax.tree.map(lambda leaf: leaf[seed], shared)
-        mine = dataclasses.replace(mine, breaks=schedule.breaks)  # those of all seeds
-        everywhere = jax.tree.map(lambda value: jnp.full(len(keys), value), values)
-        parts = _updated(bound.parts, everywhere)
-        chosen = problem._replace(shield=bound._replace(parts=parts))
-        params = federation.train_one(chosen, seed, key, rows, mine)
-        return federation.mean_loss(problem, params, test, mask)
 
-    run = jax.jit(lambda items, shared: parallel.map_items(one, items, shared, over))
-    shared = (keys, clients.rows, schedule, clients.test, clients.test_mask)
-    clips = len(jax.tree.leaves(tried)[0])
-    pairs = np.meshgrid(np.arange(len(keys)), np.arange(clips), indexing="ij")
-    seeds, which = (leaf.ravel() for leaf in pairs)
-    found, count = [], len(seeds)
-    for begin in range(0, count, over.size):
-        now = np.minimum(np.arange(begin, begin + over.size), count - 1)
-        values = jax.tree.map(lambda leaf, at=now: np.float32(leaf[which[at]]), tried)
-        found.append(np.asarray(run((seeds[now], values), shared)))
-        progress(min(begin + over.size, count))
-    return np.concatenate(found)[:count].reshape(len(keys), clips)
+class _HeldOutLoss(NamedTuple):
+    """Mean loss of a training's model on the held-out rows of its seed."""
+
+    loss_fn: LossFn
+
+    def __call__(self, run, training, tables) -> jax.Array:
+        test, mask = jax.tree.map(lambda leaf: leaf[training.rows], tables.pool)
+        return mean_loss(self.loss_fn, run.server.params, test, mask)

@@ -44,10 +44,15 @@ class BoundDefense(NamedTuple):
         traced = {name: getattr(self.setting, name) for name in _TRACED}
         return traced, self.parts
 
+    @property
+    def builder(self) -> "Builder":
+        """What makes the defense of one seed from its numbers."""
+        fixed = self.setting._replace(**dict.fromkeys(_TRACED, 1.0))
+        return Builder(self.spec, fixed)
+
     def build(self, numbers: PyTree) -> Defense:
         """The defense of one seed from its `numbers`, which may be traced."""
-        traced, parts = numbers
-        return specs.bind(self.spec, self.setting._replace(**traced), parts)
+        return self.builder(numbers)
 
     def of_seed(self, seed: int) -> PyTree:
         """Numbers of one seed, concrete."""
@@ -55,6 +60,18 @@ class BoundDefense(NamedTuple):
 
     def releases(self, seed: int) -> Releases:
         return Releases(self.steps[seed], self.rounds)
+
+
+class Builder(NamedTuple):
+    """A spec in a setting without its numbers; equal ones share compiled programs."""
+
+    spec: Spec
+    setting: Setting
+
+    def __call__(self, numbers: PyTree) -> Defense:
+        """The defense with these numbers, which may be traced."""
+        traced, parts = numbers
+        return specs.bind(self.spec, self.setting._replace(**traced), parts)
 
 
 def read(config: DefenseConfig) -> Spec:

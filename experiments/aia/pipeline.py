@@ -24,7 +24,7 @@ from experiments.aia import (
 )
 from experiments.aia import clients as clients_lib
 from experiments.aia.clients import Clients
-from experiments.aia.problem import Problem, pose
+from experiments.aia.problem import Problem, build
 from experiments.aia.scene import Prepared, Scene, Settings, Victims
 from fljax import data
 from fljax.defenses import specs
@@ -82,7 +82,7 @@ def prepare(table: data.Table, told: Settings, label: str) -> Prepared:
     active_rounds = told.active.rounds if "active" in told.attack.kinds else 0
     shield = defense.maker(told.defense, told.train, active_rounds)
     most = told.run.max_clients_in_memory
-    problem = pose(clients, told.model, told.train, seeds, last, most, shield)
+    problem = build(clients, told.model, told.train, seeds, last, most, shield)
     prepared = Prepared(told, label, table, clients, problem)
     _check_attacks(prepared)
     return prepared
@@ -168,7 +168,6 @@ def _choose_clip(prepared: Prepared, bars: Progress):
     return defense.choose_clip(
         prepared.problem,
         prepared.clients,
-        jax.vmap(jax.random.key)(np.asarray(seeds)),
         progress=lambda done: bars.update(task, completed=done),
     )
 
@@ -179,8 +178,6 @@ def _train(prepared: Prepared, bars: Progress, part: StageCache) -> Transcript:
     task = bars.add_task(f"rounds {prepared.label}", total=num_rounds)
     run = federation.train(
         prepared.problem,
-        prepared.clients,
-        jax.vmap(jax.random.key)(np.asarray(told.run.seeds)),
         chunk=max(1, num_rounds // 20),
         progress=lambda done: bars.update(task, completed=done),
         states=part.states("train"),

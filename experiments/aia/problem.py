@@ -1,7 +1,8 @@
 """What a run trains and how: model, clients' algorithm and schedule, over all seeds."""
 
+import dataclasses
 from collections.abc import Callable, Sequence
-from typing import NamedTuple
+from typing import Literal, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -9,11 +10,12 @@ import numpy as np
 import optax
 
 from experiments.aia.clients import Clients
-from experiments.aia.defense_config import BoundDefense
+from experiments.aia.defense_config import BoundDefense, Builder
 from experiments.aia.settings import ModelConfig, TrainConfig
 from fljax import local, losses, models, participation, stacking
 from fljax import schedule as schedule_lib
-from fljax.types import Defense, Model
+from fljax.federation import FedAvg, Tables, Training
+from fljax.types import Defense, Model, PyTree
 
 
 class Plan(NamedTuple):
@@ -28,8 +30,8 @@ class Plan(NamedTuple):
     shield: Callable[[schedule_lib.Schedule, Model, losses.LossFn], BoundDefense]
 
 
-class Pace(NamedTuple):
-    """How far a client trains in a round, as `schedule.build` is told.
+class LocalTraining(NamedTuple):
+    """How far a client trains in a round, as `schedule.build` takes it.
 
     Attributes:
       batch_size: rows in a mini-batch; None takes all at once.
@@ -42,30 +44,82 @@ class Pace(NamedTuple):
     steps: int | None
 
 
+class Rates(NamedTuple):
+    """Learning rates: the clients' and the server's."""
+
+    client: float
+    server: float
+
+
+@dataclasses.dataclass(frozen=True)
+class Optimiser:
+    """Makes an optimiser from a training's numbers.
+
+    Attributes:
+      name: which.
+      of: whose rate it takes.
+    """
+
+    name: str
+    of: Literal["client", "server"]
+
+    def __call__(self, numbers: PyTree) -> optax.GradientTransformation:
+        """The optimiser; the numbers may be traced."""
+        rates, _ = numbers
+        rate = getattr(rates, self.of)
+        match self.name:
+            case "sgd":
+                return optax.sgd(rate)
+            case "momentum":
+                return optax.sgd(rate, momentum=0.9)
+            case "adam":
+                return optax.adam(rate)
+        raise ValueError(f"no optimiser {self.name!r}")
+
+
 class Problem(NamedTuple):
     """What is trained and how.
 
     Attributes:
-      model: the model.
-      loss_fn: loss of one example.
-      client_optimiser: optax transformation.
-      proximal: mu of FedProx, or None.
-      server_optimiser: optax transformation.
-      schedule: joined over seeds.
-      axes: `in_axes` of the schedule.
+      method: the algorithm, with the numbers to come.
+      tables: rows and schedule of every seed.
+      seeds: one training each.
+      rates: learning rates.
       learning_rate: of the clients, for messages to the user.
       shield: the clients' defense, or None.
     """
 
-    model: Model
-    loss_fn: losses.LossFn
-    client_optimiser: optax.GradientTransformation
-    proximal: float | None
-    server_optimiser: optax.GradientTransformation
-    schedule: schedule_lib.Schedule
-    axes: schedule_lib.Schedule
+    method: FedAvg
+    tables: Tables
+    seeds: tuple[int, ...]
+    rates: Rates
     learning_rate: float
     shield: BoundDefense | None = None
+
+    @property
+    def model(self) -> Model:
+        return self.method.model
+
+    @property
+    def loss_fn(self) -> losses.LossFn:
+        """Loss of one example."""
+        return self.method.loss_fn
+
+    @property
+    def schedule(self) -> schedule_lib.Schedule:
+        """Joined over seeds."""
+        return self.tables.schedule
+
+    @property
+    def trainings(self) -> Training:
+        """One of each seed."""
+        count = len(self.seeds)
+        index = np.arange(count, dtype=np.int32)
+        rates = Rates(*(np.full(count, rate, np.float32) for rate in self.rates))
+        defense = () if self.shield is None else self.shield.numbers
+        defense = jax.tree.map(lambda leaf: np.asarray(leaf, np.float32), defense)
+        seeds = np.asarray(self.seeds, np.uint32)
+        return Training(index, index, seeds, numbers=(rates, defense))
 
 
 def local_update(
@@ -76,34 +130,31 @@ def local_update(
     """The clients' algorithm in the run of one seed, with its defense.
 
     Args:
-      problem: from `pose`.
+      problem: from `build`.
       seed: [] position of the seed; may be traced.
       optimiser: in place of that of the training, with the gradient that it has there
         and without its proximal term.
     """
-    used = defense_of(problem, seed)
-    own = optimiser is None
-    return local.sgd(
-        problem.loss_fn,
-        problem.client_optimiser if own else optimiser,
-        proximal=problem.proximal if own else None,
-        gradient=used.gradient,
-        encode=used.encode,
-    )
+    method = problem.method
+    if optimiser is not None:
+        method = dataclasses.replace(
+            method, optimiser=lambda _: optimiser, proximal=None
+        )
+    return method.local(_numbers(problem, seed))
 
 
 def defense_of(problem: Problem, seed: jax.Array | int) -> Defense:
     """The defense in the run of one seed, which may be traced; empty without one."""
-    if problem.shield is None:
-        return Defense()
-    numbers = jax.tree.map(
-        lambda leaf: jnp.asarray(leaf, jnp.float32)[seed], problem.shield.numbers
-    )
-    return problem.shield.build(numbers)
+    return problem.method.defended(_numbers(problem, seed))
 
 
-def pace(train: TrainConfig, epochs: int | None = None) -> Pace:
-    """How far a client trains in a round; FedSGD is one step on all her rows.
+def _numbers(problem: Problem, seed) -> PyTree:
+    numbers = problem.trainings.numbers
+    return jax.tree.map(lambda leaf: jnp.asarray(leaf)[seed], numbers)
+
+
+def local_training(train: TrainConfig, epochs: int | None = None) -> LocalTraining:
+    """How far a client trains in a round; FedSGD is one step on all of its rows.
 
     Args:
       train: how clients train.
@@ -112,11 +163,11 @@ def pace(train: TrainConfig, epochs: int | None = None) -> Pace:
     one_step = train.algorithm == "fed_sgd"
     batch_size = None if one_step else train.batch_size
     if epochs is not None or one_step:
-        return Pace(batch_size, epochs or 1, None)
-    return Pace(batch_size, train.local_epochs, train.local_steps)
+        return LocalTraining(batch_size, epochs or 1, None)
+    return LocalTraining(batch_size, train.local_epochs, train.local_steps)
 
 
-def pose(
+def build(
     clients: Clients,
     model: ModelConfig,
     train: TrainConfig,
@@ -160,18 +211,33 @@ def pose(
         )
         for sizes, seed in zip(clients.sizes, seeds, strict=True)
     ]
-    schedule, axes = stacking.stack(schedules)
-    return Problem(
+    schedule, _ = stacking.stack(schedules)
+    shield = None if defense is None else defense.shield(schedule, built, loss_fn)
+    method = FedAvg(
         model=built,
         loss_fn=loss_fn,
-        client_optimiser=_optimiser(client_name, client_rate),
+        optimiser=Optimiser(client_name, "client"),
+        server_optimiser=Optimiser(train.server_optimiser, "server"),
+        defense=None if shield is None else _Defended(shield.builder),
         proximal=train.proximal if train.algorithm == "fed_prox" else None,
-        server_optimiser=_optimiser(train.server_optimiser, server_rate),
-        schedule=schedule,
-        axes=axes,
-        learning_rate=train.learning_rate,
-        shield=None if defense is None else defense.shield(schedule, built, loss_fn),
     )
+    return Problem(
+        method,
+        Tables(clients.rows, schedule),
+        tuple(seeds),
+        Rates(client_rate, server_rate),
+        train.learning_rate,
+        shield,
+    )
+
+
+class _Defended(NamedTuple):
+    """The defense of a training, from the second part of its numbers."""
+
+    builder: Builder
+
+    def __call__(self, numbers: PyTree) -> Defense:
+        return self.builder(numbers[1])
 
 
 def _model(clients: Clients, config: ModelConfig) -> Model:
@@ -205,21 +271,10 @@ def _schedule(sizes, train: TrainConfig, seed: int, **kept):
     return schedule_lib.build(
         sizes,
         num_rounds=train.num_rounds,
-        **pace(train)._asdict(),
+        **local_training(train)._asdict(),
         participants=chosen,
         lanes=train.lanes,
         weights=train.weights,
         shuffle=train.shuffle and train.algorithm != "fed_sgd",
         **kept,
     )
-
-
-def _optimiser(name: str, rate: float) -> optax.GradientTransformation:
-    match name:
-        case "sgd":
-            return optax.sgd(rate)
-        case "momentum":
-            return optax.sgd(rate, momentum=0.9)
-        case "adam":
-            return optax.adam(rate)
-    raise ValueError(f"no optimiser {name!r}")

@@ -14,7 +14,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from experiments.aia import passive, scoring
-from experiments.aia.problem import pace
+from experiments.aia.problem import local_training
 from experiments.aia.scene import Kind, Prepared, Scene, by_seed
 from fljax import packing, parallel
 from fljax.attacks import trajectory
@@ -45,7 +45,7 @@ def _check(prepared: Prepared) -> None:
 
 def _settings(scene: Scene, *, first_order: bool) -> trajectory.Settings:
     told, train = scene.told.trajectory, scene.told.train
-    epochs = pace(train).epochs
+    epochs = local_training(train).epochs
     most = int(_steps(scene).max())
     return trajectory.Settings(
         path_steps=min(most, told.path_steps * epochs),
@@ -62,7 +62,9 @@ def _settings(scene: Scene, *, first_order: bool) -> trajectory.Settings:
 def _steps(scene: Scene) -> np.ndarray:
     """Local steps `[seeds, C]` of each client's rounds."""
     return np.asarray(
-        packing.steps_per_round(scene.prepared.clients.sizes, *pace(scene.told.train))
+        packing.steps_per_round(
+            scene.prepared.clients.sizes, *local_training(scene.told.train)
+        )
     )
 
 

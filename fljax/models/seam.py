@@ -5,11 +5,12 @@ from typing import cast
 
 import flax.linen as nn
 import jax
+import jax.numpy as jnp
 
-from fljax.types import Model, Params, PyTree
+from fljax.types import Key, Model, Params, PyTree
 
 
-@dataclasses.dataclass(frozen=True, eq=False)
+@dataclasses.dataclass(frozen=True)
 class FlaxApply:
     """The `apply` of a `Model` made by `from_flax`.
 
@@ -24,10 +25,30 @@ class FlaxApply:
         return cast(jax.Array, self.module.apply({"params": params}, x))
 
 
-def from_flax(module: nn.Module, example) -> Model:
-    """A `Model` from a flax.linen module and one example input (leaves without N)."""
+@dataclasses.dataclass(frozen=True)
+class FlaxInit:
+    """The `init` of a `Model` made by `from_flax`; equal ones share compiled programs.
 
-    def init(key):
-        return module.init(key, example)["params"]
+    Attributes:
+      module: whose parameters are drawn.
+      leaves: shape and dtype of each leaf of an input.
+      structure: of an input.
+    """
 
-    return Model(init, FlaxApply(module))
+    module: nn.Module
+    leaves: tuple[jax.ShapeDtypeStruct, ...]
+    structure: jax.tree_util.PyTreeDef
+
+    def __call__(self, key: Key) -> Params:
+        """Initial parameters."""
+        zeros = [jnp.zeros(leaf.shape, leaf.dtype) for leaf in self.leaves]
+        return self.module.init(key, self.structure.unflatten(zeros))["params"]
+
+
+def from_flax(module: nn.Module, example: PyTree) -> Model:
+    """A `Model` from a flax.linen module and one example input (leaves without N).
+
+    Of the example only shapes and dtypes count. Models of equal modules are equal.
+    """
+    leaves, structure = jax.tree.flatten(jax.eval_shape(lambda: example))
+    return Model(FlaxInit(module, tuple(leaves), structure), FlaxApply(module))

@@ -1,6 +1,5 @@
 """An audit beside experiments.aia, on the same federation."""
 
-import jax
 import numpy as np
 import pytest
 
@@ -42,11 +41,8 @@ def _attack(folder, model: settings.ModelConfig):
     split = settings.PartitionConfig(clients=_CLIENTS)
     train = settings.TrainConfig(num_rounds=_ROUNDS, learning_rate=0.05)
     clients = clients_lib.gather(clients_lib.load_table(data), data, model, split, (0,))
-    posed = problem.pose(clients, model, train, (0,))
-    keys = jax.vmap(jax.random.key)(np.arange(1))
-    seen = federation.train(
-        posed, clients, keys, chunk=_ROUNDS, progress=lambda done: None
-    ).transcript
+    posed = problem.build(clients, model, train, (0,))
+    seen = federation.train(posed, chunk=_ROUNDS, progress=lambda done: None).transcript
     _export(folder, clients)
     _record(folder / "seen", seen)
     dataset, view = clients.datasets[0], views.client_view(seen, range(_CLIENTS))

@@ -41,7 +41,7 @@ def dealt():
 
 def _posed(dealt, told=TOLD, train=TRAIN, active_rounds=6):
     made = defense.maker(told, train, active_rounds)
-    return problem.pose(dealt, MODEL, train, SEEDS, defense=made)
+    return problem.build(dealt, MODEL, train, SEEDS, defense=made)
 
 
 @pytest.fixture(scope="module")
@@ -49,14 +49,10 @@ def posed(dealt):
     return _posed(dealt)
 
 
-def _keys():
-    return jax.vmap(jax.random.key)(np.array(SEEDS))
-
-
 @pytest.fixture(scope="module")
 def chosen(dealt, posed):
     done = []
-    found = defense.choose_clip(posed, dealt, _keys(), progress=done.append)
+    found = defense.choose_clip(posed, dealt, progress=done.append)
     assert done[-1] == 6
     return found
 
@@ -116,7 +112,7 @@ def test_the_clip_is_the_best_on_held_out_rows_for_each_seed(posed, chosen):
 
 def test_training_repeats_the_run_that_was_chosen(dealt, chosen):
     best, loss = chosen
-    run = federation.train(best, dealt, _keys(), chunk=4, progress=lambda done: None)
+    run = federation.train(best, chunk=4, progress=lambda done: None)
     last = jax.tree.map(lambda leaf: leaf[:, None], run.server.params)
     found = federation.loss_curve(best, last, dealt.test, dealt.test_mask)[:, 0]
     np.testing.assert_allclose(found, loss.min(axis=1), rtol=1e-4)
@@ -125,7 +121,7 @@ def test_training_repeats_the_run_that_was_chosen(dealt, chosen):
 def test_a_single_clip_is_not_tried_out(dealt):
     told = settings.DefenseConfig(defense="dp_sgd(clip=2, epsilon=1)")
     posed = _posed(dealt, told)
-    found, loss = defense.choose_clip(posed, dealt, _keys(), progress=pytest.fail)
+    found, loss = defense.choose_clip(posed, dealt, progress=pytest.fail)
     assert found is posed
     assert loss.shape == (2, 1) and np.isnan(loss).all()
 
@@ -134,13 +130,13 @@ def test_training_that_always_diverges_is_said_to(dealt, posed, monkeypatch):
     loss = np.array([[1.0, np.nan, np.inf], [np.nan, np.inf, np.nan]])
     monkeypatch.setattr(defense, "_held_out_losses", lambda *arguments: loss)
     with pytest.raises(federation.Diverged, match="every clip of --defense"):
-        defense.choose_clip(posed, dealt, _keys(), progress=pytest.fail)
+        defense.choose_clip(posed, dealt, progress=pytest.fail)
 
 
 def test_several_clips_need_held_out_rows(dealt, posed):
     without = dealt._replace(test=None)
     with pytest.raises(ConfigError, match="--defense: choosing a clip"):
-        defense.choose_clip(posed, without, _keys(), progress=pytest.fail)
+        defense.choose_clip(posed, without, progress=pytest.fail)
 
 
 def test_only_a_clip_is_chosen():

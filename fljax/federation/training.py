@@ -1,17 +1,5 @@
-"""A federation: where rows, model, clients' algorithm, schedule, server, defense and seeds
-meet a compiled program.
+"""Trains: items dealt to devices, chunk after chunk, each program compiled once."""
 
-    federation = Federation(method, tables)
-    trained = train(federation, Training(rows, schedule, seed, numbers=numbers))
-
-What is compiled is the `method`; everything else is data: whose rows, which schedule, the
-seed, and the numbers from which the method builds its parts (rates, clips, noise scales).
-So a sweep over all of them, in as many calls as you like, is one program. Trainings are
-dealt to the devices one by one (`parallel`): what comes of one depends neither on the
-number of devices nor on the others.
-"""
-
-import dataclasses
 import functools
 import itertools
 import time
@@ -21,131 +9,14 @@ from typing import NamedTuple, Protocol
 import jax
 import jax.numpy as jnp
 import numpy as np
-import optax
 
-from fljax import local as local_lib
-from fljax import losses, parallel, rounds, stacking
-from fljax.schedule import Schedule
-from fljax.types import (
-    Array,
-    Defense,
-    EncodeFn,
-    Key,
-    Model,
-    Params,
-    PyTree,
-    Rows,
-)
+from fljax import parallel, rounds
+from fljax.federation.method import Method, Parts
+from fljax.federation.tables import Tables, Training, of
+from fljax.types import Key, Params, PyTree
 
 _INIT, _TRAIN = range(2)  # streams of a training
 _SIDE_BY_SIDE = 16  # trainings under `vmap` on an accelerator
-
-
-class Parts(NamedTuple):
-    """What one training does.
-
-    Attributes:
-      params: `() -> Params`, the model that it begins with.
-      local: the clients' algorithm.
-      server_optimiser: applied to the weighted mean delta.
-      receive: what the server makes of each message, or None.
-    """
-
-    params: Callable[[], Params]
-    local: local_lib.LocalUpdate
-    server_optimiser: optax.GradientTransformation
-    receive: EncodeFn | None = None
-
-
-Method = Callable[[Key, PyTree, PyTree], Parts]
-# (key of the initial model, numbers of the training, pool of inputs) -> what it does
-
-
-def average(numbers: PyTree) -> optax.GradientTransformation:
-    """A server that takes the mean of the messages, as FedAvg's does."""
-    del numbers
-    return optax.sgd(1.0)
-
-
-@dataclasses.dataclass(frozen=True, kw_only=True)
-class FedAvg:
-    """FedAvg and its relatives, the `Method` of most trainings. Equal ones share programs.
-
-    Attributes:
-      model: the model.
-      loss_fn: of one example.
-      optimiser: `(numbers) -> the clients' optimiser`.
-      server_optimiser: `(numbers) -> the server's`.
-      defense: `(numbers) -> Defense`, or None.
-      proximal: mu of FedProx, or None.
-      prepare: `(pool, x of a batch) -> x` that the loss takes, or None.
-    """
-
-    model: Model
-    loss_fn: losses.LossFn
-    optimiser: Callable[[PyTree], optax.GradientTransformation]
-    server_optimiser: Callable[[PyTree], optax.GradientTransformation] = average
-    defense: Callable[[PyTree], Defense] | None = None
-    proximal: float | None = None
-    prepare: Callable[[PyTree, PyTree], PyTree] | None = None
-
-    def __call__(self, key: Key, numbers: PyTree, pool: PyTree) -> Parts:
-        """The parts of one training; traceable."""
-        defense = Defense() if self.defense is None else self.defense(numbers)
-        local = local_lib.sgd(
-            self.loss_fn,
-            self.optimiser(numbers),
-            proximal=self.proximal,
-            gradient=defense.gradient,
-            encode=defense.encode,
-        )
-        if self.prepare is not None:
-            local = prepared(local, functools.partial(self.prepare, pool))
-        server = self.server_optimiser(numbers)
-        return Parts(lambda: self.model.init(key), local, server, defense.receive)
-
-
-def prepared(
-    local: local_lib.LocalUpdate, prepare: Callable[[PyTree], PyTree]
-) -> local_lib.LocalUpdate:
-    """The same algorithm on inputs that `(x of a batch) -> x` has prepared."""
-
-    def step(key, carry, sent, batch):
-        return local.step(key, carry, sent, batch._replace(x=prepare(batch.x)))
-
-    return local._replace(step=step)
-
-
-class Tables(NamedTuple):
-    """What the trainings of a federation read.
-
-    Attributes:
-      rows: leaves `[rows, N, ...]`, each sorted by client and padded at the end.
-      schedule: leaves `[schedules, ...]`, but for the breaks, which all share.
-      pool: what a method prepares inputs from, or None.
-    """
-
-    rows: Rows
-    schedule: Schedule
-    pool: PyTree = None
-
-
-class Training(NamedTuple):
-    """Trainings; leaves `[trainings, ...]`, or those of one.
-
-    Attributes:
-      rows: int32 position in `Tables.rows`.
-      schedule: int32 position in `Tables.schedule`.
-      seed: uint32, of all that is drawn.
-      trial: int32, to tell trainings of one seed apart; None draws alike in all.
-      numbers: what the method is built from.
-    """
-
-    rows: Array
-    schedule: Array
-    seed: Array
-    trial: Array | None = None
-    numbers: PyTree = ()
 
 
 class Federation(NamedTuple):
@@ -179,42 +50,6 @@ class States(Protocol):
 
     def reached(self, step: int, state: Callable[[], PyTree]) -> None:
         """Told after each stop."""
-
-
-def tables(
-    clients: Sequence[Sequence[Rows]],
-    plan: Callable[[int, np.ndarray], Schedule],
-    pool: PyTree = None,
-) -> Tables:
-    """Rows in the order that their schedule expects.
-
-    Args:
-      clients: for each position, e.g. seed, the rows of each client, leaves `[n, ...]`.
-      plan: `(position, sizes [C]) -> Schedule`, once for each.
-      pool: what a method prepares inputs from.
-    """
-    sizes = [np.array([len(rows.y) for rows in each]) for each in clients]
-    most = max(size.sum() for size in sizes)
-
-    def joined(*leaves):
-        whole = np.concatenate(leaves)
-        wide = [(0, most - len(whole))] + [(0, 0)] * (whole.ndim - 1)
-        return np.pad(whole, wide)
-
-    flat = [jax.tree.map(joined, *each) for each in clients]
-    rows = jax.tree.map(lambda *leaves: np.stack(leaves), *flat)
-    plans = [plan(position, size) for position, size in enumerate(sizes)]
-    return Tables(rows, stacking.stack(plans)[0], pool)
-
-
-def of(tables: Tables, training: Training) -> tuple[Rows, Schedule]:
-    """Rows and schedule of one training; traceable."""
-    rows, schedule = jax.tree.map(jnp.asarray, tables[:2])
-    own = jax.tree.map(lambda leaf: leaf[training.schedule], schedule)
-    return (
-        jax.tree.map(lambda leaf: leaf[training.rows], rows),
-        dataclasses.replace(own, breaks=schedule.breaks),
-    )
 
 
 def train(

@@ -1,0 +1,21 @@
+"""A federation: where rows, model, clients' algorithm, schedule, server, defense and seeds
+meet a compiled program.
+
+    federation = Federation(method, tables)
+    trained = train(federation, Training(rows, schedule, seed, numbers=numbers))
+
+What is compiled is the `method`; everything else is data: whose rows, which schedule, the
+seed, and the numbers from which the method builds its parts (rates, clips, noise scales).
+So a sweep over all of them, in as many calls as you like, is one program. Trainings are
+dealt to the devices one by one (`parallel`): what comes of one depends neither on the
+number of devices nor on the others.
+"""
+
+from fljax.federation.method import FedAvg, Method, Parts, average, prepared
+from fljax.federation.tables import Tables, Training, of, tables
+from fljax.federation.training import Federation, States, Trained, final, train
+
+__all__ = [
+    "FedAvg", "Federation", "Method", "Parts", "States", "Tables", "Trained",
+    "Training", "average", "final", "of", "prepared", "tables", "train",
+]  # fmt: skip

@@ -1,0 +1,81 @@
+"""What trainings read: rows and schedules, by position, and which training is which."""
+
+import dataclasses
+from collections.abc import Callable, Sequence
+from typing import NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from fljax import stacking
+from fljax.schedule import Schedule
+from fljax.types import Array, PyTree, Rows
+
+
+class Tables(NamedTuple):
+    """What the trainings of a federation read.
+
+    Attributes:
+      rows: leaves `[rows, N, ...]`, each sorted by client and padded at the end.
+      schedule: leaves `[schedules, ...]`, but for the breaks, which all share.
+      pool: what a method prepares inputs from, or None.
+    """
+
+    rows: Rows
+    schedule: Schedule
+    pool: PyTree = None
+
+
+class Training(NamedTuple):
+    """Trainings; leaves `[trainings, ...]`, or those of one.
+
+    Attributes:
+      rows: int32 position in `Tables.rows`.
+      schedule: int32 position in `Tables.schedule`.
+      seed: uint32, of all that is drawn.
+      trial: int32, to tell trainings of one seed apart; None draws alike in all.
+      numbers: what the method is built from.
+    """
+
+    rows: Array
+    schedule: Array
+    seed: Array
+    trial: Array | None = None
+    numbers: PyTree = ()
+
+
+def tables(
+    clients: Sequence[Sequence[Rows]],
+    plan: Callable[[int, np.ndarray], Schedule],
+    pool: PyTree = None,
+) -> Tables:
+    """Rows in the order that their schedule expects.
+
+    Args:
+      clients: for each position, e.g. seed, the rows of each client, leaves `[n, ...]`.
+      plan: `(position, sizes [C]) -> Schedule`, once for each.
+      pool: what a method prepares inputs from.
+    """
+    sizes = [np.array([len(rows.y) for rows in each]) for each in clients]
+    most = max(size.sum() for size in sizes)
+
+    def joined(*leaves):
+        whole = np.concatenate(leaves)
+        wide = [(0, most - len(whole))] + [(0, 0)] * (whole.ndim - 1)
+        return np.pad(whole, wide)
+
+    flat = [jax.tree.map(joined, *each) for each in clients]
+    rows = jax.tree.map(lambda *leaves: np.stack(leaves), *flat)
+    plans = [plan(position, size) for position, size in enumerate(sizes)]
+    return Tables(rows, stacking.stack(plans)[0], pool)
+
+
+def of(tables: Tables, training: Training) -> tuple[Rows, Schedule]:
+    """Rows and schedule of one training; traceable."""
+    rows, schedule = jax.tree.map(jnp.asarray, tables[:2])
+    own = jax.tree.map(lambda leaf: leaf[training.schedule], schedule)
+    return (
+        jax.tree.map(lambda leaf: leaf[training.rows], rows),
+        dataclasses.replace(own, breaks=schedule.breaks),
+    )

@@ -1,0 +1,183 @@
+"""A federation as a whole: many trainings, one program."""
+
+import dataclasses
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import optax
+import pytest
+
+from fljax import federation, local, losses, models, rounds, schedule
+from fljax.federation import FedAvg, Federation, Training
+from fljax.types import Features, Model, Rows
+
+_SIZES = ((5, 9, 4), (7, 2, 11))
+_ROUNDS = 6
+_TRACED = []
+
+
+def _loss(params, x, y):
+    _TRACED.append(1)
+    return jnp.square(jnp.sum(params["w"] * x) - y)
+
+
+def _init(key):
+    return {"w": jax.random.normal(key, (3,))}
+
+
+def _sgd(numbers):
+    return optax.sgd(numbers["rate"])
+
+
+_MODEL = Model(_init, lambda params, x: jnp.sum(params["w"] * x))
+_METHOD = FedAvg(model=_MODEL, loss_fn=_loss, optimiser=_sgd)
+
+
+def _clients(seed):
+    rng = np.random.default_rng(seed)
+    return [
+        Rows(rng.normal(size=(n, 3)).astype(np.float32),
+             rng.normal(size=n).astype(np.float32))
+        for n in _SIZES[seed]
+    ]  # fmt: skip
+
+
+def _plan(position, sizes):
+    del position
+    return schedule.build(sizes, num_rounds=_ROUNDS, batch_size=4, lanes=2)
+
+
+@pytest.fixture(scope="module")
+def small():
+    return Federation(_METHOD, federation.tables([_clients(0), _clients(1)], _plan))
+
+
+def _trainings(*which, rate=0.1):
+    index = np.array(which, np.int32)
+    rates = np.full(len(which), rate, np.float32)
+    return Training(index, index, index.astype(np.uint32), numbers={"rate": rates})
+
+
+def _same(found, expected):
+    jax.tree.map(np.testing.assert_array_equal, found, expected)
+
+
+def _at(tree, index):
+    return jax.tree.map(lambda leaf: leaf[index], tree)
+
+
+def _distance(run, training, tables):
+    rows, _ = federation.of(tables, training)
+    return jnp.sum(run.server.params["w"]) + rows.y[0]
+
+
+class _States:
+    """Keeps what it is told, and stops a training that has come so far."""
+
+    def __init__(self, last=None):
+        self.kept, self.last = None, last
+
+    def latest(self, like):
+        if self.kept is not None:
+            jax.tree.map(
+                lambda a, b: np.testing.assert_equal((a.shape, a.dtype), (b.shape, b.dtype)),
+                self.kept[1], like,
+            )  # fmt: skip
+        return self.kept
+
+    def reached(self, step, state):
+        self.kept = step, jax.tree.map(np.array, state())
+        if step == self.last:
+            raise KeyboardInterrupt
+
+
+def test_a_training_is_that_of_the_rounds_alone(small):
+    found = federation.train(small, _trainings(0, 1)).run
+    for seed in (0, 1):
+        whole = [np.concatenate(leaves) for leaves in zip(*_clients(seed), strict=True)]
+        plan, server = _plan(0, _SIZES[seed]), optax.sgd(1.0)
+        key = jax.random.key(seed)
+        run = rounds.advance(
+            jax.random.fold_in(key, 1),
+            rounds.start(_init(jax.random.fold_in(key, 0)), plan, server),
+            Rows(*whole), plan, _ROUNDS,
+            local=local.sgd(_loss, optax.sgd(0.1)), server_optimiser=server,
+        )  # fmt: skip
+        np.testing.assert_allclose(
+            found.server.params["w"][seed], run.server.params["w"], rtol=1e-5
+        )
+        np.testing.assert_allclose(found.loss[seed], run.loss, rtol=1e-5)
+
+
+def test_a_sweep_over_rates_and_seeds_is_traced_once(small):
+    federation.train(small, _trainings(0, 1))
+    before = len(_TRACED)
+    for rate in (0.01, 0.05):
+        again = dataclasses.replace(_METHOD)  # another object that says the same
+        federation.train(small._replace(method=again), _trainings(1, 0, rate=rate))
+    assert len(_TRACED) == before
+
+
+def test_equal_models_and_losses_share_their_programs():
+    def method():
+        model = models.mlp(3, hidden=(4,))
+        loss_fn = losses.example_loss(model.apply, losses.squared)
+        return FedAvg(model=model, loss_fn=loss_fn, optimiser=_sgd)
+
+    assert method() == method() and hash(method()) == hash(method())
+    example = Features(jnp.zeros(3), jnp.zeros(0, jnp.int32))
+    (first, second) = method(), method()
+    params = first.model.init(jax.random.key(0))
+    _same(params, second.model.init(jax.random.key(0)))
+    assert first.model.apply(params, example).shape == ()
+
+
+def test_a_training_does_not_depend_on_the_others(small):
+    both = federation.train(small, _trainings(0, 1, 0)).run
+    alone = federation.train(small, _trainings(1)).run
+    _same(_at(alone, 0), _at(both, 1))
+    _same(_at(both, 0), _at(both, 2))
+
+
+def test_trials_of_one_seed_draw_apart(small):
+    both = _trainings(0, 0)._replace(trial=np.arange(2, dtype=np.int32))
+    found = federation.train(small, both).run.server.params["w"]
+    assert (found[0] != found[1]).all()
+
+
+def test_stops_change_nothing_and_are_evaluated(small):
+    whole = federation.train(small, _trainings(0, 1))
+    seen = []
+    parts = federation.train(
+        small, _trainings(0, 1), stops=(0, 2, _ROUNDS), evaluate=_distance,
+        progress=lambda done, value: seen.append((done, value)),
+    )  # fmt: skip
+    _same(parts.run, whole.run)
+    assert parts.evaluations.shape == (3, 2)
+    assert [done for done, _ in seen] == [0, 2, _ROUNDS]
+    last = whole.run.server.params["w"].sum(axis=1)
+    first_y = [_clients(seed)[0].y[0] for seed in (0, 1)]
+    np.testing.assert_allclose(parts.evaluations[2], last + first_y, rtol=1e-5)
+
+
+@pytest.mark.parametrize("last", [2, 4])
+def test_a_training_that_was_stopped_ends_as_one_that_was_not(small, last):
+    how = {"stops": (0, 2, 4, _ROUNDS), "evaluate": _distance}
+    whole = federation.train(small, _trainings(0, 1), **how)
+    states = _States(last)
+    with pytest.raises(KeyboardInterrupt):
+        federation.train(small, _trainings(0, 1), states=states, **how)
+    states.last, seen = None, []
+    again = federation.train(
+        small, _trainings(0, 1), states=states,
+        progress=lambda done, value: seen.append(done), **how,
+    )  # fmt: skip
+    _same(again[:3], whole[:3])
+    assert seen == [0, 2, 4, _ROUNDS]
+
+
+def test_one_training_can_be_traced_alone(small):
+    both = federation.train(small, _trainings(0, 1)).run.server.params["w"]
+    found = jax.jit(lambda t: federation.final(small, t))(_at(_trainings(0, 1), 1))
+    np.testing.assert_allclose(found["w"], both[1], rtol=1e-5)
