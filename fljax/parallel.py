@@ -156,12 +156,22 @@ class Dealing(NamedTuple):
 
 
 def dealing(
-    count: int, over: Mesh, *, cost: np.ndarray | None = None, at_once: int = 1
+    count: int,
+    over: Mesh,
+    *,
+    cost: np.ndarray | None = None,
+    at_once: int = 1,
+    room: int = 0,
 ) -> Dealing:
-    """Deals `count` items; arguments as of `map_items`."""
+    """Deals `count` items; arguments as of `map_items`.
+
+    With `room` for more items than that, their places have the same length.
+    """
     table = deal(np.ones(count) if cost is None else cost, over.size)
-    at_once = min(at_once, table.shape[1])
-    wide = ((0, 0), (0, -table.shape[1] % at_once))
+    length = max(table.shape[1], -(-room // over.size))
+    at_once = min(at_once, length)
+    length += -length % at_once
+    wide = ((0, 0), (0, length - table.shape[1]))
     table = np.pad(table, wide, constant_values=-1)
     place = np.empty(count, int)
     place[table[table >= 0]] = np.flatnonzero(table >= 0)

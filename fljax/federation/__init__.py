@@ -13,9 +13,17 @@ number of devices nor on the others.
 
 from fljax.federation.method import FedAvg, Method, Parts, average, prepared
 from fljax.federation.tables import Tables, Training, of, tables
-from fljax.federation.training import Federation, States, Trained, final, train
+from fljax.federation.training import (
+    Evaluate,
+    Federation,
+    States,
+    Trained,
+    final,
+    measure,
+    train,
+)
 
 __all__ = [
-    "FedAvg", "Federation", "Method", "Parts", "States", "Tables", "Trained",
-    "Training", "average", "final", "of", "prepared", "tables", "train",
+    "Evaluate", "FedAvg", "Federation", "Method", "Parts", "States", "Tables",
+    "Trained", "Training", "average", "final", "measure", "of", "prepared", "tables", "train",
 ]  # fmt: skip

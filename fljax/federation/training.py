@@ -19,6 +19,10 @@ _INIT, _TRAIN = range(2)  # streams of a training
 _SIDE_BY_SIDE = 16  # trainings under `vmap` on an accelerator
 
 
+Evaluate = Callable[[rounds.Run, Training, Tables], PyTree]
+# (run, training, tables) -> result, of ONE training; traceable
+
+
 class Federation(NamedTuple):
     """A method, and what its trainings read."""
 
@@ -57,10 +61,11 @@ def train(
     trainings: Training,
     *,
     stops: Sequence[int] | None = None,
-    evaluate: Callable[[rounds.Run, Training, Tables], PyTree] | None = None,
+    evaluate: Evaluate | None = None,
     progress: Callable[[int, PyTree], None] | None = None,
     states: States | None = None,
     record_dtype: str | None = None,
+    room: int = 0,
 ) -> Trained:
     """Trains all at the same time, on all devices of all processes.
 
@@ -75,8 +80,9 @@ def train(
         leaves `[trainings, ...]`; may raise.
       states: where an earlier call left its state, and this one does.
       record_dtype: of the messages that are kept.
+      room: for so many trainings, so that calls with fewer share their programs.
     """
-    job = _Job(federation, trainings, evaluate, record_dtype)
+    job = _Job(federation, trainings, evaluate, record_dtype, room)
     stops = (federation.tables.schedule.num_rounds,) if stops is None else (*stops,)
     begun, run, kept = 0, None, []
     if states is not None and (found := states.latest(job.like(len(stops)))):
@@ -100,6 +106,18 @@ def train(
     return Trained(whole[0], stops, whole[1], seconds)
 
 
+def measure(
+    federation: Federation,
+    trainings: Training,
+    run: rounds.Run,
+    evaluate: Evaluate,
+    room: int = 0,
+) -> PyTree:
+    """Evaluates runs, leaves `[trainings, ...]`, as `train` does at its stops."""
+    job = _Job(federation, trainings, evaluate, None, room)
+    return job.evaluated(job.dealt(run))
+
+
 def final(federation: Federation, training: Training) -> Params:
     """Model of ONE training after all rounds; traceable."""
     method, tables = federation
@@ -111,12 +129,12 @@ def final(federation: Federation, training: Training) -> Params:
 class _Job:
     """Trainings dealt to the devices, and the programs that work on them."""
 
-    def __init__(self, federation, trainings, evaluate, record_dtype):
+    def __init__(self, federation, trainings, evaluate, record_dtype, room):
         over = parallel.mesh()
         self._count = len(trainings.seed)
         on_cpu = over.devices.flat[0].platform == "cpu"
         self._dealing = parallel.dealing(
-            self._count, over, at_once=1 if on_cpu else _SIDE_BY_SIDE
+            self._count, over, at_once=1 if on_cpu else _SIDE_BY_SIDE, room=room
         )
         item = self._dealing.item
         self._over, self._evaluate = over, evaluate
@@ -192,16 +210,16 @@ def _unstack(kept, count):
     return [jax.tree.map(lambda leaf, i=i: leaf[i], kept) for i in range(count)]
 
 
-_STATIC = ("method", "over", "at_once", "record_dtype", "evaluate")
+_WHERE = ("over", "at_once")
 
 
-@functools.partial(jax.jit, static_argnames=_STATIC)
+@functools.partial(jax.jit, static_argnames=("method", "record_dtype", *_WHERE))
 def _begin(groups, items, tables, *, method, over, at_once, record_dtype):
     start = functools.partial(_start, method, record_dtype)
     return _spread(start, groups, items, tables, over, at_once)
 
 
-@functools.partial(jax.jit, static_argnames=_STATIC, donate_argnums=3)
+@functools.partial(jax.jit, static_argnames=("method", *_WHERE), donate_argnums=3)
 def _advance(groups, items, tables, run, begun, stop, *, method, over, at_once):
     def advance(training, shared, run):
         return _advanced(method, training, shared[0], run, *shared[1:])
@@ -210,7 +228,7 @@ def _advance(groups, items, tables, run, begun, stop, *, method, over, at_once):
     return _spread(advance, groups, items, shared, over, at_once, run)
 
 
-@functools.partial(jax.jit, static_argnames=_STATIC)
+@functools.partial(jax.jit, static_argnames=("evaluate", *_WHERE))
 def _evaluate(groups, items, tables, run, *, evaluate, over, at_once):
     def look(item, tables):
         training, run = item
