@@ -1,4 +1,4 @@
-"""Trains every case and seed in one compiled program and keeps what was sent."""
+"""Trains every case with every seed and keeps what was sent."""
 
 from typing import NamedTuple
 
@@ -10,11 +10,11 @@ from jax.flatten_util import ravel_pytree
 
 from experiments.lmra.clients import Clients
 from experiments.lmra.settings import Case, Config, cases
-from fljax import local, participation, rounds, schedule, stacking
+from fljax import federation, participation, schedule, stacking
 from fljax.attacks.reconstruction import decoding
 from fljax.attacks.reconstruction.decoding import Messages
-
-_START, _TRAIN = range(2)
+from fljax.federation import FedAvg, Federation, Tables, Training
+from fljax.types import Array, Model, Params
 
 
 class Trained(NamedTuple):
@@ -33,50 +33,71 @@ class Trained(NamedTuple):
     loss: jax.Array
 
 
+class Numbers(NamedTuple):
+    """Of one training: learning rate, and scale of the model that it begins with."""
+
+    rate: Array
+    scale: Array
+
+
 def train(run: Config, clients: Clients) -> Trained:
-    """Trains; the schedules of all cases and seeds are stacked."""
-    every = cases(run)
-    tables = [
+    """Trains every case with every seed."""
+    every, seeds = cases(run), len(run.seeds)
+    plans = [
         _schedule(run, clients, case, seed) for case in every for seed in run.seeds
     ]
-    joined, axes = stacking.stack(tables)
-    shape = len(every), len(run.seeds)
-    joined = jax.tree.map(
-        lambda leaf, axis: (
-            leaf if axis is None else leaf.reshape(shape + leaf.shape[1:])
+    task, count = clients.task, len(plans)
+    method = FedAvg(
+        model=task.model,
+        loss_fn=task.loss_fn,
+        optimiser=_sgd,
+        proximal=run.proximal,
+        begin=_Start(task.model),
+    )
+    trainings = Training(
+        np.tile(np.arange(seeds), len(every)),
+        np.arange(count),
+        np.tile(np.asarray(run.seeds, np.uint32), len(every)),
+        numbers=Numbers(
+            np.full(count, run.learning_rate, np.float32),
+            np.repeat(np.float32([case.start_scale for case in every]), seeds),
         ),
-        joined,
-        axes,
-        is_leaf=lambda leaf: leaf is None,
     )
-    update = local.sgd(
-        clients.task.loss_fn, optax.sgd(run.learning_rate), proximal=run.proximal
+    tables = Tables(clients.rows, stacking.stack(plans)[0])
+    found = federation.train(
+        Federation(method, tables), trainings, evaluate=_Kept(run.attacked)
     )
-    server = optax.sgd(1.0)
-    attacked = jnp.arange(run.attacked)
+    return jax.tree.map(
+        lambda leaf: leaf[0].reshape(len(every), seeds, *leaf.shape[2:]),
+        found.evaluations,
+    )
 
-    def one(seed, rows, table, scale):
-        key = jax.random.key(seed)
-        zeros, unravel = ravel_pytree(clients.task.model.init(jax.random.key(0)))
-        first = scale * jax.random.normal(jax.random.fold_in(key, _START), zeros.shape)
-        done = rounds.advance(
-            jax.random.fold_in(key, _TRAIN),
-            rounds.start(unravel(first), table, server),
-            rows,
-            table,
-            run.num_rounds,
-            local=update,
-            server_optimiser=server,
-        )
+
+def _sgd(numbers: Numbers) -> optax.GradientTransformation:
+    return optax.sgd(numbers.rate)
+
+
+class _Start(NamedTuple):
+    """Draws the first model: normal parameters of the training's scale."""
+
+    model: Model
+
+    def __call__(self, key, numbers: Numbers) -> Params:
+        zeros, unravel = ravel_pytree(self.model.init(jax.random.key(0)))
+        return unravel(numbers.scale * jax.random.normal(key, zeros.shape))
+
+
+class _Kept(NamedTuple):
+    """What is kept of a training."""
+
+    attacked: int
+
+    def __call__(self, run, training, tables) -> Trained:
+        del training, tables
         of_client = jax.vmap(decoding.of_client, (None, 0))
-        seen = of_client(done.transcript, attacked)
+        seen = of_client(run.transcript, jnp.arange(self.attacked))
         last = jax.vmap(decoding.last_returned)(seen)
-        return Trained(seen, last, ravel_pytree(done.server.params)[0], done.loss)
-
-    over_seeds = jax.vmap(one, (0, 0, axes, None))
-    over_cases = jax.jit(jax.vmap(over_seeds, (None, None, axes, 0)))
-    scales = jnp.array([case.start_scale for case in every])
-    return over_cases(np.asarray(run.seeds, np.uint32), clients.rows, joined, scales)
+        return Trained(seen, last, ravel_pytree(run.server.params)[0], run.loss)
 
 
 def kept_rounds(run: Config) -> range:

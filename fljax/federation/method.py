@@ -50,6 +50,7 @@ class FedAvg:
       defense: `(numbers) -> Defense`, or None.
       proximal: mu of FedProx, or None.
       prepare: `(pool, x of a batch) -> x` that the loss takes, or None.
+      begin: `(key, numbers) -> Params` in place of the model's `init`, or None.
     """
 
     model: Model
@@ -59,15 +60,22 @@ class FedAvg:
     defense: Callable[[PyTree], Defense] | None = None
     proximal: float | None = None
     prepare: Callable[[PyTree, PyTree], PyTree] | None = None
+    begin: Callable[[Key, PyTree], Params] | None = None
 
     def __call__(self, key: Key, numbers: PyTree, pool: PyTree) -> Parts:
         """The parts of one training; traceable."""
         return Parts(
-            lambda: self.model.init(key),
+            lambda: self.begun(key, numbers),
             self.local(numbers, pool),
             self.server_optimiser(numbers),
             self.defended(numbers).receive,
         )
+
+    def begun(self, key: Key, numbers: PyTree) -> Params:
+        """The model that a training begins with; traceable."""
+        if self.begin is None:
+            return self.model.init(key)
+        return self.begin(key, numbers)
 
     def local(self, numbers: PyTree, pool: PyTree = None) -> local_lib.LocalUpdate:
         """The clients' algorithm; traceable."""
