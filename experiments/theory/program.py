@@ -18,8 +18,8 @@ import numpy as np
 from rich.progress import Progress
 
 from experiments.report import figures
-from experiments.theory import middleman, slopes, theorem1
-from experiments.theory.middleman import Client, Point
+from experiments.theory import mitm_server, slopes, theorem1
+from experiments.theory.mitm_server import Client, Point
 from experiments.theory.slopes import Sweep
 from experiments.theory.theorem1 import Measured
 from fljax.driver.config import ConfigError
@@ -96,7 +96,7 @@ def prepare(config: Config) -> Prepared:
     Raises:
       ConfigError: if a learning rate is beyond the theorem.
     """
-    client = middleman.generate(
+    client = mitm_server.generate(
         config.seeds,
         num_rows=config.rows,
         num_params=config.params,
@@ -104,7 +104,7 @@ def prepare(config: Config) -> Prepared:
         spread=config.spread,
         offset=config.offset,
     )
-    _check_rate(config, middleman.largest_rate(client))
+    _check_rate(config, mitm_server.largest_rate(client))
     return Prepared(config, client)
 
 
@@ -199,13 +199,13 @@ def _measure(config: Config, client: Client, sampling: str) -> dict[str, Measure
     by_messages = swept.pop("num_messages")
     points = list(dict.fromkeys(p for group in swept.values() for p in group))
     how = (sampling, config.seeds, config.spread)
-    sent, delta = middleman.messages(client, points, *how)
+    sent, delta = mitm_server.messages(client, points, *how)
     every = theorem1.measure(client, points, sampling, sent, delta, config.probability)
     found = {}
     for name, group in swept.items():
         chosen = [points.index(point) for point in group]
         found[name] = Measured(*(numbers[chosen] for numbers in every))
-    sent, delta = middleman.messages(client, by_messages[-1:], *how)
+    sent, delta = mitm_server.messages(client, by_messages[-1:], *how)
     parts = []
     for point in by_messages:
         first = (a[:, :, : point.num_messages] for a in (sent, delta))

@@ -13,7 +13,7 @@ squares optimum. Its assumptions, and how they are met on generated rows:
 3. Sent models do not depend on the client's earlier noise. A real federation only comes
    near that, and its global model settles, which makes its messages collinear. Here a
    man-in-the-middle server, which the paper names as the case that meets the assumption,
-   draws every sent model (`middleman`).
+   draws every sent model (`mitm_server`).
 4. lambda, the smallest eigenvalue of Theta_out^T Theta_out / n_c, is bounded below. It is
    measured in every run, for it shrinks with learning rate and number of local steps.
 
@@ -33,8 +33,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from experiments.theory import estimates, middleman
-from experiments.theory.middleman import Client, Point
+from experiments.theory import estimates, mitm_server
+from experiments.theory.mitm_server import Client, Point
 
 _SEEN = 64  # sent models at which the noise is measured
 
@@ -89,7 +89,7 @@ def measure(
     confidence = size + 1 + np.log(2 * size / probability)
     rate = rates * noise * size
     rate *= np.sqrt(size * steps * confidence / (num_messages * eigenvalue))
-    curvature = np.linalg.eigvalsh(middleman.hessian(client))[:, 0]
+    curvature = np.linalg.eigvalsh(mitm_server.hessian(client))[:, 0]
     contraction = 1 - (1 - 2 * rates * curvature) ** steps  # lambda_min(W)
 
     def distance(estimate):

@@ -25,7 +25,7 @@ _WALLS = {
     "gradient_leakage": (("attack", "adversary"), ("truth", "messages", "scores")),
     "label_distribution": (("attacking", "training"), ("clients", "scores")),
     "lmra": (("attack",), ("clients", "optimum", "scores", "search")),
-    "theory": (("estimates",), ("middleman", "theorem1", "slopes")),
+    "theory": (("estimates",), ("mitm_server", "theorem1", "slopes")),
 }
 
 

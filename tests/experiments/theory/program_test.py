@@ -9,8 +9,8 @@ import sys
 import numpy as np
 import pytest
 
-from experiments.theory import middleman, program, slopes, theorem1
-from experiments.theory.middleman import Point
+from experiments.theory import mitm_server, program, slopes, theorem1
+from experiments.theory.mitm_server import Point
 from fljax import results
 from fljax.driver import config
 
@@ -25,7 +25,7 @@ _STEPS = np.array([3, 6])  # of a round
 
 @pytest.fixture(scope="module")
 def client():
-    return middleman.generate(
+    return mitm_server.generate(
         _SEEDS,
         num_rows=_ROWS,
         num_params=_PARAMS,
@@ -39,8 +39,8 @@ def client():
 def seen(client):
     """Sampling -> sent models and deltas, `[points, seeds, R, d]`."""
     return {
-        sampling: middleman.messages(client, _POINTS, sampling, _SEEDS, 2.0)
-        for sampling in middleman.SAMPLINGS
+        sampling: mitm_server.messages(client, _POINTS, sampling, _SEEDS, 2.0)
+        for sampling in mitm_server.SAMPLINGS
     }
 
 
@@ -126,7 +126,7 @@ def test_many_noisy_messages_leave_algorithm_2_an_error(client, seen):
 
 def test_the_limit_of_the_learning_rate_is_the_theorems(client):
     expected = min(_ROWS / (2 * np.linalg.eigvalsh(x.T @ x)[-1]) for x in client.x)
-    assert middleman.largest_rate(client) == pytest.approx(expected)
+    assert mitm_server.largest_rate(client) == pytest.approx(expected)
 
 
 def test_slopes_are_those_of_power_laws():

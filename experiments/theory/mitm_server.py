@@ -14,8 +14,9 @@ import jax.numpy as jnp
 import numpy as np
 import optax
 
-from fljax import local, losses, packing, rounds, schedule, stacking
-from fljax.types import Batch, Rows
+from fljax import federation, local, losses, packing, schedule, stacking
+from fljax.federation import Federation, Parts, Tables, Training
+from fljax.types import Array, Batch, Rows
 
 SAMPLINGS = ("shuffled", "independent")
 
@@ -102,7 +103,7 @@ def messages(
     seeds: Sequence[int],
     spread: float,
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Trains the client from drawn models; one compiled program for all points.
+    """Trains the client from drawn models.
 
     Args:
       client: from `generate`.
@@ -115,37 +116,66 @@ def messages(
     Returns:
       Sent models and deltas (sent minus returned), `[points, seeds, R, d]` each.
     """
-    num_rows = client.y.shape[1]
-    tables, axes = stacking.stack([_schedule(p, num_rows, sampling) for p in points])
-    widest = max(p.batch_size for p in points)
-
-    def one(key, x, y, centre, table, rate, batch_size):
-        update = local.sgd(_loss, optax.sgd(rate))
-        if sampling == "independent":
-            update = _drawing_anew(update, num_rows, widest, batch_size)
-        keys = (jax.random.fold_in(key, stream) for stream in (0, 1))
-        first, server = _man_in_the_middle(next(keys), centre, spread)
-        seen = rounds.advance(
-            next(keys),
-            rounds.start(first, table, server),
-            Rows(x, y),
-            table,
-            table.num_rounds,
-            local=update,
-            server_optimiser=server,
-        ).transcript
-        return seen.params, seen.delta[:, 0]
-
-    over_seeds = jax.vmap(one, (0, 0, 0, 0, None, None, None))
-    over_points = jax.vmap(over_seeds, (None, None, None, None, axes, 0, 0))
-    sent, delta = jax.jit(over_points)(
-        jax.vmap(jax.random.key)(np.asarray(seeds)),
-        *(jnp.asarray(a, jnp.float32) for a in (client.x, client.y, client.centre)),
-        tables,
-        jnp.array([p.learning_rate for p in points]),
-        jnp.array([p.batch_size for p in points]),
+    num_rows, repeats = client.y.shape[1], len(points)
+    plans = [_schedule(p, num_rows, sampling) for p in points]
+    rows = Rows(*(np.float32(leaf) for leaf in (client.x, client.y)))
+    method = _Method(
+        spread,
+        num_rows if sampling == "independent" else None,
+        max(p.batch_size for p in points),
     )
-    return np.asarray(sent, np.float64), np.asarray(delta, np.float64)
+    training = Training(
+        np.tile(np.arange(len(seeds)), repeats),
+        np.repeat(np.arange(repeats), len(seeds)),
+        np.tile(np.asarray(seeds, np.uint32), repeats),
+        numbers=Numbers(
+            np.repeat(np.float32([p.learning_rate for p in points]), len(seeds)),
+            np.repeat(np.int32([p.batch_size for p in points]), len(seeds)),
+            np.tile(np.float32(client.centre), (repeats, 1)),
+        ),
+    )
+    tables = Tables(rows, stacking.stack(plans)[0])
+    seen = federation.train(Federation(method, tables), training).run.transcript
+    shape = (repeats, len(seeds), *seen.params.shape[1:])
+    sent, delta = seen.params.reshape(shape), seen.delta[:, :, 0].reshape(shape)
+    return sent.astype(np.float64), delta.astype(np.float64)
+
+
+class Numbers(NamedTuple):
+    """Of one training.
+
+    Attributes:
+      rate: [] learning rate.
+      batch_size: [].
+      centre: `[d]` mean of the sent models.
+    """
+
+    rate: Array
+    batch_size: Array
+    centre: Array
+
+
+class _Method(NamedTuple):
+    """A client that trains, and the man in the middle for its server.
+
+    Attributes:
+      spread: standard deviation of the sent models.
+      num_rows: from which every step draws its rows anew; None for epochs.
+      widest: rows of the largest batch.
+    """
+
+    spread: float
+    num_rows: int | None
+    widest: int
+
+    def __call__(self, key, numbers: Numbers, pool) -> Parts:
+        update = local.sgd(_loss, optax.sgd(numbers.rate))
+        if self.num_rows is not None:
+            update = _drawing_anew(
+                update, self.num_rows, self.widest, numbers.batch_size
+            )
+        first, server = _mitm_server(key, numbers.centre, self.spread)
+        return Parts(lambda: first, update, server)
 
 
 def _predict(params, x):
@@ -181,7 +211,7 @@ def _drawing_anew(update: local.LocalUpdate, num_rows: int, widest: int, batch_s
     return update._replace(step=step)
 
 
-def _man_in_the_middle(key, centre, spread: float):
+def _mitm_server(key, centre, spread: float):
     """The first model to send, and a server that then sends what it has drawn."""
 
     def draw(number):
