@@ -25,7 +25,8 @@ class Sizes(NamedTuple):
     Attributes:
       rows: all clients' rows of all seeds.
       transcript: what the adversary keeps, of all seeds.
-      training: models, gradients and the models that were sent, side by side.
+      training: models, gradients and the models that were sent, side by side, and
+        what the devices keep of the transcript until it is whole.
       attacks: copies of one seed's transcript.
     """
 
@@ -36,7 +37,9 @@ class Sizes(NamedTuple):
 
     @property
     def total(self) -> float:
-        return sum(self) + self.rows + _PROGRAM  # rows also as the adversary knows them
+        known = self.rows  # also as the adversary knows them
+        work = max(self.training, self.attacks)
+        return self.rows + known + self.transcript + work + _PROGRAM
 
 
 def estimate(prepared: Prepared) -> Sizes:
@@ -46,11 +49,14 @@ def estimate(prepared: Prepared) -> Sizes:
     count = 4 * parameters(prepared)
     message = count // 2 if told.run.record_dtype == "bfloat16" else count
     seen = num_seeds * recorded * (count + num_slots * message)
-    read = len(jax.devices()) if _WHOLE & set(told.attack.kinds) else 0
+    devices = len(jax.devices())
+    read = devices if _WHOLE & set(told.attack.kinds) else 0
+    places = devices * -(-num_seeds // devices)
     return Sizes(
         rows=sum(leaf.nbytes for leaf in jax.tree.leaves(prepared.clients.rows)),
         transcript=seen,
-        training=num_seeds * schedule.num_lanes * count * 3,
+        training=min(devices, num_seeds) * schedule.num_lanes * count * 3
+        + places * seen / num_seeds,
         attacks=read * seen / num_seeds,
     )
 
