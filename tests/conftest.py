@@ -40,17 +40,21 @@ if "JAX_COMPILATION_CACHE_DIR" not in os.environ:
 os.environ.setdefault("JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS", "0")
 jax.config.update("jax_persistent_cache_min_compile_time_secs", 0)
 
-# Minutes for few tests: begun last, one of them would keep a worker while others idle.
+# Begun last, one of them would keep a worker while others idle.
 _LONG = (
+    "tests/wheel_test.py",
     "aia/kill_test.py",
-    "aia/memory_test.py",
-    "aia/processes_test.py",
-    "aia/trajectory_test.py",
-    "auditing/scoring_test.py",
+    "experiments/notebooks_test.py",
     "benchmarks/clipping_test.py",
     "benchmarks/scaling_test.py",
-    "experiments/notebooks_test.py",
+    "aia/trajectory_test.py",
+    "aia/program_test.py",
+    "attacks/trajectory_test.py",
+    "defenses/contracts_test.py",
+    "defenses/attacks_contract_test.py",
+    "gradient_leakage/program_test.py",
     "label_distribution/program_test.py",
+    "privacy/self_test_test.py",
 )
 
 
