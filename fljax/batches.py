@@ -30,7 +30,7 @@ def rows(
     """
     sizes = schedule.sizes[clients]
     offsets = (jnp.cumsum(schedule.sizes) - schedule.sizes)[clients]
-    last = sizes[slots.seat][..., None] - 1
+    last = sizes[slots.participant_index][..., None] - 1
     if schedule.poisson:
         rates = jnp.asarray(schedule.sampling_rate, jnp.float32)[clients]
         position = _poisson_positions(keys, rates, sizes, slots, schedule.capacity)
@@ -39,7 +39,9 @@ def rows(
         within = jnp.arange(schedule.batch_size)[None, None, :]
         position = _ordered_positions(keys, sizes, schedule, slots, within)
         real = within < slots.count[..., None]
-    return offsets[slots.seat][..., None] + jnp.minimum(position, last), real
+    return offsets[slots.participant_index][..., None] + jnp.minimum(
+        position, last
+    ), real
 
 
 def _ordered_positions(keys, sizes, schedule, slots, within):
@@ -54,17 +56,19 @@ def _ordered_positions(keys, sizes, schedule, slots, within):
             lambda e: _permutation(jax.random.fold_in(key, e), size, schedule.max_rows)
         )(epochs)
     )(keys, sizes)
-    return order[slots.seat[..., None], slots.epoch[..., None], position]
+    return order[slots.participant_index[..., None], slots.epoch[..., None], position]
 
 
 def _poisson_positions(keys, rates, sizes, slots, capacity: int):
     """Positions `[S, L, B]` of rows drawn independently, beyond the last for no row."""
 
-    def one(seat, step):
-        key = jax.random.fold_in(keys[seat], step)
-        return _poisson_sample(key, rates[seat], sizes[seat], capacity)
+    def one(participant_index, step):
+        key = jax.random.fold_in(keys[participant_index], step)
+        return _poisson_sample(
+            key, rates[participant_index], sizes[participant_index], capacity
+        )
 
-    return jax.vmap(jax.vmap(one))(slots.seat, slots.step)
+    return jax.vmap(jax.vmap(one))(slots.participant_index, slots.step)
 
 
 def _poisson_sample(key, rate, size, capacity: int):

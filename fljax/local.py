@@ -1,7 +1,7 @@
-"""What a client does with her batches, written for ONE client.
+"""What a client does with its batches, written for ONE client.
 
 A `LocalUpdate` is three pure functions. The engine (`rounds`) calls `init` when a
-client starts, `step` for each of her mini-batches and `final` when she is done; it
+client starts, `step` for each of its mini-batches and `final` when it is done; it
 maps them over lanes of clients. FedSGD needs nothing of its own: it is one step on
 the full batch with learning rate 1, and the server's optimiser does the rest.
 """

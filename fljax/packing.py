@@ -16,14 +16,14 @@ class Slots(NamedTuple):
     """What each lane does at each step; leaves `[T, S, L]` int32.
 
     Attributes:
-      seat: index into the round's participants.
-      epoch: local epoch, i.e. which shuffle of her rows.
+      participant_index: index into the round's participants.
+      epoch: local epoch, i.e. which shuffle of its rows.
       start: first position of the batch in the shuffled rows.
       count: rows in the batch, 0 for an idle slot.
-      step: her local step number.
+      step: its local step number.
     """
 
-    seat: Array
+    participant_index: Array
     epoch: Array
     start: Array
     count: Array
@@ -33,7 +33,7 @@ class Slots(NamedTuple):
 class Job(NamedTuple):
     """One client's local steps in one round; leaves `[steps]`."""
 
-    seat: int
+    participant_index: int
     epoch: np.ndarray
     start: np.ndarray
     count: np.ndarray
@@ -59,7 +59,7 @@ def steps_per_round(
     Args:
       sizes: rows of each client, of any shape.
       batch_size: rows in a mini-batch; None takes all of a client's rows at once.
-      epochs: passes over her rows.
+      epochs: passes over its rows.
       steps: instead of epochs: a pass is cut short or followed by more.
     """
     if steps is not None:
@@ -67,12 +67,16 @@ def steps_per_round(
     return epochs * batches_per_epoch(sizes, batch_size)
 
 
-def job(seat: int, size: int, batch: int, epochs: int, steps: int | None) -> Job:
+def job(
+    participant_index: int, size: int, batch: int, epochs: int, steps: int | None
+) -> Job:
     rows = np.asarray(size)
     per_epoch = int(batches_per_epoch(rows, batch))
     index = np.arange(int(steps_per_round(rows, batch, epochs, steps)))
     start = (index % per_epoch) * batch
-    return Job(seat, index // per_epoch, start, np.minimum(batch, size - start))
+    return Job(
+        participant_index, index // per_epoch, start, np.minimum(batch, size - start)
+    )
 
 
 def pack(jobs: list[Job], num_lanes: int) -> list[list[Job]]:
@@ -87,7 +91,7 @@ def pack(jobs: list[Job], num_lanes: int) -> list[list[Job]]:
 
 
 def slot_tables(packed, num_lanes: int) -> tuple[Slots, np.ndarray]:
-    """Slots `[T, S, L]` and, in the same shape, the seat that ends there or -1."""
+    """Slots `[T, S, L]` and, in the same shape, the participant_index that ends there or -1."""
     lengths = [sum(len(j.count) for j in lane) for lanes in packed for lane in lanes]
     shape = (len(packed), max(max(lengths), 1), num_lanes)
     slots = Slots(*(np.zeros(shape, np.int32) for _ in Slots._fields))
@@ -97,11 +101,11 @@ def slot_tables(packed, num_lanes: int) -> tuple[Slots, np.ndarray]:
             at = 0
             for job in jobs:
                 where = (table, slice(at, at + len(job.count)), lane)
-                slots.seat[where] = job.seat
+                slots.participant_index[where] = job.participant_index
                 slots.epoch[where] = job.epoch
                 slots.start[where] = job.start
                 slots.count[where] = job.count
                 slots.step[where] = np.arange(len(job.count))
                 at += len(job.count)
-                ends[table, at - 1, lane] = job.seat
+                ends[table, at - 1, lane] = job.participant_index
     return slots, ends

@@ -100,7 +100,7 @@ def place_lanes(schedule: Schedule, over: Mesh) -> Schedule:
     return dataclasses.replace(
         whole,
         slots=place(schedule.slots, over, axis),
-        finish=place(schedule.finish, over, axis),
+        client_ends=place(schedule.client_ends, over, axis),
     )
 
 
@@ -135,7 +135,8 @@ def map_items(
     dealt = dealing(count, over, cost=cost, at_once=at_once)
     mine = jax.tree.map(lambda leaf: leaf[dealt.item], items)
     found = spread(fun, dealt, mine, shared, over)
-    found = jax.tree.map(lambda leaf: leaf[dealt.place], found)
+    if not np.array_equal(dealt.place, np.arange(len(dealt.item))):
+        found = jax.tree.map(lambda leaf: leaf[dealt.place], found)
     return _everywhere(found, over) if _spans_processes(over) else found
 
 

@@ -6,14 +6,14 @@ compiled loop. Both are pure and vmap over seeds and hyper-parameters:
     jit( vmap seeds ( loop rounds ( vmap lanes of clients ( loop local steps ))))
 
 Algorithm 1 of Diana et al. (AAAI-25): the server sends its model, each participant
-trains on her own rows and returns, the server averages. The average of the deltas
+trains on its own rows and returns, the server averages. The average of the deltas
 (sent minus returned) is handed to an optax optimiser as if it were a gradient;
 `optax.sgd(1.0)` is plain FedAvg.
 
 Randomness: everything that client c draws in round t comes from
-`fold_in(fold_in(key, t), c)`: one stream per local epoch for the order of her rows, one
-per local step for her training, one per local step for the rows of a Poisson batch, one
-for her message and one for what the server makes of it. Nothing else enters, so any
+`fold_in(fold_in(key, t), c)`: one stream per local epoch for the order of its rows, one
+per local step for its training, one per local step for the rows of a Poisson batch, one
+for its message and one for what the server makes of it. Nothing else enters, so any
 round of any client can be replayed alone.
 """
 
@@ -158,7 +158,7 @@ def _train_clients(key, sent, rows, schedule, t, local, receive, deltas):
     """Round t of all participants: mean delta, mean loss, deltas with its row filled."""
     table, row = t % schedule.participants.shape[0], schedule.record[t]
     slots = jax.tree.map(lambda leaf: leaf[table], schedule.slots)
-    finish = jax.tree.map(lambda leaf: leaf[table], schedule.finish)
+    client_ends = jax.tree.map(lambda leaf: leaf[table], schedule.client_ends)
     clients = schedule.participants[table]
     client_keys = jax.vmap(jax.random.fold_in, (None, 0))(key, clients)
     train_keys = _fold_in(client_keys, _TRAIN)
@@ -173,16 +173,23 @@ def _train_clients(key, sent, rows, schedule, t, local, receive, deltas):
     def train_step(s, lanes):
         slot = jax.tree.map(lambda leaf: leaf[s], slots)
         batch = jax.tree.map(lambda leaf: leaf[index[s]], rows)
-        batch = Batch(batch.x, batch.y, real[s], clients[slot.seat], round_of_all)
-        step_keys = jax.vmap(jax.random.fold_in)(train_keys[slot.seat], slot.step)
+        batch = Batch(
+            batch.x, batch.y, real[s], clients[slot.participant_index], round_of_all
+        )
+        step_keys = jax.vmap(jax.random.fold_in)(
+            train_keys[slot.participant_index], slot.step
+        )
         return jax.vmap(local.step, (0, 0, None, 0))(step_keys, lanes, sent, batch)
 
     def segment(carry, xs):
         lanes, total, deltas = carry
         (begin, end), done = xs
         lanes = lax.fori_loop(begin, end, train_step, lanes)
-        seat = slots.seat[end - 1]  # whoever is done at this break
-        sender, keys = Sender(clients[seat], round_of_all), client_keys[seat]
+        participant_index = slots.participant_index[end - 1]  # whoever is done here
+        sender, keys = (
+            Sender(clients[participant_index], round_of_all),
+            client_keys[participant_index],
+        )
         message, received = _messages(keys, lanes, sent, sender, local, receive)
         share = jax.tree.map(lambda leaf: _weighted_sum(done.weight, leaf), received)
         total = jax.tree.map(jnp.add, total, share)
@@ -192,11 +199,13 @@ def _train_clients(key, sent, rows, schedule, t, local, receive, deltas):
         lanes = jax.tree.map(lambda f, l: _where(done.done, f, l), fresh, lanes)
         return (lanes, total, deltas), None
 
-    ends = schedule.breaks
+    ends = schedule.end_steps
     bounds = (jnp.concatenate([jnp.zeros(1, ends.dtype), ends])[:-1], ends)
     zero = local_lib.Message(jax.tree.map(jnp.zeros_like, sent), jnp.zeros(()))
-    (_, total, deltas), _ = lax.scan(segment, (fresh, zero, deltas), (bounds, finish))
-    weight = jnp.sum(finish.weight)
+    (_, total, deltas), _ = lax.scan(
+        segment, (fresh, zero, deltas), (bounds, client_ends)
+    )
+    weight = jnp.sum(client_ends.weight)
     mean = jax.tree.map(lambda leaf: leaf / jnp.where(weight > 0, weight, 1), total)
     return mean.delta, mean.loss, deltas
 

@@ -3,15 +3,15 @@
 Clients of different sizes take different numbers of local steps. Padding them all to
 the largest wastes most of the work, so they are laid one after another into `L` lanes of
 nearly equal length (`packing`). At every step each lane trains one mini-batch of
-whichever client holds it. Where a client ends, a `break`, her message is collected and
-her lane starts afresh from the server's model. With as many lanes as equal clients this
+whichever client holds it. Where a client ends, its message is collected and
+its lane starts afresh from the server's model. With as many lanes as equal clients this
 is a plain vmap over clients. `stacking` joins the schedules of several seeds.
 
 The tables only say *which* rows by position; the shuffle that turns positions into rows
 happens inside the compiled round (`rounds`).
 
 With Poisson batches, which differential privacy asks for, a client takes as many steps
-as before, and each of her rows is in each batch with probability 1 / steps per epoch,
+as before, and each of its rows is in each batch with probability 1 / steps per epoch,
 independently of all else; the tables then only say who trains when. A batch has room for
 all but 1e-12 of the draws; what does not fit is left out, which adds at most 1e-12 per
 step to the delta of a privacy guarantee.
@@ -35,13 +35,13 @@ _OCCUPANCY = 0.98  # the widest packing that wastes no more than this is good en
 _OVERFLOW = 1e-12  # probability of a Poisson batch with more rows than there are places
 
 
-class Finish(NamedTuple):
-    """Who is done at each break; leaves `[T, G, L]`.
+class ClientEnds(NamedTuple):
+    """Who is done at each end step; leaves `[T, G, L]`.
 
     Attributes:
       weight: float32 aggregation weight, 0 where the lane goes on.
       done: bool, the lane's client ends here.
-      slot: int32 place of her message in the transcript, `K` where it is not recorded.
+      slot: int32 place of its message in the transcript, `K` where it is not recorded.
     """
 
     weight: Array
@@ -60,11 +60,11 @@ class Schedule:
 
     Attributes:
       sizes: `[C + 1]` int32 rows of each client; the last entry is a phantom without
-        rows that fills empty seats.
-      participants: `[T, M]` int32 client ids, `C` for an empty seat.
+        rows that fills empty places.
+      participants: `[T, M]` int32 client ids, `C` for an empty place.
       slots: `[T, S, L]` tables.
-      finish: `[T, G, L]` tables.
-      breaks: `[G]` int32 steps after which some client is done, shared by all rounds.
+      client_ends: `[T, G, L]` tables.
+      end_steps: `[G]` int32 steps after which some client is done, shared by all rounds.
       record: `[R]` int32 row of each round in the transcript, past its end if none.
       recorded_rounds: `[Q]` int32.
       recorded_clients: `[Q, K]` int32, -1 for an empty slot.
@@ -73,8 +73,8 @@ class Schedule:
     sizes: Array
     participants: Array
     slots: Slots
-    finish: Finish
-    breaks: Array
+    client_ends: ClientEnds
+    end_steps: Array
     record: Array
     recorded_rounds: Array
     recorded_clients: Array
@@ -134,9 +134,9 @@ def build(
       steps: local steps instead of epochs: an epoch is cut short or followed by more.
       lanes: lanes side by side; None chooses. A run with at least two lanes replays
         bit for bit on any other number of at least two.
-      weights: 'rows' weighs a client by her rows, 'uniform' equally.
-      shuffle: draw a new order of her rows in every local epoch.
-      poisson: include each of her `n` rows in each batch independently with probability
+      weights: 'rows' weighs a client by its rows, 'uniform' equally.
+      shuffle: draw a new order of its rows in every local epoch.
+      poisson: include each of its `n` rows in each batch independently with probability
         `1 / ceil(n / batch_size)`; `shuffle` then has no effect.
       record_rounds: rounds that the transcript keeps; None keeps all.
       record_clients: clients that the transcript keeps; None keeps all.
@@ -155,8 +155,8 @@ def build(
 
     plans = [
         [
-            packing.job(seat, int(rows[c]), batch, epochs, steps)
-            for seat, c in enumerate(ids)
+            packing.job(participant_index, int(rows[c]), batch, epochs, steps)
+            for participant_index, c in enumerate(ids)
         ]
         for ids in chosen
     ]
@@ -168,13 +168,15 @@ def build(
     )
     weight = rows.astype(np.float32) if weights == "rows" else np.ones(num_clients)
     slots, ends = packing.slot_tables(packed, num_lanes)
-    breaks = np.flatnonzero((ends >= 0).any(axis=(0, 2))) + 1
+    end_steps = np.flatnonzero((ends >= 0).any(axis=(0, 2))) + 1
     return Schedule(
         sizes=np.append(rows, 0).astype(np.int32),
         participants=_padded(chosen, most, num_clients),
         slots=slots,
-        finish=_finish(ends[:, breaks - 1], chosen, weight, slot_of, clients.shape[1]),
-        breaks=breaks.astype(np.int32),
+        client_ends=_client_ends(
+            ends[:, end_steps - 1], chosen, weight, slot_of, clients.shape[1]
+        ),
+        end_steps=end_steps.astype(np.int32),
         record=_record_table(recorded, num_rounds),
         recorded_rounds=recorded,
         recorded_clients=clients,
@@ -244,7 +246,7 @@ def _choose_lanes(plans, most: int) -> int:
 
 
 def _recording(chosen, num_rounds, num_clients, record_rounds, record_clients):
-    """Recorded rounds `[Q]`, clients `[Q, K]`, and a slot per (table, seat)."""
+    """Recorded rounds `[Q]`, clients `[Q, K]`, and a slot per (table, participant_index)."""
     rounds = np.arange(num_rounds) if record_rounds is None else np.unique(
         np.asarray(record_rounds, np.int64)
     )  # fmt: skip
@@ -268,17 +270,17 @@ def _recording(chosen, num_rounds, num_clients, record_rounds, record_clients):
     return rounds.astype(np.int32), clients, slot_of
 
 
-def _finish(ends, chosen, weight, slot_of, num_slots: int) -> Finish:
-    finish = Finish(
+def _client_ends(ends, chosen, weight, slot_of, num_slots: int) -> ClientEnds:
+    client_ends = ClientEnds(
         weight=np.zeros(ends.shape, np.float32),
         done=ends >= 0,
         slot=np.full(ends.shape, num_slots, np.int32),
     )
-    for table, seats in enumerate(ends):
-        done = seats >= 0
-        finish.weight[table][done] = weight[chosen[table][seats[done]]]
-        finish.slot[table][done] = slot_of[table][seats[done]]
-    return finish
+    for table, indices in enumerate(ends):
+        done = indices >= 0
+        client_ends.weight[table][done] = weight[chosen[table][indices[done]]]
+        client_ends.slot[table][done] = slot_of[table][indices[done]]
+    return client_ends
 
 
 def _padded(chosen, width: int, fill: int) -> np.ndarray:

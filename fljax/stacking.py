@@ -1,7 +1,7 @@
 """Joins the schedules of several runs (seeds) for one vmapped program: NumPy.
 
 Seeds split and sample differently, so their tables differ in size. Each is padded to
-the largest; padding is idle slots, empty seats and breaks at which nobody ends.
+the largest; padding is idle slots, empty places and ends of nobody.
 """
 
 import dataclasses
@@ -10,7 +10,7 @@ from collections.abc import Sequence
 import jax
 import numpy as np
 
-from fljax.schedule import Finish, Schedule
+from fljax.schedule import ClientEnds, Schedule
 
 
 def stack(schedules: Sequence[Schedule]) -> tuple[Schedule, Schedule]:
@@ -18,7 +18,7 @@ def stack(schedules: Sequence[Schedule]) -> tuple[Schedule, Schedule]:
 
     Returns:
       The joined `Schedule`, leaves `[runs, ...]`, and, in the same shape, the `in_axes`
-      for `jax.vmap`. The breaks are shared, so that loop bounds stay common to all runs.
+      for `jax.vmap`. `end_steps` are shared, so that loop bounds stay common to all runs.
 
     Raises:
       ValueError: if the runs do not have the same number of clients and rounds.
@@ -28,9 +28,9 @@ def stack(schedules: Sequence[Schedule]) -> tuple[Schedule, Schedule]:
             raise ValueError(f"schedules differ in the shape of {field!r}")
     if len({len(s.participants) for s in schedules}) > 1:
         raise ValueError("schedules differ in 'participants': 1 or R rounds of them")
-    breaks = np.unique(np.concatenate([s.breaks for s in schedules]))
+    end_steps = np.unique(np.concatenate([s.end_steps for s in schedules]))
     common = {
-        "breaks": breaks.astype(np.int32),
+        "end_steps": end_steps.astype(np.int32),
         "batch_size": max(s.batch_size for s in schedules),
         "capacity": max(s.capacity for s in schedules),
         "num_epochs": max(s.num_epochs for s in schedules),
@@ -38,41 +38,46 @@ def stack(schedules: Sequence[Schedule]) -> tuple[Schedule, Schedule]:
     }
     num_slots = max(s.recorded_clients.shape[1] for s in schedules)
     aligned = [
-        dataclasses.replace(_at_breaks(s, breaks, num_slots), **common)
+        dataclasses.replace(_at_end_steps(s, end_steps, num_slots), **common)
         for s in schedules
     ]
     zeros = jax.tree.map(lambda _: np.zeros((), np.int32), aligned[0])
     fill = dataclasses.replace(
         zeros,
         participants=np.int32(schedules[0].sizes.shape[0] - 1),
-        finish=zeros.finish._replace(slot=np.int32(num_slots)),
+        client_ends=zeros.client_ends._replace(slot=np.int32(num_slots)),
         recorded_clients=np.int32(-1),
     )
     joined = jax.tree.map(_stack_padded, fill, *aligned)
     axes = jax.tree.map(lambda _: 0, joined)
     return (
-        dataclasses.replace(joined, breaks=common["breaks"]),
-        dataclasses.replace(axes, breaks=None),
+        dataclasses.replace(joined, end_steps=common["end_steps"]),
+        dataclasses.replace(axes, end_steps=None),
     )
 
 
-def _at_breaks(schedule: Schedule, breaks: np.ndarray, num_slots: int) -> Schedule:
-    """The same schedule with more breaks, at which none of its clients ends."""
-    own, finish = np.searchsorted(breaks, schedule.breaks), schedule.finish
-    shape = (finish.weight.shape[0], len(breaks), finish.weight.shape[2])
+def _at_end_steps(
+    schedule: Schedule, end_steps: np.ndarray, num_slots: int
+) -> Schedule:
+    """The same schedule with more end steps, at which none of its clients ends."""
+    own, client_ends = (
+        np.searchsorted(end_steps, schedule.end_steps),
+        schedule.client_ends,
+    )
+    shape = (client_ends.weight.shape[0], len(end_steps), client_ends.weight.shape[2])
 
     def spread(leaf, fill):
         wide = np.full(shape, fill, leaf.dtype)
         wide[:, own] = leaf
         return wide
 
-    unrecorded = finish.slot == schedule.recorded_clients.shape[1]
+    unrecorded = client_ends.slot == schedule.recorded_clients.shape[1]
     return dataclasses.replace(
         schedule,
-        finish=Finish(
-            weight=spread(finish.weight, 0),
-            done=spread(finish.done, False),
-            slot=spread(np.where(unrecorded, num_slots, finish.slot), num_slots),
+        client_ends=ClientEnds(
+            weight=spread(client_ends.weight, 0),
+            done=spread(client_ends.done, False),
+            slot=spread(np.where(unrecorded, num_slots, client_ends.slot), num_slots),
         ),
     )
 

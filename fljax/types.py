@@ -145,7 +145,7 @@ class Defense(NamedTuple):
 
     Attributes:
       gradient: takes the place of the mean gradient of a batch, in each local step.
-      encode: what leaves the client in place of her delta.
+      encode: what leaves the client in place of its delta.
       receive: what the server makes of one message before it averages. The message has
         travelled by then: a transcript holds it as it was sent.
       noise: one entry for each kind of noise that a guarantee can rest on; empty where
@@ -193,7 +193,7 @@ class Exchange(NamedTuple):
     """One client's messages: the input of every attack.
 
     Attributes:
-      params: leaves `[R, ...]`, what she was sent.
+      params: leaves `[R, ...]`, what it was sent.
       delta: leaves `[R, ...]`, sent minus returned.
     """
 

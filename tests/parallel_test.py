@@ -51,7 +51,7 @@ def test_scalars_and_keys_are_copied_to_every_device(many):
 def test_the_lanes_of_a_schedule_lie_on_different_devices():
     plan = schedule.build([5] * 4, num_rounds=2, batch_size=2, lanes=4)
     placed = parallel.place_lanes(plan, parallel.mesh(2))
-    for leaf in (placed.slots.count, placed.finish.weight):
+    for leaf in (placed.slots.count, placed.client_ends.weight):
         assert {s.data.shape[-1] for s in leaf.addressable_shards} == {2}
     assert placed.participants.sharding.is_fully_replicated
     np.testing.assert_array_equal(placed.slots.start, plan.slots.start)

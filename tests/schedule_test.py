@@ -12,10 +12,10 @@ from fljax import schedule
 _SIZES = st.lists(st.integers(1, 40), min_size=1, max_size=9)
 
 
-def _visits(plan, table, seat):
+def _visits(plan, table, participant_index):
     """`(epoch, position)` of every row that a participant trains on, step by step."""
     slots = jax.tree.map(lambda leaf: leaf[table], plan.slots)
-    mine = (slots.seat == seat) & (slots.count > 0)
+    mine = (slots.participant_index == participant_index) & (slots.count > 0)
     steps = np.argsort(slots.step[mine])
     return [
         (int(epoch), int(start) + i)
@@ -45,7 +45,7 @@ def test_only_the_last_batch_of_an_epoch_is_smaller(sizes, batch, lanes):
     batch = min(batch, max(sizes))
     assert plan.batch_size == batch
     for client, size in enumerate(sizes):
-        mine = (plan.slots.seat == client) & (plan.slots.count > 0)
+        mine = (plan.slots.participant_index == client) & (plan.slots.count > 0)
         counts = plan.slots.count[mine][np.argsort(plan.slots.step[mine])]
         assert (counts[:-1] == batch).all()
         assert counts[-1] == (size - 1) % batch + 1
@@ -56,16 +56,16 @@ def test_a_client_keeps_her_lane_without_a_gap_and_ends_at_a_break(sizes, batch,
     plan = schedule.build(sizes, num_rounds=1, batch_size=batch, lanes=lanes)
     for client, size in enumerate(sizes):
         step, lane = np.nonzero(
-            (plan.slots.seat[0] == client) & (plan.slots.count[0] > 0)
+            (plan.slots.participant_index[0] == client) & (plan.slots.count[0] > 0)
         )
         assert len(np.unique(lane)) == 1
         np.testing.assert_array_equal(step, step[0] + np.arange(len(step)))
-        at = list(plan.breaks).index(step[-1] + 1)
-        assert plan.finish.done[0, at, lane[0]]
-        assert plan.finish.weight[0, at, lane[0]] == size
-        assert plan.finish.slot[0, at, lane[0]] == client
-    assert plan.finish.done.sum() == len(sizes)
-    assert plan.finish.weight.sum() == sum(sizes)
+        at = list(plan.end_steps).index(step[-1] + 1)
+        assert plan.client_ends.done[0, at, lane[0]]
+        assert plan.client_ends.weight[0, at, lane[0]] == size
+        assert plan.client_ends.slot[0, at, lane[0]] == client
+    assert plan.client_ends.done.sum() == len(sizes)
+    assert plan.client_ends.weight.sum() == sum(sizes)
 
 
 def test_ragged_clients_fill_the_lanes():
@@ -96,7 +96,7 @@ def test_the_number_of_lanes(lanes, num_clients, expected):
 
 
 def test_by_default_lanes_are_as_many_as_stay_nearly_full():
-    # One client has half of the rows: a third lane would wait for her.
+    # One client has half of the rows: a third lane would wait for it.
     plan = schedule.build([200, 100, 70, 30], num_rounds=1, batch_size=1)
     assert plan.num_lanes == 2
     assert plan.occupancy == 1.0
@@ -120,7 +120,9 @@ def test_steps_give_every_client_the_same_number_of_batches():
 
 def test_uniform_weights_count_every_client_once():
     plan = schedule.build([4, 7], num_rounds=1, batch_size=4, weights="uniform")
-    np.testing.assert_array_equal(plan.finish.weight[plan.finish.done], [1, 1])
+    np.testing.assert_array_equal(
+        plan.client_ends.weight[plan.client_ends.done], [1, 1]
+    )
 
 
 def test_each_round_has_its_own_participants():
@@ -131,7 +133,7 @@ def test_each_round_has_its_own_participants():
     assert _visits(plan, 0, 1) == [(0, i) for i in range(5)]
     assert not plan.slots.count[1].any()
     assert _visits(plan, 2, 0) == [(0, i) for i in range(3)]
-    np.testing.assert_array_equal(plan.finish.weight.sum(axis=(1, 2)), [9, 0, 3])
+    np.testing.assert_array_equal(plan.client_ends.weight.sum(axis=(1, 2)), [9, 0, 3])
 
 
 def test_one_entry_of_participants_serves_for_all_rounds():
@@ -166,7 +168,7 @@ def test_recorded_clients_are_those_wanted_who_take_part():
         record_clients=[1, 2],
     )
     np.testing.assert_array_equal(plan.recorded_clients, [[2, -1], [1, -1], [1, 2]])
-    assert sorted(plan.finish.slot[0][plan.finish.done[0]]) == [0, 2]
+    assert sorted(plan.client_ends.slot[0][plan.client_ends.done[0]]) == [0, 2]
 
 
 def test_nothing_need_be_recorded():
@@ -243,7 +245,7 @@ def test_poisson_batches_take_as_many_steps_as_shuffled_ones():
     assert (plain.poisson, drawn.poisson) == (False, True)
     assert (plain.capacity, drawn.batch_size) == (4, 4)
     jax.tree.map(np.testing.assert_array_equal, drawn.slots, plain.slots)
-    jax.tree.map(np.testing.assert_array_equal, drawn.finish, plain.finish)
+    jax.tree.map(np.testing.assert_array_equal, drawn.client_ends, plain.client_ends)
 
 
 @pytest.mark.parametrize(

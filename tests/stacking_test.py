@@ -12,19 +12,19 @@ def test_stacked_runs_share_their_breaks_and_keep_their_own_steps():
     one = schedule.build([4, 3], num_rounds=2, batch_size=2, lanes=1)
     two = schedule.build([9, 3], num_rounds=2, batch_size=2, lanes=1)
     both, axes = stacking.stack([one, two])
-    np.testing.assert_array_equal(one.breaks, [2, 4])
-    np.testing.assert_array_equal(two.breaks, [5, 7])
-    np.testing.assert_array_equal(both.breaks, [2, 4, 5, 7])
+    np.testing.assert_array_equal(one.end_steps, [2, 4])
+    np.testing.assert_array_equal(two.end_steps, [5, 7])
+    np.testing.assert_array_equal(both.end_steps, [2, 4, 5, 7])
     assert (both.batch_size, both.max_rows) == (2, 9)
     np.testing.assert_array_equal(both.sizes, [[4, 3, 0], [9, 3, 0]])
     np.testing.assert_array_equal(
-        both.finish.done[:, 0, :, 0], [[1, 1, 0, 0], [0, 0, 1, 1]]
+        both.client_ends.done[:, 0, :, 0], [[1, 1, 0, 0], [0, 0, 1, 1]]
     )
     np.testing.assert_array_equal(
-        both.finish.weight[:, 0, :, 0], [[4, 3, 0, 0], [0, 0, 9, 3]]
+        both.client_ends.weight[:, 0, :, 0], [[4, 3, 0, 0], [0, 0, 9, 3]]
     )
     np.testing.assert_array_equal(both.slots.count[0, 0, :, 0], [2, 2, 2, 1, 0, 0, 0])
-    assert axes.breaks is None
+    assert axes.end_steps is None
     assert axes.sizes == 0
     assert (both.num_rounds, both.num_lanes) == (2, 1)
 
@@ -55,9 +55,9 @@ def test_other_lanes_participants_and_slots_are_padded():
     np.testing.assert_array_equal(both.recorded_clients[1], [[0, 1, 2], [2, -1, -1]])
     assert (both.slots.count[0, :, :, 1] == 0).all()
     # The unrecorded clients 1 and 2 of the first run stay without a place.
-    assert (both.finish.slot[0, 1][both.finish.done[0, 1]] == 3).all()
-    assert both.finish.weight[0].sum() == 4 + 3 + 5
-    assert both.finish.weight[1].sum() == 4 + 3 + 5 + 5
+    assert (both.client_ends.slot[0, 1][both.client_ends.done[0, 1]] == 3).all()
+    assert both.client_ends.weight[0].sum() == 4 + 3 + 5
+    assert both.client_ends.weight[1].sum() == 4 + 3 + 5 + 5
 
 
 def test_runs_of_another_kind_do_not_stack():

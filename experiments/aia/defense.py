@@ -150,7 +150,7 @@ def _participation(
     ones = np.ones(num_seeds)
     if train.participation == "poisson":
         return "all", ones, ones
-    weight = np.asarray(schedule.finish.weight, float)
+    weight = np.asarray(schedule.client_ends.weight, float)
     squares = np.square(weight).sum(axis=(2, 3))
     summed = (squares / np.square(weight.max(axis=(2, 3)))).min(axis=1)
     if train.participation == "all":

@@ -1,7 +1,7 @@
 """One client alone with a server: the rounds of active attacks and of the oracle.
 
-The items are the (seed, client) pairs. Each has the tables of rounds in which she is the
-only participant and a loop bound of her own, so that small clients cost little; each
+The items are the (seed, client) pairs. Each has the tables of rounds in which it is the
+only participant and a loop bound of its own, so that small clients cost little; each
 device holds one client at a time.
 """
 
@@ -32,10 +32,10 @@ class Client(NamedTuple):
     """Who trains when; leaves `[seeds * C, ...]`, clients of the first seed first.
 
     Attributes:
-      index: position of her seed.
+      index: position of its seed.
       seed: the seed itself.
-      client: her id.
-      schedule: her rounds.
+      client: its id.
+      schedule: its rounds.
     """
 
     index: np.ndarray
@@ -54,7 +54,7 @@ def everyone(
     record_rounds: Sequence[int],
     epochs: int | None = None,
 ) -> Client:
-    """Every client of every seed, each alone in her rounds.
+    """Every client of every seed, each alone in its rounds.
 
     Args:
       problem: says how batches are drawn.
@@ -89,7 +89,7 @@ def everyone(
 
 
 def key(client: Client) -> Key:
-    """Key of the training in which she took part (purpose 1 of her seed).
+    """Key of the training in which it took part (purpose 1 of its seed).
 
     Rounds after the training draw from it what they would in a longer training.
     """
@@ -102,7 +102,7 @@ def loss(loss_fn: LossFn, params: Params, rows: Rows, client: Client) -> jax.Arr
     Args:
       loss_fn: of one example.
       params: the model.
-      rows: all clients' rows of her seed.
+      rows: all clients' rows of its seed.
       client: without leading axis.
     """
     sizes = client.schedule.sizes
@@ -140,7 +140,7 @@ def each(fun: Callable) -> Callable[[Client, PyTree, Clients], PyTree]:
     """Compiles `fun` once and maps it over items that are dealt evenly to the devices.
 
     Args:
-      fun: `(client, item, rows) -> result` for one client; `rows` are those of her seed.
+      fun: `(client, item, rows) -> result` for one client; `rows` are those of its seed.
 
     Returns:
       `(everyone, items, clients) -> results`, leaves `[seeds, C, ...]`; those of `items`

@@ -51,7 +51,7 @@ class Shared(NamedTuple):
     Attributes:
       pool: inputs of all rows.
       rows: `[seeds, N]` positions and labels.
-      schedule: tables `[seeds, ...]`, the breaks included.
+      schedule: tables `[seeds, ...]`, the end_steps included.
       probe: `[seeds, clients, B]` positions in `rows` of each client's first batch.
     """
 
@@ -89,14 +89,14 @@ def prepare(run: Config, task: Task, variant: Variant) -> Setup:
         dealt.append(owned)
         schedules.append(_schedule(run, variant, size, seed))
     joined, _ = stacking.stack(schedules)
-    breaks = np.tile(joined.breaks, (len(run.seeds), 1))
+    end_steps = np.tile(joined.end_steps, (len(run.seeds), 1))
     params = jax.eval_shape(task.model.init, jax.random.key(0))
     clients = min(variant.clients, run.probed)
     first = np.arange(clients)[:, None] * variant.rows + np.arange(run.batch_size)
     shared = Shared(
         task.pool,
         Rows(*map(np.stack, zip(*dealt, strict=True))),
-        dataclasses.replace(joined, breaks=breaks),
+        dataclasses.replace(joined, end_steps=end_steps),
         np.tile(first.astype(np.int32), (len(run.seeds), 1, 1)),
     )
     copies = min(max(np.bincount(rows.x).max() for rows in dealt), variant.clients)

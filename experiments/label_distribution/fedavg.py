@@ -41,7 +41,7 @@ class Shared(NamedTuple):
       x: images of the pool.
       y: their labels.
       rows: `[trials, N]` positions in the pool and labels.
-      schedule: tables `[trials, ...]`, the breaks included.
+      schedule: tables `[trials, ...]`, the end_steps included.
     """
 
     x: PyTree
@@ -152,7 +152,7 @@ def _shared(run: Config, task: Task, num_rounds: int, trials: int) -> Shared:
         task.proxy.x,
         task.proxy.y,
         Rows(positions, task.proxy.y[positions]),
-        dataclasses.replace(joined, breaks=np.tile(joined.breaks, (trials, 1))),
+        dataclasses.replace(joined, end_steps=np.tile(joined.end_steps, (trials, 1))),
     )
 
 

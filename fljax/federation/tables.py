@@ -18,7 +18,7 @@ class Tables(NamedTuple):
 
     Attributes:
       rows: leaves `[rows, N, ...]`, each sorted by client and padded at the end.
-      schedule: leaves `[schedules, ...]`, but for the breaks, which all share.
+      schedule: leaves `[schedules, ...]`, but for `end_steps`, which all share.
       pool: what a method prepares inputs from, or None.
     """
 
@@ -77,5 +77,5 @@ def of(tables: Tables, training: Training) -> tuple[Rows, Schedule]:
     own = jax.tree.map(lambda leaf: leaf[training.schedule], schedule)
     return (
         jax.tree.map(lambda leaf: leaf[training.rows], rows),
-        dataclasses.replace(own, breaks=schedule.breaks),
+        dataclasses.replace(own, end_steps=schedule.end_steps),
     )

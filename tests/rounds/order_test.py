@@ -63,7 +63,7 @@ def test_the_order_differs_between_keys(federation, orders):
 
 
 def test_the_order_does_not_depend_on_the_other_clients(federation, orders):
-    # Another lane, a larger client beside her, one absent and one more.
+    # Another lane, a larger client beside it, one absent and one more.
     other = _orders(
         federation,
         [40, 9, 40, 100, 3],

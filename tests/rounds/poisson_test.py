@@ -138,7 +138,7 @@ def test_poisson_batches_differ_between_steps_rounds_and_clients(drawn):
 def test_poisson_batches_depend_neither_on_lanes_nor_on_other_clients(
     federation, drawn
 ):
-    # A larger client beside her asks for more room, too.
+    # A larger client beside it asks for more room, too.
     other = _drawn(
         federation, [*_POISSON_SIZES[:3], 300], lanes=2, participants=[[0, 2, 3]]
     )

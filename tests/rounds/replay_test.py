@@ -57,7 +57,7 @@ class _Recorded:
         return jax.tree.map(lambda leaf: leaf[self.round, slot], transcript.delta)
 
     def replay(self, **how):
-        """Her message of the round, from the model that the transcript says was sent."""
+        """Its message of the round, from the model that the transcript says was sent."""
         plan = self.plan(**how)
         sent = jax.tree.map(lambda leaf: leaf[self.round], self.transcript.params)
         run = rounds.start(sent, plan, AVERAGE)

@@ -96,7 +96,7 @@ def test_the_budget_counts_the_steps_that_the_schedule_has(dealt, changed, per_r
     np.testing.assert_array_equal(posed.shield.steps, 5 * per_round(dealt.sizes))
     for seed, client in np.ndindex(dealt.sizes.shape):
         slots = jax.tree.map(lambda leaf, s=seed: leaf[s], posed.schedule.slots)
-        mine = (slots.seat == client) & (slots.count > 0)
+        mine = (slots.participant_index == client) & (slots.count > 0)
         assert mine.sum() == posed.shield.steps[seed, client] / 5
 
 
