@@ -10,6 +10,8 @@ import pathlib
 from collections.abc import Iterable, Sequence
 from typing import Any, NamedTuple
 
+import numpy as np
+
 from fljax import files, metrics
 
 # How the names of metrics that are never negative end.
@@ -49,6 +51,47 @@ class Row(NamedTuple):
     metric: str
     value: float
     n: int
+
+
+class Labels(NamedTuple):
+    """What the rows of one case have in common; fields are those of `Row`."""
+
+    experiment: str
+    data: str
+    model: str
+    defense: str = "none"
+    point: str = ""
+
+    def row(
+        self,
+        attack: str,
+        setting: str,
+        seed: int,
+        metric: str,
+        value: float,
+        n: int,
+        client: int | str = "all",
+    ) -> Row:
+        """One number."""
+        return Row(
+            *self[:4], attack, setting, self.point, seed, client, metric, float(value),
+            int(n),
+        )  # fmt: skip
+
+    def by_client(
+        self,
+        attack: str,
+        setting: str,
+        seed: int,
+        metric: str,
+        values: Sequence[float],
+        counts: Sequence[int],
+    ) -> list[Row]:
+        """Each client's number, measured on `counts [C]` rows, then their plain mean."""
+        where = attack, setting, seed, metric
+        pairs = enumerate(zip(values, counts, strict=True))
+        rows = [self.row(*where, v, n, client) for client, (v, n) in pairs]
+        return [*rows, self.row(*where, np.mean(values), np.sum(counts))]
 
 
 class Summary(NamedTuple):

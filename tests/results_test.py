@@ -97,3 +97,13 @@ def test_groups_are_in_order_of_appearance(row):
     rows = [row._replace(attack=attack) for attack in attacks]
     found = [s.row.attack for s in results.summarise(rows)]
     assert found == ["model", "grad", "majority"]
+
+
+def test_rows_of_clients_are_followed_by_their_plain_mean():
+    labels = results.Labels("e", "d", "m", "none", "p")
+    found = labels.by_client("model", "passive", 3, "loss", [1.0, 2.0, 6.0], [5, 1, 2])
+    assert [(row.client, row.value, row.n) for row in found] == [
+        (0, 1.0, 5), (1, 2.0, 1), (2, 6.0, 2), ("all", 3.0, 8)
+    ]  # fmt: skip
+    assert found[0] == labels.row("model", "passive", 3, "loss", 1, 5, client=0)
+    assert found[0].point == "p" and found[0].seed == 3

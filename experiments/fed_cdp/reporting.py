@@ -17,7 +17,7 @@ from experiments.fed_cdp.training import Trained
 from experiments.report.figures import drawing
 from fljax.driver import screen_tables
 from fljax.privacy import Guarantee, Statement
-from fljax.results import Row, Summary, summarise
+from fljax.results import Labels, Row, Summary, summarise
 
 VALIDATION = "validation_accuracy_percent"
 NORM = "gradient_norm"
@@ -59,12 +59,11 @@ def rows(told: Told, task: Task, points: Sequence[Point]) -> list[Row]:
 
 def _of_training(task: Task, point: Point, seed: int, trained: Trained) -> list[Row]:
     name = point.variant.name
-    labels = _EXPERIMENT, task.name, task.model_name, name
+    labels = Labels(_EXPERIMENT, task.name, task.model_name, name, point.label)
     found = []
 
     def keep(attack, setting, metric, value, count):
-        where = attack, setting, point.label, seed, "all", metric
-        found.append(Row(*labels, *where, float(value), count))
+        found.append(labels.row(attack, setting, seed, metric, value, count))
 
     tested, participants = len(task.test), point.variant.per_round
     keep(name, FINAL, ACCURACY, 100 * trained.accuracy, tested)
@@ -92,19 +91,17 @@ def _of_training(task: Task, point: Point, seed: int, trained: Trained) -> list[
 
 def _of_accounts(told: Told, task: Task, point: Point) -> list[Row]:
     name = point.variant.name
-    labels = _EXPERIMENT, task.name, task.model_name, name, name
+    labels = Labels(_EXPERIMENT, task.name, task.model_name, name, point.label)
     seed = told.run.seeds[0]
     found = []
     for said in point.statements:
         if said.epsilon is not None:
             setting = f"{said.way}, {said.unit}: {said.name}"
-            where = setting, point.label, seed, "all", _EPSILON
-            found.append(Row(*labels, *where, said.epsilon, 1))
+            found.append(labels.row(name, setting, seed, _EPSILON, said.epsilon, 1))
     for index, each in enumerate(point.guarantees):
         epsilon = methods.largest_epsilon(each)
         setting = "the noise that is drawn" + (f" ({index})" if index else "")
-        where = setting, point.label, seed, "all", _EPSILON
-        found.append(Row(*labels, *where, epsilon, 1))
+        found.append(labels.row(name, setting, seed, _EPSILON, epsilon, 1))
     return found
 
 

@@ -17,7 +17,7 @@ from experiments.report.figures import drawing
 from experiments.report.figures.pictures import pictures
 from fljax import image_metrics, metrics
 from fljax.driver import screen_tables
-from fljax.results import Row
+from fljax.results import Labels, Row
 
 EXPERIMENT = "gradient_leakage"
 _PAPER_TYPES = {"0": "0_1", "1": "0_1"}  # the paper does not keep them apart
@@ -80,22 +80,23 @@ def rows(told: Told, cells: Sequence[Cell], chance: Mapping[str, Chance]) -> lis
     found, seed, data = [], told.run.seed, cells[0].data
     for cell in cells:
         method = cell.view.method
-        labels = EXPERIMENT, data, cell.network, method, method
-        where = cell.view.setting, cell.point, seed
+        labels = Labels(EXPERIMENT, data, cell.network, method, cell.point)
         for metric in cell.scores[0].values:
-            values = cell.values(metric)
-            mean = cell.estimate(metric).mean
-            found.append(Row(*labels, *where, "all", metric, mean, len(values)))
+            values, where = (
+                cell.values(metric),
+                (method, cell.view.setting, seed, metric),
+            )
+            found.append(labels.row(*where, cell.estimate(metric).mean, len(values)))
             images = len(cell.scores[0].x)
             found += [
-                Row(*labels, *where, client, metric, value, images)
+                labels.row(*where, value, images, client)
                 for client, value in enumerate(values)
             ]
     for network, baselines in chance.items():
         for name, measured in baselines.items():
-            labels = EXPERIMENT, data, network, "none", name, "baseline", "", seed
+            labels = Labels(EXPERIMENT, data, network)
             found += [
-                Row(*labels, "all", metric, float(np.mean(values)), len(values))
+                labels.row(name, "baseline", seed, metric, np.mean(values), len(values))
                 for metric, values in measured.items()
             ]
     return found
@@ -228,16 +229,12 @@ def _by_pruning(told: Told, cells: Sequence[Cell]) -> Figure:
     """Figure 5's question: how much may be pruned before an attack fails."""
     lines: dict[str, list[tuple[float, metrics.Estimate]]] = {}
     for cell in cells:
-        name = f"{cell.network} {cell.view.method} {cell.view.setting}"
+        name = drawing.plain(f"{cell.network} {cell.view.method} {cell.view.setting}")
         entry = 100 * cell.pruned, cell.estimate(scores.SUCCESS)
         lines.setdefault(name, []).append(entry)
     figure = Figure(figsize=(8, 4.5), layout="constrained")
     axes = figure.subplots()
-    for (name, line), style in zip(lines.items(), drawing.styles(), strict=False):
-        x, estimates = zip(*sorted(line), strict=True)
-        low, high = [e.low for e in estimates], [e.high for e in estimates]
-        axes.plot(x, [e.mean for e in estimates], label=drawing.plain(name), **style)
-        axes.fill_between(x, low, high, color=style["color"], alpha=0.15, lw=0)
+    drawing.draw_bands(axes, lines)
     axes.set_xlabel("gradient entries set to zero (%)")
     axes.set_ylabel(f"clients with RMSE below {told.run.success_rmse:g}")
     axes.set_ylim(-0.02, 1.02)

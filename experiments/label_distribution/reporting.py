@@ -17,7 +17,7 @@ from experiments.label_distribution.task import Task
 from fljax.driver import screen_tables
 from fljax.metrics import Estimate
 from fljax.privacy import Guarantee
-from fljax.results import Row, summarise
+from fljax.results import Labels, Row, summarise
 
 EXPERIMENT = "label_distribution"
 ACCURACY = "accuracy_percent"
@@ -44,12 +44,11 @@ class Case(NamedTuple):
 def rows(task: Task, case: Case, eval_rows: int) -> list[Row]:
     """Every number of one defense."""
     found = []
-    labels = EXPERIMENT, task.name, task.model_name, case.shield.name
+    labels = Labels(EXPERIMENT, task.name, task.model_name, case.shield.name)
 
     def keep(attack, setting, seed, metric, value, count, alpha=""):
-        point = ";".join(filter(None, [case.shield.point, alpha]))
-        where = attack, setting, point, seed, "all", metric
-        found.append(Row(*labels, *where, float(value), int(count)))
+        at = labels._replace(point=";".join(filter(None, [case.shield.point, alpha])))
+        found.append(at.row(attack, setting, seed, metric, value, count))
 
     for seed, (predicted, truth, alphas) in case.attacked.items():
         for attack, each in predicted.items():
@@ -85,9 +84,9 @@ def cloud_rows(
         for attack, number in (("pca", value), ("shuffled_labels", chance)):
             setting = "baseline" if attack != "pca" else "clusters"
             point = f"{cloud.kind};layer={cloud.layer}"
-            where = attack, setting, point, cloud.seed, "all"
-            labels = EXPERIMENT, task.name, task.model_name, "none"
-            found.append(Row(*labels, *where, metric, number, len(cloud.points)))
+            labels = Labels(EXPERIMENT, task.name, task.model_name, point=point)
+            where = attack, setting, cloud.seed, metric
+            found.append(labels.row(*where, number, len(cloud.points)))
     return found
 
 

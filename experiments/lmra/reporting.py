@@ -17,7 +17,7 @@ from experiments.report.figures import drawing
 from fljax import metrics
 from fljax.attacks.reconstruction.decoding import Decoded
 from fljax.driver import screen_tables
-from fljax.results import Row, summarise
+from fljax.results import Labels, Row, summarise
 
 EXPERIMENT = "lmra"
 MODEL = "logistic"
@@ -43,28 +43,16 @@ class Attacked(NamedTuple):
 def rows(told: Told, clients: Clients, attacked: Attacked) -> list[Row]:
     """Every number: client by client, then the mean over clients, all equal."""
     run, found = told.run, []
+    labels = Labels(EXPERIMENT, clients.task.name, MODEL)
 
     def keep(attack, case, metric, values, counts):
-        where = (
-            EXPERIMENT,
-            clients.task.name,
-            MODEL,
-            "none",
-            attack,
-            case.setting(run),
-            "",
-        )
-        for seed, of_clients in zip(run.seeds, values, strict=True):
-            for client, value in enumerate(of_clients):
-                n = int(counts[client])
-                found.append(Row(*where, seed, client, metric, float(value), n))
-            total = int(np.sum(counts))
-            mean = float(np.mean(of_clients))
-            found.append(Row(*where, seed, "all", metric, mean, total))
+        for seed, each in zip(run.seeds, values, strict=True):
+            where = attack, case.setting(run), seed, metric
+            found.extend(labels.by_client(*where, each, counts))
 
     train = clients.sizes[: run.attacked]
     held = clients.held.mask[0].sum(axis=1)[: run.attacked]
-    labels = scores.label_majority(clients, run.attacked)
+    most_frequent = scores.label_majority(clients, run.attacked)
     majority = scores.attribute_majority(clients, run.attacked)
     for at, case in enumerate(cases(run)):
         for attack, each in attacked.scores.items():
@@ -77,16 +65,14 @@ def rows(told: Told, clients: Clients, attacked: Attacked) -> list[Row]:
             keep(attack, case, LOSS, each.loss[at], seen)
             keep(attack, case, "rank", each.rank[at], seen)
             keep(attack, case, "determined", each.determined[at], seen)
-        keep("majority", case, TRAIN, labels, train)
+        keep("majority", case, TRAIN, most_frequent, train)
         if majority is not None:
             keep("majority", case, AIA, majority, train)
     for (one, other), values in np.ndenumerate(attacked.distances.mean(axis=0)):
         if one < other:
-            where = "local_optimum", "optima", f"client={one};client={other}"
-            found.append(
-                Row(EXPERIMENT, clients.task.name, MODEL, "none", *where, run.seeds[0],
-                    "all", "relative_distance", float(values), len(run.seeds))
-            )  # fmt: skip
+            between = labels._replace(point=f"client={one};client={other}")
+            where = "local_optimum", "optima", run.seeds[0], "relative_distance"
+            found.append(between.row(*where, values, len(run.seeds)))
     return found
 
 
@@ -97,17 +83,10 @@ def search_rows(told: Told, clients: Clients, found: Sequence[Trial]) -> list[Ro
         point = f"num_rounds={each.num_rounds};start_scale={each.start_scale:g}"
         for steps, values in each.accuracy.items():
             setting = case_setting(steps, told.run)
-            where = (
-                EXPERIMENT,
-                clients.task.name,
-                MODEL,
-                "none",
-                "last_returned",
-                setting,
-            )
+            labels = Labels(EXPERIMENT, clients.task.name, MODEL, point=point)
             for seed, accuracy in zip(told.run.seeds, values.mean(axis=1), strict=True):
-                value = float(accuracy)
-                kept.append(Row(*where, point, seed, "all", TRAIN, value, total))
+                where = "last_returned", setting, seed, TRAIN
+                kept.append(labels.row(*where, accuracy, total))
     return kept
 
 
@@ -255,13 +234,7 @@ def _curves(told: Told, found: Sequence[Row], metric: str, by_batch: bool) -> Fi
             parts = dict(p.split("=") for p in s.row.setting.split(";"))
             label = drawing.plain(s.row.attack)
             lines.setdefault(label, []).append((float(parts[name]), s.estimate))
-        for (label, line), style in zip(lines.items(), drawing.styles(), strict=False):
-            x, each = zip(*sorted(line, key=lambda pair: pair[0]), strict=True)
-            axes.plot(x, [e.mean for e in each], label=label, **style)
-            axes.fill_between(
-                x, [e.low for e in each], [e.high for e in each],
-                color=style["color"], alpha=0.15, lw=0,
-            )  # fmt: skip
+        drawing.draw_bands(axes, lines)
         axes.set_title(f"client {client}")
         axes.set_xlabel(name.replace("_", " "))
         if metric == LOSS:

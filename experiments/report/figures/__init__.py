@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 
 from matplotlib.figure import Figure
 
-from experiments.report.figures.drawing import save, svg
+from experiments.report.figures.drawing import svg
 from experiments.report.figures.leakage import leakage_by_utility
 from experiments.report.figures.overview import (
     accuracy_by_attack,
@@ -32,7 +32,6 @@ __all__ = [
     "loss_by_round",
     "loss_by_value",
     "rendered",
-    "save",
     "svg",
 ]
 

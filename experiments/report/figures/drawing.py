@@ -2,9 +2,9 @@
 
 import io
 import itertools
-import os
+import types
 import warnings
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import matplotlib
@@ -16,7 +16,7 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
 from experiments.report.figures import statements
-from fljax import files
+from fljax.metrics import Estimate
 from fljax.results import Row
 
 MAJORITY: dict[str, Any] = {"color": "grey", "ls": "--", "label": "majority"}
@@ -51,13 +51,6 @@ def svg(figure: Figure) -> bytes:
     return head + b">\n" + title + rest
 
 
-def save(figure: Figure, path: str | os.PathLike) -> None:
-    """Writes an SVG atomically."""
-    content = svg(figure)
-    with files.replacing(path) as file:
-        file.write(content)
-
-
 def plain(text: str, longest: int = _LONGEST) -> str:
     """Text from rows as matplotlib shows it letter by letter, cut where too long.
 
@@ -87,6 +80,20 @@ def styles() -> Iterator[dict[str, Any]]:
     for marker, dash in itertools.cycle(_MARKS):
         for index in range(_COLOURS):
             yield {"color": f"C{index}", "ls": dash, "marker": marker, "ms": 4}
+
+
+def draw_bands(
+    axes: Axes,
+    lines: Mapping[str, Sequence[tuple[float, Estimate]]],
+    looks: Mapping[str, Mapping[str, Any]] = types.MappingProxyType({}),
+) -> None:
+    """Lines of means with their intervals as bands; `looks` of lines that need one."""
+    for (name, line), style in zip(lines.items(), styles(), strict=False):
+        look = looks.get(name, style)
+        x, estimates = zip(*sorted(line, key=lambda pair: pair[0]), strict=True)
+        axes.plot(x, [e.mean for e in estimates], label=name, **look)
+        low, high = [e.low for e in estimates], [e.high for e in estimates]
+        axes.fill_between(x, low, high, color=look["color"], alpha=0.15, lw=0)
 
 
 def name_lines(axes: Axes, *, beside: bool = False) -> None:

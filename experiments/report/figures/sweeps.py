@@ -174,13 +174,12 @@ def _swept(rows, panels: Mapping[str, _Lines], ylabel: str) -> Figure | None:
 
 def _draw(axes: Axes, lines: _Lines, places: Mapping[str, float]) -> None:
     """Lines with their bands."""
-    for (name, line), style in zip(lines.items(), drawing.styles(), strict=False):
-        look = _MUTED if name.startswith("majority") else style
-        values = sorted(line, key=lambda value: places[value])
-        x, estimates = [places[v] for v in values], [line[v] for v in values]
-        axes.plot(x, [e.mean for e in estimates], label=name, **look)
-        low, high = [e.low for e in estimates], [e.high for e in estimates]
-        axes.fill_between(x, low, high, color=look["color"], alpha=0.15, lw=0)
+    muted = {name: _MUTED for name in lines if name.startswith("majority")}
+    at = {
+        name: [(places[value], e) for value, e in line.items()]
+        for name, line in lines.items()
+    }
+    drawing.draw_bands(axes, at, muted)
 
 
 def _spread(axes: Axes, values: Sequence[float]) -> None:

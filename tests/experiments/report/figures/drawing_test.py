@@ -120,24 +120,6 @@ def test_a_figure_without_anything_is_drawn_too():
     assert figures.svg(Figure()).startswith(b"<svg ")
 
 
-@pytest.mark.parametrize(
-    ("draw", "rows_of"),
-    [
-        (figures.accuracy_by_attack, lambda make: make.accuracies(2)),
-        (figures.loss_by_round, lambda make: make.losses(2.0, 1.0)),
-        (figures.accuracy_by_size, lambda make: make.clients(5, 50)),
-    ],
-    ids=["attack", "round", "size"],
-)
-def test_a_saved_figure_is_an_svg_and_nothing_else_is_left(
-    make, tmp_path, draw, rows_of
-):
-    figures.save(draw(rows_of(make)), tmp_path / "new" / "figure.svg")
-    (path,) = (tmp_path / "new").iterdir()
-    assert path.name == "figure.svg"
-    assert path.read_bytes().startswith(b"<svg ")
-
-
 def test_figures_leave_the_users_backend_alone():
     program = "import sys, experiments.report.figures; sys.exit('matplotlib.pyplot' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", program], check=False).returncode == 0
