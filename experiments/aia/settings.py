@@ -8,7 +8,7 @@ import dataclasses
 from typing import Literal
 
 from experiments import defense_options
-from fljax.driver.option import RunFlags, option, several
+from fljax.driver.option import MOST_ROUNDS, RunFlags, option, several
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -87,7 +87,7 @@ class TrainConfig:
         "federated algorithm; fed_sgd takes one step on all of a client's rows, so "
         "batch_size, local_epochs, local_steps and client_optimiser do not apply",
     )
-    num_rounds: int = option(100, "communication rounds T", min=1)
+    num_rounds: int = option(100, "communication rounds T", min=1, max=MOST_ROUNDS)
     local_epochs: int = option(1, "local epochs E", min=1)
     local_steps: int | None = option(None, "local steps instead of epochs", min=1)
     batch_size: int | None = option(32, "rows per mini-batch B; none: all", min=1)
@@ -106,7 +106,9 @@ class TrainConfig:
     fraction: float = option(1.0, "uniform, poisson: share of clients", above=0, max=1)
     weights: Literal["rows", "uniform"] = option("rows", "weights of the clients")
     shuffle: bool = option(True, "reshuffle the rows in every local epoch")
-    lanes: int | None = option(None, "clients side by side; none: chosen", min=1)
+    lanes: int | None = option(
+        None, "clients side by side; none: chosen", min=1, max=128
+    )
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)

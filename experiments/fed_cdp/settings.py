@@ -13,7 +13,7 @@ from typing import Literal, NamedTuple
 
 from fljax.driver.config import ConfigError
 from fljax.driver.data_flags import ImageFlags
-from fljax.driver.option import RunFlags, option, several
+from fljax.driver.option import MOST_ROUNDS, RunFlags, option, several
 
 Method = Literal[
     "non_private", "fed_sdp", "fed_cdp", "fed_cdp_decay", "dp_sgd", "median"
@@ -87,7 +87,7 @@ class Config(RunFlags):
         None, "rounds after which rates are compared; none: the last", min=1
     )
     seeds: tuple[int, ...] = several((0,), "seeds", min=0, max=2**32 - 1)
-    num_rounds: int | None = option(None, "rounds T", min=1)
+    num_rounds: int | None = option(None, "rounds T", min=1, max=MOST_ROUNDS)
     local_steps: int | None = option(None, "local steps L", min=1)
     batch_size: int | None = option(None, "rows per batch B", min=1)
     rows_per_client: int | None = option(None, "rows of each client N_i", min=1)

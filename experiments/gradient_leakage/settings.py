@@ -12,7 +12,7 @@ from typing import Literal, NamedTuple
 from experiments.fed_cdp import settings
 from fljax.driver.config import ConfigError
 from fljax.driver.data_flags import ImageFlags
-from fljax.driver.option import RunFlags, option, several
+from fljax.driver.option import MOST_ROUNDS, RunFlags, option, several
 
 Method = Literal[
     "non_private",
@@ -85,7 +85,9 @@ class Config(RunFlags):
         (6.0, 2.0), "fed_cdp_decay: first and last clip, linear between", above=0,
         below=math.inf,
     )  # fmt: skip
-    num_rounds: int | None = option(None, "fed_cdp_decay: rounds T", min=1)
+    num_rounds: int | None = option(
+        None, "fed_cdp_decay: rounds T", min=1, max=MOST_ROUNDS
+    )
     round: int = option(0, "fed_cdp_decay: in which round, from 0", min=0)
     noise_scale: float = option(
         0.01, "gaussian, laplace: scale of the noise on every coordinate", min=0,

@@ -11,7 +11,7 @@ from typing import Literal, NamedTuple
 
 from fljax.driver.config import ConfigError
 from fljax.driver.data_flags import ImageFlags
-from fljax.driver.option import RunFlags, option, several
+from fljax.driver.option import MOST_ROUNDS, RunFlags, option, several
 
 Attacker = Literal["aware", "unaware"]
 
@@ -94,7 +94,10 @@ class Config(RunFlags):
     )
     delta: float = option(1e-5, "delta of every epsilon", above=0, below=1)
     num_rounds: int | None = option(
-        None, "FedAvg rounds for the utility; 0: it is not measured", min=0
+        None,
+        "FedAvg rounds for the utility; 0: it is not measured",
+        min=0,
+        max=MOST_ROUNDS,
     )
     clients: int | None = option(None, "clients K of this FedAvg", min=1)
     percent: float = option(10.0, "percent of them in a round", above=0, max=100)

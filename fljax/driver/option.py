@@ -3,6 +3,8 @@
 import dataclasses
 from typing import Any
 
+MOST_ROUNDS = 10**6  # beyond which schedules and transcripts fit into no memory
+
 
 def option(default: Any, help_: str, **bounds: float) -> Any:
     """A dataclass field that becomes a flag with this help and these bounds.
