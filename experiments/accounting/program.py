@@ -158,7 +158,7 @@ def _own(
 def calibrate(method: str, training: Training, target: float) -> list[Kept]:
     """Noise and rounds that keep an epsilon, as implemented and as recommended.
 
-    None stands for no noise that is enough, and for any number of rounds.
+    None stands for no noise that is enough, and for more than a million rounds.
 
     Raises:
       ConfigError: for a target that nothing can be said of.

@@ -91,7 +91,7 @@ def show_kept(
     table.add_column(f"most rounds\nat sigma = {told.sigma:g}", justify="right")
     for each in kept:
         sigma = "none" if each.sigma is None else f"{each.sigma:.4f}"
-        rounds = "any number" if each.rounds is None else str(each.rounds)
+        rounds = "over a million" if each.rounds is None else str(each.rounds)
         said = each.statement
         table.add_row(
             _WAYS[said.way], f"{_level(said.unit)}: {said.name}", sigma, rounds

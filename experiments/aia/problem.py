@@ -14,6 +14,7 @@ from experiments.aia.defense_config import BoundDefense, Builder
 from experiments.aia.settings import ModelConfig, TrainConfig
 from fljax import local, losses, models, participation, stacking
 from fljax import schedule as schedule_lib
+from fljax.driver.config import ConfigError
 from fljax.federation import FedAvg, Tables, Training
 from fljax.types import Defense, Model, PyTree
 
@@ -268,6 +269,11 @@ def _schedule(sizes, train: TrainConfig, seed: int, **kept):
     if train.participation != "all":
         draw = getattr(participation, train.participation)
         chosen = draw(rng, len(sizes), train.num_rounds, train.fraction)
+        if not any(map(len, chosen)):
+            raise ConfigError(
+                f"--fraction: expected a share with which somebody takes part in one of "
+                f"--num_rounds={train.num_rounds}, got {train.fraction:g}"
+            )
     return schedule_lib.build(
         sizes,
         num_rounds=train.num_rounds,

@@ -16,7 +16,8 @@ from fljax.privacy.statements import Statement, Training
 _TOLERANCE = 1e-4  # of a calibrated noise, relative
 _START = 16.0  # with less noise Renyi divergences are slow
 _TINY = 1e-300
-_WIDEST = 2.0**40  # beyond which a search gives up
+_WIDEST = 2.0**40  # beyond which a search for sigma gives up
+_MOST_ROUNDS = 2**20  # the same for rounds: each more takes longer to compose
 
 Say = Callable[[Training], Statement]
 
@@ -71,7 +72,7 @@ def steps_for(
       accountant: as in `epsilon`.
 
     Raises:
-      Unattainable: if the budget is never spent.
+      Unattainable: if the budget is not spent in a million rounds.
       ValueError: for numbers out of range.
     """
     _check(epsilon)
@@ -110,7 +111,7 @@ def rounds_for(epsilon: float, training: Training, say: Say) -> int:
       say: as in `sigma_for`.
 
     Raises:
-      Unattainable: if the budget is never spent.
+      Unattainable: if the budget is not spent in a million rounds.
       ValueError: if the statement has no number.
     """
     _check(epsilon)
@@ -151,8 +152,10 @@ def _most(epsilon_of: Callable[[int], float], target: float) -> int:
     kept, over = 0, 1
     while epsilon_of(over) <= target:
         kept, over = over, 2 * over
-        if over > _WIDEST:
-            raise Unattainable(f"epsilon stays below {target} however long it goes on")
+        if over > _MOST_ROUNDS:
+            raise Unattainable(
+                f"epsilon stays below {target} for {_MOST_ROUNDS} rounds and more"
+            )
     while over - kept > 1:
         middle = (kept + over) // 2
         kept, over = (middle, over) if epsilon_of(middle) <= target else (kept, middle)

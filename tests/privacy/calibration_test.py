@@ -52,6 +52,18 @@ def test_a_statement_keeps_its_budget(say):
     assert privacy.rounds_for(budget, _TOLD, say) == _TOLD.rounds
 
 
+def test_a_search_for_rounds_ends_at_a_million():
+    asked = []
+
+    def hardly_spent(training):
+        asked.append(training.rounds)
+        return fed_cdp.recommended(_TOLD)._replace(epsilon=1e-9 * training.rounds)
+
+    with pytest.raises(privacy.Unattainable, match="for 1048576 rounds and more"):
+        privacy.rounds_for(1.0, _TOLD, hardly_spent)
+    assert max(asked) == 2**20
+
+
 def test_what_cannot_be_had_is_refused():
     def refused(told):
         return fed_cdp.refused(told)[0]

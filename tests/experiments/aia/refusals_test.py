@@ -131,3 +131,20 @@ def test_a_transcript_of_another_model_is_refused(run, tmp_path):
     stem = tmp_path / "a" / "transcript-seed0"
     code, _, errors = run(f"--transcript={stem}", "--model_hidden=9")
     _assert_refused(code, errors, "transcript-seed0")
+
+
+@pytest.mark.parametrize(
+    "argument",
+    [
+        "--num_rounds=1000000000", f"--num_rounds={2**63}", "--lanes=1000000000",
+        "--attack_grad_rounds=", "--attack_grad_learning_rates=",
+    ],
+)  # fmt: skip
+def test_what_would_never_fit_is_refused_before_anything_is_built(run, argument):
+    code, _, errors = run(argument)
+    _assert_refused(code, errors, argument.partition("=")[0])
+
+
+def test_a_share_of_clients_that_nobody_is_in_is_refused(run):
+    code, _, errors = run("--participation=poisson", "--fraction=1e-9")
+    _assert_refused(code, errors, "--fraction")
