@@ -1,35 +1,33 @@
 """Every defense before every attack: both fit together, in shape and in numbers.
 
 A federation of two clients is trained for three rounds under each defense, all seeds in
-one compiled program, and every attack then runs on what the first client sent, again
-compiled once for all defenses. What the attacks find is not the point here.
+one compiled program, and every attack of the registry then runs on what the clients of
+one seed sent, again compiled once for all defenses. What they find is not the point.
 """
 
 import functools
-from collections.abc import Callable
-from typing import NamedTuple
 
 import jax
 import numpy as np
 import optax
 import pytest
-from jax.flatten_util import ravel_pytree
 
 from fljax import local, losses, models, rounds, schedule
-from fljax.attacks import attribute, inversion, trajectory
-from fljax.attacks.attribute import gradient
-from fljax.attacks.inversion import points, seeds, solvers, spaces
-from fljax.attacks.reconstruction import least_squares
-from fljax.types import Defense, Exchange, Features, Known, Rows
+from fljax.attacks import attribute, registry
+from fljax.attacks.adversary import AdversaryView, LocalTraining, ProxyRows
+from fljax.attacks.attribute import gradient_grid
+from fljax.attacks.estimates import LabelEstimate, Prediction, Reconstruction
+from fljax.attacks.inversion import first_message as inversion
+from fljax.attacks.label_distribution import first_message
+from fljax.attacks.trajectory import clients as trajectory
+from fljax.transcript import views
+from fljax.types import Defense, Features, Rows
 from tests.defenses import examples
 
-WIDTH, ROWS, CLIENTS, ROUNDS, BATCH, RATE = 3, 4, 2, 3, 2, 0.1
+WIDTH, ROWS, CLIENTS, ROUNDS, BATCH, RATE, LABELS = 3, 4, 2, 3, 2, 0.1, 3
 SEEDS = 2
-MODEL = models.mlp(WIDTH, 0, hidden=(2,))
-LOSS = losses.example_loss(MODEL.apply, losses.squared)
-PARAMS = sum(
-    leaf.size for leaf in jax.tree.leaves(jax.eval_shape(MODEL.init, jax.random.key(0)))
-)
+MODEL = models.mlp(WIDTH, 0, hidden=(2,), outputs=LABELS)
+LOSS = losses.example_loss(MODEL.apply, losses.cross_entropy)
 LAYERS = 4
 CANDIDATES = np.array([[-1.0], [1.0]], np.float32)
 # Every seed's program is the same; a lane that saw another's numbers would show.
@@ -50,30 +48,43 @@ _jit = functools.partial(
 )
 
 
-class _Seen(NamedTuple):
-    """What one seed's adversary has of the first client: messages, and her rows."""
-
-    sent: Exchange
-    known: Known
-
-
 def _rows(seed):
     """Rows of both clients; the sensitive column is the last."""
     rng = np.random.default_rng(seed)
     x = rng.normal(size=(CLIENTS * ROWS, WIDTH)).astype(np.float32)
     x[:, -1] = np.where(x[:, -1] > 0, 1, -1)
-    y = (x @ np.array([1.0, -1.0, 0.5])).astype(np.float32)
+    y = rng.permutation(np.arange(CLIENTS * ROWS) % LABELS).astype(np.int32)
     return Rows(Features(x, np.zeros((len(x), 0), np.int32)), y)
 
 
-def _known(seed):
-    x, y = jax.tree.map(lambda leaf: leaf[:ROWS], _rows(seed))
-    return attribute.conceal(x, y, np.ones(ROWS, bool), width=1)
+def _view(defense, clients):
+    """What the adversary has of the first seed's clients."""
+    seen = jax.tree.map(lambda leaf: leaf[0], _messages(defense))
+    x, y = jax.tree.map(
+        lambda leaf: leaf.reshape(CLIENTS, ROWS, *leaf.shape[1:])[list(clients)],
+        tuple(_rows(0))[:2],
+    )
+    return AdversaryView(
+        transcript=seen,
+        messages=views.client_view(seen, clients),
+        clients=np.array(clients),
+        known=attribute.conceal(x, y, np.ones(y.shape, bool), width=1),
+        candidates=CANDIDATES,
+        continuous=False,
+        loss_fn=LOSS,
+        apply=MODEL.apply,
+        task="multiclass",
+        outputs=LABELS,
+        linear=True,
+        training=LocalTraining(batch_size=BATCH, learning_rate=RATE, epochs=1),
+        seed=0,
+        proxy=ProxyRows(_rows(1).x.numeric, _rows(1).y),
+    )
 
 
 @functools.cache
 def _messages(name):
-    """`Exchange` of the first client, leaves `[seeds, R, ...]`; no name, no defense."""
+    """Transcript, leaves `[seeds, R, ...]`; no name, no defense."""
     defense = DEFENSES[name]() if name else Defense()
     update = local.sgd(
         LOSS, optax.sgd(RATE), gradient=defense.gradient, encode=defense.encode
@@ -103,101 +114,55 @@ def _messages(name):
         lambda a, b: np.testing.assert_allclose(a, b[::-1], **CLOSE),
         (seen.params, seen.delta), (swapped.params, swapped.delta),
     )  # fmt: skip
-    mine = Exchange(seen.params, jax.tree.map(lambda leaf: leaf[:, :, 0], seen.delta))
-    return jax.tree.map(np.asarray, mine)
+    return jax.tree.map(np.asarray, seen)
 
 
-def _model_based(key, seen: _Seen):
-    del key
-    last = jax.tree.map(lambda sent, delta: sent[-1] - delta[-1], *seen.sent)
-    return attribute.model_based(LOSS, last, seen.known, CANDIDATES)
-
-
-def _gradient_based(key, seen: _Seen):
-    return gradient.gradient_based(
-        key, LOSS, seen.sent, seen.known, CANDIDATES, num_rounds=ROUNDS,
-        optimiser=optax.sgd(1.0), num_iterations=2,
-    )  # fmt: skip
-
-
-def _trajectory(key, seen: _Seen):
-    settings = trajectory.Settings(
-        path_steps=2, iterations=2, batch_rounds=1, stages=1, checkpoints=1, probes=1
-    )
-    return trajectory.trajectory_matching(
-        key, LOSS, seen.sent, seen.known, CANDIDATES, scale=RATE * ROWS / BATCH,
-        settings=settings,
-    )  # fmt: skip
-
-
-def _reconstruct(key, seen: _Seen):
-    del key
-    flat = jax.vmap(lambda tree: ravel_pytree(tree)[0])
-    return least_squares.reconstruct_linear(*map(flat, seen.sent), rcond=1e-6)
-
-
-def _inversion(key, seen: _Seen):
-    """Rows from the first update, as if it were one step on all of them."""
-    first = jax.tree.map(lambda leaf: leaf[0], seen.sent)
-    space = spaces.examples((ROWS, WIDTH), seeds.gaussian, y=seen.known.y)
-    found = inversion.invert(
-        key, first.params, first.delta, points.update_of(LOSS, RATE, 1),
-        spaces.as_features(space), solvers.adam(0.1, 2),
-        budget=inversion.Budget(num_iterations=2),
-    )  # fmt: skip
-    return found._replace(x=found.x.numeric, path=found.path.numeric)
-
-
-# name -> attack, its shapes
-ATTACKS: dict[str, tuple[Callable, dict[str, tuple[int, ...]]]] = {
-    "model": (_model_based, {"index": (ROWS,), "losses": (ROWS, 2)}),
-    "grad": (_gradient_based, {"index": (ROWS,), "logits": (ROWS, 1)}),
-    "trajectory": (_trajectory, {"index": (ROWS,), "probability": (ROWS, 2)}),
-    "reconstruct": (_reconstruct, {"estimate": (PARAMS,), "rank": ()}),
-    "inversion": (_inversion, {"x": (ROWS, WIDTH), "losses": (2,), "loss": ()}),
+_SEARCH = trajectory.matching.Settings(
+    iterations=2, batch_rounds=1, stages=1, checkpoints=1, probes=1
+)
+_TRAJECTORY = trajectory.Settings(epoch_steps=2, search=_SEARCH)
+# Of attacks that need not look so hard here.
+SETTINGS = {
+    "grad": gradient_grid.Settings((1, ROUNDS), (1.0,), iterations=2),
+    "linear_inversion": _TRAJECTORY,
+    "trajectory": _TRAJECTORY,
+    "predictor": first_message.Settings(shadow_clients=8),
+    "inversion": inversion.Settings(iterations=2, starts=1),
+}
+SHAPES = {
+    Prediction: (ROWS,),
+    LabelEstimate: (LABELS,),
+    Reconstruction: (ROWS, WIDTH),
 }
 
 
-@functools.cache
-def _compiled(name):
-    """The attack on one seed, and on all at once."""
-
-    def run(seed, seen):
-        return ATTACKS[name][0](jax.random.key(seed), seen)
-
-    return _jit(run), _jit(jax.vmap(run))
-
-
-@pytest.mark.parametrize("attack", ATTACKS)
+@pytest.mark.parametrize("attack", registry.ATTACKS)
 @pytest.mark.parametrize("defense", DEFENSES)
 def test_a_defense_and_an_attack_fit_together(defense, attack):
-    numbers = np.arange(SEEDS)
-    known = jax.tree.map(lambda *leaves: np.stack(leaves), *map(_known, numbers))
-    seen = _Seen(_messages(defense), known)
-    one, every = _compiled(attack)
-    together = every(numbers, seen)
-    for field, shape in ATTACKS[attack][1].items():
-        assert getattr(together, field).shape == (SEEDS, *shape)
-    for leaf in jax.tree.leaves(together):
-        assert np.isfinite(leaf).all()
-    for seed in numbers:
-        mine = jax.tree.map(lambda leaf, at=seed: leaf[at], seen)
-        alone = one(seed, mine)
-        jax.tree.map(
-            lambda a, b: np.testing.assert_allclose(a, b, **CLOSE),
-            jax.tree.map(lambda leaf, at=seed: leaf[at], together), alone,
-        )  # fmt: skip
-
-
-def test_no_attack_is_given_the_sensitive_column():
-    assert _known(0).public.numeric.shape == (ROWS, WIDTH - 1)
+    """Whether it is worth running (`needs`) is not asked."""
+    spec = registry.ATTACKS[attack]
+    settings = SETTINGS.get(attack, spec.settings)
+    together = spec.run(_view(defense, range(CLIENTS)), settings)
+    alone = spec.run(_view(defense, (1,)), settings)
+    assert together.keys() == alone.keys()
+    for name, estimate in together.items():
+        assert type(estimate) is spec.gives
+        assert np.shape(estimate.value) == (CLIENTS, *SHAPES[spec.gives])
+        assert np.isfinite(estimate.value).all()
+        np.testing.assert_allclose(estimate.value[1:], alone[name].value, **CLOSE)
+        for value in getattr(estimate, "diagnostics", {}).values():
+            assert np.shape(value) == (CLIENTS,)
 
 
 @pytest.mark.parametrize("defense", DEFENSES)
 def test_what_is_sent_depends_on_the_seed_and_is_defended(defense):
     flat, plain = (
         np.concatenate(
-            [leaf.reshape(SEEDS, -1) for leaf in jax.tree.leaves(_messages(name))], 1
+            [
+                leaf.reshape(SEEDS, -1)
+                for leaf in jax.tree.leaves(_messages(name).delta)
+            ],
+            1,
         )
         for name in (defense, "")
     )
