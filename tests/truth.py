@@ -69,9 +69,19 @@ def arrays(root: Any) -> Iterator[tuple[str, np.ndarray]]:
             todo += [(path + step, part) for step, part in _parts(value)]
 
 
-def imports(module: types.ModuleType, package: str) -> set[str]:
-    """Modules of a package that a module imports, the module itself left out."""
+def imports(
+    module: types.ModuleType, package: str, *, direct: bool = False
+) -> set[str]:
+    """Modules of a package that a module imports, the module itself left out.
+
+    Args:
+      module: whose.
+      package: name.
+      direct: only by statements of its own, not through others.
+    """
     first = module.__name__
+    if direct:
+        return set(_imported(first, package)) - {first}
     todo, found = [first], set()
     while todo:
         for name in _imported(todo.pop(), package):

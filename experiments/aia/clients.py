@@ -1,6 +1,7 @@
 """From flags to clients: load, split and encode the data, deal the rows.
 
-Everything gets a leading axis over seeds, whose splits and partitions differ.
+Everything gets a leading axis over seeds, whose splits and partitions differ. What the
+federation has, what an adversary knows and the truth are three objects.
 """
 
 from typing import NamedTuple
@@ -9,6 +10,7 @@ import jax
 import numpy as np
 
 from experiments.aia import settings
+from experiments.aia.targets import Targets
 from fljax import data, partition
 from fljax.attacks.attribute import conceal
 from fljax.driver.config import ConfigError
@@ -17,14 +19,12 @@ from fljax.types import Features, Known, Rows
 
 
 class Clients(NamedTuple):
-    """Clients and their rows, `[seeds, ...]`.
+    """Clients and the rows that they train on, `[seeds, ...]`: no attack has this.
 
     Attributes:
       datasets: encoded data of each seed.
       rows: `Rows` with leaves `[seeds, N, ...]`, padded at the end.
       sizes: `[seeds, C]` rows of each client.
-      known: `Known` with leaves `[seeds, C, n, ...]`, what an adversary knows.
-      truth: `[seeds, C, n]` sensitive candidate or value, for scoring only.
       test: `Rows` `[seeds, M, ...]`, or None.
       test_mask: `[seeds, M]`.
     """
@@ -32,10 +32,22 @@ class Clients(NamedTuple):
     datasets: list[data.Dataset]
     rows: Rows
     sizes: np.ndarray
-    known: Known
-    truth: np.ndarray
     test: Rows | None
     test_mask: np.ndarray
+
+
+class Dealt(NamedTuple):
+    """What came of dealing rows.
+
+    Attributes:
+      clients: the federation.
+      known: `Known` with leaves `[seeds, C, n, ...]`, what an adversary knows.
+      targets: the sensitive column, for scoring only; None without one.
+    """
+
+    clients: Clients
+    known: Known
+    targets: Targets | None
 
 
 def load_table(config: settings.DataConfig) -> data.Table:
@@ -50,10 +62,10 @@ def load_table(config: settings.DataConfig) -> data.Table:
         return data.load(config.name, data_dir=config.dir, **chosen)
 
 
-def gather(
+def deal(
     table: data.Table, config: settings.DataConfig, model: settings.ModelConfig,
     split: settings.PartitionConfig, seeds: tuple[int, ...],
-) -> Clients:  # fmt: skip
+) -> Dealt:  # fmt: skip
     """Encodes and deals the rows of every seed."""
     which = config.preset or ("linear" if model.name == "linear" else "neural")
     preset = data.preset(config.name, which)
@@ -64,27 +76,49 @@ def gather(
             "--seeds: seeds differ in the number of clients, run them apart"
         )
     sizes = np.array([[len(rows) for rows in p] for p in parts])
-    width = datasets[0].attribute.width if datasets[0].attribute else 0
     most = int(sizes.max())
     per_client = [
         [_pad_rows(_take(d.train, rows), most) for rows in p]
         for d, p in zip(datasets, parts, strict=True)
     ]
-    x, y, truth, mask = _stack([_stack(clients) for clients in per_client])
+    x, y, value, mask = _stack([_stack(clients) for clients in per_client])
     flat = [
         _take(d.train, np.concatenate(p)) for d, p in zip(datasets, parts, strict=True)
     ]
     total = int(sizes.sum(axis=1).max())
     flat_x, flat_y, _, _ = _stack([_pad_rows(rows, total) for rows in flat])
-    known = conceal(x, y, mask, width=width)
-    test, test_mask = _test_rows(datasets)
-    return Clients(datasets, Rows(flat_x, flat_y), sizes, known, truth, test, test_mask)
+    clients = Clients(datasets, Rows(flat_x, flat_y), sizes, *_test_rows(datasets))
+    attribute = datasets[0].attribute
+    known = conceal(x, y, mask, width=attribute.width if attribute else 0)
+    return Dealt(clients, known, _targets(clients, known, value))
+
+
+def outputs(table: data.Table) -> int:
+    """Outputs of a model of this table: one for each class, else 1."""
+    if table.task != "multiclass":
+        return 1
+    return int(table.frame[table.target].max()) + 1
 
 
 def row_mask(clients: Clients) -> np.ndarray:
     """`[seeds, N]`, True where `clients.rows` holds a real row."""
     total = clients.rows.y.shape[1]
     return np.arange(total) < clients.sizes.sum(axis=1)[:, None]
+
+
+def _targets(clients: Clients, known: Known, value: np.ndarray) -> Targets | None:
+    attributes = [each.attribute for each in clients.datasets]
+    if attributes[0] is None:
+        return None
+    return Targets(
+        value=value,
+        mask=np.asarray(known.mask),
+        weights=clients.sizes,
+        continuous=attributes[0].kind == "continuous",
+        unit=np.array([float(each.encoder.scale[-1]) for each in clients.datasets]),
+        known=known,
+        candidates=np.stack([each.candidates for each in attributes]),
+    )
 
 
 def _deal(dataset: data.Dataset, config: settings.PartitionConfig, seed: int):

@@ -84,7 +84,7 @@ def choose_clip(
 
     Args:
       problem: from `problem.build`, with a defense.
-      clients: from `clients.gather`.
+      clients: from `clients.deal`.
       progress: called with the number of trainings done, of seeds times clips.
 
     Returns:

@@ -10,7 +10,7 @@ from typing import NamedTuple
 import jax
 import psutil
 
-from experiments.aia.scene import Prepared
+from experiments.aia.setup import Setup
 from fljax.driver.config import ConfigError
 
 _CONTAINER = pathlib.Path("/sys/fs/cgroup")
@@ -42,18 +42,18 @@ class Sizes(NamedTuple):
         return self.rows + known + self.transcript + work + _PROGRAM
 
 
-def estimate(prepared: Prepared) -> Sizes:
+def estimate(setup: Setup) -> Sizes:
     """Memory of one point of a run."""
-    told, schedule = prepared.told, prepared.problem.schedule
+    config, schedule = setup.config, setup.problem.schedule
     num_seeds, recorded, num_slots = schedule.recorded_clients.shape
-    count = 4 * parameters(prepared)
-    message = count // 2 if told.run.record_dtype == "bfloat16" else count
+    count = 4 * setup.num_parameters
+    message = count // 2 if config.run.record_dtype == "bfloat16" else count
     seen = num_seeds * recorded * (count + num_slots * message)
     devices = len(jax.devices())
-    read = devices if _WHOLE & set(told.attack.kinds) else 0
+    read = devices if _WHOLE & set(config.attack.kinds) else 0
     places = devices * -(-num_seeds // devices)
     return Sizes(
-        rows=sum(leaf.nbytes for leaf in jax.tree.leaves(prepared.clients.rows)),
+        rows=sum(leaf.nbytes for leaf in jax.tree.leaves(setup.clients.rows)),
         transcript=seen,
         training=min(devices, num_seeds) * schedule.num_lanes * count * 3
         + places * seen / num_seeds,
@@ -61,19 +61,13 @@ def estimate(prepared: Prepared) -> Sizes:
     )
 
 
-def parameters(prepared: Prepared) -> int:
-    """P."""
-    shapes = jax.eval_shape(prepared.problem.model.init, jax.random.key(0))
-    return sum(leaf.size for leaf in jax.tree.leaves(shapes))
-
-
-def check(prepared: Prepared) -> None:
+def check(setup: Setup) -> None:
     """Refuses what would be killed for want of memory, before anything is trained.
 
     Raises:
       ConfigError: naming the flags that need less.
     """
-    sizes, free = estimate(prepared), available()
+    sizes, free = estimate(setup), available()
     if sizes.total > free:
         raise ConfigError(
             f"about {sizes.total / 1e9:.1f} GB of memory are needed, {free / 1e9:.1f} GB "

@@ -180,7 +180,7 @@ def build(
     """Builds model, algorithm and schedule.
 
     Args:
-      clients: from `clients.gather`.
+      clients: from `clients.deal`.
       model: which model.
       train: how it is trained.
       seeds: one run each.

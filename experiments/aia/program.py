@@ -23,6 +23,7 @@ from experiments.aia import (
     results_table,
     saved,
 )
+from experiments.aia.setup import Settings, Setup
 from experiments.aia.sweep import points
 from experiments.report import figures
 from fljax import data, files, transcript
@@ -34,12 +35,12 @@ from fljax.driver.program import Program, Start
 class Prepared(NamedTuple):
     """Every point of the sweep, its rows dealt and its schedule built."""
 
-    config: pipeline.Settings
+    config: Settings
     table: data.Table
-    points: list[pipeline.Prepared]
+    points: list[Setup]
 
 
-def start(config: pipeline.Settings) -> Start:
+def start(config: Settings) -> Start:
     """Reads the table."""
     published.check_table(config.run.paper_table)
     table = clients.load_table(config.data)
@@ -47,7 +48,7 @@ def start(config: pipeline.Settings) -> Start:
     return Start(name, functools.partial(prepare, config, table))
 
 
-def prepare(config: pipeline.Settings, table: data.Table) -> Prepared:
+def prepare(config: Settings, table: data.Table) -> Prepared:
     """Encodes and deals the rows of every point."""
     swept = points(config, config.run.sweep)
     prepared = [pipeline.prepare(table, at, label) for label, at in swept]
@@ -87,7 +88,7 @@ def work(prepared: Prepared, output: Output, bars: Progress) -> Results:
     )
 
 
-def _attacked(config: pipeline.Settings) -> list[str]:
+def _attacked(config: Settings) -> list[str]:
     """Hashes of the saved transcript in place of a training, if it is there."""
     stem = config.run.transcript
     paths = [] if stem is None else [f"{stem}.npz", f"{stem}.json"]
@@ -99,13 +100,13 @@ def describe(prepared: Prepared) -> Iterator[str]:
     for point in prepared.points:
         dealt, schedule = point.clients, point.problem.schedule
         sizes = memory.estimate(point)
-        for name, value in PROGRAM.to_flags(point.told).items():
+        for name, value in PROGRAM.to_flags(point.config).items():
             yield f"--{name}={value}"
         yield (
             f"{point.label or 'sizes'}: {len(dealt.sizes)} seeds, "
             f"{dealt.sizes.shape[1]} clients of "
             f"{dealt.sizes.min()} to {dealt.sizes.max()} rows, "
-            f"{memory.parameters(point)} parameters, "
+            f"{point.num_parameters} parameters, "
             f"{schedule.num_rounds} rounds of {schedule.slots.count.shape[2]} steps on "
             f"{schedule.num_lanes} lanes"
         )
@@ -133,7 +134,7 @@ def _times(points_: list[stages.Seconds]) -> Table:
 PROGRAM = Program(
     name="aia",
     module=__name__,
-    settings=pipeline.Settings,
+    settings=Settings,
     unprefixed=("train", "defense", "run"),
     start=start,
     work=work,

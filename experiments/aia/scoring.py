@@ -1,17 +1,22 @@
 """Compares guesses with the truth: from predictions to rows of results.
 
-This is the only stage of an experiment that sees the sensitive attribute.
+With `oracle` this is all that uses the sensitive values as more than training rows.
 """
 
+import functools
 from collections.abc import Sequence
 from typing import NamedTuple
 
+import jax
 import numpy as np
 
-from experiments.aia.clients import Clients
-from fljax import metrics
+from experiments.aia import targets as targets_lib
+from experiments.aia.adversary import Attacked
+from experiments.aia.targets import Targets
+from fljax import losses, metrics
 from fljax.attacks import attribute
 from fljax.results import Row
+from fljax.types import Batch, Params
 
 ACCURACY = "aia_accuracy_percent"
 ERROR = "aia_mean_absolute_error"
@@ -40,136 +45,101 @@ class Labels(NamedTuple):
         )  # fmt: skip
 
 
-class Target(NamedTuple):
-    """The truth that guesses are scored against.
+class Scoring(NamedTuple):
+    """All that scores one point of a run.
 
     Attributes:
-      truth: `[seeds, C, n]`.
-      mask: `[seeds, C, n]`.
-      weights: `[seeds, C]` rows of each client, for the weighted mean.
-      continuous: whether the attribute is continuous.
-      unit: `[seeds]` of one encoded unit of it, in units of the data set.
+      labels: of its rows.
+      targets: the truth.
+      loss_fn: loss of one example.
+      linear: whether the model is a linear regression.
+      pooled: whether the targets are all clients' rows for everyone.
     """
 
-    truth: np.ndarray
-    mask: np.ndarray
-    weights: np.ndarray
-    continuous: bool
-    unit: np.ndarray
+    labels: Labels
+    targets: Targets
+    loss_fn: losses.LossFn
+    linear: bool
+    pooled: bool
 
 
-class Grid(NamedTuple):
-    """Gradient-based attack for every setting `F` and learning rate `L`.
-
-    Attributes:
-      index: `[seeds, C, F, L, n]` int16 inferred candidates.
-      dissimilarity: `[seeds, C, F, L]`.
-    """
-
-    index: np.ndarray
-    dissimilarity: np.ndarray
-
-
-def target(clients: Clients, seen: np.ndarray, *, pooled: bool) -> Target:
-    """Each client's own rows, or all clients' rows for every client.
-
-    Args:
-      clients: from `clients.gather`.
-      seen: `[seeds, C]` bool, False for clients who sent no message: nothing is scored.
-      pooled: which rows.
-    """
-    truth, mask = clients.truth, clients.known.mask
-    if pooled:
-        truth, mask = pool(truth), pool(mask)
-    continuous = clients.datasets[0].attribute.kind == "continuous"
-    unit = np.array([float(each.encoder.scale[-1]) for each in clients.datasets])
-    mask = mask & seen[..., None]
-    return Target(truth, mask, clients.sizes * seen, continuous, unit)
-
-
-def only(goal: Target, reached: np.ndarray) -> Target:
-    """The same without the clients outside `reached [seeds, C]`."""
-    mask = goal.mask & reached[..., None]
-    return goal._replace(mask=mask, weights=goal.weights * reached)
-
-
-def pool(leaf: np.ndarray) -> np.ndarray:
-    """`[seeds, C, n, ...]` -> `[seeds, C, C n, ...]`: everyone's rows for everyone."""
-    seeds, count, rows = leaf.shape[:3]
-    flat = leaf.reshape(seeds, 1, count * rows, *leaf.shape[3:])
-    return np.broadcast_to(flat, (seeds, count, *flat.shape[2:]))
+def rows(scored: Scoring, attacked: Attacked) -> list[Row]:
+    """Scores of one attack, and the numbers that it gives itself."""
+    prediction, labels = attacked.prediction, scored.labels
+    targets = targets_lib.only(scored.targets, attacked.clients)
+    about, details = (labels, attacked.name, prediction.setting), prediction.details
+    found = []
+    if prediction.value is not None:
+        found += guesses(*about, prediction.value, targets)
+    binary = not targets.continuous and targets.candidates.shape[1] == 2
+    if "params" in details and scored.linear and binary:
+        found += _bounds(scored, about, details["params"], targets)
+    if "probability" in details:
+        found += _posterior(*about, details["probability"], targets)
+    if "alternatives" in details:
+        found += _oracle(labels, attacked, targets)
+    for metric, values in prediction.diagnostics.items():
+        found += by_client(*about, metric, values, targets)
+    return found
 
 
 def guesses(
-    labels: Labels, attack: str, setting: str, guess: np.ndarray, goal: Target
+    labels: Labels, attack: str, setting: str, guess: np.ndarray, targets: Targets
 ) -> list[Row]:
     """Rows of one attack from `guess [seeds, C, n]`; errors in units of the data set."""
-    measure = metrics.mean_absolute_error if goal.continuous else metrics.accuracy
+    measure = metrics.mean_absolute_error if targets.continuous else metrics.accuracy
     values = np.array(
         [[measure(*one) for one in zip(*seed, strict=True)]
-         for seed in zip(guess, goal.truth, goal.mask, strict=True)]
+         for seed in zip(guess, targets.value, targets.mask, strict=True)]
     )  # fmt: skip
-    values *= goal.unit[:, None] if goal.continuous else 100
-    metric = ERROR if goal.continuous else ACCURACY
-    return by_client(labels, attack, setting, metric, values, goal)
+    values *= targets.unit[:, None] if targets.continuous else 100
+    metric = ERROR if targets.continuous else ACCURACY
+    return by_client(labels, attack, setting, metric, values, targets)
 
 
-def posterior(
-    labels: Labels, attack: str, setting: str, probability: np.ndarray, goal: Target
+def _posterior(
+    labels: Labels, attack: str, setting: str, probability: np.ndarray, targets: Targets
 ) -> list[Row]:
     """How good and how honest `probability [seeds, C, n, K]` is."""
     rows = []
     for measure in (metrics.brier_score, metrics.calibration_error):
         values = np.array(
             [[measure(*one) for one in zip(*seed, strict=True)]
-             for seed in zip(probability, goal.truth, goal.mask, strict=True)]
+             for seed in zip(probability, targets.value, targets.mask, strict=True)]
         )  # fmt: skip
-        rows += by_client(labels, attack, setting, measure.__name__, values, goal)
+        rows += by_client(labels, attack, setting, measure.__name__, values, targets)
     return rows
 
 
-def baseline(labels: Labels, goal: Target) -> list[Row]:
+def baseline(labels: Labels, targets: Targets) -> list[Row]:
     """Each client's most frequent value, or her median for a continuous attribute."""
-    guess = np.zeros_like(goal.truth)
-    for seed, client in np.ndindex(goal.truth.shape[:2]):
-        known = goal.truth[seed, client][goal.mask[seed, client]]
+    guess = np.zeros_like(targets.value)
+    for seed, client in np.ndindex(targets.value.shape[:2]):
+        known = targets.value[seed, client][targets.mask[seed, client]]
         if not len(known):
             continue
-        if goal.continuous:
+        if targets.continuous:
             guess[seed, client] = np.median(known)
         else:
             guess[seed, client] = np.bincount(known).argmax()
-    return guesses(labels, "majority", "baseline", guess, goal)
+    return guesses(labels, "majority", "baseline", guess, targets)
 
 
-def grid(
-    labels: Labels, found: Grid, goal: Target, setting: str, allowed: np.ndarray
-) -> list[Row]:
-    """`grad` (best cosine similarity) and `grad_oracle` (best accuracy).
+def _oracle(labels: Labels, attacked: Attacked, targets: Targets) -> list[Row]:
+    """The best of an attack's settings, chosen with the truth: an oracle, no attack.
 
-    As in the authors' code one setting is chosen for all clients, on their mean
-    weighted by rows, here among those that are `allowed [F]`.
+    As in the authors' code one is chosen for all clients, on their mean weighted by rows.
     """
-    index = found.index[:, :, allowed]
-    hits = index == goal.truth[:, :, None, None, :]
-    mask = goal.mask[:, :, None, None, :]
-    accuracy = (hits & mask).sum(-1) / np.maximum(mask.sum(-1), 1)  # [seeds, C, F, L]
-    weights = goal.weights[..., None, None]
-    total = np.maximum(weights.sum(axis=1), 1)
-    mean_accuracy = (weights * accuracy).sum(axis=1) / total
-    distance = np.where(weights > 0, found.dissimilarity[:, :, allowed], 0)
-    mean_distance = (weights * distance).sum(axis=1) / total
-    rows = []
-    choices = {
-        "grad": np.where(np.isnan(mean_distance), np.inf, mean_distance),
-        "grad_oracle": -mean_accuracy,
-    }
-    for attack, cost in choices.items():
-        best = cost.reshape(len(cost), -1).argmin(axis=1)
-        flat = accuracy.reshape(*accuracy.shape[:2], -1)
-        values = np.take_along_axis(flat, best[:, None, None], axis=2)[..., 0]
-        rows += by_client(labels, attack, setting, ACCURACY, 100 * values, goal)
-    return rows
+    prediction = attacked.prediction
+    hits = prediction.details["alternatives"] == targets.value[:, :, None, :]
+    mask = targets.mask[:, :, None, :]
+    accuracy = (hits & mask).sum(-1) / np.maximum(mask.sum(-1), 1)  # [seeds, C, S]
+    weights = targets.weights[..., None]
+    mean = (weights * accuracy).sum(axis=1) / np.maximum(weights.sum(axis=1), 1)
+    best = mean.argmax(axis=1)
+    values = np.take_along_axis(accuracy, best[:, None, None], axis=2)[..., 0]
+    name, setting = f"{attacked.name}_oracle", prediction.setting
+    return by_client(labels, name, setting, ACCURACY, 100 * values, targets)
 
 
 def better(
@@ -199,29 +169,53 @@ def better(
     ]
 
 
-def bounds(
-    labels: Labels, attack: str, setting: str, weight: np.ndarray, gap: np.ndarray,
-    mean_squared_error: np.ndarray, goal: Target,
-) -> list[Row]:  # fmt: skip
-    """Proposition 1 beside a model-based result; arguments `[seeds, C]`."""
-    bound = attribute.least_squares_bound(mean_squared_error, weight, gap)
-    values = 100 * np.asarray(bound)
-    return by_client(labels, attack, setting, BOUND, values, goal)
+def _bounds(scored: Scoring, about: tuple, params: Params, targets: Targets):
+    """Proposition 1 beside a result for a binary attribute and a linear regression."""
+    (layer,) = params.values()
+    # The sensitive column is the last numeric one.
+    last = targets.known.public.numeric.shape[-1]
+    weight = np.asarray(layer["kernel"])[..., last, 0]
+    gap = targets.candidates[:, 1] - targets.candidates[:, 0]
+    bound = attribute.least_squares_bound(
+        mean_loss(scored, params), weight, np.broadcast_to(gap, weight.shape)
+    )
+    return by_client(*about, BOUND, 100 * np.asarray(bound), targets)
+
+
+def mean_loss(scored: Scoring, params: Params) -> np.ndarray:
+    """Loss `[seeds, C]` of models `[seeds, C, ...]` on their clients' true rows."""
+    targets = scored.targets
+    if targets.continuous:
+        block = targets.value[..., None]
+    else:
+        pairs = zip(targets.candidates, targets.value, strict=True)
+        block = np.stack([values[index] for values, index in pairs])
+    return np.asarray(_mean_losses(scored.loss_fn, params, targets.known, block))
+
+
+@functools.partial(jax.jit, static_argnums=0)  # here, so that it compiles once
+def _mean_losses(loss_fn, params, known, block):
+    def one(item):
+        params, known, block = item
+        batch = Batch(attribute.complete(known.public, block), known.y, known.mask)
+        return losses.batch_loss(loss_fn, params, batch)
+
+    return jax.lax.map(lambda seed: jax.lax.map(one, seed), (params, known, block))
 
 
 def by_client(
     labels: Labels, attack: str, setting: str, metric: str, values: np.ndarray,
-    goal: Target,
+    targets: Targets,
 ) -> list[Row]:  # fmt: skip
     """Rows of numbers `[seeds, C]`: each client's, and their mean weighted by rows.
 
     A client who sent no message has no row. A number that is not finite stays one, in
     her row and in the mean.
     """
-    counts = goal.mask.sum(axis=-1)
+    counts = targets.mask.sum(axis=-1)
     rows = []
     for seed, each in enumerate(values):
-        heard = np.flatnonzero(goal.weights[seed] > 0)
+        heard = np.flatnonzero(targets.weights[seed] > 0)
         for client in heard:
             number = counts[seed, client]
             rows.append(
@@ -230,7 +224,7 @@ def by_client(
                 )
             )
         if len(heard):
-            mean = metrics.weighted_mean(each[heard], goal.weights[seed][heard])
+            mean = metrics.weighted_mean(each[heard], targets.weights[seed][heard])
             number = counts[seed][heard].sum()
             rows.append(labels.row(seed, attack, setting, "all", metric, mean, number))
     return rows

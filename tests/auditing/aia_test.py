@@ -2,11 +2,19 @@
 
 import numpy as np
 import pytest
+from rich import progress
 
-from experiments.aia import clients as clients_lib
-from experiments.aia import federation, passive, problem, scoring, settings
+from experiments.aia import (
+    attacks,
+    clients,
+    federation,
+    pipeline,
+    scoring,
+    settings,
+    wall,
+)
+from experiments.aia.setup import Settings
 from fljax import partition, transcript
-from fljax.transcript import views
 
 _ROUNDS, _CLIENTS = 6, 3
 
@@ -36,27 +44,36 @@ def test_the_model_based_attack_is_that_of_experiments_aia(tmp_path, audited, hi
 
 
 def _attack(folder, model: settings.ModelConfig):
-    """Trains, records and attacks: attack -> audited and rows; and which are real."""
-    data = settings.DataConfig(preset="neural")
-    split = settings.PartitionConfig(clients=_CLIENTS)
-    train = settings.TrainConfig(num_rounds=_ROUNDS, learning_rate=0.05)
-    clients = clients_lib.gather(clients_lib.load_table(data), data, model, split, (0,))
-    posed = problem.build(clients, model, train, (0,))
-    seen = federation.train(posed, chunk=_ROUNDS, progress=lambda done: None).transcript
-    _export(folder, clients)
+    """Trains, records and attacks: attack -> guesses and rows; and which are real."""
+    config = Settings(
+        data=settings.DataConfig(preset="neural"),
+        partition=settings.PartitionConfig(clients=_CLIENTS),
+        model=model,
+        train=settings.TrainConfig(num_rounds=_ROUNDS, learning_rate=0.05),
+        attack=settings.AttackConfig(kinds=("model",)),
+        active=settings.ActiveConfig(),
+        oracle=settings.OracleConfig(),
+        trajectory=settings.TrajectoryConfig(),
+        defense=settings.DefenseConfig(),
+        run=settings.RunConfig(),
+    )
+    setup = pipeline.prepare(clients.load_table(config.data), config, "")
+    seen = federation.train(
+        setup.problem, chunk=_ROUNDS, progress=lambda done: None
+    ).transcript
+    _export(folder, setup.clients)
     _record(folder / "seen", seen)
-    dataset, view = clients.datasets[0], views.client_view(seen, range(_CLIENTS))
-    attacker = passive.model_attacker(posed.loss_fn, dataset.attribute.kind)
-    goal = scoring.target(clients, view.has_messages, pooled=False)
+    adversary = wall.eavesdrop(setup, seen, progress.Progress())
     labels = scoring.Labels("aia", "diabetes", model.name, "none", "", (0,))
-    found = {}
-    for name, params in zip(
-        ("model", "model_global"), views.last_models(seen, view), strict=True
-    ):
-        guess = attacker(params, clients.known, dataset.attribute.candidates[None])
-        rows = scoring.guesses(labels, name, "passive", guess, goal)
-        found[name] = guess, rows
-    return found, clients.known.mask[0]
+    scored = scoring.Scoring(
+        labels, setup.targets, setup.problem.loss_fn, linear=False, pooled=False
+    )
+    attacked = attacks.run("model", adversary, config.attack, config.trajectory)
+    found = {
+        each.name: (each.prediction.value, scoring.rows(scored, each))
+        for each in attacked
+    }
+    return found, setup.known.mask[0]
 
 
 def _export(folder, clients):

@@ -1,13 +1,13 @@
 """Active server and oracle in a whole run: their rows, and what is refused."""
 
 import importlib.util
-import types
 from typing import Any
 
 import numpy as np
 import pytest
+from rich import progress
 
-from experiments.aia import active, scoring, settings, tuning
+from experiments.aia import adversary, scoring, tuning
 from fljax import results
 from fljax.attacks.attribute.active import Range
 from fljax.transcript import views
@@ -93,14 +93,9 @@ def test_the_attack_begins_with_the_last_model_returned_before_its_start():
         delta={"w": np.array([[[1.0, 2.0], [3.0, 0.0], [4.0, 5.0]]])},
     )
 
-    def front(start):
-        told = types.SimpleNamespace(active=settings.ActiveConfig(start=start))
-        scene = types.SimpleNamespace(
-            seen=seen, view=views.client_view(seen, range(3)), told=told
-        )  # fmt: skip
-        return active.front(scene)
-
-    late, early = front(None), front(4)
+    messages = views.client_view(seen, range(3))
+    has = adversary.Adversary([], seen, messages, progress.Progress())
+    late, early = adversary.front(has, None), adversary.front(has, 4)
     assert (late.first, early.first) == (5, 4)
     np.testing.assert_array_equal(late.start["w"][0, :2], [26.0, 25.0])
     np.testing.assert_array_equal(early.start["w"][0, :2], [17.0, 8.0])

@@ -10,14 +10,14 @@ from fljax.driver.config import ConfigError
 _DATA = settings.DataConfig(name="acs_shaped", task="binary", largest_state=600)
 
 
-def _gather(split, seeds=(0, 1)):
+def _deal(split, seeds=(0, 1)):
     table = clients.load_table(_DATA)
-    return clients.gather(table, _DATA, settings.ModelConfig(), split, seeds)
+    return clients.deal(table, _DATA, settings.ModelConfig(), split, seeds)
 
 
 def test_sampled_clients_hold_their_rows_with_labels_of_the_median():
     split = settings.PartitionConfig(kind="sampled", clients=4, rows=30)
-    dealt = _gather(split)
+    dealt = _deal(split).clients
     np.testing.assert_array_equal(dealt.sizes, np.full((2, 4), 30))
     assert dealt.rows.y.shape == (2, 120)
     assert set(np.unique(dealt.rows.y)) == {0.0, 1.0}
@@ -38,4 +38,4 @@ def test_the_seed_of_generated_data_is_a_flag():
 def test_more_sampled_rows_than_there_are_is_one_line():
     split = settings.PartitionConfig(kind="sampled", clients=4, rows=10**6)
     with pytest.raises(ConfigError, match="--partition_kind=sampled: rows_per_client"):
-        _gather(split, seeds=(0,))
+        _deal(split, seeds=(0,))

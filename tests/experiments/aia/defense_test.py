@@ -30,13 +30,13 @@ TOLD = settings.DefenseConfig(defense="dp_sgd(clip=0.01|1|1e4, epsilon=8)")
 @pytest.fixture(scope="module")
 def dealt():
     config = settings.DataConfig()
-    return clients.gather(
+    return clients.deal(
         clients.load_table(config),
         config,
         MODEL,
         settings.PartitionConfig(clients=3),
         SEEDS,
-    )
+    ).clients
 
 
 def _posed(dealt, told=TOLD, train=TRAIN, active_rounds=6):

@@ -50,7 +50,7 @@ def dealt():
     config = settings.DataConfig()
     table = clients.load_table(config)
     split = settings.PartitionConfig(clients=CLIENTS)
-    return clients.gather(table, config, MODEL, split, SEEDS)
+    return clients.deal(table, config, MODEL, split, SEEDS).clients
 
 
 def _posed(dealt, config, **train):

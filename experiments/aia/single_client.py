@@ -58,7 +58,7 @@ def everyone(
 
     Args:
       problem: says how batches are drawn.
-      clients: from `clients.gather`.
+      clients: from `clients.deal`.
       train: how clients train.
       seeds: one run each.
       num_rounds: rounds, those before the first attacked one included.

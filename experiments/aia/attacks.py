@@ -1,0 +1,113 @@
+"""The registry's attacks with the settings of the flags, on every seed."""
+
+import functools
+from collections.abc import Hashable
+
+import numpy as np
+
+from experiments.aia import controls
+from experiments.aia.adversary import Adversary, Attacked, each_seed, stacked
+from experiments.aia.settings import AttackConfig, TrajectoryConfig
+from fljax.attacks import needs, registry
+from fljax.attacks.adversary import AdversaryView
+from fljax.attacks.attribute import gradient_grid
+from fljax.attacks.estimates import Estimates
+from fljax.attacks.reconstruction import local_optimum
+from fljax.attacks.spec import AttackSpec
+from fljax.attacks.trajectory import clients as trajectory
+from fljax.attacks.trajectory import matching
+
+SIMULATING = ("linear_inversion", "trajectory")
+
+
+def settings(
+    name: str,
+    attack: AttackConfig,
+    simulated: TrajectoryConfig,
+    counts: np.ndarray | None = None,
+) -> Hashable:
+    """What the flags say of an attack of the registry; None for its own settings.
+
+    Args:
+      name: of the attack.
+      attack: flags.
+      simulated: flags.
+      counts: `[seeds, C]` messages of the clients; None before the training.
+    """
+    sent = np.zeros(0) if counts is None else counts[counts > 0]
+    fewest = int(sent.min()) if sent.size else 1
+    if name == "grad":
+        return gradient_grid.Settings(
+            rounds=attack.grad_rounds,
+            learning_rates=attack.grad_learning_rates,
+            iterations=attack.grad_iterations,
+            temperature=attack.grad_temperature,
+            noise=attack.grad_noise,
+        )
+    if name == "reconstruct":
+        # Where clients took part unequally often, everyone's first messages.
+        return local_optimum.Settings(
+            messages=fewest,
+            subset_trials=attack.subset_trials,
+            subset_rounds=attack.subset_rounds,
+        )
+    if name in SIMULATING:
+        # As many messages of everyone, spread over its own and ending with its last.
+        return trajectory.Settings(
+            epoch_steps=simulated.path_steps,
+            messages=min(simulated.rounds or fewest, fewest),
+            search=matching.Settings(
+                iterations=simulated.iterations,
+                batch_rounds=simulated.batch_rounds,
+                rate=simulated.rate,
+                stages=simulated.stages,
+                held_out=simulated.held_out,
+                estimate_scale=simulated.estimate_scale,
+            ),
+        )
+    return None
+
+
+def missing(spec: AttackSpec, view: AdversaryView, chosen: Hashable) -> str:
+    """Why an attack does not apply, in one line; empty if it does."""
+    return needs.missing(spec.needs, view, chosen or spec.settings)
+
+
+def run(
+    name: str, adversary: Adversary, attack: AttackConfig, simulated: TrajectoryConfig
+) -> list[Attacked]:
+    """An attack of the registry, and for trajectory matching its controls."""
+    spec, sent = registry.ATTACKS[name], adversary.messages
+    chosen = settings(name, attack, simulated, sent.count) or spec.settings
+    one = functools.partial(_of_seed, spec, chosen, simulated)
+    found = stacked(each_seed(adversary, f"{name}, seeds", one))
+    results = [
+        Attacked(each, prediction, sent.has_messages)
+        for each, prediction in found.items()
+    ]
+    if name == "trajectory" and simulated.controls:
+        results += controls.run(adversary, chosen, simulated)
+    return results
+
+
+def _of_seed(
+    spec: AttackSpec, chosen: Hashable, simulated: TrajectoryConfig, view: AdversaryView
+) -> Estimates:
+    if spec.name in SIMULATING:
+        view = controls.misjudged(view, simulated.scale_error)
+    estimates = spec.run(view, chosen)
+    if spec.name == "model":  # how much a client has learned belongs to the audit
+        return {k: each._replace(diagnostics={}) for k, each in estimates.items()}
+    if spec.name == "reconstruct":
+        return {
+            k: each._replace(details={"params": each.details["params"]})
+            for k, each in estimates.items()
+        }
+    if spec.name in SIMULATING:
+        return {
+            name: controls.prediction(
+                view, each.details["inference"], simulated, each.value
+            )
+            for name, each in estimates.items()
+        }
+    return estimates

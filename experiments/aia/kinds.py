@@ -1,0 +1,129 @@
+"""The names of `--attack_kinds`: the registry's attacks, active servers and the oracle.
+
+Here attacks, which are given an `Adversary`, meet what scores them.
+"""
+
+import numpy as np
+
+from experiments.aia import active, attacks, gradients, oracle, scoring
+from experiments.aia.adversary import Adversary
+from experiments.aia.scoring import Scoring
+from experiments.aia.setup import Setup
+from experiments.aia.wall import view
+from fljax.attacks import registry
+from fljax.driver.config import ConfigError
+from fljax.results import Row
+
+# In the order in which they run; attacks of the registry that are not named here last.
+_ORDER = ("model", "grad", "reconstruct", "active", "oracle")
+_LAST_ROUND_DOES = ("model", "oracle")  # need no more of the transcript
+_SOME_DO = ("model", "grad", *attacks.SIMULATING)  # need no more clients
+_POOLED = ("model", "reconstruct", "active", "oracle")  # attack anyone's rows
+
+
+def names() -> list[str]:
+    """All kinds."""
+    return list(dict.fromkeys([*_ORDER, *registry.ATTACKS]))
+
+
+def chosen(setup: Setup) -> list[str]:
+    """Those that were asked for, in the order in which they run."""
+    return [name for name in names() if name in setup.config.attack.kinds]
+
+
+def check(setup: Setup) -> None:
+    """Refuses attacks that cannot run, before anything is trained.
+
+    Raises:
+      ConfigError: naming the flag.
+    """
+    config, asked = setup.config, chosen(setup)
+    if asked and setup.targets is None:
+        raise ConfigError(
+            f"--data_sensitive: {setup.table.name} names no sensitive attribute; choose "
+            "a column, or train only with --attack_kinds="
+        )
+    if config.run.record == "last" and set(asked) - set(_LAST_ROUND_DOES):
+        raise ConfigError(
+            "--record=last: only --attack_kinds=model,oracle need no more"
+        )
+    if config.run.max_clients_in_memory is not None and set(asked) - set(_SOME_DO):
+        raise ConfigError(
+            "--max_clients_in_memory: only --attack_kinds="
+            f"{','.join(_SOME_DO)} attack some clients"
+        )
+    for name in asked:
+        _check(setup, name)
+
+
+def check_messages(setup: Setup, recorded: np.ndarray, source: str) -> None:
+    """Reconstruction needs one message more than the model has parameters.
+
+    Args:
+      setup: from `pipeline.prepare`.
+      recorded: `[seeds, Q, K]` client of every message.
+      source: what decides how many there are.
+    """
+    needed = 1 + setup.num_parameters
+    everyone = range(setup.clients.sizes.shape[1])
+    fewest = min((recorded == c).sum(axis=(1, 2)).min() for c in everyone)
+    if fewest < needed:
+        raise ConfigError(
+            f"{source}: reconstruct needs {needed} messages of every client, "
+            f"got {fewest}"
+        )
+    rounds = setup.config.attack.subset_rounds
+    if rounds and (len(set(rounds)) < needed or max(rounds) >= fewest):
+        raise ConfigError(
+            f"--attack_subset_rounds: expected at least {needed} different messages "
+            f"below {fewest}, got {len(set(rounds))} up to {max(rounds)}"
+        )
+
+
+def rows(name: str, setup: Setup, adversary: Adversary, scored: Scoring) -> list[Row]:
+    """Runs one kind on every client of every seed, and scores it."""
+    if name == "oracle":
+        return oracle.rows(setup, adversary, scored)
+    if name == "active":
+        found = active.run(setup, adversary)
+    elif name == "grad":
+        found = _gradients(setup, adversary)
+    else:
+        config = setup.config
+        found = attacks.run(name, adversary, config.attack, config.trajectory)
+    scores = [row for each in found for row in scoring.rows(scored, each)]
+    if name == "reconstruct":
+        scores += oracle.reconstruction_rows(setup, adversary, scored, found)
+    return scores
+
+
+def _gradients(setup: Setup, adversary: Adversary):
+    config = setup.config
+    settings = attacks.settings("grad", config.attack, config.trajectory)
+    if "active" not in config.attack.kinds:
+        return gradients.run(adversary, settings)
+    isolated = active.isolate(setup, adversary)
+    return gradients.run_active(adversary, settings, isolated, config.active)
+
+
+def _check(setup: Setup, name: str) -> None:
+    config = setup.config
+    if config.attack.score == "pooled" and name not in _POOLED:
+        raise ConfigError(
+            f"--attack_score=pooled: {name} attacks a client's own rows only"
+        )
+    if name in registry.ATTACKS:
+        settings = attacks.settings(name, config.attack, config.trajectory)
+        why = attacks.missing(registry.ATTACKS[name], view(setup), settings)
+        if why:
+            raise ConfigError(f"--attack_kinds: {name}: {why}")
+    isolated = name == "grad" and "active" in config.attack.kinds
+    if isolated and not config.active.grad_rounds:
+        raise ConfigError("--active_grad_rounds: expected at least one number")
+    if name == "active":
+        active.check(setup)
+    if name == "reconstruct" and config.run.transcript is None:
+        check_messages(setup, setup.problem.schedule.recorded_clients, "--num_rounds")
+    controlled = name == "trajectory" and config.trajectory.controls
+    if controlled and setup.clients.sizes.shape[1] < 2:
+        raise ConfigError("--trajectory_controls: needs at least 2 clients")

@@ -1,0 +1,60 @@
+"""What is known before training: flags, data, clients and the problem."""
+
+from typing import NamedTuple
+
+import jax
+
+from experiments.aia import settings
+from experiments.aia.clients import Clients
+from experiments.aia.problem import Problem
+from experiments.aia.targets import Targets
+from fljax import data
+from fljax.types import Known
+
+
+class Settings(NamedTuple):
+    """The configuration of a run."""
+
+    data: settings.DataConfig
+    partition: settings.PartitionConfig
+    model: settings.ModelConfig
+    train: settings.TrainConfig
+    attack: settings.AttackConfig
+    active: settings.ActiveConfig
+    oracle: settings.OracleConfig
+    trajectory: settings.TrajectoryConfig
+    defense: settings.DefenseConfig
+    run: settings.RunConfig
+
+
+class Setup(NamedTuple):
+    """One point of a run before its training. No attack is given this.
+
+    Attributes:
+      config: of the run.
+      label: of the point.
+      table: the data set.
+      clients: the federation.
+      known: what an adversary knows of the rows, leaves `[seeds, C, n, ...]`.
+      targets: the truth, None without a sensitive attribute.
+      problem: what is trained and how.
+    """
+
+    config: Settings
+    label: str
+    table: data.Table
+    clients: Clients
+    known: Known
+    targets: Targets | None
+    problem: Problem
+
+    @property
+    def linear_regression(self) -> bool:
+        """Whether the model is a linear regression."""
+        return self.config.model.name == "linear" and self.table.task == "regression"
+
+    @property
+    def num_parameters(self) -> int:
+        """P."""
+        shapes = jax.eval_shape(self.problem.model.init, jax.random.key(0))
+        return sum(leaf.size for leaf in jax.tree.leaves(shapes))
