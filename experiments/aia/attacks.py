@@ -11,11 +11,13 @@ from experiments.aia.settings import AttackConfig, TrajectoryConfig
 from fljax.attacks import needs, registry
 from fljax.attacks.adversary import AdversaryView
 from fljax.attacks.attribute import gradient_grid
-from fljax.attacks.estimates import Estimates
+from fljax.attacks.estimates import Estimates, Prediction
 from fljax.attacks.reconstruction import local_optimum
 from fljax.attacks.spec import AttackSpec
 from fljax.attacks.trajectory import clients as trajectory
 from fljax.attacks.trajectory import matching
+from fljax.auditing import imported
+from fljax.driver.config import ConfigError
 
 SIMULATING = ("linear_inversion", "trajectory")
 
@@ -68,8 +70,28 @@ def settings(
     return None
 
 
-def missing(spec: AttackSpec, view: AdversaryView, chosen: Hashable) -> str:
+def find(name: str) -> AttackSpec:
+    """An attack of the registry, or the user's own.
+
+    Raises:
+      ConfigError: there is none of this name.
+    """
+    if ":" not in name:
+        return registry.ATTACKS[name]
+    found = imported.attribute("--attack_kinds", name)
+    if not isinstance(found, AttackSpec):
+        raise ConfigError(
+            f"--attack_kinds: expected {name} to be a fljax.attacks.spec.AttackSpec, "
+            f"got {type(found).__name__}"
+        )
+    return found
+
+
+def missing(name: str, view: AdversaryView, chosen: Hashable) -> str:
     """Why an attack does not apply, in one line; empty if it does."""
+    spec = find(name)
+    if spec.gives is not Prediction:
+        return "it does not predict the sensitive column"
     return needs.missing(spec.needs, view, chosen or spec.settings)
 
 
@@ -77,7 +99,7 @@ def run(
     name: str, adversary: Adversary, attack: AttackConfig, simulated: TrajectoryConfig
 ) -> list[Attacked]:
     """An attack of the registry, and for trajectory matching its controls."""
-    spec, sent = registry.ATTACKS[name], adversary.messages
+    spec, sent = find(name), adversary.messages
     chosen = settings(name, attack, simulated, sent.count) or spec.settings
     one = functools.partial(_of_seed, spec, chosen, simulated)
     found = stacked(each_seed(adversary, f"{name}, seeds", one))

@@ -8,27 +8,22 @@ import numpy as np
 from experiments.aia import active, attacks, gradients, oracle, scoring
 from experiments.aia.adversary import Adversary
 from experiments.aia.scoring import Scoring
+from experiments.aia.settings import attack_kinds
 from experiments.aia.setup import Setup
 from experiments.aia.wall import view
-from fljax.attacks import registry
 from fljax.driver.config import ConfigError
 from fljax.results import Row
 
-# In the order in which they run; attacks of the registry that are not named here last.
-_ORDER = ("model", "grad", "reconstruct", "active", "oracle")
 _LAST_ROUND_DOES = ("model", "oracle")  # need no more of the transcript
 _SOME_DO = ("model", "grad", *attacks.SIMULATING)  # need no more clients
 _POOLED = ("model", "reconstruct", "active", "oracle")  # attack anyone's rows
 
 
-def names() -> list[str]:
-    """All kinds."""
-    return list(dict.fromkeys([*_ORDER, *registry.ATTACKS]))
-
-
 def chosen(setup: Setup) -> list[str]:
-    """Those that were asked for, in the order in which they run."""
-    return [name for name in names() if name in setup.config.attack.kinds]
+    """What was asked for, in the order in which it runs; the user's own last."""
+    asked = dict.fromkeys(setup.config.attack.kinds)
+    known = [name for name in attack_kinds() if name in asked]
+    return [*known, *(name for name in asked if name not in known)]
 
 
 def check(setup: Setup) -> None:
@@ -112,10 +107,9 @@ def _check(setup: Setup, name: str) -> None:
         raise ConfigError(
             f"--attack_score=pooled: {name} attacks a client's own rows only"
         )
-    if name in registry.ATTACKS:
+    if name not in ("active", "oracle"):
         settings = attacks.settings(name, config.attack, config.trajectory)
-        why = attacks.missing(registry.ATTACKS[name], view(setup), settings)
-        if why:
+        if why := attacks.missing(name, view(setup), settings):
             raise ConfigError(f"--attack_kinds: {name}: {why}")
     isolated = name == "grad" and "active" in config.attack.kinds
     if isolated and not config.active.grad_rounds:

@@ -8,6 +8,9 @@ import dataclasses
 from typing import Literal
 
 from experiments import defense_options
+from fljax.attacks import registry
+from fljax.attacks.estimates import Prediction
+from fljax.driver.config import ConfigError
 from fljax.driver.option import MOST_ROUNDS, RunFlags, option, several
 
 
@@ -111,17 +114,25 @@ class TrainConfig:
     )
 
 
+def attack_kinds() -> list[str]:
+    """All of --attack_kinds that have a name, in the order in which they run."""
+    first = ("model", "grad", "reconstruct", "active", "oracle")
+    of_registry = [
+        spec.name for spec in registry.ATTACKS.values() if spec.gives is Prediction
+    ]
+    return list(dict.fromkeys([*first, *of_registry]))
+
+
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class AttackConfig:
     """Prefix `attack`."""
 
-    kinds: tuple[
-        Literal[
-            "model", "grad", "reconstruct", "active", "oracle", "linear_inversion",
-            "trajectory",
-        ],
-        ...,
-    ] = option(("model", "grad"), "attacks to run; grad with active: also in isolation")  # fmt: skip
+    kinds: tuple[str, ...] = option(
+        ("model", "grad"),
+        "attacks to run: names of the registry, active, oracle, or "
+        "package.module:attribute for an AttackSpec of your own; grad with active: also "
+        "in isolation",
+    )
     score: Literal["own", "pooled"] = option(
         "own", "rows that a client's model is attacked on: her own, or all clients'"
     )
@@ -142,6 +153,18 @@ class AttackConfig:
     subset_trials: int = option(
         10_000, "reconstruct: random sets of messages searched", min=1
     )
+
+    def __post_init__(self):
+        for name in self.kinds:
+            if ":" not in name and name not in attack_kinds():
+                raise ConfigError(
+                    f"--attack_kinds: expected some of {', '.join(attack_kinds())}, or "
+                    f"package.module:attribute, got {name!r}"
+                )
+        if "grad" in self.kinds:
+            for flag in ("grad_rounds", "grad_learning_rates"):
+                if not getattr(self, flag):
+                    raise ConfigError(f"--attack_{flag}: expected at least one number")
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)

@@ -81,14 +81,15 @@ def _changed(told: Any, name: str, text: str) -> Any:
         prefix, lead = ("", "") if bare else (group, f"{group}_")
         for field in dataclasses.fields(part):
             if name == lead + field.name:
-                value = _value(type(part), prefix, field.name, text)
-                changed = dataclasses.replace(part, **{field.name: value})
-                return told._replace(**{group: changed})
+                return told._replace(
+                    **{group: _replaced(part, prefix, field.name, text)}
+                )
     raise ConfigError(f"--sweep: {name!r} is no flag that can be swept")
 
 
-def _value(cls: type, prefix: str, name: str, text: str) -> Any:
+def _replaced(part: Any, prefix: str, name: str, text: str) -> Any:
     try:
-        return config.parse(cls, prefix, name, text)
+        value = config.parse(type(part), prefix, name, text)
+        return dataclasses.replace(part, **{name: value})
     except ConfigError as error:
         raise ConfigError(f"--sweep: {error}") from error

@@ -29,7 +29,7 @@ MORE = (
     "--types=2",
 )
 """,
-    "new_attack": "NUM_ROUNDS, SEEDS = 5, 2\n",
+    "new_attack": 'SEEDS, MORE = "0,1", ("--num_rounds=4",)\n',
 }
 # What notebooks show pictures with is a part of every notebook, but not of the tests.
 _KERNEL = """
@@ -45,6 +45,9 @@ if importlib.util.find_spec("IPython") is None:
 
 # Put behind it: what its numbers must show.
 _SHOWN = {
+    "new_attack": """
+assert set(scores.attack) == {"majority", "model", "model_global", "fell_most"}
+""",
     "audit": """
 table = findings.table.set_index("attack")
 assert table.value["linear_inversion"] > table.baseline["linear_inversion"] + 10, table
@@ -64,10 +67,30 @@ def _script(path):
     parts = [_KERNEL]
     for cell in _cells(path):
         if cell["cell_type"] == "code":
-            parts.append("".join(cell["source"]))
+            parts.append(_plain("".join(cell["source"])))
             if "parameters" in cell["metadata"].get("tags", ()):
                 parts.append(_SMALL[path.stem])
     return "\n\n".join([*parts, _SHOWN.get(path.stem, "")])
+
+
+def _plain(source):
+    """A cell as Python alone understands it."""
+    first, _, rest = source.partition("\n")
+    if not first.startswith("%%writefile "):
+        return source
+    return f"pathlib.Path({first.split()[1]!r}).write_text({rest!r})"
+
+
+def test_a_new_attack_or_defense_is_at_most_40_lines():
+    files = [
+        (path.stem, "".join(cell["source"]))
+        for path in _NOTEBOOKS
+        for cell in _cells(path)
+        if cell["source"] and cell["source"][0].startswith("%%writefile")
+    ]
+    assert "new_attack" in dict(files)
+    for _, source in files:
+        assert len([line for line in source.splitlines()[1:] if line]) <= 40
 
 
 def test_each_notebook_is_run():
