@@ -21,12 +21,11 @@ from experiments.aia.adversary import (
     of_seeds,
 )
 from experiments.aia.settings import ActiveConfig
+from fljax.attacks.adversary import AdversaryView
 from fljax.attacks.attribute import gradient_grid
 from fljax.attacks.attribute.gradient_grid import Grid
 from fljax.attacks.estimates import Prediction
 from fljax.transcript import views
-from fljax.transcript.views import ClientView
-from fljax.types import Exchange, Transcript
 
 
 class _Outcomes(NamedTuple):
@@ -61,14 +60,7 @@ def run_active(
 ) -> list[Attacked]:
     """With the messages of the training, and with those of isolated clients, too."""
     passive = _grids(adversary, "gradient attack, seeds", settings)
-    alone = adversary._replace(
-        views=[
-            view._replace(**_alone(exchange))
-            for view, exchange in zip(
-                adversary.views, of_seeds(isolated.exchange), strict=True
-            )
-        ]
-    )
+    alone = adversary._replace(views=_isolated(adversary, isolated))
     more = settings._replace(rounds=config.grad_rounds)
     active = _grids(alone, "gradient attack, isolated, seeds", more)
     found = _outcomes(passive, active)
@@ -87,6 +79,19 @@ def run_active(
                 _best(adversary, found, allowed, front.has_messages, setting)
             )
     return results
+
+
+def _isolated(adversary: Adversary, isolated: Isolated) -> list[AdversaryView]:
+    """Each view with the messages of isolated clients in place of the training's."""
+    alone = []
+    number = jax.tree.leaves(isolated.exchange.params)[0].shape[2]
+    for view, exchange in zip(
+        adversary.views, of_seeds(isolated.exchange), strict=True
+    ):
+        every = np.full(len(view.clients), number)
+        seen, messages = views.apart(exchange, every)
+        alone.append(view._replace(transcript=seen, messages=messages))
+    return alone
 
 
 def _grids(adversary: Adversary, title: str, settings: gradient_grid.Settings) -> Grid:
@@ -128,22 +133,3 @@ def _best(
     value = np.take_along_axis(index, best[:, None, None, None], axis=2)[:, :, 0]
     prediction = Prediction(value, {}, {"alternatives": index}, setting)
     return Attacked("grad", prediction, clients)
-
-
-def _alone(exchange: Exchange) -> dict:
-    """A view's transcript and places of messages `[C, R, ...]` of isolated clients.
-
-    Each was sent a model of its own, so that every message is a round.
-    """
-    count, number = jax.tree.leaves(exchange.params)[0].shape[:2]
-    flat = jax.tree.map(lambda leaf: leaf.reshape(-1, *leaf.shape[2:]), exchange)
-    places = np.arange(count * number, dtype=np.int32).reshape(count, number)
-    transcript = Transcript(
-        round=np.arange(count * number, dtype=np.int32),
-        client=np.repeat(np.arange(count, dtype=np.int32), number)[:, None],
-        params=flat.params,
-        delta=jax.tree.map(lambda leaf: leaf[:, None], flat.delta),
-    )
-    every = np.full(count, number)
-    messages = ClientView(places, np.zeros_like(places), every)
-    return {"transcript": transcript, "messages": messages}

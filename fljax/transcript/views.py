@@ -92,6 +92,12 @@ def first(view: ClientView, number: int) -> ClientView:
     )
 
 
+def ends(view: ClientView) -> ClientView:
+    """The first and the last message of each client, twice the same of a single one."""
+    row, slot = (leaf[..., np.array([0, -1])] for leaf in view[:2])
+    return ClientView(row, slot, np.minimum(view.count, 2))
+
+
 def before(view: ClientView, rounds: np.ndarray, stop: int) -> ClientView:
     """The messages of the rounds before `stop`; on the host.
 
@@ -152,6 +158,25 @@ def exchange(transcript: Transcript, client: int) -> Exchange:
     if not view.has_messages:
         raise TranscriptError(f"no recorded message of client {client}")
     return messages(jax.tree.map(np.asarray, transcript), view)
+
+
+def apart(exchange: Exchange, count: Array) -> tuple[Transcript, ClientView]:
+    """Messages of clients as a transcript of their own, each of which is a round.
+
+    Args:
+      exchange: leaves `[C, Q, *shape]`, of which every client may have been sent others.
+      count: `[C]` messages of each client.
+    """
+    clients, number = jax.tree.leaves(exchange.params)[0].shape[:2]
+    params, delta = jax.tree.map(
+        lambda leaf: leaf.reshape(-1, *leaf.shape[2:]), exchange
+    )
+    rounds = np.arange(clients * number, dtype=np.int32)
+    ids = np.repeat(np.arange(clients, dtype=np.int32), number)[:, None]
+    delta = jax.tree.map(lambda leaf: leaf[:, None], delta)
+    places = rounds.reshape(clients, number)
+    view = ClientView(places, np.zeros_like(places), np.asarray(count))
+    return Transcript(rounds, ids, params, delta), view
 
 
 def flat(transcript: Transcript, view: ClientView) -> tuple[np.ndarray, np.ndarray]:

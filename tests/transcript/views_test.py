@@ -111,3 +111,19 @@ def test_messages_before_a_round_are_those_of_earlier_rounds_only():
     np.testing.assert_array_equal(early.row[0], [[0, 1, 1, 1], [1, 1, 1, 1]])
     assert views.before(view, number, 2).count[0, 1] == 0
     np.testing.assert_array_equal(views.before(view, number, 9).row, view.row)
+
+
+def test_the_ends_of_messages_make_a_transcript_of_their_own():
+    seen = _seen()
+    view = views.client_view(seen, [0, 1, 2])
+    ends = views.ends(view)
+    np.testing.assert_array_equal(ends.count, [2, 2, 0])
+    small, places = views.apart(views.messages(seen, ends), ends.count)
+    np.testing.assert_array_equal(views.client_view(small, [0, 1]).row, places.row[:2])
+    again = views.messages(small, places)
+    np.testing.assert_array_equal(again.params["w"][:2], [[10, 30], [10, 30]])
+    np.testing.assert_array_equal(again.delta["w"][:2], [[1, 4], [2, 5]])
+    for one, other in zip(
+        views.last_models(small, places), views.last_models(seen, view), strict=True
+    ):
+        np.testing.assert_array_equal(one["w"], other["w"])

@@ -12,6 +12,7 @@ from fljax.attacks.estimates import Estimates, Prediction
 from fljax.attacks.needs import Needs
 from fljax.attacks.spec import AttackSpec
 from fljax.transcript import views
+from fljax.transcript.views import ClientView
 from fljax.types import Batch, Known, Params
 
 
@@ -20,25 +21,37 @@ def run(view: AdversaryView, settings: None) -> Estimates:
 
     `loss_ratio` is the loss of the better one over that of the first model sent, with
     the sensitive block in the middle of its candidates: what the client has learned.
+    `details["params"]` are the models, leaves `[C, ...]`.
     """
     del settings
-    (returned, sent), ratio = over_items(
-        _one, task(view), view, np.arange(len(view.clients))
-    )
-    diagnostics = {"loss_ratio": ratio}
     assert view.transcript is not None and view.messages is not None
-    models = views.last_models(view.transcript, view.messages)
+    few = _only(view, views.ends(view.messages))
+    everyone = np.arange(len(view.clients))
+    values, ratio = over_items(_one, task(few), few, everyone)
+    models = views.last_models(few.transcript, few.messages)
     return {
-        "model": Prediction(returned, diagnostics, {"params": models[0]}),
-        "model_global": Prediction(sent, diagnostics, {"params": models[1]}),
+        name: Prediction(value, {"loss_ratio": ratio}, {"params": params})
+        for name, value, params in zip(
+            ("model", "model_global"), values, models, strict=True
+        )
     }
 
 
 def with_models(view: AdversaryView, params: Params) -> np.ndarray:
     """Equation 3 with any model of each client, leaves `[C, ...]`; values `[C, n]`."""
+    assert view.messages is not None
     leaves, treedef = jax.tree.flatten(params)
-    everyone = np.arange(len(view.clients))
-    return over_items(_with_model, task(view, treedef), view, everyone, *leaves)
+    few = _only(view, views.first(view.messages, 1))
+    everyone = np.arange(len(few.clients))
+    return over_items(_with_model, task(few, treedef), few, everyone, *leaves)
+
+
+def _only(view: AdversaryView, places: ClientView) -> AdversaryView:
+    """The same with nothing but these messages: no device has to hold the others."""
+    assert view.transcript is not None
+    exchange = views.messages(view.transcript, places)
+    transcript, messages = views.apart(exchange, places.count)
+    return view._replace(transcript=transcript, messages=messages)
 
 
 def _one(static: Task, client: Client):

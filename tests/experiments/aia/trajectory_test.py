@@ -62,7 +62,7 @@ def test_medical_is_read_by_a_passive_adversary(run, tmp_path, shared_data):
 
 
 _BAD = {
-    "adam": ([_BOTH, "--client_optimiser=adam"], "the clients use adam"),
+    "adam": ([_BOTH, "--client_optimiser=adam"], "they use adam"),
     "proximal": ([_BOTH, "--algorithm=fed_prox"], "does not simulate fed_prox"),
     "pooled": ([_BOTH, "--attack_score=pooled"], "--attack_score"),
     "one client": (
