@@ -90,6 +90,7 @@ def deal(
     clients = Clients(datasets, Rows(flat_x, flat_y), sizes, *_test_rows(datasets))
     attribute = datasets[0].attribute
     known = conceal(x, y, mask, width=attribute.width if attribute else 0)
+    known = jax.tree.map(np.ascontiguousarray, known)  # no view of the whole rows
     return Dealt(clients, known, _targets(clients, known, value))
 
 
