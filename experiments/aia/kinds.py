@@ -111,9 +111,6 @@ def _check(setup: Setup, name: str) -> None:
         settings = attacks.settings(name, config.attack, config.trajectory)
         if why := attacks.missing(name, view(setup), settings):
             raise ConfigError(f"--attack_kinds: {name}: {why}")
-    isolated = name == "grad" and "active" in config.attack.kinds
-    if isolated and not config.active.grad_rounds:
-        raise ConfigError("--active_grad_rounds: expected at least one number")
     if name == "active":
         active.check(setup)
     if name == "reconstruct" and config.run.transcript is None:

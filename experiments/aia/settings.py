@@ -161,10 +161,6 @@ class AttackConfig:
                     f"--attack_kinds: expected some of {', '.join(attack_kinds())}, or "
                     f"package.module:attribute, got {name!r}"
                 )
-        if "grad" in self.kinds:
-            for flag in ("grad_rounds", "grad_learning_rates"):
-                if not getattr(self, flag):
-                    raise ConfigError(f"--attack_{flag}: expected at least one number")
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
