@@ -64,7 +64,9 @@ def prepare(table: data.Table, config: Settings, label: str) -> Setup:
     active_rounds = config.active.rounds if "active" in config.attack.kinds else 0
     shield = defense.maker(config.defense, config.train, active_rounds)
     most = config.run.max_clients_in_memory
-    problem = build(dealt.clients, config.model, config.train, seeds, last, most, shield)
+    problem = build(
+        dealt.clients, config.model, config.train, seeds, last, most, shield
+    )
     _, known, truth = dealt
     if config.attack.score == "pooled" and truth is not None:
         known, truth = jax.tree.map(targets.pool, known), targets.pooled(truth)

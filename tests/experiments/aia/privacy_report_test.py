@@ -56,7 +56,7 @@ def dealt():
 def _posed(dealt, config, **train):
     told = _train(**train)
     made = defense.maker(config, told, ACTIVE)
-    return problem.pose(dealt, MODEL, told, SEEDS, defense=made)
+    return problem.build(dealt, MODEL, told, SEEDS, defense=made)
 
 
 def _rows(posed):
