@@ -128,7 +128,7 @@ def test_defenses_at_different_places_keep_budgets_of_their_own(dealt):
     assert _of_all(rows, "client_clip") == [1, 1]
     said = privacy_report.describe(posed.shield, UNTRIED, active=False)
     assert "(one row) of one client" in said["assumption"][0]
-    assert "all that she has" in said["client_assumption"][0]
+    assert "all that it has" in said["client_assumption"][0]
 
 
 @pytest.mark.parametrize(
