@@ -38,3 +38,13 @@ def parse_all(text: str) -> tuple[Spec, ...]:
         return specs.parse_all(text)
     except specs.SpecError as error:
         raise ConfigError(f"{FLAG}: {error}") from error
+
+
+def short_name(spec: Spec) -> str:
+    """As papers call it, e.g. `fed_cdp_decay`, whatever its numbers are."""
+    found = []
+    for part in spec.parts:
+        decay = "_decay" if part.values.get("decay_to") is not None else ""
+        mode = part.values.get("mode", "per_example")
+        found.append(part.name + decay + ("" if mode == "per_example" else f"_{mode}"))
+    return "+".join(found) or "non_private"

@@ -1,43 +1,36 @@
-"""What is trained: the defense of each method at each point, and its epsilons.
-
-| method          | what it does (`fljax.defenses`)                                      |
-|-----------------|----------------------------------------------------------------------|
-| `non_private`   | nothing                                                              |
-| `fed_sdp`       | a client's update clipped and noisy, at the client or at the server  |
-| `fed_cdp`       | every example clipped layer by layer, noise in every local step      |
-| `fed_cdp_decay` | the same, the clip falling linearly over the rounds                  |
-| `dp_sgd`        | every example clipped as a whole, noise in every local step          |
-| `median`        | clipped to the batch's median, noise of deviation sigma C on the sum |
+"""What is trained: the defense at each point of a federation, and its epsilons.
 
 The epsilons come in two ways that share no code: from the `NoiseSpec` of the very
-defense that adds the noise, and from `accounting.statements` on the training's numbers.
+defense that adds the noise, and from `privacy.statements` on the training's numbers.
 """
 
 import itertools
-from collections.abc import Callable, Iterator
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
-from experiments import named_defenses
-from experiments.fed_cdp.settings import Config, Method, Mode
+from experiments import defense_options
+from experiments.fed_cdp.settings import Config
 from fljax import losses, packing, privacy
-from fljax.defenses import clipping
+from fljax.defenses import specs
+from fljax.defenses.definition import Setting
+from fljax.defenses.parts import Part
+from fljax.defenses.specs import Spec
 from fljax.driver.config import ConfigError
-from fljax.privacy import Statement, Training
+from fljax.privacy import Promise, Releases, Statement, Training
 from fljax.types import Array, Defense
 
-# As `experiments.named_defenses` calls them.
-_NAMES = {
-    "non_private": "none",
-    "fed_sdp": "fed_sdp",
-    "fed_cdp": "fed_cdp",
-    "fed_cdp_decay": "fed_cdp",
-    "dp_sgd": "dp_sgd",
-    "median": "median",
-}
-_MODED = ("fed_cdp", "fed_cdp_decay")
-_PRIVATE = ("fed_sdp", *_MODED, "dp_sgd")
+
+class Trial(NamedTuple):
+    """What one training is told.
+
+    Attributes:
+      rate: learning rate.
+      spec: its defense, without alternatives.
+    """
+
+    rate: float
+    spec: Spec
 
 
 class Numbers(NamedTuple):
@@ -45,37 +38,32 @@ class Numbers(NamedTuple):
 
     Attributes:
       rate: [] learning rate.
-      clip: [] C.
-      sigma: [] noise scale.
+      defense: numbers of each part of the spec, [].
     """
 
     rate: Array | float
-    clip: Array | float
-    sigma: Array | float
+    defense: specs.Numbers
 
 
 class Variant(NamedTuple):
-    """A method in one federation: what is compiled once.
+    """A defense in one federation: what is compiled once.
 
     Attributes:
-      method: which.
-      mode: of Fed-CDP; 'per_example' elsewhere, where it means nothing.
+      specs: that differ in their numbers only, at least one.
       clients: K.
       percent: of them in a round.
       rows: N_i.
     """
 
-    method: Method
-    mode: Mode
+    specs: tuple[Spec, ...]
     clients: int
     percent: float
     rows: int
 
     @property
     def name(self) -> str:
-        """The method, and its mode where that is not the printed algorithm's."""
-        printed = self.method not in _MODED or self.mode == "per_example"
-        return self.method if printed else f"{self.method}_{self.mode}"
+        """Of the defense, as the paper calls it."""
+        return defense_options.short_name(self.specs[0])
 
     @property
     def per_round(self) -> int:
@@ -88,92 +76,122 @@ class Variant(NamedTuple):
 
     def poisson(self, run: Config) -> bool:
         """Whether batches are drawn row by row."""
-        asked = named_defenses.needs_poisson(self.method, self.mode)
-        return asked or run.batches == "poisson"
+        return specs.needs_poisson(self.specs[0]) or run.batches == "poisson"
 
 
 def variants(run: Config, rows: int) -> list[Variant]:
-    """All that has to be compiled."""
-    found = []
-    for clients, percent in itertools.product(run.clients, run.percent):
-        for method in run.methods:
-            modes = run.modes if method in _MODED else ("per_example",)
-            found += [Variant(method, m, clients, percent, rows) for m in modes]
-    return found
+    """All that has to be compiled.
+
+    Raises:
+      ConfigError: for a text that is no defense.
+    """
+    alike: dict[tuple, list[Spec]] = {}
+    for spec in defense_options.parse_all(run.defense):
+        alike.setdefault(specs.structure(spec), []).append(spec)
+    return [
+        Variant(tuple(found), clients, percent, rows)
+        for clients, percent in itertools.product(run.clients, run.percent)
+        for found in alike.values()
+    ]
 
 
-def points(run: Config, variant: Variant) -> Iterator[tuple[str, float, float]]:
-    """`(label, clip, sigma)` of all that a variant is trained with."""
-    swept = len(run.clips) > 1 or len(run.sigmas) > 1
-    swept = swept or run.paper_table in ("table4", "table5")
+def label(run: Config, variant: Variant, spec: Spec) -> str:
+    """Of a point: what is swept beside the defense, and the numbers that are swept."""
+    swept = len(variant.specs) > 1 or run.paper_table in ("table4", "table5")
     many = len(run.clients) > 1 or len(run.percent) > 1 or run.paper_table == "table2"
-    where = f"clients={variant.clients};participating_percent={variant.percent:g}"
-    lead = [where] if many else []
-    if variant.method == "non_private":
-        yield ";".join(lead), run.clips[0], 0.0
-        return
-    clips = run.clips[:1] if variant.method == "fed_cdp_decay" else run.clips
-    for clip, sigma in itertools.product(clips, run.sigmas):
-        shown = f"clip={clip:g};sigma={sigma:g}"
-        if variant.method == "fed_cdp_decay":
-            shown = f"clip={run.decay[0]:g}..{run.decay[1]:g};sigma={sigma:g}"
-        yield ";".join([*lead, shown] if swept else lead), clip, sigma
+    found = [f"clients={variant.clients};participating_percent={variant.percent:g}"]
+    found = found if many else []
+    if swept:
+        told = (pair for part in spec.parts for pair in part.given)
+        found += [f"{name}={value:g}" for name, value in told if value != str(value)]
+    return ";".join(found)
 
 
-def defense(
-    run: Config, variant: Variant, loss_fn: losses.LossFn, layers: int, told: Numbers
-) -> Defense:
-    """The defense of a variant; its numbers may be traced."""
+def setting(
+    run: Config, variant: Variant, loss_fn: losses.LossFn, layers: int
+) -> Setting:
+    """The training, as a defense sees it."""
     batches, fixed = variant.batches(run), run.participation == "fixed"
-    at_server = run.where == "server"
-    setting = named_defenses.Setting(
+    return Setting(
         loss_fn,
         layers,
         run.num_rounds,
-        mode=variant.mode,
         batches="poisson" if variant.poisson(run) else "fixed",
         sampling_rate=1 / batches,
         batch_size=variant.rows / batches,
-        where=run.where,
         drawn="fixed" if fixed else "all",
         participation=variant.per_round / variant.clients if fixed else 1.0,
-        # Elsewhere its own noise is all that counts: messages are seen, or their number.
-        num_summed=variant.per_round if fixed and at_server else 1,
+        # Where any number may come, each is taken to be alone in its sum.
+        num_summed=variant.per_round if fixed else 1,
     )
-    clip: clipping.Clip = told.clip
-    if variant.method == "fed_cdp_decay":
-        first, last = run.decay
-        clip = clipping.linear_decay(first, last, num_rounds=run.num_rounds)
-    number = told.sigma * told.clip if variant.method == "median" else told.sigma
-    return named_defenses.make(_NAMES[variant.method], setting, number, clip)
 
 
-def checked(build: Callable[[], Any], what: str) -> Any:
-    """Turns what a defense or an accountant refuses into one line for the user."""
+def releases(run: Config) -> Releases:
+    """Noisy sums of a client that is in every round."""
+    return Releases(run.num_rounds * run.local_steps, run.num_rounds)
+
+
+def numbers(run: Config, at: Setting, trial: Trial) -> Numbers:
+    """Those of a training, with a sigma in the place of a budget.
+
+    Raises:
+      ConfigError: for a budget that cannot be kept.
+    """
     try:
-        return build()
+        told = privacy.numbers_for(trial.spec, at, releases(run), run.delta)
     except ValueError as error:
-        raise ConfigError(f"{what}: {error}") from None
+        raise ConfigError(f"--defense={trial.spec}: {error}") from None
+    return Numbers(trial.rate, told)
 
 
-def training(
-    run: Config, variant: Variant, layers: int, copies: int, told: Numbers
-) -> Training | None:
-    """The training as an accountant sees it; None where nothing is promised.
+def defense(at: Setting, spec: Spec, told: Numbers) -> Defense:
+    """The defense of a training; its numbers may be traced.
+
+    Raises:
+      ConfigError: for concrete numbers out of range, or what does not go together.
+    """
+    try:
+        return specs.bind(spec, at, told.defense)
+    except ValueError as error:
+        raise ConfigError(f"--defense={spec}: {error}") from None
+
+
+def promises(run: Config, built: Defense) -> list[Promise]:
+    """What the noise of the defense itself promises."""
+    return privacy.promises(built, releases(run), run.delta)
+
+
+def largest_epsilon(found: Promise) -> float:
+    """By loss distributions, over all clients."""
+    return float(np.max(found.guarantee.epsilon_pld))
+
+
+def statements(
+    run: Config, variant: Variant, layers: int, copies: int, spec: Spec, told: Numbers
+) -> list[Statement]:
+    """Every epsilon that can be said of a training.
 
     Args:
       run: the flags.
-      variant: the method and its federation.
+      variant: the defense and its federation.
       layers: M.
       copies: clients that hold one and the same row, at most.
+      spec: the defense.
       told: its numbers, concrete.
     """
-    if variant.method not in _PRIVATE:
-        return None
-    whole = variant.method == "dp_sgd" or variant.mode == "recommended"
-    each = variant.method == "fed_sdp" or (
-        variant.method in _MODED and variant.mode == "per_example"
-    )
+    found = []
+    for part, values in zip(spec.parts, told.defense, strict=True):
+        if part.name in ("fed_sdp", "fed_cdp", "dp_sgd"):
+            training = _training(run, variant, layers, copies, part, values)
+            kind = "fed_sdp" if part.name == "fed_sdp" else "fed_cdp"
+            found += privacy.statements(kind, training)
+    return found
+
+
+def _training(run, variant: Variant, layers, copies, part: Part, values) -> Training:
+    """The training as an accountant sees it."""
+    mode = part.values.get("mode")
+    whole = part.name == "dp_sgd" or mode == "recommended"
     per_round = variant.per_round
     if run.participation == "poisson":
         per_round = variant.percent / 100 * variant.clients
@@ -184,31 +202,11 @@ def training(
         records=variant.rows,
         clients=variant.clients,
         clients_per_round=per_round,
-        sigma=float(told.sigma),
-        clip=float(max(run.decay) if variant.method == "fed_cdp_decay" else told.clip),
+        sigma=float(values["sigma"]),
+        clip=float(max(values["clip"], values.get("decay_to", 0.0))),
         layers=1 if whole else layers,
         delta=run.delta,
-        draws="each" if each else "one",
+        draws="each" if part.name == "fed_sdp" or mode == "per_example" else "one",
         batches="poisson" if variant.poisson(run) else "fixed",
         copies=copies,
     )
-
-
-def statements(variant: Variant, told: Training) -> list[Statement]:
-    """Every epsilon that can be said of a training."""
-    kind = "fed_sdp" if variant.method == "fed_sdp" else "fed_cdp"
-    return privacy.statements(kind, told)
-
-
-def guarantees(run: Config, built: Defense) -> list[privacy.Guarantee]:
-    """What the noise of the defense itself promises."""
-    found = []
-    for spec in built.noise:
-        steps = run.num_rounds * (run.local_steps if spec.unit == "record" else 1)
-        found.append(privacy.guarantee(spec, steps, run.delta, rounds=run.num_rounds))
-    return found
-
-
-def largest_epsilon(found: privacy.Guarantee) -> float:
-    """By loss distributions, over all clients."""
-    return float(np.max(found.epsilon_pld))

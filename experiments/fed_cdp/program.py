@@ -22,7 +22,7 @@ from experiments.fed_cdp import clients as clients_lib
 from experiments.fed_cdp import methods, reporting
 from experiments.fed_cdp import setup as setup_lib
 from experiments.fed_cdp.clients import Task
-from experiments.fed_cdp.methods import Numbers, Variant
+from experiments.fed_cdp.methods import Trial, Variant
 from experiments.fed_cdp.published import MILLISECONDS
 from experiments.fed_cdp.reporting import Point
 from experiments.fed_cdp.settings import Config, Told, complete
@@ -84,32 +84,31 @@ def _train(run: Config, task: Task, variant: Variant, bars, part) -> list[Point]
     """All points of a variant: every rate on the first seeds, then the best on all."""
     setup = setup_lib.prepare(run, task, variant)
     trainer = Trainer(setup, part)
-    points = list(methods.points(run, variant))
     seeds = range(len(run.seeds))
     first = seeds[: run.tuning_seeds] if len(run.learning_rates) > 1 else seeds[:0]
-    bar = bars.add_task(_title(variant), total=len(points) * _rounds(run))
+    bar = bars.add_task(_title(variant), total=len(variant.specs) * _rounds(run))
 
-    def train(pairs, num_rounds) -> dict[tuple[int, Numbers], Trained]:
+    def train(pairs, num_rounds) -> dict[tuple[int, Trial], Trained]:
         found = trainer.train(pairs, num_rounds, lambda n: bars.advance(bar, n))
         return dict(zip(pairs, found, strict=True))
 
     done = train(
         [
-            (index, Numbers(rate, clip, sigma))
-            for _, clip, sigma in points
+            (index, Trial(rate, spec))
+            for spec in variant.specs
             for rate in run.learning_rates
             for index in first
         ],
         run.tuning_rounds,
     )
-    chosen = [_tuned(run, first, clip, sigma, done) for _, clip, sigma in points]
+    chosen = [_tuned(run, first, spec, done) for spec in variant.specs]
     if run.tuning_rounds < run.num_rounds:
         done = {}
-    pairs = [(index, numbers) for numbers, _ in chosen for index in seeds]
+    pairs = [(index, trial) for trial, _ in chosen for index in seeds]
     done |= train([pair for pair in pairs if pair not in done], run.num_rounds)
     return [
-        _point(setup, label, numbers, tried, [done[index, numbers] for index in seeds])
-        for (label, _, _), (numbers, tried) in zip(points, chosen, strict=True)
+        _point(setup, trial, tried, [done[index, trial] for index in seeds])
+        for trial, tried in chosen
     ]
 
 
@@ -123,43 +122,41 @@ def _rounds(run: Config) -> int:
     return tuning + (len(run.seeds) - reused) * run.num_rounds
 
 
-def _tuned(run: Config, first, clip, sigma, done) -> tuple[Numbers, dict[float, float]]:
+def _tuned(run: Config, first, spec, done) -> tuple[Trial, dict[float, float]]:
     """The rate of the highest mean validation accuracy, the smallest if equal."""
     if not first:
-        return Numbers(run.learning_rates[0], clip, sigma), {}
+        return Trial(run.learning_rates[0], spec), {}
     tried = {
         rate: statistics.fmean(
-            float(done[i, Numbers(rate, clip, sigma)].evaluations.accuracy[-1])
-            for i in first
+            float(done[i, Trial(rate, spec)].evaluations.accuracy[-1]) for i in first
         )
         for rate in sorted(run.learning_rates)
     }
     best = max(tried, key=lambda rate: tried[rate])
-    return Numbers(best, clip, sigma), tried
+    return Trial(best, spec), tried
 
 
-def _point(setup: Setup, label, numbers: Numbers, tried, trained) -> Point:
-    run, variant, task = setup.run, setup.variant, setup.task
-    training = methods.training(run, variant, setup.layers, setup.copies, numbers)
-    built = _concrete(setup.run, variant, task, setup.layers, numbers)
-    said = methods.statements(variant, training) if training else []
-    guarantees = methods.guarantees(run, built)
-    return Point(variant, label, numbers, tried, trained, said, guarantees)
-
-
-def _concrete(run: Config, variant, task, layers, numbers):
-    def build():
-        return methods.defense(run, variant, task.loss_fn, layers, numbers)
-
-    return methods.checked(build, f"--methods={variant.method}")
+def _point(setup: Setup, trial: Trial, tried, trained) -> Point:
+    run, variant, spec = setup.run, setup.variant, trial.spec
+    numbers = methods.numbers(run, setup.defended, trial)
+    return Point(
+        variant,
+        trial,
+        methods.label(run, variant, spec),
+        tried,
+        trained,
+        methods.statements(run, variant, setup.layers, setup.copies, spec, numbers),
+        methods.promises(run, methods.defense(setup.defended, spec, numbers)),
+    )
 
 
 def _check(run: Config, task: Task, variants: list[Variant]) -> None:
     """Builds every defense and deals every client before anything is trained."""
     for variant in variants:
-        for _, clip, sigma in methods.points(run, variant):
-            numbers = Numbers(run.learning_rates[0], clip, sigma)
-            _concrete(run, variant, task, 1, numbers)
+        at = methods.setting(run, variant, task.loss_fn, 1)
+        for spec in variant.specs:
+            trial = Trial(run.learning_rates[0], spec)
+            methods.defense(at, spec, methods.numbers(run, at, trial))
     for clients in run.clients:
         clients_lib.deal(task, run, clients, run.seeds[0])
 
@@ -176,7 +173,7 @@ def describe(prepared: Prepared) -> Iterator[str]:
         f"{len(task.test)} to test, majority {100 * task.majority:.1f} %"
     )
     for variant in prepared.variants:
-        count = len(list(methods.points(run, variant)))
+        count = len(variant.specs)
         steps = variant.per_round * run.local_steps
         yield (
             f"{_title(variant)}: {count} trainings of {_rounds(run)} rounds, over all "

@@ -10,13 +10,14 @@ from rich.table import Table
 
 from experiments.fed_cdp import methods, published
 from experiments.fed_cdp.clients import Task
-from experiments.fed_cdp.methods import Numbers, Variant
+from experiments.fed_cdp.methods import Trial, Variant
 from experiments.fed_cdp.published import ACCURACY, FINAL, MILLISECONDS
 from experiments.fed_cdp.settings import Told
 from experiments.fed_cdp.training import Trained
 from experiments.report.figures import drawing
+from fljax.defenses import specs
 from fljax.driver import screen_tables
-from fljax.privacy import Guarantee, Statement
+from fljax.privacy import Promise, Statement
 from fljax.results import Labels, Row, Summary, summarise
 
 VALIDATION = "validation_accuracy_percent"
@@ -26,25 +27,25 @@ _EPSILON = "epsilon"
 
 
 class Point(NamedTuple):
-    """One cell of a table: a variant with one clip and sigma.
+    """One cell of a table: a variant with one defense.
 
     Attributes:
       variant: what was trained.
+      trial: the defense, and the learning rate that was chosen.
       label: of the point.
-      numbers: with the learning rate that was chosen.
       tried: learning rate -> mean validation accuracy over the tuning seeds.
       trained: one per seed.
       statements: epsilons of the training's numbers.
-      guarantees: epsilons of the noise itself.
+      promises: epsilons of the noise itself.
     """
 
     variant: Variant
+    trial: Trial
     label: str
-    numbers: Numbers
     tried: dict[float, float]
     trained: Sequence[Trained]
     statements: Sequence[Statement]
-    guarantees: Sequence[Guarantee]
+    promises: Sequence[Promise]
 
 
 def rows(told: Told, task: Task, points: Sequence[Point]) -> list[Row]:
@@ -57,9 +58,14 @@ def rows(told: Told, task: Task, points: Sequence[Point]) -> list[Row]:
     return found
 
 
+def _labels(task: Task, point: Point) -> Labels:
+    text = str(point.trial.spec)
+    return Labels(_EXPERIMENT, task.name, task.model_name, text, point.label)
+
+
 def _of_training(task: Task, point: Point, seed: int, trained: Trained) -> list[Row]:
     name = point.variant.name
-    labels = Labels(_EXPERIMENT, task.name, task.model_name, name, point.label)
+    labels = _labels(task, point)
     found = []
 
     def keep(attack, setting, metric, value, count):
@@ -68,8 +74,8 @@ def _of_training(task: Task, point: Point, seed: int, trained: Trained) -> list[
     tested, participants = len(task.test), point.variant.per_round
     keep(name, FINAL, ACCURACY, 100 * trained.accuracy, tested)
     keep("majority", "baseline", ACCURACY, 100 * task.majority, tested)
-    keep(name, FINAL, "learning_rate", point.numbers.rate, 1)
-    if point.variant.method not in ("non_private", "fed_sdp"):
+    keep(name, FINAL, "learning_rate", point.trial.rate, 1)
+    if "gradient" in specs.acts_on(point.trial.spec):
         dropped = trained.evaluations.dropped[-1] * participants
         keep(name, FINAL, "dropped_examples", dropped, 1)
     measured = trained.evaluations
@@ -91,14 +97,14 @@ def _of_training(task: Task, point: Point, seed: int, trained: Trained) -> list[
 
 def _of_accounts(told: Told, task: Task, point: Point) -> list[Row]:
     name = point.variant.name
-    labels = Labels(_EXPERIMENT, task.name, task.model_name, name, point.label)
+    labels = _labels(task, point)
     seed = told.run.seeds[0]
     found = []
     for said in point.statements:
         if said.epsilon is not None:
             setting = f"{said.way}, {said.unit}: {said.name}"
             found.append(labels.row(name, setting, seed, _EPSILON, said.epsilon, 1))
-    for index, each in enumerate(point.guarantees):
+    for index, each in enumerate(point.promises):
         epsilon = methods.largest_epsilon(each)
         setting = "the noise that is drawn" + (f" ({index})" if index else "")
         found.append(labels.row(name, setting, seed, _EPSILON, epsilon, 1))
@@ -116,10 +122,10 @@ def accounts(points: Sequence[Point]) -> dict[str, Any]:
             }
             for each in point.statements
         }
-        for index, each in enumerate(point.guarantees):
+        for index, each in enumerate(point.promises):
             said[f"the noise that is drawn ({index})"] = {
                 "epsilon": _finite(methods.largest_epsilon(each)),
-                "assumption": each.assumption,
+                "assumption": each.guarantee.assumption,
             }
         if said:
             found[_name(point)] = said
@@ -155,19 +161,22 @@ def table(told: Told, found: Sequence[Row], points: Sequence[Point]) -> Table:
         shown, "rate", "accuracy % [95 %]", "major.", beside, "eps as\nprinted",
         "eps of\nnoise", "eps re-\ncomm.", "ms per\niter.\n(paper)", "drop-\nped",
     )  # fmt: skip
-    means = {(s.row.attack, s.row.point, s.row.metric): s for s in summarise(found)}
+    means = {
+        (s.row.defense, s.row.attack, s.row.point, s.row.metric): s
+        for s in summarise(found)
+    }
     for point in points:
         name = point.variant.name
 
-        def mean(metric, attack=name, label=point.label) -> Summary | None:
-            return means.get((attack, label, metric))
+        def mean(metric, attack=name, point=point) -> Summary | None:
+            return means.get((str(point.trial.spec), attack, point.label, metric))
 
-        drawn = [methods.largest_epsilon(each) for each in point.guarantees]
+        drawn = [methods.largest_epsilon(each) for each in point.promises]
         dropped = mean("dropped_examples")
         shown.add_row(
             name,
             point.label.replace(";", " "),  # breaks there
-            f"{point.numbers.rate:g}",
+            f"{point.trial.rate:g}",
             _interval(mean(ACCURACY)),
             _number(mean(ACCURACY, "majority")),
             _text(paper(told, point, ACCURACY), ".1f"),
@@ -186,7 +195,7 @@ def table(told: Told, found: Sequence[Row], points: Sequence[Point]) -> Table:
 def paper(told: Told, point: Point, metric: str) -> float | None:
     """What Wei et al. (2021) print for a point, if anything."""
     found = published.numbers(told.run.paper_table, told.data.name)
-    return found.get((point.label, point.variant.method, metric))
+    return found.get((point.label, point.variant.name, metric))
 
 
 def all_figures(found: Sequence[Row]) -> dict[str, Figure]:
@@ -200,14 +209,15 @@ def all_figures(found: Sequence[Row]) -> dict[str, Figure]:
 
 
 def _by_round(found: Sequence[Row], metric: str, axis: str) -> Figure:
-    curves: dict[str, list[tuple[int, float]]] = {}
+    curves: dict[tuple[str, ...], list[tuple[int, float]]] = {}
     for s in summarise([row for row in found if row.metric == metric]):
-        label = " ".join(filter(None, [s.row.attack, s.row.point]))
+        key = s.row.attack, s.row.point, s.row.defense
         done = int(s.row.setting.removeprefix("round_"))
-        curves.setdefault(label, []).append((done, s.estimate.mean))
+        curves.setdefault(key, []).append((done, s.estimate.mean))
     figure = Figure(figsize=(8, 4.5), layout="constrained")
     axes = figure.subplots()
-    for (label, line), style in zip(curves.items(), drawing.styles(), strict=False):
+    for (key, line), style in zip(curves.items(), drawing.styles(), strict=False):
+        label = " ".join(filter(None, key[:2]))
         axes.plot(*zip(*line, strict=True), label=drawing.plain(label), **style)
     axes.set_xlabel("rounds done")
     axes.set_ylabel(axis)
@@ -223,7 +233,7 @@ def _said(point: Point, way: str) -> float | None:
 
 
 def _name(point: Point) -> str:
-    return " ".join(filter(None, [point.variant.name, point.label]))
+    return " ".join(filter(None, [str(point.trial.spec), point.label]))
 
 
 def _interval(s: Summary | None) -> str:

@@ -1,7 +1,7 @@
 """What `experiments.fed_cdp` can be told, and what Wei et al. (2021) chose.
 
-Several values of clients, percent, clips and sigmas are a grid, every point of which is
-trained; learning rates are tuned. What is left at none is the paper's choice for the
+Several values of clients, percent and the numbers of a defense are a grid, every point of
+which is trained; learning rates are tuned. What is left at none is the paper's choice for the
 data (Table I), which gives every data set B / N_i = 0.01 and L = N_i / B, one epoch. It
 gives no learning rate, no widths for the tables, and no size of the federation beside
 Table II's.
@@ -11,14 +11,10 @@ import dataclasses
 import math
 from typing import Literal, NamedTuple
 
+from experiments import defense_options
 from fljax.driver.config import ConfigError
 from fljax.driver.data_flags import ImageFlags
 from fljax.driver.option import MOST_ROUNDS, RunFlags, option, several
-
-Method = Literal[
-    "non_private", "fed_sdp", "fed_cdp", "fed_cdp_decay", "dp_sgd", "median"
-]
-Mode = Literal["per_example", "per_batch", "recommended"]
 
 
 class Size(NamedTuple):
@@ -55,26 +51,11 @@ class DataConfig(ImageFlags):
 class Config(RunFlags):
     """No prefix."""
 
-    methods: tuple[Method, ...] = several(("non_private", "fed_cdp"), "what to train")
-    modes: tuple[Mode, ...] = several(
-        ("per_example",),
-        "fed_cdp, fed_cdp_decay: noise as printed, as the code, or as the theorem wants "
-        "it, with Poisson batches",
-    )
+    defense: str = option("none; fed_cdp(clip=4, sigma=6)", defense_options.SEVERAL)
     clients: tuple[int, ...] = several((100,), "numbers of clients K", min=1)
     percent: tuple[float, ...] = several(
         (10.0,), "percent of the clients in a round, K_t / K", above=0, max=100
     )
-    clips: tuple[float, ...] = several(
-        (4.0,), "clips C; not of fed_cdp_decay", above=0, below=math.inf
-    )
-    sigmas: tuple[float, ...] = several(
-        (6.0,), "noise scales sigma", min=0, below=math.inf
-    )
-    decay: tuple[float, ...] = option(
-        (6.0, 2.0), "fed_cdp_decay: first and last clip, linear between", min=0,
-        below=math.inf,
-    )  # fmt: skip
     delta: float = option(1e-5, "delta of every epsilon", above=0, below=1)
     learning_rates: tuple[float, ...] = several(
         (0.05,), "rates tried, of which validation rows choose per point", above=0,
@@ -103,13 +84,12 @@ class Config(RunFlags):
     )
     batches: Literal["fixed", "poisson"] = option(
         "fixed",
-        "disjoint batches in one order, as the code; or every row by chance, which the "
-        "mode recommended and dp_sgd always have",
+        "disjoint batches in one order, as the code; or every row by chance, which "
+        "defenses that rest on it always have",
     )
     participation: Literal["fixed", "poisson"] = option(
         "fixed", "a fixed number of clients in each round, as the code, or by chance"
     )
-    where: Literal["client", "server"] = option("client", "fed_sdp: who adds the noise")
     hidden: tuple[int, ...] = option((100, 100), "tables: hidden widths", min=1)
     biases: bool = option(False, "layers have biases, each clipped apart")
     eval_every: int = option(1, "rounds between two evaluations of the model", min=1)
@@ -156,13 +136,6 @@ def complete(told: Told) -> Told:
             f"got {tuning_rounds}"
         )
     run = dataclasses.replace(run, tuning_rounds=tuning_rounds)
-    if len(run.decay) != 2:
-        raise ConfigError(f"--decay: expected first and last clip, got {run.decay}")
-    if "fed_cdp_decay" in run.methods and min(run.decay) <= 0:
-        raise ConfigError(
-            f"--decay: expected clips > 0 in every round, got {run.decay[0]:g} to "
-            f"{run.decay[1]:g}"
-        )
     if run.batch_size > run.rows_per_client:
         raise ConfigError(
             f"--batch_size: expected at most --rows_per_client={run.rows_per_client}, "

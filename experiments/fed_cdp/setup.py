@@ -11,10 +11,12 @@ import numpy as np
 
 from experiments.fed_cdp import clients as clients_lib
 from experiments.fed_cdp.clients import Task
-from experiments.fed_cdp.methods import Numbers, Variant
+from experiments.fed_cdp.methods import Numbers, Variant, setting
 from experiments.fed_cdp.settings import Config
 from fljax import participation, stacking
 from fljax import schedule as schedule_lib
+from fljax.defenses import clipping
+from fljax.defenses.definition import Setting
 from fljax.types import Array, Params, PyTree, Rows
 
 
@@ -67,7 +69,8 @@ class Setup(NamedTuple):
     Attributes:
       run: the flags.
       task: the data and the model.
-      variant: the method and its federation.
+      variant: the defense and its federation.
+      defended: the training, as a defense sees it.
       shared: what the compiled programs read.
       layers: arrays of parameters, M.
       copies: clients that hold one and the same row, the most of any row and seed.
@@ -76,6 +79,7 @@ class Setup(NamedTuple):
     run: Config
     task: Task
     variant: Variant
+    defended: Setting
     shared: Shared
     layers: int
     copies: int
@@ -100,7 +104,9 @@ def prepare(run: Config, task: Task, variant: Variant) -> Setup:
         np.tile(first.astype(np.int32), (len(run.seeds), 1, 1)),
     )
     copies = min(max(np.bincount(rows.x).max() for rows in dealt), variant.clients)
-    return Setup(run, task, variant, shared, len(jax.tree.leaves(params)), int(copies))
+    layers = clipping.num_layers(params)
+    defended = setting(run, variant, task.loss_fn, layers)
+    return Setup(run, task, variant, defended, shared, layers, int(copies))
 
 
 def of_seed(stacked: PyTree, index: Array) -> PyTree:

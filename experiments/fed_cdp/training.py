@@ -19,7 +19,7 @@ import optax
 
 from experiments.fed_cdp import clients, evaluation, methods
 from experiments.fed_cdp.evaluation import Evaluation
-from experiments.fed_cdp.methods import Numbers
+from experiments.fed_cdp.methods import Trial
 from experiments.fed_cdp.setup import Counted, Item, Setup, Shared, of_seed
 from fljax import local as local_lib
 from fljax import parallel, rounds
@@ -61,14 +61,14 @@ class Trainer:
 
     def train(
         self,
-        wanted: Sequence[tuple[int, Numbers]],
+        wanted: Sequence[tuple[int, Trial]],
         num_rounds: int,
         progress: Callable[[int], None],
     ) -> list[Trained]:
-        """Trains with each position of a seed and numbers, one on each device at a time.
+        """Trains each trial with its seed, one on each device at a time.
 
         Args:
-          wanted: position of the seed, and the numbers.
+          wanted: position of the seed, and the trial.
           num_rounds: after which a training ends, at most those of the schedule.
           progress: called with the number of rounds done since the last call, over all.
         """
@@ -125,7 +125,10 @@ def _train_block(
     items = Item(
         np.array([index for index, _ in block], np.int32),
         np.array([run.seeds[index] for index, _ in block], np.uint32),
-        Numbers(*np.array([numbers for _, numbers in block], np.float32).T),
+        jax.tree.map(
+            lambda *leaves: np.array(leaves, np.float32),
+            *(methods.numbers(run, setup.defended, trial) for _, trial in block),
+        ),
     )
     state = programs.begin(items, shared)
     stops = (*range(0, num_rounds, run.eval_every), num_rounds)
@@ -170,9 +173,7 @@ def _begin(setup: Setup, item: Item, shared: Shared) -> rounds.Run:
 
 def _advance(setup: Setup, item_state, shared_stop) -> rounds.Run:
     (item, state), (shared, stop) = item_state, shared_stop
-    built = methods.defense(
-        setup.run, setup.variant, setup.task.loss_fn, setup.layers, item.numbers
-    )
+    built = methods.defense(setup.defended, setup.variant.specs[0], item.numbers)
     return rounds.advance(
         jax.random.fold_in(jax.random.key(item.seed), 1),
         state,

@@ -12,9 +12,10 @@ from absl import flags
 from experiments.fed_cdp import clients, program, published, reporting, training
 from experiments.fed_cdp import methods as methods_lib
 from experiments.fed_cdp import setup as setup_lib
-from experiments.fed_cdp.methods import Numbers, Variant
+from experiments.fed_cdp.methods import Trial, Variant
 from experiments.fed_cdp.settings import Config, DataConfig, Told, complete
 from fljax import results
+from fljax.defenses import specs
 from fljax.driver.config import ConfigError
 
 _FLAGS = sorted(pathlib.Path("experiments/flags").glob("fed_cdp.*.flags"))
@@ -37,7 +38,6 @@ def written(tmp_path_factory):
         folder = tmp_path_factory.mktemp("runs") / name
         program.PROGRAM.run(
             _told(
-                methods=("non_private", "fed_cdp"),
                 learning_rates=(0.1, 1e-3),
                 seeds=(0, 1),
                 run_dir=str(folder),
@@ -56,10 +56,10 @@ def test_a_run_writes_rows_figures_and_a_manifest(written):
     }  # fmt: skip
     manifest = json.loads((folder / "manifest.json").read_text())
     assert manifest["flags"]["learning_rates"] == [0.1, 1e-3]
-    assert set(manifest["tuning"]["non_private"]) == {"0.1", "0.001"}
+    assert set(manifest["tuning"]["none"]) == {"0.1", "0.001"}
     evaluated = {r.setting for r in rows if r.metric == "gradient_norm"}
     assert evaluated == {"round_0", "round_1", "round_2"}
-    times = manifest["ms_per_local_iteration"]["non_private"]
+    times = manifest["ms_per_local_iteration"]["none"]
     assert set(times) == {"0", "1"} and min(times.values()) > 0
     final = {(r.attack, r.seed) for r in rows if r.metric == "accuracy_percent"}
     methods = ("non_private", "fed_cdp", "majority")
@@ -75,17 +75,17 @@ def test_the_same_configuration_gives_the_same_numbers_to_the_bit(written):
 def test_the_rate_is_the_one_that_validates_best(written):
     folder, rows = written[0]
     tried = json.loads((folder / "manifest.json").read_text())["tuning"]
-    for method in ("non_private", "fed_cdp"):
+    for text in ("none", "fed_cdp(clip=4, sigma=6)"):
         (rate,) = {
-            r.value for r in rows if r.attack == method and r.metric == "learning_rate"
+            r.value for r in rows if r.defense == text and r.metric == "learning_rate"
         }
-        assert tried[method][f"{rate:g}"] == max(tried[method].values())
+        assert tried[text][f"{rate:g}"] == max(tried[text].values())
 
 
 def test_rates_can_be_compared_after_fewer_rounds(tmp_path, written):
     program.PROGRAM.run(
         _told(
-            methods=("non_private",),
+            defense="none",
             learning_rates=(0.1, 1e-3),
             tuning_rounds=1,
             seeds=(0, 1),
@@ -95,7 +95,7 @@ def test_rates_can_be_compared_after_fewer_rounds(tmp_path, written):
     rows = results.read_rows(tmp_path / "short" / "rows.jsonl")
     tried = json.loads((tmp_path / "short" / "manifest.json").read_text())["tuning"]
     (rate,) = {r.value for r in rows if r.metric == "learning_rate"}
-    assert tried["non_private"][f"{rate:g}"] == max(tried["non_private"].values())
+    assert tried["none"][f"{rate:g}"] == max(tried["none"].values())
     curves = {
         (r.setting, r.seed, r.value)
         for r in rows
@@ -119,12 +119,13 @@ def test_epsilons_are_those_of_the_accounting_package(written):
     assert not [r for r in rows if r.attack == "non_private" and r.metric == "epsilon"]
 
 
-def _train(task, variant, rate, clip=4.0, sigma=0.0, **changes):
+def _train(task, text, **changes):
     run = complete(_told(**changes)).run
-    setup = setup_lib.prepare(run, task, variant)
-    numbers = Numbers(rate, clip, sigma)
+    spec = specs.parse(text)
+    setup = setup_lib.prepare(run, task, Variant((spec,), 4, 50.0, 8))
     trainer = training.Trainer(setup)
-    return trainer.train([(0, numbers)], setup.run.num_rounds, lambda done: None)[0]
+    pairs = [(0, Trial(0.1, spec))]
+    return trainer.train(pairs, setup.run.num_rounds, lambda done: None)[0]
 
 
 def test_a_poisoned_record_is_dropped_each_time_it_is_met():
@@ -133,8 +134,7 @@ def test_a_poisoned_record_is_dropped_each_time_it_is_met():
     numeric = np.array(task.pool.numeric)
     numeric[task.train] = np.nan
     poisoned = task._replace(pool=task.pool._replace(numeric=numeric))
-    variant = Variant("fed_cdp", "per_batch", 4, 50.0, 8)
-    trained = _train(poisoned, variant, 0.1)
+    trained = _train(poisoned, "fed_cdp(clip=4, sigma=0, mode=per_batch)")
     met = 2 * run.local_steps * run.batch_size  # of a participant, in two rounds
     np.testing.assert_array_equal(trained.evaluations.dropped, [0, met / 2, met])
     assert len(set(trained.evaluations.accuracy.tolist())) == 1  # nothing was learned
@@ -143,9 +143,8 @@ def test_a_poisoned_record_is_dropped_each_time_it_is_met():
 def test_without_noise_and_with_a_wide_clip_fed_cdp_is_plain_training():
     run = complete(_told()).run
     task = clients.load(DataConfig(name="breast_cancer"), run)
-    plain = _train(task, Variant("non_private", "per_example", 4, 50.0, 8), 0.1)
-    variant = Variant("fed_cdp", "per_example", 4, 50.0, 8)
-    clipped = _train(task, variant, 0.1, clip=1e6)
+    plain = _train(task, "none")
+    clipped = _train(task, "fed_cdp(clip=1e6, sigma=0)")
     for name in ("gradient_norm", "example_norm"):
         ours, theirs = (
             getattr(clipped.evaluations, name),
@@ -186,20 +185,29 @@ def test_rows_that_train_tune_and_test_are_different_ones(data):
 @pytest.mark.parametrize(
     ("changes", "said"),
     [
-        ({"decay": (6.0, -1.0), "methods": ("fed_cdp_decay",)}, "--decay: .* 6 to -1"),
-        ({"decay": (6.0,)}, "--decay: expected first and last clip"),
+        (
+            {"defense": "fed_cdp(clip=6, decay_to=-1, sigma=6)"},
+            "--defense: fed_cdp: dec",
+        ),
+        (
+            {"defense": "median; median"},
+            "--defense: median: expected each defense once",
+        ),
+        (
+            {"defense": "median + dp_sgd(clip=1, sigma=1)"},
+            "--defense=median .* gradient",
+        ),
         ({"batch_size": 9}, "--batch_size: expected at most --rows_per_client=8"),
         ({"tuning_rounds": 9}, "--tuning_rounds: expected at most --num_rounds=2"),
-        ({"methods": ()}, "--methods: expected each at most once"),
         ({"data_subset": "half"}, "--data_subset: expected all for breast_cancer"),
         ({"partition": "few_classes", "classes_per_client": 3}, "--partition=few_cl"),
     ],
     ids=[
         "negative decay",
-        "one clip",
+        "twice",
+        "one place",
         "batch",
         "rounds",
-        "no method",
         "half",
         "classes",
     ],
@@ -214,18 +222,12 @@ def test_what_does_not_fit_together_is_one_line(changes, said, tmp_path):
 @pytest.mark.parametrize(
     ("argument", "said"),
     [
-        ("--clips=0", "--clips: expected numbers > 0"),
-        ("--sigmas=-1", "--sigmas: expected numbers >= 0"),
-        ("--clips=inf", "--clips: expected numbers > 0 and < inf"),
-        ("--sigmas=inf", "--sigmas: expected numbers >= 0 and < inf"),
-        ("--decay=inf,2", "--decay: expected numbers >= 0 and < inf"),
         ("--learning_rates=inf", "--learning_rates: expected numbers > 0 and < inf"),
         ("--percent=101", "--percent: expected numbers > 0 and <= 100"),
         ("--percent=0", "--percent: expected numbers > 0 and <= 100"),
         ("--delta=1", "--delta: expected a number > 0 and < 1"),
         ("--learning_rates=0", "--learning_rates: expected numbers > 0"),
         ("--data_name=moons", "--data_name: expected one of digits"),
-        ("--methods=dp", "--methods: expected some of non_private"),
     ],
 )
 def test_bad_values_are_refused_with_their_flag(parsed, argument, said):
@@ -246,10 +248,10 @@ def test_points_have_the_names_of_the_published_table(parsed):
     printed = published.numbers("table2", "mnist")
     numbers = {
         (v.name, v.clients, v.percent): printed.get(
-            (label, v.method, reporting.ACCURACY)
+            (methods_lib.label(told.run, v, spec), v.name, reporting.ACCURACY)
         )
         for v in variants
-        for label, _, _ in methods_lib.points(told.run, v)
+        for spec in v.specs
     }
     assert len(numbers) == 32
     assert numbers["fed_cdp_decay", 1000, 10.0] == pytest.approx(97.5)
