@@ -15,9 +15,10 @@ import jax.numpy as jnp
 from jax import lax
 
 from experiments.gradient_leakage.settings import Config
-from experiments.gradient_leakage.views import MODES, View, clip_of
+from experiments.gradient_leakage.views import View, clips
 from fljax import losses
 from fljax.attacks.inversion import Budget, Inversion, points, presets, solvers
+from fljax.defenses.parts import Part
 from fljax.types import Array, Key, Params
 
 _TINY = 1e-20  # of a squared norm, whose root has no slope at zero
@@ -44,21 +45,27 @@ class Known(NamedTuple):
 def known(run: Config, view: View, layers: int, pruned: float) -> Known:
     """What the adversary may simulate."""
     clip = total_clip = message_clip = jnp.inf
-    aware, method = run.attacker == "aware", view.method
-    if aware and method in MODES:
-        clip = clip_of(run, method)
-        if MODES[method] == "recommended":
-            clip = clip / layers**0.5
-    if aware and method == "dp_sgd":
-        total_clip = run.clip
-    if aware and _clips_message(run, view):
-        message_clip = run.clip / run.rate
-    zeroed = pruned > 0 or (method == "dssgd" and not view.example)
+    aware, median, zeroed = run.attacker == "aware", False, pruned > 0
+    for part, own in zip(view.spec.parts, clips(run, view.spec), strict=True):
+        match part.name:
+            case "fed_cdp":
+                whole = part.values["mode"] == "recommended"
+                clip = own / layers**0.5 if whole else own
+            case "dp_sgd":
+                total_clip = own
+            case "fed_sdp" if _meets_message(part, view):
+                message_clip = own / run.rate
+            case "median":
+                median = not view.example
+            case "dssgd" | "pruning":
+                zeroed = zeroed or not view.example
+    if not aware:
+        clip = total_clip = message_clip = jnp.inf
     return Known(
         jnp.float32(clip),
         jnp.float32(total_clip),
         jnp.float32(message_clip),
-        jnp.bool(aware and method == "median" and not view.example),
+        jnp.bool(aware and median),
         jnp.bool(aware and zeroed),
     )
 
@@ -147,11 +154,11 @@ def simulation(
     return build
 
 
-def _clips_message(run: Config, view: View) -> bool:
+def _meets_message(part: Part, view: View) -> bool:
     """Whether Fed-SDP has been at work where this view is."""
-    if view.method != "fed_sdp" or view.example:
+    if view.example:
         return False
-    return run.where == "client" or 0 in view.types
+    return part.values["where"] == "client" or 0 in view.types
 
 
 def _clipped_mean(loss_fn: losses.LossFn, known: Known) -> points.Simulate:

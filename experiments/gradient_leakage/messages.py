@@ -39,10 +39,11 @@ class Senders:
           clients: `[B]` int32 numbers.
         """
         owned = truth_lib.first(self._truth, 1) if view.example else self._truth
-        clip = np.float32(views.clip_of(self._run, view.method))
+        clips = views.clips(self._run, view.shown)
+        traced = tuple(None if clip is None else np.float32(clip) for clip in clips)
         return self._program(view)(
             (clients, owned.x[clients], owned.y[clients]),
-            (self._network.params, clip, np.float32(pruned)),
+            (self._network.params, traced, np.float32(pruned)),
         )
 
     def _program(self, view: View) -> Callable:
@@ -53,9 +54,9 @@ class Senders:
             seed = self._run.seed
 
             def one(item, shared):
-                (client, x, y), (params, clip, pruned) = item, shared
+                (client, x, y), (params, clips, pruned) = item, shared
                 key = stream(seed, _NOISE_KEY, client)
-                return see(key, params, x, y, clip, pruned)
+                return see(key, params, x, y, clips, pruned)
 
             self._programs[kind] = self._blocks.compiled(one, _QUICKLY_COMPILED)
         return self._programs[kind]

@@ -51,6 +51,7 @@ class Prepared(NamedTuple):
 def start(told: Told) -> Start:
     """Fills in the paper's choices and refuses what does not fit together."""
     told = complete(told)
+    views.views(told.run)  # builds every defense
     return Start(
         told.data.name, lambda: Prepared(told, *truth_lib.load(told.data, told.run))
     )
@@ -93,7 +94,7 @@ def _attack(
             same = views.identity(run, view, pruned)
             if same not in done:
                 types = view.setting.partition("=")[2]
-                title = f"{network.name} {types} {view.method}"
+                title = f"{network.name} {types} {view.spec}"
                 zeroed = f" pruned={pruned:g}" if pruned else ""
                 bar = bars.add_task(title + zeroed, total=attacked.num_clients)
                 mine = part.part(f"attack{len(done)}")
@@ -145,7 +146,7 @@ def describe(prepared: Prepared) -> Iterator[str]:
     for view in views.views(run):
         images = 1 if view.example else run.images
         yield (
-            f"{view.method}, {view.setting}: {attacked.num_clients} clients of {images} "
+            f"{view.spec}, {view.setting}: {attacked.num_clients} clients of {images} "
             f"images, {len(run.pruned)} fractions pruned, up to "
             f"{run.starts * run.iterations} attack iterations"
         )

@@ -57,8 +57,8 @@ class Cell(NamedTuple):
 
     @property
     def name(self) -> str:
-        """Method and point."""
-        return " ".join(filter(None, [self.view.method, self.point]))
+        """Defense and point."""
+        return " ".join(filter(None, [str(self.view.spec), self.point]))
 
     def values(self, metric: str) -> list[float]:
         """Of every client."""
@@ -80,7 +80,7 @@ def rows(told: Told, cells: Sequence[Cell], chance: Mapping[str, Chance]) -> lis
     found, seed, data = [], told.run.seed, cells[0].data
     for cell in cells:
         method = cell.view.method
-        labels = Labels(EXPERIMENT, data, cell.network, method, cell.point)
+        labels = Labels(EXPERIMENT, data, cell.network, str(cell.view.spec), cell.point)
         for metric in cell.scores[0].values:
             values, where = (
                 cell.values(metric),
@@ -128,7 +128,7 @@ def _table(told: Told, cells: Sequence[Cell], chance: Chance) -> Table:
         f"{len(cells[0].scores)} clients; success: RMSE < {told.run.success_rmse:g}\n"
         "last lines: what needs no message"
     )
-    screen_tables.add_texts(shown, "type", "method")
+    screen_tables.add_texts(shown, "type", "defense")
     names = ["success [95 %]", "RMSE [95 %]", "where\nread, cut\nto [0, 1]", "SSIM"]
     names += ["label", "iter."]
     if told.run.paper_table is not None:
@@ -229,7 +229,7 @@ def _by_pruning(told: Told, cells: Sequence[Cell]) -> Figure:
     """Figure 5's question: how much may be pruned before an attack fails."""
     lines: dict[str, list[tuple[float, metrics.Estimate]]] = {}
     for cell in cells:
-        name = drawing.plain(f"{cell.network} {cell.view.method} {cell.view.setting}")
+        name = drawing.plain(f"{cell.network} {cell.view.spec} {cell.view.setting}")
         entry = 100 * cell.pruned, cell.estimate(scores.SUCCESS)
         lines.setdefault(name, []).append(entry)
     figure = Figure(figsize=(8, 4.5), layout="constrained")

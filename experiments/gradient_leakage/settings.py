@@ -9,24 +9,12 @@ import dataclasses
 import math
 from typing import Literal, NamedTuple
 
+from experiments import defense_options
 from experiments.fed_cdp import settings
 from fljax.driver.config import ConfigError
 from fljax.driver.data_flags import ImageFlags
 from fljax.driver.option import MOST_ROUNDS, RunFlags, option, several
 
-Method = Literal[
-    "non_private",
-    "fed_sdp",
-    "fed_cdp",
-    "fed_cdp_decay",
-    "fed_cdp_per_batch",
-    "fed_cdp_recommended",
-    "dp_sgd",
-    "median",
-    "dssgd",
-    "gaussian",
-    "laplace",
-]
 Network = Literal["lenet", "cnn"]
 
 
@@ -43,9 +31,10 @@ class DataConfig(ImageFlags):
 class Config(RunFlags):
     """No prefix."""
 
-    methods: tuple[Method, ...] = several(
-        ("non_private", "fed_sdp", "fed_cdp", "fed_cdp_decay"),
-        "what the clients do against leakage",
+    defense: str = option(
+        "none; fed_sdp(clip=4, sigma=6); fed_cdp(clip=4, sigma=6); "
+        "fed_cdp(clip=6, decay_to=2, sigma=6)",
+        defense_options.SEVERAL,
     )
     types: tuple[Literal[0, 1, 2], ...] = several(
         (0, 1, 2),
@@ -75,28 +64,10 @@ class Config(RunFlags):
     rate: float = option(
         0.05, "local learning rate, which the attacker knows", above=0, below=math.inf
     )
-    clip: float = option(
-        4.0, "clip C; median: only in its noise", above=0, below=math.inf
-    )
-    sigma: float = option(
-        6.0, "noise scale sigma, over the clip", min=0, below=math.inf
-    )
-    decay: tuple[float, ...] = option(
-        (6.0, 2.0), "fed_cdp_decay: first and last clip, linear between", above=0,
-        below=math.inf,
-    )  # fmt: skip
     num_rounds: int | None = option(
-        None, "fed_cdp_decay: rounds T", min=1, max=MOST_ROUNDS
+        None, "rounds T, over which a clip decays", min=1, max=MOST_ROUNDS
     )
-    round: int = option(0, "fed_cdp_decay: in which round, from 0", min=0)
-    noise_scale: float = option(
-        0.01, "gaussian, laplace: scale of the noise on every coordinate", min=0,
-        below=math.inf,
-    )  # fmt: skip
-    dssgd_fraction: float = option(
-        0.1, "dssgd: fraction of the coordinates that is sent", above=0, max=1
-    )
-    where: Literal["client", "server"] = option("client", "fed_sdp: who adds the noise")
+    round: int = option(0, "in which of them the attack happens, from 0", min=0)
     attack: Literal["cpl", "dlg", "inverting_gradients"] = option("cpl", "which attack")
     solver: Literal["lbfgs", "whitened"] = option(
         "lbfgs",
@@ -157,8 +128,6 @@ def complete(told: Told) -> Told:
         batch_size=run.batch_size or images,
         num_rounds=run.num_rounds or size.num_rounds,
     )
-    if len(run.decay) != 2:
-        raise ConfigError(f"--decay: expected first and last clip, got {run.decay}")
     if images % run.batch_size:
         raise ConfigError(
             f"--batch_size: expected a divisor of --images={images}, "

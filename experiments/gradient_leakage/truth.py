@@ -33,7 +33,7 @@ def load(told: DataConfig, run: Config) -> tuple[Targets, Truth]:
       ConfigError: there are too few images for so many clients.
     """
     source = settings.DataConfig(name=told.name, dir=told.dir, subset=told.subset)
-    federation = settings.Config(methods=("non_private",))
+    federation = settings.Config()
     trained = settings.complete(settings.Told(source, federation)).run
     task = clients.load(source, trained)
     count = min(run.clients, len(task.train))

@@ -1,30 +1,31 @@
 """What an adversary sees of a client; `adversary` has what it makes of that.
 
-| method                | types 0 and 1: the message       | type 2: one example's gradient |
-|-----------------------|----------------------------------|--------------------------------|
-| `non_private`         | as it is                         | as it is                       |
-| `fed_sdp`             | layers clipped, noise            | as it is                       |
-| `fed_cdp`             | of clipped and noisy gradients   | layers clipped, noise          |
-| `fed_cdp_decay`       | the same, clip of the round      | the same                       |
-| `fed_cdp_per_batch`   | the same, noise on the mean only | layers clipped, NO noise       |
-| `fed_cdp_recommended` | layers clipped to C / sqrt(M)    | two views                      |
-| `dp_sgd`              | examples clipped to C as a whole | two views                      |
-| `median`              | layers clipped to their median   | two views                      |
-| `dssgd`               | largest coordinates              | as it is                       |
-| `gaussian`, `laplace` | noise                            | noise                          |
+| defense                    | types 0 and 1: the message       | type 2: one example's gradient |
+|----------------------------|----------------------------------|--------------------------------|
+| `none`                     | as it is                         | as it is                       |
+| `fed_sdp`                  | layers clipped, noise            | as it is                       |
+| `fed_cdp`                  | of clipped and noisy gradients   | layers clipped, noise          |
+| the same, `decay_to`       | the same, clip of the round      | the same                       |
+| the same, `per_batch`      | the same, noise on the mean only | layers clipped, NO noise       |
+| the same, `recommended`    | layers clipped to C / sqrt(M)    | two views                      |
+| `dp_sgd`                   | examples clipped to C as a whole | two views                      |
+| `median`                   | layers clipped to their median   | two views                      |
+| `dssgd`, `pruning`         | largest coordinates              | as it is                       |
+| `gaussian`, `laplace`      | noise                            | as it is                       |
+| the same, `on=steps`       | of noisy gradients               | noise                          |
 
-`fed_cdp_per_batch` is what the code of Wei et al. (2021) does. With Fed-SDP at the
-server, type 1 sees the message as it is.
+`per_batch` is what the code of Wei et al. (2021) does. With Fed-SDP at the server, type 1
+sees the message as it is.
 
-`fed_cdp_recommended`, `dp_sgd` and `median` draw noise of deviation sigma C once, on the
-sum over a batch. Who sees an example's gradient BEFORE the sum sees it without noise,
-only clipped, as in `fed_cdp_per_batch`: the view `2 before the sum`. Their view `2` is
-the release of a batch that holds this example alone, as `fed_cdp.sanitise_example`
-documents it. A median of one clips nothing: what `median` shows before the sum is the
-gradient as it is.
+`recommended`, `dp_sgd` and `median` draw noise once, on the sum over a batch. Who sees an
+example's gradient BEFORE the sum sees it without noise, only clipped, as with
+`per_batch`: the view `2 before the sum`. Their view `2`, and that of any other defense of
+the local steps, is the release of a batch that holds this example alone. A median of one
+clips nothing: what `median` shows before the sum is the gradient as it is.
 
 A message is the update over the learning rate: after one step, the gradient. What is
-pruned is pruned last. Paper and code attack the first local step; more steps go beyond.
+pruned by `--pruned` is pruned last. Paper and code attack the first local step; more steps
+go beyond.
 """
 
 import dataclasses
@@ -36,40 +37,46 @@ import jax.numpy as jnp
 import numpy as np
 from jax import lax
 
-from experiments import named_defenses
-from experiments.gradient_leakage.settings import Config, Method
+from experiments import defense_options
+from experiments.gradient_leakage.settings import Config
 from fljax import losses
 from fljax.attacks.inversion import points
-from fljax.defenses import clipping, fed_cdp, noise, pruning
+from fljax.defenses import clipping, fed_cdp, pruning, specs
+from fljax.defenses.definition import Setting
+from fljax.defenses.parts import Part
+from fljax.defenses.specs import Spec
+from fljax.driver.config import ConfigError
 from fljax.types import Batch, Defense, Key, Params, Sender
 
-MODES: dict[str, fed_cdp.Mode] = {
-    "fed_cdp": "per_example",
-    "fed_cdp_decay": "per_example",
-    "fed_cdp_per_batch": "per_batch",
-    "fed_cdp_recommended": "recommended",
-}
-_ON_THE_SUM = ("fed_cdp_recommended", "dp_sgd", "median")
-_NOISY = {"gaussian": noise.gaussian, "laplace": noise.laplace}
 _SHARE = 0.01  # B / N_i of Wei et al. 2021, which no number here depends on
 _CLIENT = 0  # all clients are treated alike, in a round that is looked up before
 _SENDER = Sender(np.int32(_CLIENT), np.int32(0))
 
 
 class View(NamedTuple):
-    """A method as one type of leakage shows it.
+    """A defense as one type of leakage shows it.
 
     Attributes:
-      method: which.
+      spec: which.
       types: that see the same.
       example: whether it is one example's gradient.
       before_sum: whether it is seen before the sum that noise is drawn for.
     """
 
-    method: Method
+    spec: Spec
     types: tuple[int, ...]
     example: bool
     before_sum: bool = False
+
+    @property
+    def method(self) -> str:
+        """What the paper calls the defense."""
+        return defense_options.short_name(self.spec)
+
+    @property
+    def shown(self) -> Spec:
+        """What of the defense has been at work: on one example, that of the steps."""
+        return _on_steps(self.spec) if self.example else self.spec
 
     @property
     def setting(self) -> str:
@@ -79,32 +86,56 @@ class View(NamedTuple):
 
 
 def views(run: Config) -> list[View]:
-    """All that is attacked, for every fraction pruned."""
+    """All that is attacked, for every fraction pruned.
+
+    Raises:
+      ConfigError: for a defense that cannot be built.
+    """
     found = []
-    for method in run.methods:
+    for spec in defense_options.parse_all(run.defense):
+        _check(run, spec)
         messages = tuple(sorted(set(run.types) - {2}))
-        apart = method == "fed_sdp" and run.where == "server"
+        apart = "receive" in specs.acts_on(spec)
         groups = [(t,) for t in messages] if apart else [messages]
-        found += [View(method, group, False) for group in groups if group]
+        found += [View(spec, group, False) for group in groups if group]
         if 2 in run.types:
-            found.append(View(method, (2,), True))
-            if method in _ON_THE_SUM:
-                found.append(View(method, (2,), True, before_sum=True))
+            found.append(View(spec, (2,), True))
+            if _noise_on(_on_steps(spec)) == "sum":
+                found.append(View(spec, (2,), True, before_sum=True))
     return found
 
 
-def kind(view: View) -> tuple[str, tuple[int, ...], bool, bool]:
+def kind(view: View) -> tuple:
     """Views of one kind have one `observe`: they differ in the clip at most."""
-    name = MODES.get(view.method, view.method)
-    if view.example and name in ("fed_sdp", "dssgd"):
-        name = "non_private"
-    apart = view.types if view.method == "fed_sdp" and not view.example else ()
-    return name, apart, view.example, view.before_sum
+    spec = view.shown
+    apart = view.types if "receive" in specs.acts_on(spec) else ()
+    names = ("clip", "decay_to")
+    others = tuple(
+        (part.name, *((n, v) for n, v in part.given if n not in names))
+        for part in spec.parts
+    )
+    return others, apart, view.example, view.before_sum
 
 
-def identity(run: Config, view: View, pruned: float):
+def identity(run: Config, view: View, pruned: float) -> tuple:
     """Equal where the adversary sees and knows the same."""
-    return kind(view), clip_of(run, view.method), pruned
+    told = tuple(clip for clip in clips(run, view.shown) if clip is not None)
+    return kind(view), told, pruned
+
+
+def clips(run: Config, spec: Spec) -> tuple[float | None, ...]:
+    """C of each part, in the round in which the attack happens."""
+    found = []
+    for part in spec.parts:
+        clip = part.values.get("clip")
+        if part.values.get("decay_to") is not None:
+            decaying = clipping.linear_decay(
+                clip, part.values["decay_to"], num_rounds=run.num_rounds
+            )
+            clipping.largest(decaying, run.num_rounds)
+            clip = float(clipping.at_round(decaying, jnp.int32(run.round)))
+        found.append(clip)
+    return tuple(found)
 
 
 def observe(
@@ -113,50 +144,36 @@ def observe(
     """What the adversary sees of ONE client.
 
     Returns:
-      `(key, params, x [N, ...], y [N], clip [], pruned []) -> message`; consumes the
-      key.
+      `(key, params, x [N, ...], y [N], clips, pruned []) -> message`, with the clip [] of
+      each part of what is shown, None without; consumes the key.
     """
     look = _example if view.example else _message
     see = look(run, view, loss_fn, layers)
 
-    def seen(key: Key, params, x, y, clip, pruned):
-        return pruning.prune(see(key, params, x, y, clip), pruned)
+    def seen(key: Key, params, x, y, clips, pruned):
+        return pruning.prune(see(key, params, x, y, clips), pruned)
 
     return seen
 
 
-def clip_of(run: Config, method: Method) -> float:
-    """C, in the round in which the attack happens."""
-    if method != "fed_cdp_decay":
-        return run.clip
-    first, last = run.decay
-    clip = clipping.linear_decay(first, last, num_rounds=run.num_rounds)
-    clipping.largest(clip, run.num_rounds)
-    return float(clipping.at_round(clip, jnp.int32(run.round)))
-
-
 def _example(run: Config, view: View, loss_fn: losses.LossFn, layers: int):
-    method, gradient = view.method, points.gradient_of(loss_fn)
-    sigma = 0.0 if view.before_sum else run.sigma
-    alone = dataclasses.replace(run, batch_size=1, sigma=sigma)
+    spec, gradient = view.shown, points.gradient_of(loss_fn)
+    alone, drawn = dataclasses.replace(run, batch_size=1), _noise_on(spec)
 
-    def see(key, params, x, y, clip):
-        if method in _ON_THE_SUM:
-            built = _defense(alone, method, loss_fn, layers, clip)
-            return _slope(loss_fn, built, key, params, x[:1], y[:1])
-        found = gradient(params, x[:1], y[:1])
-        if method in MODES:
+    def see(key, params, x, y, clips):
+        if not spec:
+            return gradient(params, x[:1], y[:1])
+        if drawn in ("example", "mean"):
+            values = spec.parts[0].values
             return fed_cdp.sanitise_example(
                 key,
-                found,
-                clip=clip,
-                noise_scale=run.sigma,
-                mode=MODES[method],
+                gradient(params, x[:1], y[:1]),
+                clip=clips[0],
+                noise_scale=values["sigma"],
+                mode=values["mode"],
             )
-        if method in _NOISY:
-            encode = _NOISY[method](run.noise_scale).encode
-            return encode(key, found, _SENDER)
-        return found
+        built = _bound(alone, spec, loss_fn, layers, clips, quiet=view.before_sum)
+        return _slope(loss_fn, built, key, params, x[:1], y[:1])
 
     return see
 
@@ -165,8 +182,8 @@ def _message(run: Config, view: View, loss_fn: losses.LossFn, layers: int):
     """The update over the learning rate, as a sum of gradients: nothing is rounded."""
     size = run.batch_size
 
-    def see(key, params, x, y, clip):
-        built = _defense(run, view.method, loss_fn, layers, clip)
+    def see(key, params, x, y, clips):
+        built = _bound(run, view.spec, loss_fn, layers, clips)
 
         def step(total, number):
             now = jax.tree.map(lambda p, t: p - run.rate * t, params, total)
@@ -198,23 +215,48 @@ def _slope(loss_fn: losses.LossFn, defense: Defense, key: Key, params, x, y) -> 
     return defense.gradient(key, params, batch)[0]
 
 
-def _defense(run: Config, method: Method, loss_fn, layers: int, clip) -> Defense:
-    mode = MODES.get(method, "per_example")
-    name = "fed_cdp" if method in MODES else method.replace("non_private", "none")
-    poisson = named_defenses.needs_poisson(name, mode)
-    setting = named_defenses.Setting(
+def _on_steps(spec: Spec) -> Spec:
+    """The part that acts on local steps, if there is one."""
+    parts = (part for part in spec.parts if "gradient" in specs.acts_on(Spec((part,))))
+    return Spec(tuple(parts))
+
+
+def _noise_on(spec: Spec) -> str:
+    """What a defense of local steps draws its noise for, as far as it is known."""
+    if not spec:
+        return ""
+    (part,) = spec.parts
+    if part.name == "fed_cdp":
+        modes = {"per_example": "example", "per_batch": "mean", "recommended": "sum"}
+        return modes[part.values["mode"]]
+    return "sum" if part.name in ("dp_sgd", "median") else ""
+
+
+def _check(run: Config, spec: Spec) -> None:
+    try:
+        _bound(run, spec, lambda params, x, y: jnp.zeros(()), 1, clips(run, spec))
+    except ValueError as error:
+        raise ConfigError(f"--defense={spec}: {error}") from None
+
+
+def _bound(
+    run: Config, spec: Spec, loss_fn, layers: int, clips, *, quiet: bool = False
+) -> Defense:
+    """A defense with the clips of one round; `quiet` without its noise."""
+    now, told = [], []
+    for part, values, clip in zip(spec.parts, specs.numbers(spec), clips, strict=True):
+        now.append(Part(part.name, tuple(v for v in part.given if v[0] != "decay_to")))
+        values.pop("decay_to", None)
+        if clip is not None:
+            values["clip"] = clip
+        if quiet:
+            values |= {name: 0.0 for name in ("sigma", "deviation") if name in values}
+        told.append(values)
+    setting = Setting(
         loss_fn,
         layers,
-        mode=mode,
-        batches="poisson" if poisson else "fixed",
+        batches="poisson" if specs.needs_poisson(spec) else "fixed",
         sampling_rate=_SHARE,
         batch_size=run.batch_size,
-        where=run.where,
     )
-    number = {
-        "median": run.sigma * clip,
-        "dssgd": run.dssgd_fraction,
-        "gaussian": run.noise_scale * run.rate,
-        "laplace": run.noise_scale * run.rate,
-    }.get(method, run.sigma)
-    return named_defenses.make(name, setting, number, clip)
+    return specs.bind(Spec(tuple(now)), setting, tuple(told))

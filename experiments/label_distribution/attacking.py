@@ -18,14 +18,15 @@ import jax.numpy as jnp
 import numpy as np
 from jax.flatten_util import ravel_pytree
 
-from experiments.label_distribution import shields
+from experiments.label_distribution import defended
 from experiments.label_distribution.settings import Config
-from experiments.label_distribution.shields import NONE, Shield
 from experiments.label_distribution.task import Task
 from experiments.label_distribution.training import Programs
 from fljax.attacks import label_distribution
 from fljax.attacks.label_distribution import predictor, rules
 from fljax.attacks.label_distribution.shadow_clients import Pool
+from fljax.defenses import specs
+from fljax.defenses.specs import Spec
 from fljax.types import Array, Params
 
 _ATTACK = 10  # stream of a seed
@@ -79,23 +80,23 @@ class Preparation:
         self._proxy = programs.placed(task.proxy)
         self._unaware: dict[int, label_distribution.Attack] = {}
 
-    def adversary(self, shield: Shield, seed: int, sent: Params) -> Adversary:
+    def adversary(self, spec: Spec, seed: int, sent: Params) -> Adversary:
         """Prepares for messages of clients under one defense.
 
         Args:
-          shield: of the clients.
+          spec: the defense of the clients.
           seed: of the adversary's draws.
           sent: the intercepted model.
         """
         run, readers = self._run, self._readers(sent)
         attacks: dict[str, label_distribution.Attack] = {}
         if "aware" in run.attackers:
-            attacks["predictor"] = self._learn(shield, seed, sent, readers)
+            attacks["predictor"] = self._learn(spec, seed, sent, readers)
         if "unaware" in run.attackers:
             if seed not in self._unaware or run.attack_round:
-                self._unaware[seed] = self._learn(NONE, seed, sent, readers)
+                self._unaware[seed] = self._learn(specs.NONE, seed, sent, readers)
             attacks["predictor_unaware"] = self._unaware[seed]
-        return Adversary(attacks, readers, run.learning_rate * shields.steps(run))
+        return Adversary(attacks, readers, run.learning_rate * defended.steps(run))
 
     def _readers(self, sent: Params) -> label_distribution.Readers:
         gradients = _mean_gradients(self._task, sent, self._proxy)
@@ -105,13 +106,13 @@ class Preparation:
         bias = rules.span(sent, *place)
         return label_distribution.Readers(gradients, jnp.arange(bias.start, bias.stop))
 
-    def _learn(self, shield: Shield, seed: int, sent: Params, readers):
+    def _learn(self, spec: Spec, seed: int, sent: Params, readers):
         return label_distribution.fit(
             jax.random.fold_in(jax.random.key(seed), _ATTACK),
             sent,
             self._proxy,
-            self._programs.of(shield.name),
-            jnp.float32(shield.number),
+            self._programs.of(spec),
+            self._programs.numbers(spec),
             settings=settings(self._run),
             readers=readers,
             progress=self._progress,

@@ -7,14 +7,13 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 import jax
-import jax.numpy as jnp
 import numpy as np
 
 from experiments.label_distribution.settings import Config
-from experiments.label_distribution.shields import Shield
 from experiments.label_distribution.training import Programs
 from fljax.attacks.label_distribution import shadow_clients
 from fljax.attacks.label_distribution.shadow_clients import Pool
+from fljax.defenses.specs import Spec
 from fljax.types import Params
 
 _SHARES, _CLIENTS = 11, 12  # streams of a seed
@@ -47,12 +46,12 @@ class Clients:
         self._rows = programs.placed(rows)
 
     def messages(
-        self, shield: Shield, seed: int, sent: Params
+        self, spec: Spec, seed: int, sent: Params
     ) -> Iterator[tuple[jax.Array, Truth]]:
         """Trains the clients of a seed, a chunk at a time.
 
         Args:
-          shield: their defense.
+          spec: their defense.
           seed: of their draws.
           sent: the model that they start from.
 
@@ -67,9 +66,9 @@ class Clients:
         )  # fmt: skip
         begin = 0
         for each in shadow_clients.chunks(
-            self._programs.of(shield.name), jax.random.fold_in(key, _CLIENTS),
+            self._programs.of(spec), jax.random.fold_in(key, _CLIENTS),
             np.arange(run.test_clients), shares, sent, self._rows,
-            jnp.float32(shield.number), size=run.chunk,
+            self._programs.numbers(spec), size=run.chunk,
         ):  # fmt: skip
             end = begin + len(each.labels)
             yield each.delta, Truth(jax.device_get(each.labels), alphas[begin:end])

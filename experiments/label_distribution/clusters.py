@@ -21,6 +21,7 @@ from experiments.label_distribution.settings import Config
 from experiments.label_distribution.task import Task
 from experiments.label_distribution.training import Programs
 from fljax.attacks.label_distribution import pca, shadow_clients
+from fljax.defenses.specs import NONE
 from fljax.types import Params
 
 KINDS = ("80_20", "dirichlet")
@@ -53,7 +54,7 @@ class Cloud(NamedTuple):
 def clouds(run: Config, task: Task) -> Iterator[Cloud]:
     """Trains the clients of every seed and kind and yields their clouds."""
     programs = Programs(run, task)
-    program, pool = programs.of("none"), programs.placed(task.proxy)
+    program, pool = programs.of(NONE), programs.placed(task.proxy)
     for seed, (number, kind) in itertools.product(run.seeds, enumerate(KINDS)):
         key, sent = jax.random.key(seed), task.init(seed)
         shares = proportions(
@@ -61,7 +62,7 @@ def clouds(run: Config, task: Task) -> Iterator[Cloud]:
         )
         found = shadow_clients.chunks(
             program, jax.random.fold_in(key, _CLIENTS + number),
-            np.arange(run.cluster_clients), shares, sent, pool, jnp.float32(0),
+            np.arange(run.cluster_clients), shares, sent, pool, (),
             size=run.chunk,
         )  # fmt: skip
         deltas, labels = map(np.concatenate, zip(*jax.device_get(list(found))))

@@ -61,7 +61,7 @@ def cloud_figure(clouds: Sequence[Cloud], classes: Sequence[str], title: str) ->
 
 def _points(found: Sequence[Row]) -> list[str]:
     """Points of whole defenses, without those of one concentration."""
-    points = (r.point for r in found if r.attack in SETTINGS)
+    points = (reporting.variant(r) for r in found if r.attack in SETTINGS)
     return [p for p in dict.fromkeys(points) if "alpha=" not in p]
 
 
@@ -105,7 +105,7 @@ def _by_utility(found: Sequence[Row]) -> Figure | None:
     if not points:
         return None
     epsilons = {
-        r.point: r.value
+        reporting.variant(r): r.value
         for r in found
         if r.metric == "epsilon_pld" and math.isfinite(r.value) and r.value > 0
     }

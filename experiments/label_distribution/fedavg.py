@@ -16,22 +16,23 @@ import jax.numpy as jnp
 import numpy as np
 import optax
 
-from experiments.label_distribution import shields
+from experiments.label_distribution import defended
 from experiments.label_distribution.settings import Config
-from experiments.label_distribution.shields import Shield
 from experiments.label_distribution.task import Task
 from fljax import parallel, participation, partition, rounds, stacking
 from fljax import schedule as schedule_lib
 from fljax.attacks.label_distribution.shadow_clients import Pool
+from fljax.defenses import specs
+from fljax.defenses.specs import Spec
 from fljax.types import Array, Params, PyTree, Rows
 
 
 class Item(NamedTuple):
-    """One training: which trial, of which seed, with which number of the defense."""
+    """One training: which trial, of which seed, with which numbers of the defense."""
 
     index: Array
     seed: Array
-    number: Array
+    numbers: specs.Numbers
 
 
 class Shared(NamedTuple):
@@ -70,17 +71,17 @@ class Federation:
         )
         self._test = parallel.place((test.x, test.y), self._over)
         self._last = num_rounds
-        self._programs: dict[str, tuple[Callable, ...]] = {}
+        self._programs: dict[tuple, tuple[Callable, ...]] = {}
 
-    def curves(self, shield: Shield, progress: Callable[[int], None]) -> list[Curve]:
+    def curves(self, spec: Spec, progress: Callable[[int], None]) -> list[Curve]:
         """Accuracy by round of every trial.
 
         Args:
-          shield: the defense.
+          spec: the defense.
           progress: called with the number of rounds done since the last call.
         """
-        begin, advance, look = self._compiled(shield.name)
-        items = self._items(shield)
+        begin, advance, look = self._compiled(spec)
+        items = self._items(spec)
         positions = _eval_positions(self._run, len(self._test[1]))
         state = begin(items, self._shared)
         stops = (*range(0, self._last, self._run.eval_every), self._last)
@@ -94,10 +95,10 @@ class Federation:
         accuracy = 100 * np.stack(found, axis=1)
         return [Curve(stops, each) for each in accuracy]
 
-    def models(self, shield: Shield) -> list[Params]:
+    def models(self, spec: Spec) -> list[Params]:
         """The model after the last round of every trial."""
-        begin, advance, _ = self._compiled(shield.name)
-        items = self._items(shield)
+        begin, advance, _ = self._compiled(spec)
+        items = self._items(spec)
         state = begin(items, self._shared)
         state = advance((items, state), (self._shared, np.int32(self._last)))
         params = jax.device_get(state.server.params)
@@ -105,15 +106,19 @@ class Federation:
             jax.tree.map(lambda leaf, i=i: leaf[i], params) for i in range(self._trials)
         ]
 
-    def _items(self, shield: Shield) -> Item:
+    def _items(self, spec: Spec) -> Item:
         index = np.arange(self._trials, dtype=np.int32)
         seeds = np.resize(np.array(self._run.seeds, np.uint32), self._trials)
-        number = np.full(self._trials, shield.number, np.float32)
-        return Item(index, seeds, number)
+        numbers = jax.tree.map(
+            lambda value: np.full(self._trials, value),
+            defended.numbers(self._run, self._task, spec),
+        )
+        return Item(index, seeds, numbers)
 
-    def _compiled(self, name: str) -> tuple[Callable, ...]:
+    def _compiled(self, spec: Spec) -> tuple[Callable, ...]:
+        name = specs.structure(spec)
         if name not in self._programs:
-            advance = functools.partial(_advance, self._run, self._task, name)
+            advance = functools.partial(_advance, self._run, self._task, spec)
             self._programs[name] = tuple(
                 jax.jit(functools.partial(parallel.map_items, fun, over=self._over))
                 for fun in (
@@ -172,13 +177,15 @@ def _begin(task: Task, item: Item, shared: Shared) -> rounds.Run:
     return rounds.start(params, _of(shared.schedule, item.index), optax.sgd(1.0))
 
 
-def _advance(run: Config, task: Task, name: str, item_state, shared_stop) -> rounds.Run:
+def _advance(
+    run: Config, task: Task, spec: Spec, item_state, shared_stop
+) -> rounds.Run:
     (item, state), (shared, stop) = item_state, shared_stop
 
     def look_up(positions):
         return task.look_up(shared.x[positions])
 
-    built = shields.defense(run, task, name, item.number)
+    built = defended.defense(run, task, spec, item.numbers)
     key = jax.random.fold_in(jax.random.key(item.seed), 1)
     return rounds.advance(
         jax.random.fold_in(key, item.index),
@@ -186,7 +193,7 @@ def _advance(run: Config, task: Task, name: str, item_state, shared_stop) -> rou
         _of(shared.rows, item.index),
         _of(shared.schedule, item.index),
         stop,
-        local=shields.local_update(run, task, name, item.number, look_up),
+        local=defended.local_update(run, task, spec, item.numbers, look_up),
         server_optimiser=optax.sgd(1.0),
         receive=built.receive,
     )

@@ -5,7 +5,7 @@
         --flagfile=experiments/flags/label_distribution.mnist.flags
 
 `--study=attack` trains Algorithm 1 on proxy rows and attacks clients of other rows,
-under each of `--defenses`, beside closed forms and the mean distribution, and trains
+under each of `--defense`, beside closed forms and the mean distribution, and trains
 FedAvg with the same defenses for their cost (Figure 6). `--study=clusters` draws Figures
 2 to 4 and puts numbers to them. Writes `rows.jsonl`, `manifest.json` and figures into
 `--run_dir`.
@@ -22,9 +22,9 @@ from rich.progress import Progress
 from experiments.label_distribution import (
     attacking,
     clusters,
+    defended,
     drawings,
     reporting,
-    shields,
 )
 from experiments.label_distribution import task as task_lib
 from experiments.label_distribution.attacking import Preparation
@@ -33,11 +33,11 @@ from experiments.label_distribution.fedavg import Curve, Federation
 from experiments.label_distribution.reporting import Case
 from experiments.label_distribution.scores import Attacked
 from experiments.label_distribution.settings import Config, Told, complete
-from experiments.label_distribution.shields import Shield
 from experiments.label_distribution.task import Task
 from experiments.label_distribution.training import Programs
 from experiments.report import figures
 from fljax.attacks.label_distribution.shadow_clients import Pool
+from fljax.defenses.specs import Spec
 from fljax.driver import config
 from fljax.driver.output import Output, Results
 from fljax.driver.program import Program, Start
@@ -51,7 +51,7 @@ class Prepared(NamedTuple):
     told: Told
     task: Task
     test: Pool
-    shields: list[Shield]
+    specs: tuple[Spec, ...]
 
 
 def start(told: Told) -> Start:
@@ -63,7 +63,7 @@ def start(told: Told) -> Start:
 def prepare(told: Told) -> Prepared:
     """Reads the data and builds every defense."""
     task, test = task_lib.load(told)
-    return Prepared(told, task, test, shields.check(told.run, task))
+    return Prepared(told, task, test, defended.read(told.run, task))
 
 
 def work(prepared: Prepared, output: Output, bars: Progress) -> Results:
@@ -89,7 +89,7 @@ def _attack(
     run: Config,
     task: Task,
     test: Pool,
-    chosen: list[Shield],
+    chosen: tuple[Spec, ...],
     output: Output,
     bars: Progress,
 ) -> _Found:
@@ -109,29 +109,29 @@ def _attack(
     total = len(chosen) * run.num_rounds * run.trials
     rounds = bars.add_task("FedAvg rounds", total=total, visible=bool(total))
 
-    def attack(shield: Shield) -> list[Attacked]:
-        models = early.models(shield) if early else [task.init(s) for s in run.seeds]
+    def attack(spec: Spec) -> list[Attacked]:
+        models = early.models(spec) if early else [task.init(s) for s in run.seeds]
         pairs = zip(run.seeds, models, strict=True)
         return [
-            _attacked(preparation, clients, shield, seed, sent, progress)
+            _attacked(preparation, clients, spec, seed, sent, progress)
             for seed, sent in pairs
         ]
 
-    def train(shield: Shield) -> list[Curve]:
-        return utility.curves(shield, lambda count: bars.advance(rounds, count))
+    def train(spec: Spec) -> list[Curve]:
+        return utility.curves(spec, lambda count: bars.advance(rounds, count))
 
-    for number, shield in enumerate(chosen):
+    for number, spec in enumerate(chosen):
         part = cache.part(f"case{number}")
-        name = shield.point or "none"
+        name = str(spec)
         with output.stage(f"{name}: attack"):
-            attacked = part.cached("attack", lambda s=shield: attack(s), Attacked)
+            attacked = part.cached("attack", lambda s=spec: attack(s), Attacked)
         curves = []
         if utility:
             with output.stage(f"{name}: FedAvg"):
-                curves = part.cached("fedavg", lambda s=shield: train(s), Curve)
+                curves = part.cached("fedavg", lambda s=spec: train(s), Curve)
         by_seed = dict(zip(run.seeds, attacked, strict=True))
-        guarantee = shields.epsilon(run, task, shield)
-        cases.append(Case(shield, by_seed, curves, guarantee))
+        promises = defended.promises(run, task, spec)
+        cases.append(Case(spec, by_seed, curves, promises))
     tested = len(test.y) if run.eval_rows is None else run.eval_rows
     return _results(task, cases, min(tested, len(test.y)))
 
@@ -139,15 +139,15 @@ def _attack(
 def _attacked(
     preparation: Preparation,
     clients: Clients,
-    shield: Shield,
+    spec: Spec,
     seed: int,
     sent: Params,
     progress: Callable[[int], None],
 ) -> Attacked:
     """Predictions for every client of a seed, beside the truth."""
-    adversary = preparation.adversary(shield, seed, sent)
+    adversary = preparation.adversary(spec, seed, sent)
     predicted, known = [], []
-    for messages, truth in clients.messages(shield, seed, sent):
+    for messages, truth in clients.messages(spec, seed, sent):
         predicted.append(attacking.predict(adversary, messages))
         known.append(truth)
         progress(len(messages))
@@ -161,12 +161,14 @@ def _attacked(
 def _results(task: Task, cases: list[Case], eval_rows: int) -> _Found:
     rows = [row for case in cases for row in reporting.rows(task, case, eval_rows)]
     promised = {
-        case.shield.point: {
-            "epsilon": float(case.guarantee.epsilon_pld.max()),
-            "assumption": case.guarantee.assumption,
+        " ".join(
+            [str(case.spec)] + ["of a client"] * (promise.noise.unit == "client")
+        ): {
+            "epsilon": float(promise.guarantee.epsilon_pld.max()),
+            "assumption": promise.guarantee.assumption,
         }
         for case in cases
-        if case.guarantee is not None
+        for promise in case.promises
     }
     said = {"defense": promised} if promised else {}
     return rows, drawings.attack_figures(rows), said
@@ -188,7 +190,7 @@ def _clusters(run: Config, task: Task, output: Output) -> _Found:
     return rows, {"clusters": figure}, {}
 
 
-def _clients(run: Config, chosen: list[Shield]) -> int:
+def _clients(run: Config, chosen: tuple[Spec, ...]) -> int:
     """Shadow clients and clients that are trained."""
     prepared = run.basis_clients + run.train_clients
     aware = len(chosen) if "aware" in run.attackers else 0
@@ -213,7 +215,7 @@ def describe(prepared: Prepared) -> Iterator[str]:
         clients = _clients(run, chosen)
         rounds = run.num_rounds * run.trials * len(chosen)
         yield f"{len(chosen)} defenses, {rounds} rounds of FedAvg"
-    yield f"{clients} clients of {shields.steps(run)} local steps"
+    yield f"{clients} clients of {defended.steps(run)} local steps"
 
 
 PROGRAM = Program(

@@ -7,16 +7,17 @@ from typing import NamedTuple
 import numpy as np
 from rich.table import Table
 
+from experiments import defense_options
 from experiments.label_distribution import scores
 from experiments.label_distribution.attacking import SETTINGS
 from experiments.label_distribution.clusters import Cloud
 from experiments.label_distribution.fedavg import Curve
 from experiments.label_distribution.scores import Attacked
-from experiments.label_distribution.shields import Shield
 from experiments.label_distribution.task import Task
+from fljax.defenses.specs import Spec
 from fljax.driver import screen_tables
 from fljax.metrics import Estimate
-from fljax.privacy import Guarantee
+from fljax.privacy import Promise
 from fljax.results import Labels, Row, summarise
 
 EXPERIMENT = "label_distribution"
@@ -29,25 +30,25 @@ class Case(NamedTuple):
     """One defense.
 
     Attributes:
-      shield: which.
+      spec: which.
       attacked: seed -> what was predicted of its clients, beside the truth.
       curves: one per trial of FedAvg; none where it was not trained.
-      guarantee: epsilon, None where nothing is promised.
+      promises: epsilons; none where nothing is promised.
     """
 
-    shield: Shield
+    spec: Spec
     attacked: dict[int, Attacked]
     curves: Sequence[Curve]
-    guarantee: Guarantee | None
+    promises: Sequence[Promise]
 
 
 def rows(task: Task, case: Case, eval_rows: int) -> list[Row]:
     """Every number of one defense."""
     found = []
-    labels = Labels(EXPERIMENT, task.name, task.model_name, case.shield.name)
+    labels = Labels(EXPERIMENT, task.name, task.model_name, str(case.spec))
 
     def keep(attack, setting, seed, metric, value, count, alpha=""):
-        at = labels._replace(point=";".join(filter(None, [case.shield.point, alpha])))
+        at = labels._replace(point=alpha)
         found.append(at.row(attack, setting, seed, metric, value, count))
 
     for seed, (predicted, truth, alphas) in case.attacked.items():
@@ -62,9 +63,11 @@ def rows(task: Task, case: Case, eval_rows: int) -> list[Row]:
         for done, value in zip(curve.rounds, curve.accuracy, strict=True):
             keep(FEDAVG, f"round_{done}", trial, "test_" + ACCURACY, value, eval_rows)
         keep(FEDAVG, "final", trial, ACCURACY, curve.accuracy[-1], eval_rows)
-    if case.guarantee is not None:
-        value = float(np.max(case.guarantee.epsilon_pld))
-        keep(case.shield.name, "defense", 0, "epsilon_pld", value, 1)
+    name = defense_options.short_name(case.spec)
+    for index, promise in enumerate(case.promises):
+        value = float(np.max(promise.guarantee.epsilon_pld))
+        prefix = f"{promise.noise.unit}_" if index else ""
+        keep(name, "defense", 0, f"{prefix}epsilon_pld", value, 1)
     return found
 
 
@@ -73,6 +76,12 @@ def _groups(alphas: np.ndarray):
     yield "", np.ones(len(alphas), bool)
     for alpha in np.unique(alphas):
         yield f"{_ALPHA}{alpha:g}", alphas == alpha
+
+
+def variant(row: Row) -> str:
+    """Defense and concentration of a row, empty for all clients without a defense."""
+    defense = "" if row.defense == "none" else row.defense
+    return ";".join(filter(None, [defense, row.point]))
 
 
 def cloud_rows(
@@ -91,7 +100,7 @@ def cloud_rows(
 
 
 def estimates(found: Sequence[Row]) -> dict[tuple[str, str, str, str], Estimate]:
-    """`(point, attack, setting, metric)` -> mean and interval.
+    """`(variant, attack, setting, metric)` -> mean and interval.
 
     Over the seeds where there are several, else over the clients of the only one.
     """
@@ -118,10 +127,11 @@ def _overall(found, known) -> Table:
         shown, "total variation", "KL", "cross-\nentropy", "dominant\nlabel %",
         "accuracy %", "epsilon",
     )  # fmt: skip
+    epsilons = {at[0]: e for at, e in known.items() if at[3] == "epsilon_pld"}
     for point, attack in _pairs(found):
         where = point, attack, SETTINGS[attack]
         accuracy = known.get((point, FEDAVG, "final", ACCURACY))
-        epsilon = known.get((point, point.partition("=")[0], "defense", "epsilon_pld"))
+        epsilon = epsilons.get(point)
         shown.add_row(
             point or "none",
             attack,
@@ -136,7 +146,7 @@ def _overall(found, known) -> Table:
 
 
 def _by_alpha(found, known) -> Table:
-    texts = dict.fromkeys(_split(row.point)[1] for row in found)
+    texts = dict.fromkeys(_split(variant(row))[1] for row in found)
     texts.pop("")
     shown = screen_tables.empty(
         "total variation by alpha, mean and half its 95 % interval"
@@ -168,7 +178,7 @@ def _clouds(found) -> Table:
 
 
 def _pairs(found) -> list[tuple[str, str]]:
-    pairs = ((r.point, r.attack) for r in found if r.attack in SETTINGS)
+    pairs = ((variant(r), r.attack) for r in found if r.attack in SETTINGS)
     return [pair for pair in dict.fromkeys(pairs) if not _split(pair[0])[1]]
 
 
@@ -179,7 +189,7 @@ def _split(point: str) -> tuple[str, str]:
 
 
 def _key(row: Row) -> tuple[str, str, str, str]:
-    return row.point, row.attack, row.setting, row.metric
+    return variant(row), row.attack, row.setting, row.metric
 
 
 def _give_or_take(e: Estimate) -> str:

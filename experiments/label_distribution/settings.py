@@ -9,6 +9,7 @@ whether the shadow clients have the noise that the clients have (`--attackers`).
 import dataclasses
 from typing import Literal, NamedTuple
 
+from experiments import defense_options
 from fljax.driver.config import ConfigError
 from fljax.driver.data_flags import ImageFlags
 from fljax.driver.option import MOST_ROUNDS, RunFlags, option, several
@@ -81,14 +82,7 @@ class Config(RunFlags):
     predictor_epochs: int = option(20, "passes over the shadow clients", min=1)
     predictor_rate: float = option(1e-3, "of Adam, at the start", above=0)
     predictor_batch: int = option(64, "shadow clients per step", min=1)
-    defenses: tuple[str, ...] = several(
-        ("none",),
-        "none, or NAME:NUMBER: gaussian and laplace (noise on each local gradient), "
-        "gaussian_update and laplace_update (on what is sent), fed_sdp, fed_cdp and "
-        "fed_cdp_per_batch (sigma), median (deviation on the sum), pruning (fraction "
-        "zeroed), dssgd (fraction kept)",
-    )
-    clip: float = option(4.0, "fed_sdp, fed_cdp*: C", above=0)
+    defense: str = option("none", defense_options.SEVERAL)
     attackers: tuple[Attacker, ...] = several(
         ("aware",), "whether shadow clients train with the clients' defense"
     )

@@ -4,12 +4,14 @@ from collections.abc import Callable
 
 from jax.sharding import Mesh
 
-from experiments.label_distribution import shields
+from experiments.label_distribution import defended
 from experiments.label_distribution.settings import Config
 from experiments.label_distribution.task import Task
 from fljax import parallel
 from fljax.attacks.label_distribution import shadow_clients
 from fljax.attacks.label_distribution.shadow_clients import Pool, Recipe
+from fljax.defenses import specs
+from fljax.defenses.specs import Spec
 
 
 class Programs:
@@ -24,25 +26,30 @@ class Programs:
     def __init__(self, run: Config, task: Task):
         self._run, self._task = run, task
         self.over: Mesh = parallel.mesh()
-        self._compiled: dict[str, Callable] = {}
+        self._compiled: dict[tuple, Callable] = {}
 
-    def of(self, name: str) -> Callable:
-        """The program of `shadow_clients.compiled` for a defense."""
-        if name not in self._compiled:
-            recipe = recipe_of(self._run, self._task, name)
+    def of(self, spec: Spec) -> Callable:
+        """The program of `shadow_clients.compiled` for a defense, given its `numbers`."""
+        alike = specs.structure(spec)
+        if alike not in self._compiled:
+            recipe = recipe_of(self._run, self._task, spec)
             lanes = self._run.lanes
-            self._compiled[name] = shadow_clients.compiled(recipe, self.over, lanes)
-        return self._compiled[name]
+            self._compiled[alike] = shadow_clients.compiled(recipe, self.over, lanes)
+        return self._compiled[alike]
+
+    def numbers(self, spec: Spec) -> specs.Numbers:
+        """Of a defense."""
+        return defended.numbers(self._run, self._task, spec)
 
     def placed(self, rows: Pool) -> Pool:
         """Rows on the devices."""
         return parallel.place(rows, self.over)
 
 
-def recipe_of(run: Config, task: Task, name: str) -> Recipe:
+def recipe_of(run: Config, task: Task, spec: Spec) -> Recipe:
     """How a client with a defense trains."""
 
-    def local(number):
-        return shields.local_update(run, task, name, number, task.look_up)
+    def local(numbers):
+        return defended.local_update(run, task, spec, numbers, task.look_up)
 
     return Recipe(local, run.rows_per_client, run.batch_size, run.local_epochs)

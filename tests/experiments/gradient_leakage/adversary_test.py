@@ -1,13 +1,12 @@
 """The adversary: how it simulates what it sees."""
 
-import typing
-
 import jax
 import numpy as np
 import pytest
 
-from experiments.gradient_leakage import adversary, settings, views
-from fljax.defenses import clipping
+from experiments.gradient_leakage import adversary, views
+from fljax.defenses import clipping, specs
+from tests.defenses import examples
 
 
 def test_the_aware_attacker_simulates_clip_and_pruning(
@@ -15,9 +14,10 @@ def test_the_aware_attacker_simulates_clip_and_pruning(
 ):
     """Where there is no noise, the truth explains what is seen, and only to an aware attacker."""
     loss_fn, params, x, y = linear
-    view = views.View("fed_cdp_per_batch", (2,), True)
+    spec = specs.parse("fed_cdp(clip=0.1, sigma=6, mode=per_batch)")
+    view = views.View(spec, (2,), True)
     for attacker, close in (("aware", True), ("naive", False)):
-        run = completed("--types=2", "--clip=0.1", f"--attacker={attacker}")
+        run = completed("--types=2", f"--attacker={attacker}")
         seen = see_view(run, view, 0.4)
         known = adversary.known(run, view, 1, 0.4)
         simulation = adversary.simulation(run, example=True)
@@ -33,7 +33,7 @@ def test_a_message_is_explained_by_the_truth(
     completed, linear, more, see_view, distance
 ):
     loss_fn, params, x, y = linear
-    run = completed("--types=1", "--methods=non_private", "--rate=0.5", *more)
+    run = completed("--types=1", "--defense=none", "--rate=0.5", *more)
     (view,) = views.views(run)
     seen = see_view(run, view)
     known = adversary.known(run, view, 1, 0.0)
@@ -44,28 +44,27 @@ def test_a_message_is_explained_by_the_truth(
 
 
 @pytest.mark.parametrize(
-    ("method", "more"),
+    ("text", "more"),
     [
-        ("dssgd", ()),
-        ("fed_cdp", ()),
-        ("fed_cdp", ("--steps=3", "--batch_size=1")),
-        ("fed_cdp_recommended", ("--steps=3",)),
-        ("dp_sgd", ()),
+        ("dssgd(fraction=0.1)", ()),
+        ("fed_cdp(clip=0.1, sigma=0)", ()),
+        ("fed_cdp(clip=0.1, sigma=0)", ("--steps=3", "--batch_size=1")),
+        ("fed_cdp(clip=0.1, sigma=0, mode=recommended)", ("--steps=3",)),
+        ("dp_sgd(clip=0.1, sigma=0)", ()),
         ("median", ()),
         ("median", ("--steps=3",)),
-        ("fed_sdp", ("--steps=3",)),
+        ("fed_sdp(clip=0.1, sigma=0)", ("--steps=3",)),
     ],
     ids=lambda value: "_".join(value) if isinstance(value, tuple) else value,
 )
 def test_only_the_aware_attacker_simulates_what_a_message_went_through(
-    completed, linear, method, more, see_view, distance
+    completed, linear, text, more, see_view, distance
 ):
     loss_fn, params, x, y = linear
     near = {}
     for attacker in ("aware", "naive"):
         run = completed(
-            f"--methods={method}", "--types=1", "--rate=0.5", "--clip=0.1", "--sigma=0",
-            f"--attacker={attacker}", *more,
+            f"--defense={text}", "--types=1", "--rate=0.5", f"--attacker={attacker}", *more,
         )  # fmt: skip
         (view,) = views.views(run)
         seen = see_view(run, view)
@@ -76,11 +75,11 @@ def test_only_the_aware_attacker_simulates_what_a_message_went_through(
     assert near["naive"] > 1e-3
 
 
-@pytest.mark.parametrize("method", typing.get_args(settings.Method))
-def test_what_is_simulated_has_finite_tangents(completed, linear, method, see_view):
+@pytest.mark.parametrize("text", examples.TEXTS)
+def test_what_is_simulated_has_finite_tangents(completed, linear, text, see_view):
     """Without them the whitened solver would quietly not whiten."""
     loss_fn, params, x, y = linear
-    run = completed(f"--methods={method}", "--types=1,2", "--clip=0.1")
+    run = completed(f"--defense={text.format(6)}", "--types=1,2")
     for view in views.views(run):
         count = 1 if view.example else len(x)
         known = adversary.known(run, view, clipping.num_layers(params), 0.0)

@@ -46,8 +46,8 @@ def see_view(linear):
     def see(run, view, pruned=0.0):
         loss_fn, params, x, y = linear
         observe = views.observe(run, view, loss_fn, clipping.num_layers(params))
-        clip = views.clip_of(run, view.method)
-        return observe(jax.random.key(5), params, x, y, clip, pruned)
+        clips = views.clips(run, view.shown)
+        return observe(jax.random.key(5), params, x, y, clips, pruned)
 
     return see
 

@@ -5,6 +5,7 @@ import pytest
 from rich.console import Console
 
 from experiments.gradient_leakage import reporting, scores, settings, views
+from fljax.defenses import specs
 
 
 @pytest.mark.parametrize(
@@ -15,7 +16,7 @@ def test_results_carry_the_name_of_the_images(told, name, above):
     run = settings.complete(told("--data_name=lfw", "--paper_table=table7"))
     values = dict.fromkeys(reporting._CHANCE_COLUMNS, 0.5) | {"attack_iterations": 7}
     one = scores.Score(values, np.zeros((1, 4, 4, 1)), np.zeros((1, 4, 4, 1)))
-    view = views.View("fed_sdp", (2,), True)
+    view = views.View(specs.parse("fed_sdp(clip=4, sigma=6)"), (2,), True)
     cells = [reporting.Cell(name, "lenet", view, 0.0, [one, one])]
     chance = {"lenet": {"majority_class": {"label_accuracy": np.array([1, 0])}}}
     rows = reporting.rows(run, cells, chance)
@@ -28,6 +29,10 @@ def test_results_carry_the_name_of_the_images(told, name, above):
     assert above in shown
     assert "1, 0.0014, 25" in shown
     assert "majority_class" in shown.splitlines()[-1]
+
+
+def _cdp(more):
+    return specs.parse(f"fed_cdp(clip=6, sigma=6, {more})")
 
 
 def test_the_widest_table_fits_into_120_characters(told):
@@ -44,13 +49,13 @@ def test_the_widest_table_fits_into_120_characters(told):
     cells = [
         reporting.Cell("lfw_deepfunneled", "lenet", view, pruned, [high, low] * 2)
         for view, pruned in (
-            (views.View("fed_cdp_recommended", (2,), True, before_sum=True), 0.3),
-            (views.View("fed_cdp_decay", (2,), True), 0.0),
+            (views.View(_cdp("mode=recommended"), (2,), True, before_sum=True), 0.3),
+            (views.View(_cdp("decay_to=2"), (2,), True), 0.0),
         )
     ]
     screen = Console(width=120, record=True)
     screen.print(*reporting.tables(run, cells, {"lenet": {}}))
     shown = screen.export_text()
     assert "…" not in shown
-    assert "fed_cdp_recommended " in shown
+    assert "mode=recommended) " in shown
     assert "0, 0.945, 300" in shown

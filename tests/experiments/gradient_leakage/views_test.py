@@ -5,11 +5,14 @@ import numpy as np
 import pytest
 
 from experiments.gradient_leakage import blocks, views
-from fljax.defenses import fed_cdp, pruning
+from fljax.defenses import fed_cdp, pruning, specs
+from fljax.driver.config import ConfigError
+
+CDP = "fed_cdp(clip=0.1, sigma=6"
 
 
 def test_views_of_fed_sdp_at_the_server_differ_by_type(completed, see_view, distance):
-    run = completed("--methods=fed_sdp,non_private", "--where=server")
+    run = completed("--defense=fed_sdp(clip=4, sigma=6, where=server); none")
     found = views.views(run)
     assert [(v.method, v.setting) for v in found] == [
         ("fed_sdp", "leakage_type=0"),
@@ -21,27 +24,33 @@ def test_views_of_fed_sdp_at_the_server_differ_by_type(completed, see_view, dist
     seen = [see_view(run, view) for view in found]
     assert distance(seen[1], seen[3]) == 0
     assert distance(seen[2], seen[4]) == 0
-    assert distance(seen[0], seen[3]) > run.clip * run.sigma
+    assert distance(seen[0], seen[3]) > 4 * 6
 
 
-def test_what_each_method_shows(completed, see_view, distance):
+def _example(text):
+    return views.View(specs.parse(text), (2,), True)
+
+
+def test_what_each_defense_shows(completed, see_view, distance):
     """Type 2: noise with Fed-CDP, only a clip where the noise follows the mean."""
-    run = completed("--methods=non_private", "--clip=0.1", "--types=2")
+    run = completed("--types=2")
 
-    def see(method, pruned=0.0):
-        view = views.View(method, (2,), True)
-        return see_view(run, view, pruned)
+    def see(text, pruned=0.0):
+        return see_view(run, _example(text), pruned)
 
-    raw = see("non_private")
-    clipped = jax.tree.map(lambda leaf: leaf * run.clip / np.linalg.norm(leaf), raw)
-    assert min(np.linalg.norm(leaf) for leaf in jax.tree.leaves(raw)) > run.clip
-    assert distance(see("fed_cdp_per_batch"), clipped) < 1e-6
-    for method in ("fed_cdp", "fed_cdp_decay", "fed_cdp_recommended"):
-        assert distance(see(method), clipped) > run.clip * run.sigma, method
-    assert distance(see("fed_sdp"), raw) == 0
-    assert distance(see("dssgd"), raw) == 0
-    assert 0 < distance(see("gaussian"), raw) < 1
-    assert distance(see("non_private", 0.5), pruning.prune(raw, 0.5)) == 0
+    raw = see("none")
+    clipped = jax.tree.map(lambda leaf: leaf * 0.1 / np.linalg.norm(leaf), raw)
+    assert min(np.linalg.norm(leaf) for leaf in jax.tree.leaves(raw)) > 0.1
+    assert distance(see(CDP + ", mode=per_batch)"), clipped) < 1e-6
+    for more in (")", ", mode=recommended)", ", decay_to=0.05)"):
+        assert distance(see(CDP + more), clipped) > 0.1 * 6, more
+    assert distance(see("fed_sdp(clip=0.1, sigma=6)"), raw) == 0
+    assert distance(see("dssgd(fraction=0.1)"), raw) == 0
+    assert distance(see("gaussian(deviation=0.01)"), raw) == 0
+    assert 0 < distance(see("gaussian(deviation=0.01, on=steps)"), raw) < 1
+    assert distance(see("none", 0.5), pruning.prune(raw, 0.5)) == 0
+    together = see(f"pruning(ratio=0.5) + {CDP}, mode=per_batch)")
+    assert distance(together, clipped) < 1e-6  # what is sent is pruned later
 
 
 def _norm(tree):
@@ -49,40 +58,40 @@ def _norm(tree):
 
 
 @pytest.mark.parametrize(
-    ("method", "factor"),
+    ("text", "factor"),
     [
-        ("fed_cdp_recommended", lambda c, leaf, tree: c / 2**0.5 / _norm(leaf)),
-        ("dp_sgd", lambda c, leaf, tree: c / _norm(tree)),
-        ("median", lambda c, leaf, tree: 1),
+        (CDP + ", mode=recommended)", lambda c, leaf, tree: c / 2**0.5 / _norm(leaf)),
+        ("dp_sgd(clip=0.1, sigma=6)", lambda c, leaf, tree: c / _norm(tree)),
+        ("median(deviation=0.6)", lambda c, leaf, tree: 1),
     ],
     ids=["fed_cdp_recommended", "dp_sgd", "median"],
 )
 def test_noise_on_the_sum_hides_nothing_before_it(
-    completed, see_view, distance, method, factor
+    completed, see_view, distance, text, factor
 ):
     """Type 2 is the release of a batch of one; before the sum there is only a clip."""
-    run = completed(f"--methods={method}", "--clip=0.1", "--types=2")
+    run = completed(f"--defense={text}", "--types=2")
     release, before = views.views(run)
     assert release.setting == "leakage_type=2"
     assert before.setting == "leakage_type=2 before the sum"
-    plain = see_view(run, views.View("non_private", (2,), True))
-    clipped = jax.tree.map(lambda leaf: factor(run.clip, leaf, plain) * leaf, plain)
+    plain = see_view(run, _example("none"))
+    clipped = jax.tree.map(lambda leaf: factor(0.1, leaf, plain) * leaf, plain)
     assert distance(see_view(run, before), clipped) < 1e-6
     noise = jax.tree.map(np.subtract, see_view(run, release), clipped)
     size = sum(leaf.size for leaf in jax.tree.leaves(noise))
-    assert _norm(noise) / size**0.5 == pytest.approx(run.clip * run.sigma, rel=0.3)
+    assert _norm(noise) / size**0.5 == pytest.approx(0.1 * 6, rel=0.3)
 
 
 def test_an_example_is_released_as_fed_cdp_documents_it(
     completed, linear, see_view, distance
 ):
     loss_fn, params, x, y = linear
-    run = completed("--methods=fed_cdp_recommended", "--clip=0.1", "--types=2")
+    run = completed(f"--defense={CDP}, mode=recommended)", "--types=2")
     expected = fed_cdp.sanitise_example(
         jax.random.key(5),
         jax.grad(loss_fn)(params, x[0], y[0]),
-        clip=run.clip,
-        noise_scale=run.sigma,
+        clip=0.1,
+        noise_scale=6.0,
         mode="recommended",
     )
     assert distance(see_view(run, views.views(run)[0]), expected) < 1e-6
@@ -91,11 +100,24 @@ def test_an_example_is_released_as_fed_cdp_documents_it(
 def test_noise_differs_between_clients_and_is_drawn_anew_for_no_image(
     completed, linear, distance
 ):
-    run = completed("--types=2", "--methods=fed_cdp")
+    run = completed("--types=2", "--defense=fed_cdp(clip=4, sigma=6)")
     (view,) = views.views(run)
     loss_fn, params, x, y = linear
     see = views.observe(run, view, loss_fn, 1)
     keys = [blocks.stream(0, 1, n) for n in (0, 1, 0)]
-    found = [see(key, params, x, y, 4.0, 0.0) for key in keys]
+    found = [see(key, params, x, y, (4.0,), 0.0) for key in keys]
     assert distance(found[0], found[1]) > 1
     assert distance(found[0], found[2]) == 0
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("salt", "--defense: salt: expected none"),
+        ("fed_cdp(clip=4, epsilon=1)", "--defense=fed_cdp.* sigma is left to a budget"),
+        ("median + dp_sgd(clip=1, sigma=1)", "--defense=median.* expected one defense"),
+    ],
+)
+def test_a_defense_that_cannot_be_is_one_line(completed, text, message):
+    with pytest.raises(ConfigError, match=message):
+        views.views(completed(f"--defense={text}"))

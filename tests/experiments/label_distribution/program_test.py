@@ -7,12 +7,13 @@ import jax
 import numpy as np
 import pytest
 
+from experiments import defense_options
 from experiments.label_distribution import (
     clusters,
+    defended,
     program,
     reporting,
     scores,
-    shields,
 )
 from experiments.label_distribution import task as task_lib
 from experiments.label_distribution.attacking import SETTINGS
@@ -37,13 +38,13 @@ def _told(**changes) -> Told:
 def written(tmp_path_factory):
     """A run with all there is, one with part of it, and their rows."""
     found = []
-    for defenses, attackers in (
-        (("none", "fed_sdp:2"), ("aware", "unaware")),
-        (("none",), ("aware",)),
+    for defense, attackers in (
+        ("none; fed_sdp(clip=4, sigma=2)", ("aware", "unaware")),
+        ("none", ("aware",)),
     ):
         folder = tmp_path_factory.mktemp("runs") / "run"
         program.PROGRAM.run(
-            _told(defenses=defenses, attackers=attackers, run_dir=str(folder))
+            _told(defense=defense, attackers=attackers, run_dir=str(folder))
         )
         found.append((folder, results.read_rows(folder / "rows.jsonl")))
     return found
@@ -56,12 +57,15 @@ def test_a_run_writes_rows_figures_and_a_manifest(written):
         "leakage_by_utility.svg", "accuracy_by_round.svg",
     }  # fmt: skip
     manifest = json.loads((folder / "manifest.json").read_text())
-    assert manifest["defense"]["fed_sdp=2"]["epsilon"] > 0
-    assert "one client" in manifest["defense"]["fed_sdp=2"]["assumption"]
-    leaks = {(r.point, r.attack) for r in rows if r.metric == "total_variation"}
+    (promised,) = manifest["defense"].values()
+    assert promised["epsilon"] > 0
+    assert "one client" in promised["assumption"]
+    leaks = {
+        (r.defense, r.point, r.attack) for r in rows if r.metric == "total_variation"
+    }
     parts = ("", "alpha=0.1", "alpha=10")
-    points = [*parts, *(f"fed_sdp=2;{part}".strip(";") for part in parts)]
-    assert leaks == {(p, a) for p in points for a in SETTINGS}
+    both = ("none", "fed_sdp(clip=4, sigma=2)")
+    assert leaks == {(d, p, a) for d in both for p in parts for a in SETTINGS}
     trials = {r.seed for r in rows if r.metric == "accuracy_percent"}
     assert trials == {0, 1}
 
@@ -170,13 +174,12 @@ def test_centroids_leave_the_client_out():
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
-        ({"defenses": ("none", "none")}, "--defenses: expected each at most once"),
         ({"components": 16}, "--components: expected at most"),
         ({"chunk": 3, "lanes": 2}, "--chunk: expected a multiple of --lanes=2"),
         ({"model": "autoencoder"}, "--num_rounds: expected 0 for an autoencoder"),
         ({"test_clients": 2, "alphas": (1.0, 2.0, 3.0)}, "--test_clients: expected"),
     ],
-    ids=["twice", "components", "chunk", "autoencoder", "few clients"],
+    ids=["components", "chunk", "autoencoder", "few clients"],
 )
 def test_what_does_not_fit_is_refused(changes, message):
     with pytest.raises(ConfigError, match=message):
@@ -184,31 +187,27 @@ def test_what_does_not_fit_is_refused(changes, message):
 
 
 @pytest.mark.parametrize(
-    ("defense", "message"),
+    ("text", "message"),
     [
-        ("salt:1", "expected none or NAME:NUMBER"),
-        ("gaussian", "expected none or NAME:NUMBER"),
-        ("gaussian:-1", "--defenses=gaussian:-1: scale must be >= 0"),
-        ("laplace:inf", "--defenses=laplace:inf: scale must be >= 0 and finite"),
-        ("dssgd:0", r"--defenses=dssgd:0: fraction must be in \(0, 1\]"),
-        ("pruning:1.5", r"--defenses=pruning:1.5: ratio must be in \[0, 1\)"),
+        ("salt", "--defense: salt: expected none, module:attribute, or"),
+        ("median; median", "--defense: median: expected each defense once"),
+        ("dp_sgd(clip=1, sigma=1)", "--defense=dp_sgd.* Poisson samples"),
+        ("median(deviation=-1)", "--defense: median: deviation: expected a number >="),
+        ("fed_sdp(clip=2, decay_to=1, sigma=1)", "--defense=fed_sdp.* decay_to"),
     ],
 )
-def test_a_defense_that_cannot_be_is_refused(defense, message):
-    told = complete(_told(defenses=(defense,)))
+def test_a_defense_that_cannot_be_is_refused(text, message):
+    told = complete(_told(defense=text))
     with pytest.raises(ConfigError, match=message):
-        shields.check(told.run, task_lib.load(told)[0])
+        defended.read(told.run, task_lib.load(told)[0])
 
 
-@pytest.mark.parametrize("name", shields.NAMES)
-def test_every_name_is_a_defense(name):
-    told = complete(_told(defenses=(f"{name}:0.5",)))
+def test_a_budget_covers_the_rounds_of_fedavg():
+    told = complete(_told(defense="fed_sdp(clip=1, epsilon=2, accountant=pld)"))
     task, _ = task_lib.load(told)
-    (shield,) = shields.check(told.run, task)
-    built = shields.defense(told.run, task, *shield)
-    assert built.gradient or built.encode
-    promising = name.startswith("fed_")
-    assert (shields.epsilon(told.run, task, shield) is not None) == promising
+    (spec,) = defended.read(told.run, task)
+    (promise,) = defended.promises(told.run, task, spec)
+    assert 0.99 * 2 < promise.guarantee.epsilon_pld.max() <= 2
 
 
 @pytest.mark.parametrize("path", _FLAGS, ids=lambda path: path.stem)
@@ -217,4 +216,4 @@ def test_flagfiles_parse_and_say_what_to_expect(parsed, path):
     assert told.run.run_dir == f"runs/{path.stem}"
     comments = [n for n in path.read_text().splitlines() if n.startswith("#")]
     assert any("expect:" in line for line in comments)
-    assert shields.parse(told.run)
+    assert defense_options.parse_all(told.run.defense)

@@ -1,0 +1,114 @@
+"""Clients with a defense: how they train, and the epsilon of what promises one.
+
+The paper's "noise on client gradients" is `gaussian(deviation=..., on=steps)`: a fresh
+draw on every coordinate of the mean gradient of every local step, before the optimiser.
+With plain SGD the message then has deviation * rate * sqrt(steps). `on=messages`, one draw
+on the message itself, is the other reading ("noise into model weights", the paper's
+abstract).
+"""
+
+from collections.abc import Callable
+
+import jax
+import numpy as np
+import optax
+
+from experiments import defense_options
+from experiments.label_distribution.settings import Config
+from experiments.label_distribution.task import Task
+from fljax import local as local_lib
+from fljax import privacy
+from fljax.defenses import clipping, specs
+from fljax.defenses.definition import Setting
+from fljax.defenses.specs import Numbers, Spec
+from fljax.driver.config import ConfigError
+from fljax.privacy import Promise, Releases
+from fljax.types import Defense, PyTree
+
+
+def read(run: Config, task: Task) -> tuple[Spec, ...]:
+    """All of `--defense`, each of which can be built.
+
+    Raises:
+      ConfigError: naming the one that cannot.
+    """
+    found = defense_options.parse_all(run.defense)
+    for spec in found:
+        defense(run, task, spec, numbers(run, task, spec))
+    return found
+
+
+def steps(run: Config) -> int:
+    """Local steps of a round."""
+    return run.local_epochs * -(-run.rows_per_client // run.batch_size)
+
+
+def numbers(run: Config, task: Task, spec: Spec) -> Numbers:
+    """What is traced; a budget is that of FedAvg's rounds.
+
+    Raises:
+      ConfigError: for a budget that cannot be kept.
+    """
+    try:
+        found = privacy.numbers_for(
+            spec, _setting(run, task), _releases(run), run.delta
+        )
+    except ValueError as error:
+        raise ConfigError(f"--defense={spec}: {error}") from None
+    return jax.tree.map(np.float32, found)
+
+
+def defense(run: Config, task: Task, spec: Spec, told: Numbers) -> Defense:
+    """A defense whose numbers may be traced.
+
+    Raises:
+      ConfigError: for concrete numbers out of range, or what does not go together.
+    """
+    try:
+        return specs.bind(spec, _setting(run, task), told)
+    except ValueError as error:
+        raise ConfigError(f"--defense={spec}: {error}") from None
+
+
+def local_update(
+    run: Config,
+    task: Task,
+    spec: Spec,
+    told: Numbers,
+    look_up: Callable[[jax.Array], PyTree],
+) -> local_lib.LocalUpdate:
+    """A client's training on rows that `look_up` makes inputs of."""
+    optimiser = {"sgd": optax.sgd, "adam": optax.adam}[run.optimiser](run.learning_rate)
+    built = defense(run, task, spec, told)
+    inner = local_lib.sgd(
+        task.loss_fn, optimiser, gradient=built.gradient, encode=built.encode
+    )
+
+    def step(key, carry, sent, batch):
+        seen = batch._replace(x=look_up(batch.x))
+        return inner.step(key, carry, sent, seen)
+
+    return local_lib.LocalUpdate(inner.init, step, inner.final)
+
+
+def promises(run: Config, task: Task, spec: Spec) -> list[Promise]:
+    """What FedAvg with it promises to a client that is in every round."""
+    if not run.num_rounds:
+        return []
+    built = defense(run, task, spec, numbers(run, task, spec))
+    return privacy.promises(built, _releases(run), run.delta)
+
+
+def _releases(run: Config) -> Releases:
+    return Releases(run.num_rounds * steps(run), run.num_rounds)
+
+
+def _setting(run: Config, task: Task) -> Setting:
+    params = jax.eval_shape(task.model.init, jax.random.key(0))
+    batches = -(-run.rows_per_client // run.batch_size)
+    return Setting(
+        task.loss_fn,
+        clipping.num_layers(params),
+        sampling_rate=1 / batches,
+        batch_size=run.rows_per_client / batches,
+    )
