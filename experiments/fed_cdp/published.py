@@ -40,7 +40,7 @@ def reference(flags: Mapping[str, Any], data: str) -> Reference | None:
         return None
     model = "mlp" if data in ("adult", "breast_cancer") else "cnn"
     name, same = column(data)
-    return Reference(_TITLES[table], name, same, model, True, values)
+    return Reference(_TITLES[table], name, same, model, None, values)
 
 
 def numbers(table: str | None, data: str) -> dict[tuple[str, str, str], float]:

@@ -23,7 +23,7 @@ def _sentences(cards: Sequence[Card]) -> list[str]:
     epsilons: dict[str, float] = {}
     for s in summarise([row for card in cards for row in card.rows]):
         name = " ".join(filter(None, [s.row.attack, s.row.point]))
-        if s.row.attack == s.row.defense and s.row.metric == published.ACCURACY:
+        if (s.row.setting, s.row.metric) == (published.FINAL, published.ACCURACY):
             found[name] = s.shown
         elif s.row.metric == "epsilon" and s.row.setting == _DRAWN:
             epsilons[name] = s.estimate.mean

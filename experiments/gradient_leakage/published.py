@@ -27,7 +27,7 @@ def reference(flags: Mapping[str, Any], data: str) -> Reference | None:
         return None
     values = {key: Number(value) for key, value in found.items()}
     name, same = column(data)
-    return Reference("Table VII", name, same, "lenet", True, values)
+    return Reference("Table VII", name, same, "lenet", None, values)
 
 
 def numbers(data: str) -> dict[tuple[str, str, str], float]:

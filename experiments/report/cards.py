@@ -21,7 +21,7 @@ class Reference(NamedTuple):
       data: name of the paper's data, e.g. `Income-L`.
       same_data: whether the run had that data; otherwise its data only stand in.
       model: name of the paper's model.
-      defended: whether the paper's clients used a defense.
+      defended: whether the paper's clients used a defense; None: some did.
       numbers: the published numbers.
     """
 
@@ -29,7 +29,7 @@ class Reference(NamedTuple):
     data: str
     same_data: bool
     model: str
-    defended: bool
+    defended: bool | None
     numbers: Numbers
 
 
@@ -124,6 +124,6 @@ def _differs(row: Row, reference: Reference) -> str:
         found.append("other data")
     if row.model != reference.model:
         found.append("other model")
-    if (row.defense != "none") != reference.defended:
+    if reference.defended not in (None, row.defense != "none"):
         found.append("with defense" if row.defense != "none" else "without defense")
     return ", ".join(found)

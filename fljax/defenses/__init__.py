@@ -8,6 +8,8 @@
 * `pruning`: small entries zeroed, DSSGD; no guarantee.
 * `clipping`: norms, clip schedules, the clipped sum.
 * `composition`: several defenses as one.
+* `specs`: text to `Spec` to `Defense`, over the `registry` of `definition`s; `table`: all of
+  them, with units and bounds.
 
 A defense is a factory that returns a `fljax.types.Defense`: what happens at the gradient
 of a local step, to a message before it leaves, and to a message on arrival. What adds the

@@ -116,7 +116,8 @@ def _value(name: str, parameter: Parameter, text: str) -> Value:
         raise SpecError(
             f"{name}: {parameter.name}: expected distinct alternatives, got {text!r}"
         )
-    return values if len(values) > 1 else values[0]
+    first, *more = values
+    return values if more else first
 
 
 def _check(name: str, parameters, told) -> None:

@@ -18,6 +18,9 @@ import itertools
 import re
 from typing import Any
 
+import jax
+import jax.numpy as jnp
+
 from fljax.defenses.composition import compose
 from fljax.defenses.definition import BUDGET, Choice, Setting
 from fljax.defenses.parts import Part, SpecError, definition, trimmed
@@ -137,14 +140,16 @@ def needs_poisson(spec: Spec) -> bool:
     """Whether batches must be Poisson samples."""
     for part in spec.parts:
         when = definition(part.name).poisson
-        if when is True or (when and part.values[when[0]] == when[1]):
+        if isinstance(when, tuple):
+            when = part.values[when[0]] == when[1]
+        if when:
             return True
     return False
 
 
 def acts_on(spec: Spec) -> set[str]:
     """Fields of `Defense` that a spec fills."""
-    setting = Setting(lambda *_: 0.0, 1, num_rounds=1, batches="poisson")
+    setting = Setting(_no_loss, 1, num_rounds=1, batches="poisson")
     told = tuple(
         {"sigma": 1.0} | values if "epsilon" in part.values else values
         for part, values in zip(spec.parts, numbers(spec), strict=True)
@@ -158,6 +163,11 @@ def unpromised(spec: Spec) -> str:
     """Why there is no guarantee, of the parts that have none."""
     reasons = ((part.name, definition(part.name).promise) for part in spec.parts)
     return "; ".join(f"{name}: {reason}" for name, reason in reasons if reason)
+
+
+def _no_loss(params, x, y) -> jax.Array:
+    del params, x, y
+    return jnp.zeros(())
 
 
 def _numbers(part: Part, budget: bool = False) -> dict[str, Any]:

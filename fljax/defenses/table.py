@@ -3,22 +3,31 @@
 from fljax.defenses.definition import Choice, Definition, Parameter
 from fljax.defenses.registry import DEFENSES
 
-HEADER = ("defense", "acts on", "number", "meaning", "default", "expected")
+NUMBERS = ("number", "of", "what it is", "default", "expected")
+PROMISES = ("defense", "acts on", "Poisson batches", "what it promises")
 
 
-def rows() -> list[tuple[str, ...]]:
-    """One row per number, in the columns of `HEADER`."""
+def numbers() -> list[tuple[str, ...]]:
+    """One row per number or word, in the columns of `NUMBERS`."""
+    found: dict[Parameter, list[str]] = {}
+    for name, known in DEFENSES.items():
+        for each in known.parameters:
+            found.setdefault(each, []).append(name)
     return [
-        (name, known.acts, each.name, each.meaning, _default(each), each.expected)
-        for name, known in DEFENSES.items()
-        for each in known.parameters
+        (each.name, ", ".join(names), each.meaning, _default(each), each.expected)
+        for each, names in found.items()
     ]
 
 
-def promises() -> list[tuple[str, str, str]]:
-    """Of each defense whether it needs Poisson batches, and what it promises."""
+def promises() -> list[tuple[str, ...]]:
+    """One row per defense, in the columns of `PROMISES`."""
     return [
-        (name, _poisson(known), known.promise or "epsilon of the noise that it adds")
+        (
+            f"`{signature(name, known)}`",
+            known.acts,
+            _poisson(known),
+            f"nothing: {known.promise}" if known.promise else "epsilon of its noise",
+        )
         for name, known in DEFENSES.items()
     ]
 
@@ -31,22 +40,17 @@ def help_text() -> str:
 def signature(name: str, known: Definition) -> str:
     """A defense as it is written, with its defaults."""
     told = [
-        f"{each.name}={'...' if each.required else _default(each)}"
-        if each.name not in ("sigma", "epsilon")
-        else f"{each.name}=..."
+        each.name + ("" if _default(each) in ("", "none") else f"={_default(each)}")
         for each in known.parameters
     ]
-    return f"{name}({', '.join(told)})".replace(", epsilon=", " | epsilon=")
+    return f"{name}({', '.join(told)})".replace("sigma, epsilon", "sigma | epsilon")
 
 
 def markdown() -> str:
     """Both tables for documentation."""
     return "\n\n".join(
-        "\n".join(_line(row) for row in (header, ["---"] * len(header), *body))
-        for header, body in (
-            (HEADER, rows()),
-            (("defense", "Poisson batches", "promises"), promises()),
-        )
+        "\n".join(map(_line, (header, ["---"] * len(header), *body)))
+        for header, body in ((PROMISES, promises()), (NUMBERS, numbers()))
     )
 
 
@@ -55,10 +59,11 @@ def _line(cells) -> str:
 
 
 def _default(parameter: Parameter) -> str:
+    """Empty where it must be given."""
     if isinstance(parameter, Choice):
         return parameter.default
     if parameter.required:
-        return "must be given"
+        return ""
     return "none" if parameter.default is None else f"{parameter.default:g}"
 
 

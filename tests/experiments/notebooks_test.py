@@ -25,11 +25,24 @@ MORE = (
     "audit": 'NUM_ROUNDS, OPTIONS = 20, {"attacks": ("model", "linear_inversion")}\n',
     "gradient_leakage": """
 MORE = (
-    "--clients=2", "--images=1", "--iterations=2", "--methods=non_private,fed_cdp",
-    "--types=2",
+    "--clients=2", "--images=1", "--iterations=2", "--types=2",
+    "--defense=none; fed_cdp(clip=4, sigma=6)",
 )
 """,
+<<<<<<< HEAD
     "new_attack": 'SEEDS, MORE = "0,1", ("--num_rounds=4",)\n',
+=======
+    "new_attack": "NUM_ROUNDS, SEEDS = 5, 2\n",
+    "new_defense": """
+SEEDS = "0"
+MORE = (
+    "--num_rounds=4", "--attack_grad_rounds=1", "--attack_grad_iterations=2",
+    "--attack_grad_learning_rates=100", "--active_rounds=2", "--active_report=2",
+    "--active_trials=2", "--active_grad_rounds=1", "--oracle_trials=2",
+    "--oracle_epochs=2", "--trajectory_iterations=4", "--trajectory_path_steps=2",
+)
+""",
+>>>>>>> aa67bb1 (A user's own defense by one flag, shown by a notebook; the table of defenses in BUILD.md)
 }
 # What notebooks show pictures with is a part of every notebook, but not of the tests.
 _KERNEL = """
@@ -51,6 +64,11 @@ assert set(scores.attack) == {"majority", "model", "model_global", "fell_most"}
     "audit": """
 table = findings.table.set_index("attack")
 assert table.value["linear_inversion"] > table.baseline["linear_inversion"] + 10, table
+""",
+    "new_defense": """
+attacked = {"model", "grad", "model_oracle", "linear_inversion", "trajectory"}
+assert attacked <= set(rows[rows.defense.str.startswith("mine:quantised")].attack)
+assert {"passive", "active_2"} <= set(rows.setting)
 """,
     "gradient_leakage": """
 assert set(whole.metric) == {"reconstruction_distance", "ssim", "attack_success"}
