@@ -29,10 +29,7 @@ MORE = (
     "--defense=none; fed_cdp(clip=4, sigma=6)",
 )
 """,
-<<<<<<< HEAD
     "new_attack": 'SEEDS, MORE = "0,1", ("--num_rounds=4",)\n',
-=======
-    "new_attack": "NUM_ROUNDS, SEEDS = 5, 2\n",
     "new_defense": """
 SEEDS = "0"
 MORE = (
@@ -42,7 +39,6 @@ MORE = (
     "--oracle_epochs=2", "--trajectory_iterations=4", "--trajectory_path_steps=2",
 )
 """,
->>>>>>> aa67bb1 (A user's own defense by one flag, shown by a notebook; the table of defenses in BUILD.md)
 }
 # What notebooks show pictures with is a part of every notebook, but not of the tests.
 _KERNEL = """
