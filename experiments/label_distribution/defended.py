@@ -10,7 +10,6 @@ abstract).
 from collections.abc import Callable
 
 import jax
-import numpy as np
 import optax
 
 from experiments import defense_options
@@ -44,18 +43,15 @@ def steps(run: Config) -> int:
 
 
 def numbers(run: Config, task: Task, spec: Spec) -> Numbers:
-    """What is traced; a budget is that of FedAvg's rounds.
+    """Those of a spec; a budget is that of FedAvg's rounds.
 
     Raises:
       ConfigError: for a budget that cannot be kept.
     """
     try:
-        found = privacy.numbers_for(
-            spec, _setting(run, task), _releases(run), run.delta
-        )
+        return privacy.numbers_for(spec, _setting(run, task), _releases(run), run.delta)
     except ValueError as error:
         raise ConfigError(f"--defense={spec}: {error}") from None
-    return jax.tree.map(np.float32, found)
 
 
 def defense(run: Config, task: Task, spec: Spec, told: Numbers) -> Defense:

@@ -110,7 +110,7 @@ class Federation:
         index = np.arange(self._trials, dtype=np.int32)
         seeds = np.resize(np.array(self._run.seeds, np.uint32), self._trials)
         numbers = jax.tree.map(
-            lambda value: np.full(self._trials, value),
+            lambda value: np.full(self._trials, value, np.float32),
             defended.numbers(self._run, self._task, spec),
         )
         return Item(index, seeds, numbers)

@@ -2,6 +2,8 @@
 
 from collections.abc import Callable
 
+import jax
+import numpy as np
 from jax.sharding import Mesh
 
 from experiments.label_distribution import defended
@@ -38,8 +40,9 @@ class Programs:
         return self._compiled[alike]
 
     def numbers(self, spec: Spec) -> specs.Numbers:
-        """Of a defense."""
-        return defended.numbers(self._run, self._task, spec)
+        """Of a defense, as the program takes them."""
+        told = defended.numbers(self._run, self._task, spec)
+        return jax.tree.map(np.float32, told)
 
     def placed(self, rows: Pool) -> Pool:
         """Rows on the devices."""

@@ -31,8 +31,8 @@ MORE = (
 """,
     "new_attack": 'SEEDS, MORE = "0,1", ("--num_rounds=4",)\n',
     "new_defense": """
-SEEDS = "0"
 MORE = (
+    "--seeds=0",
     "--num_rounds=4", "--attack_grad_rounds=1", "--attack_grad_iterations=2",
     "--attack_grad_learning_rates=100", "--active_rounds=2", "--active_report=2",
     "--active_trials=2", "--active_grad_rounds=1", "--oracle_trials=2",
