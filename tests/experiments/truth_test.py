@@ -10,7 +10,7 @@ from experiments.gradient_leakage import blocks, messages, targets, views
 from experiments.gradient_leakage import program as gradient_leakage
 from experiments.gradient_leakage import settings as inversion_settings
 from experiments.gradient_leakage import truth as images
-from experiments.label_distribution import attacking, shields, training
+from experiments.label_distribution import attacking, training
 from experiments.label_distribution import clients as labelled
 from experiments.label_distribution import program as label_distribution
 from experiments.label_distribution import settings as label_settings
@@ -18,6 +18,7 @@ from experiments.label_distribution import task as label_task
 from experiments.lmra import attack as decoding
 from experiments.lmra import clients, federation, optimum
 from experiments.lmra import settings as lmra_settings
+from fljax.defenses import specs
 from tests import truth
 
 # Program -> modules of its attack, and those that hold the truth or compare with it.
@@ -42,7 +43,7 @@ def test_attacks_import_neither_truth_nor_scores(program, module):
 
 def test_what_inverts_gradients_cannot_reach_an_image_or_a_label(parsed):
     told = inversion_settings.Told(
-        *parsed(gradient_leakage.define, "--clients=4", "--images=2", "--types=1")
+        *parsed(gradient_leakage.PROGRAM, "--clients=4", "--images=2", "--types=1")
     )
     data, run = inversion_settings.complete(told)
     attacked, owned = images.load(data, run)
@@ -81,7 +82,7 @@ def test_what_predicts_labels_cannot_reach_a_clients_rows_or_labels(parsed):
     told = label_settings.complete(
         label_settings.Told(
             *parsed(
-                label_distribution.define, "--test_clients=4", "--alphas=1", "--rows_per_client=8",
+                label_distribution.PROGRAM, "--test_clients=4", "--alphas=1", "--rows_per_client=8",
                 "--batch_size=8", "--hidden=4", "--chunk=4",
             )
         )
@@ -90,7 +91,7 @@ def test_what_predicts_labels_cannot_reach_a_clients_rows_or_labels(parsed):
     sent = task.init(0)
     programs = training.Programs(told.run, task)
     attacked = labelled.Clients(told.run, rows, programs)
-    ((messages, known),) = attacked.messages(shields.NONE, 0, sent)
+    ((messages, known),) = attacked.messages(specs.NONE, 0, sent)
     preparation = attacking.Preparation(told.run, task, programs, print)
     received = preparation, preparation._readers(sent), sent, messages
     wanted = {"images": rows.x, "labels": rows.y, "shares": known.labels}
