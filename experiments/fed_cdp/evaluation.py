@@ -7,10 +7,9 @@ import jax
 import jax.numpy as jnp
 
 from experiments.fed_cdp import clients
-from experiments.fed_cdp.clients import Task
-from experiments.fed_cdp.setup import Setup, of_seed
-from fljax import per_example, tree
-from fljax.types import Array, Rows
+from fljax import federation, losses, per_example, tree
+from fljax.federation import Tables, Training
+from fljax.types import Array, Model, Rows
 
 _BATCH = 100  # examples that are evaluated together: their patches fit a cache
 
@@ -33,42 +32,54 @@ class Evaluation(NamedTuple):
     dropped: Array
 
 
-def evaluate(setup: Setup, item_state, shared_rows) -> Evaluation:
-    """Measures ONE model.
+class Measure(NamedTuple):
+    """Measures ONE model, on validation rows."""
 
-    Args:
-      setup: the variant.
-      item_state: the `Item` and its `Run`.
-      shared_rows: the `Shared`, and positions of the rows to classify.
-    """
-    (item, state), (shared, positions) = item_state, shared_rows
-    params, dropped = state.server.params
-    task, labels = setup.task, jnp.asarray(setup.task.labels)
+    model: Model
+    loss_fn: losses.LossFn
+    white: int | None
+
+    def __call__(self, run, training: Training, tables: Tables) -> Evaluation:
+        params, dropped = run.server.params
+        rows, _ = federation.of(tables, training)
+        pool = tables.pool
+        norms = jax.lax.map(
+            functools.partial(self._norms, params, pool.x),
+            jax.tree.map(lambda leaf: leaf[pool.probe], rows),
+        )
+        right = _accuracy(self.model, self.white, params, pool, pool.validation)
+        return Evaluation(right, *(jnp.mean(norm) for norm in norms), dropped)
+
+    def _norms(self, params, pool, rows: Rows):
+        """Norm of a batch's gradient, and mean norm of its examples'."""
+        x = clients.look_up(pool, self.white, rows.x)
+        each = per_example.gradients(self.loss_fn, params, x, rows.y)
+        share = 1 / len(rows.y)
+        mean = each.weighted_sum(
+            jax.tree.map(lambda leaf: jnp.full_like(leaf, share), each.squares)
+        )
+        squares = jax.tree.reduce(jnp.add, each.squares)
+        return tree.norm(mean), jnp.mean(jnp.sqrt(squares))
+
+
+class TestAccuracy(NamedTuple):
+    """Accuracy of ONE model on test rows."""
+
+    model: Model
+    white: int | None
+
+    def __call__(self, run, training: Training, tables: Tables) -> jax.Array:
+        del training
+        params, pool = run.server.params.params, tables.pool
+        return _accuracy(self.model, self.white, params, pool, pool.test)
+
+
+def _accuracy(model: Model, white, params, pool, positions) -> jax.Array:
+    """Share of rows whose class is named rightly."""
 
     def right(position):
-        x = clients.look_up(shared.pool, task.white, position)
-        outputs = task.model.apply(params, x)
+        outputs = model.apply(params, clients.look_up(pool.x, white, position))
         finite = jnp.isfinite(outputs).all()
-        return finite & (jnp.argmax(outputs) == labels[position])
+        return finite & (jnp.argmax(outputs) == pool.labels[position])
 
-    accuracy = jnp.mean(jax.lax.map(right, positions, batch_size=_BATCH))
-    norms = jax.lax.map(
-        functools.partial(_norms, task, params, shared.pool),
-        jax.tree.map(
-            lambda leaf: leaf[shared.probe[item.index]],
-            of_seed(shared.rows, item.index),
-        ),
-    )
-    return Evaluation(accuracy, *(jnp.mean(norm) for norm in norms), dropped)
-
-
-def _norms(task: Task, params, pool, rows: Rows):
-    """Norm of a batch's gradient, and mean norm of its examples'."""
-    x = clients.look_up(pool, task.white, rows.x)
-    each = per_example.gradients(task.loss_fn, params, x, rows.y)
-    share = 1 / len(rows.y)
-    mean = each.weighted_sum(
-        jax.tree.map(lambda leaf: jnp.full_like(leaf, share), each.squares)
-    )
-    squares = jax.tree.reduce(jnp.add, each.squares)
-    return tree.norm(mean), jnp.mean(jnp.sqrt(squares))
+    return jnp.mean(jax.lax.map(right, positions, batch_size=_BATCH))

@@ -83,9 +83,10 @@ def work(prepared: Prepared, output: Output, bars: Progress) -> Results:
 def _train(run: Config, task: Task, variant: Variant, bars, part) -> list[Point]:
     """All points of a variant: every rate on the first seeds, then the best on all."""
     setup = setup_lib.prepare(run, task, variant)
-    trainer = Trainer(setup, part)
     seeds = range(len(run.seeds))
     first = seeds[: run.tuning_seeds] if len(run.learning_rates) > 1 else seeds[:0]
+    tuned = len(run.learning_rates) * len(first)
+    trainer = Trainer(setup, part, len(variant.specs) * max(tuned, len(seeds)))
     bar = bars.add_task(_title(variant), total=len(variant.specs) * _rounds(run))
 
     def train(pairs, num_rounds) -> dict[tuple[int, Trial], Trained]:

@@ -3,7 +3,6 @@
 Everything that a compiled program reads is handed to it, nothing is baked in.
 """
 
-import dataclasses
 from typing import NamedTuple
 
 import jax
@@ -11,55 +10,31 @@ import numpy as np
 
 from experiments.fed_cdp import clients as clients_lib
 from experiments.fed_cdp.clients import Task
-from experiments.fed_cdp.methods import Numbers, Variant, setting
+from experiments.fed_cdp.methods import Variant, setting
 from experiments.fed_cdp.settings import Config
 from fljax import participation, stacking
 from fljax import schedule as schedule_lib
 from fljax.defenses import clipping
 from fljax.defenses.definition import Setting
-from fljax.types import Array, Params, PyTree, Rows
+from fljax.federation import Tables
+from fljax.types import Array, PyTree, Rows
 
 
-class Counted(NamedTuple):
-    """What travels between server and clients.
-
-    Attributes:
-      params: the model.
-      dropped: [] float, examples whose gradient was not finite and was left out, per
-        participant, summed over rounds.
-    """
-
-    params: Params
-    dropped: Array
-
-
-class Item(NamedTuple):
-    """One training.
+class Pool(NamedTuple):
+    """What rows point into, and the rows that models are measured on.
 
     Attributes:
-      index: [] int32, position of its seed.
-      seed: [] uint32.
-      numbers: its hyper-parameters.
+      x: inputs of all rows, leaves `[N, ...]`.
+      labels: `[N]` int32.
+      validation: positions that choose the learning rate.
+      test: positions that the accuracy is reported on.
+      probe: `[clients, B]` positions in `Tables.rows` of each client's first batch.
     """
 
-    index: Array
-    seed: Array
-    numbers: Numbers
-
-
-class Shared(NamedTuple):
-    """What all trainings of a variant read.
-
-    Attributes:
-      pool: inputs of all rows.
-      rows: `[seeds, N]` positions and labels.
-      schedule: tables `[seeds, ...]`, the end_steps included.
-      probe: `[seeds, clients, B]` positions in `rows` of each client's first batch.
-    """
-
-    pool: Params
-    rows: Rows
-    schedule: schedule_lib.Schedule
+    x: PyTree
+    labels: Array
+    validation: Array
+    test: Array
     probe: Array
 
 
@@ -71,7 +46,7 @@ class Setup(NamedTuple):
       task: the data and the model.
       variant: the defense and its federation.
       defended: the training, as a defense sees it.
-      shared: what the compiled programs read.
+      tables: what the trainings read; the pool is a `Pool`.
       layers: arrays of parameters, M.
       copies: clients that hold one and the same row, the most of any row and seed.
     """
@@ -80,7 +55,7 @@ class Setup(NamedTuple):
     task: Task
     variant: Variant
     defended: Setting
-    shared: Shared
+    tables: Tables
     layers: int
     copies: int
 
@@ -92,26 +67,19 @@ def prepare(run: Config, task: Task, variant: Variant) -> Setup:
         owned, size = clients_lib.deal(task, run, variant.clients, seed)
         dealt.append(owned)
         schedules.append(_schedule(run, variant, size, seed))
-    joined, _ = stacking.stack(schedules)
-    end_steps = np.tile(joined.end_steps, (len(run.seeds), 1))
     params = jax.eval_shape(task.model.init, jax.random.key(0))
     clients = min(variant.clients, run.probed)
     first = np.arange(clients)[:, None] * variant.rows + np.arange(run.batch_size)
-    shared = Shared(
-        task.pool,
+    measured = (np.asarray(part, np.int32) for part in (task.validation, task.test))
+    tables = Tables(
         Rows(*map(np.stack, zip(*dealt, strict=True))),
-        dataclasses.replace(joined, end_steps=end_steps),
-        np.tile(first.astype(np.int32), (len(run.seeds), 1, 1)),
+        stacking.stack(schedules)[0],
+        Pool(task.pool, task.labels, *measured, first.astype(np.int32)),
     )
     copies = min(max(np.bincount(rows.x).max() for rows in dealt), variant.clients)
     layers = clipping.num_layers(params)
     defended = setting(run, variant, task.loss_fn, layers)
-    return Setup(run, task, variant, defended, shared, layers, int(copies))
-
-
-def of_seed(stacked: PyTree, index: Array) -> PyTree:
-    """The part of one seed."""
-    return jax.tree.map(lambda leaf: leaf[index], stacked)
+    return Setup(run, task, variant, defended, tables, layers, int(copies))
 
 
 def _schedule(run: Config, variant: Variant, size: int, seed: int):

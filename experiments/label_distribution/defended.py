@@ -15,8 +15,8 @@ import optax
 from experiments import defense_options
 from experiments.label_distribution.settings import Config
 from experiments.label_distribution.task import Task
+from fljax import federation, privacy
 from fljax import local as local_lib
-from fljax import privacy
 from fljax.defenses import clipping, specs
 from fljax.defenses.definition import Setting
 from fljax.defenses.specs import Numbers, Spec
@@ -74,17 +74,16 @@ def local_update(
     look_up: Callable[[jax.Array], PyTree],
 ) -> local_lib.LocalUpdate:
     """A client's training on rows that `look_up` makes inputs of."""
-    optimiser = {"sgd": optax.sgd, "adam": optax.adam}[run.optimiser](run.learning_rate)
     built = defense(run, task, spec, told)
-    inner = local_lib.sgd(
-        task.loss_fn, optimiser, gradient=built.gradient, encode=built.encode
+    update = local_lib.sgd(
+        task.loss_fn, optimiser(run), gradient=built.gradient, encode=built.encode
     )
+    return federation.prepared(update, look_up)
 
-    def step(key, carry, sent, batch):
-        seen = batch._replace(x=look_up(batch.x))
-        return inner.step(key, carry, sent, seen)
 
-    return local_lib.LocalUpdate(inner.init, step, inner.final)
+def optimiser(run: Config) -> optax.GradientTransformation:
+    """The clients'."""
+    return {"sgd": optax.sgd, "adam": optax.adam}[run.optimiser](run.learning_rate)
 
 
 def promises(run: Config, task: Task, spec: Spec) -> list[Promise]:

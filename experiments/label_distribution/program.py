@@ -29,7 +29,7 @@ from experiments.label_distribution import (
 from experiments.label_distribution import task as task_lib
 from experiments.label_distribution.attacking import Preparation
 from experiments.label_distribution.clients import Clients
-from experiments.label_distribution.fedavg import Curve, Federation
+from experiments.label_distribution.fedavg import Curve, Trainings
 from experiments.label_distribution.reporting import Case
 from experiments.label_distribution.scores import Attacked
 from experiments.label_distribution.settings import Config, Told, complete
@@ -41,6 +41,7 @@ from fljax.defenses.specs import Spec
 from fljax.driver import config
 from fljax.driver.output import Output, Results
 from fljax.driver.program import Program, Start
+from fljax.driver.stage_cache import StageCache
 from fljax.results import Row
 from fljax.types import Params
 
@@ -102,8 +103,8 @@ def _attack(
     programs = Programs(run, task)
     clients = Clients(run, test, programs)
     preparation = Preparation(run, task, programs, progress)
-    utility = run.num_rounds and Federation(run, task, test, run.num_rounds, run.trials)
-    early = run.attack_round and Federation(
+    utility = run.num_rounds and Trainings(run, task, test, run.num_rounds, run.trials)
+    early = run.attack_round and Trainings(
         run, task, test, run.attack_round, len(run.seeds)
     )
     total = len(chosen) * run.num_rounds * run.trials
@@ -117,8 +118,9 @@ def _attack(
             for seed, sent in pairs
         ]
 
-    def train(spec: Spec) -> list[Curve]:
-        return utility.curves(spec, lambda count: bars.advance(rounds, count))
+    def train(spec: Spec, part: StageCache) -> list[Curve]:
+        states = part.states("rounds")
+        return utility.curves(spec, lambda count: bars.advance(rounds, count), states)
 
     for number, spec in enumerate(chosen):
         part = cache.part(f"case{number}")
@@ -128,7 +130,9 @@ def _attack(
         curves = []
         if utility:
             with output.stage(f"{name}: FedAvg"):
-                curves = part.cached("fedavg", lambda s=spec: train(s), Curve)
+                fit = functools.partial(train, spec, part)
+                curves = part.cached("fedavg", fit, Curve)
+                part.forget("rounds")
         by_seed = dict(zip(run.seeds, attacked, strict=True))
         promises = defended.promises(run, task, spec)
         cases.append(Case(spec, by_seed, curves, promises))
