@@ -101,14 +101,14 @@ def printed() -> list[Printed]:
     for line in published.stored("wei2021"):
         if line["table"] != "table6":
             continue
-        told = TRAININGS[line["dataset"]]
+        training = TRAININGS[line["dataset"]]
         local = int(line["setting"].split(";")[0].removeprefix("local_iterations="))
-        told = dataclasses.replace(told, local_steps=local)
-        rate, steps = told.sampling_rate, told.steps
+        training = dataclasses.replace(training, local_steps=local)
+        rate, steps = training.sampling_rate, training.steps
         if line["method"] == "fed_sdp":
-            rate, steps = told.participation, told.rounds
+            rate, steps = training.participation, training.rounds
         shifted, exact = (
-            privacy.as_printed(told.sigma, rate, count, told.delta)
+            privacy.as_printed(training.sigma, rate, count, training.delta)
             for count in (steps + 1, steps)
         )
         where = line["dataset"], line["setting"], line["method"]
@@ -125,10 +125,10 @@ def modes() -> list[Mode]:
     ]
 
 
-def refused(told: Training) -> list[Statement]:
+def refused(training: Training) -> list[Statement]:
     """Claims about either method that no number is given for."""
-    each = dataclasses.replace(told, draws="each")
-    return [*fed_cdp.refused(each), *fed_sdp.refused(told)]
+    each = dataclasses.replace(training, draws="each")
+    return [*fed_cdp.refused(each), *fed_sdp.refused(training)]
 
 
 def rows(entries: list[Printed], lines: list[Mode]) -> list[Row]:
@@ -157,19 +157,19 @@ def rows(entries: list[Printed], lines: list[Mode]) -> list[Row]:
 
 def _about(say: Say, local: int, changed: dict) -> dict[str, Statement]:
     return {
-        data: say(dataclasses.replace(told, local_steps=local, **changed))
-        for data, told in TRAININGS.items()
+        data: say(dataclasses.replace(training, local_steps=local, **changed))
+        for data, training in TRAININGS.items()
     }
 
 
 def _of_records(local: int):
     """Fed-CDP at instance level; `(name, method, L, statement, changes)`."""
 
-    def every(told):
-        return fed_cdp.implemented(told)
+    def every(training):
+        return fed_cdp.implemented(training)
 
-    def drawn(told):
-        return fed_cdp.implemented(told, every=False)
+    def drawn(training):
+        return fed_cdp.implemented(training, every=False)
 
     found = [("recommended", fed_cdp.recommended, {})]
     if local > 1:
@@ -198,8 +198,8 @@ def _of_records(local: int):
 def _of_clients():
     """Fed-CDP at client level."""
 
-    def one_round(told):
-        return fed_cdp.implemented_client(told, rounds=1)
+    def one_round(training):
+        return fed_cdp.implemented_client(training, rounds=1)
 
     found = []
     for draws, text in (("one", "one draw"), ("each", "B draws")):
@@ -226,9 +226,9 @@ def _fed_sdp():
     return [(name, "fed_sdp", 100, *rest) for name, *rest in [*found, none]]
 
 
-def _recommended_drawn(told: Training) -> Statement:
-    return fed_cdp.recommended(told, every=False)
+def _recommended_drawn(training: Training) -> Statement:
+    return fed_cdp.recommended(training, every=False)
 
 
-def _replaced(told: Training) -> Statement:
-    return fed_cdp.example(told, replace=True)
+def _replaced(training: Training) -> Statement:
+    return fed_cdp.example(training, replace=True)

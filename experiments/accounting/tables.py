@@ -57,14 +57,14 @@ def show_table6(
 
 
 def show_training(
-    out: Console, method: str, told: Training, found: Sequence[Statement]
+    out: Console, method: str, training: Training, found: Sequence[Statement]
 ) -> None:
     """Prints the statements about one training with their assumptions."""
     out.print(
-        f"{method}: N_i = {told.records}, B = {told.batch_size}, L = {told.local_steps}, "
-        f"T = {told.rounds}, K_t / K = {told.clients_per_round} / {told.clients}, "
-        f"sigma = {told.sigma:g}, C = {told.clip:g}, M = {told.layers}, "
-        f"delta = {told.delta:g}",
+        f"{method}: N_i = {training.records}, B = {training.batch_size}, L = {training.local_steps}, "
+        f"T = {training.rounds}, K_t / K = {training.clients_per_round} / {training.clients}, "
+        f"sigma = {training.sigma:g}, C = {training.clip:g}, M = {training.layers}, "
+        f"delta = {training.delta:g}",
         highlight=False,
     )
     table = empty()
@@ -81,14 +81,14 @@ def show_training(
 
 
 def show_kept(
-    out: Console, target: float, told: Training, kept: Sequence[Kept]
+    out: Console, target: float, training: Training, kept: Sequence[Kept]
 ) -> None:
     """Prints what keeps a target."""
-    table = empty(f"What keeps epsilon = {target:g} at delta = {told.delta:g}")
+    table = empty(f"What keeps epsilon = {target:g} at delta = {training.delta:g}")
     table.add_column("way")
     table.add_column("what")
-    table.add_column(f"smallest sigma\nat T = {told.rounds}", justify="right")
-    table.add_column(f"most rounds\nat sigma = {told.sigma:g}", justify="right")
+    table.add_column(f"smallest sigma\nat T = {training.rounds}", justify="right")
+    table.add_column(f"most rounds\nat sigma = {training.sigma:g}", justify="right")
     for each in kept:
         sigma = "none" if each.sigma is None else f"{each.sigma:.4f}"
         rounds = "over a million" if each.rounds is None else str(each.rounds)

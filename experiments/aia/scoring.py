@@ -112,7 +112,7 @@ def _posterior(
 
 
 def baseline(labels: Labels, targets: Targets) -> list[Row]:
-    """Each client's most frequent value, or her median for a continuous attribute."""
+    """Each client's most frequent value, or its median for a continuous attribute."""
     guess = np.zeros_like(targets.value)
     for seed, client in np.ndindex(targets.value.shape[:2]):
         known = targets.value[seed, client][targets.mask[seed, client]]
@@ -210,7 +210,7 @@ def by_client(
     """Rows of numbers `[seeds, C]`: each client's, and their mean weighted by rows.
 
     A client who sent no message has no row. A number that is not finite stays one, in
-    her row and in the mean.
+    its row and in the mean.
     """
     counts = targets.mask.sum(axis=-1)
     rows = []

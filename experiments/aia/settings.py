@@ -134,7 +134,7 @@ class AttackConfig:
         "in isolation",
     )
     score: Literal["own", "pooled"] = option(
-        "own", "rows that a client's model is attacked on: her own, or all clients'"
+        "own", "rows that a client's model is attacked on: its own, or all clients'"
     )
     grad_rounds: tuple[int, ...] = several(
         (1, 5, 10, 20, 50, 100), "grad: numbers of first messages tried", min=1
@@ -186,7 +186,7 @@ class ActiveConfig:
     objective: Literal["client_loss", "reported_loss"] = option(
         "client_loss",
         "what tuning minimises: the client's true training loss under the last forged "
-        "model, as in the paper, or the loss that she reports in the last round",
+        "model, as in the paper, or the loss that it reports in the last round",
     )
     choice: Literal["shared", "client"] = option(
         "shared", "one setting for all clients, as in the authors' code, or one each"

@@ -22,7 +22,7 @@ class Choice(NamedTuple):
 
     Attributes:
       setting: `[seeds, C, D]`.
-      loss: `[seeds, C]` objective of her group.
+      loss: `[seeds, C]` objective of its group.
     """
 
     setting: np.ndarray
@@ -95,7 +95,7 @@ def choose(
 
 
 def _group_mean(losses, weights, group) -> np.ndarray:
-    """`[seeds, C]`: each client gets the mean of her group; infinite if any diverged."""
+    """`[seeds, C]`: each client gets the mean of its group; infinite if any diverged."""
     heavy = np.where(weights > 0, weights, 0)
     finite = np.where(np.isfinite(losses), losses, math.inf)
     cost = np.where(heavy > 0, finite, 0) * np.where(heavy > 0, heavy, 1)

@@ -29,7 +29,7 @@ from experiments.gradient_leakage.blocks import Blocks
 from experiments.gradient_leakage.messages import Senders
 from experiments.gradient_leakage.reporting import Cell
 from experiments.gradient_leakage.scores import Score
-from experiments.gradient_leakage.settings import Config, Told, complete
+from experiments.gradient_leakage.settings import Config, Settings, complete
 from experiments.gradient_leakage.targets import Network, Targets
 from experiments.gradient_leakage.truth import Truth
 from experiments.gradient_leakage.views import View
@@ -43,41 +43,42 @@ from fljax.driver.program import Program, Start
 class Prepared(NamedTuple):
     """The flags with nothing left open, and the clients, seen and unseen."""
 
-    told: Told
+    settings: Settings
     attacked: Targets
     truth: Truth
 
 
-def start(told: Told) -> Start:
+def start(settings: Settings) -> Start:
     """Fills in the paper's choices and refuses what does not fit together."""
-    told = complete(told)
-    views.views(told.run)  # builds every defense
+    settings = complete(settings)
+    views.views(settings.run)  # builds every defense
     return Start(
-        told.data.name, lambda: Prepared(told, *truth_lib.load(told.data, told.run))
+        settings.data.name,
+        lambda: Prepared(settings, *truth_lib.load(settings.data, settings.run)),
     )
 
 
 def work(prepared: Prepared, output: Output, bars: Progress) -> Results:
     """Attacks every client in every view."""
-    told, attacked, truth = prepared
+    settings, attacked, truth = prepared
     cells, chance, cache = [], {}, output.cache(attacked.files)
-    for name in told.run.networks:
+    for name in settings.run.networks:
         with output.stage(name):
-            network = targets.network(name, attacked, told.run.seed)
+            network = targets.network(name, attacked, settings.run.seed)
             part = cache.part(name)
-            cells += _attack(told.run, attacked, truth, network, bars, part)
+            cells += _attack(settings.run, attacked, truth, network, bars, part)
             chance[name] = scores.baselines(
-                told.run, truth, attacked.mean, network.read
+                settings.run, truth, attacked.mean, network.read
             )
     return Results(
-        reporting.rows(told, cells, chance),
-        figures.rendered(reporting.all_figures(told, truth, cells)),
+        reporting.rows(settings, cells, chance),
+        figures.rendered(reporting.all_figures(settings, truth, cells)),
         files=attacked.files,
         manifest={
-            "complete": config.to_flags(told.run),
+            "complete": config.to_flags(settings.run),
             "summary": reporting.summary(cells),
         },
-        tables=reporting.tables(told, cells, chance),
+        tables=reporting.tables(settings, cells, chance),
     )
 
 
@@ -155,7 +156,7 @@ def describe(prepared: Prepared) -> Iterator[str]:
 PROGRAM = Program(
     name=reporting.EXPERIMENT,
     module=__name__,
-    settings=Told,
+    settings=Settings,
     start=start,
     work=work,
     describe=describe,

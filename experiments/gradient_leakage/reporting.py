@@ -10,7 +10,7 @@ from rich.table import Table
 
 from experiments.fed_cdp.published import heading
 from experiments.gradient_leakage import published, scores
-from experiments.gradient_leakage.settings import Told
+from experiments.gradient_leakage.settings import Settings
 from experiments.gradient_leakage.truth import Truth
 from experiments.gradient_leakage.views import View
 from experiments.report.figures import drawing
@@ -69,15 +69,17 @@ class Cell(NamedTuple):
         return scores.over_clients(metric, self.values(metric))
 
 
-def rows(told: Told, cells: Sequence[Cell], chance: Mapping[str, Chance]) -> list[Row]:
+def rows(
+    settings: Settings, cells: Sequence[Cell], chance: Mapping[str, Chance]
+) -> list[Row]:
     """Every number: means over clients, then client by client, then what chance does.
 
     Args:
-      told: what the program was told.
+      settings: what the program was told.
       cells: what was attacked.
       chance: of each network, `scores.baselines`.
     """
-    found, seed, data = [], told.run.seed, cells[0].data
+    found, seed, data = [], settings.run.seed, cells[0].data
     for cell in cells:
         method = cell.view.method
         labels = Labels(EXPERIMENT, data, cell.network, str(cell.view.spec), cell.point)
@@ -102,9 +104,9 @@ def rows(told: Told, cells: Sequence[Cell], chance: Mapping[str, Chance]) -> lis
     return found
 
 
-def paper(told: Told, cell: Cell, metric: str) -> float | None:
+def paper(settings: Settings, cell: Cell, metric: str) -> float | None:
     """What Wei et al. (2021) print for a cell."""
-    if told.run.paper_table != published.TABLE or cell.point:
+    if settings.run.paper_table != published.TABLE or cell.point:
         return None
     name, _, types = cell.view.setting.partition("=")
     setting = f"{name}={_PAPER_TYPES.get(types, types)}"
@@ -113,30 +115,30 @@ def paper(told: Told, cell: Cell, metric: str) -> float | None:
 
 
 def tables(
-    told: Told, cells: Sequence[Cell], chance: Mapping[str, Chance]
+    settings: Settings, cells: Sequence[Cell], chance: Mapping[str, Chance]
 ) -> list[Table]:
     """One per network, one line per cell, with what the paper prints beside ours."""
     return [
-        _table(told, [cell for cell in cells if cell.network == name], baselines)
+        _table(settings, [cell for cell in cells if cell.network == name], baselines)
         for name, baselines in chance.items()
     ]
 
 
-def _table(told: Told, cells: Sequence[Cell], chance: Chance) -> Table:
+def _table(settings: Settings, cells: Sequence[Cell], chance: Chance) -> Table:
     shown = screen_tables.empty(
-        f"{cells[0].data}, {cells[0].network}, {told.run.attack} against "
-        f"{len(cells[0].scores)} clients; success: RMSE < {told.run.success_rmse:g}\n"
+        f"{cells[0].data}, {cells[0].network}, {settings.run.attack} against "
+        f"{len(cells[0].scores)} clients; success: RMSE < {settings.run.success_rmse:g}\n"
         "last lines: what needs no message"
     )
     screen_tables.add_texts(shown, "type", "defense")
     names = ["success [95 %]", "RMSE [95 %]", "where\nread, cut\nto [0, 1]", "SSIM"]
     names += ["label", "iter."]
-    if told.run.paper_table is not None:
+    if settings.run.paper_table is not None:
         names.append(f"{heading(cells[0].data)}: yes,\nRMSE, iter.")
     screen_tables.add_numbers(shown, *names)
     for cell in cells:
         distance = cell.estimate(scores.DISTANCE)
-        beside = [_beside(told, cell)] if told.run.paper_table else []
+        beside = [_beside(settings, cell)] if settings.run.paper_table else []
         shown.add_row(
             _types(cell).replace("before ", "before\n"),
             cell.name.replace(" ", "\n"),
@@ -158,9 +160,9 @@ def _table(told: Told, cells: Sequence[Cell], chance: Chance) -> Table:
     return shown
 
 
-def _beside(told: Told, cell: Cell) -> str:
+def _beside(settings: Settings, cell: Cell) -> str:
     metrics_ = scores.SUCCESS, scores.DISTANCE, scores.ITERATIONS
-    numbers = [paper(told, cell, metric) for metric in metrics_]
+    numbers = [paper(settings, cell, metric) for metric in metrics_]
     return ", ".join(f"{number:.4g}" for number in numbers if number is not None)
 
 
@@ -180,25 +182,29 @@ def summary(cells: Sequence[Cell]) -> dict[str, Any]:
     }
 
 
-def all_figures(told: Told, truth: Truth, cells: Sequence[Cell]) -> dict[str, Figure]:
+def all_figures(
+    settings: Settings, truth: Truth, cells: Sequence[Cell]
+) -> dict[str, Figure]:
     """Name -> figure: reconstructions, the search by iteration, success by pruning."""
     found = {}
     cases = dict.fromkeys((cell.network, cell.view.example) for cell in cells)
     for network, example in cases:
         some = [c for c in cells if (c.network, c.view.example) == (network, example)]
         kind = "example" if example else "message"
-        title = f"{cells[0].data}, {network}, {told.run.attack}, {kind}"
-        found[f"reconstructions.{network}.{kind}"] = _grid(told, truth, some, title)
-        found[f"search.{network}.{kind}"] = _search(told, truth, some, title)
-    if len(told.run.pruned) > 1:
-        found["success_by_pruning"] = _by_pruning(told, cells)
+        title = f"{cells[0].data}, {network}, {settings.run.attack}, {kind}"
+        found[f"reconstructions.{network}.{kind}"] = _grid(settings, truth, some, title)
+        found[f"search.{network}.{kind}"] = _search(settings, truth, some, title)
+    if len(settings.run.pruned) > 1:
+        found["success_by_pruning"] = _by_pruning(settings, cells)
     return found
 
 
-def _grid(told: Told, truth: Truth, cells: Sequence[Cell], title: str) -> Figure:
+def _grid(
+    settings: Settings, truth: Truth, cells: Sequence[Cell], title: str
+) -> Figure:
     """Truth above reconstructions; of a batch every image (Figures 1, 4 and 5)."""
     each = len(cells[0].scores[0].x)
-    count = min(max(told.run.pictures // each, 1), len(truth.x))
+    count = min(max(settings.run.pictures // each, 1), len(truth.x))
     shown, captions = {"truth": _flat(truth.x[:count, :each])}, {}
     for cell in cells:
         name = _row_name(cell)
@@ -210,11 +216,13 @@ def _grid(told: Told, truth: Truth, cells: Sequence[Cell], title: str) -> Figure
     return pictures(shown, captions=captions, title=f"{title}; RMSE below")
 
 
-def _search(told: Told, truth: Truth, cells: Sequence[Cell], title: str) -> Figure:
+def _search(
+    settings: Settings, truth: Truth, cells: Sequence[Cell], title: str
+) -> Figure:
     """The first client's first image by attack iteration."""
     steps = len(cells[0].scores[0].path)
     at = np.unique(np.geomspace(1, steps, _COLUMNS).round().astype(int)) - 1
-    number = np.minimum((at + 1) * told.run.record_every, told.run.iterations)
+    number = np.minimum((at + 1) * settings.run.record_every, settings.run.iterations)
     shown = {
         _row_name(cell): np.concatenate(
             [cell.scores[0].path[at], truth.x[:1, 0]], axis=0
@@ -225,7 +233,7 @@ def _search(told: Told, truth: Truth, cells: Sequence[Cell], title: str) -> Figu
     return pictures(shown, columns=names, title=f"{title}: client 0")
 
 
-def _by_pruning(told: Told, cells: Sequence[Cell]) -> Figure:
+def _by_pruning(settings: Settings, cells: Sequence[Cell]) -> Figure:
     """Figure 5's question: how much may be pruned before an attack fails."""
     lines: dict[str, list[tuple[float, metrics.Estimate]]] = {}
     for cell in cells:
@@ -236,7 +244,7 @@ def _by_pruning(told: Told, cells: Sequence[Cell]) -> Figure:
     axes = figure.subplots()
     drawing.draw_bands(axes, lines)
     axes.set_xlabel("gradient entries set to zero (%)")
-    axes.set_ylabel(f"clients with RMSE below {told.run.success_rmse:g}")
+    axes.set_ylabel(f"clients with RMSE below {settings.run.success_rmse:g}")
     axes.set_ylim(-0.02, 1.02)
     drawing.name_lines(axes, beside=True)
     return figure

@@ -10,7 +10,7 @@ import math
 from typing import Literal, NamedTuple
 
 from experiments import defense_options
-from experiments.fed_cdp import settings
+from experiments.fed_cdp import settings as fed_cdp_settings
 from fljax.driver.config import ConfigError
 from fljax.driver.data_flags import ImageFlags
 from fljax.driver.option import MOST_ROUNDS, RunFlags, option, several
@@ -107,20 +107,20 @@ class Config(RunFlags):
     )
 
 
-class Told(NamedTuple):
+class Settings(NamedTuple):
     """All that the program was told, with nothing left at none that has a default."""
 
     data: DataConfig
     run: Config
 
 
-def complete(told: Told) -> Told:
+def complete(settings: Settings) -> Settings:
     """Fills in the paper's choices and refuses what does not fit together.
 
     Raises:
       ConfigError: naming the flag.
     """
-    run, size = told.run, settings.SIZES[told.data.name]
+    run, size = settings.run, fed_cdp_settings.SIZES[settings.data.name]
     images = run.images or size.batch_size
     run = dataclasses.replace(
         run,
@@ -145,4 +145,4 @@ def complete(told: Told) -> Told:
         )
     if run.attack == "inverting_gradients" and run.solver != "lbfgs":
         raise ConfigError("--solver: inverting_gradients has its own, Adam on signs")
-    return told._replace(run=run)
+    return settings._replace(run=run)

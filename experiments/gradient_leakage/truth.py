@@ -8,7 +8,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from experiments.fed_cdp import clients, settings
+from experiments.fed_cdp import clients
+from experiments.fed_cdp import settings as fed_cdp_settings
 from experiments.gradient_leakage.settings import Config, DataConfig
 from experiments.gradient_leakage.targets import Targets
 from fljax.driver.config import ConfigError
@@ -26,15 +27,17 @@ class Truth(NamedTuple):
     y: np.ndarray
 
 
-def load(told: DataConfig, run: Config) -> tuple[Targets, Truth]:
+def load(settings: DataConfig, run: Config) -> tuple[Targets, Truth]:
     """Deals the clients; what is known of them, and their images.
 
     Raises:
       ConfigError: there are too few images for so many clients.
     """
-    source = settings.DataConfig(name=told.name, dir=told.dir, subset=told.subset)
-    federation = settings.Config()
-    trained = settings.complete(settings.Told(source, federation)).run
+    source = fed_cdp_settings.DataConfig(
+        name=settings.name, dir=settings.dir, subset=settings.subset
+    )
+    federation = fed_cdp_settings.Config()
+    trained = fed_cdp_settings.complete(fed_cdp_settings.Told(source, federation)).run
     task = clients.load(source, trained)
     count = min(run.clients, len(task.train))
     rows, size = clients.deal(task, trained, count, run.seed)

@@ -119,8 +119,8 @@ def kind(view: View) -> tuple:
 
 def identity(run: Config, view: View, pruned: float) -> tuple:
     """Equal where the adversary sees and knows the same."""
-    told = tuple(clip for clip in clips(run, view.shown) if clip is not None)
-    return kind(view), told, pruned
+    settings = tuple(clip for clip in clips(run, view.shown) if clip is not None)
+    return kind(view), settings, pruned
 
 
 def clips(run: Config, spec: Spec) -> tuple[float | None, ...]:
@@ -243,7 +243,7 @@ def _bound(
     run: Config, spec: Spec, loss_fn, layers: int, clips, *, quiet: bool = False
 ) -> Defense:
     """A defense with the clips of one round; `quiet` without its noise."""
-    now, told = [], []
+    now, settings = [], []
     for part, values, clip in zip(spec.parts, specs.numbers(spec), clips, strict=True):
         now.append(Part(part.name, tuple(v for v in part.given if v[0] != "decay_to")))
         values.pop("decay_to", None)
@@ -251,7 +251,7 @@ def _bound(
             values["clip"] = clip
         if quiet:
             values |= {name: 0.0 for name in ("sigma", "deviation") if name in values}
-        told.append(values)
+        settings.append(values)
     setting = Setting(
         loss_fn,
         layers,
@@ -259,4 +259,4 @@ def _bound(
         sampling_rate=_SHARE,
         batch_size=run.batch_size,
     )
-    return specs.bind(Spec(tuple(now)), setting, tuple(told))
+    return specs.bind(Spec(tuple(now)), setting, tuple(settings))

@@ -59,16 +59,16 @@ class Clients(NamedTuple):
     held: ClientRows
 
 
-def load(told: DataConfig, run: Config) -> Clients:
+def load(settings: DataConfig, run: Config) -> Clients:
     """Reads or draws the rows of every seed and deals them."""
-    if told.name == "leaf_synthetic":
-        drawn = [_leaf(told, seed) for seed in run.seeds]
+    if settings.name == "leaf_synthetic":
+        drawn = [_leaf(settings, seed) for seed in run.seeds]
     else:
         table = data.load(
-            "adult", data_dir=told.dir, degree="bachelors", missing=told.missing
+            "adult", data_dir=settings.dir, degree="bachelors", missing=settings.missing
         )
         dataset = _encode(table)
-        drawn = [(dataset, _ages(dataset, told, seed)) for seed in run.seeds]
+        drawn = [(dataset, _ages(dataset, settings, seed)) for seed in run.seeds]
     dataset = drawn[0][0]
     trains = [_load(d, [train for train, _ in parts]) for d, parts in drawn]
     helds = [_load(d, [held for _, held in parts]) for d, parts in drawn]
@@ -99,20 +99,23 @@ def _module(table: data.Table) -> str:
     return table.name.removesuffix("_bachelors")
 
 
-def _leaf(told: DataConfig, seed: int):
+def _leaf(settings: DataConfig, seed: int):
     """A draw; the first rows of a client train, the others are held out."""
-    extra = [max(1, round(n * told.held_out / (1 - told.held_out))) for n in told.sizes]
-    total = np.add(told.sizes, extra)
+    extra = [
+        max(1, round(n * settings.held_out / (1 - settings.held_out)))
+        for n in settings.sizes
+    ]
+    total = np.add(settings.sizes, extra)
     table = data.load("leaf_synthetic", seed=seed, sizes=tuple(map(int, total)))
     ends = np.cumsum(total)
     parts = [
         (np.arange(end - n, end - n + size), np.arange(end - n + size, end))
-        for end, n, size in zip(ends, total, told.sizes, strict=True)
+        for end, n, size in zip(ends, total, settings.sizes, strict=True)
     ]
     return _encode(table), parts
 
 
-def _ages(dataset: data.Dataset, told: DataConfig, seed: int):
+def _ages(dataset: data.Dataset, settings: DataConfig, seed: int):
     """Doctorates by age, then seven equal parts of the others."""
     frame = dataset.train.frame
     age, doctor = frame["age"].to_numpy(), frame["education_num"] >= _DOCTORATE
@@ -123,7 +126,7 @@ def _ages(dataset: data.Dataset, told: DataConfig, seed: int):
     parts = []
     for group in groups:
         mixed = rng.permutation(group)
-        count = max(1, round(len(mixed) * told.held_out))
+        count = max(1, round(len(mixed) * settings.held_out))
         parts.append((mixed[count:], mixed[:count]))
     return parts
 

@@ -4,9 +4,9 @@
     python -m experiments.lmra --flagfile=experiments/flags/lmra.table1.flags
     python -m experiments.lmra --flagfile=experiments/flags/lmra.fig1.flags --data_dir=DIR
 
-Trains a federation, decodes every attacked client's local optimum from her messages
-with several mappings, and compares what is decoded with the model she returned last, the
-global model and her true local optimum: accuracy on her rows and on held-out rows, and
+Trains a federation, decodes every attacked client's local optimum from its messages
+with several mappings, and compares what is decoded with the model it returned last, the
+global model and its true local optimum: accuracy on its rows and on held-out rows, and
 what the model is for: attribute and membership inference. Writes `rows.jsonl`,
 `manifest.json` and figures into `--run_dir`.
 """
@@ -24,7 +24,7 @@ from experiments.lmra import search as search_lib
 from experiments.lmra.reporting import Attacked
 from experiments.lmra.settings import (
     ATTACKS,
-    Told,
+    Settings,
     cases,
     complete,
 )
@@ -37,48 +37,52 @@ from fljax.driver.program import Program, Start
 class Prepared(NamedTuple):
     """The flags with nothing left open, and the rows they ask for."""
 
-    told: Told
+    settings: Settings
     clients: clients.Clients
 
 
-def start(told: Told) -> Start:
+def start(settings: Settings) -> Start:
     """Refuses what does not fit together."""
-    told = complete(told)
+    settings = complete(settings)
     return Start(
-        told.data.name, lambda: Prepared(told, clients.load(told.data, told.run))
+        settings.data.name,
+        lambda: Prepared(settings, clients.load(settings.data, settings.run)),
     )
 
 
 def work(prepared: Prepared, output: Output, bars: Progress) -> Results:
     """Trains, decodes and scores, or searches for the training of Table 1."""
-    told, loaded = prepared
-    if told.run.search:
+    settings, loaded = prepared
+    if settings.run.search:
         with output.stage("search"):
-            found = search_lib.search(told.run, loaded)
+            found = search_lib.search(settings.run, loaded)
         return Results(
-            reporting.search_rows(told, loaded, found),
+            reporting.search_rows(settings, loaded, found),
             files=loaded.task.files,
             tables=[reporting.search_table(found)],
         )
     # Several small factorisations at once: threads of their own would wait for each
     # other.
     with threadpoolctl.threadpool_limits(1):
-        attacked = _attack(told, loaded, output, bars)
-    rows = reporting.rows(told, loaded, attacked)
+        attacked = _attack(settings, loaded, output, bars)
+    rows = reporting.rows(settings, loaded, attacked)
     gains = reporting.gains(rows)
     return Results(
         rows,
-        figures.rendered(reporting.all_figures(told, loaded, rows, attacked)),
+        figures.rendered(reporting.all_figures(settings, loaded, rows, attacked)),
         files=loaded.task.files,
         manifest={"gains": gains},
-        tables=[*reporting.tables(told, loaded, rows), *reporting.gain_lines(gains)],
+        tables=[
+            *reporting.tables(settings, loaded, rows),
+            *reporting.gain_lines(gains),
+        ],
     )
 
 
 def _attack(
-    told: Told, loaded: clients.Clients, output: Output, bars: Progress
+    settings: Settings, loaded: clients.Clients, output: Output, bars: Progress
 ) -> Attacked:
-    run, cache = told.run, output.cache(loaded.task.files)
+    run, cache = settings.run, output.cache(loaded.task.files)
     bar = bars.add_task("train and decode", total=3 + len(run.mappings))
 
     def timed(name: str, compute: Callable):
@@ -113,7 +117,7 @@ def _attack(
 
 def describe(prepared: Prepared) -> Iterator[str]:
     """The size of the run."""
-    run, loaded = prepared.told.run, prepared.clients
+    run, loaded = prepared.settings.run, prepared.clients
     yield (
         f"{loaded.task.name}: {len(loaded.sizes)} clients of "
         f"{', '.join(map(str, loaded.sizes))} rows, {loaded.task.num_inputs + 1} parameters"
@@ -127,7 +131,7 @@ def describe(prepared: Prepared) -> Iterator[str]:
 PROGRAM = Program(
     name=reporting.EXPERIMENT,
     module=__name__,
-    settings=Told,
+    settings=Settings,
     start=start,
     work=work,
     describe=describe,

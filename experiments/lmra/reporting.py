@@ -12,7 +12,7 @@ from experiments.lmra import federation, published, scores
 from experiments.lmra.clients import Clients
 from experiments.lmra.scores import Scores
 from experiments.lmra.search import Trial, case_setting
-from experiments.lmra.settings import ATTACKS, Told, cases
+from experiments.lmra.settings import ATTACKS, Settings, cases
 from experiments.report.figures import drawing
 from fljax import metrics
 from fljax.attacks.reconstruction.decoding import Decoded
@@ -40,9 +40,9 @@ class Attacked(NamedTuple):
     distances: np.ndarray
 
 
-def rows(told: Told, clients: Clients, attacked: Attacked) -> list[Row]:
+def rows(settings: Settings, clients: Clients, attacked: Attacked) -> list[Row]:
     """Every number: client by client, then the mean over clients, all equal."""
-    run, found = told.run, []
+    run, found = settings.run, []
     labels = Labels(EXPERIMENT, clients.task.name, MODEL)
 
     def keep(attack, case, metric, values, counts):
@@ -76,29 +76,33 @@ def rows(told: Told, clients: Clients, attacked: Attacked) -> list[Row]:
     return found
 
 
-def search_rows(told: Told, clients: Clients, found: Sequence[Trial]) -> list[Row]:
+def search_rows(
+    settings: Settings, clients: Clients, found: Sequence[Trial]
+) -> list[Row]:
     """Last returned accuracy of every pair of rounds and start."""
-    kept, total = [], int(clients.sizes[: told.run.attacked].sum())
+    kept, total = [], int(clients.sizes[: settings.run.attacked].sum())
     for each in found:
         point = f"num_rounds={each.num_rounds};start_scale={each.start_scale:g}"
         for steps, values in each.accuracy.items():
-            setting = case_setting(steps, told.run)
+            setting = case_setting(steps, settings.run)
             labels = Labels(EXPERIMENT, clients.task.name, MODEL, point=point)
-            for seed, accuracy in zip(told.run.seeds, values.mean(axis=1), strict=True):
+            for seed, accuracy in zip(
+                settings.run.seeds, values.mean(axis=1), strict=True
+            ):
                 where = "last_returned", setting, seed, TRAIN
                 kept.append(labels.row(*where, accuracy, total))
     return kept
 
 
-def tables(told: Told, clients: Clients, found: Sequence[Row]) -> list[Table]:
+def tables(settings: Settings, clients: Clients, found: Sequence[Row]) -> list[Table]:
     """One of accuracies by client, one of all other metrics by kind of model."""
-    return [_by_client(told, clients, found), _by_metric(found)]
+    return [_by_client(settings, clients, found), _by_metric(found)]
 
 
-def _by_client(told: Told, clients: Clients, found: Sequence[Row]) -> Table:
+def _by_client(settings: Settings, clients: Clients, found: Sequence[Row]) -> Table:
     shown = _empty(f"{clients.task.name}: accuracy on its training rows (%)")
-    names = [f"c={c}" for c in range(told.run.attacked)]
-    beside = told.run.paper_table is not None
+    names = [f"c={c}" for c in range(settings.run.attacked)]
+    beside = settings.run.paper_table is not None
     extra = ["paper c=0..", "paper mean"] if beside else []
     screen_tables.add_numbers(shown, *names, "mean [95 %]", *extra)
     means = {
@@ -200,13 +204,13 @@ def gain_lines(found: Mapping[str, Mapping[str, float | None]]) -> list[str]:
 
 
 def all_figures(
-    told: Told, clients: Clients, found: Sequence[Row], attacked: Attacked
+    settings: Settings, clients: Clients, found: Sequence[Row], attacked: Attacked
 ) -> dict[str, Figure]:
     """Name -> figure."""
     drawn = {"optima_distances": _distances(attacked.distances.mean(axis=0))}
-    by_batch = len(told.run.batch_sizes) > 1
+    by_batch = len(settings.run.batch_sizes) > 1
     for metric in (LOSS, TEST) if by_batch else (TRAIN,):
-        drawn[metric] = _curves(told, found, metric, by_batch)
+        drawn[metric] = _curves(settings, found, metric, by_batch)
     return drawn
 
 
@@ -222,10 +226,14 @@ def _distances(matrix: np.ndarray) -> Figure:
     return figure
 
 
-def _curves(told: Told, found: Sequence[Row], metric: str, by_batch: bool) -> Figure:
+def _curves(
+    settings: Settings, found: Sequence[Row], metric: str, by_batch: bool
+) -> Figure:
     """Figures 1b and 1c: by batch size, one panel per client; else by local steps."""
-    figure = Figure(figsize=(4.2 * min(told.run.attacked, 5), 4), layout="constrained")
-    panels = figure.subplots(1, told.run.attacked, sharey=True, squeeze=False)[0]
+    figure = Figure(
+        figsize=(4.2 * min(settings.run.attacked, 5), 4), layout="constrained"
+    )
+    panels = figure.subplots(1, settings.run.attacked, sharey=True, squeeze=False)[0]
     name = "batch_size" if by_batch else "local_steps"
     for client, axes in enumerate(panels):
         lines: dict[str, list[tuple[float, metrics.Estimate]]] = {}

@@ -117,7 +117,7 @@ class Config(RunFlags):
     )
 
 
-class Told(NamedTuple):
+class Settings(NamedTuple):
     """All that the program was told."""
 
     data: DataConfig
@@ -151,17 +151,17 @@ def cases(run: Config) -> list[Case]:
     ]
 
 
-def complete(told: Told) -> Told:
+def complete(settings: Settings) -> Settings:
     """Refuses what does not fit together.
 
     Raises:
       ConfigError: naming the flag.
     """
-    clients = len(told.data.sizes) if told.data.name == "leaf_synthetic" else 10
-    attacked = told.run.attacked or clients
+    clients = len(settings.data.sizes) if settings.data.name == "leaf_synthetic" else 10
+    attacked = settings.run.attacked or clients
     if attacked > clients:
         raise ConfigError(f"--attacked: expected at most {clients}, got {attacked}")
-    run = dataclasses.replace(told.run, attacked=attacked)
+    run = dataclasses.replace(settings.run, attacked=attacked)
     kept = (run.num_rounds - 1) // run.record_every + 1
     if run.average > kept:
         raise ConfigError(
@@ -171,6 +171,6 @@ def complete(told: Told) -> Told:
         raise ConfigError("--record_every: --search looks at every round")
     if run.search:
         run = dataclasses.replace(run, num_rounds=max(run.search_rounds))
-        if told.data.name != "leaf_synthetic":
+        if settings.data.name != "leaf_synthetic":
             raise ConfigError("--search: Table 1 is on --data_name=leaf_synthetic")
-    return Told(told.data, run)
+    return Settings(settings.data, run)

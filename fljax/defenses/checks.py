@@ -55,7 +55,7 @@ def check_sampling(sampling: str, rate) -> None:
 
 
 def of_client(value: Array | float, client: Array | None) -> jax.Array:
-    """Her entry `[]` of `[C]` numbers; a single number is everyone's.
+    """A client's entry `[]` of `[C]` numbers; a single number is everyone's.
 
     Raises:
       ValueError: for `[C]` numbers and a batch that does not say whose rows it holds.

@@ -3,7 +3,7 @@
 Wei, Liu, Wu, Su and Iyengar, "Gradient-Leakage Resilient Federated Learning" (ICDCS
 2021), Algorithm 1: local training is as without a defense; of the delta, every layer m
 (array of parameters) becomes `D_m / max(1, |D_m| / C) + N(0, (sigma C)^2)`, and the
-server averages. At the client this is done before the message leaves her, at the server
+server averages. At the client this is done before the message leaves it, at the server
 after it arrived: the messages themselves are then as they were, and so is the record of
 them.
 
@@ -12,11 +12,11 @@ gradient instead of that of the delta, and lines 15 and 16 divide by the number 
 clients twice.
 
 With M layers, one client's message changes a sum of messages by at most C sqrt(M), and
-the noise of her own message alone has the multiplier sigma / sqrt(M). In the sum of
+the noise of its own message alone has the multiplier sigma / sqrt(M). In the sum of
 `num_summed` messages, each with noise of its own, it is sqrt(num_summed) times that,
 provided that all of them are weighted equally and their senders (or the server) can be
 trusted. Whoever sees messages, as the server does when the noise is the client's, meets
-her noise alone. Sampling is 'all' where every client or any number may come: as many draws
+its noise alone. Sampling is 'all' where every client or any number may come: as many draws
 of noise as there are clients, over their number, tell that number, so that no Poisson
 sampling amplifies anything.
 """

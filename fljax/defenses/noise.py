@@ -1,4 +1,4 @@
-"""Noise on what leaves a client, or on her steps, without a promise.
+"""Noise on what leaves a client, or on its steps, without a promise.
 
 Nothing bounds what it is added to, so that no noise hides it whatever the data: there is
 no `NoiseSpec`. These are the plain perturbations that leakage papers compare against

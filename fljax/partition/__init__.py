@@ -1,7 +1,7 @@
 """Partition: who owns which row (data -> partition -> schedule). NumPy only.
 
 Every function returns one int64 array of row numbers per client, in the order in which
-she holds them. No client is empty. In `disjoint` no row has two owners, in
+it holds them. No client is empty. In `disjoint` no row has two owners, in
 `overlapping` it may have. What cannot be met is a `ValueError` that names the argument,
 what was expected and what came.
 

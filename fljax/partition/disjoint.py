@@ -29,7 +29,7 @@ def sampled(
     """Draws equally many rows for every client, all without replacement.
 
     The clients of Figure 1 of Diana et al., AAAI 2025. For one state of `rng` a client
-    does not depend on how many come after her, and the other rows have no owner.
+    does not depend on how many come after it, and the other rows have no owner.
     """
     check_clients(num_clients, num_rows)
     check_range("rows_per_client", rows_per_client, num_rows // num_clients)

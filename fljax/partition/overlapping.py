@@ -129,7 +129,7 @@ def few_classes(
       labels: `[N]` of any sortable type.
       num_clients: `C`, at least 1.
       rows_per_client: rows of every client, at most `N`.
-      classes_per_client: classes that she draws from, up to the distinct labels.
+      classes_per_client: classes that it draws from, up to the distinct labels.
 
     Returns:
       `C` parts of equal size without a row twice; clients are independent.

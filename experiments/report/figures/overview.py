@@ -77,7 +77,7 @@ def loss_by_round(rows: Sequence[Row]) -> Figure | None:
 
 
 def accuracy_by_size(rows: Sequence[Row]) -> Figure | None:
-    """Accuracy on each client against her number of rows; None if all have as many."""
+    """Accuracy on each client against its number of rows; None if all have as many."""
     groups: dict[str, list[tuple[int, float]]] = {}
     for s in summarise(rows):
         if s.row.metric == selection.ACCURACY and s.row.client != "all":

@@ -84,8 +84,8 @@ _SMALL = (
 def test_ones_own_training_in_all_ways_and_at_both_levels(
     run, reported, tmp_path, method
 ):
-    told = f"--accounting_method={method}", *_SMALL, "--accounting_draws=each"
-    out = run(*told, "--target_epsilon=0.7", "--run_dir=own")
+    training = f"--accounting_method={method}", *_SMALL, "--accounting_draws=each"
+    out = run(*training, "--target_epsilon=0.7", "--run_dir=own")
     for shown in (
         "as printed", "as implemented", "recommended", "instance", "client",
         "smallest sigma", "most rounds", "delta = 0.0001", "C sqrt(M) = 5.657",
@@ -102,13 +102,13 @@ def test_ones_own_training_in_all_ways_and_at_both_levels(
     assert all(each["smallest sigma"] > 0 for each in kept)
     # With that noise the recommended mode spends the target.
     sigma = kept[1]["smallest sigma"]
-    out = run(*told, f"--accounting_sigma={sigma}")
+    out = run(*training, f"--accounting_sigma={sigma}")
     assert any(each in out for each in ("0.7\n", "0.6999\n", "0.6998\n"))
     assert "published numbers" not in reported("--runs=own", "--out=out")
 
 
 def _raises(error):
-    def search(*told):
+    def search(*training):
         raise error
 
     return search
@@ -117,24 +117,24 @@ def _raises(error):
 def test_a_target_out_of_reach_is_shown_and_no_other_error_is_taken_for_it(
     run, monkeypatch
 ):
-    told = "--accounting_method=fed_sdp", *_SMALL, "--target_epsilon=1"
+    training = "--accounting_method=fed_sdp", *_SMALL, "--target_epsilon=1"
     beyond = privacy.Unattainable("epsilon stays below 1")
     monkeypatch.setattr(privacy, "sigma_for", _raises(beyond))
     monkeypatch.setattr(privacy, "rounds_for", _raises(beyond))
     shown = [
-        line for line in run(*told).splitlines() if line.endswith("over a million")
+        line for line in run(*training).splitlines() if line.endswith("over a million")
     ]
     assert len(shown) == 2 and all(" none " in line for line in shown)
     monkeypatch.setattr(privacy, "rounds_for", _raises(ValueError("no number")))
     with pytest.raises(ConfigError, match="^--target_epsilon: no number$"):
-        run(*told)
+        run(*training)
 
 
 def test_a_folder_belongs_to_one_configuration(run):
-    told = "--accounting_method=fed_sdp", *_SMALL, "--run_dir=own"
-    run(*told)
+    training = "--accounting_method=fed_sdp", *_SMALL, "--run_dir=own"
+    run(*training)
     with pytest.raises(ConfigError, match="own holds the results of another config"):
-        run(*told, "--accounting_sigma=4")
+        run(*training, "--accounting_sigma=4")
 
 
 _OWN = "--accounting_method=fed_cdp"
