@@ -215,16 +215,16 @@ def by_client(
     counts = targets.mask.sum(axis=-1)
     rows = []
     for seed, each in enumerate(values):
-        heard = np.flatnonzero(targets.weights[seed] > 0)
-        for client in heard:
+        present = np.flatnonzero(targets.weights[seed] > 0)
+        for client in present:
             number = counts[seed, client]
             rows.append(
                 labels.row(
                     seed, attack, setting, int(client), metric, each[client], number
                 )
             )
-        if len(heard):
-            mean = metrics.weighted_mean(each[heard], targets.weights[seed][heard])
-            number = counts[seed][heard].sum()
+        if len(present):
+            mean = metrics.weighted_mean(each[present], targets.weights[seed][present])
+            number = counts[seed][present].sum()
             rows.append(labels.row(seed, attack, setting, "all", metric, mean, number))
     return rows

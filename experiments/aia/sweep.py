@@ -16,7 +16,7 @@ _UNPREFIXED = ("train", "defense")
 _SPACES = re.compile(r"\s*\+\s*|\s+(?=[^()]*\))")
 
 
-def points(told: Any, text: str) -> Iterator[tuple[str, Any]]:
+def points(settings: Any, text: str) -> Iterator[tuple[str, Any]]:
     """Yields `(label, settings)` for every point of `--sweep`.
 
     `"batch_size=64 learning_rate=0.1; batch_size=128 learning_rate=0.2"` has two
@@ -25,7 +25,7 @@ def points(told: Any, text: str) -> Iterator[tuple[str, Any]]:
     is yielded. Without a sweep there is one point with an empty label.
 
     Args:
-      told: NamedTuple of frozen dataclasses.
+      settings: NamedTuple of frozen dataclasses.
       text: value of the flag.
 
     Raises:
@@ -33,7 +33,7 @@ def points(told: Any, text: str) -> Iterator[tuple[str, Any]]:
         flag given twice in a point, or two points with the same label.
     """
     if not text.strip():
-        yield "", told
+        yield "", settings
         return
     found: dict[str, Any] = {}
     for part in text.split(";"):
@@ -43,7 +43,7 @@ def points(told: Any, text: str) -> Iterator[tuple[str, Any]]:
         label = _label(assignments[0])
         if label in found:
             raise ConfigError(f"--sweep: two points begin with {label!r}, their label")
-        found[label] = _point(told, assignments)
+        found[label] = _point(settings, assignments)
     yield from found.items()
 
 
@@ -60,7 +60,7 @@ def _spec(text: str) -> Spec:
         raise ConfigError(f"--sweep: {error}") from error
 
 
-def _point(told: Any, assignments: list[str]) -> Any:
+def _point(settings: Any, assignments: list[str]) -> Any:
     seen = set()
     for assignment in assignments:
         name, equals, value = assignment.partition("=")
@@ -69,19 +69,19 @@ def _point(told: Any, assignments: list[str]) -> Any:
         if name in seen:
             raise ConfigError(f"--sweep: one point gives {name!r} twice")
         seen.add(name)
-        told = _changed(told, name, value)
-    return told
+        settings = _changed(settings, name, value)
+    return settings
 
 
-def _changed(told: Any, name: str, text: str) -> Any:
-    for group, part in told._asdict().items():
+def _changed(settings: Any, name: str, text: str) -> Any:
+    for group, part in settings._asdict().items():
         if group in _FIXED:
             continue
         bare = group in _UNPREFIXED
         prefix, lead = ("", "") if bare else (group, f"{group}_")
         for field in dataclasses.fields(part):
             if name == lead + field.name:
-                return told._replace(
+                return settings._replace(
                     **{group: _replaced(part, prefix, field.name, text)}
                 )
     raise ConfigError(f"--sweep: {name!r} is no flag that can be swept")

@@ -156,13 +156,13 @@ def _opacus(problem: Problem, config: Config) -> harness.Row:
 
     kernels = [np.asarray(leaf) for leaf in clipping_ways.kernels(problem)]
     x, y = clipping_ways.batches(problem, config.steps)
-    told = {"clip": CLIP, "learning_rate": _RATE}
+    options = {"clip": CLIP, "learning_rate": _RATE}
     ours, args = _program(
         problem, clipping_ways.ways(problem, 0.0)["clip"], 1, config.steps
     )
     trained = clipping_ways.kernels(problem, ours.call(*args))
     theirs = opacus_baseline.train(
-        kernels, x, y.astype(np.int64), noise_scale=0.0, threads=1, **told
+        kernels, x, y.astype(np.int64), noise_scale=0.0, threads=1, **options
     )
     difference = harness.largest_difference(
         [new - old for new, old in zip(theirs, kernels, strict=True)],
@@ -174,7 +174,7 @@ def _opacus(problem: Problem, config: Config) -> harness.Row:
             [
                 _elapsed(
                     opacus_baseline.train, kernels, x, y.astype(np.int64),
-                    noise_scale=SIGMA, threads=threads, **told,
+                    noise_scale=SIGMA, threads=threads, **options,
                 )
                 for _ in range(config.repeats)
             ]
@@ -188,9 +188,9 @@ def _opacus(problem: Problem, config: Config) -> harness.Row:
     return row
 
 
-def _elapsed(fun, *args, **told) -> float:
+def _elapsed(fun, *args, **options) -> float:
     begin = time.perf_counter()
-    fun(*args, **told)
+    fun(*args, **options)
     return time.perf_counter() - begin
 
 

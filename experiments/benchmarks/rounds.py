@@ -90,7 +90,7 @@ def run(config: Config) -> tuple[list[harness.Row], list[harness.Target]]:
     """
     rows, targets = [], []
     for name in config.shapes:
-        problem = pose(name, config)
+        problem = build(name, config)
         reference = _baseline(problem, config) if name in config.baseline else None
         ours = [
             _ours(problem, config, lanes, over, reference)
@@ -105,7 +105,7 @@ def run(config: Config) -> tuple[list[harness.Row], list[harness.Target]]:
     return rows, targets
 
 
-def pose(name: federations.Name, config: Config) -> Problem:
+def build(name: federations.Name, config: Config) -> Problem:
     """Draws a federation and its initial model."""
     shape = federations.shape(name, config.smoke)
     model = federations.model(shape)

@@ -62,9 +62,9 @@ class Task(NamedTuple):
         return metrics.majority(labels, np.ones(len(labels), bool))
 
 
-def load(told: DataConfig, run: Config) -> Task:
+def load(settings: DataConfig, run: Config) -> Task:
     """Reads the data and builds the model."""
-    task = _table(told, run) if told.name in _TABLES else _images(told, run)
+    task = _table(settings, run) if settings.name in _TABLES else _images(settings, run)
     if run.eval_rows is not None:
         task = task._replace(validation=task.validation[: run.eval_rows])
     return task
@@ -106,8 +106,8 @@ def deal(task: Task, run: Config, num_clients: int, seed: int) -> tuple[Rows, in
     return Rows(positions, task.labels[positions]), len(parts[0])
 
 
-def _images(told: DataConfig, run: Config) -> Task:
-    images = load_images(told)
+def _images(settings: DataConfig, run: Config) -> Task:
+    images = load_images(settings)
     parts = [images.train, images.validation]
     parts += [] if images.test is None else [images.test]
     small = min(images.shape[:2]) < 10
@@ -123,9 +123,9 @@ def _images(told: DataConfig, run: Config) -> Task:
     )  # fmt: skip
 
 
-def _table(told: DataConfig, run: Config) -> Task:
-    table = data.load(told.name, data_dir=told.dir, **_TABLES[told.name])
-    preset = data.preset(told.name, "fed_cdp")
+def _table(settings: DataConfig, run: Config) -> Task:
+    table = data.load(settings.name, data_dir=settings.dir, **_TABLES[settings.name])
+    preset = data.preset(settings.name, "fed_cdp")
     dataset = data.prepare(table, preset, seed=_SPLIT_SEED)
     parts = [dataset.train, dataset.test]
     x = Features(*map(np.concatenate, zip(*[p.x for p in parts], strict=True)))

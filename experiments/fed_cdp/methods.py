@@ -102,8 +102,10 @@ def label(run: Config, variant: Variant, spec: Spec) -> str:
     found = [f"clients={variant.clients};participating_percent={variant.percent:g}"]
     found = found if many else []
     if swept:
-        told = (pair for part in spec.parts for pair in part.given)
-        found += [f"{name}={value:g}" for name, value in told if value != str(value)]
+        settings = (pair for part in spec.parts for pair in part.given)
+        found += [
+            f"{name}={value:g}" for name, value in settings if value != str(value)
+        ]
     return ";".join(found)
 
 
@@ -138,20 +140,20 @@ def numbers(run: Config, at: Setting, trial: Trial) -> Numbers:
       ConfigError: for a budget that cannot be kept.
     """
     try:
-        told = privacy.numbers_for(trial.spec, at, releases(run), run.delta)
+        settings = privacy.numbers_for(trial.spec, at, releases(run), run.delta)
     except ValueError as error:
         raise ConfigError(f"--defense={trial.spec}: {error}") from None
-    return Numbers(trial.rate, told)
+    return Numbers(trial.rate, settings)
 
 
-def defense(at: Setting, spec: Spec, told: Numbers) -> Defense:
+def defense(at: Setting, spec: Spec, settings: Numbers) -> Defense:
     """The defense of a training; its numbers may be traced.
 
     Raises:
       ConfigError: for concrete numbers out of range, or what does not go together.
     """
     try:
-        return specs.bind(spec, at, told.defense)
+        return specs.bind(spec, at, settings.defense)
     except ValueError as error:
         raise ConfigError(f"--defense={spec}: {error}") from None
 
@@ -167,7 +169,12 @@ def largest_epsilon(found: Promise) -> float:
 
 
 def statements(
-    run: Config, variant: Variant, layers: int, copies: int, spec: Spec, told: Numbers
+    run: Config,
+    variant: Variant,
+    layers: int,
+    copies: int,
+    spec: Spec,
+    settings: Numbers,
 ) -> list[Statement]:
     """Every epsilon that can be said of a training.
 
@@ -177,10 +184,10 @@ def statements(
       layers: M.
       copies: clients that hold one and the same row, at most.
       spec: the defense.
-      told: its numbers, concrete.
+      settings: its numbers, concrete.
     """
     found = []
-    for part, values in zip(spec.parts, told.defense, strict=True):
+    for part, values in zip(spec.parts, settings.defense, strict=True):
         if part.name in ("fed_sdp", "fed_cdp", "dp_sgd"):
             training = _training(run, variant, layers, copies, part, values)
             kind = "fed_sdp" if part.name == "fed_sdp" else "fed_cdp"

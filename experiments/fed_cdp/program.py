@@ -25,7 +25,7 @@ from experiments.fed_cdp.clients import Task
 from experiments.fed_cdp.methods import Trial, Variant
 from experiments.fed_cdp.published import MILLISECONDS
 from experiments.fed_cdp.reporting import Point
-from experiments.fed_cdp.settings import Config, Told, complete
+from experiments.fed_cdp.settings import Config, Settings, complete
 from experiments.fed_cdp.setup import Setup
 from experiments.fed_cdp.training import Trained, Trainer
 from experiments.report import figures
@@ -37,46 +37,46 @@ from fljax.driver.program import Program, Start
 class Prepared(NamedTuple):
     """The flags with nothing left open, the rows, and what is to be trained."""
 
-    told: Told
+    settings: Settings
     task: Task
     variants: list[Variant]
 
 
-def start(told: Told) -> Start:
+def start(settings: Settings) -> Start:
     """Fills in the paper's choices and refuses what does not fit together."""
-    told = complete(told)
-    return Start(told.data.name, functools.partial(prepare, told))
+    settings = complete(settings)
+    return Start(settings.data.name, functools.partial(prepare, settings))
 
 
-def prepare(told: Told) -> Prepared:
+def prepare(settings: Settings) -> Prepared:
     """Reads the data; builds every defense and deals every client."""
     logging.set_verbosity(logging.ERROR)  # dp_accounting says which orders it left out
-    run, task = told.run, clients_lib.load(told.data, told.run)
+    run, task = settings.run, clients_lib.load(settings.data, settings.run)
     variants = methods.variants(run, _rows_per_client(run, task))
     _check(run, task, variants)
-    return Prepared(told, task, variants)
+    return Prepared(settings, task, variants)
 
 
 def work(prepared: Prepared, output: Output, bars: Progress) -> Results:
     """Trains every point."""
-    told, task, variants = prepared
+    settings, task, variants = prepared
     points, cache = [], output.cache(task.files)
     for number, variant in enumerate(variants):
         with output.stage(_title(variant)):
             part = cache.part(f"variant{number}")
-            points += _train(told.run, task, variant, bars, part)
-    rows = reporting.rows(told, task, points)
+            points += _train(settings.run, task, variant, bars, part)
+    rows = reporting.rows(settings, task, points)
     return Results(
         rows,
         figures.rendered(reporting.all_figures(rows)),
         files=task.files,
         manifest={
-            "complete": config.to_flags(told.run),
+            "complete": config.to_flags(settings.run),
             "tuning": reporting.tuning(points),
             "defense": reporting.accounts(points),
-            MILLISECONDS: reporting.times(told, points),
+            MILLISECONDS: reporting.times(settings, points),
         },
-        tables=[reporting.table(told, rows, points)],
+        tables=[reporting.table(settings, rows, points)],
     )
 
 
@@ -168,7 +168,7 @@ def _rows_per_client(run: Config, task: Task) -> int:
 
 def describe(prepared: Prepared) -> Iterator[str]:
     """The size of every training."""
-    run, task = prepared.told.run, prepared.task
+    run, task = prepared.settings.run, prepared.task
     yield (
         f"{task.name}: {len(task.train)} rows to train, {len(task.validation)} to tune, "
         f"{len(task.test)} to test, majority {100 * task.majority:.1f} %"
@@ -189,7 +189,7 @@ def _title(variant: Variant) -> str:
 PROGRAM = Program(
     name="fed_cdp",
     module=__name__,
-    settings=Told,
+    settings=Settings,
     start=start,
     work=work,
     describe=describe,

@@ -12,7 +12,7 @@ from experiments.fed_cdp import methods, published
 from experiments.fed_cdp.clients import Task
 from experiments.fed_cdp.methods import Trial, Variant
 from experiments.fed_cdp.published import ACCURACY, FINAL, MILLISECONDS
-from experiments.fed_cdp.settings import Told
+from experiments.fed_cdp.settings import Settings
 from experiments.fed_cdp.training import Trained
 from experiments.report.figures import drawing
 from fljax.defenses import specs
@@ -48,13 +48,13 @@ class Point(NamedTuple):
     promises: Sequence[Promise]
 
 
-def rows(told: Told, task: Task, points: Sequence[Point]) -> list[Row]:
+def rows(settings: Settings, task: Task, points: Sequence[Point]) -> list[Row]:
     """Every number, point by point."""
     found = []
     for point in points:
-        for seed, trained in zip(told.run.seeds, point.trained, strict=True):
+        for seed, trained in zip(settings.run.seeds, point.trained, strict=True):
             found += _of_training(task, point, seed, trained)
-        found += _of_accounts(told, task, point)
+        found += _of_accounts(settings, task, point)
     return found
 
 
@@ -95,10 +95,10 @@ def _of_training(task: Task, point: Point, seed: int, trained: Trained) -> list[
     return found
 
 
-def _of_accounts(told: Told, task: Task, point: Point) -> list[Row]:
+def _of_accounts(settings: Settings, task: Task, point: Point) -> list[Row]:
     name = point.variant.name
     labels = _labels(task, point)
-    seed = told.run.seeds[0]
+    seed = settings.run.seeds[0]
     found = []
     for said in point.statements:
         if said.epsilon is not None:
@@ -140,18 +140,18 @@ def tuning(points: Sequence[Point]) -> dict[str, Any]:
     }
 
 
-def times(told: Told, points: Sequence[Point]) -> dict[str, dict[str, float]]:
+def times(settings: Settings, points: Sequence[Point]) -> dict[str, dict[str, float]]:
     """Milliseconds per local iteration by seed, for the manifest: no result."""
     return {
         _name(point): {
             str(seed): trained.milliseconds
-            for seed, trained in zip(told.run.seeds, point.trained, strict=True)
+            for seed, trained in zip(settings.run.seeds, point.trained, strict=True)
         }
         for point in points
     }
 
 
-def table(told: Told, found: Sequence[Row], points: Sequence[Point]) -> Table:
+def table(settings: Settings, found: Sequence[Row], points: Sequence[Point]) -> Table:
     """One line per point: accuracy beside majority and paper, and epsilons."""
     shown = screen_tables.empty()
     screen_tables.add_texts(shown, "method")
@@ -179,22 +179,22 @@ def table(told: Told, found: Sequence[Row], points: Sequence[Point]) -> Table:
             f"{point.trial.rate:g}",
             _interval(mean(ACCURACY)),
             _number(mean(ACCURACY, "majority")),
-            _text(paper(told, point, ACCURACY), ".1f"),
+            _text(paper(settings, point, ACCURACY), ".1f"),
             _text(_said(point, "printed"), ".4g"),
             _text(drawn[0] if drawn else None, ".4g"),
             _text(_said(point, "recommended"), ".4g"),
             _beside(
                 statistics.fmean(t.milliseconds for t in point.trained),
-                paper(told, point, MILLISECONDS),
+                paper(settings, point, MILLISECONDS),
             ),
             "" if dropped is None else f"{dropped.estimate.mean:g}",
         )
     return shown
 
 
-def paper(told: Told, point: Point, metric: str) -> float | None:
+def paper(settings: Settings, point: Point, metric: str) -> float | None:
     """What Wei et al. (2021) print for a point, if anything."""
-    found = published.numbers(told.run.paper_table, told.data.name)
+    found = published.numbers(settings.run.paper_table, settings.data.name)
     return found.get((point.label, point.variant.name, metric))
 
 

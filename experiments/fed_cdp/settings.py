@@ -107,27 +107,27 @@ class Config(RunFlags):
     )
 
 
-class Told(NamedTuple):
+class Settings(NamedTuple):
     """All that the program was told, with nothing left at none that has a default."""
 
     data: DataConfig
     run: Config
 
 
-def complete(told: Told) -> Told:
+def complete(settings: Settings) -> Settings:
     """Fills in the paper's choices and refuses what does not fit together.
 
     Raises:
       ConfigError: naming the flag.
     """
-    run, size = told.run, SIZES[told.data.name]
+    run, size = settings.run, SIZES[settings.data.name]
     missing = {
         name: value
         for name, value in size._asdict().items()
         if getattr(run, name) is None
     }
     if run.classes_per_client is None:
-        missing["classes_per_client"] = 15 if told.data.name == "lfw" else 2
+        missing["classes_per_client"] = 15 if settings.data.name == "lfw" else 2
     run = dataclasses.replace(run, **missing)
     tuning_rounds = run.tuning_rounds or run.num_rounds
     if tuning_rounds > run.num_rounds:
@@ -141,4 +141,4 @@ def complete(told: Told) -> Told:
             f"--batch_size: expected at most --rows_per_client={run.rows_per_client}, "
             f"got {run.batch_size}"
         )
-    return told._replace(run=run)
+    return settings._replace(run=run)

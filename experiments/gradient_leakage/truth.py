@@ -37,7 +37,9 @@ def load(settings: DataConfig, run: Config) -> tuple[Targets, Truth]:
         name=settings.name, dir=settings.dir, subset=settings.subset
     )
     federation = fed_cdp_settings.Config()
-    trained = fed_cdp_settings.complete(fed_cdp_settings.Told(source, federation)).run
+    trained = fed_cdp_settings.complete(
+        fed_cdp_settings.Settings(source, federation)
+    ).run
     task = clients.load(source, trained)
     count = min(run.clients, len(task.train))
     rows, size = clients.deal(task, trained, count, run.seed)

@@ -54,14 +54,14 @@ def numbers(run: Config, task: Task, spec: Spec) -> Numbers:
         raise ConfigError(f"--defense={spec}: {error}") from None
 
 
-def defense(run: Config, task: Task, spec: Spec, told: Numbers) -> Defense:
+def defense(run: Config, task: Task, spec: Spec, settings: Numbers) -> Defense:
     """A defense whose numbers may be traced.
 
     Raises:
       ConfigError: for concrete numbers out of range, or what does not go together.
     """
     try:
-        return specs.bind(spec, _setting(run, task), told)
+        return specs.bind(spec, _setting(run, task), settings)
     except ValueError as error:
         raise ConfigError(f"--defense={spec}: {error}") from None
 
@@ -70,11 +70,11 @@ def local_update(
     run: Config,
     task: Task,
     spec: Spec,
-    told: Numbers,
+    settings: Numbers,
     look_up: Callable[[jax.Array], PyTree],
 ) -> local_lib.LocalUpdate:
     """A client's training on rows that `look_up` makes inputs of."""
-    built = defense(run, task, spec, told)
+    built = defense(run, task, spec, settings)
     update = local_lib.sgd(
         task.loss_fn, optimiser(run), gradient=built.gradient, encode=built.encode
     )

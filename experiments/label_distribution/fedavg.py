@@ -102,7 +102,7 @@ class Trainings:
                 model=task.model,
                 loss_fn=task.loss_fn,
                 optimiser=lambda _: defended.optimiser(run),
-                defense=lambda told: defended.defense(run, task, spec, told),
+                defense=lambda settings: defended.defense(run, task, spec, settings),
                 prepare=lambda inputs, positions: task.look_up(inputs.x[positions]),
             )
         index = np.arange(self._trials, dtype=np.int32)

@@ -32,7 +32,7 @@ from experiments.label_distribution.clients import Clients
 from experiments.label_distribution.fedavg import Curve, Trainings
 from experiments.label_distribution.reporting import Case
 from experiments.label_distribution.scores import Attacked
-from experiments.label_distribution.settings import Config, Told, complete
+from experiments.label_distribution.settings import Config, Settings, complete
 from experiments.label_distribution.task import Task
 from experiments.label_distribution.training import Programs
 from experiments.report import figures
@@ -49,36 +49,36 @@ from fljax.types import Params
 class Prepared(NamedTuple):
     """The flags with nothing left open, what is known, the truth, and the defenses."""
 
-    told: Told
+    settings: Settings
     task: Task
     test: Pool
     specs: tuple[Spec, ...]
 
 
-def start(told: Told) -> Start:
+def start(settings: Settings) -> Start:
     """Fills in the paper's choices and refuses what does not fit together."""
-    told = complete(told)
-    return Start(told.data.name, functools.partial(prepare, told))
+    settings = complete(settings)
+    return Start(settings.data.name, functools.partial(prepare, settings))
 
 
-def prepare(told: Told) -> Prepared:
+def prepare(settings: Settings) -> Prepared:
     """Reads the data and builds every defense."""
-    task, test = task_lib.load(told)
-    return Prepared(told, task, test, defended.read(told.run, task))
+    task, test = task_lib.load(settings)
+    return Prepared(settings, task, test, defended.read(settings.run, task))
 
 
 def work(prepared: Prepared, output: Output, bars: Progress) -> Results:
     """Runs the study."""
-    told, task, test, chosen = prepared
-    if told.run.study == "attack":
-        rows, drawn, more = _attack(told.run, task, test, chosen, output, bars)
+    settings, task, test, chosen = prepared
+    if settings.run.study == "attack":
+        rows, drawn, more = _attack(settings.run, task, test, chosen, output, bars)
     else:
-        rows, drawn, more = _clusters(told.run, task, output)
+        rows, drawn, more = _clusters(settings.run, task, output)
     return Results(
         rows,
         figures.rendered(drawn),
         files=task.files,
-        manifest={"complete": config.to_flags(told.run), **more},
+        manifest={"complete": config.to_flags(settings.run), **more},
         tables=reporting.tables(rows),
     )
 
@@ -225,7 +225,7 @@ def describe(prepared: Prepared) -> Iterator[str]:
 PROGRAM = Program(
     name=reporting.EXPERIMENT,
     module=__name__,
-    settings=Told,
+    settings=Settings,
     start=start,
     work=work,
     describe=describe,

@@ -106,31 +106,31 @@ class Config(RunFlags):
     seeds: tuple[int, ...] = several((0,), "seeds", min=0, max=2**32 - 1)
 
 
-class Told(NamedTuple):
+class Settings(NamedTuple):
     """All that the program was told, with nothing left at none that has a default."""
 
     data: DataConfig
     run: Config
 
 
-def complete(told: Told) -> Told:
+def complete(settings: Settings) -> Settings:
     """Fills in the paper's choices and refuses what does not fit together.
 
     Raises:
       ConfigError: naming the flag.
     """
-    run = told.run
+    run = settings.run
     missing = {
         name: value
-        for name, value in SIZES[told.data.name]._asdict().items()
+        for name, value in SIZES[settings.data.name]._asdict().items()
         if getattr(run, name) is None
     }
     run = dataclasses.replace(run, **missing)
-    _check(told, run)
-    return told._replace(run=run)
+    _check(settings, run)
+    return settings._replace(run=run)
 
 
-def _check(told: Told, run: Config) -> None:
+def _check(settings: Settings, run: Config) -> None:
     most = min(run.kept, run.basis_clients - 1)
     if run.components > most:
         raise ConfigError(

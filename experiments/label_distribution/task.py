@@ -12,7 +12,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from experiments.label_distribution.settings import Told
+from experiments.label_distribution.settings import Settings
 from fljax import data, losses, models
 from fljax.attacks.label_distribution import shadow_clients
 from fljax.attacks.label_distribution.shadow_clients import Pool
@@ -51,13 +51,13 @@ class Task(NamedTuple):
         return jax.jit(self.model.init)(jax.random.fold_in(jax.random.key(seed), 0))
 
 
-def load(told: Told) -> tuple[Task, Pool]:
+def load(settings: Settings) -> tuple[Task, Pool]:
     """Reads the images and builds the model; the task, and the attacked clients' rows.
 
     Raises:
       ConfigError: the pools cannot be formed.
     """
-    images = load_images(told.data)
+    images = load_images(settings.data)
     near, far = [images.train, images.validation], images.test
     if far is None:
         near, far = near[:1], images.validation
@@ -67,16 +67,16 @@ def load(told: Told) -> tuple[Task, Pool]:
             shadow_clients.pool(*part, len(images.classes)) for part in (proxy, far)
         )
     except ValueError as error:
-        raise ConfigError(f"--data_name={told.data.name}: {error}") from None
-    model, loss_fn, look_up, bias = _model(told, images)
+        raise ConfigError(f"--data_name={settings.data.name}: {error}") from None
+    model, loss_fn, look_up, bias = _model(settings, images)
     task = Task(
-        images.name, told.run.model, model, loss_fn, images.classes, look_up, mine,
+        images.name, settings.run.model, model, loss_fn, images.classes, look_up, mine,
         bias, images.files,
     )  # fmt: skip
     return task, theirs
 
 
-def _model(told: Told, images: data.Images):
+def _model(settings: Settings, images: data.Images):
     white, labels = images.white, len(images.classes)
 
     def unit(x):
@@ -90,9 +90,9 @@ def _model(told: Told, images: data.Images):
         del y
         return jnp.mean(jnp.square(model.apply(params, x) - x))
 
-    match told.run.model:
+    match settings.run.model:
         case "mlp":
-            hidden = told.run.hidden
+            hidden = settings.run.hidden
             pixels = int(np.prod(images.shape))
             model = models.mlp(pixels, hidden=hidden, outputs=labels)
             last = f"Dense_{len(hidden) - 1}" if hidden else "TabularDense_0"

@@ -41,8 +41,8 @@ class Programs:
 
     def numbers(self, spec: Spec) -> specs.Numbers:
         """Of a defense, as the program takes them."""
-        told = defended.numbers(self._run, self._task, spec)
-        return jax.tree.map(np.float32, told)
+        settings = defended.numbers(self._run, self._task, spec)
+        return jax.tree.map(np.float32, settings)
 
     def placed(self, rows: Pool) -> Pool:
         """Rows on the devices."""

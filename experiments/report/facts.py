@@ -39,8 +39,8 @@ def inferred(card: Card) -> str:
 def subject(card: Card, row: Row) -> str:
     """Data, model and inferred column: what must agree for runs to be read together."""
     column = inferred(card)
-    told = (row.data, row.model, f"inferring {column}" if column else "")
-    return ", ".join(filter(None, told))
+    parts = (row.data, row.model, f"inferring {column}" if column else "")
+    return ", ".join(filter(None, parts))
 
 
 def about(card: Card) -> list[tuple[str, str]]:

@@ -32,13 +32,13 @@ class Part:
     @property
     def values(self) -> dict[str, Value | None]:
         """Every parameter, defaults filled in."""
-        told = dict(self.given)
+        values = dict(self.given)
         parameters = definition(self.name).parameters
-        return {each.name: told.get(each.name, each.default) for each in parameters}
+        return {each.name: values.get(each.name, each.default) for each in parameters}
 
     def __str__(self) -> str:
-        told = ", ".join(f"{name}={_text(value)}" for name, value in self.given)
-        return f"{self.name}({told})" if told else self.name
+        values = ", ".join(f"{name}={_text(value)}" for name, value in self.given)
+        return f"{self.name}({values})" if values else self.name
 
 
 def parse(text: str) -> Part:
@@ -54,28 +54,28 @@ def parse(text: str) -> Part:
         )
     name, inside = matched.groups()
     parameters = {each.name: each for each in definition(name).parameters}
-    told: dict[str, Value] = {}
+    values: dict[str, Value] = {}
     for assignment in filter(None, map(str.strip, (inside or "").split(","))):
         key, _, value = map(str.strip, assignment.partition("="))
         if key not in parameters:
             known = f"some of {', '.join(parameters)}" if parameters else "no parameter"
             raise SpecError(f"{name}: expected {known}, got {assignment!r}")
-        if key in told:
+        if key in values:
             raise SpecError(f"{name}: {key}: expected once, got twice")
-        told[key] = _value(name, parameters[key], value)
-    _check(name, parameters, told)
-    return trimmed(name, told)
+        values[key] = _value(name, parameters[key], value)
+    _check(name, parameters, values)
+    return trimmed(name, values)
 
 
-def trimmed(name: str, told: dict[str, Value]) -> Part:
+def trimmed(name: str, values: dict[str, Value]) -> Part:
     """In the order of the parameters, without defaults."""
     parameters = definition(name).parameters
     return Part(
         name,
         tuple(
-            (each.name, told[each.name])
+            (each.name, values[each.name])
             for each in parameters
-            if each.name in told and told[each.name] != each.default
+            if each.name in values and values[each.name] != each.default
         ),
     )
 
@@ -120,18 +120,18 @@ def _value(name: str, parameter: Parameter, text: str) -> Value:
     return values if more else first
 
 
-def _check(name: str, parameters, told) -> None:
+def _check(name: str, parameters, values) -> None:
     for key, parameter in parameters.items():
-        if parameter.required and key not in told:
+        if parameter.required and key not in values:
             raise SpecError(
                 f"{name}: {key}: expected {parameter.expected}, got nothing"
             )
     if "epsilon" not in parameters:
         return
-    if ("sigma" in told) == ("epsilon" in told):
-        both = "both" if "sigma" in told else "neither"
+    if ("sigma" in values) == ("epsilon" in values):
+        both = "both" if "sigma" in values else "neither"
         raise SpecError(f"{name}: expected one of sigma and epsilon, got {both}")
-    if "accountant" in told and "epsilon" not in told:
+    if "accountant" in values and "epsilon" not in values:
         raise SpecError(f"{name}: accountant: expected beside epsilon, got sigma")
 
 

@@ -102,13 +102,13 @@ def alternatives(spec: Spec) -> tuple[Spec, ...]:
 
 def structure(spec: Spec) -> tuple:
     """What specs must share to be compiled as one: all but their numbers."""
-    found = []
+    parts = []
     for part in spec.parts:
         words = {p.name for p in definition(part.name).parameters if _is_word(p)}
-        told = [(n, v) for n, v in part.values.items() if n in words - {*BUDGET}]
-        given = tuple(n for n in _numbers(part, budget=True))
-        found.append((part.name, tuple(told), given))
-    return tuple(found)
+        kept = [(n, v) for n, v in part.values.items() if n in words - {*BUDGET}]
+        traced = tuple(_numbers(part, budget=True))
+        parts.append((part.name, tuple(kept), traced))
+    return tuple(parts)
 
 
 def numbers(spec: Spec) -> Numbers:
@@ -116,23 +116,23 @@ def numbers(spec: Spec) -> Numbers:
     return tuple(_numbers(part) for part in spec.parts)
 
 
-def bind(spec: Spec, setting: Setting, told: Numbers | None = None) -> Defense:
+def bind(spec: Spec, setting: Setting, given: Numbers | None = None) -> Defense:
     """The defense of a spec in a training; pure, and all numbers may be traced.
 
     Args:
       spec: without alternatives.
       setting: the training.
-      told: in place of the spec's own numbers, with every sigma.
+      given: in place of the spec's own numbers, with every sigma.
 
     Raises:
       ValueError: for a sigma that is left to a budget, two parts at one place, batches
         that do not fit, or concrete numbers out of range.
     """
-    if told is None:
-        told = numbers(spec)
+    if given is None:
+        given = numbers(spec)
     if needs_poisson(spec) and setting.batches != "poisson":
         raise ValueError(f"{spec}: expected batches that are Poisson samples")
-    parts = zip(spec.parts, told, strict=True)
+    parts = zip(spec.parts, given, strict=True)
     return compose(*(_bind(part, setting, values) for part, values in parts))
 
 
@@ -150,11 +150,11 @@ def needs_poisson(spec: Spec) -> bool:
 def acts_on(spec: Spec) -> set[str]:
     """Fields of `Defense` that a spec fills."""
     setting = Setting(_no_loss, 1, num_rounds=1, batches="poisson")
-    told = tuple(
+    given = tuple(
         {"sigma": 1.0} | values if "epsilon" in part.values else values
         for part, values in zip(spec.parts, numbers(spec), strict=True)
     )
-    built = bind(spec, setting, told)
+    built = bind(spec, setting, given)
     seams = ("gradient", "encode", "receive")
     return {name for name in seams if getattr(built, name) is not None}
 
@@ -184,14 +184,14 @@ def _numbers(part: Part, budget: bool = False) -> dict[str, Any]:
     }
 
 
-def _bind(part: Part, setting: Setting, told: dict[str, Any]) -> Defense:
-    missing = _numbers(part, budget=True).keys() - told.keys()
+def _bind(part: Part, setting: Setting, given: dict[str, Any]) -> Defense:
+    missing = _numbers(part, budget=True).keys() - given.keys()
     if missing:
         raise ValueError(f"{part}: {missing.pop()} is left to a budget")
     known = definition(part.name)
     words = part.values
     values = {
-        each.name: words[each.name] if _is_word(each) else told.get(each.name)
+        each.name: words[each.name] if _is_word(each) else given.get(each.name)
         for each in known.parameters
         if each.name not in BUDGET
     }

@@ -39,7 +39,7 @@ def help_text() -> str:
 
 def signature(name: str, known: Definition) -> str:
     """A defense as it is written, with its defaults."""
-    told = [
+    values = [
         each.name + ("" if _default(each) in ("", "none") else f"={_default(each)}")
         for each in known.parameters
     ]

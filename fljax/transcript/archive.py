@@ -118,23 +118,23 @@ def blaming(path) -> Iterator[None]:
 
 def _read_description(path) -> tuple[dict[str, tuple], str, dict[str, Any]]:
     """The shape and dtype of every array, the sha256 of the archive, and `about`."""
-    told = json.loads(path.read_text(encoding="utf-8"))
+    header = json.loads(path.read_text(encoding="utf-8"))
     fields = {"format", "version", "sha256", "arrays", "about"}
-    if not isinstance(told, dict) or not fields <= set(told):
+    if not isinstance(header, dict) or not fields <= set(header):
         raise ValueError(f"expected an object with {sorted(fields)}")
-    if (told["format"], told["version"]) != (_FORMAT, _VERSION):
+    if (header["format"], header["version"]) != (_FORMAT, _VERSION):
         raise ValueError(f"expected {_FORMAT} version {_VERSION}")
-    if not all(isinstance(told[field], dict) for field in ("arrays", "about")):
+    if not all(isinstance(header[field], dict) for field in ("arrays", "about")):
         raise ValueError("'arrays' or 'about' is not an object")
     specs = {}
-    for name, spec in told["arrays"].items():
+    for name, spec in header["arrays"].items():
         shape, dtype = tuple(spec["shape"]), np.dtype(spec["dtype"])
         if not all(type(size) is int and size >= 0 for size in shape):
             raise ValueError(f"{name!r} has the impossible shape {list(shape)}")
         if dtype.kind not in "fiu" or not dtype.isnative:
             raise ValueError(f"{name!r} has the unsupported type {dtype.str}")
         specs[name] = shape, dtype
-    return specs, told["sha256"], told["about"]
+    return specs, header["sha256"], header["about"]
 
 
 def _read_arrays(path, specs, digest) -> dict[str, np.ndarray]:

@@ -42,7 +42,7 @@ def test_attacks_import_neither_truth_nor_scores(program, module):
 
 
 def test_what_inverts_gradients_cannot_reach_an_image_or_a_label(parsed):
-    told = inversion_settings.Told(
+    told = inversion_settings.Settings(
         *parsed(gradient_leakage.PROGRAM, "--clients=4", "--images=2", "--types=1")
     )
     data, run = inversion_settings.complete(told)
@@ -63,7 +63,7 @@ def test_what_inverts_gradients_cannot_reach_an_image_or_a_label(parsed):
 
 def test_what_decodes_messages_cannot_reach_a_row_or_an_optimum():
     data, run = lmra_settings.complete(
-        lmra_settings.Told(
+        lmra_settings.Settings(
             lmra_settings.DataConfig(sizes=(30, 20)),
             lmra_settings.Config(num_rounds=3, seeds=(0,)),
         )
@@ -80,7 +80,7 @@ def test_what_decodes_messages_cannot_reach_a_row_or_an_optimum():
 
 def test_what_predicts_labels_cannot_reach_a_clients_rows_or_labels(parsed):
     told = label_settings.complete(
-        label_settings.Told(
+        label_settings.Settings(
             *parsed(
                 label_distribution.PROGRAM, "--test_clients=4", "--alphas=1", "--rows_per_client=8",
                 "--batch_size=8", "--hidden=4", "--chunk=4",

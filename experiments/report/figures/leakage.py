@@ -140,10 +140,10 @@ def _epsilons(totals: Sequence[Summary]) -> dict[_At, tuple[float, str]]:
 def _label(at: _At, epsilon: tuple[float, str] | None) -> str:
     defense, point = at
     name, equals, value = point.partition("=")
-    told = ""
+    swept = ""
     if equals and value != defense:
-        told = f" {name.replace('_', ' ')} {value}"
-    label = drawing.plain(defense + told)
+        swept = f" {name.replace('_', ' ')} {value}"
+    label = drawing.plain(defense + swept)
     if epsilon is None:
         return label
     return f"{label}: $\\varepsilon$ = {epsilon[0]:.3g}{epsilon[1]}"

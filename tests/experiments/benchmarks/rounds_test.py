@@ -46,7 +46,7 @@ def test_nothing_is_timed_when_the_two_sides_disagree(monkeypatch):
 
 
 def test_full_size_ragged_clients_fill_the_lanes():
-    problem = rounds.pose("medical", _TINY)
+    problem = rounds.build("medical", _TINY)
     for lanes in (2, 8):
         shape = rounds.federations.shape("income_a")
         schedule = rounds._schedule(problem._replace(shape=shape), 2, lanes, True)

@@ -5,13 +5,13 @@ import pytest
 from experiments.fed_cdp import clients, methods
 from experiments.fed_cdp import setup as setup_lib
 from experiments.fed_cdp.methods import Trial, Variant
-from experiments.fed_cdp.settings import Config, DataConfig, Told, complete
+from experiments.fed_cdp.settings import Config, DataConfig, Settings, complete
 from fljax.defenses import specs
 
 
 def _run(**changes) -> Config:
     small = {"num_rounds": 2, "local_steps": 4, "batch_size": 5, "rows_per_client": 7}
-    told = Told(DataConfig(name="breast_cancer"), Config(**small | changes))
+    told = Settings(DataConfig(name="breast_cancer"), Config(**small | changes))
     return complete(told).run
 
 

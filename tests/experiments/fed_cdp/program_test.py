@@ -13,7 +13,7 @@ from experiments.fed_cdp import clients, program, published, reporting, training
 from experiments.fed_cdp import methods as methods_lib
 from experiments.fed_cdp import setup as setup_lib
 from experiments.fed_cdp.methods import Trial, Variant
-from experiments.fed_cdp.settings import Config, DataConfig, Told, complete
+from experiments.fed_cdp.settings import Config, DataConfig, Settings, complete
 from fljax import results
 from fljax.defenses import specs
 from fljax.driver.config import ConfigError
@@ -26,8 +26,10 @@ _SMALL = {
 }  # fmt: skip
 
 
-def _told(data="breast_cancer", data_subset="all", **changes) -> Told:
-    return Told(DataConfig(name=data, subset=data_subset), Config(**_SMALL | changes))
+def _told(data="breast_cancer", data_subset="all", **changes) -> Settings:
+    return Settings(
+        DataConfig(name=data, subset=data_subset), Config(**_SMALL | changes)
+    )
 
 
 @pytest.fixture(scope="module")

@@ -17,7 +17,12 @@ from experiments.label_distribution import (
 )
 from experiments.label_distribution import task as task_lib
 from experiments.label_distribution.attacking import SETTINGS
-from experiments.label_distribution.settings import Config, DataConfig, Told, complete
+from experiments.label_distribution.settings import (
+    Config,
+    DataConfig,
+    Settings,
+    complete,
+)
 from fljax import results
 from fljax.driver.config import ConfigError
 
@@ -30,8 +35,8 @@ _SMALL = {
 }  # fmt: skip
 
 
-def _told(**changes) -> Told:
-    return Told(DataConfig(), Config(**_SMALL | changes))
+def _told(**changes) -> Settings:
+    return Settings(DataConfig(), Config(**_SMALL | changes))
 
 
 @pytest.fixture(scope="module")

@@ -16,7 +16,7 @@ from experiments.lmra import (
     scores,
     search,
 )
-from experiments.lmra.settings import Config, DataConfig, Told, complete
+from experiments.lmra.settings import Config, DataConfig, Settings, complete
 from fljax import results
 from fljax.driver import config
 
@@ -40,7 +40,7 @@ _TINY = {
 
 def _told(data=None, **changed):
     own = {"sizes": _SIZES} if data is None else data
-    return Told(DataConfig(**own), Config(**_TINY | changed))
+    return Settings(DataConfig(**own), Config(**_TINY | changed))
 
 
 @pytest.fixture(scope="module")
