@@ -66,7 +66,7 @@ def run(config: Config) -> tuple[list[harness.Row], list[harness.Target]]:
     """
     rows, targets = [], []
     for name in config.models:
-        problem = clipping_ways.pose(name, config.clients, config.steps)
+        problem = clipping_ways.build(name, config.clients, config.steps)
         found = _ours(problem, config)
         if config.opacus:
             found.append(_opacus(problem, config))
@@ -230,7 +230,7 @@ def _targets(name: str, spent: dict[str, float], sgd: float) -> list[harness.Tar
 
 def _round_seconds(clients: int) -> float:
     """One round of MNIST with Fed-CDP on all devices, L = 100."""
-    problem = clipping_ways.pose("mnist", clients, 100)
+    problem = clipping_ways.build("mnist", clients, 100)
     gradient = clipping_ways.ways(problem)[_ONCE]
     lanes = math.gcd(clients, jax.device_count())
     program, args = _program(problem, gradient, clients, 100, lanes)

@@ -33,7 +33,7 @@ class Problem(NamedTuple):
     batch_size: int
 
 
-def pose(name: Name, clients: int, steps: int) -> Problem:
+def build(name: Name, clients: int, steps: int) -> Problem:
     """Draws the rows and the model."""
     rng = np.random.default_rng(0)
     shape, batch, classes = {

@@ -43,7 +43,7 @@ def signature(name: str, known: Definition) -> str:
         each.name + ("" if _default(each) in ("", "none") else f"={_default(each)}")
         for each in known.parameters
     ]
-    return f"{name}({', '.join(told)})".replace("sigma, epsilon", "sigma | epsilon")
+    return f"{name}({', '.join(values)})".replace("sigma, epsilon", "sigma | epsilon")
 
 
 def markdown() -> str:

@@ -13,7 +13,7 @@ _TINY = clipping.Config(
 @pytest.mark.slow
 def test_every_way_is_a_row_with_its_ratio_to_the_faster_sgd():
     rows, targets = clipping.run(_TINY)
-    problem = clipping_ways.pose("table", 2, 2)
+    problem = clipping_ways.build("table", 2, 2)
     assert [row["way"] for row in rows] == list(clipping_ways.ways(problem))
     fastest = min(r["milliseconds"] for r in rows if r["way"].startswith("sgd, "))
     assert min(row["ratio"] for row in rows) <= 1
@@ -51,7 +51,7 @@ def test_opacus_takes_the_same_steps():
     pytest.importorskip("opacus")
     from experiments.benchmarks import opacus_baseline
 
-    problem = clipping_ways.pose("mnist", 1, 2)
+    problem = clipping_ways.build("mnist", 1, 2)
     x, y = clipping_ways.batches(problem, 2)
     kernels = [np.asarray(k) for k in clipping_ways.kernels(problem)]
     program, args = clipping._program(
