@@ -91,7 +91,7 @@ class Labels(NamedTuple):
         where = attack, setting, seed, metric
         pairs = enumerate(zip(values, counts, strict=True))
         rows = [self.row(*where, v, n, client) for client, (v, n) in pairs]
-        return [*rows, self.row(*where, np.mean(values), np.sum(counts))]
+        return [*rows, self.row(*where, float(np.mean(values)), int(np.sum(counts)))]
 
 
 class Summary(NamedTuple):

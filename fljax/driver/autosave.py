@@ -80,7 +80,7 @@ class Autosave:
         Raises:
           KeyboardInterrupt: the run was asked to stop, and all is written.
         """
-        if not self.is_kept:
+        if self._minutes is None:
             return
         self._pending[path] = _Pending(make, write)
         due = time.monotonic() >= self._written + 60 * self._minutes

@@ -35,16 +35,16 @@ class ProcessFlags:
     process_id: int | None = option(None, "number of this one, from 0", min=0)
 
     def __post_init__(self):
-        numbers = self.num_processes, self.process_id
+        count, number = self.num_processes, self.process_id
         if self.coordinator in (None, _AUTO):
-            if numbers != (None, None):
+            if (count, number) != (None, None):
                 raise ConfigError(
                     "--num_processes, --process_id: need --coordinator=HOST:PORT"
                 )
-        elif None in numbers or self.process_id >= self.num_processes:
+        elif count is None or number is None or number >= count:
             raise ConfigError(
                 "--coordinator: needs --num_processes and a smaller --process_id, got "
-                f"{self.num_processes} and {self.process_id}"
+                f"{count} and {number}"
             )
 
 

@@ -83,9 +83,8 @@ class States:
         found = None
         if processes.is_first() and self._path.exists():
             found = self._open().latest(like)
-        step = int(
-            processes.broadcast(np.int64([-1 if found is None else found[0]]))[0]
-        )
+        reached = np.array([-1 if found is None else found[0]])
+        step = int(processes.broadcast(reached)[0])
         if step < 0:
             return None
         state = jax.tree.map(_zeros, like) if found is None else found[1]

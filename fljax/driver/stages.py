@@ -14,9 +14,9 @@ _COMPILING = (
 _spent: list[float] = []
 
 
-def _listen(event: str, duration: float, **_) -> None:
+def _listen(event: str, duration_secs: float, **_) -> None:
     if event in _COMPILING:
-        _spent.append(duration)
+        _spent.append(duration_secs)
 
 
 jax.monitoring.register_event_duration_secs_listener(_listen)

@@ -1,7 +1,7 @@
 """From a flax.linen module to the `Model(init, apply)` seam."""
 
 import dataclasses
-from typing import cast
+from typing import Any, cast
 
 import flax.linen as nn
 import jax
@@ -37,7 +37,7 @@ class FlaxInit:
 
     module: nn.Module
     leaves: tuple[jax.ShapeDtypeStruct, ...]
-    structure: jax.tree_util.PyTreeDef
+    structure: Any
 
     def __call__(self, key: Key) -> Params:
         """Initial parameters."""

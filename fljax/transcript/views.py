@@ -106,8 +106,8 @@ def before(view: ClientView, rounds: np.ndarray, stop: int) -> ClientView:
       rounds: `[..., R]` numbers of the recorded rounds.
       stop: round number.
     """
-    number = np.take_along_axis(rounds[..., None, :], view.row, axis=-1)
-    index = np.arange(view.row.shape[-1])
+    number = np.take_along_axis(rounds[..., None, :], np.asarray(view.row), axis=-1)
+    index = np.arange(number.shape[-1])
     sent = index < np.asarray(view.count)[..., None]
     count = ((number < stop) & sent).sum(axis=-1)
     kept = np.minimum(index, np.maximum(count - 1, 0)[..., None])

@@ -28,6 +28,7 @@ def run(view: AdversaryView, settings: None) -> Estimates:
     few = _only(view, views.ends(view.messages))
     everyone = np.arange(len(view.clients))
     values, ratio = over_items(_one, task(few), few, everyone)
+    assert few.transcript is not None and few.messages is not None
     models = views.last_models(few.transcript, few.messages)
     return {
         name: Prediction(value, {"loss_ratio": ratio}, {"params": params})
