@@ -5,6 +5,7 @@ transcript -> attack -> metric -> report. Read `types`, `local`, `rounds`, `tran
 `attacks.adversary`, `attacks.registry` in this order to know the library.
 
 * `audit`: what a recorded training tells of the rows that its clients have.
+* `federation`, `train`: a training of one's own model and rows, under any defense.
 * `transcript`: records a training of any framework, and reads what was recorded.
 * `attacks`, `defenses`, `privacy`: attacks by name, what is done against them, and what
   that costs in epsilon.
@@ -15,13 +16,23 @@ import importlib
 import typing
 
 if typing.TYPE_CHECKING:
-    from fljax import attacks, data, defenses, privacy, transcript
+    from fljax import attacks, data, defenses, federation, privacy, transcript
     from fljax.auditing.library import audit
+    from fljax.federation import train
 
 __version__ = "0.1.0"
-__all__ = ["attacks", "audit", "data", "defenses", "privacy", "transcript"]
+__all__ = [
+    "attacks",
+    "audit",
+    "data",
+    "defenses",
+    "federation",
+    "privacy",
+    "train",
+    "transcript",
+]
 
-_FUNCTIONS = {"audit": "fljax.auditing.library"}
+_FUNCTIONS = {"audit": "fljax.auditing.library", "train": "fljax.federation"}
 
 
 def __getattr__(name: str) -> typing.Any:

@@ -239,7 +239,8 @@ def test_no_tracked_text_names_a_folder_of_one_machine():
 
 
 def test_the_public_face_is_what_it_says_and_cheap_to_import(tmp_path):
-    names = ["attacks", "audit", "data", "defenses", "privacy", "transcript"]
+    names = ["attacks", "audit", "data", "defenses", "federation", "privacy", "train"]
+    names.append("transcript")
     script = (
         "import sys, fljax\n"
         "heavy = {'jax', 'numpy', 'pandas', 'absl', 'fljax.data'} & set(sys.modules)\n"
