@@ -168,11 +168,11 @@ def _score(each: _Measured, base: _Measured, gain: Gain, seeds: list[int]) -> Sc
         verdict = _judge(gain, ours, theirs)
         return Score(each.row, estimate, gain, verdict)
     seed = seeds[0]
-    mine, theirs = each.clients.get(seed, {}), base.clients.get(seed, {})
-    clients = sorted(mine.keys() & theirs.keys())
+    mine, base_rows = each.clients.get(seed, {}), base.clients.get(seed, {})
+    clients = sorted(mine.keys() & base_rows.keys())
     if clients:
         verdict = _by_client(
-            [mine[c] for c in clients], [theirs[c] for c in clients], gain
+            [mine[c] for c in clients], [base_rows[c] for c in clients], gain
         )
     else:
         half = each.halves.get(seed, math.nan)
@@ -188,12 +188,12 @@ def _judge(gain: Gain, ours, theirs, own=None, halves=None) -> Verdict:
     return verdicts.judge(ours, base, gain.measure, own)
 
 
-def _by_client(mine: Sequence[Row], theirs: Sequence[Row], gain: Gain) -> Verdict:
+def _by_client(mine: Sequence[Row], base: Sequence[Row], gain: Gain) -> Verdict:
     own = None
     if gain.own_rows:
         level = verdicts.own_level(len(mine))
         own = [_wilson(row, level) for row in mine]
-    return _judge(gain, [r.value for r in mine], [r.value for r in theirs], own)
+    return _judge(gain, [r.value for r in mine], [r.value for r in base], own)
 
 
 def _wilson(row: Row, level: float) -> tuple[float, float]:

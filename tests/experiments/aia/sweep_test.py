@@ -73,7 +73,7 @@ REFUSED = {
     "learning_rate=-1": "--learning_rate: expected a number > 0, got -1.0",
     "batch_size=0": "--batch_size: expected an integer >= 1 or none, got 0",
     "batch_size=x": "--batch_size: expected an integer >= 1 or none, got 'x'",
-    "num_rounds=none": "--num_rounds: expected an integer >= 1, got 'none'",
+    "num_rounds=none": "--num_rounds: expected an integer >= 1 and <= 1000000, got 'none'",
     "attack_grad_temperature=nan": "--attack_grad_temperature: expected a number > 0",
     "attack_kinds=model,grid": "--attack_kinds: expected some of model, grad",
     "model_hidden=8,0": "--model_hidden: expected integers >= 1",
