@@ -10,12 +10,12 @@ import pytest
 _FILES = (
     "tests/parallel_test.py",
     "tests/invariants",
-    "tests/attacks/label_distribution/dummies_test.py",
+    "tests/attacks/label_distribution/shadow_clients_test.py",
 )
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("devices", [3, 8])
+@pytest.mark.parametrize("devices", [4, 8])
 def test_on_so_many_devices(devices):
     done = subprocess.run(
         (sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", *_FILES),
