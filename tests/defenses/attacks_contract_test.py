@@ -142,14 +142,10 @@ def test_a_defense_and_an_attack_fit_together(defense, attack):
     """Whether it is worth running (`needs`) is not asked."""
     spec = registry.ATTACKS[attack]
     settings = SETTINGS.get(attack, spec.settings)
-    together = spec.run(_view(defense, range(CLIENTS)), settings)
-    alone = spec.run(_view(defense, (1,)), settings)
-    assert together.keys() == alone.keys()
-    for name, estimate in together.items():
+    for estimate in spec.run(_view(defense, range(CLIENTS)), settings).values():
         assert type(estimate) is spec.gives
         assert np.shape(estimate.value) == (CLIENTS, *SHAPES[spec.gives])
         assert np.isfinite(estimate.value).all()
-        np.testing.assert_allclose(estimate.value[1:], alone[name].value, **CLOSE)
         for value in getattr(estimate, "diagnostics", {}).values():
             assert np.shape(value) == (CLIENTS,)
 
