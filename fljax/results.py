@@ -86,11 +86,16 @@ class Labels(NamedTuple):
         metric: str,
         values: Sequence[float],
         counts: Sequence[int],
+        clients: Sequence[int] | None = None,
     ) -> list[Row]:
-        """Each client's number, measured on `counts [C]` rows, then their plain mean."""
+        """Each client's number, measured on `counts [C]` rows, then their plain mean.
+
+        Clients have the ids `clients [C]`, or are numbered from 0.
+        """
         where = attack, setting, seed, metric
-        pairs = enumerate(zip(values, counts, strict=True))
-        rows = [self.row(*where, v, n, client) for client, (v, n) in pairs]
+        ids = range(len(values)) if clients is None else clients
+        each = zip(ids, values, counts, strict=True)
+        rows = [self.row(*where, v, n, int(client)) for client, v, n in each]
         return [*rows, self.row(*where, float(np.mean(values)), int(np.sum(counts)))]
 
 

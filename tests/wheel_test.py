@@ -22,7 +22,7 @@ _IMPORT = """
 import importlib, pathlib, pkgutil, sys
 import fljax
 assert pathlib.Path(fljax.__file__).is_relative_to(sys.prefix), fljax.__file__
-assert all(hasattr(fljax, name) for name in vars(fljax).get("__all__", ()))
+assert all(hasattr(fljax, name) for name in fljax.__all__)
 for module in pkgutil.walk_packages(fljax.__path__, "fljax."):
     try:
         importlib.import_module(module.name)

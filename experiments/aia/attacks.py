@@ -17,7 +17,6 @@ from fljax.attacks.spec import AttackSpec
 from fljax.attacks.trajectory import clients as trajectory
 from fljax.attacks.trajectory import matching
 from fljax.auditing import imported
-from fljax.driver.config import ConfigError
 
 SIMULATING = ("linear_inversion", "trajectory")
 
@@ -78,13 +77,7 @@ def find(name: str) -> AttackSpec:
     """
     if ":" not in name:
         return registry.ATTACKS[name]
-    found = imported.attribute("--attack_kinds", name)
-    if not isinstance(found, AttackSpec):
-        raise ConfigError(
-            f"--attack_kinds: expected {name} to be a fljax.attacks.spec.AttackSpec, "
-            f"got {type(found).__name__}"
-        )
-    return found
+    return imported.attack("--attack_kinds", name)
 
 
 def missing(name: str, view: AdversaryView, chosen: Hashable) -> str:

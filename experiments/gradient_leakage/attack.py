@@ -10,10 +10,11 @@ import jax
 import numpy as np
 
 from experiments.gradient_leakage import adversary
-from experiments.gradient_leakage.blocks import Blocks, stream
+from experiments.gradient_leakage.blocks import Blocks
 from experiments.gradient_leakage.settings import Config
 from experiments.gradient_leakage.targets import Network, Targets
 from experiments.gradient_leakage.views import View
+from fljax.attacks import streams
 from fljax.attacks.inversion import Inversion
 from fljax.defenses import clipping
 from fljax.types import Params
@@ -64,7 +65,7 @@ class Attack:
             def one(item, shared):
                 (client, observed), (params, known) = item, shared
                 return search(
-                    stream(seed, _ATTACK_KEY, client), params, observed, known
+                    streams.key(seed, _ATTACK_KEY, client), params, observed, known
                 )
 
             self._programs[example] = self._blocks.compiled(one)

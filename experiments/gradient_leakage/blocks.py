@@ -6,7 +6,6 @@ import jax
 import numpy as np
 
 from fljax import parallel
-from fljax.types import Array, Key
 
 
 class Blocks:
@@ -37,9 +36,3 @@ class Blocks:
             ),
             compiler_options=options,
         )
-
-
-def stream(seed: int, purpose: int, client: Array) -> Key:
-    """The key of one client for one purpose."""
-    key = jax.random.fold_in(jax.random.key(seed), purpose)
-    return jax.random.fold_in(key, client)

@@ -6,11 +6,12 @@ import numpy as np
 
 from experiments.gradient_leakage import truth as truth_lib
 from experiments.gradient_leakage import views
-from experiments.gradient_leakage.blocks import Blocks, stream
+from experiments.gradient_leakage.blocks import Blocks
 from experiments.gradient_leakage.settings import Config
 from experiments.gradient_leakage.targets import Network
 from experiments.gradient_leakage.truth import Truth
 from experiments.gradient_leakage.views import View
+from fljax.attacks import streams
 from fljax.defenses import clipping
 from fljax.types import Params
 
@@ -55,7 +56,7 @@ class Senders:
 
             def one(item, shared):
                 (client, x, y), (params, clips, pruned) = item, shared
-                key = stream(seed, _NOISE_KEY, client)
+                key = streams.key(seed, _NOISE_KEY, client)
                 return see(key, params, x, y, clips, pruned)
 
             self._programs[kind] = self._blocks.compiled(one, _QUICKLY_COMPILED)

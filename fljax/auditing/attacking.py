@@ -29,7 +29,7 @@ def chosen(names: Sequence[str | AttackSpec]) -> list[AttackSpec]:
         if isinstance(name, AttackSpec):
             own.append(name)
         elif ":" in name:
-            own.append(_own(name))
+            own.append(imported.attack("--attacks", name))
         else:
             known.append(name)
     try:
@@ -77,13 +77,3 @@ def _plain(found: Estimates) -> Estimates:
         else each
         for name, each in found.items()
     }
-
-
-def _own(text: str) -> AttackSpec:
-    found = imported.attribute("--attacks", text)
-    if not isinstance(found, AttackSpec):
-        raise ConfigError(
-            f"--attacks: expected {text} to be a fljax.attacks.spec.AttackSpec, got "
-            f"{type(found).__name__}"
-        )
-    return found

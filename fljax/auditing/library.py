@@ -45,8 +45,9 @@ def audit(
 ) -> Findings:
     """What a federated training tells of the rows that its clients have.
 
-    Attacks get the messages and the rows without the sensitive column; the column is only compared with what they estimate. On a CPU,
-    `fljax.parallel.use_cpu_cores()` before the first use of JAX makes every core work.
+    Attacks get the messages and the rows without the sensitive column, which is only
+    compared with what they estimate. On a CPU, `fljax.parallel.use_cpu_cores()` before
+    the first use of JAX makes every core work.
 
     Args:
       transcript: what the adversary saw: a path without `.npz`, a folder with one

@@ -3,7 +3,6 @@
 import os
 from collections.abc import Iterator
 
-import numpy as np
 from rich.table import Table
 from rich.text import Text
 
@@ -12,7 +11,7 @@ from fljax.auditing.findings import Audited, Findings, verdict_text
 from fljax.driver import screen_tables
 from fljax.driver.option import FolderFlags
 from fljax.driver.output import Output, Results
-from fljax.results import Row
+from fljax.results import Labels, Row
 
 EXPERIMENT = "audit"
 _PATHS = ("known", "proxy", "transcript")
@@ -56,16 +55,11 @@ def screen(findings: Findings) -> list[Table | Text]:
 def _rows(findings: Findings) -> Iterator[Row]:
     audited = findings.audited
 
-    def row(attack, setting, client, metric, value, n):
-        return Row(
-            EXPERIMENT, audited.data, audited.model, audited.defense, attack, setting,
-            "", audited.seed, client, metric, float(value), int(n),
-        )  # fmt: skip
+    labels = Labels(EXPERIMENT, audited.data, audited.model, audited.defense)
 
     def each(attack, setting, metric, values, counts):
-        for client, value, n in zip(audited.clients, values, counts, strict=True):
-            yield row(attack, setting, int(client), metric, value, n)
-        yield row(attack, setting, "all", metric, np.mean(values), np.sum(counts))
+        where = attack, setting, audited.seed, metric
+        return labels.by_client(*where, values, counts, audited.clients)
 
     begun = set()
     for line in findings.lines:
@@ -81,7 +75,8 @@ def _rows(findings: Findings) -> Iterator[Row]:
         yield from each(*where, line.metric, [c.value for c in line.clients], counts)
         for end in ("low", "high"):
             value = getattr(line.total, end)
-            yield row(*where, "all", f"{line.metric}_{end}", value, line.total.n)
+            metric = f"{line.metric}_{end}"
+            yield labels.row(*where, audited.seed, metric, value, line.total.n)
         for metric, values in line.diagnostics.items():
             yield from each(*where, metric, values, counts)
     used = {"messages_used": audited.used, "messages_left_out": audited.left_out}

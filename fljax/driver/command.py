@@ -1,5 +1,6 @@
 """A command: settings that become flags, and what is done with them."""
 
+import abc
 import dataclasses
 import functools
 from typing import Any
@@ -13,7 +14,7 @@ flags.disclaim_key_flags()
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
-class Command:
+class Command(abc.ABC):
     """What `launch.run` runs; who inherits it says what `run` does.
 
     Attributes:
@@ -27,13 +28,13 @@ class Command:
     unprefixed: tuple[str, ...] = ("run",)
     errors: tuple[type[Exception], ...] = ()
 
+    @abc.abstractmethod
     def run(self, settings: Any) -> None:
         """Does what the settings say.
 
         Raises:
           ConfigError: they cannot be used.
         """
-        raise NotImplementedError
 
     def define(self, flag_values: flags.FlagValues = flags.FLAGS) -> None:
         """Registers the flags.
