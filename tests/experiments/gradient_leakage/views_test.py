@@ -4,7 +4,8 @@ import jax
 import numpy as np
 import pytest
 
-from experiments.gradient_leakage import blocks, views
+from experiments.gradient_leakage import views
+from fljax.attacks import streams
 from fljax.defenses import fed_cdp, pruning, specs
 from fljax.driver.config import ConfigError
 
@@ -104,7 +105,7 @@ def test_noise_differs_between_clients_and_is_drawn_anew_for_no_image(
     (view,) = views.views(run)
     loss_fn, params, x, y = linear
     see = views.observe(run, view, loss_fn, 1)
-    keys = [blocks.stream(0, 1, n) for n in (0, 1, 0)]
+    keys = [streams.key(0, 1, n) for n in (0, 1, 0)]
     found = [see(key, params, x, y, (4.0,), 0.0) for key in keys]
     assert distance(found[0], found[1]) > 1
     assert distance(found[0], found[2]) == 0
