@@ -6,6 +6,8 @@ Each function returns one array of client ids per round, increasing, which is wh
 
 import numpy as np
 
+_BLOCK = 2**12  # rounds that are drawn at once
+
 
 def everyone(num_clients: int) -> list[np.ndarray]:
     """All clients in every round: a single entry that serves for all rounds."""
@@ -39,9 +41,11 @@ def poisson(
       ValueError: if `fraction` is outside (0, 1].
     """
     _check_fraction(fraction)
-    return [
-        np.flatnonzero(rng.random(num_clients) < fraction) for _ in range(num_rounds)
-    ]
+    chosen: list[np.ndarray] = []
+    for begin in range(0, num_rounds, _BLOCK):
+        drawn = rng.random((min(_BLOCK, num_rounds - begin), num_clients)) < fraction
+        chosen += np.split(np.nonzero(drawn)[1], drawn.sum(axis=1).cumsum()[:-1])
+    return chosen
 
 
 def _check_fraction(fraction: float) -> None:

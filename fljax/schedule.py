@@ -25,13 +25,12 @@ import jax
 import numpy as np
 from scipy import stats
 
-from fljax import packing
+from fljax import memory, packing
 from fljax.packing import Slots
 from fljax.types import Array
 
 Weights = Literal["rows", "uniform"]
-_MAX_LANES = 16  # wider gains nothing on a CPU: the lanes' params leave the cache
-_OCCUPANCY = 0.98  # the widest packing that wastes no more than this is good enough
+_COPIES = 3  # of the tables: here, joined with those of other seeds, on the devices
 _OVERFLOW = 1e-12  # probability of a Poisson batch with more rows than there are places
 
 
@@ -146,43 +145,35 @@ def build(
 
     Raises:
       ValueError: for empty clients, or numbers out of range.
+      MemoryError: the tables of so many rounds would fill the memory.
     """
     rows = np.asarray(sizes, np.int32)
     _check(rows, num_rounds, batch_size, epochs, steps, lanes, weights)
     num_clients = len(rows)
-    batch = int(rows.max()) if batch_size is None else min(batch_size, rows.max())
-    chosen = _participants(participants, num_clients, num_rounds)
-
-    plans = [
-        [
-            packing.job(participant_index, int(rows[c]), batch, epochs, steps)
-            for participant_index, c in enumerate(ids)
-        ]
-        for ids in chosen
-    ]
-    most = max(1, *(len(ids) for ids in chosen))
-    num_lanes = lanes or _choose_lanes(plans, most)
-    packed = [packing.pack(jobs, num_lanes) for jobs in plans]
+    batch = int(min(batch_size or rows.max(), rows.max()))
+    present = _present(participants, num_clients, num_rounds)
+    steps = packing.steps_per_round(rows, batch, epochs, steps)
+    num_lanes = lanes or packing.choose_lanes(present, steps)
+    packed = packing.pack(present, steps, num_lanes)
+    _check_room(packed, num_rounds)
     recorded, clients, slot_of = _recording(
-        chosen, num_rounds, num_clients, record_rounds, record_clients
+        present, num_rounds, record_rounds, record_clients
     )
     weight = rows.astype(np.float32) if weights == "rows" else np.ones(num_clients)
-    slots, ends = packing.slot_tables(packed, num_lanes)
-    end_steps = np.flatnonzero((ends >= 0).any(axis=(0, 2))) + 1
+    end_steps, ends = _client_ends(packed, weight, slot_of, clients.shape[1])
+    passes = -(-steps // packing.batches_per_epoch(rows, batch))
     return Schedule(
         sizes=np.append(rows, 0).astype(np.int32),
-        participants=_padded(chosen, most, num_clients),
-        slots=slots,
-        client_ends=_client_ends(
-            ends[:, end_steps - 1], chosen, weight, slot_of, clients.shape[1]
-        ),
-        end_steps=end_steps.astype(np.int32),
+        participants=_participant_table(present),
+        slots=packing.slot_tables(packed, rows, batch),
+        client_ends=ends,
+        end_steps=end_steps,
         record=_record_table(recorded, num_rounds),
         recorded_rounds=recorded,
         recorded_clients=clients,
-        batch_size=int(batch),
-        capacity=_capacity(rows, int(batch)) if poisson else int(batch),
-        num_epochs=1 + max((int(j.epoch.max()) for p in plans for j in p), default=0),
+        batch_size=batch,
+        capacity=_capacity(rows, batch) if poisson else batch,
+        num_epochs=int(passes[present.any(axis=0)].max(initial=1)),
         max_rows=int(rows.max()),
         shuffle=shuffle,
         poisson=poisson,
@@ -199,20 +190,25 @@ def _capacity(rows: np.ndarray, batch: int) -> int:
     return int(max(quantile.max(), 1))
 
 
-def _participants(given, num_clients: int, num_rounds: int) -> list[np.ndarray]:
+def _present(given, num_clients: int, num_rounds: int) -> np.ndarray:
+    """Who takes part, `[T, C]` bool."""
     if given is None:
-        return [np.arange(num_clients)]
-    chosen = [np.asarray(ids, np.int64) for ids in given]
+        return np.ones((1, num_clients), bool)
+    chosen = [np.asarray(ids) for ids in given]
     if len(chosen) not in (1, num_rounds):
         raise ValueError(f"participants: 1 or {num_rounds} rounds, got {len(chosen)}")
-    for ids in chosen:
-        known = (ids >= 0) & (ids < num_clients)
-        if ids.ndim != 1 or not known.all() or len(np.unique(ids)) < len(ids):
-            raise ValueError(
-                f"participants: expected distinct clients in [0, {num_clients}), "
-                f"got {ids}"
-            )
-    return chosen
+    counts = [ids.size for ids in chosen]
+    flat, each = np.concatenate(chosen, axis=None).astype(int), np.arange(len(chosen))
+    present = np.zeros((len(chosen), num_clients), bool)
+    known = (flat >= 0) & (flat < num_clients)
+    present[np.repeat(each, counts)[known], flat[known]] = True
+    bad = present.sum(axis=1) != counts
+    if bad.any():
+        raise ValueError(
+            f"participants: expected distinct clients in [0, {num_clients}), "
+            f"got {chosen[bad.argmax()]}"
+        )
+    return present
 
 
 def _check(sizes, num_rounds, batch_size, epochs, steps, lanes, weights) -> None:
@@ -229,24 +225,22 @@ def _check(sizes, num_rounds, batch_size, epochs, steps, lanes, weights) -> None
         raise ValueError(f"weights must be 'rows' or 'uniform', got {weights!r}")
 
 
-def _choose_lanes(plans, most: int) -> int:
-    """Widest packing with nearly all slots in use, judged by the first few rounds."""
-    sample = plans[:8]
-
-    def occupancy(num_lanes):
-        lanes = [packing.pack(jobs, num_lanes) for jobs in sample]
-        steps = [[sum(len(j.count) for j in lane) for lane in each] for each in lanes]
-        return np.sum(steps) / max(np.max(steps) * num_lanes * len(sample), 1)
-
-    widths = range(max(1, min(_MAX_LANES, most)), 0, -1)
-    return next(
-        (width for width in widths if occupancy(width) >= _OCCUPANCY),
-        max(widths, key=occupancy),
-    )
+def _check_room(packed: packing.Packing, num_rounds: int) -> None:
+    """Refuses tables that would fill the memory, before they are made."""
+    tables, lanes = packed.length.shape
+    entries = tables * packed.width * lanes * len(Slots._fields)
+    needed, free = 4.0 * (entries + 2 * packed.present.size), memory.available()
+    if _COPIES * needed > free:
+        raise MemoryError(
+            f"num_rounds={num_rounds}: a schedule of so many rounds needs about "
+            f"{_COPIES * needed / 1e9:.1f} GB of memory, {free / 1e9:.1f} GB are free; "
+            "expected fewer rounds, local steps or clients"
+        )
 
 
-def _recording(chosen, num_rounds, num_clients, record_rounds, record_clients):
-    """Recorded rounds `[Q]`, clients `[Q, K]`, and a slot per (table, participant_index)."""
+def _recording(present, num_rounds, record_rounds, record_clients):
+    """Recorded rounds `[Q]` and clients `[Q, K]`, and the slot of each client `[T, C]`."""
+    num_tables, num_clients = present.shape
     rounds = np.arange(num_rounds) if record_rounds is None else np.unique(
         np.asarray(record_rounds, np.int64)
     )  # fmt: skip
@@ -259,34 +253,37 @@ def _recording(chosen, num_rounds, num_clients, record_rounds, record_clients):
     ):
         if len(values) and (values[0] < 0 or values[-1] >= stop):
             raise ValueError(f"{name} must lie in [0, {stop}), got {values}")
-    kept = [np.isin(round_, wanted) for round_ in chosen]
-    num_slots = max(int(k.sum()) for k in kept)
-    slot_of = [np.where(k, np.cumsum(k) - 1, num_slots) for k in kept]
-    clients = np.full((len(rounds), num_slots), -1, np.int32)
-    for row, round_ in enumerate(rounds):
-        table = round_ % len(chosen)
-        members = chosen[table][kept[table]]
-        clients[row, : len(members)] = members
-    return rounds.astype(np.int32), clients, slot_of
+    kept = present & np.isin(np.arange(num_clients), wanted)
+    num_slots = int(kept.sum(axis=1).max())
+    slot_of = np.where(kept, kept.cumsum(axis=1) - 1, num_slots)
+    of_table = np.full((num_tables, num_slots), -1, np.int32)
+    table, client = np.nonzero(kept)
+    of_table[table, slot_of[table, client]] = client
+    return rounds.astype(np.int32), of_table[rounds % num_tables], slot_of
 
 
-def _client_ends(ends, chosen, weight, slot_of, num_slots: int) -> ClientEnds:
-    client_ends = ClientEnds(
-        weight=np.zeros(ends.shape, np.float32),
-        done=ends >= 0,
-        slot=np.full(ends.shape, num_slots, np.int32),
+def _client_ends(packed, weight, slot_of, num_slots: int):
+    """End steps `[G]`, and who is done at each `[T, G, L]`."""
+    round_, client = np.nonzero(packed.present)
+    lane, begin = packed.lane[round_, client], packed.begin[round_, client]
+    end_steps, at = np.unique(begin + packed.steps[client], return_inverse=True)
+    shape = (len(packed.present), len(end_steps), packed.length.shape[1])
+    ends = ClientEnds(
+        weight=np.zeros(shape, np.float32),
+        done=np.zeros(shape, bool),
+        slot=np.full(shape, num_slots, np.int32),
     )
-    for table, indices in enumerate(ends):
-        done = indices >= 0
-        client_ends.weight[table][done] = weight[chosen[table][indices[done]]]
-        client_ends.slot[table][done] = slot_of[table][indices[done]]
-    return client_ends
+    ends.weight[round_, at, lane] = weight[client]
+    ends.done[round_, at, lane] = True
+    ends.slot[round_, at, lane] = slot_of[round_, client]
+    return end_steps.astype(np.int32), ends
 
 
-def _padded(chosen, width: int, fill: int) -> np.ndarray:
-    table = np.full((len(chosen), width), fill, np.int32)
-    for row, members in enumerate(chosen):
-        table[row, : len(members)] = members
+def _participant_table(present: np.ndarray) -> np.ndarray:
+    """Ids `[T, M]` of those who take part, `C` behind the last."""
+    counts = present.sum(axis=1)
+    table = np.full((len(present), max(1, counts.max())), present.shape[1], np.int32)
+    table[np.arange(table.shape[1]) < counts[:, None]] = np.nonzero(present)[1]
     return table
 
 

@@ -1,5 +1,7 @@
 """Schedules: every row once per epoch, lanes full, tables for what is recorded."""
 
+import time
+
 import hypothesis
 import hypothesis.strategies as st
 import jax
@@ -7,7 +9,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from fljax import schedule
+from fljax import memory, participation, schedule
 
 _SIZES = st.lists(st.integers(1, 40), min_size=1, max_size=9)
 
@@ -233,6 +235,30 @@ def test_participants_must_be_clients_each_at_most_once(members):
 def test_participants_may_be_plain_lists():
     plan = schedule.build(**_GOOD, participants=[[1]])
     np.testing.assert_array_equal(plan.participants, [[1]])
+
+
+def test_a_hundred_thousand_rounds_are_drawn_up_in_seconds():
+    drawn = participation.poisson(np.random.default_rng(0), 5, 100_000, 0.3)
+    begin = time.process_time()
+    plan = schedule.build(
+        [9] * 5, num_rounds=100_000, batch_size=3, participants=drawn, lanes=2
+    )
+    assert time.process_time() - begin < 10  # round by round it took 25
+    some = schedule.build(
+        [9] * 5, num_rounds=9, batch_size=3, participants=drawn[-9:], lanes=2
+    )
+    width = some.slots.count.shape[1]
+    np.testing.assert_array_equal(plan.slots.count[-9:, :width], some.slots.count)
+
+
+def test_a_schedule_that_would_fill_the_memory_is_refused(monkeypatch):
+    monkeypatch.setattr(memory, "available", lambda: 1e6)
+    rounds = [np.array([0])] * 10**4
+    with pytest.raises(
+        MemoryError, match=r"num_rounds=10000: .* GB are free; expected"
+    ):
+        schedule.build([5], num_rounds=10**4, batch_size=1, participants=rounds)
+    schedule.build([5], num_rounds=10**4, batch_size=1)  # one table for all
 
 
 # ---- Poisson batches

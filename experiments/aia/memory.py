@@ -4,17 +4,14 @@ What grows with clients and rounds is the transcript: it is held once per traini
 once more on each device by an attack that reads all of one seed's.
 """
 
-import pathlib
 from typing import NamedTuple
 
 import jax
-import psutil
 
 from experiments.aia.setup import Setup
+from fljax import memory as memory_lib
 from fljax.driver.config import ConfigError
 
-_CONTAINER = pathlib.Path("/sys/fs/cgroup")
-_CACHE = "inactive_file"  # of files; counted as used, and given up when it is wanted
 _PROGRAM = 5e8  # bytes of Python, its packages and the compiled programs
 _WHOLE = {"grad", "reconstruct", "linear_inversion", "trajectory"}  # read all messages
 
@@ -67,7 +64,7 @@ def check(setup: Setup) -> None:
     Raises:
       ConfigError: naming the flags that need less.
     """
-    sizes, free = estimate(setup), available()
+    sizes, free = estimate(setup), memory_lib.available()
     if sizes.total > free:
         raise ConfigError(
             f"about {sizes.total / 1e9:.1f} GB of memory are needed, {free / 1e9:.1f} GB "
@@ -75,18 +72,3 @@ def check(setup: Setup) -> None:
             "smaller --max_clients_in_memory, --record=last, --record_dtype=bfloat16 or "
             "fewer --seeds"
         )
-
-
-def available() -> float:
-    """Bytes that this process may still take, of the machine's or the container's."""
-    free = float(psutil.virtual_memory().available)
-    try:
-        limit, used = (
-            float((_CONTAINER / f"memory.{name}").read_text())
-            for name in ("max", "current")
-        )
-        stat = (_CONTAINER / "memory.stat").read_text().splitlines()
-        cache = float(dict(line.split() for line in stat)[_CACHE])
-    except (OSError, ValueError, KeyError):  # no container, or one without a limit
-        return free
-    return min(free, limit - used + cache)

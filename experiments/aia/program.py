@@ -27,6 +27,7 @@ from experiments.aia.setup import Settings, Setup
 from experiments.aia.sweep import points
 from experiments.report import figures
 from fljax import data, files, transcript
+from fljax import memory as memory_lib
 from fljax.driver import processes, screen_tables, stages
 from fljax.driver.output import Output, Results
 from fljax.driver.program import Program, Start
@@ -115,7 +116,7 @@ def describe(prepared: Prepared) -> Iterator[str]:
         )
         yield (
             f"memory: {', '.join(parts)}; {sizes.total / 1e9:.1f} GB in all, "
-            f"{memory.available() / 1e9:.1f} GB are free"
+            f"{memory_lib.available() / 1e9:.1f} GB are free"
         )
 
 

@@ -9,7 +9,7 @@ import dataclasses
 from typing import Literal, NamedTuple
 
 from fljax.driver.config import ConfigError
-from fljax.driver.option import RunFlags, option, several
+from fljax.driver.option import MOST_ROUNDS, RunFlags, option, several
 
 Method = Literal["mlp", "affine", "simulated"]
 ATTACKS = {
@@ -46,7 +46,7 @@ class DataConfig:
 class Config(RunFlags):
     """No prefix."""
 
-    num_rounds: int = option(50, "rounds T", min=2)
+    num_rounds: int = option(50, "rounds T", min=2, max=MOST_ROUNDS)
     record_every: int = option(
         1, "rounds from one message that the adversary keeps to the next", min=1
     )
@@ -109,7 +109,7 @@ class Config(RunFlags):
         False, "no attack: last returned accuracies by rounds and start"
     )
     search_rounds: tuple[int, ...] = several(
-        (5, 10, 15, 20, 30, 50, 100), "search: rounds T", min=1
+        (5, 10, 15, 20, 30, 50, 100), "search: rounds T", min=1, max=MOST_ROUNDS
     )
     seeds: tuple[int, ...] = several((0, 1), "draws", min=0, max=2**32 - 1)
     paper_table: Literal["table1"] | None = option(

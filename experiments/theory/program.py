@@ -23,7 +23,7 @@ from experiments.theory.mitm_server import Client, Point
 from experiments.theory.slopes import Sweep
 from experiments.theory.theorem1 import Measured
 from fljax.driver.config import ConfigError
-from fljax.driver.option import RunFlags, option, several
+from fljax.driver.option import MOST_ROUNDS, RunFlags, option, several
 from fljax.driver.output import Output, Results
 from fljax.driver.program import Program, Start
 from fljax.results import Row
@@ -47,14 +47,17 @@ class Config(RunFlags):
     learning_rate: float = option(0.02, "eta of the other sweeps", above=0)
     batch_size: int = option(32, "B of the other sweeps", min=1)
     local_epochs: int = option(1, "E of the other sweeps", min=1)
-    num_messages: int = option(128, "n_c of the other sweeps", min=1)
+    num_messages: int = option(128, "n_c of the other sweeps", min=1, max=MOST_ROUNDS)
     learning_rates: tuple[float, ...] = option(
         (0.005, 0.01, 0.02, 0.05, 0.1, 0.2), "sweep of eta", above=0
     )
     batch_sizes: tuple[int, ...] = option((4, 8, 16, 32, 64), "sweep of B", min=1)
     epochs: tuple[int, ...] = option((1, 2, 4, 8), "sweep of E", min=1)
     messages: tuple[int, ...] = option(
-        (16, 32, 64, 128, 256, 512, 1024, 2048), "sweep of n_c", min=1
+        (16, 32, 64, 128, 256, 512, 1024, 2048),
+        "sweep of n_c",
+        min=1,
+        max=MOST_ROUNDS,
     )
     probability: float = option(
         0.05, "delta: how often the bound may fail", above=0, below=1
@@ -72,7 +75,7 @@ _SWEEPS = {
 
 
 class Settings(NamedTuple):
-    """All that the program can be config."""
+    """All that the program can be told."""
 
     run: Config
 

@@ -1,6 +1,9 @@
 """What a person looks at: progress on standard error, results on standard output."""
 
+import contextlib
+import threading
 import time
+from collections.abc import Iterator
 
 from rich.console import Console
 from rich.progress import (
@@ -16,6 +19,7 @@ from rich.text import Text
 from fljax.driver import processes
 
 _SECONDS = 60  # between two lines of progress
+_PATIENCE = 5  # seconds until a wait is explained
 
 
 class _Rate(ProgressColumn):
@@ -63,6 +67,20 @@ def progress() -> Progress:
         TimeRemainingColumn(),
         console=console,
     )
+
+
+@contextlib.contextmanager
+def waiting(name: str) -> Iterator[None]:
+    """Says what a block is busy with, once it has taken a while."""
+    console = Console(stderr=True, quiet=not processes.is_first())
+    said = f"{name}: still at work after {_PATIENCE} s"
+    timer = threading.Timer(_PATIENCE, console.print, [said], {"highlight": False})
+    timer.daemon = True
+    timer.start()
+    try:
+        yield
+    finally:
+        timer.cancel()
 
 
 def screen() -> Console:

@@ -47,8 +47,8 @@ def app_main(
     """Parses the flags, runs `main_fn()` and exits the process.
 
     Exit codes: what `main_fn` returns (None is 0); 1 if nobody reads the output; 2, after
-    one line on standard error, for a flag or value that cannot be used; 130 for an
-    interrupt. Other exceptions are defects and keep their traceback.
+    one line on standard error, for a flag or value that cannot be used or needs more
+    memory than there is; 130 for an interrupt. Other exceptions are defects and keep their traceback.
 
     Args:
       main_fn: the experiment; takes nothing and calls `read`.
@@ -73,6 +73,8 @@ def app_main(
         raise SystemExit(1) from None
     except (ConfigError, flags.Error, *errors) as error:
         _stop(error, 2)
+    except MemoryError as error:  # refused before it is taken, or by the system
+        _stop(f"not enough memory: {error}", 2)
     except KeyboardInterrupt as stop:
         _stop(str(stop) or "interrupted", 130)
 

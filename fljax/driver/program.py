@@ -84,7 +84,7 @@ class Program(Command):
             self.work(started.prepare(), None, None)
             return
         with Output(folder, self.name, started.name, flags_, self.module) as output:
-            with output.stage("data"):
+            with output.stage("data"), console.waiting("data and schedule"):
                 prepared = started.prepare()
             if isinstance(folder, RunFlags) and folder.dry_run:
                 screen = console.screen()

@@ -216,6 +216,7 @@ _SCRIPT = """
     from fljax.driver import config, launch
 
     ENDS = {"data": LookupError("no such file:\\n  income.csv"),
+            "memory": MemoryError("8 GB are needed"),
             "interrupt": KeyboardInterrupt(), "defect": RuntimeError("a defect")}
 
     @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -261,6 +262,7 @@ ENDINGS = {
     "unknown": (["--nothing=1"], 2, "Unknown command line flag 'nothing'"),
     "no flag": (["extra"], 2, "arguments: expected flags only, got 'extra'"),
     "no data": (["--f_end=data"], 2, "no such file: income.csv"),
+    "no memory": (["--f_end=memory"], 2, "not enough memory: 8 GB are needed"),
     "interrupt": (["--f_end=interrupt"], 130, "interrupted"),
 }
 

@@ -1,5 +1,7 @@
 """Progress where nobody sees a bar."""
 
+import time
+
 from fljax.driver import console
 
 
@@ -20,3 +22,12 @@ def test_where_nobody_sees_a_bar_progress_is_lines(capsys, monkeypatch):
         "rounds: 2 of 4",
         "rounds: 4 of 4",
     ]
+
+
+def test_a_long_wait_is_explained_and_a_short_one_is_not(capsys, monkeypatch):
+    with console.waiting("data"):
+        pass
+    monkeypatch.setattr(console, "_PATIENCE", 0.01)
+    with console.waiting("schedule"):
+        time.sleep(0.3)
+    assert capsys.readouterr().err == "schedule: still at work after 0.01 s\n"

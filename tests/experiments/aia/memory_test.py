@@ -6,8 +6,7 @@ import jax
 import numpy as np
 import pytest
 
-from experiments.aia import memory
-from fljax import transcript
+from fljax import memory, transcript
 
 _FOUR = "--partition_clients=4"
 
@@ -78,17 +77,3 @@ def test_the_transcript_is_estimated_to_the_byte(run):
     # What 2 clients returned, and what they were sent, in 100 rounds.
     inputs = int(out.split(" parameters")[0].split()[-1])
     assert f"transcript {4 * 3 * 100 * inputs / 1e6:.1f} MB" in out
-
-
-@pytest.mark.parametrize(
-    ("limit", "expected"), [("max\n", None), ("3000\n", 2400.0), (None, None)]
-)
-def test_a_container_has_what_its_limit_leaves(tmp_path, monkeypatch, limit, expected):
-    monkeypatch.setattr(memory, "_CONTAINER", tmp_path)
-    if limit is not None:
-        (tmp_path / "memory.max").write_text(limit)
-        (tmp_path / "memory.current").write_text("1000\n")
-        # What was read of files is given up when memory is wanted.
-        (tmp_path / "memory.stat").write_text("anon 600\ninactive_file 400\n")
-    free = memory.available()
-    assert free == expected if expected else free > 1e8

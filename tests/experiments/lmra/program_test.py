@@ -190,8 +190,19 @@ def test_the_paper_is_read_from_the_stored_numbers():
             "--average: expected at most the 3 messages, got 4",
         ),
         (None, {"floors": (0.1, 0.1)}, "--floors: expected each at most once"),
+        (None, {"num_rounds": 10**9}, "--num_rounds: .* <= 1000000"),
+        (None, {"search_rounds": (10**9,)}, "--search_rounds: .* <= 1000000"),
     ],
-    ids=["twice", "attacked", "search", "search_record", "average", "floors"],
+    ids=[
+        "twice",
+        "attacked",
+        "search",
+        "search_record",
+        "average",
+        "floors",
+        "rounds",
+        "search_rounds",
+    ],
 )
 def test_what_does_not_fit_is_refused_in_one_line(data, changed, message):
     with pytest.raises(config.ConfigError, match=message):

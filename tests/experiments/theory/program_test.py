@@ -203,6 +203,7 @@ _BAD = {
     "few rows": ({"rows": 2}, "--rows: full rank"),
     "full batch": ({"batch_sizes": (4, 16)}, "--batch_sizes: a full batch"),
     "few messages": ({"messages": (2, 8)}, "--messages: Algorithm 2 needs more"),
+    "too many": ({"messages": (8, 10**9)}, "--messages: .* <= 1000000"),
     "too fast": ({"learning_rates": (0.1, 2.0)}, "--learning_rates: Theorem 1 holds"),
 }
 
