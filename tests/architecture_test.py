@@ -26,6 +26,7 @@ LEVELS = {
     "per_example": 2,
     "defenses": 3,
     "cores": 0,
+    "memory": 0,
     "stacking": 3,
     "parallel": 3,
     "local": 3,
