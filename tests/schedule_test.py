@@ -239,14 +239,11 @@ def test_participants_may_be_plain_lists():
 
 def test_a_hundred_thousand_rounds_are_drawn_up_in_seconds():
     drawn = participation.poisson(np.random.default_rng(0), 5, 100_000, 0.3)
+    how = {"sizes": [9] * 5, "batch_size": 3, "lanes": 2}
     begin = time.process_time()
-    plan = schedule.build(
-        [9] * 5, num_rounds=100_000, batch_size=3, participants=drawn, lanes=2
-    )
+    plan = schedule.build(num_rounds=100_000, participants=drawn, **how)
     assert time.process_time() - begin < 10  # round by round it took 25
-    some = schedule.build(
-        [9] * 5, num_rounds=9, batch_size=3, participants=drawn[-9:], lanes=2
-    )
+    some = schedule.build(num_rounds=9, participants=drawn[-9:], **how)
     width = some.slots.count.shape[1]
     np.testing.assert_array_equal(plan.slots.count[-9:, :width], some.slots.count)
 
