@@ -19,6 +19,7 @@ from rich.console import Console
 
 from experiments.accounting import table6, tables
 from experiments.accounting.tables import Kept
+from experiments.report import COMMAND
 from fljax import privacy
 from fljax.driver import console
 from fljax.driver.config import ConfigError
@@ -231,6 +232,7 @@ PROGRAM = Program(
     module=__name__,
     settings=Settings,
     start=start,
+    afterwards=COMMAND,
     work=work,
     prints_only=True,
 )

@@ -4,6 +4,7 @@ Everything gets a leading axis over seeds, whose splits and partitions differ. W
 federation has, what an adversary knows and the truth are three objects.
 """
 
+import warnings
 from typing import NamedTuple
 
 import jax
@@ -13,6 +14,7 @@ from experiments.aia import settings
 from experiments.aia.targets import Targets
 from fljax import data, partition
 from fljax.attacks.attribute import conceal
+from fljax.data.vocabulary import label
 from fljax.driver.config import ConfigError
 from fljax.driver.naming import named_as_flags
 from fljax.types import Features, Known, Rows
@@ -27,6 +29,8 @@ class Clients(NamedTuple):
       sizes: `[seeds, C]` rows of each client.
       test: `Rows` `[seeds, M, ...]`, or None.
       test_mask: `[seeds, M]`.
+      names: of the clients of each seed, `hospital: Nord` where --partition_kind is
+        by_column; empty where clients have none.
     """
 
     datasets: list[data.Dataset]
@@ -34,6 +38,7 @@ class Clients(NamedTuple):
     sizes: np.ndarray
     test: Rows | None
     test_mask: np.ndarray
+    names: tuple[tuple[str, ...], ...] = ()
 
 
 class Dealt(NamedTuple):
@@ -87,7 +92,14 @@ def deal(
     ]
     total = int(sizes.sum(axis=1).max())
     flat_x, flat_y, _, _ = _stack([_pad_rows(rows, total) for rows in flat])
-    clients = Clients(datasets, Rows(flat_x, flat_y), sizes, *_test_rows(datasets))
+    names = tuple(_names(d, split, p) for d, p in zip(datasets, parts, strict=True))
+    clients = Clients(
+        datasets,
+        Rows(flat_x, flat_y),
+        sizes,
+        *_test_rows(datasets),
+        names=names if all(names) else (),
+    )
     attribute = datasets[0].attribute
     known = conceal(x, y, mask, width=attribute.width if attribute else 0)
     known = jax.tree.map(np.ascontiguousarray, known)  # no view of the whole rows
@@ -143,10 +155,11 @@ def _deal_rows(dataset, config: settings.PartitionConfig, seed: int):
         case "contiguous":
             return partition.contiguous(len(train.y), count)
         case "ordered":
-            return partition.ordered(_raw_column(train.frame, config.column), count)
+            column, own = _raw_column(train.frame, config.column)
+            return [own[part] for part in partition.ordered(column, count)]
         case "by_column":
-            column = _raw_column(train.frame, config.column)
-            return partition.by_column(column, min(count, len(np.unique(column))))
+            column, own = _raw_column(train.frame, config.column)
+            return [own[part] for part in _by_column(column, config)]
         case "correlation":
             if dataset.attribute is None or dataset.attribute.kind != "binary":
                 raise ValueError("needs a binary sensitive attribute")
@@ -169,12 +182,45 @@ def _deal_by_label(dataset, config: settings.PartitionConfig, seed: int):
     return partition.dominant_label(rng, labels, count, config.rows, config.share)
 
 
-def _raw_column(frame, name: str | None) -> np.ndarray:
+def _raw_column(frame, name: str | None) -> tuple[np.ndarray, np.ndarray]:
+    """Values of a column, input or not, and the rows that have one: others have no owner."""
     if name not in frame.columns:
         raise ConfigError(
             f"--partition_column: expected one of {', '.join(frame.columns)}, got {name}"
         )
-    return frame[name].to_numpy()
+    there = frame[name].notna().to_numpy()
+    if not there.any():
+        raise ConfigError(f"--partition_column: {name} has no value in any row")
+    if not there.all():
+        warnings.warn(
+            f"--partition_column={name}: {(~there).sum()} rows without a value belong to "
+            "no client",
+            stacklevel=2,
+        )
+    return frame[name].to_numpy()[there], np.flatnonzero(there)
+
+
+def _by_column(column: np.ndarray, config: settings.PartitionConfig):
+    distinct = len(np.unique(column))
+    parts = partition.by_column(column, min(config.clients, distinct))
+    if distinct > len(parts):
+        rest = len(column) - sum(map(len, parts))
+        warnings.warn(
+            f"{rest} rows have no client: {config.column} has {distinct} values, "
+            f"--partition_clients={config.clients} takes the largest",
+            stacklevel=2,
+        )
+    return parts
+
+
+def _names(
+    dataset: data.Dataset, config: settings.PartitionConfig, parts: list[np.ndarray]
+) -> tuple[str, ...]:
+    """What the file calls each client, nothing unless a column deals the rows."""
+    if config.kind != "by_column":
+        return ()
+    column = dataset.train.frame[config.column]
+    return tuple(f"{config.column}: {label(column.iloc[part[0]])}" for part in parts)
 
 
 def _take(split: data.Split, rows: np.ndarray):

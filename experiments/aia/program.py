@@ -17,6 +17,7 @@ from rich.table import Table
 from experiments.aia import (
     clients,
     federation,
+    listing,
     memory,
     pipeline,
     published,
@@ -25,7 +26,7 @@ from experiments.aia import (
 )
 from experiments.aia.setup import Settings, Setup
 from experiments.aia.sweep import points
-from experiments.report import figures
+from experiments.report import COMMAND, figures
 from fljax import data, files, transcript
 from fljax import memory as memory_lib
 from fljax.driver import processes, screen_tables, stages
@@ -103,6 +104,8 @@ def describe(prepared: Prepared) -> Iterator[str]:
         sizes = memory.estimate(point)
         for name, value in PROGRAM.to_flags(point.config).items():
             yield f"--{name}={value}"
+        yield from listing.columns(point)
+        yield from listing.clients(point)
         yield (
             f"{point.label or 'sizes'}: {len(dealt.sizes)} seeds, "
             f"{dealt.sizes.shape[1]} clients of "
@@ -138,6 +141,7 @@ PROGRAM = Program(
     settings=Settings,
     unprefixed=("train", "defense", "run"),
     start=start,
+    afterwards=COMMAND,
     work=work,
     describe=describe,
     errors=(federation.Diverged, transcript.TranscriptError),

@@ -28,10 +28,20 @@ class DataConfig:
     sensitive: str | None = option(None, "column that the attacks infer")
     numeric: tuple[str, ...] = option((), "csv: columns to take as numbers")
     categorical: tuple[str, ...] = option((), "csv: columns to take as categories")
-    drop: tuple[str, ...] = option((), "csv: columns to leave out")
-    missing: Literal["error", "drop", "impute"] | None = option(
-        None, "csv: what to do with missing values (default error)"
+    drop: tuple[str, ...] = option(
+        (), "csv: columns that are no inputs; --partition_column may still name one"
     )
+    missing: Literal["error", "drop", "impute"] | None = option(
+        None,
+        "csv: rows with missing values are an error (default), dropped, or imputed; "
+        "without target or sensitive value they are dropped then, too",
+    )
+    missing_codes: tuple[str, ...] = option(
+        (), "csv: cells without a value, such as ?; column=code in one column only"
+    )
+    separator: str | None = option(None, "csv: between cells, or tab (default ,)")
+    decimal: Literal[".", ","] | None = option(None, "csv: decimal mark (default .)")
+    encoding: str | None = option(None, "csv: of its text (default utf-8)")
     task: Literal["regression", "binary", "multiclass"] | None = option(
         None,
         "csv: what the target is, default by its values, text needs one; acs_income, "

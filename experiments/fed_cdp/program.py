@@ -28,7 +28,7 @@ from experiments.fed_cdp.reporting import Point
 from experiments.fed_cdp.settings import Config, Settings, complete
 from experiments.fed_cdp.setup import Setup
 from experiments.fed_cdp.training import Trained, Trainer
-from experiments.report import figures
+from experiments.report import COMMAND, figures
 from fljax.driver import config
 from fljax.driver.output import Output, Results
 from fljax.driver.program import Program, Start
@@ -191,6 +191,7 @@ PROGRAM = Program(
     module=__name__,
     settings=Settings,
     start=start,
+    afterwards=COMMAND,
     work=work,
     describe=describe,
 )

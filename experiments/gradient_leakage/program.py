@@ -33,7 +33,7 @@ from experiments.gradient_leakage.settings import Config, Settings, complete
 from experiments.gradient_leakage.targets import Network, Targets
 from experiments.gradient_leakage.truth import Truth
 from experiments.gradient_leakage.views import View
-from experiments.report import figures
+from experiments.report import COMMAND, figures
 from fljax.attacks.inversion import Inversion
 from fljax.driver import config
 from fljax.driver.output import Output, Results
@@ -158,6 +158,7 @@ PROGRAM = Program(
     module=__name__,
     settings=Settings,
     start=start,
+    afterwards=COMMAND,
     work=work,
     describe=describe,
 )

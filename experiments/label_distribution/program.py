@@ -35,7 +35,7 @@ from experiments.label_distribution.scores import Attacked
 from experiments.label_distribution.settings import Config, Settings, complete
 from experiments.label_distribution.task import Task
 from experiments.label_distribution.training import Programs
-from experiments.report import figures
+from experiments.report import COMMAND, figures
 from fljax.attacks.label_distribution.shadow_clients import Pool
 from fljax.defenses.specs import Spec
 from fljax.driver import config
@@ -227,6 +227,7 @@ PROGRAM = Program(
     module=__name__,
     settings=Settings,
     start=start,
+    afterwards=COMMAND,
     work=work,
     describe=describe,
 )

@@ -28,7 +28,7 @@ from experiments.lmra.settings import (
     cases,
     complete,
 )
-from experiments.report import figures
+from experiments.report import COMMAND, figures
 from fljax.attacks.reconstruction.decoding import Decoded
 from fljax.driver.output import Output, Results
 from fljax.driver.program import Program, Start
@@ -133,6 +133,7 @@ PROGRAM = Program(
     module=__name__,
     settings=Settings,
     start=start,
+    afterwards=COMMAND,
     work=work,
     describe=describe,
 )

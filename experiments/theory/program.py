@@ -17,7 +17,7 @@ from typing import Literal, NamedTuple
 import numpy as np
 from rich.progress import Progress
 
-from experiments.report import figures
+from experiments.report import COMMAND, figures
 from experiments.theory import mitm_server, slopes, theorem1
 from experiments.theory.mitm_server import Client, Point
 from experiments.theory.slopes import Sweep
@@ -152,6 +152,7 @@ PROGRAM = Program(
     module=__name__,
     settings=Settings,
     start=start,
+    afterwards=COMMAND,
     work=work,
     describe=describe,
 )

@@ -58,7 +58,7 @@ def read(
     records = [read_local(known).record]
     frame = None
     if proxy is not None:
-        frame = table.frame_of(str(proxy), "--proxy")
+        frame = table.proxy_rows(str(proxy), config, rows)
         records.append(read_local(str(proxy)).record)
     path = pathlib.Path(f"{seen.stem}.npz")
     if path.is_file():

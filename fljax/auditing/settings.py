@@ -51,8 +51,16 @@ class RowsConfig:
     categorical: tuple[str, ...] = option((), "columns to take as categories")
     drop: tuple[str, ...] = option((), "columns that the model does not read")
     missing: Literal["error", "drop", "impute"] = option(
-        "error", "what to do with missing values"
+        "error",
+        "rows with missing values are an error, dropped, or imputed; without target or "
+        "sensitive value they are dropped then, too",
     )
+    missing_codes: tuple[str, ...] = option(
+        (), "cells without a value, such as ?; column=code in one column only"
+    )
+    separator: str = option(",", "between cells of the CSV files, or tab")
+    decimal: Literal[".", ","] = option(".", "their decimal mark")
+    encoding: str = option("utf-8", "of their text")
     task: Literal["regression", "binary", "multiclass"] | None = option(
         None, "what the target is; default by its values, text needs one"
     )

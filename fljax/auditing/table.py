@@ -13,8 +13,10 @@ import pandas as pd
 
 from fljax import data
 from fljax.auditing.settings import FilesConfig, RowsConfig
+from fljax.data.csv_format import CsvFormat
 from fljax.data.csv_reader import read_csv
 from fljax.data.fetch import read_local
+from fljax.data.missing import handle_missing, kept_rows
 from fljax.data.table import get_column
 from fljax.data.vocabulary import vocabulary
 from fljax.driver.config import ConfigError
@@ -25,7 +27,7 @@ class Owned(NamedTuple):
     """Rows and, for each, whose it is.
 
     Attributes:
-      table: with constant columns, without the client column.
+      table: with constant columns; that of the client is no input.
       client: `[N]` int64 ids, None where no column says.
       labels: different values of the target, as the file writes them.
       row: `[N]` where each row stands in the file, from 0.
@@ -49,9 +51,11 @@ def read(path: str, files: FilesConfig, config: RowsConfig) -> Owned:
       ConfigError: a flag names no column, or one that cannot be what it says.
       DataError: the file makes no table.
     """
-    raw = frame_of(path)
+    with named_as_flags("csv"):
+        raw = frame_of(path, config)
     _check_named(files, raw)
     ids = files.client_column
+    aside = [*config.drop, *([ids] if ids else ())]
     with warnings.catch_warnings(), named_as_flags("csv"):
         # They are put back below.
         warnings.filterwarnings("ignore", ".*constant columns left out")
@@ -61,22 +65,29 @@ def read(path: str, files: FilesConfig, config: RowsConfig) -> Owned:
             target=files.target,
             sensitive=files.sensitive,
             numeric=config.numeric,
-            categorical=(*config.categorical, *([ids] if ids else ())),
-            drop=config.drop,
+            categorical=config.categorical,
+            drop=aside,
             missing=config.missing,
+            **written(config),
             **({} if config.task is None else {"task": config.task}),
         )
     if table.task == "multiclass":
         _check_classes(files, raw)
     table = _with_constants(table, raw, files, config)
     client = None if ids is None else _ids(get_column(table.frame, ids), ids, files)
-    whole = raw.drop(columns=list(config.drop))
-    kept = whole.dropna() if config.missing == "drop" else whole
+    used = raw.drop(columns=aside)
+    kept = kept_rows(used, config.missing, (files.target, files.sensitive))
     labels = vocabulary(get_column(raw, files.target).dropna())
-    return Owned(table, client, labels, kept.index.to_numpy())
+    return Owned(table, client, labels, kept)
 
 
-def frame_of(path: str, flag: str = "") -> pd.DataFrame:
+def written(config: RowsConfig) -> dict[str, Any]:
+    """How the CSV files are written, as options of `CsvFormat`."""
+    names = (field.name for field in dataclasses.fields(CsvFormat))
+    return {name: getattr(config, name) for name in names}
+
+
+def frame_of(path: str, config: RowsConfig, flag: str = "") -> pd.DataFrame:
     """The rows of a CSV file as they stand there.
 
     Raises:
@@ -84,11 +95,36 @@ def frame_of(path: str, flag: str = "") -> pd.DataFrame:
     """
     try:
         file = read_local(path)
-        return read_csv(file.content, file.record.name)
+        form = CsvFormat(**written(config))
+        return read_csv(file.content, file.record.name, form=form)
     except data.DataError as error:
         if not flag:
             raise
         raise ConfigError(f"{flag}: {path}: {error}") from error
+
+
+def proxy_rows(path: str, files: FilesConfig, config: RowsConfig) -> pd.DataFrame:
+    """The adversary's own rows; missing values are dealt with as those of the others.
+
+    Raises:
+      ConfigError: there is no such file, or it makes no table.
+    """
+    frame = frame_of(path, config, "--proxy")
+    if config.missing == "error":
+        return frame
+    kept = [name for name in (files.target, files.sensitive) if name in frame.columns]
+    aside = [*config.drop, files.client_column]
+    used = frame.drop(columns=[name for name in aside if name in frame.columns])
+    try:
+        return handle_missing(
+            used,
+            path,
+            config.missing,
+            never_imputed=kept,
+            categorical=config.categorical,
+        )
+    except data.DataError as error:
+        raise ConfigError(f"--proxy: {error}") from error
 
 
 def _check_named(files: FilesConfig, raw: pd.DataFrame) -> None:
@@ -129,18 +165,15 @@ def _with_constants(
     kinds: dict[str, data.Kind] = {}
     frame = table.frame
     for name in raw.columns:
-        if name in config.drop or name == files.target:
+        if name in (*config.drop, files.target, files.client_column):
             continue
         if name not in frame.columns:
-            frame = frame.assign(**{name: _constant(get_column(raw, name), files)})
-        if name != files.client_column:
-            kinds[name] = table.kinds.get(name, "numeric")
+            frame = frame.assign(**{name: _constant(get_column(raw, name))})
+        kinds[name] = table.kinds.get(name, "numeric")
     return dataclasses.replace(table, frame=frame, kinds=kinds)
 
 
-def _constant(series: pd.Series, files: FilesConfig):
-    if series.name == files.client_column:
-        return series.iloc[0]
+def _constant(series: pd.Series) -> float:
     if series.isna().all() or not pd.api.types.is_numeric_dtype(series):
         raise ConfigError(
             f"--known: column {series.name!r} has one text or nothing in every row, so "

@@ -15,6 +15,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from fljax.data.images import Images, Labelled
+from fljax.data.listing import Listed, columns
 from fljax.data.options import Preprocessing
 from fljax.data.preprocess import Dataset, Split, prepare
 from fljax.data.table import Attribute, DataError, FileRecord, Kind, Table
@@ -27,9 +28,11 @@ __all__ = [
     "Images",
     "Kind",
     "Labelled",
+    "Listed",
     "Preprocessing",
     "Split",
     "Table",
+    "columns",
     "image_names",
     "image_options",
     "load",

@@ -8,7 +8,11 @@ from typing import Any
 
 import pandas as pd
 
+from fljax.data import csv_format
+from fljax.data.csv_format import CsvFormat
 from fljax.data.table import DataError
+
+_PLAIN = CsvFormat()
 
 
 def read_csv(
@@ -17,6 +21,7 @@ def read_csv(
     *,
     columns: Sequence[str] | None = None,
     dtype: Any = None,
+    form: CsvFormat = _PLAIN,
 ) -> pd.DataFrame:
     """Rows of a CSV file whose first line names the columns.
 
@@ -25,12 +30,15 @@ def read_csv(
       name: what errors call it.
       columns: read only those of these that the file has.
       dtype: as in `pandas.read_csv`.
+      form: how the file is written.
 
     Raises:
-      DataError: not UTF-8, no header, repeated columns, ragged rows.
+      DataError: another encoding or separator, no header, repeated columns, ragged
+        rows.
     """
+    content = form.decoded(content, name)
     try:
-        header = _header(content, name)
+        header = _header(content, name, form)
         # With `usecols`, even of every column, pandas accepts rows of any length.
         kept = None if columns is None else [c for c in header if c in columns]
         with warnings.catch_warnings():
@@ -38,6 +46,9 @@ def read_csv(
             warnings.simplefilter("error", pd.errors.ParserWarning)
             frame = pd.read_csv(
                 io.BytesIO(content),
+                sep=form.mark,
+                decimal=form.decimal,
+                na_values=form.codes(header) if form.missing_codes else None,
                 names=header,
                 header=0,
                 usecols=kept,
@@ -49,20 +60,27 @@ def read_csv(
             )
     except (pd.errors.ParserError, pd.errors.ParserWarning, csv.Error) as error:
         reason = " ".join(str(error).split())
-        raise DataError(f"{name}: malformed CSV ({reason})") from error
+        hint = csv_format.other_separator(content, form)
+        raise DataError(f"{name}: malformed CSV ({reason}){hint}") from error
     except UnicodeDecodeError as error:
-        raise DataError(f"{name}: not UTF-8 text (byte {error.start})") from error
+        raise csv_format.not_utf8(content, name) from error
     if not len(frame):
         raise DataError(f"{name}: no rows below the header")
     return frame
 
 
-def _header(content: bytes, name: str) -> list[str]:
+def _header(content: bytes, name: str, form: CsvFormat) -> list[str]:
     """Column names as written; pandas would rename repeated ones in silence."""
     first = content.split(b"\n", 1)[0].decode("utf-8-sig")
-    names = [word.strip() for word in next(csv.reader([first]), [])]
+    cells = next(csv.reader([first], delimiter=form.mark), [])
+    names = [word.strip() for word in cells]
     if not any(names):
         raise DataError(f"{name}: empty, or its first line names no columns")
+    hint = csv_format.other_separator(content, form) if len(names) == 1 else ""
+    if hint:
+        raise DataError(
+            f"{name}: its header {first.strip()[:60]!r} is one column{hint}"
+        )
     for position, word in enumerate(names):
         if word in names[:position]:
             raise DataError(f"{name}: column {word!r} appears more than once")

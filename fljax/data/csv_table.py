@@ -1,31 +1,28 @@
-"""Any CSV file as a data set: kinds are inferred, doubts are errors.
+"""Any CSV file as a data set: kinds are inferred, doubts are errors (`csv_kinds`).
 
-Text, bool and two-valued columns are categories, other numbers are numbers. A column
-of text that is different in most rows (a name, a date, an id), and one that is text
-only because some of its cells are not numbers, are refused with a hint.
+Columns in `drop` are no inputs and may be empty; a partition may still read them.
 """
 
 import pathlib
 import warnings
 from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
 import pandas as pd
 
+from fljax.data import csv_kinds
+from fljax.data.csv_format import CsvFormat
 from fljax.data.csv_reader import read_csv
 from fljax.data.fetch import read_local
-from fljax.data.missing import handle_missing
+from fljax.data.missing import handle_missing, kept_rows
 from fljax.data.options import Preprocessing
-from fljax.data.table import DataError, Kind, Table, Task, get_column
+from fljax.data.table import DataError, Table, Task, get_column
 from fljax.data.vocabulary import positions, vocabulary
 
 PRESETS = {
-    "neural": Preprocessing(),
-    "linear": Preprocessing(categorical="dummies", target="raw"),
-}
-
-_FEW = 10  # so many categories are never taken for ids, however short the file
+    "neural": Preprocessing(target="standardise_numbers"),
+    "linear": Preprocessing(categorical="dummies", target="standardise_numbers"),
+}  # of whatever size a target is, one range of learning rates trains
 
 
 def load(
@@ -38,6 +35,10 @@ def load(
     categorical: Sequence[str] = (),
     drop: Sequence[str] = (),
     missing: str = "error",
+    missing_codes: Sequence[str] = (),
+    separator: str = ",",
+    decimal: str = ".",
+    encoding: str = "utf-8",
     task: Task | None = None,
 ) -> Table:
     """Reads a CSV file with a header.
@@ -50,9 +51,14 @@ def load(
       sensitive: column that attribute attacks infer.
       numeric: columns to take as numbers.
       categorical: columns to take as categories.
-      drop: columns to leave out.
-      missing: `error`, `drop` rows, or `impute` features by median or most frequent
-        value of the whole file (never the target or the sensitive column).
+      drop: columns that are no inputs; they stay in the table's `frame`.
+      missing: `error`; `drop` rows; or `impute` by median or most frequent value of the
+        whole file, but drop rows without target or sensitive value. A warning says how
+        many rows and cells that are.
+      missing_codes: as are `separator`, `decimal` and `encoding`, of `CsvFormat`.
+      separator: between cells.
+      decimal: mark of numbers.
+      encoding: of the text.
       task: overrides what the target is taken for.
 
     Raises:
@@ -60,25 +66,36 @@ def load(
     """
     file = read_local(path, data_dir)
     name = file.record.name
-    frame = read_csv(file.content, name)
-    _check_named(name, frame, (target, *numeric, *categorical, *drop))
-    if sensitive is not None:
-        _check_named(name, frame, (sensitive,))
-    frame = frame.drop(columns=list(drop))
-    if not target or target not in frame.columns:
-        raise DataError(f"{name}: target {target!r} is among the dropped columns")
+    form = CsvFormat(
+        separator=separator,
+        decimal=decimal,
+        encoding=encoding,
+        missing_codes=missing_codes,
+    )
+    raw = read_csv(file.content, name, form=form)
     kept = tuple(column for column in (target, sensitive) if column)
-    frame = handle_missing(frame, name, missing, never_imputed=kept)
-    frame = _drop_constant(frame, name, kept)
-    features = [column for column in frame.columns if column != target]
-    kinds: dict[str, Kind] = {
-        column: _kind(name, get_column(frame, column), numeric, categorical)
-        for column in features
-    }
-    series, task = _classes(name, get_column(frame, target), task)
+    _check_named(name, raw, (target, *numeric, *categorical, *drop, *kept[1:]))
+    if target in drop:
+        raise DataError(f"{name}: target {target!r} is among the dropped columns")
+    used = raw.drop(columns=list(drop))
+    frame = handle_missing(
+        used, name, missing, never_imputed=kept, categorical=categorical
+    )
+    constant = _constant(frame, name, kept)
+    features = [c for c in frame.columns if c != target and c not in constant]
+    kinds = csv_kinds.kinds(
+        frame, name, features, numeric=numeric, categorical=categorical, form=form
+    )
+    series, task = _classes(name, get_column(frame, target), task, form)
+    rows = kept_rows(used, missing, kept)
+    aside = raw[list(drop)].iloc[rows].reset_index(drop=True)
+    if sensitive is not None and kinds.get(sensitive) == "numeric":
+        _suggest_categories(name, get_column(frame, sensitive))
     return Table(
         name=pathlib.PurePath(name).name.split(".")[0],
-        frame=frame.assign(**{target: series}),
+        frame=pd.concat([frame.drop(columns=constant), aside], axis=1).assign(
+            **{target: series}
+        ),
         target=target,
         kinds=kinds,
         sensitive=sensitive,
@@ -96,9 +113,8 @@ def _check_named(name: str, frame: pd.DataFrame, columns: Sequence[str]) -> None
             )
 
 
-def _drop_constant(
-    frame: pd.DataFrame, name: str, kept: tuple[str, ...]
-) -> pd.DataFrame:
+def _constant(frame: pd.DataFrame, name: str, kept: tuple[str, ...]) -> list[str]:
+    """Columns with one value, but for those to keep."""
     constant = [
         column
         for column in frame.columns
@@ -108,46 +124,26 @@ def _drop_constant(
         warnings.warn(
             f"{name}: constant columns left out: {', '.join(constant)}", stacklevel=3
         )
-    return frame.drop(columns=constant)
+    return constant
 
 
-def _kind(
-    name: str, series: pd.Series, numeric: Sequence[str], categorical: Sequence[str]
-) -> Kind:
-    if series.name in numeric:
-        return "numeric"
-    distinct = series.nunique()
-    if distinct <= 2:
-        return "binary"
-    if series.name in categorical:
-        return "categorical"
-    if pd.api.types.is_numeric_dtype(series):
-        return "numeric"
-    _check_not_numbers(name, series, "list it in categorical=")
-    if distinct > max(_FEW, 0.5 * len(series)):
-        raise DataError(
-            f"{name}: column {series.name!r} has {distinct} different texts in "
-            f"{len(series)} rows, as an id has; list it in drop= or categorical="
-        )
-    return "categorical"
-
-
-def _check_not_numbers(name: str, series: pd.Series, remedy: str) -> None:
-    """Text that is mostly numbers is a number column with broken cells."""
-    numbers: Any = pd.to_numeric(series, errors="coerce")
-    broken = np.isnan(np.asarray(numbers, np.float64))
-    if broken.mean() < 0.5:
-        row = int(broken.argmax())
-        raise DataError(
-            f"{name}: column {series.name!r} is not numeric, row {row} holds "
-            f"{series.iloc[row]!r}; mend it or {remedy}"
+def _suggest_categories(name: str, series: pd.Series) -> None:
+    """Attacks are stronger on few values than on a number, which must be asked for."""
+    if csv_kinds.is_ordinal(series):
+        warnings.warn(
+            f"{name}: sensitive column {series.name!r} is a number of "
+            f"{series.nunique()} different values; categorical={series.name} takes "
+            "them as categories",
+            stacklevel=3,
         )
 
 
-def _classes(name: str, series: pd.Series, task: Task | None) -> tuple[pd.Series, Task]:
+def _classes(
+    name: str, series: pd.Series, task: Task | None, form: CsvFormat
+) -> tuple[pd.Series, Task]:
     distinct = series.nunique()
     if not pd.api.types.is_numeric_dtype(series):
-        _check_not_numbers(name, series, "predict another column")
+        csv_kinds.check_numbers(name, series, "predict another column", form)
         if task not in ("binary", "multiclass"):
             raise DataError(
                 f"{name}: target {series.name!r} is not numeric, it holds "

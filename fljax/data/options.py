@@ -14,7 +14,7 @@ SplitRule = Literal["sklearn", "pandas", "per_column", "none"]
 NumericRule = Literal["standardise", "log_standardise", "log1p_standardise", "raw"]
 BinaryRule = Literal["standardise", "zero_one"]
 CategoricalRule = Literal["codes", "dummies", "standardised_dummies"]
-TargetRule = Literal["raw", "standardise", "log_standardise"]
+TargetRule = Literal["raw", "standardise", "standardise_numbers", "log_standardise"]
 
 
 def _about(text: str, rule: Any = None) -> dict[str, Any]:
@@ -59,7 +59,11 @@ class Preprocessing:
         metadata=_about("category of unknown values, the one without a column"),
     )
     target: TargetRule = dataclasses.field(
-        default="raw", metadata=_about("scaling of a regression target", TargetRule)
+        default="raw",
+        metadata=_about(
+            "scaling of a regression target; standardise_numbers: of classes none",
+            TargetRule,
+        ),
     )
 
     def __post_init__(self) -> None:

@@ -201,7 +201,8 @@ def _target(table: Table, options: Preprocessing, frame: pd.DataFrame) -> np.nda
 def _target_scale(
     table: Table, options: Preprocessing, train: pd.DataFrame
 ) -> tuple[float, float]:
-    if options.target == "raw":
+    numbers_only = options.target == "standardise_numbers"
+    if options.target == "raw" or (numbers_only and table.task != "regression"):
         return 0.0, 1.0
     if table.task != "regression":
         raise DataError(

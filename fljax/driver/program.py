@@ -7,6 +7,7 @@ A program is a `Program`: its settings, and what is its own.
 """
 
 import dataclasses
+import shlex
 from collections.abc import Callable, Iterable
 from typing import Any, NamedTuple
 
@@ -45,6 +46,7 @@ class Program(Command):
       start: `settings -> Start`; refuses what does not fit together.
       work: `(prepared, output, bars) -> Results`.
       describe: `prepared -> lines` about the size of the work, for --dry_run.
+      afterwards: command that the end of a run names, with `{folder}` for its folder.
       prints_only: `work` prints, and without --run_dir nothing is written; it gets no
         output then, and no bars.
     """
@@ -54,6 +56,7 @@ class Program(Command):
     start: Callable[[Any], Start]
     work: Callable[..., Results]
     describe: Callable[[Any], Iterable[str]] = lambda prepared: ()
+    afterwards: str = ""
     prints_only: bool = False
 
     def define(self, flag_values: flags.FlagValues = flags.FLAGS) -> None:
@@ -95,3 +98,7 @@ class Program(Command):
                 results = self.work(prepared, output, bars)
             output.write(results)
             output.show(*results.tables)
+            if self.afterwards:
+                folder_ = shlex.quote(str(output.folder))
+                command = self.afterwards.format(folder=folder_)
+                console.screen().print(command, highlight=False, markup=False)

@@ -131,7 +131,7 @@ def test_options_of_the_rows_are_named_as_flags(linear, config):
     gap = frame.assign(age=frame.age.where(frame.index != 3))
     gap.to_csv(linear / "rows.csv", index=False)
     _refused(
-        linear, config(linear), r"in age \(1\); use --missing=drop or --missing=impu"
+        linear, config(linear), r"in age \(1\); --missing=drop .*, --missing=impute fi"
     )
     words = frame.assign(y=np.where(frame.y > 0, "high", "low"))
     words.to_csv(linear / "rows.csv", index=False)

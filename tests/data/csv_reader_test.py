@@ -1,5 +1,6 @@
 import pytest
 
+from fljax.data.csv_format import CsvFormat
 from fljax.data.csv_reader import read_csv
 from fljax.data.table import DataError
 
@@ -35,3 +36,54 @@ def test_a_broken_file_is_one_clear_line(content, line):
         read_csv(content, "f.csv")
     assert str(error.value).startswith("f.csv: ")
     assert "\n" not in str(error.value)
+
+
+@pytest.mark.parametrize(
+    ("content", "line"),
+    [
+        (b"a;b\n1;2\n", "header 'a;b' is one column, try separator=';'"),
+        (b"a;b\n1,5;2\n", "header 'a;b' is one column, try separator=';'"),
+        (b"a,b;c\n1,5,7;2\n1;2\n", "malformed CSV .*, try separator=';'"),
+        (b"a\tb\n1\t2\n", "try separator=tab"),
+        (b"a,b\nS\xfcd,2\n", "byte 5\\), try encoding=latin-1, which reads 'S\xfcd'"),
+        (b"a,b\n\x80,2\n", "try encoding=cp1252, which reads '\u20ac' there"),
+        ("a,b\n1,2\n".encode("utf-16"), "try encoding=utf-16"),
+    ],
+    ids=str,
+)
+def test_an_error_names_the_option_that_helps(content, line):
+    with pytest.raises(DataError, match=line):
+        read_csv(content, "f.csv")
+
+
+def test_a_file_of_another_office():
+    form = CsvFormat(
+        separator=";", decimal=",", encoding="latin-1", missing_codes=("?", "b=-1")
+    )
+    frame = read_csv(
+        "a;b;ort\n1,5;-1;Süd\n?;2;?\n-1;3;x".encode("latin-1"), "f", form=form
+    )
+    assert frame["a"].tolist()[::2] == [1.5, -1]
+    assert frame.isna().to_numpy().tolist() == [
+        [False, True, False], [True, False, True], [False, False, False],
+    ]  # fmt: skip
+    assert frame["ort"][0] == "Süd"
+    wide = "a\tb\n1\t2\n".encode("utf-16")
+    form = CsvFormat(separator="tab", encoding="utf-16")
+    assert read_csv(wide, "f.csv", form=form).to_numpy().tolist() == [[1, 2]]
+
+
+@pytest.mark.parametrize(
+    ("options", "line"),
+    [
+        ({"separator": ""}, "separator='': expected one character"),
+        ({"decimal": "x"}, "decimal='x': expected a point or a comma"),
+        ({"decimal": ","}, "separator=',' is also the decimal mark"),
+        ({"encoding": "latin-9000"}, "encoding='latin-9000': expected an encoding"),
+        ({"encoding": "ascii"}, "not ascii text"),
+    ],
+    ids=str,
+)
+def test_options_of_the_wrong_kind_are_one_line(options, line):
+    with pytest.raises(DataError, match=line):
+        read_csv("a,b\n1,ü\n".encode(), "f.csv", form=CsvFormat(**options))

@@ -80,18 +80,103 @@ def test_missing_values_are_an_error_that_names_the_column(load, column):
     with pytest.raises(DataError, match=rf"missing values in {column} \(2\)") as error:
         load(frame)
     assert "missing=drop" in str(error.value)
-    assert len(load(frame, missing="drop").frame) == 18
+    with pytest.warns(UserWarning, match=f"2 rows without {column} are left out"):
+        assert len(load(frame, missing="drop").frame) == 18
 
 
 def test_imputation_fills_features_only(load):
     frame = rows().astype({"age": float})
     frame.loc[3, "age"] = frame.loc[4, "sex"] = None
-    table = load(frame, missing="impute")
+    with pytest.warns(UserWarning, match=r"csv: filled in: age \(1\), sex \(1\)"):
+        table = load(frame, missing="impute")
     assert table.frame.loc[3, "age"] == frame["age"].median()
     assert table.frame.loc[4, "sex"] == "m"
-    for protected in ({"sensitive": "sex"}, {"target": "sex"}):
-        with pytest.raises(DataError, match="'sex' .* may not be imputed"):
-            load(frame, missing="impute", **protected)
+    for protected in ({"sensitive": "sex"}, {"target": "sex", "task": "binary"}):
+        said = r"1 rows without sex are left out; filled in: age \(1\)"
+        with pytest.warns(UserWarning, match=said):
+            table = load(frame, missing="impute", **protected)
+        assert len(table.frame) == 19
+        assert table.frame["pay"].tolist() == frame["pay"].drop(4).tolist()
+
+
+def test_categories_are_not_filled_with_a_median(load):
+    frame = rows().assign(grade=[1, 4] * 9 + [None, 2])
+    with pytest.warns(UserWarning, match="filled in"):
+        table = load(frame, missing="impute", categorical=["grade"])
+    assert table.frame["grade"].unique().tolist() == [1, 4, 2]
+
+
+def test_dropped_columns_are_no_inputs_but_a_partition_has_them(load):
+    frame = rows().assign(hospital=["Nord", None] * 10)
+    with pytest.warns(UserWarning, match="constant columns left out: same"):
+        table = load(frame.assign(same=1), drop=["hospital"])
+    assert "hospital" not in table.kinds
+    assert table.frame["hospital"].notna().sum() == 10
+    frame.loc[0, "sex"] = None
+    with pytest.warns(UserWarning, match="1 rows without sex are left out"):
+        table = load(frame, drop=["hospital"], sensitive="sex", missing="impute")
+    assert table.frame["hospital"].iloc[1] == "Nord"
+    assert table.frame["pay"].tolist() == frame["pay"].tolist()[1:]
+
+
+def test_an_ordinal_sensitive_column_may_be_categories(load):
+    said = "'grade' is a number of 4 different values; categorical=grade takes"
+    with pytest.warns(UserWarning, match=said):
+        load(rows(), sensitive="grade")
+    table = load(rows(), sensitive="grade", categorical=["grade"])
+    assert table.kinds["grade"] == "categorical"
+
+
+def test_missing_codes_are_those_of_all_columns_or_of_one(load):
+    frame = rows().astype({"age": object})
+    frame.loc[2, "age"] = frame.loc[3, "town"] = "?"
+    frame.loc[4, "grade"] = frame.loc[5, "pay"] = -1
+    with pytest.raises(DataError, match="row 2 holds '\\?'; try missing_codes=\\?$"):
+        load(frame)
+    said = r"filled in: age \(1\), town \(1\), grade \(1\)$"
+    codes = ["?", "grade=-1"]
+    with pytest.warns(UserWarning, match=said):
+        table = load(frame, missing="impute", missing_codes=codes)
+    assert table.frame.loc[5, "pay"] == -1
+
+
+@pytest.mark.parametrize(
+    ("column", "line"),
+    [
+        ([f"2021-03-{i + 1:02}" for i in range(20)], "'new' holds dates such as '2021"),
+        (
+            [f"{i % 9 + 1}.3.2021 10:30" for i in range(20)],
+            "dates such as '1.3.2021 10",
+        ),
+        (
+            [f"{i % 9 + 1} March 21" for i in range(20)],
+            "holds dates such as '1 March 21",
+        ),
+        ([20210301 + i for i in range(20)], "'new' holds dates such as 20210301, 20"),
+        (range(1001, 1021), "'new' has 20 different numbers in as many rows"),
+        ([f"A{i // 2}" for i in range(20)] + ["A0"] * 0, None),
+        ([f"{i % 5},{i % 3}" for i in range(20)], "row 0 holds '0,0'; try decimal=','"),
+        ([f"{i % 5},{i % 3}00" for i in range(20)], "has 15 different texts"),
+    ],
+    ids=str,
+)
+def test_dates_ids_and_other_numbers_are_refused_with_a_way_out(load, column, line):
+    frame = rows().assign(new=column)
+    if line is None:
+        assert load(frame).kinds["new"] == "categorical"
+        return
+    with pytest.raises(DataError, match=line):
+        load(frame)
+    assert load(frame, categorical=["new"]).kinds["new"] == "categorical"
+
+
+def test_all_dates_and_ids_are_named_at_once(load):
+    frame = rows().assign(patient_id=np.arange(20)[::-1] ** 2, seen="1/2/20")
+    frame.loc[:15, "seen"] = [f"1/{i % 12 + 1}/20" for i in range(16)]
+    with pytest.raises(DataError, match="leave out with drop=patient_id,seen, or take"):
+        load(frame)
+    table = load(frame, numeric=["patient_id"], drop=["seen"])
+    assert table.kinds["patient_id"] == "numeric"
 
 
 def test_constant_columns_are_left_out_with_a_warning(load):
@@ -120,7 +205,7 @@ def test_constant_columns_are_left_out_with_a_warning(load):
         (
             {"name": [f"person {i}" for i in range(20)]},
             {},
-            "column 'name' has 20 different texts in 20 rows, as an id has; list it in",
+            "'name' has 20 different texts in 20 rows, as an id has; leave out with drop",
         ),
         (
             {"age": ["7", "8", "many"] + ["9"] * 17},

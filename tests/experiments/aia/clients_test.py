@@ -39,3 +39,41 @@ def test_more_sampled_rows_than_there_are_is_one_line():
     split = settings.PartitionConfig(kind="sampled", clients=4, rows=10**6)
     with pytest.raises(ConfigError, match="--partition_kind=sampled: rows_per_client"):
         _deal(split, seeds=(0,))
+
+
+def _hospitals(tmp_path, **options):
+    """60 rows of three hospitals, which are no input."""
+    rng = np.random.default_rng(0)
+    lines = [
+        f"{h};{rng.integers(20, 60)};{rng.integers(2)};{rng.normal():.2f}"
+        for h in ["Süd"] * 30 + ["Nord"] * 20 + [""] + ["Ost"] * 9
+    ]
+    path = tmp_path / "sites.csv"
+    path.write_text("\n".join(["hospital;age;ill;pay", *lines]), encoding="latin-1")
+    config = settings.DataConfig(
+        name="csv", path=str(path), target="pay", sensitive="ill", drop=("hospital",),
+        separator=";", encoding="latin-1",
+    )  # fmt: skip
+    split = settings.PartitionConfig(kind="by_column", column="hospital", **options)
+    table = clients.load_table(config)
+    return clients.deal(table, config, settings.ModelConfig(), split, (3, 4)).clients
+
+
+def test_clients_of_a_column_have_its_values_as_names_and_not_as_inputs(tmp_path):
+    with pytest.warns(UserWarning, match="--partition_column=hospital: 1 rows without"):
+        dealt = _hospitals(tmp_path, clients=3)
+    assert dealt.names == (("hospital: Süd", "hospital: Nord", "hospital: Ost"),) * 2
+    assert dealt.datasets[0].numeric_names == ("age", "ill_1")
+    for dataset, sizes in zip(dealt.datasets, dealt.sizes, strict=True):
+        counts = dataset.train.frame["hospital"].value_counts()
+        np.testing.assert_array_equal(sizes, counts[["Süd", "Nord", "Ost"]])
+    assert _deal(settings.PartitionConfig(), seeds=(0,)).clients.names == ()
+
+
+def test_values_without_a_client_are_told(tmp_path):
+    said = "rows have no client: hospital has 3 values, --partition_clients=2"
+    with (
+        pytest.warns(UserWarning, match="1 rows without"),
+        pytest.warns(UserWarning, match=said),
+    ):
+        _hospitals(tmp_path, clients=2)

@@ -62,7 +62,7 @@ _BAD_CSV = {
     "target is classes": (_GOOD.replace(",1.5", ",low"), [], "pay"),
     "no sensitive column": (_GOOD, ["--data_sensitive=gender"], "gender"),
     "constant sensitive column": (_GOOD.replace("f,", "m,"), [], "sex"),
-    "missing values": (_GOOD + ",30,1.5\n", [], "in sex (1); use --data_missing=drop"),
+    "missing values": (_GOOD + ",30,1.5\n", [], "in sex (1); --data_missing=drop"),
     "text target": ("sex,age,pay\n" + "m,1,low\nf,2,high\n" * 9, [], "--data_task="),
 }
 

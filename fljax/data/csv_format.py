@@ -1,0 +1,169 @@
+"""How a CSV file is written, and what a file that was read wrongly looks like."""
+
+import csv
+import dataclasses
+import re
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from fljax.data.table import DataError
+
+_SEPARATORS = (";", "\t", "|", ",")
+_NAMES = {"tab": "\t", "\\t": "\t"}
+_START, _LINES = 1 << 17, 20  # bytes and lines in which a separator is looked for
+_CELL = re.compile(r"[;,|\t\r\n\"]")  # what ends one
+_THOUSANDS = re.compile(r"[+-]?\d{1,3}([.,]\d{3})+")  # or three decimals: who knows
+_FEW = 2  # different texts between numbers are codes of missing values
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class CsvFormat:
+    """How a CSV file is written.
+
+    Attributes:
+      separator: the character between cells; `tab` is understood.
+      decimal: decimal mark of its numbers.
+      encoding: of its text, by a name that Python knows.
+      missing_codes: cells without a value, beside empty ones and `NA`: `code` in every
+        column, `column=code` in one.
+
+    Raises:
+      DataError: an option is not of that kind.
+    """
+
+    separator: str = ","
+    decimal: str = "."
+    encoding: str = "utf-8"
+    missing_codes: Sequence[str] = ()
+
+    def __post_init__(self) -> None:
+        if len(self.mark) != 1 or self.mark in '"\n\r':
+            raise DataError(
+                f"separator={self.separator!r}: expected one character, or tab"
+            )
+        if self.decimal not in (".", ","):
+            raise DataError(f"decimal={self.decimal!r}: expected a point or a comma")
+        if self.decimal == self.mark:
+            raise DataError(
+                f"separator={self.separator!r} is also the decimal mark, decimal="
+            )
+
+    @property
+    def mark(self) -> str:
+        """The separator itself."""
+        return _NAMES.get(self.separator, self.separator)
+
+    def codes(self, columns: Sequence[str]) -> dict[str, list[str]]:
+        """Codes of missing values in each of these columns."""
+        every, own = [], {column: [] for column in columns}
+        for code in self.missing_codes:
+            column, equals, rest = code.partition("=")
+            (own[column] if equals and column in own else every).append(
+                rest if equals and column in own else code
+            )
+        return {column: every + codes for column, codes in own.items()}
+
+    def decoded(self, content: bytes, name: str) -> bytes:
+        """The file in UTF-8; one that should be already is not looked through.
+
+        Raises:
+          DataError: it is not in this encoding.
+        """
+        if self._is_utf8:
+            return content
+        try:
+            return content.decode(self.encoding).lstrip("\ufeff").encode()
+        except LookupError as error:
+            raise DataError(
+                f"encoding={self.encoding!r}: expected an encoding that Python knows, "
+                "such as utf-8, latin-1 or cp1252"
+            ) from error
+        except UnicodeError as error:
+            raise DataError(f"{name}: not {self.encoding} text ({error})") from error
+
+    @property
+    def _is_utf8(self) -> bool:
+        return self.encoding.lower().replace("_", "-") in ("utf-8", "utf8", "utf-8-sig")
+
+
+def not_utf8(content: bytes, name: str) -> DataError:
+    """What is wrong with a file that is not UTF-8, and which encoding it may have."""
+    try:
+        content.decode()
+        at = 0
+    except UnicodeDecodeError as error:
+        at = error.start
+    return DataError(f"{name}: not UTF-8 text (byte {at}){_encoding(content, at)}")
+
+
+def other_separator(content: bytes, form: CsvFormat) -> str:
+    """`, try separator=...` if another one makes a table of the first lines, or nothing.
+
+    Args:
+      content: the file in UTF-8.
+      form: as which it was read.
+    """
+    start = content[:_START].decode("utf-8-sig", "replace")
+    lines = start.splitlines()[:_LINES]
+    for mark in _SEPARATORS:
+        if mark == form.mark:
+            continue
+        try:
+            widths = {len(cells) for cells in csv.reader(lines, delimiter=mark)}
+        except csv.Error:
+            continue
+        if len(widths) == 1 and widths.pop() > 1:
+            shown = "tab" if mark == "\t" else repr(mark)
+            return f", try separator={shown}"
+    return ""
+
+
+def numbers(texts: pd.Series, decimal: str) -> np.ndarray:
+    """Cells with this decimal mark as float64, NaN where they are no numbers."""
+    texts = texts.astype(str)
+    if decimal == ",":
+        texts = texts.str.translate({ord("."): ",", ord(","): "."})
+    read: Any = pd.to_numeric(texts, errors="coerce")
+    return np.asarray(read, np.float64)
+
+
+def unlike_numbers(series: pd.Series, form: CsvFormat) -> str:
+    """What makes numbers of a text column: options, or nothing.
+
+    Args:
+      series: cells, some of which are no numbers.
+      form: as which they were read.
+    """
+    broken = np.isnan(numbers(series, form.decimal))
+    texts = pd.Series(series[broken].unique(), dtype=str)
+    if texts.str.fullmatch(_THOUSANDS).all():  # or none is broken
+        return ""
+    other = "," if form.decimal == "." else "."
+    neither = texts[np.isnan(numbers(texts, other))]
+    options = [f"decimal='{other}'"] if len(neither) < len(texts) else []
+    if len(neither):
+        cells = series.astype(str).isin(neither).mean()
+        if len(neither) > _FEW or cells > 0.5:
+            return ""
+        options.append(f"missing_codes={','.join(neither)}")
+    return " and ".join(options)
+
+
+def _encoding(content: bytes, at: int) -> str:
+    """`, try encoding=...`, and what it makes of the cell around byte `at`."""
+    if content.startswith((b"\xff\xfe", b"\xfe\xff")):
+        return ", try encoding=utf-16"
+    for encoding in ("cp1252", "latin-1"):
+        if encoding == "cp1252" and not re.search(rb"[\x80-\x9f]", content):
+            continue  # the two are the same then, and latin-1 is better known
+        try:
+            content.decode(encoding)
+        except UnicodeDecodeError:
+            continue
+        before = _CELL.split(content[max(at - 15, 0) : at].decode(encoding))[-1]
+        after = _CELL.split(content[at : at + 15].decode(encoding))[0]
+        return f", try encoding={encoding}, which reads {before + after!r} there"
+    return ""

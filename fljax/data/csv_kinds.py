@@ -1,0 +1,137 @@
+"""What the columns of a CSV file are taken for; dates and ids are refused.
+
+Text, bool and two-valued columns are categories, other numbers are numbers. A model
+learns nothing of other rows from an id, and from a date as a category hardly more,
+while attacks gain inputs that tell rows apart: both are inputs only if asked for.
+"""
+
+import re
+from collections.abc import Sequence
+
+import numpy as np
+import pandas as pd
+
+from fljax.data.csv_format import CsvFormat, numbers, unlike_numbers
+from fljax.data.table import DataError, Kind, get_column
+
+FEW = 10  # so many categories are never taken for ids, however short the file
+_REPEATS = 4  # rows that a category has at least, on average; else it tells rows apart
+_MONTH = r"(jan|feb|mar|apr|may|jun|jul|aug|sep|oct|nov|dec)[a-z]*\.?"
+_TIME = r"([ T]\d{1,2}:\d{2}(:\d{2}(\.\d+)?)?\s*([ap]m|Z|[+-]\d{2}:?\d{2})?)?"
+_DATE = re.compile(
+    rf"\s*(\d{{4}}[-/.]\d{{1,2}}[-/.]\d{{1,2}}|\d{{1,2}}[-/.]\d{{1,2}}[-/.](\d{{4}}|\d{{2}})"
+    rf"|\d{{1,2}}[- .]+{_MONTH}[- ,]+\d{{2,4}}|{_MONTH}[- ]+\d{{1,2}}[, -]+\d{{4}})"
+    rf"{_TIME}\s*",
+    re.IGNORECASE,
+)
+_ID_NAME = re.compile(r"(?i:(.*[^a-z])?(id|key|mrn|uuid|nr)(_.*)?)|.*[a-z]I[Dd]")
+
+
+def kinds(
+    frame: pd.DataFrame,
+    name: str,
+    features: Sequence[str],
+    *,
+    numeric: Sequence[str],
+    categorical: Sequence[str],
+    form: CsvFormat,
+) -> dict[str, Kind]:
+    """Kind of each feature column.
+
+    Args:
+      frame: the rows, without missing values.
+      name: what errors call the file.
+      features: columns.
+      numeric: those that are numbers.
+      categorical: those that are categories.
+      form: how the file was read.
+
+    Raises:
+      DataError: naming every column that is a date or an id, or the first that is
+        text only because of some cells.
+    """
+    found: dict[str, Kind] = {}
+    doubts: dict[str, str] = {}
+    for column in features:
+        series = get_column(frame, column)
+        if column in numeric:
+            check_numbers(name, series, f"leave it out of numeric={column}", form)
+            found[column] = "numeric"
+        elif series.nunique() <= 2:
+            found[column] = "binary"
+        elif column in categorical:
+            found[column] = "categorical"
+        elif doubt := _doubt(name, series, form):
+            doubts[column] = doubt
+        else:
+            number = pd.api.types.is_numeric_dtype(series)
+            found[column] = "numeric" if number else "categorical"
+    if doubts:
+        raise DataError(
+            f"{name}: {'; '.join(f'{c!r} {doubt}' for c, doubt in doubts.items())}; "
+            f"leave out with drop={','.join(doubts)}, or take as inputs with "
+            "categorical= or, of numbers, numeric="
+        )
+    return found
+
+
+def is_ordinal(series: pd.Series) -> bool:
+    """Whether a column of numbers has so few values that they may be categories."""
+    distinct = series.nunique()
+    return 2 < distinct <= min(FEW, len(series) / _REPEATS)
+
+
+def check_numbers(name: str, series: pd.Series, remedy: str, form: CsvFormat) -> None:
+    """Text that is mostly numbers is a number column with broken cells.
+
+    Raises:
+      DataError: naming the first such cell and what may help.
+    """
+    if pd.api.types.is_numeric_dtype(series):
+        return
+    broken = np.isnan(numbers(series, form.decimal))
+    option = unlike_numbers(series, form)
+    if broken.mean() < 0.5 or option:
+        row = int(broken.argmax())
+        way_out = f"try {option}" if option else f"mend it or {remedy}"
+        raise DataError(
+            f"{name}: column {series.name!r} is not numeric, row {row} holds "
+            f"{series.iloc[row]!r}; {way_out}"
+        )
+
+
+def _doubt(name: str, series: pd.Series, form: CsvFormat) -> str:
+    """Why a column may not be meant as an input, or nothing."""
+    distinct, rows = series.nunique(), len(series)
+    if pd.api.types.is_numeric_dtype(series):
+        return _doubt_of_numbers(series, distinct)
+    # Ahead of numbers, whose decimal mark may stand in a date.
+    texts = pd.Series(series.unique()).astype(str)
+    if texts.str.fullmatch(_DATE).all():
+        return f"holds dates such as {texts.iloc[0]!r}, {distinct} different ones"
+    remedy = f"list it in categorical={series.name}"
+    check_numbers(name, series, remedy, form)
+    if distinct > max(FEW, rows / _REPEATS):
+        return f"has {distinct} different texts in {rows} rows, as an id has"
+    return ""
+
+
+def _doubt_of_numbers(series: pd.Series, distinct: int) -> str:
+    whole = pd.api.types.is_integer_dtype(series)
+    if not whole or distinct <= FEW:
+        return ""
+    low, high = series.min(), series.max()
+    if low >= 1900_01_01 and high <= 2100_12_31:
+        dates = pd.to_datetime(series.astype(str), format="%Y%m%d", errors="coerce")
+        if dates.notna().all():
+            return f"holds dates such as {series.iloc[0]}, {distinct} different ones"
+    if distinct < len(series):
+        return ""
+    counted = high - low + 1 == distinct and _is_sorted(series)
+    if counted or _ID_NAME.fullmatch(str(series.name)):
+        return f"has {distinct} different numbers in as many rows, as an id has"
+    return ""
+
+
+def _is_sorted(series: pd.Series) -> bool:
+    return series.is_monotonic_increasing or series.is_monotonic_decreasing
