@@ -10,14 +10,17 @@ A saved transcript is two files that any program can read without JAX:
 * `NAME.json`: format and version, the shape and dtype of every array, the sha256 of the
   `.npz`, and `about`, a free object (batch size, learning rate, ...).
 
-`Recorder` writes them round by round from any framework's arrays, `flower.record` (a module
-of its own) from a Flower strategy's messages, `save` from the arrays of a run.
+`Recorder` writes them round by round from any framework's arrays (PyTorch's by way of
+`from_torch`), `flower.record` (a module of its own) from a Flower strategy's messages,
+`save` from the arrays of a run.
 """
 
 from fljax.transcript.archive import load, save
+from fljax.transcript.arrays import from_torch
 from fljax.transcript.recorder import Recorder
 from fljax.transcript.views import ClientView, TranscriptError, client_view, exchange
 
 __all__ = [
-    "ClientView", "Recorder", "TranscriptError", "client_view", "exchange", "load", "save",
+    "ClientView", "Recorder", "TranscriptError", "client_view", "exchange", "from_torch",
+    "load", "save",
 ]  # fmt: skip

@@ -17,7 +17,7 @@ Strategy = TypeVar("Strategy")
 Message = Any  # flwr.app.Message
 Named = Mapping[str, np.ndarray]
 
-_NODES, _LEFT_OUT = "flower_nodes", "flower_left_out"  # in a transcript's `about`
+_NODES = "flower_nodes"  # in a transcript's `about`
 
 
 def record(
@@ -32,7 +32,7 @@ def record(
 
     ```python
     with transcript.Recorder("runs/seen", about={"batch_size": 32}) as recorder:
-        strategy = flower.record(FedAvg(), recorder, arrays_fn=flower.from_torch)
+        strategy = flower.record(FedAvg(), recorder, arrays_fn=transcript.from_torch)
         strategy.start(grid, ArrayRecord(network.state_dict()), num_rounds=100)
     ```
 
@@ -43,15 +43,14 @@ def record(
 
     Clients who send an error, no model or nothing at all are absent from a round; one
     that nobody answers is left out. Rounds count from 0 and go on after those of the
-    recorder. Clients are numbered from 0 as they first answer. Arrays of integers, such
-    as counters of batch norm, are left out. In the transcript's `about`, `flower_nodes`
-    has the number of each of Flower's node ids (as text: they have 64 bits) and
-    `flower_left_out` the names of the arrays of integers.
+    recorder. Clients are numbered from 0 as they first answer; in the transcript's
+    `about`, `flower_nodes` has the number of each of Flower's node ids (as text: they
+    have 64 bits).
 
     Args:
       strategy: its `configure_train` and `aggregate_train` are replaced.
       recorder: of the transcript; to be finished by the caller.
-      arrays_fn: a model's arrays by name -> those to record, e.g. `from_torch`.
+      arrays_fn: a model's arrays by name -> those to record, e.g. `transcript.from_torch`.
       client_fn: reply -> id of the client who sent it, 0 or more, instead of a number.
       record_key: names the model where a message has several array records.
 
@@ -62,11 +61,7 @@ def record(
     hooked: Any = strategy
     configure, aggregate = hooked.configure_train, hooked.aggregate_train
     nodes: dict[str, int] = dict(recorder.about.get(_NODES, {}))
-    integers: set[str] = set(recorder.about.get(_LEFT_OUT, ()))
     sent: dict[int, Named] = {}
-
-    def kept(model: Named) -> Named:
-        return arrays_fn({k: each for k, each in model.items() if k not in integers})
 
     def configure_train(server_round, arrays, config, grid):
         messages = list(configure(server_round, arrays, config, grid))
@@ -85,38 +80,15 @@ def record(
                 )
             returned[client] = arrays
         if returned:
-            # Averages of integers are floats: what was an integer once stays out.
-            integers.update(*map(_integers, (model, *returned.values())))
-            about = {_NODES: dict(nodes), _LEFT_OUT: sorted(integers)}
-            if recorder.about != recorder.about | about:
-                recorder.describe(**about)
+            if recorder.about.get(_NODES) != nodes:
+                recorder.describe(**{_NODES: nodes})
             number = max(recorder.last_round + 1, server_round - 1)
-            answers = {client: kept(arrays) for client, arrays in returned.items()}
-            recorder.record(number, kept(model), answers)
+            answers = {client: arrays_fn(arrays) for client, arrays in returned.items()}
+            recorder.record(number, arrays_fn(model), answers)
         return aggregate(server_round, replies)
 
     hooked.configure_train, hooked.aggregate_train = configure_train, aggregate_train
     return strategy
-
-
-def from_torch(arrays: Named) -> dict[str, np.ndarray]:
-    """The arrays of a PyTorch `state_dict` under the names and axes of flax.
-
-    Args:
-      arrays: by name, such as `layers.0.weight` `[outputs, inputs, ...]`.
-
-    Returns:
-      `layers/0/kernel` `[..., inputs, outputs]` in its place, and likewise of every
-      other weight with two axes or more (an embedding's, too). Other arrays keep their
-      own name and axes: `layers.0.bias` is `layers/0/bias`.
-    """
-    found = {}
-    for name, array in arrays.items():
-        *layers, own = name.split(".")
-        if own == "weight" and array.ndim > 1:
-            own, array = "kernel", np.moveaxis(array, (1, 0), (-2, -1))
-        found["/".join([*layers, own])] = array
-    return found
 
 
 def _sent(messages: list[Message], key: str, server_round: int) -> Named:
@@ -144,10 +116,6 @@ def _model(message: Message, key: str):
 
 def _arrays(model) -> Named:
     return {name: array.numpy() for name, array in model.items()}
-
-
-def _integers(arrays: Named) -> set[str]:
-    return {name for name, array in arrays.items() if array.dtype.kind in "biu"}
 
 
 def _number(nodes: dict[str, int], reply: Message, client_fn) -> int:

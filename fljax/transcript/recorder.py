@@ -9,26 +9,28 @@ import json
 import os
 import pathlib
 import shutil
-from collections.abc import Iterator, Mapping
+import warnings
+from collections.abc import Mapping
 from typing import Any, Self
 
 import numpy as np
 
 from fljax import files
-from fljax.transcript import archive
+from fljax.transcript import aliasing, archive
+from fljax.transcript import arrays as arrays_lib
+from fljax.transcript.arrays import Arrays
 from fljax.transcript.views import TranscriptError
 
-Arrays = Mapping[str, Any]
-# Layer -> arrays by name, or further layers; or `LAYER/NAME` -> array.
-
 _ABOUT = "about.json"  # in the folder of the rounds
+_LEFT_OUT = "left_out"  # in the description
 
 
 class Recorder:
     """Writes a transcript round by round; may go on after a crash.
 
     ```python
-    with transcript.Recorder("runs/seen", about={"batch_size": 32}) as recorder:
+    about = {"optimiser": "sgd", "learning_rate": 0.05, "batch_size": 32, "local_epochs": 1}
+    with transcript.Recorder("runs/seen", about) as recorder:
         for number in range(rounds):
             ...  # sent: {"dense/kernel": array, ...}; returned: {client id: the same}
             recorder.record(number, sent, returned)
@@ -43,7 +45,9 @@ class Recorder:
 
         Args:
           stem: path of the transcript, without a suffix.
-          about: free description: batch size, learning rate, epochs, model.
+          about: free description. Attacks that imitate the clients read `optimiser` (sgd,
+            adam, ...), `momentum`, `weight_decay`, `learning_rate`, `batch_size` (null:
+            all rows), `local_epochs` or `local_steps`, `algorithm` and `defense`.
 
         Raises:
           TranscriptError: if the folder cannot be made, what is already there cannot be
@@ -59,6 +63,7 @@ class Recorder:
         if about:
             self.describe(**about)
         self._shapes: dict[str, tuple[int, ...]] | None = None
+        self._watch = aliasing.Watch()
         self._last = -1
         if there := sorted(self._folder.glob("*.npz")):
             self._last = int(there[-1].stem)
@@ -91,14 +96,47 @@ class Recorder:
     def record(self, round: int, sent: Arrays, returned: Mapping[int, Arrays]) -> None:
         """Writes one round.
 
+        Arrays of integers, such as batch norm's counters, are left out with a warning;
+        `left_out` of the description has their names.
+
         Args:
           round: its number, above that of the round before.
           sent: the model that every client was sent, arrays of floating point.
           returned: client id -> the model that it returned, in the shapes of `sent`.
 
         Raises:
-          TranscriptError: naming what does not fit; nothing is written then.
+          TranscriptError: naming what does not fit; nothing is written then. Models
+            that were not copied in time do not fit, see `transcript.aliasing`.
         """
+        self._check_place(round, returned)
+        model = arrays_lib.named(sent, f"round {round}, sent")
+        answers = [
+            arrays_lib.named(arrays, f"round {round}, client {client}")
+            for client, arrays in returned.items()
+        ]
+        left_out = self._leave_out(round, [model, *answers])
+        shapes = {name: array.shape for name, array in model.items()}
+        _compare(shapes, self._shapes or shapes, f"round {round}, sent")
+        for client, arrays in zip(returned, answers, strict=True):
+            found = {name: array.shape for name, array in arrays.items()}
+            _compare(found, shapes, f"round {round}, client {client}")
+        deltas = [
+            {k: array - each[k] for k, array in model.items()} for each in answers
+        ]
+        said = aliasing.one_memory(returned, deltas) or self._watch.look(model, deltas)
+        if said:
+            raise TranscriptError(f"round {round}: {said}")
+        self._say(left_out)
+        kept = {"client": np.array(list(returned), np.int64)}
+        for name, array in model.items():
+            kept[f"params/{name}"] = array
+            kept[f"delta/{name}"] = np.stack([each[name] for each in deltas])
+        with files.replacing(self._folder / f"{round:09d}.npz") as file:
+            np.savez(file, allow_pickle=False, **kept)
+        self._last, self._shapes = round, shapes
+
+    def _check_place(self, round: int, returned: Mapping[int, Arrays]) -> None:
+        """The number of a round and the ids of its clients."""
         if round < 0:
             raise TranscriptError(f"round: expected 0 or more, got {round}")
         if round <= self._last:
@@ -109,28 +147,36 @@ class Recorder:
             )
         if not returned:
             raise TranscriptError(f"round {round}: expected at least one client")
-        model = _named(sent, f"round {round}, sent")
-        shapes = {name: array.shape for name, array in model.items()}
-        _compare(shapes, self._shapes or shapes, f"round {round}, sent")
         if not all(isinstance(c, int | np.integer) and c >= 0 for c in returned):
             raise TranscriptError(
                 f"round {round}: expected client ids that are integers of 0 or more, got "
                 f"{list(returned)[:3]}"
             )
-        found = {"client": np.array(list(returned), np.int64)}
-        if len(set(found["client"].tolist())) < len(returned):
+        if len({int(client) for client in returned}) < len(returned):
             raise TranscriptError(f"round {round}: one client is there twice")
-        answers = []
-        for client, arrays in returned.items():
-            where = f"round {round}, client {client}"
-            answers.append(_named(arrays, where))
-            _compare({k: v.shape for k, v in answers[-1].items()}, shapes, where)
-        for name, array in model.items():
-            found[f"params/{name}"] = array
-            found[f"delta/{name}"] = np.stack([array - each[name] for each in answers])
-        with files.replacing(self._folder / f"{round:09d}.npz") as file:
-            np.savez(file, allow_pickle=False, **found)
-        self._last, self._shapes = round, shapes
+
+    def _leave_out(self, round: int, models: list[dict[str, np.ndarray]]) -> set[str]:
+        """Takes out what is of integers, or was once: averages of integers are floats."""
+        names = set(self._about.get(_LEFT_OUT, ()))
+        names |= set().union(*map(arrays_lib.integers, models))
+        for model in models:
+            for name in names & model.keys():
+                del model[name]
+            if not model:
+                raise TranscriptError(
+                    f"round {round}: expected arrays of floating point by name, got none"
+                )
+        return names
+
+    def _say(self, left_out: set[str]) -> None:
+        """Warns of, and describes, what is newly left out."""
+        if new := left_out - set(self._about.get(_LEFT_OUT, ())):
+            self.describe(**{_LEFT_OUT: sorted(left_out)})
+            warnings.warn(
+                f"{self._stem}: arrays of integers are not recorded: "
+                f"{', '.join(sorted(new))}",
+                stacklevel=3,
+            )
 
     def finish(self) -> None:
         """Makes `STEM.npz` and `STEM.json` of all rounds and removes their folder.
@@ -161,41 +207,11 @@ class Recorder:
             self.finish()
 
 
-def _named(tree: Arrays, where: str) -> dict[str, np.ndarray]:
-    """`LAYER/NAME` -> a copy in main memory, of floating point."""
-    found = {}
-    for name, leaf in _leaves(tree, ""):
-        array = np.array(leaf)
-        if array.dtype.name == "bfloat16":  # which NumPy's format does not have
-            array = array.astype(np.float32)
-        if array.dtype.kind != "f":
-            raise TranscriptError(
-                f"{where}: {name!r} is of type {array.dtype}, not of floating point"
-            )
-        found[name] = array
-    if not found:
-        raise TranscriptError(f"{where}: expected arrays by name, got none")
-    return dict(sorted(found.items()))
-
-
 def _plain(value: Any) -> Any:
     """NumPy's and JAX's numbers and arrays, as JSON has them."""
     if not hasattr(value, "dtype"):
         raise TypeError(f"{value!r:.60} is nothing that JSON can hold")
     return np.asarray(value).tolist()
-
-
-def _leaves(tree: Arrays, prefix: str) -> Iterator[tuple[str, Any]]:
-    if not isinstance(tree, Mapping):
-        raise TranscriptError(
-            f"{prefix or 'model'}: expected arrays by name, got {type(tree).__name__}"
-        )
-    for key, value in tree.items():
-        name = f"{prefix}{key}"
-        if isinstance(value, Mapping):
-            yield from _leaves(value, f"{name}/")
-        else:
-            yield name, value
 
 
 def _compare(found: dict, expected: dict, where: str) -> None:

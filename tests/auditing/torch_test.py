@@ -6,7 +6,6 @@ import pytest
 
 from fljax import transcript
 from fljax.auditing import case, inputs
-from fljax.transcript import flower
 
 torch = pytest.importorskip("torch")
 
@@ -31,7 +30,7 @@ def _arrays(state):
 
 def _flowers(state):
     """The same, of what Flower's messages hold."""
-    return flower.from_torch({name: value.numpy() for name, value in state.items()})
+    return transcript.from_torch({name: value.numpy() for name, value in state.items()})
 
 
 def _frame():

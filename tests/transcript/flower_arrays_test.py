@@ -4,7 +4,7 @@ import jax
 import numpy as np
 import pytest
 
-from fljax.transcript import flower
+from fljax import transcript
 
 
 def test_pytorchs_arrays_are_flaxs():
@@ -15,7 +15,9 @@ def test_pytorchs_arrays_are_flaxs():
         torch.nn.Linear(20, 4),
     )  # fmt: skip
     state = network.state_dict()
-    found = flower.from_torch({name: array.numpy() for name, array in state.items()})
+    found = transcript.from_torch(
+        {name: array.numpy() for name, array in state.items()}
+    )
     assert {"1/weight", "1/bias", "1/running_var"} < set(found)
     rng = np.random.default_rng(0)
     image = rng.normal(size=(1, 4, 4, 2)).astype(np.float32)
@@ -34,6 +36,6 @@ def test_pytorchs_arrays_are_flaxs():
 
 
 def test_a_single_layers_arrays_have_no_folder():
-    found = flower.from_torch({"weight": np.zeros((2, 3)), "bias": np.zeros(2)})
+    found = transcript.from_torch({"weight": np.zeros((2, 3)), "bias": np.zeros(2)})
     shapes = {name: array.shape for name, array in found.items()}
     assert shapes == {"kernel": (3, 2), "bias": (2,)}

@@ -115,7 +115,7 @@ def _train(stem, strategy, grid=None, rounds=4, initial=None, **arguments):
     grid, initial = grid or _Federation(), initial or _initial()
     with transcript.Recorder(stem, {"batch_size": None}) as recorder:
         watched = flower.record(
-            strategy, recorder, arrays_fn=flower.from_torch, **arguments
+            strategy, recorder, arrays_fn=transcript.from_torch, **arguments
         )
         return grid, watched.start(grid, initial, num_rounds=rounds)
 
@@ -154,7 +154,7 @@ def test_a_transcript_is_what_went_over_the_wire(kind, share, tmp_path):
     assert sorted(about["flower_nodes"].values()) == [0, 1, 2]
     assert about["batch_size"] is None
     assert seen.params["fc"].keys() == {"kernel", "bias"}
-    assert about["flower_left_out"] == ["fc.seen"]  # though its averages are floats
+    assert about["left_out"] == ["fc/seen"]  # though its averages are floats
     _assert_same(_heard(seen, about), grid.carried)
 
 
@@ -229,7 +229,7 @@ def test_around_clipping_it_hears_the_clients_and_within_it_the_clipped(tmp_path
     grid, _ = _train(tmp_path / "around", clipped(_fed_avg()))
     _assert_same(_heard(*transcript.load(tmp_path / "around")), grid.carried)
     with transcript.Recorder(tmp_path / "within") as recorder:
-        inner = flower.record(_fed_avg(), recorder, arrays_fn=flower.from_torch)
+        inner = flower.record(_fed_avg(), recorder, arrays_fn=transcript.from_torch)
         clipped(inner).start(_Federation(), _initial(), num_rounds=1)
     seen, _ = transcript.load(tmp_path / "within")
     deltas = [seen.delta["fc"][name][0].reshape(3, -1) for name in ("kernel", "bias")]

@@ -148,11 +148,12 @@ def test_flat_names_and_nested_dicts_are_the_same(tmp_path):
         ((3, _model(0), {"alice": _model(1)}), "integers of 0 or more, got .'alice'"),
         ((3, [np.zeros(3)], {1: _model(1)}), "expected arrays by name, got list"),
         ((3, _model(0), {1: {"dense": {"kernel": np.zeros((2, 3))}}}), "'dense/bias'"),
-        ((3, {"a": np.arange(3)}, {1: _model(1)}), "'a' is of type int64"),
+        ((3, {"a": np.arange(3)}, {1: _model(1)}), "floating point by name, got none"),
+        ((3, {"a": np.array(["b"])}, {1: _model(1)}), "sent: 'a' is of type <U1"),
     ],
     ids=[
         "old round", "nobody", "no model", "another model", "another answer",
-        "negative id", "text id", "no names", "half an answer", "integers",
+        "negative id", "text id", "no names", "half an answer", "integers", "texts",
     ],
 )  # fmt: skip
 def test_what_does_not_fit_is_refused_and_not_written(call, said, tmp_path):
@@ -196,3 +197,22 @@ def test_a_negative_round_is_refused(tmp_path):
     recorder = transcript.Recorder(tmp_path / "run")
     with pytest.raises(transcript.TranscriptError, match="expected 0 or more, got -3"):
         recorder.record(-3, {"w": np.zeros(2)}, {0: {"w": np.zeros(2)}})
+
+
+def test_counters_are_left_out_with_one_word(tmp_path):
+    def with_counter(number, kind):
+        return _model(number) | {"norm": {"seen": np.array(number, kind)}}
+
+    recorder = transcript.Recorder(tmp_path / "run")
+    with pytest.warns(UserWarning, match="run: arrays of integers .*: norm/seen"):
+        recorder.record(0, with_counter(0, int), {4: with_counter(10, int)})
+    recorder.record(
+        1, with_counter(1, float), {4: with_counter(11, bool)}
+    )  # an average
+    again = transcript.Recorder(tmp_path / "run")
+    again.record(2, with_counter(2, float), {4: with_counter(12, float)})
+    again.finish()
+    found, about = transcript.load(tmp_path / "run")
+    assert about["left_out"] == ["norm/seen"]
+    assert found.params.keys() == {"dense"}
+    assert len(found.round) == 3
