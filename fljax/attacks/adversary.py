@@ -23,6 +23,8 @@ class LocalTraining(NamedTuple):
       epochs: local epochs.
       steps: local steps in place of epochs.
       optimiser: of the clients; not known counts as sgd.
+      momentum: of sgd; 0 for none.
+      weight_decay: of any optimiser; 0 for none.
       algorithm: fed_avg, fed_sgd, fed_prox or another name.
     """
 
@@ -31,6 +33,8 @@ class LocalTraining(NamedTuple):
     epochs: int | None = None
     steps: int | None = None
     optimiser: str = "sgd"
+    momentum: float = 0.0
+    weight_decay: float = 0.0
     algorithm: str = "fed_avg"
 
     @property
@@ -40,6 +44,13 @@ class LocalTraining(NamedTuple):
         if self.steps is None:
             needed |= {"batch_size": self.batch_size, "local_epochs": self.epochs}
         return [name for name, value in needed.items() if value is None]
+
+    @property
+    def rule(self) -> str:
+        """The rule of a step, for people."""
+        numbers = {"momentum": self.momentum, "weight decay": self.weight_decay}
+        extra = [f"{name} {value:g}" for name, value in numbers.items() if value]
+        return " with ".join([self.optimiser, *filter(None, [" and ".join(extra)])])
 
     def local_steps(self, sizes: np.ndarray) -> np.ndarray:
         """Local steps `[C]` of clients with so many rows, if nothing is missing."""

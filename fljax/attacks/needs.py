@@ -21,7 +21,8 @@ class Needs:
       categorical: the sensitive column is no number.
       training: how clients train is known.
       epochs: ... in local epochs, not steps.
-      optimisers: of the clients, empty for any.
+      optimisers: of the clients, without weight decay and, if a message is of several
+        steps, without momentum; empty for any.
       algorithms_not: of the clients, that it cannot imitate.
       single_gradient: a message is one gradient of all of a client's rows, of which
         there are no more than `most_rows` of the attack's settings.
@@ -80,9 +81,12 @@ def _about_training(needs: Needs, view: AdversaryView) -> str:
     training = view.training
     if needs.training and training.missing:
         return f"needs to be told {' and '.join(training.missing)}"
-    if needs.optimisers and training.optimiser not in needs.optimisers:
-        wanted = " or ".join(needs.optimisers)
-        return f"needs clients that use {wanted}, they use {training.optimiser}"
+    if needs.optimisers:
+        known = training.optimiser in needs.optimisers
+        momentum = training.momentum and not needs.single_gradient
+        if not known or momentum or training.weight_decay:
+            wanted = " or ".join(needs.optimisers) + (" alone" if known else "")
+            return f"needs clients that use {wanted}, they use {training.rule}"
     if training.algorithm in needs.algorithms_not:
         return f"does not simulate {training.algorithm}"
     if needs.epochs and training.steps is not None:

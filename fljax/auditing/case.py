@@ -34,6 +34,7 @@ class Case(NamedTuple):
       recording: the transcript as it was read.
       left_out: `[C]` messages that are not finite.
       row_numbers: of each client `[n]`, where its rows stand in the file, from 0.
+      notes: what was taken for granted, for readers.
     """
 
     view: AdversaryView
@@ -42,6 +43,7 @@ class Case(NamedTuple):
     recording: Recording
     left_out: np.ndarray
     row_numbers: list[np.ndarray]
+    notes: list[str]
 
 
 def prepare(config: Config, inputs: Inputs, given: Model | None = None) -> Case:
@@ -85,7 +87,8 @@ def prepare(config: Config, inputs: Inputs, given: Model | None = None) -> Case:
         proxy=_proxy(config, encoding, inputs.proxy),
     )
     numbers = [owned.row[each] for each in own]
-    return Case(view, truth, encoding, seen, selected.left_out, numbers)
+    notes = local_training.notes(seen.about, config.training, seen.stem)
+    return Case(view, truth, encoding, seen, selected.left_out, numbers, notes)
 
 
 def _whose(

@@ -31,6 +31,7 @@ class Audited(NamedTuple):
       unit: of one encoded unit of a number, and `middle`, its value at 0.
       row_numbers: where each client's rows stand in the file.
       flags: every setting by the name of its flag.
+      notes: what was taken for granted.
     """
 
     data: str
@@ -48,6 +49,7 @@ class Audited(NamedTuple):
     middle: float
     row_numbers: Sequence[np.ndarray]
     flags: Mapping[str, Any]
+    notes: Sequence[str] = ()
 
 
 class Findings(NamedTuple):
@@ -105,7 +107,7 @@ class Findings(NamedTuple):
     @property
     def notes(self) -> list[str]:
         """What a reader of the numbers has to know."""
-        return [_intervals(self.audited), *_left_out(self.audited)]
+        return [_intervals(self.audited), *self.audited.notes, *_left_out(self.audited)]
 
     def save(self, folder: str | os.PathLike) -> None:
         """Writes `rows.jsonl`, `manifest.json`, `records.csv` and `report.html`.

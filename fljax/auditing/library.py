@@ -134,6 +134,7 @@ def score(config: Config, read: Inputs, case: Case, estimates) -> Findings:
         middle=float(encoder.mean[-1]),
         row_numbers=case.row_numbers,
         flags={k: v for group in config for k, v in config_lib.to_flags(group).items()},
+        notes=case.notes,
     )
     return Findings(audited, lines, estimates)
 

@@ -1,8 +1,9 @@
 """How clients train in a round, from what the user says and a transcript's description.
 
 The description is free text of a stranger: each field that is used is checked. What the
-user says goes first. Fields: `batch_size` (null or 0: all rows), `learning_rate`,
-`local_epochs` or `epochs`, `local_steps`, `client_optimiser`, `algorithm` and `defense`.
+user says goes first. Fields: `optimiser` (or `optimizer`, `client_optimiser`), `momentum`,
+`weight_decay`, `batch_size` (null or 0: all rows), `learning_rate`, `local_epochs` or
+`epochs`, `local_steps`, `algorithm` and `defense`.
 """
 
 from typing import Any
@@ -10,6 +11,12 @@ from typing import Any
 from fljax.attacks.adversary import LocalTraining
 from fljax.auditing.settings import TrainingConfig
 from fljax.transcript import TranscriptError
+
+_OPTIMISER = ("optimiser", "optimizer", "client_optimiser")
+_ASSUMED = (
+    "Plain SGD is assumed: nothing says which optimiser the clients use. Say so with "
+    '--optimiser, --momentum and --weight_decay, or record about={"optimiser": "sgd"}.'
+)
 
 
 def read(about: dict[str, Any], config: TrainingConfig, stem: str) -> LocalTraining:
@@ -20,10 +27,12 @@ def read(about: dict[str, Any], config: TrainingConfig, stem: str) -> LocalTrain
     """
     found = {
         "batch_size": _count(about, "batch_size", stem, least=0),
-        "learning_rate": _rate(about, stem),
+        "learning_rate": _number(about, "learning_rate", stem),
         "epochs": _count(about, "local_epochs", stem) or _count(about, "epochs", stem),
         "steps": _count(about, "local_steps", stem),
-        "optimiser": _name(about, "client_optimiser", "sgd", stem),
+        "optimiser": _optimiser(about, stem) or "sgd",
+        "momentum": _number(about, "momentum", stem, least=0) or 0.0,
+        "weight_decay": _number(about, "weight_decay", stem, least=0) or 0.0,
         "algorithm": _name(about, "algorithm", "fed_avg", stem),
     }
     if "batch_size" in about and about["batch_size"] is None:
@@ -31,17 +40,25 @@ def read(about: dict[str, Any], config: TrainingConfig, stem: str) -> LocalTrain
     if found["algorithm"] == "fed_sgd":
         # One step of rate 1 on all rows; the server takes the real one.
         found |= {"batch_size": 0, "learning_rate": 1.0, "epochs": 1, "steps": None}
-        found["optimiser"] = "sgd"
+        found |= {"optimiser": "sgd", "momentum": 0.0}
     given = {
         "batch_size": config.batch_size,
         "learning_rate": config.learning_rate,
         "epochs": config.local_epochs,
         "steps": config.local_steps,
-        "optimiser": config.client_optimiser,
+        "optimiser": config.optimiser and config.optimiser.lower(),
+        "momentum": config.momentum,
+        "weight_decay": config.weight_decay,
     }
     if config.local_epochs is not None and config.local_steps is None:
         found["steps"] = None
     return LocalTraining(**found | {k: v for k, v in given.items() if v is not None})
+
+
+def notes(about: dict[str, Any], config: TrainingConfig, stem: str) -> list[str]:
+    """What is taken for granted, in words."""
+    told = config.optimiser or _optimiser(about, stem)
+    return [] if told or about.get("algorithm") == "fed_sgd" else [_ASSUMED]
 
 
 def defense(about: dict[str, Any], stem: str) -> str:
@@ -62,15 +79,22 @@ def _count(about, name: str, stem: str, least: int = 1) -> int | None:
     )
 
 
-def _rate(about, stem: str) -> float | None:
-    value = about.get("learning_rate")
+def _number(about, name: str, stem: str, least: float = 1e-30) -> float | None:
+    value = about.get(name)
     if value is None:
         return None
-    if type(value) in (int, float) and 0 < value < 1e30:  # False for NaN
+    if type(value) in (int, float) and least <= value < 1e30:  # False for NaN
         return float(value)
     raise TranscriptError(
-        f"{stem}.json: about, learning_rate: expected a number > 0, got {value!r:.40}"
+        f"{stem}.json: about, {name}: expected a number {'>= 0' if not least else '> 0'}"
+        f", got {value!r:.40}"
     )
+
+
+def _optimiser(about, stem: str) -> str:
+    """As the description calls it, in small letters; empty if it does not."""
+    names = (_name(about, field, "", stem).lower() for field in _OPTIMISER)
+    return next(filter(None, names), "")
 
 
 def _name(about, name: str, default: str, stem: str, most: int = 60) -> str:

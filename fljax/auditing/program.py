@@ -91,6 +91,7 @@ def describe(prepared: Prepared) -> list[str]:
         ),
         f"inputs of {config.training.model}: {', '.join(columns.names)}",
         f"sensitive: {config.files.sensitive}, {values}",
+        *case.notes,
     ]
 
 

@@ -93,9 +93,11 @@ class TrainingConfig:
     learning_rate: float | None = option(None, "client learning rate", above=0)
     local_epochs: int | None = option(None, "local epochs", min=1)
     local_steps: int | None = option(None, "local steps instead of epochs", min=1)
-    client_optimiser: Literal["sgd", "momentum", "adam"] | None = option(
-        None, "client optimiser; none, and not in the transcript: sgd"
+    optimiser: str | None = option(
+        None, "client optimiser: sgd, adam, ...; none, and not in the transcript: sgd"
     )
+    momentum: float | None = option(None, "of the client optimiser", min=0, below=1)
+    weight_decay: float | None = option(None, "of the client optimiser", min=0)
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)

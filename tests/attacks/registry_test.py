@@ -121,6 +121,21 @@ _NEEDS = {
         {"training": LocalTraining(optimiser="adam")},
         "needs clients that use sgd, they use adam",
     ),
+    "momentum": (
+        Needs(optimisers=("sgd",)),
+        {"training": LocalTraining(momentum=0.9, weight_decay=0.01)},
+        "use sgd alone, they use sgd with momentum 0.9 and weight decay 0.01",
+    ),
+    "decay": (
+        Needs(optimisers=("sgd", "adam"), single_gradient=True),
+        {"training": LocalTraining(optimiser="adamw", weight_decay=0.1, momentum=0.9)},
+        "use sgd or adam, they use adamw with momentum 0.9 and weight decay 0.1",
+    ),
+    "first momentum": (
+        Needs(optimisers=("sgd",), single_gradient=True),
+        {"training": LocalTraining(5, 0.1, 1, momentum=0.9)},
+        "messages of 2 steps over 10 rows",
+    ),
     "steps": (
         Needs(epochs=True), {"training": LocalTraining(steps=2)}, "told local steps"
     ),

@@ -12,7 +12,7 @@ import pytest
 from fljax import results, verdicts
 from fljax.attacks import registry
 from fljax.attacks.needs import Needs
-from fljax.auditing import program, scoring
+from fljax.auditing import local_training, program, scoring
 from fljax.driver.config import ConfigError
 
 _ATTACKS = (
@@ -79,11 +79,46 @@ def test_what_is_missing_about_the_training_is_said(linear, record, audited):
     assert all(line.verdict == scoring.NOT_APPLICABLE for line in lines)
     assert all(missing in line.detail for line in lines)
     given = {"learning_rate": 0.1, "batch_size": 0, "local_epochs": 1}
-    adam = {"client_optimiser": "adam", "attacks": ("trajectory",)}
+    adam = {"optimiser": "Adam", "attacks": ("trajectory",)}
     _, (line,) = audited(linear, **given, **adam)
     assert line.detail == "needs clients that use sgd, they use adam"
     _, (line,) = audited(linear, **given, attacks=("inversion",))
     assert line.detail == "messages of 1 step over 30 rows"
+
+
+@pytest.mark.parametrize(
+    ("about", "options", "said"),
+    [
+        ({}, {}, "Plain SGD is assumed"),
+        ({"momentum": 0.9}, {}, "Plain SGD is assumed"),
+        ({"optimiser": "SGD"}, {}, ""),
+        ({"optimizer": "AdamW", "weight_decay": 0.01}, {}, ""),
+        ({"client_optimiser": "adam"}, {}, ""),
+        ({"algorithm": "fed_sgd"}, {}, ""),
+        ({}, {"optimiser": "sgd"}, ""),
+    ],
+)
+def test_sgd_is_never_assumed_in_silence(about, options, said, config):
+    training = config(pathlib.Path(), **options).training
+    assert said in "".join(local_training.notes(about, training, "seen"))
+    assert bool(said) == bool(local_training.notes(about, training, "seen"))
+
+
+def test_what_clients_use_is_read_from_the_description_or_told(config):
+    training = config(pathlib.Path()).training
+    about = {"optimizer": "AdamW", "weight_decay": 0.01}
+    assert (
+        local_training.read(about, training, "").rule == "adamw with weight decay 0.01"
+    )
+    told = config(pathlib.Path(), optimiser="SGD", momentum=0.9, weight_decay=0.0)
+    assert local_training.read(about, told.training, "").rule == "sgd with momentum 0.9"
+
+
+def test_the_assumption_is_said_with_the_numbers(linear, config, record, capsys):
+    program.PROGRAM.run(config(linear, attacks=("model",)))
+    said = " ".join(capsys.readouterr().out.split())
+    assert "Plain SGD is assumed: nothing says which" in said
+    assert "--optimiser" in said and 'about={"optimiser": "sgd"}' in said
 
 
 def test_messages_that_are_not_finite_are_left_out_and_counted(

@@ -89,6 +89,9 @@ _ABOUT = {
     "learning_rate": (-1.0, "expected a number > 0"),
     "local_epochs": (0.5, "expected an integer >= 1"),
     "client_optimiser": ([1], "expected a name"),
+    "optimiser": (["sgd"], "expected a name"),
+    "momentum": (-0.9, "expected a number >= 0"),
+    "weight_decay": ("small", "expected a number >= 0, got 'small'"),
 }
 
 
