@@ -1,5 +1,6 @@
 """Trains every case with every seed and keeps what was sent."""
 
+from collections.abc import Callable
 from typing import NamedTuple
 
 import jax
@@ -13,7 +14,7 @@ from experiments.lmra.settings import Case, Config, cases
 from fljax import federation, participation, schedule, stacking
 from fljax.attacks.reconstruction import decoding
 from fljax.attacks.reconstruction.decoding import Messages
-from fljax.federation import FedAvg, Federation, Tables, Training
+from fljax.federation import FedAvg, Federation, States, Tables, Training
 from fljax.types import Array, Model, Params
 
 
@@ -40,8 +41,21 @@ class Numbers(NamedTuple):
     scale: Array
 
 
-def train(run: Config, clients: Clients) -> Trained:
-    """Trains every case with every seed."""
+def train(
+    run: Config,
+    clients: Clients,
+    *,
+    states: States | None = None,
+    progress: Callable[[int], None] = lambda _: None,
+) -> Trained:
+    """Trains every case with every seed.
+
+    Args:
+      run: the cases.
+      clients: whose rows.
+      states: where a run that was stopped left its state, and this one does.
+      progress: called with the number of rounds done.
+    """
     every, seeds = cases(run), len(run.seeds)
     plans = [
         _schedule(run, clients, case, seed) for case in every for seed in run.seeds
@@ -64,12 +78,17 @@ def train(run: Config, clients: Clients) -> Trained:
         ),
     )
     tables = Tables(clients.rows, stacking.stack(plans)[0])
-    found = federation.train(
-        Federation(method, tables), trainings, evaluate=_Kept(run.attacked)
+    whole = Federation(method, tables)
+    trained = federation.train(
+        whole,
+        trainings,
+        stops=federation.evenly(run.num_rounds),
+        progress=lambda done, _: progress(done),
+        states=states,
     )
+    kept = federation.measure(whole, trainings, trained.run, _Kept(run.attacked))
     return jax.tree.map(
-        lambda leaf: leaf[0].reshape(len(every), seeds, *leaf.shape[2:]),
-        found.evaluations,
+        lambda leaf: leaf.reshape(len(every), seeds, *leaf.shape[1:]), kept
     )
 
 

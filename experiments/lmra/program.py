@@ -21,13 +21,9 @@ from rich.progress import Progress
 
 from experiments.lmra import attack, clients, federation, optimum, reporting, scores
 from experiments.lmra import search as search_lib
+from experiments.lmra.federation import Trained
 from experiments.lmra.reporting import Attacked
-from experiments.lmra.settings import (
-    ATTACKS,
-    Settings,
-    cases,
-    complete,
-)
+from experiments.lmra.settings import ATTACKS, Config, Settings, cases, complete
 from experiments.report import COMMAND, figures
 from fljax.attacks.reconstruction.decoding import Decoded
 from fljax.driver.output import Output, Results
@@ -54,8 +50,9 @@ def work(prepared: Prepared, output: Output, bars: Progress) -> Results:
     """Trains, decodes and scores, or searches for the training of Table 1."""
     settings, loaded = prepared
     if settings.run.search:
+        trained = _train(settings.run, loaded, output, bars)
         with output.stage("search"):
-            found = search_lib.search(settings.run, loaded)
+            found = search_lib.search(settings.run, loaded, trained)
         return Results(
             reporting.search_rows(settings, loaded, found),
             files=loaded.task.files,
@@ -83,7 +80,8 @@ def _attack(
     settings: Settings, loaded: clients.Clients, output: Output, bars: Progress
 ) -> Attacked:
     run, cache = settings.run, output.cache(loaded.task.files)
-    bar = bars.add_task("train and decode", total=3 + len(run.mappings))
+    trained = _train(run, loaded, output, bars)
+    bar = bars.add_task("decode and score", total=2 + len(run.mappings))
 
     def timed(name: str, compute: Callable):
         with output.stage(name):
@@ -91,7 +89,6 @@ def _attack(
         bars.advance(bar)
         return result
 
-    trained = timed("train", lambda: federation.train(run, loaded))
     optima = timed("optima", lambda: optimum.local_optima(loaded, run.ridge))
     shape = trained.last.shape
     own = optima[None, :, : run.attacked]
@@ -113,6 +110,19 @@ def _attack(
     judge = scores.Judge(loaded, optima, run.attacked)
     scored = timed("scores", lambda: {k: judge(v) for k, v in models.items()})
     return Attacked(scored, decoded, scores.relative_distances(optima))
+
+
+def _train(
+    run: Config, loaded: clients.Clients, output: Output, bars: Progress
+) -> Trained:
+    bar = bars.add_task("rounds", total=run.num_rounds)
+    with output.stage("train"):
+        return federation.train(
+            run,
+            loaded,
+            states=output.cache(loaded.task.files).states("train"),
+            progress=lambda done: bars.update(bar, completed=done),
+        )
 
 
 def describe(prepared: Prepared) -> Iterator[str]:

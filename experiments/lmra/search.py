@@ -10,8 +10,9 @@ from typing import NamedTuple
 import jax
 import numpy as np
 
-from experiments.lmra import federation, published
+from experiments.lmra import published
 from experiments.lmra.clients import Clients
+from experiments.lmra.federation import Trained
 from experiments.lmra.scores import Judge
 from experiments.lmra.settings import Case, Config, cases
 from fljax.attacks.reconstruction import decoding
@@ -34,9 +35,14 @@ class Trial(NamedTuple):
     gap: float
 
 
-def search(run: Config, clients: Clients) -> list[Trial]:
-    """All pairs of rounds and start, the nearest to the printed numbers first."""
-    trained = federation.train(run, clients)
+def search(run: Config, clients: Clients, trained: Trained) -> list[Trial]:
+    """All pairs of rounds and start, the nearest to the printed numbers first.
+
+    Args:
+      run: with the rounds and starts.
+      clients: whose rows the models are judged on.
+      trained: from `federation.train`.
+    """
     judge = Judge(clients, np.ones_like(trained.last[0]), run.attacked)
     every, found = cases(run), []
     for num_rounds in run.search_rounds:

@@ -15,7 +15,7 @@ import numpy as np
 import optax
 
 from fljax import federation, local, losses, packing, schedule, stacking
-from fljax.federation import Federation, Parts, Tables, Training
+from fljax.federation import Federation, Parts, States, Tables, Training
 from fljax.types import Array, Batch, Rows
 
 SAMPLINGS = ("shuffled", "independent")
@@ -102,6 +102,7 @@ def messages(
     sampling: str,
     seeds: Sequence[int],
     spread: float,
+    states: States | None = None,
 ) -> tuple[np.ndarray, np.ndarray]:
     """Trains the client from drawn models.
 
@@ -112,6 +113,7 @@ def messages(
         rows drawn anew from all.
       seeds: of the draws; points share them.
       spread: standard deviation of the sent models.
+      states: where a run that was stopped left its state, and this one does.
 
     Returns:
       Sent models and deltas (sent minus returned), `[points, seeds, R, d]` each.
@@ -135,7 +137,12 @@ def messages(
         ),
     )
     tables = Tables(rows, stacking.stack(plans)[0])
-    seen = federation.train(Federation(method, tables), training).run.transcript
+    seen = federation.train(
+        Federation(method, tables),
+        training,
+        stops=federation.evenly(points[0].num_messages),
+        states=states,
+    ).run.transcript
     shape = (repeats, len(seeds), *seen.params.shape[1:])
     sent, delta = seen.params.reshape(shape), seen.delta[:, :, 0].reshape(shape)
     return sent.astype(np.float64), delta.astype(np.float64)

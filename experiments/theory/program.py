@@ -26,6 +26,7 @@ from fljax.driver.config import ConfigError
 from fljax.driver.option import MOST_ROUNDS, RunFlags, option, several
 from fljax.driver.output import Output, Results
 from fljax.driver.program import Program, Start
+from fljax.driver.stage_cache import StageCache
 from fljax.results import Row
 
 
@@ -72,6 +73,7 @@ _SWEEPS = {
     "local_epochs": ("epochs", "E", "local epochs $E$"),
     "num_messages": ("messages", "n_c", "messages $n_c$"),
 }
+_TRAININGS = ("points", "messages")  # of a sampling, each with states of its own
 
 
 class Settings(NamedTuple):
@@ -118,8 +120,11 @@ def work(prepared: Prepared, output: Output, bars: Progress) -> Results:
     bar = bars.add_task("samplings", total=len(config.samplings))
     for sampling in config.samplings:
         with output.stage(sampling):
-            measure = functools.partial(_measure, config, client, sampling)
-            measured[sampling] = cache.cached(sampling, measure, Measured)
+            part = cache.part(sampling)
+            measure = functools.partial(_measure, config, client, sampling, part)
+            measured[sampling] = part.cached("measured", measure, Measured)
+            for states in _TRAININGS:
+                part.forget(states)
         bars.advance(bar)
     sweeps = {
         name: Sweep(
@@ -193,7 +198,9 @@ def _check_rate(config: Config, limit: float) -> None:
         )
 
 
-def _measure(config: Config, client: Client, sampling: str) -> dict[str, Measured]:
+def _measure(
+    config: Config, client: Client, sampling: str, part: StageCache
+) -> dict[str, Measured]:
     """Numbers of every sweep; two trainings, the second one for the messages."""
     base = Point(**{name: getattr(config, name) for name in _SWEEPS})
     swept = {
@@ -203,13 +210,14 @@ def _measure(config: Config, client: Client, sampling: str) -> dict[str, Measure
     by_messages = swept.pop("num_messages")
     points = list(dict.fromkeys(p for group in swept.values() for p in group))
     how = (sampling, config.seeds, config.spread)
-    sent, delta = mitm_server.messages(client, points, *how)
+    for_points, for_messages = map(part.states, _TRAININGS)
+    sent, delta = mitm_server.messages(client, points, *how, for_points)
     every = theorem1.measure(client, points, sampling, sent, delta, config.probability)
     found = {}
     for name, group in swept.items():
         chosen = [points.index(point) for point in group]
         found[name] = Measured(*(numbers[chosen] for numbers in every))
-    sent, delta = mitm_server.messages(client, by_messages[-1:], *how)
+    sent, delta = mitm_server.messages(client, by_messages[-1:], *how, for_messages)
     parts = []
     for point in by_messages:
         first = (a[:, :, : point.num_messages] for a in (sent, delta))

@@ -18,6 +18,7 @@ from fljax.federation.training import (
     Federation,
     States,
     Trained,
+    evenly,
     final,
     measure,
     train,
@@ -25,5 +26,5 @@ from fljax.federation.training import (
 
 __all__ = [
     "Evaluate", "FedAvg", "Federation", "Method", "Parts", "States", "Tables",
-    "Trained", "Training", "average", "final", "measure", "of", "prepared", "tables", "train",
+    "Trained", "Training", "average", "evenly", "final", "measure", "of", "prepared", "tables", "train",
 ]  # fmt: skip

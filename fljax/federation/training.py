@@ -106,6 +106,12 @@ def train(
     return Trained(whole[0], stops, whole[1], seconds)
 
 
+def evenly(num_rounds: int, parts: int = 20) -> tuple[int, ...]:
+    """Stops of a training that may be interrupted: so many at most, the last its end."""
+    every = -(-num_rounds // parts)
+    return (*range(every, num_rounds, every), num_rounds)
+
+
 def measure(
     federation: Federation,
     trainings: Training,

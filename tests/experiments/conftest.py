@@ -8,7 +8,7 @@ from absl import flags
 from absl.testing import flagsaver
 
 from fljax import data
-from fljax.driver import launch
+from fljax.driver import launch, stage_cache
 
 
 @pytest.fixture
@@ -41,3 +41,38 @@ def command(capsys):
         return stopped.value.code or 0, said.out, said.err
 
     return call
+
+
+@pytest.fixture
+def interrupted(monkeypatch):
+    """Stops a program in a training after so many steps, and lets it go on.
+
+    Returns the step from which it went on.
+    """
+
+    def run(program, settings, *, after):
+        begun = []
+        latest, reached = stage_cache.States.latest, stage_cache.States.reached
+
+        def stop(states, step, state):
+            reached(states, step, state)
+            if step == after:
+                raise KeyboardInterrupt
+
+        def go_on(states, like):
+            found = latest(states, like)
+            begun.extend([] if found is None else [found[0]])
+            return found
+
+        group = dataclasses.replace(settings.run, checkpoint_minutes=9.0)
+        settings = settings._replace(run=group)
+        with monkeypatch.context() as patch:
+            patch.setattr(stage_cache.States, "reached", stop)
+            with pytest.raises(KeyboardInterrupt, match="goes on from"):
+                program.run(settings)
+        with monkeypatch.context() as patch:
+            patch.setattr(stage_cache.States, "latest", go_on)
+            program.run(settings)
+        return begun[0]
+
+    return run

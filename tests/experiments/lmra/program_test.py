@@ -50,6 +50,13 @@ def finished(tmp_path_factory):
     return folder
 
 
+def test_a_training_that_was_stopped_goes_on(finished, tmp_path, interrupted):
+    told = _told(run_dir=str(tmp_path / "run"), paper_table="table1")
+    assert interrupted(program.PROGRAM, told, after=5) == 5
+    rows = [(each / "rows.jsonl").read_text() for each in (finished, tmp_path / "run")]
+    assert rows[0] == rows[1]
+
+
 def _value(rows, attack, metric, client="all", seed=0, setting="local_steps=1"):
     (found,) = (
         row.value
@@ -157,7 +164,7 @@ def test_the_search_puts_the_nearest_first():
         )
     )
     loaded = clients.load(told.data, told.run)
-    found = search.search(told.run, loaded)
+    found = search.search(told.run, loaded, federation.train(told.run, loaded))
     assert len(found) == 4
     assert [each.gap for each in found] == sorted(each.gap for each in found)
     printed = [58.6, 63.0, 69.3]

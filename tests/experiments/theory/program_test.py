@@ -170,8 +170,10 @@ def _run(told):
     program.PROGRAM.run(program.Settings(told))
 
 
-def test_a_run_writes_rows_manifest_and_figure(tmp_path, capsys):
+def test_a_run_writes_rows_manifest_and_figure(tmp_path, capsys, interrupted):
     folder = tmp_path / "out"
+    again = dataclasses.replace(_SMALL, run_dir=str(tmp_path / "again"))
+    assert interrupted(program.PROGRAM, program.Settings(again), after=7) == 7
     _run(dataclasses.replace(_SMALL, run_dir=str(folder)))
     names = {"rows.jsonl", "manifest.json", "theorem1.svg"}
     assert {path.name for path in folder.iterdir()} == names
@@ -190,6 +192,7 @@ def test_a_run_writes_rows_manifest_and_figure(tmp_path, capsys):
     assert seen == {8}
     fitted = [r for r in rows if r.metric == "optimum_distance_slope"]
     assert len(fitted) == 4 * 2 * 2  # parameters, estimates, seeds
+    assert rows == results.read_rows(tmp_path / "again" / "rows.jsonl")
     out = capsys.readouterr().out
     assert "Algorithm 2" in out and "n_c" in out
 
