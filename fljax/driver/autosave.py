@@ -40,6 +40,7 @@ class Autosave:
         digest: str,
         minutes: float | None,
         program: str = __name__,
+        settings: Any = None,
     ):
         """Looks at what is there.
 
@@ -48,12 +49,13 @@ class Autosave:
           digest: of its configuration.
           minutes: between two writings; None writes nothing and finds nothing.
           program: name of the module that computes.
+          settings: what it was told, which may name code of the user's.
 
         Raises:
           ConfigError: what is there was computed by other code, versions or devices.
         """
         self.path, self._minutes = folder / run_folder.UNFINISHED, minutes
-        self._identity = {"digest": digest, **run_folder.environment(program)}
+        self._identity = {"digest": digest, **run_folder.environment(program, settings)}
         self._written, self._asked = time.monotonic(), False
         self._pending: dict[pathlib.Path, _Pending] = {}
         if self.is_kept:

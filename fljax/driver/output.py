@@ -87,7 +87,9 @@ class Output:
         self._finished = False
         self.seconds: stages.Seconds = {}
         minutes = config.checkpoint_minutes if isinstance(config, RunFlags) else None
-        self.autosave = Autosave(self.folder, self._digest, minutes, program)
+        self.autosave = Autosave(
+            self.folder, self._digest, minutes, program, self._flags
+        )
 
     def __enter__(self) -> Self:
         """Raises ConfigError where another run works in the folder."""
@@ -125,7 +127,7 @@ class Output:
             "figures": sorted(results.figures),
             "seconds": self.seconds,
             "total_seconds": time.perf_counter() - self._begin,
-            **run_folder.environment(self._program),
+            **run_folder.environment(self._program, self._flags),
         }
         contents = {f"{name}.svg": each for name, each in results.figures.items()}
         contents |= {name: text.encode() for name, text in results.pages.items()}

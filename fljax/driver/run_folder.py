@@ -133,15 +133,16 @@ def digest(values: dict[str, Any]) -> str:
     return hashlib.sha256(text.encode()).hexdigest()
 
 
-def environment(program: str = __name__) -> dict[str, Any]:
+def environment(program: str = __name__, settings: Any = None) -> dict[str, Any]:
     """Code, versions and devices, for the manifest.
 
     Args:
       program: name of the module that computes.
+      settings: what it was told, which may name code of the user's (`source.identity`).
     """
     device = jax.devices()[0]
     return {
-        "code": source.identity(program),
+        "code": source.identity(program, settings),
         "python": platform.python_version(),
         "packages": {name: _version(name) for name in _PACKAGES},
         "platform": device.platform,
