@@ -97,13 +97,17 @@ def test_a_training_is_that_of_the_rounds_alone(small):
     for seed in (0, 1):
         whole = [np.concatenate(leaves) for leaves in zip(*_clients(seed), strict=True)]
         plan, server = _plan(0, _SIZES[seed]), optax.sgd(1.0)
-        key = jax.random.key(seed)
-        run = rounds.advance(
-            jax.random.fold_in(key, 1),
-            rounds.start(_init(jax.random.fold_in(key, 0)), plan, server),
-            Rows(*whole), plan, _ROUNDS,
-            local=local.sgd(_loss, optax.sgd(0.1)), server_optimiser=server,
-        )  # fmt: skip
+
+        @jax.jit
+        def alone(key, rows, plan, server=server):
+            return rounds.advance(
+                jax.random.fold_in(key, 1),
+                rounds.start(_init(jax.random.fold_in(key, 0)), plan, server),
+                rows, plan, _ROUNDS,
+                local=local.sgd(_loss, optax.sgd(0.1)), server_optimiser=server,
+            )  # fmt: skip
+
+        run = alone(jax.random.key(seed), Rows(*whole), plan)
         np.testing.assert_allclose(
             found.server.params["w"][seed], run.server.params["w"], rtol=1e-5
         )

@@ -15,7 +15,7 @@ B = 6
 
 def _array(*shape, seed=0):
     rng = np.random.default_rng(seed)
-    return jnp.asarray(rng.normal(size=(B, *shape)), jnp.float32)
+    return rng.normal(size=(B, *shape)).astype(np.float32)
 
 
 def _features(num_numeric=4, repeated=False):
@@ -23,11 +23,11 @@ def _features(num_numeric=4, repeated=False):
     # Positions 0..1 and 2..4, and 5 for the reference category.
     codes = np.stack([rng.choice([0, 1, 5], B), rng.choice([2, 3, 4, 5], B)], axis=1)
     codes = codes[:, [0, 0]] if repeated else codes
-    return Features(_array(num_numeric), jnp.asarray(codes, jnp.int32))
+    return Features(_array(num_numeric), codes.astype(np.int32))
 
 
 def _no_codes():
-    return Features(_array(4), jnp.zeros((B, 0), jnp.int32))
+    return Features(_array(4), np.zeros((B, 0), np.int32))
 
 
 def _positions():
@@ -43,7 +43,7 @@ def _alone():
     return models.from_flax(nn.Dense(3), jnp.zeros(4))
 
 
-REAL, CLASS = _array(seed=2), jnp.arange(B) % 3
+REAL, CLASS = _array(seed=2), np.arange(B, dtype=np.int32) % 3
 CASES = {
     "linear": (models.linear(4, 2, num_onehot=5), _features(), REAL, losses.squared),
     "mlp": (
@@ -74,9 +74,19 @@ CASES = {
 }  # fmt: skip
 
 
+def _params(model):
+    """Parameters from N(0, 1/4), without compiling the model's init."""
+    rng = np.random.default_rng(3)
+    return jax.tree.map(
+        lambda leaf: rng.normal(0, 0.5, leaf.shape).astype(leaf.dtype),
+        jax.eval_shape(model.init, jax.random.key(0)),
+    )
+
+
 def _assert_close(found, expected):
     """To 1e-6 of the largest entry."""
-    scale = max(float(jnp.abs(leaf).max()) for leaf in jax.tree.leaves(expected))
+    found, expected = jax.device_get((found, expected))
+    scale = max(float(np.abs(leaf).max()) for leaf in jax.tree.leaves(expected))
     assert jax.tree.structure(found) == jax.tree.structure(expected)
     for a, b in zip(jax.tree.leaves(found), jax.tree.leaves(expected), strict=True):
         np.testing.assert_allclose(a, b, rtol=1e-6, atol=1e-6 * scale)
@@ -86,9 +96,9 @@ def _assert_close(found, expected):
 def test_norms_and_clipped_sums_are_those_of_vmap_of_grad(case):
     model, x, y, element_loss = case
     fast = losses.example_loss(model.apply, element_loss)
-    params = model.init(jax.random.key(0))
+    params = _params(model)
     assert per_example.by_layers(fast, params, x)
-    batch = Batch(x, y, jnp.arange(B) != 2)
+    batch = Batch(x, y, np.arange(B) != 2)
 
     def slow(params, x, y):
         return fast(params, x, y)
@@ -113,10 +123,15 @@ def test_norms_and_clipped_sums_are_those_of_vmap_of_grad(case):
 def test_the_plain_sum_is_the_gradient_of_the_batch():
     model, x, y, element_loss = CASES["mlp"]
     loss_fn = losses.example_loss(model.apply, element_loss)
-    params = model.init(jax.random.key(0))
-    batch = Batch(x, y, jnp.arange(B) < 4)
-    found = clipping.clipped_sum(loss_fn, params, batch, clipping.total(1e6))
-    loss, grads = jax.value_and_grad(losses.batch_loss, 1)(loss_fn, params, batch)
+    params = _params(model)
+    batch = Batch(x, y, np.arange(B) < 4)
+
+    @jax.jit
+    def both(params):
+        found = clipping.clipped_sum(loss_fn, params, batch, clipping.total(1e6))
+        return found, jax.value_and_grad(losses.batch_loss, 1)(loss_fn, params, batch)
+
+    found, (loss, grads) = jax.device_get(both(params))
     _assert_close(jax.tree.map(lambda leaf: leaf / 4, found.total), grads)
     np.testing.assert_allclose(found.loss, loss, rtol=1e-6)
 
@@ -125,18 +140,19 @@ def test_the_plain_sum_is_the_gradient_of_the_batch():
 def test_a_poisoned_example_does_not_spread(name):
     model, x, y, element_loss = CASES[name]
     loss_fn = losses.example_loss(model.apply, element_loss)
-    params = model.init(jax.random.key(0))
+    params = _params(model)
 
-    def total(x, mask):
+    @jax.jit
+    def total(params, x, mask):
         batch = Batch(x, y, mask)
         return clipping.clipped_sum(loss_fn, params, batch, clipping.per_layer(0.2))
 
     first, *rest = jax.tree.leaves(x)
-    poisoned = jax.tree.unflatten(
-        jax.tree.structure(x), [first.at[1].set(jnp.inf), *rest]
-    )
-    found = total(poisoned, jnp.ones(B, bool))
-    expected = total(x, jnp.arange(B) != 1)
+    first = first.copy()
+    first[1] = np.inf
+    poisoned = jax.tree.unflatten(jax.tree.structure(x), [first, *rest])
+    found = total(params, poisoned, np.ones(B, bool))
+    expected = total(params, x, np.arange(B) != 1)
     assert (found.dropped, expected.dropped) == (1, 0)
     _assert_close(found.total, expected.total)
 
@@ -238,34 +254,40 @@ ODD = [
 def test_models_of_another_kind_take_the_general_path_to_the_same_end(net):
     model = models.from_flax(net(), jnp.zeros(4))
     loss_fn = losses.example_loss(model.apply, losses.squared)
-    params, x = model.init(jax.random.key(0)), _array(4)
+    params, x = _params(model), _array(4)
     assert not per_example.by_layers(loss_fn, params, x)
-    found = per_example.gradients(loss_fn, params, x, REAL)
-    each = jax.vmap(jax.grad(lambda p, x, y: loss_fn(p, x, y)), (None, 0, 0))
-    grads = each(params, x, REAL)
-    ones = jax.tree.map(lambda leaf: jnp.ones(B), params)
-    expected = jax.tree.map(lambda leaf: leaf.sum(axis=0), grads)
-    _assert_close(found.weighted_sum(ones), expected)
+    ones = jax.tree.map(lambda leaf: np.ones(B, np.float32), params)
+
+    @jax.jit
+    def both(params):
+        found = per_example.gradients(loss_fn, params, x, REAL)
+        each = jax.vmap(jax.grad(lambda p, x, y: loss_fn(p, x, y)), (None, 0, 0))
+        return found.weighted_sum(ones), each(params, x, REAL)
+
+    found, grads = jax.device_get(both(params))
+    _assert_close(found, jax.tree.map(lambda leaf: leaf.sum(axis=0), grads))
 
 
 def test_any_loss_of_ones_own_takes_the_general_path():
     def loss_fn(params, x, y):
         return jnp.square(params @ x - y)
 
-    params, x = jnp.arange(4.0), _array(4)
+    params, x = np.arange(4, dtype=np.float32), _array(4)
     assert not per_example.by_layers(loss_fn, params, x)
-    found = per_example.gradients(loss_fn, params, x, REAL)
+    squares = jax.jit(
+        lambda params: per_example.gradients(loss_fn, params, x, REAL).squares
+    )(params)
     slopes = 2 * (x @ params - REAL)
     np.testing.assert_allclose(
-        found.squares, jnp.square(slopes) * jnp.sum(x * x, axis=1), rtol=1e-5
+        squares, np.square(slopes) * np.sum(x * x, axis=1), rtol=1e-5
     )
 
 
 def test_no_gradient_of_an_example_is_held_for_dense_layers():
     model, x, y, element_loss = CASES["mlp"]
     loss_fn = losses.example_loss(model.apply, element_loss)
-    params = model.init(jax.random.key(0))
-    batch = Batch(x, y, jnp.ones(B, bool))
+    params = _params(model)
+    batch = Batch(x, y, np.ones(B, bool))
 
     def total(params):
         return clipping.clipped_sum(loss_fn, params, batch, clipping.total(1.0)).total

@@ -61,7 +61,9 @@ def attack():
     return one, conceal(rows, y, np.ones(20, bool), width=1)
 
 
-@pytest.mark.parametrize("work", ["train", "attack"])
+@pytest.mark.parametrize(
+    "work", ["train", pytest.param("attack", marks=pytest.mark.slow)]
+)
 def test_any_number_of_devices_and_items_gives_equal_bits(work, request):
     fun, shared = request.getfixturevalue(work)
 
@@ -75,7 +77,7 @@ def test_any_number_of_devices_and_items_gives_equal_bits(work, request):
         return jax.device_get(run(np.arange(seeds, dtype=np.uint32), shared))
 
     every, many = on(2, 3), len(jax.devices())
-    for devices, seeds in {(2, 1), (2, 2), (min(3, many), 3), (many, 3)}:
+    for devices, seeds in {(2, 1), (2, 2), (min(3, many), 3), (many, 3)} - {(2, 3)}:
         for found, expected in zip(
             jax.tree.leaves(on(devices, seeds)), jax.tree.leaves(every), strict=True
         ):

@@ -18,7 +18,7 @@ LAYERS = {
 
 
 def _normal(*shape):
-    return jnp.asarray(_RNG.normal(size=shape), jnp.float32)
+    return _RNG.normal(size=shape).astype(np.float32)
 
 
 def _setting(layer, *lead):
@@ -42,41 +42,52 @@ def _reference(layer, params, x):
 @pytest.mark.parametrize("layer", LAYERS.values(), ids=LAYERS)
 def test_the_layer_equals_lax_conv_in_value_and_gradient(layer):
     x, params = _setting(layer, 2)
-    weights = _normal(*_reference(layer, params, x).shape)
 
     def ours(params, x):
-        return jnp.sum(weights * layer.apply({"params": params}, x))
+        return layer.apply({"params": params}, x)
 
     def theirs(params, x):
-        return jnp.sum(weights * _reference(layer, params, x))
+        return _reference(layer, params, x)
 
-    np.testing.assert_allclose(
-        layer.apply({"params": params}, x), _reference(layer, params, x), atol=1e-5
-    )
+    weights = _normal(*jax.eval_shape(theirs, params, x).shape)
+
+    @jax.jit
+    def both(params, x):
+        pulled = (jax.vjp(fun, params, x) for fun in (ours, theirs))
+        return [(out, pull(weights)) for out, pull in pulled]
+
+    (out, grads), (reference, expected) = both(params, x)
+    np.testing.assert_allclose(out, reference, atol=1e-5)
     jax.tree.map(
         lambda a, b: np.testing.assert_allclose(a, b, rtol=1e-5, atol=2e-5),
-        jax.jit(jax.grad(ours, argnums=(0, 1)))(params, x),
-        jax.jit(jax.grad(theirs, argnums=(0, 1)))(params, x),
-    )
+        grads, expected,
+    )  # fmt: skip
 
 
 def test_one_image_equals_itself_in_a_batch():
     layer = LAYERS["5x5 strided"]
     x, params = _setting(layer, 2)
-    batch = layer.apply({"params": params}, x)
-    np.testing.assert_allclose(layer.apply({"params": params}, x[1]), batch[1], 1e-5)
+    apply = jax.jit(layer.apply)
+    batch = apply({"params": params}, x)
+    np.testing.assert_allclose(apply({"params": params}, x[1]), batch[1], 1e-5)
 
 
 def test_patches_and_the_gradient_of_the_output_give_that_of_the_kernel():
     layer = LAYERS["uneven"]
     x, params = _setting(layer)
-    cotangent = _normal(*layer.apply({"params": params}, x).shape)
 
-    def loss(params):
-        return jnp.sum(cotangent * layer.apply({"params": params}, x))
+    def apply(params):
+        return layer.apply({"params": params}, x)
 
-    product = jnp.einsum("hwi,hwo->io", layer.patches(x), cotangent)
-    expected = jax.jit(jax.grad(loss))(params)["kernel"]
+    cotangent = _normal(*jax.eval_shape(apply, params).shape)
+
+    @jax.jit
+    def both(params):
+        _, pull = jax.vjp(apply, params)
+        return layer.patches(x), pull(cotangent)[0]["kernel"]
+
+    patches, expected = jax.device_get(both(params))
+    product = np.einsum("hwi,hwo->io", patches, cotangent)
     np.testing.assert_allclose(product.reshape(expected.shape), expected, atol=1e-5)
 
 

@@ -26,13 +26,13 @@ def _draw(model):
     """Parameters of the model's shapes from N(0, 1/16), without compiling its init."""
     rng = np.random.default_rng(0)
     return jax.tree.map(
-        lambda leaf: jnp.asarray(rng.normal(0, 0.25, leaf.shape), leaf.dtype),
+        lambda leaf: rng.normal(0, 0.25, leaf.shape).astype(leaf.dtype),
         jax.eval_shape(model.init, jax.random.key(0)),
     )
 
 
 def _image(*shape):
-    return jnp.asarray(np.random.default_rng(1).random(shape), jnp.float32)
+    return np.random.default_rng(1).random(shape).astype(np.float32)
 
 
 def _conv(layer, x, stride=1, padding="VALID"):
@@ -54,25 +54,35 @@ def test_the_networks_have_their_number_of_parameters(model, count):
 
 def test_the_cnn_is_conv_relu_pool_twice_and_a_dense_layer():
     model = models.cnn((12, 11, 2), 5)
-    params, x = _draw(model), _image(12, 11, 2)
-    hidden = x
-    for name in ("PatchConv_0", "PatchConv_1"):
-        hidden = models.max_pool(jax.nn.relu(_conv(params[name], hidden)))
-    expected = hidden.reshape(-1) @ params["Dense_0"]["kernel"]
+
+    @jax.jit
+    def both(params, x):
+        hidden = x
+        for name in ("PatchConv_0", "PatchConv_1"):
+            hidden = models.max_pool(jax.nn.relu(_conv(params[name], hidden)))
+        expected = hidden.reshape(-1) @ params["Dense_0"]["kernel"]
+        return model.apply(params, x), expected
+
+    found, expected = both(_draw(model), _image(12, 11, 2))
     assert expected.shape == (5,)
-    np.testing.assert_allclose(model.apply(params, x), expected, atol=1e-5)
+    np.testing.assert_allclose(found, expected, atol=1e-5)
 
 
 def test_the_lenet_is_four_sigmoid_convolutions_and_a_dense_layer():
     model = models.lenet((9, 8, 3), 4)
-    params, x = _draw(model), _image(9, 8, 3)
-    hidden = x
-    for i, stride in enumerate((2, 2, 1, 1)):
-        layer = params[f"PatchConv_{i}"]
-        hidden = jax.nn.sigmoid(_conv(layer, hidden, stride, [(2, 2), (2, 2)]))
-    dense = params["Dense_0"]
-    expected = hidden.reshape(-1) @ dense["kernel"] + dense["bias"]
-    np.testing.assert_allclose(model.apply(params, x), expected, atol=1e-5)
+
+    @jax.jit
+    def both(params, x):
+        hidden = x
+        for i, stride in enumerate((2, 2, 1, 1)):
+            layer = params[f"PatchConv_{i}"]
+            hidden = jax.nn.sigmoid(_conv(layer, hidden, stride, [(2, 2), (2, 2)]))
+        dense = params["Dense_0"]
+        expected = hidden.reshape(-1) @ dense["kernel"] + dense["bias"]
+        return model.apply(params, x), expected
+
+    found, expected = both(_draw(model), _image(9, 8, 3))
+    np.testing.assert_allclose(found, expected, atol=1e-5)
 
 
 def test_the_cnn_starts_glorot_uniform_as_keras_counts_fans():
@@ -108,12 +118,15 @@ def test_per_example_gradients_sum_to_that_of_the_batch(model):
     def total(params):
         return jnp.sum(jax.vmap(loss, (None, 0))(params, x))
 
-    each = jax.jit(jax.vmap(jax.grad(loss), (None, 0)))(params, x)
+    @jax.jit
+    def both(params):
+        return jax.vmap(jax.grad(loss), (None, 0))(params, x), jax.grad(total)(params)
+
+    each, whole = jax.device_get(both(params))
     jax.tree.map(
         lambda one, all_: np.testing.assert_allclose(one.sum(0), all_, 1e-4, 1e-4),
-        each,
-        jax.jit(jax.grad(total))(params),
-    )
+        each, whole,
+    )  # fmt: skip
 
 
 @pytest.mark.parametrize("model", SMALL.values(), ids=SMALL)
@@ -124,9 +137,11 @@ def test_the_networks_can_be_differentiated_twice(model):
         grads = jax.grad(lambda p: model.apply(p, x)[0])(params)
         return sum(jnp.sum(jnp.square(leaf)) for leaf in jax.tree.leaves(grads))
 
-    found, distance = jax.jit(jax.grad(distance))(x), jax.jit(distance)
-    step = jnp.zeros_like(x).at[3, 4, 0].set(1e-2)
-    slope = (distance(x + step) - distance(x - step)) / 2e-2
+    measured = jax.jit(jax.value_and_grad(distance))
+    step = np.zeros(x.shape, np.float32)
+    step[3, 4, 0] = 1e-2
+    (_, found), (above, _), (below, _) = map(measured, (x, x + step, x - step))
+    slope = (above - below) / 2e-2
     assert abs(slope) > 1e-3
     np.testing.assert_allclose(found[3, 4, 0], slope, rtol=2e-2)
 
@@ -135,10 +150,11 @@ def test_models_vmap_over_parameters():
     model = SMALL["cnn"]
     one, other = (_draw(model) for _ in range(2))
     other = jax.tree.map(operator.neg, other)
-    stack = jax.tree.map(lambda a, b: jnp.stack([a, b]), one, other)
+    stack = jax.tree.map(lambda a, b: np.stack([a, b]), one, other)
     x = _image(10, 10, 1)
-    found = jax.vmap(model.apply, (0, None))(stack, x)
-    expected = jnp.stack([model.apply(p, x) for p in (one, other)])
+    found = jax.jit(jax.vmap(model.apply, (0, None)))(stack, x)
+    alone = jax.jit(model.apply)
+    expected = np.stack([alone(p, x) for p in (one, other)])
     np.testing.assert_allclose(found, expected, rtol=1e-5, atol=1e-6)
 
 

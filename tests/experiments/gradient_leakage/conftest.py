@@ -33,7 +33,7 @@ def completed(told):
 def linear():
     """Loss, params and images of a softmax regression, of two layers for a clip."""
     module = models.cnn((4, 4, 1), 3, channels=(), use_bias=True)
-    params = module.init(jax.random.key(3))
+    params = jax.jit(module.init)(jax.random.key(3))
     x = np.random.default_rng(0).uniform(size=(2, 4, 4, 1)).astype(np.float32)
     y = np.array([2, 0], np.int32)
     return losses.example_loss(module.apply, losses.cross_entropy), params, x, y
@@ -47,7 +47,7 @@ def see_view(linear):
         loss_fn, params, x, y = linear
         observe = views.observe(run, view, loss_fn, clipping.num_layers(params))
         clips = views.clips(run, view.shown)
-        return observe(jax.random.key(5), params, x, y, clips, pruned)
+        return jax.jit(observe)(jax.random.key(5), params, x, y, clips, pruned)
 
     return see
 
@@ -57,6 +57,7 @@ def distance():
     """The largest difference of an entry of two messages."""
 
     def largest(one, other):
+        one, other = jax.device_get((one, other))
         difference = jax.tree.map(lambda a, b: np.abs(a - b).max(), one, other)
         return max(map(float, jax.tree.leaves(difference)))
 
