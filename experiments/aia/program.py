@@ -74,8 +74,9 @@ def work(prepared: Prepared, output: Output, bars: Progress) -> Results:
     }
     output.seconds |= {label: outcome.seconds for label, outcome in parts.items()}
     if config.run.save_transcript and processes.is_first():
-        for each, outcome in zip(points_, outcomes, strict=True):
-            saved.save(output.folder, each, outcome.transcript)
+        with output.writing():
+            for each, outcome in zip(points_, outcomes, strict=True):
+                saved.save(output.folder, each, outcome.transcript)
     rows = [row for outcome in outcomes for row in outcome.rows]
     flags = PROGRAM.to_flags(config)
     tables = results_table.of_results(rows, config.run.paper_table, flags)

@@ -6,6 +6,7 @@ changed byte within a file, the checksum does. A state that cannot be read count
 there.
 """
 
+import errno
 import hashlib
 import os
 import pathlib
@@ -19,6 +20,7 @@ import orbax.checkpoint as ocp
 from fljax.types import PyTree
 
 _CHECKSUM = "sha256"
+_MARGIN = 2**20  # bytes of a state beside its numbers, and a bit more
 _TORN = ".orbax-checkpoint-tmp"  # in the name of what Orbax has not finished
 # What Orbax and TensorStore raise for files that are torn, missing or of another form.
 _UNREADABLE = (ValueError, KeyError, TypeError, OSError)
@@ -48,6 +50,7 @@ class Checkpoints:
           OSError: it could not be written; an earlier one is still there.
         """
         kept = _kept(jax.device_get(state))
+        self._check_room(kept)
         steps = self._steps()
         for later in (each for each in steps if each >= step):
             shutil.rmtree(self._folder / str(later))
@@ -82,6 +85,12 @@ class Checkpoints:
             if _same_form(found, empty) and np.array_equal(written, _digest(found)):
                 return step, _like(like, found)
         return None
+
+    def _check_room(self, kept: dict[str, np.ndarray]) -> None:
+        """Asks first: what Orbax says of a full disk is thousands of lines."""
+        needed = sum(leaf.nbytes for leaf in kept.values()) + _MARGIN
+        if shutil.disk_usage(self._folder).free < needed:
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), str(self._folder))
 
     def _steps(self) -> list[int]:
         """Of what is a checkpoint by its name, whatever else there is."""

@@ -3,6 +3,7 @@
 Whatever a user got wrong is one line, not a traceback.
 """
 
+import errno
 import importlib
 import logging
 import os
@@ -15,6 +16,7 @@ from absl import app, flags
 
 from fljax.driver.config import ConfigError
 
+_FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)  # no defect of the program
 flags.disclaim_key_flags()  # they are then those of __main__, which --help shows
 
 
@@ -48,7 +50,7 @@ def app_main(
 
     Exit codes: what `main_fn` returns (None is 0); 1 if nobody reads the output; 2, after
     one line on standard error, for a flag or value that cannot be used or needs more
-    memory than there is; 130 for an interrupt. Other exceptions are defects and keep their traceback.
+    memory or disk than there is; 130 for an interrupt. Other exceptions are defects and keep their traceback.
 
     Args:
       main_fn: the experiment; takes nothing and calls `read`.
@@ -68,15 +70,26 @@ def app_main(
             app.run(main, argv=argv, flags_parser=_parse)
         finally:
             sys.stdout.flush()
-    except BrokenPipeError:  # as `--help | head` leaves it; exiting writes once more
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    except BrokenPipeError:  # as `--help | head` leaves it
+        _close_output()
         raise SystemExit(1) from None
     except (ConfigError, flags.Error, *errors) as error:
         _stop(error, 2)
     except MemoryError as error:  # refused before it is taken, or by the system
         _stop(f"not enough memory: {error}", 2)
+    except OSError as error:
+        if error.errno not in _FULL:
+            raise
+        _close_output()
+        parts = filter(None, (error.strerror, error.filename))
+        _stop(f"cannot be written: {': '.join(map(str, parts))}", 2)
     except KeyboardInterrupt as stop:
         _stop(str(stop) or "interrupted", 130)
+
+
+def _close_output() -> None:
+    """Exiting would write once more what could not be written."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 def _parse(argv: list[str]) -> list[str]:

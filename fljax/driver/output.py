@@ -4,7 +4,7 @@ import contextlib
 import dataclasses
 import pathlib
 import time
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple, Self
 
 from rich.console import RenderableType
@@ -145,8 +145,25 @@ class Output:
     def _acquire(self) -> None:
         self._lock = run_folder.Lock(self.folder, self._digest)
 
-    def _write(self, rows, contents: Mapping[str, bytes], manifest) -> None:
+    @contextlib.contextmanager
+    def writing(self) -> Iterator[None]:
+        """A block that writes into the folder.
+
+        Raises:
+          ConfigError: something could not be written; what is finished is kept as far as
+            there is room, and the same command may try again.
+        """
         try:
+            yield
+        except OSError as error:
+            self.autosave.flush()
+            raise ConfigError(
+                f"--run_dir: {self.folder} cannot be written: {error.strerror}; "
+                "the same command writes it again"
+            ) from error
+
+    def _write(self, rows, contents: Mapping[str, bytes], manifest) -> None:
+        with self.writing():
             # An earlier run's manifest must not stand beside these rows.
             (self.folder / run_folder.MANIFEST).unlink(missing_ok=True)
             results.write_rows(self.folder / "rows.jsonl", rows)
@@ -155,11 +172,5 @@ class Output:
                     file.write(content)
             files_lib.clear(self.folder)
             results.write_manifest(self.folder / run_folder.MANIFEST, manifest)
-        except OSError as error:
-            self.autosave.flush()
-            raise ConfigError(
-                f"--run_dir: {self.folder} cannot be written: {error.strerror}; "
-                "the same command writes it again"
-            ) from error
         self._finished = True
         run_folder.forget(self.folder)

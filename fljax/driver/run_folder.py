@@ -72,12 +72,14 @@ class Lock:
           ConfigError: another process works in it, or it was claimed since.
         """
         self._path = path / LOCK
+        self._file: int | None = None
         self._created = [p for p in (path, *path.parents) if not p.exists()]
         try:
             path.mkdir(parents=True, exist_ok=True)
             self._file = self._acquire()
             self._mark(path, identity)
         except OSError as error:
+            self.release(finished=False)
             raise ConfigError(
                 f"--run_dir: {path} cannot be written: {error.strerror}"
             ) from error
@@ -88,10 +90,11 @@ class Lock:
         Args:
           finished: the manifest is written, and is the mark from now on.
         """
-        others = [p for p in self._path.parent.iterdir() if p.name != LOCK]
-        if finished or not others:
-            self._path.unlink(missing_ok=True)
-        os.close(self._file)
+        others = [p for p in self._path.parent.glob("*") if p.name != LOCK]
+        if self._file is not None:
+            if finished or not others:
+                self._path.unlink(missing_ok=True)
+            os.close(self._file)
         with contextlib.suppress(OSError):  # somebody put something there
             for folder in self._created if not others else ():
                 folder.rmdir()
@@ -107,8 +110,9 @@ class Lock:
         began = time.strftime("%Y-%m-%d %H:%M:%S")
         user = {"process": os.getpid(), "host": socket.gethostname(), "since": began}
         line = json.dumps({"digest": identity} | user)
-        os.ftruncate(self._file, 0)
-        os.pwrite(self._file, f"{line}\n".encode(), 0)
+        mark = f"{line}\n".encode()
+        os.pwrite(self._file, mark, 0)  # before: a full disk must not cost the old one
+        os.ftruncate(self._file, len(mark))
         os.fsync(self._file)
 
     def _acquire(self) -> int:

@@ -2,6 +2,7 @@
 
 import pathlib
 import resource
+import shutil
 
 import jax
 import jax.numpy as jnp
@@ -122,6 +123,16 @@ def test_a_disk_that_is_full_leaves_the_state_before(tmp_path):
     assert store.latest(_state())[0] == 3
     store.save(9, _state(9.0))
     assert {path.name for path in tmp_path.iterdir()} == {"3", "9"}
+
+
+def test_a_state_for_which_there_is_no_room_is_not_begun(tmp_path, monkeypatch, capfd):
+    store = _saved(tmp_path, 3)
+    usage = shutil.disk_usage(tmp_path)._replace(free=1000)
+    monkeypatch.setattr(shutil, "disk_usage", lambda _: usage)
+    with pytest.raises(OSError, match="No space left on device"):
+        store.save(9, _state(9.0))
+    assert {path.name for path in tmp_path.iterdir()} == {"3"}
+    assert capfd.readouterr().err == ""
 
 
 @pytest.mark.parametrize(

@@ -217,6 +217,7 @@ _SCRIPT = """
 
     ENDS = {"data": LookupError("no such file:\\n  income.csv"),
             "memory": MemoryError("8 GB are needed"),
+            "full": OSError(28, "No space left on device", "out"),
             "interrupt": KeyboardInterrupt(), "defect": RuntimeError("a defect")}
 
     @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -263,6 +264,7 @@ ENDINGS = {
     "no flag": (["extra"], 2, "arguments: expected flags only, got 'extra'"),
     "no data": (["--f_end=data"], 2, "no such file: income.csv"),
     "no memory": (["--f_end=memory"], 2, "not enough memory: 8 GB are needed"),
+    "full": (["--f_end=full"], 2, "cannot be written: No space left on device: out"),
     "interrupt": (["--f_end=interrupt"], 130, "interrupted"),
 }
 

@@ -72,3 +72,10 @@ def test_a_flagfile_that_is_no_text_is_one_line(run, tmp_path):
     assert (done.returncode, done.stdout) == (2, "")
     assert done.stderr.startswith("--flagfile: expected a text file in UTF-8")
     assert done.stderr.count("\n") == 1
+
+
+@pytest.mark.skipif(not os.path.exists("/dev/full"), reason="needs /dev/full")
+def test_output_that_finds_no_room_is_one_line(run):
+    done = run(_PROGRAM, "> /dev/full")
+    assert done.returncode == 2
+    assert done.stderr == "cannot be written: No space left on device\n"

@@ -3,6 +3,7 @@
 import importlib
 import json
 import os
+import resource
 
 import pytest
 
@@ -82,6 +83,20 @@ def test_a_disk_that_is_full_at_the_end_is_one_line(tmp_path, row, monkeypatch):
         with pytest.raises(ConfigError, match="No space left on device; the same"):
             _output(tmp_path / "run").write(Results([row], _DRAWN))
     _output(tmp_path / "run").write(Results([row], _DRAWN))
+
+
+def test_a_file_that_finds_no_room_is_not_half_written(tmp_path, row):
+    folder, large = tmp_path / "run", {"curve": b"x" * 10_000}
+    _, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (2000, hard))
+    try:
+        with pytest.raises(ConfigError, match="cannot be written: File too large; the"):
+            _output(folder).write(Results([row], large))
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (hard, hard))
+    assert {each.name for each in folder.iterdir()} == {"rows.jsonl", "run.lock"}
+    assert results.read_rows(folder / "rows.jsonl") == [row]
+    _output(folder).write(Results([row], large))
 
 
 def test_the_manifest_names_the_code(tmp_path, row):

@@ -163,3 +163,23 @@ def test_a_run_that_died_leaves_a_folder_that_is_its_own(tmp_path):
     assert _claim(path) == (path, identity)
     with pytest.raises(ConfigError, match="another configuration"):
         _claim(path, _VALUES | {"batch_size": 64})
+
+
+def test_a_mark_that_finds_no_room_leaves_nothing_behind(tmp_path, monkeypatch):
+    def full(*_):
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(os, "pwrite", full)
+    folder = tmp_path / "new" / "run"
+    with pytest.raises(ConfigError, match="cannot be written: No space left"):
+        run_folder.Lock(folder, "a")
+    assert not (tmp_path / "new").exists()
+    monkeypatch.undo()
+    lock = run_folder.Lock(folder, "a")
+    (folder / "begun").touch()
+    lock.release(finished=False)
+    monkeypatch.setattr(os, "pwrite", full)
+    with pytest.raises(ConfigError, match="cannot be written: No space left"):
+        run_folder.Lock(folder, "a")
+    with pytest.raises(ConfigError, match="of another configuration"):
+        run_folder.claim(str(folder), "aia", "toy", {})  # the owner's mark stands
