@@ -55,6 +55,7 @@ def read(
     known, proxy = str(known or config.known), proxy or config.proxy
     owned = table.read(known, config, rows)
     seen = seen or recording.read(config.transcript)
+    owned = table.identified(owned, seen.about, config)
     records = [read_local(known).record]
     frame = None
     if proxy is not None:

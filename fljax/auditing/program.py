@@ -79,12 +79,18 @@ def work(prepared: Prepared, output: Output, bars: Progress) -> Results:
 
 def describe(prepared: Prepared) -> list[str]:
     """The size of the audit."""
-    config, _, _, case = prepared
+    config, _, read, case = prepared
     columns, sizes = case.encoding.columns, case.view.sizes
     assert case.view.messages is not None
     count = case.view.messages.count
     values = "a number" if columns.continuous else ", ".join(columns.categories)
+    named = [
+        f"client {id_} is {read.owned.names[id_]}, {size} rows"
+        for id_, size in zip(case.view.clients.tolist(), sizes, strict=True)
+        if id_ in read.owned.names
+    ]
     return [
+        *named,
         (
             f"{len(sizes)} clients of {sizes.min()} to {sizes.max()} rows, "
             f"{count.min()} to {count.max()} messages of each"

@@ -33,7 +33,8 @@ class FilesConfig:
     client_column: str | None = option(
         None,
         "column with the id of the client who has the row; rows of clients who are not "
-        "audited serve for categories, means and deviations; none: all are --client's",
+        "audited serve for categories, means and deviations; texts need client_names in "
+        "the recording's about; none: all are --client's",
     )
     client: tuple[int, ...] = option(
         (), "audited clients; default: all that the transcript and the rows have", min=0

@@ -6,6 +6,7 @@ has an input for those too, so that they are put back here, as numbers.
 
 import dataclasses
 import warnings
+from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -18,9 +19,11 @@ from fljax.data.csv_reader import read_csv
 from fljax.data.fetch import read_local
 from fljax.data.missing import handle_missing, kept_rows
 from fljax.data.table import get_column
-from fljax.data.vocabulary import vocabulary
+from fljax.data.vocabulary import label, vocabulary
 from fljax.driver.config import ConfigError
 from fljax.driver.naming import named_as_flags
+
+_NAMES = "client_names"
 
 
 class Owned(NamedTuple):
@@ -28,15 +31,17 @@ class Owned(NamedTuple):
 
     Attributes:
       table: with constant columns; that of the client is no input.
-      client: `[N]` int64 ids, None where no column says.
+      client: `[N]` int64 ids, or texts until `identified`; None where no column says.
       labels: different values of the target, as the file writes them.
       row: `[N]` where each row stands in the file, from 0.
+      names: of clients by their ids, `hospital: Nord`, if the file has texts for them.
     """
 
     table: data.Table
     client: np.ndarray | None
     labels: pd.Index
     row: np.ndarray
+    names: Mapping[int, str] = {}
 
 
 def read(path: str, files: FilesConfig, config: RowsConfig) -> Owned:
@@ -74,11 +79,47 @@ def read(path: str, files: FilesConfig, config: RowsConfig) -> Owned:
     if table.task == "multiclass":
         _check_classes(files, raw)
     table = _with_constants(table, raw, files, config)
-    client = None if ids is None else _ids(get_column(table.frame, ids), ids, files)
+    client = None if ids is None else _ids(get_column(table.frame, ids))
     used = raw.drop(columns=aside)
     kept = kept_rows(used, config.missing, (files.target, files.sensitive))
     labels = vocabulary(get_column(raw, files.target).dropna())
     return Owned(table, client, labels, kept)
+
+
+def identified(owned: Owned, about: Mapping[str, Any], files: FilesConfig) -> Owned:
+    """The same with ids in place of texts, by the recording's `client_names`.
+
+    Rows of texts that it does not name are those of clients who are not audited.
+
+    Args:
+      owned: from `read`.
+      about: description of the recording.
+      files: names of columns.
+
+    Raises:
+      ConfigError: the column has texts, and the recording does not say whose.
+    """
+    if owned.client is None or owned.client.dtype != object:
+        return owned
+    ids = about.get(_NAMES)
+    where = f"in column {files.client_column!r} of {files.known}"
+    if not isinstance(ids, Mapping) or not all(
+        isinstance(each, int) and each >= 0 for each in ids.values()
+    ):
+        raise ConfigError(
+            "--client_column: expected whole numbers, the client ids of the transcript, "
+            f"{where}, or a recording whose about has {_NAMES}={{text: id}}"
+        )
+    found = {text: id_ for text, id_ in ids.items() if text in set(owned.client)}
+    if not found:
+        raise ConfigError(
+            f"--client_column: expected some of {', '.join(map(str, ids))}, the "
+            f"{_NAMES} of the recording, {where}"
+        )
+    return owned._replace(
+        client=np.array([found.get(text, -1) for text in owned.client]),
+        names={id_: f"{files.client_column}: {text}" for text, id_ in found.items()},
+    )
 
 
 def written(config: RowsConfig) -> dict[str, Any]:
@@ -183,12 +224,10 @@ def _constant(series: pd.Series) -> float:
     return float(series.dropna().iloc[0])
 
 
-def _ids(series: pd.Series, name: str, files: FilesConfig) -> np.ndarray:
+def _ids(series: pd.Series) -> np.ndarray:
+    """Whole numbers, or else texts."""
     read: Any = pd.to_numeric(series, errors="coerce")
     numbers = np.asarray(read, np.float64)
-    if not np.array_equal(numbers, np.round(numbers)):  # NaN is not equal to itself
-        raise ConfigError(
-            f"--client_column: expected whole numbers, the client ids of the "
-            f"transcript, in column {name!r} of {files.known}"
-        )
-    return np.asarray(numbers, np.int64)
+    if np.array_equal(numbers, np.round(numbers)):  # NaN is not equal to itself
+        return np.asarray(numbers, np.int64)
+    return np.array([label(value) for value in series], object)
