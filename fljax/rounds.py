@@ -112,7 +112,8 @@ def advance(
     Args:
       key: the run's key, the same in every call; each round folds its number in.
       run: state from `start` or from an earlier call.
-      rows: all clients' rows, flat `[N, ...]` and sorted by client.
+      rows: all clients' rows, flat `[N, ...]` and sorted by client, as
+        `federation.Tables.of` sorts them: another order makes other clients, unseen.
       schedule: who trains when.
       stop: [] round to stop before, at most all rounds of the schedule; may be traced,
         so that chunks share one program.

@@ -92,6 +92,17 @@ class Schedule:
         return _sampling_rate(self.sizes, self.batch_size)
 
     @property
+    def local_steps(self) -> np.ndarray:
+        """`[C]` steps of each client in a round; 0 of one that never takes part."""
+        participants, slots = jax.tree.map(np.asarray, (self.participants, self.slots))
+        table = np.arange(len(participants))[:, None, None]
+        who = participants[table, slots.participant_index]
+        busy = slots.count > 0
+        steps = np.zeros(len(self.sizes), np.int64)
+        np.maximum.at(steps, who[busy], slots.step[busy] + 1)
+        return steps[:-1]
+
+    @property
     def num_rounds(self) -> int:
         return self.record.shape[-1]
 

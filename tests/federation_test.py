@@ -1,6 +1,7 @@
 """A federation as a whole: many trainings, one program."""
 
 import dataclasses
+import itertools
 
 import jax
 import jax.numpy as jnp
@@ -185,3 +186,46 @@ def test_one_training_can_be_traced_alone(small):
     both = federation.train(small, _trainings(0, 1)).run.server.params["w"]
     found = jax.jit(lambda t: federation.final(small, t))(_at(_trainings(0, 1), 1))
     np.testing.assert_allclose(found["w"], both[1], rtol=1e-5)
+
+
+def _shuffled():
+    """Rows of three clients in any order, and whose they are."""
+    rng = np.random.default_rng(5)
+    rows = jax.tree.map(lambda *leaves: np.concatenate(leaves), *_clients(0))
+    order = rng.permutation(sum(_SIZES[0]))
+    ends = np.cumsum((0, *_SIZES[0]))
+    places = np.argsort(order)
+    parts = [places[start:stop] for start, stop in itertools.pairwise(ends)]
+    return jax.tree.map(lambda leaf: leaf[order], rows), parts
+
+
+def test_rows_in_any_order_train_as_rows_by_client(small):
+    rows, parts = _shuffled()
+    tables = federation.Tables.of(
+        rows, parts, num_rounds=_ROUNDS, batch_size=4, lanes=2
+    )
+    _same(tables.rows, _at(federation.tables([_clients(0)], _plan).rows, slice(None)))
+    _same(tables.schedule.sizes[0][:-1], np.array(_SIZES[0]))
+    for wrong in ([0, -1], [0, len(rows.y)], [], [0.5]):
+        with pytest.raises(ValueError, match="parts: .* for client 1"):
+            federation.Tables.of(rows, [parts[0], np.array(wrong)], num_rounds=1)
+
+
+def test_scales_are_learning_rate_times_local_steps(small):
+    numbers = {"rate": np.full(1, 0.3, np.float32)}
+    training = Training.of_seeds(7, numbers=numbers)
+    steps = np.ceil(np.array(_SIZES[0]) / 4)
+    np.testing.assert_allclose(federation.scales(small, training), 0.3 * steps)
+    for other in (optax.adam(0.1), optax.sgd(0.1, momentum=0.9)):
+        method = dataclasses.replace(_METHOD, optimiser=lambda numbers, one=other: one)
+        with pytest.raises(ValueError, match="optimiser: expected plain SGD"):
+            federation.scales(small._replace(method=method), training)
+
+
+@pytest.mark.parametrize("poisson", [False, True])
+def test_local_steps_are_those_of_the_clients_that_take_part(poisson):
+    plan = schedule.build(
+        [9, 4, 30, 5], num_rounds=2, batch_size=4, epochs=2, poisson=poisson,
+        participants=[np.array([2, 0]), np.array([0, 1])],
+    )  # fmt: skip
+    assert plan.local_steps.tolist() == [6, 2, 16, 0]

@@ -1,8 +1,9 @@
 """A federation: where rows, model, clients' algorithm, schedule, server, defense and seeds
 meet a compiled program.
 
-    federation = Federation(method, tables)
-    trained = train(federation, Training(rows, schedule, seed, numbers=numbers))
+    tables = Tables.of(rows, parts, num_rounds=50, batch_size=32)
+    federation = Federation(FedAvg(model=..., loss_fn=..., optimiser=...), tables)
+    run = train(federation, Training.of_seeds(0)).of(0)
 
 What is compiled is the `method`; everything else is data: whose rows, which schedule, the
 seed, and the numbers from which the method builds its parts (rates, clips, noise scales).
@@ -11,7 +12,14 @@ dealt to the devices one by one (`parallel`): what comes of one depends neither 
 number of devices nor on the others.
 """
 
-from fljax.federation.method import FedAvg, Method, Parts, average, prepared
+from fljax.federation.method import (
+    FedAvg,
+    Method,
+    Parts,
+    average,
+    learning_rate,
+    prepared,
+)
 from fljax.federation.tables import Tables, Training, of, tables
 from fljax.federation.training import (
     Evaluate,
@@ -21,10 +29,12 @@ from fljax.federation.training import (
     evenly,
     final,
     measure,
+    scales,
     train,
 )
 
 __all__ = [
     "Evaluate", "FedAvg", "Federation", "Method", "Parts", "States", "Tables",
-    "Trained", "Training", "average", "evenly", "final", "measure", "of", "prepared", "tables", "train",
+    "Trained", "Training", "average", "evenly", "final", "learning_rate", "measure", "of",
+    "prepared", "scales", "tables", "train",
 ]  # fmt: skip

@@ -2,12 +2,13 @@
 
 import dataclasses
 from collections.abc import Callable, Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 
+from fljax import schedule as schedule_lib
 from fljax import stacking
 from fljax.schedule import Schedule
 from fljax.types import Array, PyTree, Rows
@@ -26,6 +27,32 @@ class Tables(NamedTuple):
     schedule: Schedule
     pool: PyTree = None
 
+    @classmethod
+    def of(cls, rows: Rows, parts: Sequence[np.ndarray], **plan: Any) -> "Tables":
+        """One federation: rows in any order, and whose they are.
+
+        Args:
+          rows: leaves `[N, ...]`, as a data set has them.
+          parts: row numbers of each client, from `fljax.partition`.
+          **plan: of `schedule.build`, without sizes: `num_rounds`, `batch_size`, ...
+
+        Raises:
+          ValueError: a part is empty, or has no row numbers.
+        """
+        count = len(rows.y)
+        for client, part in enumerate(parts):
+            whole = np.issubdtype(np.asarray(part).dtype, np.integer)
+            if not whole or not len(part) or min(part) < 0 or max(part) >= count:
+                raise ValueError(
+                    f"parts: expected numbers of {count} rows, one at least, for "
+                    f"client {client}, got {part}"
+                )
+        each = [
+            jax.tree.map(lambda leaf, at=part: np.asarray(leaf)[at], rows)
+            for part in parts
+        ]
+        return tables([each], lambda _, sizes: schedule_lib.build(sizes, **plan))
+
 
 class Training(NamedTuple):
     """Trainings; leaves `[trainings, ...]`, or those of one.
@@ -43,6 +70,17 @@ class Training(NamedTuple):
     seed: Array
     trial: Array | None = None
     numbers: PyTree = ()
+
+    @classmethod
+    def of_seeds(cls, *seeds: int, numbers: PyTree = ()) -> "Training":
+        """A training of each seed on the first rows and schedule, e.g. of `Tables.of`.
+
+        Args:
+          *seeds: one at least.
+          numbers: leaves `[seeds, ...]`.
+        """
+        first = np.zeros(len(seeds), np.int32)
+        return cls(first, first, np.array(seeds, np.uint32), numbers=numbers)
 
 
 def tables(

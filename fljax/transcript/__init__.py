@@ -18,9 +18,15 @@ A saved transcript is two files that any program can read without JAX:
 from fljax.transcript.archive import load, save
 from fljax.transcript.arrays import from_torch
 from fljax.transcript.recorder import Recorder
-from fljax.transcript.views import ClientView, TranscriptError, client_view, exchange
+from fljax.transcript.views import (
+    ClientView,
+    TranscriptError,
+    client_view,
+    exchange,
+    returned_model,
+)
 
 __all__ = [
     "ClientView", "Recorder", "TranscriptError", "client_view", "exchange", "from_torch",
-    "load", "save",
+    "load", "returned_model", "save",
 ]  # fmt: skip

@@ -154,10 +154,25 @@ def exchange(transcript: Transcript, client: int) -> Exchange:
     Raises:
       TranscriptError: if no recorded round has it.
     """
+    view = _one_client(transcript, client)
+    return messages(jax.tree.map(np.asarray, transcript), view)
+
+
+def returned_model(transcript: Transcript, client: int) -> Params:
+    """The last model that one client returned, of a transcript as `exchange` takes it.
+
+    Raises:
+      TranscriptError: if no recorded round has it.
+    """
+    view = _one_client(transcript, client)
+    return last_models(jax.tree.map(np.asarray, transcript), view)[0]
+
+
+def _one_client(transcript: Transcript, client: int) -> ClientView:
     view = client_view(transcript, [client]).of(0)
     if not view.has_messages:
         raise TranscriptError(f"no recorded message of client {client}")
-    return messages(jax.tree.map(np.asarray, transcript), view)
+    return view
 
 
 def apart(exchange: Exchange, count: Array) -> tuple[Transcript, ClientView]:

@@ -12,7 +12,7 @@ import pytest
 from fljax import results, verdicts
 from fljax.attacks import registry
 from fljax.attacks.needs import Needs
-from fljax.auditing import local_training, program, scoring
+from fljax.auditing import inputs, local_training, program, scoring
 from fljax.driver.config import ConfigError
 
 _ATTACKS = (
@@ -176,6 +176,44 @@ def test_a_dry_run_names_the_inputs_and_writes_nothing(linear, config, capsys):
     assert "2 clients of 30 to 30 rows, 12 to 12 messages" in said
     assert "inputs of linear: age, married, height" in said
     assert not (linear / "out").exists()
+
+
+def test_clients_of_a_foreign_file_have_its_names(linear, config, record, capsys):
+    frame = pd.read_csv(linear / "rows.csv")
+    sites = frame.client.map({4: "Süd", 7: "Nord"})
+    other = frame.assign(client=sites, id=[f"p{i}" for i in range(len(frame))])
+    other.loc[3, "age"] = None
+    other.loc[5, "married"] = None
+    other.to_csv(
+        linear / "rows.csv", index=False, sep=";", decimal=",", encoding="latin-1",
+        na_rep="?",
+    )  # fmt: skip
+    as_told = {
+        "separator": ";", "decimal": ",", "encoding": "latin-1", "drop": ("id",),
+        "missing_codes": ("?",), "missing": "impute", "dry_run": True,
+    }  # fmt: skip
+    left_out = pytest.warns(
+        UserWarning, match="1 rows without married are left out; fi"
+    )
+    unnamed = pytest.raises(
+        ConfigError, match="or a recording whose about has client_n"
+    )
+    with left_out, unnamed:
+        program.PROGRAM.run(config(linear, **as_told))
+    about = {"batch_size": None, "learning_rate": 0.1, "local_epochs": 1}
+    names = {"Süd": 4, "Nord": 7, "West": 9}
+    record(linear / "named", frame, about={**about, "client_names": names})
+    named = as_told | {"transcript": str(linear / "named")}
+    with pytest.warns(UserWarning, match="left out; filled in: age"):
+        program.PROGRAM.run(config(linear, **named))
+    said = capsys.readouterr().out
+    assert "client 4 is client: Süd, 29 rows\nclient 7 is client: Nord, 30" in said
+    assert "inputs of linear: age, married, height" in said
+    chosen = config(linear, **named)
+    with pytest.warns(UserWarning, match="left out"):
+        owned = inputs.read(chosen.files, chosen.rows).owned
+    assert owned.row.tolist() == [row for row in range(60) if row != 5]
+    assert owned.client.tolist() == [4] * 29 + [7] * 30
 
 
 _FLAGFILES = sorted(pathlib.Path("experiments/flags").glob("audit.*.flags"))

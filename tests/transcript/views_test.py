@@ -99,6 +99,15 @@ def test_an_exchange_with_a_client_that_sent_nothing_is_an_error(original):
         transcript.exchange(original(), 7)
 
 
+def test_the_returned_model_is_the_last_that_the_client_sent(original):
+    seen = transcript.exchange(original(), 4)
+    found = transcript.returned_model(original(), 4)["dense"]["kernel"]
+    sent, delta = (each["dense"]["kernel"][-1] for each in seen)
+    np.testing.assert_array_equal(found, sent - delta)
+    with pytest.raises(transcript.TranscriptError, match="client 7"):
+        transcript.returned_model(original(), 7)
+
+
 def test_messages_before_a_round_are_those_of_earlier_rounds_only():
     number = np.array([[0, 2, 3, 7]])
     view = views.ClientView(

@@ -80,7 +80,8 @@ def trajectory_matching(
         only, a single one none: there all coordinates are alike.
       known: its public columns and targets.
       candidates: `[K, W]` encoded values; if continuous `[2, 1]`, the range.
-      scale: [] `eta K`, its learning rate times its steps in a round.
+      scale: [] `eta K`, its learning rate times its steps in a round
+        (`federation.scales`).
       continuous: whether the attribute is a number.
       settings: how hard to look.
 
