@@ -7,7 +7,9 @@ model has the first alone.
 
 Arrays of a transcript are matched by name. Where names differ, shapes decide: each
 array goes where its shape is the only one; arrays of equal shapes must have names that
-differ in numbers only (`layers.2.bias`, `layers.4.bias`), and go in their order.
+differ in numbers only (`layers.2.bias`, `layers.4.bias`), and go in their order. Running
+statistics of batch norm go to leaves that are called so, never to trained ones, and are
+held constant: no gradient, and in a message no change.
 """
 
 import re
@@ -18,7 +20,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from fljax import models
-from fljax.auditing import imported
+from fljax.auditing import imported, normalisation
 from fljax.auditing.settings import TrainingConfig
 from fljax.driver.config import ConfigError
 from fljax.transcript import TranscriptError
@@ -63,7 +65,8 @@ def build(
         inner = _imported(spec)
 
     def apply(params, x):
-        return inner.apply(params, Features(x.numeric[order], x.codes))
+        frozen = normalisation.freeze(params)
+        return inner.apply(frozen, Features(x.numeric[order], x.codes))
 
     model = Model(inner.init, apply)
     row = Features(jnp.zeros(len(order)), jnp.zeros(0, jnp.int32))
@@ -106,10 +109,19 @@ def align(model: Model, params: Params, delta: Params, stem: str):
     sent, gone = _named(params), _named(delta)
     found = {name: leaf.shape[1:] for name, leaf in sent.items()}
     places = _match(wanted, found, stem)
+    changes = {
+        name: np.zeros_like(each) if normalisation.is_statistic(name) else each
+        for name, each in gone.items()
+    }
     return tuple(
         treedef.unflatten([arrays[places[name]] for name in wanted])
-        for arrays in (sent, gone)
+        for arrays in (sent, changes)
     )
+
+
+def names(params: Params) -> list[str]:
+    """Of a transcript's arrays, as `LAYER/NAME`."""
+    return list(_named(params))
 
 
 def _imported(spec: str) -> Model:
@@ -141,7 +153,11 @@ def _match(wanted: Shapes, found: Shapes, stem: str) -> dict[str, str]:
         turned = sorted(shape[::-1] for shape in found.values())
         hint = ""
         if sorted(wanted.values()) == turned:
-            hint = "; kernels are [inputs, outputs], transpose PyTorch's weights"
+            hint = (
+                "; kernels are [inputs, outputs], transpose PyTorch's weights as "
+                "transcript.from_torch does"
+            )
+        hint = hint or normalisation.hint(wanted, found)
         raise TranscriptError(
             f"{stem}: its arrays are not those of --model: expected "
             f"{_listed(wanted)}, found {_listed(found)}{hint}"
@@ -155,6 +171,11 @@ def _match(wanted: Shapes, found: Shapes, stem: str) -> dict[str, str]:
     for shape in dict.fromkeys(wanted.values()):
         ours = [name for name, each in wanted.items() if each == shape]
         theirs = [name for name, each in found.items() if each == shape]
+        if len(set(map(normalisation.is_statistic, [*ours, *theirs]))) > 1:
+            raise TranscriptError(
+                f"{stem}: cannot tell which of {', '.join(theirs)} is which of "
+                f"{', '.join(ours)}: some are running statistics; give them equal names"
+            )
         if len(theirs) > 1 and len({_NUMBER.sub("#", name) for name in theirs}) > 1:
             raise TranscriptError(
                 f"{stem}: cannot tell which of {', '.join(theirs)} is which of "
@@ -176,7 +197,7 @@ def _numbers(name: str):
 
 def _named(tree: Params) -> dict[str, Any]:
     return {
-        jax.tree_util.keystr(path, simple=True, separator="/"): leaf
+        normalisation.name_of(path): leaf
         for path, leaf in jax.tree_util.tree_leaves_with_path(tree)
     }
 

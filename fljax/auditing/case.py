@@ -7,7 +7,13 @@ import pandas as pd
 
 from fljax import data, losses
 from fljax.attacks.adversary import AdversaryView, ProxyRows
-from fljax.auditing import architecture, local_training, recording, rows
+from fljax.auditing import (
+    architecture,
+    local_training,
+    normalisation,
+    recording,
+    rows,
+)
 from fljax.auditing.inputs import Inputs
 from fljax.auditing.recording import Recording
 from fljax.auditing.rows import Columns, Encoding
@@ -88,6 +94,7 @@ def prepare(config: Config, inputs: Inputs, given: Model | None = None) -> Case:
     )
     numbers = [owned.row[each] for each in own]
     notes = local_training.notes(seen.about, config.training, seen.stem)
+    notes += normalisation.notes(architecture.names(seen.seen.params))
     return Case(view, truth, encoding, seen, selected.left_out, numbers, notes)
 
 

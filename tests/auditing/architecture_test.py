@@ -1,12 +1,14 @@
 """How the arrays of a transcript find their places in a model."""
 
 import jax
+import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from fljax.auditing import architecture
+from fljax.auditing import architecture, normalisation
 from fljax.auditing.settings import TrainingConfig
 from fljax.transcript import TranscriptError
+from fljax.types import Features, Model
 
 
 def _built(spec, inputs=3):
@@ -79,3 +81,84 @@ def test_a_model_of_ones_own_reads_the_inputs_in_the_files_order(tmp_path, monke
         assert [leaf.shape for leaf in params] == [(1, 3)]
         row = architecture.Features(np.array([1.0, 2.0, 3.0]), np.zeros(0, int))
         assert built.apply([np.array([1.0, 10.0, 100.0])], row) == 231
+
+
+_NORM = {
+    "0/kernel": (3, 4), "0/bias": (4,), "1/weight": (4,), "1/bias": (4,),
+    "3/kernel": (4, 1), "3/bias": (1,),
+}  # fmt: skip
+_STATISTICS = {"1/running_mean": (4,), "1/running_var": (4,)}
+
+
+@pytest.mark.parametrize(
+    ("shapes", "said"),
+    [
+        (_NORM, r"1/bias, 1/weight are of normalisation layers \(LayerNorm or GroupN"),
+        (
+            {name.replace("weight", "kernel"): each for name, each in _NORM.items()},
+            "1/bias, 1/kernel are of normalisation layers",  # as `.replace` makes them
+        ),
+        (
+            {name.replace("/", "."): e for name, e in (_NORM | _STATISTICS).items()},
+            r"1.running_mean, 1.running_var, 1.weight are .*\(BatchNorm\).*held constant",
+        ),
+        (
+            {
+                "0/kernel": (3, 4), "0/bias": (4,), "3/kernel": (4, 1), "3/bias": (1,),
+                **_STATISTICS,
+            },
+            r"1/running_mean, 1/running_var are of .*\(BatchNorm\)",
+        ),
+    ],
+    ids=["layer", "renamed", "batch", "without scale"],
+)  # fmt: skip
+def test_normalisation_layers_are_named_with_the_way_out(shapes, said):
+    with pytest.raises(TranscriptError, match=said) as caught:
+        _placed("mlp:4", dict(sorted(shapes.items())))
+    assert "--model=package.module:attribute" in str(caught.value)
+    assert len(str(caught.value).splitlines()) == 1
+
+
+def test_other_arrays_of_one_axis_are_no_normalisation_layers():
+    shapes = _NORM | {"1/weight": (1,), "extra": (4,)}
+    del shapes["1/bias"]
+    with pytest.raises(TranscriptError, match="not those of --model") as caught:
+        _placed("mlp:4", shapes)
+    assert "normalisation" not in str(caught.value)
+
+
+def _batch_norm(names):
+    """A network of one batch norm, whose four arrays have these names."""
+    scale, bias, mean, variance = names
+
+    def apply(p, x):
+        centred = (x.numeric - p[mean]) / p[variance]
+        return (centred * p[scale] + p[bias]).sum()
+
+    return Model(lambda key: {name: jnp.ones(3) for name in names}, apply)
+
+
+def _aligned(names):
+    recorded = ("1/weight", "1/bias", "1/running_mean", "1/running_var")
+    given = _batch_norm(names)
+    built = architecture.build(TrainingConfig(model="m"), np.arange(3), 1, given)
+    return built, architecture.align(built, *_tree(dict.fromkeys(recorded, (3,))), "s")
+
+
+def test_running_statistics_are_no_trained_parameters():
+    names = ("1/weight", "1/bias", "1/running_mean", "1/running_var")
+    built, (params, delta) = _aligned(names)
+    assert [int(delta[name].max()) for name in names] == [0, 1, 0, 0]
+    assert int(params["1/running_var"].max()) == 3
+    at = {name: 1.0 + params[name][0] for name in names}
+    row = Features(np.array([1.0, 2.0, 4.0]), np.zeros(0, int))
+    slopes = jax.grad(built.apply)(at, row)
+    assert [bool(slopes[name].any()) for name in names] == [True, True, False, False]
+    with pytest.raises(TranscriptError, match="1/running_var, .*: some are running"):
+        _aligned(("a", "b", "c", "d"))
+
+
+def test_a_reader_is_told_of_batch_norm():
+    assert "running statistics" in "".join(normalisation.notes(["1.running_mean"]))
+    assert normalisation.notes(["batch_stats/norm/mean"])
+    assert not normalisation.notes(["1/weight", "1/bias"])

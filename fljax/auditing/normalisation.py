@@ -1,0 +1,77 @@
+"""Normalisation layers among the arrays of a transcript, told by their names.
+
+A layer has a `scale` (PyTorch: `weight`) of one axis beside a `bias` of the same shape.
+Batch norm also has running statistics, which no gradient changes: they are no trained
+parameters, although a `state_dict` has them among those.
+"""
+
+import re
+from collections.abc import Iterable, Mapping
+
+import jax
+
+from fljax.types import Params
+
+_PARTS = re.compile(r"[./]")
+_STATISTICS = {"running_mean", "running_var", "moving_mean", "moving_variance"}
+_SCALES = {"weight", "scale", "gamma", "kernel"}  # the last, as READMEs rename weights
+_BIASES = {"bias", "beta"}
+_Shapes = Mapping[str, tuple[int, ...]]
+
+
+def is_statistic(name: str) -> bool:
+    """Whether an array holds what batch norm counts, not what is trained."""
+    parts = _PARTS.split(name)
+    return parts[-1] in _STATISTICS or "batch_stats" in parts[:-1]
+
+
+def freeze(params: Params) -> Params:
+    """Without gradients for running statistics."""
+    return jax.tree_util.tree_map_with_path(
+        lambda path, leaf: (
+            jax.lax.stop_gradient(leaf) if is_statistic(name_of(path)) else leaf
+        ),
+        params,
+    )
+
+
+def name_of(path) -> str:
+    """`LAYER/NAME` of a leaf."""
+    return jax.tree_util.keystr(path, simple=True, separator="/")
+
+
+def notes(found: Iterable[str]) -> list[str]:
+    """What a reader has to know about an audit of batch norm."""
+    said = (
+        "Batch norm: attacks take its running statistics in place of each batch's own, "
+        "so that those which imitate clients find less than they might."
+    )
+    return [said] if any(map(is_statistic, found)) else []
+
+
+def hint(wanted: Iterable[str], found: _Shapes) -> str:
+    """What to do about layers that are in a transcript and not in the model; or empty."""
+    statistics = [name for name in found if is_statistic(name)]
+    layers = [name for name in found if name in statistics or _of_layer(name, found)]
+    if not layers or set(layers) <= set(wanted):
+        return ""
+    kind = "BatchNorm" if statistics else "LayerNorm or GroupNorm"
+    also = ", running statistics too, which are held constant" if statistics else ""
+    return (
+        f"; {', '.join(layers)} are of normalisation layers ({kind}), which linear and "
+        "mlp do not have: write the network as a fljax.types.Model whose params have "
+        f"the names found{also}, and name it with --model=package.module:attribute"
+    )
+
+
+def _of_layer(name: str, found: _Shapes) -> bool:
+    shape = found[name]
+    own = _PARTS.split(name)[-1]
+    beside = {
+        _PARTS.split(each)[-1]: found[each]
+        for each in found
+        if each.removesuffix(_PARTS.split(each)[-1]) == name.removesuffix(own)
+    }
+    scales = [each for each in beside if each in _SCALES and len(beside[each]) == 1]
+    biases = [each for each in beside if each in _BIASES and beside[each] == shape]
+    return bool(scales and biases and own in (*scales, *biases))
