@@ -12,14 +12,8 @@ dealt to the devices one by one (`parallel`): what comes of one depends neither 
 number of devices nor on the others.
 """
 
-from fljax.federation.method import (
-    FedAvg,
-    Method,
-    Parts,
-    average,
-    learning_rate,
-    prepared,
-)
+from fljax.federation.method import FedAvg, Method, Parts, average, prepared
+from fljax.federation.scales import learning_rate, scales
 from fljax.federation.tables import Tables, Training, of, tables
 from fljax.federation.training import (
     Evaluate,
@@ -29,7 +23,6 @@ from fljax.federation.training import (
     evenly,
     final,
     measure,
-    scales,
     train,
 )
 

@@ -5,8 +5,6 @@ import functools
 from collections.abc import Callable
 from typing import NamedTuple
 
-import jax.numpy as jnp
-import numpy as np
 import optax
 
 from fljax import local as local_lib
@@ -107,23 +105,3 @@ def prepared(
         return local.step(key, carry, sent, batch._replace(x=prepare(batch.x)))
 
     return local._replace(step=step)
-
-
-def learning_rate(method: FedAvg, numbers: PyTree = ()) -> float:
-    """That of clients who step by plain SGD, as attacks assume.
-
-    Args:
-      method: of the training.
-      numbers: of one training.
-
-    Raises:
-      ValueError: the clients' optimiser is another one.
-    """
-    optimiser, param = method.optimiser(numbers), jnp.zeros(())
-    state, steps = optimiser.init(param), []
-    for gradient in (1.0, 1.0, -2.0):
-        step, state = optimiser.update(jnp.asarray(gradient), state, param)
-        steps.append(float(step))
-    if not np.allclose(steps, steps[0] * np.array([1, 1, -2])) or steps[0] >= 0:
-        raise ValueError("optimiser: expected plain SGD with one learning rate")
-    return -steps[0]

@@ -11,7 +11,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from fljax import parallel, rounds
-from fljax.federation.method import Method, Parts, learning_rate
+from fljax.federation.method import Method, Parts
 from fljax.federation.tables import Tables, Training, of
 from fljax.types import Key, Params, PyTree
 
@@ -114,23 +114,6 @@ def evenly(num_rounds: int, parts: int = 20) -> tuple[int, ...]:
     """Stops of a training that may be interrupted: so many at most, the last its end."""
     every = -(-num_rounds // parts)
     return (*range(every, num_rounds, every), num_rounds)
-
-
-def scales(federation: Federation, training: Training) -> np.ndarray:
-    """Learning rate times local steps `[C]`, the `scale` of trajectory matching.
-
-    Args:
-      federation: whose method is `FedAvg`.
-      training: ONE training of it, leaves without a leading axis, or with one of 1.
-
-    Raises:
-      ValueError: clients do not step by plain SGD, whose steps are all alike.
-    """
-    index = np.asarray(training.schedule).item()
-    tables = jax.tree.map(np.asarray, federation.tables.schedule)
-    own = jax.tree.map(lambda leaf: leaf[index], tables)
-    numbers = jax.tree.map(lambda leaf: jnp.asarray(leaf).squeeze(), training.numbers)
-    return learning_rate(federation.method, numbers) * own.local_steps
 
 
 def measure(
