@@ -1,7 +1,8 @@
 """The defense of a run: its noise from a budget or as said, its clip from held-out rows.
 
-The budget of a client covers every round of the training and every attacked round after
-it, as if it took part in all of them (Diana et al., AAAI-25, appendix C.4: 100 and 50).
+A budget covers every round of the training and every attacked round after it, as if a
+client took part in all of them (Diana et al., AAAI-25, appendix C.4: 100 and 50). What is
+then promised counts the rounds that a client is drawn for (`_participation`).
 Divergence: there every client draws the same noise; here noises are independent.
 """
 
@@ -15,7 +16,7 @@ import numpy as np
 from experiments.aia.clients import Clients
 from experiments.aia.defense_config import BoundDefense, read
 from experiments.aia.federation import Diverged, mean_loss, stops
-from experiments.aia.problem import Plan, Problem, local_training
+from experiments.aia.problem import Plan, Problem, local_work
 from experiments.aia.settings import DefenseConfig, TrainConfig
 from fljax import federation, packing, privacy
 from fljax.defenses import clipping, specs
@@ -46,13 +47,13 @@ def maker(config: DefenseConfig, train: TrainConfig, active_rounds: int) -> Plan
     num_rounds = train.num_rounds + active_rounds
 
     def bound(schedule: Schedule, model: Model, loss_fn: LossFn) -> BoundDefense:
-        sizes, how = schedule.sizes[:, :-1], local_training(train)
+        sizes, how = schedule.sizes[:, :-1], local_work(train)
         try:
             made = _with_numbers(
                 BoundDefense(
                     spec,
                     config.delta,
-                    _setting(spec, train, schedule, model, loss_fn),
+                    _setting(spec, train, schedule, model, loss_fn, active_rounds),
                     (),
                     num_rounds * packing.steps_per_round(sizes, *how),
                     num_rounds,
@@ -117,13 +118,15 @@ def choose_clip(
     return problem._replace(shield=bound), loss
 
 
-def _setting(spec: Spec, train: TrainConfig, schedule, model, loss_fn) -> Setting:
+def _setting(
+    spec: Spec, train: TrainConfig, schedule, model, loss_fn, active_rounds: int
+) -> Setting:
     sizes, rates = schedule.sizes[:, :-1], schedule.sampling_rate[:, :-1]
     poisson = specs.needs_poisson(spec)
     drawn, rate, summed = _participation(train, schedule)
-    if "receive" not in specs.acts_on(specs.alternatives(spec)[0]):
-        # Whoever sees a message sees whose it is, and meets its noise alone.
-        drawn, rate, summed = "all", np.ones(len(sizes)), np.ones(len(sizes))
+    if active_rounds and "receive" not in specs.acts_on(specs.alternatives(spec)[0]):
+        # An active server asks the attacked client in every round of its own.
+        drawn, rate = "all", np.ones(len(sizes))
     return Setting(
         loss_fn,
         clipping.num_layers(jax.eval_shape(model.init, jax.random.key(0))),
@@ -141,6 +144,10 @@ def _participation(
     train: TrainConfig, schedule: Schedule
 ) -> tuple[Sampling, np.ndarray, np.ndarray]:
     """How clients are drawn, their rate `[seeds]`, and messages in a sum `[seeds]`.
+
+    A fixed number that is drawn anew for each round, whatever its data, is seen: a client
+    sends in Bin(T, rate) of them, and delta is the mean over that number, whether its
+    noise is added before its message leaves or on arrival (`privacy.noise_spec`).
 
     In a weighted sum the noise is that of `sum w^2 / max w^2` messages, seen from the
     client of the largest weight. Where any number of clients may come, who does is

@@ -24,6 +24,7 @@ from experiments.aia.scoring import Labels, Scoring
 from experiments.aia.setup import Settings, Setup
 from experiments.aia.wall import eavesdrop
 from fljax import data
+from fljax.auditing import values
 from fljax.defenses import specs
 from fljax.driver import stages
 from fljax.driver.config import ConfigError
@@ -68,6 +69,9 @@ def prepare(table: data.Table, config: Settings, label: str) -> Setup:
         dealt.clients, config.model, config.train, seeds, last, most, shield
     )
     _, known, truth = dealt
+    if truth is not None and not truth.continuous and config.attack.kinds:
+        count, most = truth.candidates.shape[1], config.run.most_values
+        values.check("data_", table.sensitive, count, most)
     if config.attack.score == "pooled" and truth is not None:
         known, truth = jax.tree.map(targets.pool, known), targets.pooled(truth)
     setup = Setup(config, label, table, dealt.clients, known, truth, problem)

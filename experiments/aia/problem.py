@@ -31,7 +31,7 @@ class Plan(NamedTuple):
     shield: Callable[[schedule_lib.Schedule, Model, losses.LossFn], BoundDefense]
 
 
-class LocalTraining(NamedTuple):
+class LocalWork(NamedTuple):
     """How far a client trains in a round, as `schedule.build` takes it.
 
     Attributes:
@@ -154,7 +154,7 @@ def _numbers(problem: Problem, seed) -> PyTree:
     return jax.tree.map(lambda leaf: jnp.asarray(leaf)[seed], numbers)
 
 
-def local_training(train: TrainConfig, epochs: int | None = None) -> LocalTraining:
+def local_work(train: TrainConfig, epochs: int | None = None) -> LocalWork:
     """How far a client trains in a round; FedSGD is one step on all of its rows.
 
     Args:
@@ -164,8 +164,8 @@ def local_training(train: TrainConfig, epochs: int | None = None) -> LocalTraini
     one_step = train.algorithm == "fed_sgd"
     batch_size = None if one_step else train.batch_size
     if epochs is not None or one_step:
-        return LocalTraining(batch_size, epochs or 1, None)
-    return LocalTraining(batch_size, train.local_epochs, train.local_steps)
+        return LocalWork(batch_size, epochs or 1, None)
+    return LocalWork(batch_size, train.local_epochs, train.local_steps)
 
 
 def build(
@@ -277,7 +277,7 @@ def _schedule(sizes, train: TrainConfig, seed: int, **kept):
     return schedule_lib.build(
         sizes,
         num_rounds=train.num_rounds,
-        **local_training(train)._asdict(),
+        **local_work(train)._asdict(),
         participants=chosen,
         lanes=train.lanes,
         weights=train.weights,

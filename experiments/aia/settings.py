@@ -10,6 +10,7 @@ from typing import Literal
 from experiments import defense_options
 from fljax.attacks import registry
 from fljax.attacks.estimates import Prediction
+from fljax.auditing import values
 from fljax.driver.config import ConfigError
 from fljax.driver.option import MOST_ROUNDS, RunFlags, option, several
 
@@ -274,4 +275,5 @@ class RunConfig(RunFlags):
     transcript: str | None = option(
         None, "attack this saved transcript (path without .npz) instead of training"
     )
+    most_values: int = values.most_values()
     save_transcript: bool = option(False, "also save each seed's transcript")

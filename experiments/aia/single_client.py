@@ -16,7 +16,7 @@ import numpy as np
 from jax import lax
 
 from experiments.aia.clients import Clients
-from experiments.aia.problem import Problem, local_training
+from experiments.aia.problem import Problem, local_work
 from experiments.aia.settings import TrainConfig
 from fljax import losses, parallel
 from fljax import schedule as schedule_lib
@@ -69,7 +69,7 @@ def everyone(
         schedule_lib.build(
             sizes,
             num_rounds=num_rounds,
-            **local_training(train, epochs)._asdict(),
+            **local_work(train, epochs)._asdict(),
             participants=[np.array([client])],
             lanes=1,
             shuffle=problem.schedule.shuffle,

@@ -44,7 +44,7 @@ def view(setup: Setup, seed: int = 0) -> AdversaryView:
 def local_training(train: TrainConfig) -> LocalTraining:
     """How clients train; FedSGD is one step of rate 1 on all rows."""
     one_step = train.algorithm == "fed_sgd"
-    batch_size, epochs, steps = problem.local_training(train)
+    batch_size, epochs, steps = problem.local_work(train)
     return LocalTraining(
         batch_size=batch_size or 0,
         learning_rate=1.0 if one_step else train.learning_rate,

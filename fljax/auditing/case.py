@@ -13,10 +13,11 @@ from fljax.auditing import (
     normalisation,
     recording,
     rows,
+    values,
 )
 from fljax.auditing.inputs import Inputs
 from fljax.auditing.recording import Recording
-from fljax.auditing.rows import Columns, Encoding
+from fljax.auditing.rows import Encoding
 from fljax.auditing.settings import Config
 from fljax.auditing.table import Owned
 from fljax.auditing.truth import Truth
@@ -69,7 +70,8 @@ def prepare(config: Config, inputs: Inputs, given: Model | None = None) -> Case:
     clients, own = _whose(config, owned, seen)
     encoding = rows.encode(owned, config.rows)
     columns = encoding.columns
-    _check_work(config, columns)
+    count, most = len(columns.categories), config.audit.most_values
+    values.check("", config.files.sensitive, count, most)
     outputs = 1
     if columns.task == "multiclass":
         outputs = max(columns.classes, config.training.classes or 0)
@@ -129,17 +131,6 @@ def _whose(
             f"{_few(there)}, the transcript {_few(sent)}"
         )
     return chosen, [np.flatnonzero(owned.client == client) for client in chosen]
-
-
-def _check_work(config: Config, columns: Columns) -> None:
-    """Attacks try every value on every row: time and memory grow with their number."""
-    count, most = len(columns.categories), config.audit.most_values
-    if count > most:
-        raise ConfigError(
-            f"--sensitive: {config.files.sensitive} has {count} different values, and "
-            f"attacks try each on every row; list it in --numeric if it is a number, "
-            f"join rare values, or allow so many with --most_values={count}"
-        )
 
 
 def _few(ids: np.ndarray) -> str:

@@ -8,6 +8,7 @@ from fljax.attacks.attribute import gradient_grid
 from fljax.attacks.inversion import first_message as inversion
 from fljax.attacks.label_distribution import first_message as label_distribution
 from fljax.attacks.trajectory import clients, matching
+from fljax.auditing import values
 from fljax.driver.option import RunFlags, option, several
 
 ATTACKS = (
@@ -110,9 +111,7 @@ class AuditConfig(RunFlags):
         "attacks to try: names or groups of fljax.attacks.registry, or "
         "package.module:attribute, an AttackSpec of your own",
     )
-    most_values: int = option(
-        100, "different values of a sensitive category, at most", min=2
-    )
+    most_values: int = values.most_values()
     seed: int = option(0, "of what attacks draw", min=0, max=2**32 - 1)
     grad_rounds: tuple[int, ...] = several(
         (1, 5, 10, 20, 50, 100), "grad: numbers of first messages tried", min=1

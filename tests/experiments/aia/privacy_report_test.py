@@ -17,6 +17,7 @@ from experiments.aia import (
 from fljax import results
 from fljax.defenses import specs
 from fljax.defenses.registry import DEFENSES
+from fljax.privacy import exact
 from fljax.types import Batch
 
 SEEDS = (0, 3)
@@ -53,9 +54,9 @@ def dealt():
     return clients.deal(table, config, MODEL, split, SEEDS).clients
 
 
-def _posed(dealt, config, **train):
+def _posed(dealt, config, active=ACTIVE, **train):
     told = _train(**train)
-    made = defense.maker(config, told, ACTIVE)
+    made = defense.maker(config, told, active)
     return problem.build(dealt, MODEL, told, SEEDS, defense=made)
 
 
@@ -153,6 +154,23 @@ def test_noise_at_the_server_counts_how_clients_are_drawn_and_weighted(
     multiplier = float(spec.noise_multiplier)
     assert multiplier >= (summed / LAYERS) ** 0.5 - 1e-6
     assert multiplier <= (len(weights) / LAYERS) ** 0.5 + 1e-6
+
+
+def test_noise_at_the_client_counts_the_rounds_that_it_is_drawn_for(dealt):
+    """As `experiments.fed_cdp` counts them; an active server asks in all of its own."""
+    config = _config("fed_sdp(clip=0.5, sigma=1)")
+    uniform = {"participation": "uniform", "fraction": 0.67}
+    found = {}
+    for active in (0, ACTIVE):
+        posed = _posed(dealt, config, active, **uniform)
+        (spec,) = posed.shield.build(posed.shield.of_seed(0)).noise
+        assert spec.noise_multiplier == pytest.approx(LAYERS**-0.5)
+        found[active] = spec.sampling, _of_all(_rows(posed), "client_epsilon_pld")[0]
+    assert [sampling for sampling, _ in found.values()] == ["fixed", "all"]
+    counts = exact.drawn(ROUNDS, 2 / 3)
+    assert found[0][1] == pytest.approx(exact.gaussian(LAYERS**-0.5, *counts, 1e-5))
+    everyone = exact.gaussian(LAYERS**-0.5, [ROUNDS + ACTIVE], [1.0], 1e-5)
+    assert found[ACTIVE][1] == pytest.approx(everyone)
 
 
 def test_a_clip_is_chosen_for_any_defense_that_clips(dealt):

@@ -148,3 +148,15 @@ def test_what_would_never_fit_is_refused_before_anything_is_built(run, argument)
 def test_a_share_of_clients_that_nobody_is_in_is_refused(run):
     code, _, errors = run("--participation=poisson", "--fraction=1e-9")
     _assert_refused(code, errors, "--fraction")
+
+
+def test_a_sensitive_category_of_many_values_is_refused_as_in_an_audit(run, tmp_path):
+    rows = [f"m{number % 7},{number % 5},{number}" for number in range(60)]
+    told = _csv(tmp_path, "\n".join(["sex,age,pay", *rows]) + "\n")
+    code, _, errors = run(*told, "--most_values=6")
+    _assert_refused(
+        code, errors, "--data_sensitive: sex has 7 different values, and attacks try "
+        "each on every row; list it in --data_numeric if it is a number, join rare "
+        "values, or allow so many with --most_values=7",
+    )  # fmt: skip
+    assert not (tmp_path / "out").exists()
