@@ -147,3 +147,19 @@ def slot_tables(packed: Packing, sizes: np.ndarray, batch: int) -> Slots:
         for table, value in zip(slots, values, strict=True):
             table[round_, begin + step, lane] = value
     return slots
+
+
+def most_steps(participants: Array, slots: Slots, num_clients: int) -> np.ndarray:
+    """Steps `[C]` of each client in a round in which it takes part, else 0; on the host.
+
+    Args:
+      participants: `[T, M]` client ids, `C` for an empty place.
+      slots: what each lane does.
+      num_clients: `C`.
+    """
+    who, index = np.asarray(participants), np.asarray(slots.participant_index)
+    client = who[np.arange(len(who))[:, None, None], index]
+    busy = np.asarray(slots.count) > 0
+    steps = np.zeros(num_clients + 1, np.int64)
+    np.maximum.at(steps, client[busy], np.asarray(slots.step)[busy] + 1)
+    return steps[:-1]

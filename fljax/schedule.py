@@ -94,13 +94,7 @@ class Schedule:
     @property
     def local_steps(self) -> np.ndarray:
         """`[C]` steps of each client in a round; 0 of one that never takes part."""
-        participants, slots = jax.tree.map(np.asarray, (self.participants, self.slots))
-        table = np.arange(len(participants))[:, None, None]
-        who = participants[table, slots.participant_index]
-        busy = slots.count > 0
-        steps = np.zeros(len(self.sizes), np.int64)
-        np.maximum.at(steps, who[busy], slots.step[busy] + 1)
-        return steps[:-1]
+        return packing.most_steps(self.participants, self.slots, len(self.sizes) - 1)
 
     @property
     def num_rounds(self) -> int:
