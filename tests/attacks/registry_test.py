@@ -60,8 +60,9 @@ def _view(clients=(4, 7, 9), rounds=3, **changes):
 
 
 _LOSS = losses.example_loss(_MODEL.apply, losses.squared)
-_QUICK = trajectory.Settings(search=Search(iterations=6, probes=2))
-_GRID = gradient_grid.Settings(rounds=(1, 3), learning_rates=(1.0, 10.0), iterations=3)
+_SEARCH = Search(path_steps=2, iterations=4, batch_rounds=1, stages=1, probes=1)
+_QUICK = trajectory.Settings(epoch_steps=2, search=_SEARCH)
+_GRID = gradient_grid.Settings(rounds=(1, 3), learning_rates=(1.0, 10.0), iterations=2)
 
 
 def test_who_else_is_attacked_changes_no_draw():

@@ -4,7 +4,6 @@ import functools
 import itertools
 
 import jax
-import jax.numpy as jnp
 import numpy as np
 import optax
 import pytest
@@ -16,7 +15,7 @@ from tests.defenses import examples
 
 MODEL = models.mlp(3, 1, hidden=(4,), num_onehot=2)
 LOSS = losses.example_loss(MODEL.apply, losses.squared)
-CLIENTS, STEPS = 3, 2
+CLIENTS, STEPS, DRAWS = 3, 2, 2000
 EVERY = pytest.mark.parametrize("text", examples.TEXTS)
 WITH_NOISE = pytest.mark.parametrize("text", examples.NOISY)
 CDP = "fed_cdp(clip=0.5, sigma={}, mode=recommended)"
@@ -29,16 +28,23 @@ def _make(text, scale=0.3):
 
 def _rows(number, seed=0):
     rng = np.random.default_rng(seed)
-    numeric = jnp.asarray(rng.normal(size=(number, 3)), jnp.float32)
-    codes = jnp.asarray(rng.integers(0, 3, (number, 1)), jnp.int32)
-    y = jnp.asarray(rng.normal(size=number), jnp.float32)
+    numeric = rng.normal(size=(number, 3)).astype(np.float32)
+    codes = rng.integers(0, 3, (number, 1)).astype(np.int32)
+    y = rng.normal(size=number).astype(np.float32)
     return Rows(Features(numeric, codes), y)
 
 
 def _batch(client, number=4, real=3):
     rows = _rows(number, client)
-    mask = jnp.arange(number) < real
-    return Batch(rows.x, rows.y, mask, jnp.int32(client), jnp.int32(client + 1))
+    mask = np.arange(number) < real
+    return Batch(rows.x, rows.y, mask, np.int32(client), np.int32(client + 1))
+
+
+def _empty():
+    """Rows that nobody has, whose numbers are not finite."""
+    batch = _batch(1, real=0)
+    bad = np.full_like(batch.x.numeric, np.nan)
+    return batch._replace(x=batch.x._replace(numeric=bad))
 
 
 def _update(defense, rate=0.1):
@@ -56,19 +62,29 @@ def _one_client(defense, params, key, batch):
     return defense.receive(keys[2], delta, sender) if defense.receive else delta
 
 
+@functools.cache
+def _params():
+    return jax.jit(MODEL.init)(jax.random.key(0))
+
+
+@functools.cache
+def _together(text):
+    """Deltas of all clients, and of one who has no rows under many keys."""
+    batches = [_batch(client) for client in range(CLIENTS)] + [_empty()] * DRAWS
+    stacked = jax.tree.map(lambda *leaves: np.stack(leaves), *batches)
+    keys = jax.vmap(jax.random.key)(np.arange(len(batches)))
+    one = functools.partial(_one_client, _make(text), _params())
+    return jax.device_get(jax.jit(jax.vmap(one))(keys, stacked))
+
+
 @EVERY
 def test_clients_side_by_side_equal_each_alone_in_shape_and_value(text):
-    params = MODEL.init(jax.random.key(0))
-    one = jax.jit(functools.partial(_one_client, _make(text), params))
-    batches = [_batch(client) for client in range(CLIENTS)]
-    keys = [jax.random.key(client) for client in range(CLIENTS)]
-    stacked = jax.tree.map(lambda *leaves: jnp.stack(leaves), *batches)
-    together = jax.jit(jax.vmap(one))(jnp.stack(keys), stacked)
+    one = jax.jit(functools.partial(_one_client, _make(text), _params()))
     for client in range(CLIENTS):
-        alone = one(jax.random.key(client), batches[client])
+        alone = one(jax.random.key(client), _batch(client))
         shapes = jax.tree.map(lambda leaf: (leaf.shape, leaf.dtype), alone)
-        assert shapes == jax.tree.map(lambda leaf: (leaf.shape, leaf.dtype), params)
-        mine = jax.tree.map(lambda leaf, c=client: leaf[c], together)
+        assert shapes == jax.tree.map(lambda leaf: (leaf.shape, leaf.dtype), _params())
+        mine = jax.tree.map(lambda leaf, c=client: leaf[c], _together(text))
         jax.tree.map(
             lambda a, b: np.testing.assert_allclose(a, b, atol=2e-6), mine, alone
         )
@@ -76,34 +92,18 @@ def test_clients_side_by_side_equal_each_alone_in_shape_and_value(text):
 
 @EVERY
 def test_a_batch_of_padding_gives_a_finite_message_of_noise_alone(text):
-    params = MODEL.init(jax.random.key(0))
-    batch = _batch(1, real=0)
-    bad = jax.tree.map(lambda leaf: jnp.full_like(leaf, jnp.nan), batch.x.numeric)
-    deltas = [
-        jax.jit(functools.partial(_one_client, _make(text, scale), params))(
-            jax.random.key(0), batch._replace(x=batch.x._replace(numeric=bad))
-        )
-        for scale in (0.0, 0.3)
-    ]
-    for leaf in jax.tree.leaves(deltas[0]):
+    silent = functools.partial(_one_client, _make(text, 0.0), _params())
+    for leaf in jax.tree.leaves(jax.jit(silent)(jax.random.key(0), _empty())):
         np.testing.assert_array_equal(leaf, 0)
-    for leaf in jax.tree.leaves(deltas[1]):
-        assert np.isfinite(leaf).all()
+    for leaf in jax.tree.leaves(_together(text)):
+        assert np.isfinite(leaf[CLIENTS:]).all()
 
 
 @WITH_NOISE
 def test_noise_differs_in_every_coordinate_of_every_layer_and_with_every_key(text):
-    params = MODEL.init(jax.random.key(0))
-    one = functools.partial(_one_client, _make(text), params)
-    keys = jax.vmap(jax.random.key)(np.arange(2000))
-    many = jax.jit(
-        jax.vmap(one, (0, None)),
-        compiler_options={"xla_backend_optimization_level": 0},  # runs once
-    )(keys, _batch(1, real=0))
-    noise_of = np.concatenate(
-        [np.asarray(leaf).reshape(len(keys), -1) for leaf in jax.tree.leaves(many)], 1
-    )
-    bound = 5.5 / np.sqrt(len(keys))
+    leaves = jax.tree.leaves(_together(text))
+    noise_of = np.concatenate([x[CLIENTS:].reshape(DRAWS, -1) for x in leaves], 1)
+    bound = 5.5 / np.sqrt(DRAWS)
     between = np.corrcoef(noise_of, rowvar=False) - np.eye(noise_of.shape[1])
     assert np.abs(between).max() < bound
     after = np.corrcoef(noise_of[1:].T, noise_of[:-1].T)
@@ -112,7 +112,7 @@ def test_noise_differs_in_every_coordinate_of_every_layer_and_with_every_key(tex
 
 def _training(defense, num_rounds, lanes=2, rate=0.0):
     """Server's steps `[R, P]` and deltas `[R, C, P]`; all examples are zeros."""
-    params = jax.tree.map(jnp.zeros_like, MODEL.init(jax.random.key(0)))
+    params = jax.tree.map(np.zeros_like, _params())
     plan = schedule.build(
         [4] * CLIENTS, num_rounds=num_rounds, batch_size=4, steps=STEPS, lanes=lanes,
         weights="uniform",
@@ -123,7 +123,7 @@ def _training(defense, num_rounds, lanes=2, rate=0.0):
         receive=defense.receive,
     )  # fmt: skip
     rows = _rows(4 * CLIENTS)
-    rows = rows._replace(x=jax.tree.map(jnp.zeros_like, rows.x), y=jnp.zeros(12))
+    rows = jax.tree.map(np.zeros_like, rows)
     run = jax.jit(advance)(
         jax.random.key(3), rounds.start(params, plan, server), rows, plan, num_rounds
     )
