@@ -60,6 +60,7 @@ def test_a_run_has_active_and_oracle_rows_beside_the_passive_ones(run, tmp_path)
         )
 
 
+@pytest.mark.slow
 def test_forged_models_train_better_than_isolation_and_the_oracle_best(run, tmp_path):
     code, _, _ = run(
         "--data_name=toy", "--model_name=linear", "--learning_rate=1e-3",

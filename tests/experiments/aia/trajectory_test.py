@@ -41,6 +41,7 @@ def test_fewer_messages_another_training_and_a_wrong_scale_run(run, tmp_path):
     assert len(found) == 1 and 0.2 < found[0] < 3
 
 
+@pytest.mark.slow
 def test_a_continuous_attribute_has_an_error_in_place_of_a_posterior(run, tmp_path):
     code, _, _ = run("--data_sensitive=bmi", _ALONE, *_QUICK)
     folder = tmp_path / "out"

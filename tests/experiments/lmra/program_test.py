@@ -152,6 +152,7 @@ def test_the_area_under_the_curve_counts_pairs():
     assert float(found) == pytest.approx((2 + 1.5 + 1.5) / 6)
 
 
+@pytest.mark.slow
 def test_the_search_puts_the_nearest_first():
     told = complete(
         _told(

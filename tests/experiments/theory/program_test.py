@@ -228,6 +228,7 @@ def test_the_flagfile_parses_and_says_what_to_expect(parsed):
     assert text.startswith("# ") and "# expect:" in text
 
 
+@pytest.mark.slow
 def test_the_command_refuses_an_unknown_flag_in_one_line():
     done = subprocess.run(
         [sys.executable, "-m", "experiments.theory", "--batchsize=3"],
