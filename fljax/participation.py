@@ -4,7 +4,11 @@ Each function returns one array of client ids per round, increasing, which is wh
 `schedule.build` packs into lanes. The choice depends on the seed alone, never on data.
 """
 
+from collections.abc import Sequence
+
 import numpy as np
+
+from fljax.types import Array
 
 _BLOCK = 2**12  # rounds that are drawn at once
 
@@ -46,6 +50,38 @@ def poisson(
         drawn = rng.random((min(_BLOCK, num_rounds - begin), num_clients)) < fraction
         chosen += np.split(np.nonzero(drawn)[1], drawn.sum(axis=1).cumsum()[:-1])
     return chosen
+
+
+def table(
+    given: Sequence[Array] | None, num_clients: int, num_rounds: int
+) -> np.ndarray:
+    """Who takes part in which round, `[T, C]` bool.
+
+    Args:
+      given: ids of each round, or of one that serves for all; None means everyone.
+      num_clients: C.
+      num_rounds: of the training; T is this or 1.
+
+    Raises:
+      ValueError: unknown clients, one twice in a round, or another number of rounds.
+    """
+    if given is None:
+        return np.ones((1, num_clients), bool)
+    chosen = [np.asarray(ids) for ids in given]
+    if len(chosen) not in (1, num_rounds):
+        raise ValueError(f"participants: 1 or {num_rounds} rounds, got {len(chosen)}")
+    counts = [ids.size for ids in chosen]
+    flat, each = np.concatenate(chosen, axis=None).astype(int), np.arange(len(chosen))
+    present = np.zeros((len(chosen), num_clients), bool)
+    known = (flat >= 0) & (flat < num_clients)
+    present[np.repeat(each, counts)[known], flat[known]] = True
+    bad = present.sum(axis=1) != counts
+    if bad.any():
+        raise ValueError(
+            f"participants: expected distinct clients in [0, {num_clients}), "
+            f"got {chosen[bad.argmax()]}"
+        )
+    return present
 
 
 def _check_fraction(fraction: float) -> None:

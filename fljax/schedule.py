@@ -25,7 +25,7 @@ import jax
 import numpy as np
 from scipy import stats
 
-from fljax import memory, packing
+from fljax import memory, packing, participation
 from fljax.packing import Slots
 from fljax.types import Array
 
@@ -156,7 +156,7 @@ def build(
     _check(rows, num_rounds, batch_size, epochs, steps, lanes, weights)
     num_clients = len(rows)
     batch = int(min(batch_size or rows.max(), rows.max()))
-    present = _present(participants, num_clients, num_rounds)
+    present = participation.table(participants, num_clients, num_rounds)
     steps = packing.steps_per_round(rows, batch, epochs, steps)
     num_lanes = lanes or packing.choose_lanes(present, steps)
     packed = packing.pack(present, steps, num_lanes)
@@ -193,27 +193,6 @@ def _capacity(rows: np.ndarray, batch: int) -> int:
     """Places that a Poisson batch of any client needs."""
     quantile = stats.binom.isf(_OVERFLOW, rows, _sampling_rate(rows, batch))
     return int(max(quantile.max(), 1))
-
-
-def _present(given, num_clients: int, num_rounds: int) -> np.ndarray:
-    """Who takes part, `[T, C]` bool."""
-    if given is None:
-        return np.ones((1, num_clients), bool)
-    chosen = [np.asarray(ids) for ids in given]
-    if len(chosen) not in (1, num_rounds):
-        raise ValueError(f"participants: 1 or {num_rounds} rounds, got {len(chosen)}")
-    counts = [ids.size for ids in chosen]
-    flat, each = np.concatenate(chosen, axis=None).astype(int), np.arange(len(chosen))
-    present = np.zeros((len(chosen), num_clients), bool)
-    known = (flat >= 0) & (flat < num_clients)
-    present[np.repeat(each, counts)[known], flat[known]] = True
-    bad = present.sum(axis=1) != counts
-    if bad.any():
-        raise ValueError(
-            f"participants: expected distinct clients in [0, {num_clients}), "
-            f"got {chosen[bad.argmax()]}"
-        )
-    return present
 
 
 def _check(sizes, num_rounds, batch_size, epochs, steps, lanes, weights) -> None:
