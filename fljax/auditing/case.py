@@ -22,6 +22,7 @@ from fljax.auditing.settings import Config
 from fljax.auditing.table import Owned
 from fljax.auditing.truth import Truth
 from fljax.driver.config import ConfigError
+from fljax.transcript import TranscriptError
 from fljax.types import Model
 
 _LOSSES = {
@@ -68,14 +69,8 @@ def prepare(config: Config, inputs: Inputs, given: Model | None = None) -> Case:
     """
     owned, seen = inputs.owned, inputs.recording
     clients, own = _whose(config, owned, seen)
-    encoding = rows.encode(owned, config.rows)
+    encoding, outputs, model, notes = _fitted(config, owned, seen, given)
     columns = encoding.columns
-    count, most = len(columns.categories), config.audit.most_values
-    values.check("", config.files.sensitive, count, most)
-    outputs = 1
-    if columns.task == "multiclass":
-        outputs = max(columns.classes, config.training.classes or 0)
-    model = architecture.build(config.training, columns.order, outputs, given)
     known, truth = rows.split(encoding, own, outputs)
     selected = recording.select(seen, model, clients)
     view = AdversaryView(
@@ -95,9 +90,45 @@ def prepare(config: Config, inputs: Inputs, given: Model | None = None) -> Case:
         proxy=_proxy(config, encoding, inputs.proxy),
     )
     numbers = [owned.row[each] for each in own]
-    notes = local_training.notes(seen.about, config.training, seen.stem)
+    notes += local_training.notes(seen.about, config.training, seen.stem)
     notes += normalisation.notes(architecture.names(seen.seen.params))
     return Case(view, truth, encoding, seen, selected.left_out, numbers, notes)
+
+
+def _fitted(
+    config: Config, owned: Owned, seen: Recording, given: Model | None
+) -> tuple[Encoding, int, Model, list[str]]:
+    """Encoding, outputs and model that fit the transcript, and what to say of them.
+
+    Raises:
+      ConfigError, TranscriptError: none does; about columns of two texts as one input.
+    """
+    pairs, wanted = rows.of_two_texts(owned), config.rows.binary_text
+    readings = [wanted == "two"]
+    if wanted == "auto" and pairs and not config.rows.drop_first:
+        readings = [False, True]
+    failed: list[Exception] = []
+    for two in readings:
+        encoding = rows.encode(owned, config.rows, two)
+        columns = encoding.columns
+        count, most = len(columns.categories), config.audit.most_values
+        values.check("", config.files.sensitive, count, most)
+        outputs = 1
+        if columns.task == "multiclass":
+            outputs = max(columns.classes, config.training.classes or 0)
+        try:
+            model = architecture.build(config.training, columns.order, outputs, given)
+            architecture.align(model, seen.seen.params, seen.seen.delta, seen.stem)
+        except (ConfigError, TranscriptError) as error:
+            failed.append(error)
+            continue
+        said = (
+            f"{', '.join(pairs)}: two inputs each, as pandas.get_dummies makes of two "
+            f"texts, for the model has {len(columns.order)} inputs (--binary_text). "
+            "Where it read them behind the numbers, say --input_order=dummies."
+        )
+        return encoding, outputs, model, [said] if failed else []
+    raise failed[0]
 
 
 def _whose(

@@ -6,7 +6,8 @@ The model reads one vector of inputs, in `--input_order`; attacks write the sens
 block behind the public columns, and `Columns.order` leads from one to the other.
 
 Columns are encoded as `fljax.data` does: numbers as they stand or standardised, two
-texts as 0 and 1 in sorted order, more texts as one 0/1 input per category.
+texts as 0 and 1 in sorted order (or as more are), more texts as one 0/1 input per
+category.
 """
 
 import dataclasses
@@ -65,13 +66,31 @@ class Encoding(NamedTuple):
     labels: pd.Index
 
 
-def encode(read: Owned, config: RowsConfig) -> Encoding:
+def of_two_texts(read: Owned) -> list[str]:
+    """Columns that `pandas.get_dummies` makes two inputs of."""
+    table = read.table
+    return [
+        name
+        for name, kind in table.kinds.items()
+        if kind == "binary" and not pd.api.types.is_numeric_dtype(table.frame[name])
+    ]
+
+
+def encode(read: Owned, config: RowsConfig, two: bool = False) -> Encoding:
     """Fits the encoding on all rows of the file.
+
+    Args:
+      read: the rows.
+      config: how columns are read.
+      two: columns of two texts are two inputs.
 
     Raises:
       DataError: the flags do not fit the table.
     """
     table = read.table
+    if two:
+        kinds: dict[str, data.Kind] = dict.fromkeys(of_two_texts(read), "categorical")
+        table = dataclasses.replace(table, kinds={**table.kinds, **kinds})
     as_told = table.kinds
     if not config.standardise:
         # Two numbers go in as they stand; only two texts become 0 and 1.
@@ -208,7 +227,10 @@ def _order(
         names[column.name] = _names(column, wide)
         at += wide
     chosen = list(kinds)
-    if order != "file":
+    if order == "dummies":
+        frame = dataset.table.frame
+        chosen.sort(key=lambda name: not pd.api.types.is_numeric_dtype(frame[name]))
+    elif order != "file":
         sensitive = dataset.table.sensitive
         chosen.sort(key=lambda name: _ORDER.index(kinds[name]))
         chosen.sort(key=lambda name: name == sensitive)

@@ -74,10 +74,15 @@ class RowsConfig:
     drop_first: bool = option(
         False, "the first category, in sorted order, has no input of its own"
     )
-    input_order: Literal["file", "neural", "linear"] = option(
+    binary_text: Literal["auto", "one", "two"] = option(
+        "auto",
+        "inputs of a column of two texts: one, which is 0 or 1; two, as "
+        "pandas.get_dummies makes; auto: one, or two where only that fits the transcript",
+    )
+    input_order: Literal["file", "dummies", "neural", "linear"] = option(
         "file",
-        "inputs in the order of the file's columns, or as experiments.aia orders them "
-        "in these presets",
+        "inputs in the order of the file's columns; those of texts last, as "
+        "pandas.get_dummies has them; or as experiments.aia orders them in these presets",
     )
 
 

@@ -24,11 +24,10 @@ def encoded(tmp_path, config):
     """`(**flags) -> Encoding` of the frame above."""
     _FRAME.to_csv(tmp_path / "rows.csv", index=False)
 
-    def encode(**flags):
+    def encode(two=False, **flags):
         chosen = config(tmp_path, **{"sensitive": "sex"} | flags)
-        return rows.encode(
-            table.read(chosen.files.known, chosen.files, chosen.rows), chosen.rows
-        )
+        read = table.read(chosen.files.known, chosen.files, chosen.rows)
+        return rows.encode(read, chosen.rows, two)
 
     return encode
 
@@ -93,3 +92,19 @@ def test_what_is_known_lacks_the_sensitive_column(encoded):
     np.testing.assert_array_equal(truth.sensitive[0], ages[:3])
     np.testing.assert_array_equal(known.mask, [[1, 1, 1], [1, 0, 0]])
     np.testing.assert_array_equal(known.y[1, :1], [6])
+
+
+@pytest.mark.parametrize("sensitive", ["sex", "smokes", "job"])
+def test_two_texts_may_be_two_inputs_as_in_get_dummies(encoded, sensitive):
+    flags = {"sensitive": sensitive, "input_order": "dummies", "two": True}
+    encoding = encoded(**flags)
+    expected = pd.get_dummies(_FRAME.drop(columns=["client", "y"]), dtype=float)
+    assert encoding.columns.names == tuple(expected)
+    np.testing.assert_array_equal(_inputs(encoding), expected)
+    if sensitive == "smokes":
+        np.testing.assert_array_equal(encoding.columns.candidates, np.eye(2))
+        assert encoding.columns.categories == ("no", "yes")
+    one = pd.get_dummies(
+        _FRAME.drop(columns=["client", "y"]), dtype=float, drop_first=True
+    )
+    np.testing.assert_array_equal(_inputs(encoded(**flags, drop_first=True)), one)
