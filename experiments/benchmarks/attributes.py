@@ -80,9 +80,9 @@ def run(config: Config) -> tuple[list[harness.Row], list[harness.Target]]:
         config = dataclasses.replace(
             config, rounds=(1, 3), learning_rates=(1e2, 1e4), iterations=3, repeats=1
         )
-    key_train, key_grid, key_check = jax.random.split(jax.random.key(config.seed), 3)
+    key_grid, key_check = jax.random.split(jax.random.key(config.seed))
     shape = federations.shape("medical", config.smoke)
-    scene = victims.train(key_train, shape, max(config.rounds), config.seed)
+    scene = victims.train(shape, max(config.rounds), config.seed)
     difference = _check(scene, key_check, min(5, max(config.rounds)))
     baseline = attributes_baseline.grid_row(
         scene.victims, counts=config.rounds, rates=config.learning_rates,

@@ -8,6 +8,9 @@ two: gradients of the batch mean by reverse differentiation through patches, and
 per-layer way that per-example gradients take. Beside ours stand
 `optax.contrib.differentially_private_aggregate` (total norm) on `vmap(grad)`, and Opacus
 (the extra `bench`). Whatever is timed is first compared with another way to compute it.
+
+A local step is what is measured here, not the engine: so the ways are put into
+`fljax.rounds` as they are, one compiled round each, whose calls can be interleaved.
 """
 
 import dataclasses

@@ -48,7 +48,8 @@ class Timing(NamedTuple):
     """Seconds that a function took.
 
     Attributes:
-      trace_seconds: Python to StableHLO; 0 for a plain function.
+      trace_seconds: Python to StableHLO; 0 for a plain function or a training, whose
+        first call has it.
       compile_seconds: StableHLO to machine code; 0 for a plain function.
       first_seconds: first call.
       median: of the calls after the warm-up.

@@ -4,8 +4,9 @@
 
 FedAvg on generated rows: an MLP with one hidden layer, one full batch of 32 rows of each
 client in every round, the last round's messages kept. `clients` and `parameters` run on
-one device. `devices` gives every device as many clients (weak scaling); on a CPU devices
-share memory and its bandwidth.
+one device. `devices` gives every device a training of as many clients (weak scaling); on
+a CPU devices share memory and its bandwidth. What is timed is the engine of every
+program, `federation.train`, without compiling.
 
 The limit of a client's round is the larger of two times: of its multiplications at the
 rate of a large matrix product, and of reading and writing its model at the rate of a
@@ -20,11 +21,11 @@ from typing import Literal, NamedTuple
 
 import jax
 import numpy as np
-import optax
 
-from experiments.benchmarks import harness
-from fljax import local, losses, models, parallel, rounds, schedule
+from experiments.benchmarks import harness, trainings
+from fljax import federation, models, parallel, schedule
 from fljax.driver.option import option
+from fljax.federation import Federation
 from fljax.types import Features, Rows
 
 Part = Literal["clients", "parameters", "devices"]
@@ -165,35 +166,23 @@ def _parameters(case: Case) -> int:
 
 
 def _row(case: Case, config: Config, limits: Limits) -> harness.Row:
-    over = parallel.mesh(case.devices)
+    each = case.clients // case.devices
     schedule_seconds, plan = _timed(
         lambda: schedule.build(
-            [_ROWS] * case.clients,
+            [_ROWS] * each,
             num_rounds=case.rounds,
             batch_size=_ROWS,
-            lanes=16 * case.devices if case.clients >= 16 * case.devices else None,
+            lanes=16 if each >= 16 else None,
             record_rounds=[case.rounds - 1],
         )
     )
     model = models.mlp(_INPUTS, hidden=(case.hidden,))
-    server = optax.sgd(1.0)
-    update = local.sgd(
-        losses.example_loss(model.apply, losses.squared), optax.sgd(0.01)
+    tables = federation.tables([[_rows(each, config)]], lambda *_: plan)
+    timing, _ = trainings.measure(
+        Federation(trainings.method(model), tables),
+        trainings.seeds(case.devices, jax.jit(model.init)(jax.random.key(config.seed))),
+        repeats=config.repeats,
     )
-
-    def advance(key, run, rows, plan):
-        return rounds.advance(
-            key, run, rows, plan, case.rounds, local=update, server_optimiser=server
-        )
-
-    begin = jax.jit(lambda key: rounds.start(model.init(key), plan, server))
-    args = parallel.place(
-        (jax.random.key(0), begin(jax.random.key(config.seed)), _rows(case, config)),
-        over,
-    )
-    args = (*args, parallel.place_lanes(plan, over))
-    program = harness.prepare(jax.jit(advance), *args)
-    timing = harness.measure(program, *args, repeats=config.repeats)
     seconds = timing.median / (case.rounds * case.clients)
     least = limit(case, limits)
     return {
@@ -208,9 +197,9 @@ def _row(case: Case, config: Config, limits: Limits) -> harness.Row:
     }
 
 
-def _rows(case: Case, config: Config) -> Rows:
+def _rows(clients: int, config: Config) -> Rows:
     rng = np.random.default_rng(config.seed)
-    count = _ROWS * case.clients
+    count = _ROWS * clients
     x = rng.standard_normal((count, _INPUTS), np.float32)
     return Rows(Features(x, np.zeros((count, 0), np.int32)), x.sum(axis=1))
 

@@ -4,12 +4,11 @@ from typing import NamedTuple
 
 import jax
 import numpy as np
-import optax
 
-from experiments.benchmarks import federations
-from fljax import local, losses, rounds, transcript
-from fljax import schedule as schedule_lib
-from fljax.types import Exchange, Key, Known
+from experiments.benchmarks import federations, trainings
+from fljax import federation, losses, schedule, transcript
+from fljax.federation import Federation
+from fljax.types import Exchange, Known
 
 
 class Victims(NamedTuple):
@@ -33,41 +32,34 @@ class Scene(NamedTuple):
     truth: np.ndarray
 
 
-def train(key: Key, shape: federations.Shape, num_rounds: int, seed: int) -> Scene:
+def train(shape: federations.Shape, num_rounds: int, seed: int) -> Scene:
     """Trains with the library on generated rows and keeps all messages.
 
     Args:
-      key: of model and shuffles; consumed.
       shape: with clients of equal size.
       num_rounds: of training.
-      seed: of the rows.
+      seed: of the rows, the model and the shuffles.
     """
-    rows = federations.generate(shape, seed)
+    parts = federations.split(federations.generate(shape, seed), shape.sizes)
     model = federations.model(shape)
-    loss_fn = losses.example_loss(model.apply, losses.squared)
-    update = local.sgd(loss_fn, optax.sgd(federations.LEARNING_RATE))
-    server = optax.sgd(1.0)
-    schedule = schedule_lib.build(
-        shape.sizes, num_rounds=num_rounds, batch_size=federations.BATCH_SIZE
-    )
+    method = trainings.method(model)
 
-    @jax.jit
-    def trained(key, rows, schedule):
-        key_init, key_train = jax.random.split(key)
-        begin = rounds.start(model.init(key_init), schedule, server)
-        return rounds.advance(
-            key_train, begin, rows, schedule, num_rounds, local=update,
-            server_optimiser=server,
-        )  # fmt: skip
+    def plan(_, sizes):
+        batch = federations.BATCH_SIZE
+        return schedule.build(sizes, num_rounds=num_rounds, batch_size=batch)
 
-    seen = trained(key, rows, schedule).transcript
+    whole = Federation(method, federation.tables([parts], plan))
+    begin = jax.jit(model.init)(jax.random.key(seed))
+    run = federation.train(whole, trainings.seeds(1, begin)).run
+    seen = jax.tree.map(lambda leaf: leaf[0], run.transcript)
     clients = range(len(shape.sizes))
-    parts = federations.split(rows, shape.sizes)
     victims = Victims(
         _stack([transcript.exchange(seen, client) for client in clients]),
         _stack([federations.known(part) for part in parts]),
     )
-    return Scene(loss_fn, victims, np.stack([federations.truth(p) for p in parts]))
+    return Scene(
+        method.loss_fn, victims, np.stack([federations.truth(p) for p in parts])
+    )
 
 
 def _stack(trees):

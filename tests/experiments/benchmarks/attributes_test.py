@@ -25,7 +25,7 @@ _TINY = attributes.Config(threads=(1,), smoke=True)
 @pytest.fixture(scope="module")
 def scene():
     shape = federations.shape("medical", smoke=True)
-    return victims.train(jax.random.key(0), shape, num_rounds=3, seed=0)
+    return victims.train(shape, num_rounds=3, seed=0)
 
 
 def test_every_attack_is_a_complete_row_and_the_grid_agrees_with_the_baseline(

@@ -1,0 +1,65 @@
+"""Times `federation.train`, the engine that every program and user calls."""
+
+import statistics
+import time
+
+import jax
+import numpy as np
+import optax
+
+from experiments.benchmarks import federations, harness
+from fljax import federation, losses
+from fljax.driver import stages
+from fljax.federation import FedAvg, Federation, Trained, Training
+from fljax.types import Model, Params, PyTree
+
+
+def method(model: Model) -> FedAvg:
+    """FedAvg with plain SGD on the squared error, from a model that is given.
+
+    Its numbers are that model, so that both sides of a comparison begin alike.
+    """
+    loss_fn = losses.example_loss(model.apply, losses.squared)
+    return FedAvg(model=model, loss_fn=loss_fn, optimiser=_sgd, begin=_given)
+
+
+def seeds(count: int, params: Params) -> Training:
+    """Trainings of as many seeds, each from this model."""
+    numbers = jax.tree.map(lambda leaf: np.stack([leaf] * count), params)
+    return Training.of_seeds(*range(count), numbers=numbers)
+
+
+def measure(
+    whole: Federation, trainings: Training, *, repeats: int
+) -> tuple[harness.Timing, Trained]:
+    """Times the rounds of trainings, all at the same time.
+
+    The first call is timed whole: tracing, compiling, placing and fetching included.
+    """
+    spent: stages.Seconds = {}
+    begin = time.perf_counter()
+    with stages.stage(spent, "first"):
+        trained = federation.train(whole, trainings)
+    first = time.perf_counter() - begin
+    seconds = [federation.train(whole, trainings).seconds for _ in range(repeats)]
+    low, high = np.percentile(seconds, [25, 75])
+    timing = harness.Timing(
+        trace_seconds=0.0,
+        compile_seconds=spent["first"]["compile"],
+        first_seconds=first,
+        median=statistics.median(seconds),
+        iqr=float(high - low),
+        best=min(seconds),
+        repeats=repeats,
+    )
+    return timing, trained
+
+
+def _sgd(numbers: PyTree) -> optax.GradientTransformation:
+    del numbers
+    return optax.sgd(federations.LEARNING_RATE)
+
+
+def _given(key, numbers: PyTree) -> Params:
+    del key
+    return numbers
