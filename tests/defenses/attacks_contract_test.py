@@ -137,7 +137,14 @@ SHAPES = {
 }
 
 
-@pytest.mark.parametrize("attack", registry.ATTACKS)
+# It is compiled as long as the trajectory attack, whose search is its own.
+_ATTACKS = [
+    pytest.param(name, marks=pytest.mark.slow if name == "linear_inversion" else ())
+    for name in registry.ATTACKS
+]
+
+
+@pytest.mark.parametrize("attack", _ATTACKS)
 @pytest.mark.parametrize("defense", DEFENSES)
 def test_a_defense_and_an_attack_fit_together(defense, attack):
     """Whether it is worth running (`needs`) is not asked."""
