@@ -22,6 +22,7 @@ from fljax.auditing.findings import Audited, Findings
 from fljax.auditing.inputs import Inputs
 from fljax.auditing.recording import Recording
 from fljax.auditing.settings import Config
+from fljax.data import DataError
 from fljax.driver import config as config_lib
 from fljax.driver.config import ConfigError
 from fljax.types import Model, Transcript
@@ -158,7 +159,7 @@ def _in_words_of_arguments() -> Iterator[None]:
     """Errors that name a flag name the argument."""
     try:
         yield
-    except ConfigError as error:
+    except (ConfigError, DataError) as error:
         text = re.sub(r"--(\w+)", r"\1", str(error))
         raise ValueError(re.sub(r"\bknown:", "rows:", text)) from error
 

@@ -56,8 +56,7 @@ def read(path: str, files: FilesConfig, config: RowsConfig) -> Owned:
       ConfigError: a flag names no column, or one that cannot be what it says.
       DataError: the file makes no table.
     """
-    with named_as_flags("csv"):
-        raw = frame_of(path, config)
+    raw = frame_of(path, config)
     _check_named(files, raw)
     ids = files.client_column
     aside = [*config.drop, *([ids] if ids else ())]
@@ -135,9 +134,10 @@ def frame_of(path: str, config: RowsConfig, flag: str = "") -> pd.DataFrame:
       ConfigError: with a `flag`, naming it, where a DataError would be raised.
     """
     try:
-        file = read_local(path)
-        form = CsvFormat(**written(config))
-        return read_csv(file.content, file.record.name, form=form)
+        with named_as_flags("csv"):
+            file = read_local(path)
+            form = CsvFormat(**written(config))
+            return read_csv(file.content, file.record.name, form=form)
     except data.DataError as error:
         if not flag:
             raise
@@ -156,14 +156,10 @@ def proxy_rows(path: str, files: FilesConfig, config: RowsConfig) -> pd.DataFram
     kept = [name for name in (files.target, files.sensitive) if name in frame.columns]
     aside = [*config.drop, files.client_column]
     used = frame.drop(columns=[name for name in aside if name in frame.columns])
+    told = {"never_imputed": kept, "categorical": config.categorical}
     try:
-        return handle_missing(
-            used,
-            path,
-            config.missing,
-            never_imputed=kept,
-            categorical=config.categorical,
-        )
+        with named_as_flags("csv"):
+            return handle_missing(used, path, config.missing, **told)
     except data.DataError as error:
         raise ConfigError(f"--proxy: {error}") from error
 

@@ -57,13 +57,20 @@ class CsvFormat:
         return _NAMES.get(self.separator, self.separator)
 
     def codes(self, columns: Sequence[str]) -> dict[str, list[str]]:
-        """Codes of missing values in each of these columns."""
+        """Codes of missing values in each of these columns.
+
+        Raises:
+          DataError: one is for a column that is not there.
+        """
         every, own = [], {column: [] for column in columns}
         for code in self.missing_codes:
-            column, equals, rest = code.partition("=")
-            (own[column] if equals and column in own else every).append(
-                rest if equals and column in own else code
-            )
+            column, equals, rest = code.rpartition("=")
+            if equals and column not in own:
+                raise DataError(
+                    f"missing_codes={code}: no column {column!r}, columns are "
+                    f"{', '.join(columns)}"
+                )
+            (own[column] if equals else every).append(rest)
         return {column: every + codes for column, codes in own.items()}
 
     def decoded(self, content: bytes, name: str) -> bytes:

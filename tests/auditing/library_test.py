@@ -89,3 +89,10 @@ def test_errors_are_in_the_words_of_arguments(linear, rows):
     twice = seen._replace(client=np.full_like(seen.client, 4))
     with pytest.raises(ValueError, match="client 4 twice in round 0"):
         fljax.audit(twice, rows, **_TOLD)
+
+
+def test_dates_in_a_frame_are_refused_in_the_words_of_arguments(linear, rows):
+    days = pd.Timestamp("2021-03-01") + pd.to_timedelta(np.arange(len(rows)), "D")
+    said = r"^rows.csv: 'day' holds dates such as '2021-03-01', .* with drop=day, or"
+    with pytest.raises(ValueError, match=said):
+        fljax.audit(linear / "seen", rows.assign(day=days), **_TOLD)

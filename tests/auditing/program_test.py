@@ -12,7 +12,7 @@ import pytest
 from fljax import results, verdicts
 from fljax.attacks import registry
 from fljax.attacks.needs import Needs
-from fljax.auditing import inputs, local_training, program, scoring
+from fljax.auditing import inputs, local_training, program, scoring, table
 from fljax.driver.config import ConfigError
 
 _ATTACKS = (
@@ -214,6 +214,21 @@ def test_clients_of_a_foreign_file_have_its_names(linear, config, record, capsys
         owned = inputs.read(chosen.files, chosen.rows).owned
     assert owned.row.tolist() == [row for row in range(60) if row != 5]
     assert owned.client.tolist() == [4] * 29 + [7] * 30
+
+
+def test_rows_of_the_adversary_are_written_as_the_others(linear, config):
+    frame = pd.read_csv(linear / "rows.csv").drop(columns="client")
+    frame.loc[2, ["age", "height"]] = frame.loc[3, "y"] = None
+    frame.to_csv(linear / "proxy.csv", index=False, sep=";", na_rep="?")
+    told = {"separator": ";", "missing_codes": ("?",), "missing": "impute"}
+    rows = config(linear, **told).rows
+    with pytest.warns(UserWarning, match=r"1 rows without y .*: age \(1\), height"):
+        found = table.proxy_rows(str(linear / "proxy.csv"), config(linear).files, rows)
+    assert len(found) == 59 and found.notna().to_numpy().all()
+    with pytest.raises(ConfigError, match="--proxy: .*one column, try --separator=';'"):
+        table.proxy_rows(
+            str(linear / "proxy.csv"), config(linear).files, config(linear).rows
+        )
 
 
 _FLAGFILES = sorted(pathlib.Path("experiments/flags").glob("audit.*.flags"))

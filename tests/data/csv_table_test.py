@@ -133,6 +133,8 @@ def test_missing_codes_are_those_of_all_columns_or_of_one(load):
     frame.loc[4, "grade"] = frame.loc[5, "pay"] = -1
     with pytest.raises(DataError, match="row 2 holds '\\?'; try missing_codes=\\?$"):
         load(frame)
+    with pytest.raises(DataError, match="missing_codes=grad=-1: no column 'grad', col"):
+        load(frame, missing_codes=["grad=-1"])
     said = r"filled in: age \(1\), town \(1\), grade \(1\)$"
     codes = ["?", "grade=-1"]
     with pytest.warns(UserWarning, match=said):

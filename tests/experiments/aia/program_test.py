@@ -121,6 +121,7 @@ def test_sweep_labels_its_points_and_means_are_weighted_by_rows(run, tmp_path):
         "--attack_kinds=model", "--partition_clients=3",
     )  # fmt: skip
     assert code == 0 and "batch_size=16" in out
+    assert f"python -m experiments.report --runs={tmp_path / 'out'}\n" in out
     rows = _rows(tmp_path / "out")
     assert {r.point for r in rows} == {"batch_size=16", "batch_size=64"}
     rows = [r for r in rows if r.point == "batch_size=64"]
@@ -160,6 +161,7 @@ def test_dry_run_prints_sizes_and_writes_nothing(run, tmp_path):
     code, out, _ = run("--dry_run", "--seeds=0,1")
     assert code == 0
     assert "2 seeds, 2 clients" in out and "memory:" in out
+    assert "column sex: sensitive, 2 values: 1, 2; 1 input\n" in out
     assert list(tmp_path.iterdir()) == []
 
 
