@@ -13,7 +13,7 @@ import numpy as np
 from fljax import transcript
 from fljax.auditing import architecture
 from fljax.driver.config import ConfigError
-from fljax.transcript import archive, views
+from fljax.transcript import aliasing, archive, views
 from fljax.types import Model, Transcript
 
 
@@ -85,10 +85,12 @@ def select(recording: Recording, model: Model, clients: np.ndarray) -> Selected:
     """The messages of these clients, arrays under the model's names.
 
     Raises:
-      TranscriptError: the arrays are not the model's, or nothing of a client is finite.
+      TranscriptError: the arrays are not the model's, nothing of a client is finite, or
+        models were not copied when they were recorded.
     """
     stem, seen, _ = recording
     params, delta = architecture.align(model, seen.params, seen.delta, stem)
+    _check_copies(seen, stem)
     finite = _finite(params, 1)[:, None] & _finite(delta, 2)
     view = views.client_view(seen, clients, finite)
     sent = np.array([(np.asarray(seen.client) == client).sum() for client in clients])
@@ -99,6 +101,25 @@ def select(recording: Recording, model: Model, clients: np.ndarray) -> Selected:
             f"{sent[silent[0]]} hold NaN or infinity"
         )
     return Selected(seen._replace(params=params, delta=delta), view, sent - view.count)
+
+
+def _check_copies(seen: Transcript, stem: str) -> None:
+    """The recorder does so; others write files, too."""
+    watch = aliasing.Watch()
+    for at, number in enumerate(np.asarray(seen.round)[: aliasing.SURE]):
+        slots = np.flatnonzero(np.asarray(seen.client)[at] >= 0)
+        if not len(slots):
+            return
+        said = watch.look(
+            _row(seen.params, at), [_row(seen.delta, (at, slot)) for slot in slots]
+        )
+        if said:
+            raise transcript.TranscriptError(f"{stem}: round {number}: {said}")
+
+
+def _row(tree, at) -> dict[str, np.ndarray]:
+    leaves = jax.tree_util.tree_leaves_with_path(tree)
+    return {str(path): np.asarray(leaf)[at] for path, leaf in leaves}
 
 
 def _stem(path: pathlib.Path) -> pathlib.Path:

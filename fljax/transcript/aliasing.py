@@ -18,7 +18,7 @@ from fljax.transcript import arrays as arrays_lib
 Named = Mapping[str, np.ndarray]
 
 _MOST = 10**7  # numbers of a round's messages, for what is computed of all of them
-_SURE = 3  # rounds of equal messages; of few parameters and their signs one may be
+SURE = 3  # rounds of equal messages; of few parameters and their signs one may be
 _COPY = "copy each model when it is made: transcript.from_torch, .clone() or .copy()"
 
 
@@ -59,7 +59,7 @@ class Watch:
           deltas: of each client, sent minus returned.
         """
         self._rounds += 1
-        if self._rounds > _SURE:
+        if self._rounds > SURE:
             return ""
         self._equal = self._equal and _equal(deltas)
         self._still = self._still and not any(map(_changed, deltas))
@@ -67,16 +67,16 @@ class Watch:
             self._first = sent, deltas
             return ""
         moved = any(not np.array_equal(sent[k], v) for k, v in self._first[0].items())
-        still = self._still and self._rounds == _SURE
+        still = self._still and self._rounds == SURE
         if moved and (still or (self._rounds == 2 and _averaged(*self._first, sent))):
             what = "just what it was sent" if still else "models with this average"
             return (
                 f"the server goes on, yet every client returned {what}: `sent` was "
                 f"recorded after the server had changed it; {_COPY}"
             )
-        if self._equal and self._rounds == _SURE:
+        if self._equal and self._rounds == SURE:
             return (
-                f"all clients returned equal models in each of {_SURE} rounds, the one "
+                f"all clients returned equal models in each of {SURE} rounds, the one "
                 f"that was written last; {_COPY}"
             )
         return ""

@@ -6,7 +6,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from fljax import files
+from fljax import files, transcript
 from fljax.auditing import program
 from fljax.driver.config import ConfigError
 
@@ -82,6 +82,14 @@ def test_a_client_of_whom_nothing_is_finite(linear, config, record):
 
     record(linear / "seen", pd.read_csv(linear / "rows.csv"), change=spoil)
     _refused(linear, config(linear), "no message of client 7 is finite: 12 hold NaN")
+
+
+def test_equal_messages_of_all_clients_are_refused_in_a_file_of_others(linear, config):
+    seen, about = transcript.load(linear / "seen")
+    for leaf in seen.delta["out"].values():
+        leaf[:, 1] = leaf[:, 0]
+    transcript.save(linear / "seen", seen, about)
+    _refused(linear, config(linear), "seen: round 2: all clients returned equal models")
 
 
 _ABOUT = {

@@ -1,11 +1,17 @@
 """A federation that PyTorch trains, and equation 3 computed there."""
 
+import copy
+
+import jax
+import jax.numpy as jnp
 import numpy as np
 import pandas as pd
 import pytest
 
+import fljax
 from fljax import transcript
 from fljax.auditing import case, inputs
+from fljax.types import Model
 
 torch = pytest.importorskip("torch")
 
@@ -83,6 +89,10 @@ def _equation_3(state, rows):
     """The value of `married` under which each row's loss is smaller."""
     network = _network()
     network.load_state_dict(state)
+    return _smaller_loss(network, rows)
+
+
+def _smaller_loss(network, rows):
     y = torch.tensor(rows.y.to_numpy(np.float32))
     losses = []
     for value in (1, 2):
@@ -119,3 +129,62 @@ def test_kernels_that_were_not_transposed_are_named(tmp_path, config):
         transcript.TranscriptError, match=r"transpose PyTorch's weights"
     ):
         case.prepare(chosen, inputs.read(chosen.files, chosen.rows))
+
+
+def _normalised(norm):
+    return torch.nn.Sequential(
+        torch.nn.Linear(4, 6), norm(6), torch.nn.ReLU(), torch.nn.Linear(6, 1)
+    )
+
+
+def _theirs(statistics):
+    """The same network on rows, its parameters under the names of `from_torch`."""
+    names = ["weight", "bias", *(["running_mean", "running_var"] * statistics)]
+    shapes = {
+        "0": {"kernel": (4, 6), "bias": (6,)}, "1": dict.fromkeys(names, (6,)),
+        "3": {"kernel": (6, 1), "bias": (1,)},
+    }  # fmt: skip
+
+    def init(key):
+        is_shape = {"is_leaf": lambda leaf: isinstance(leaf, tuple)}
+        return jax.tree.map(jnp.zeros, shapes, **is_shape)
+
+    def apply(p, x):
+        h, norm = x.numeric @ p["0"]["kernel"] + p["0"]["bias"], p["1"]
+        mean, variance = h.mean(), h.var()
+        if statistics:
+            mean, variance = norm["running_mean"], norm["running_var"]
+        h = (h - mean) / jnp.sqrt(variance + 1e-5) * norm["weight"] + norm["bias"]
+        return (jax.nn.relu(h) @ p["3"]["kernel"] + p["3"]["bias"])[0]
+
+    return Model(init, apply)
+
+
+@pytest.mark.parametrize("statistics", [False, True], ids=["LayerNorm", "BatchNorm"])
+@pytest.mark.filterwarnings("ignore:.*num_batches_tracked")
+def test_networks_with_normalisation_are_pytorchs_to_the_row(statistics, tmp_path):
+    torch.manual_seed(0)
+    frame = _frame()
+    norm = torch.nn.BatchNorm1d if statistics else torch.nn.LayerNorm
+    server, returned = _normalised(norm), {}
+    with transcript.Recorder(tmp_path / "seen", {"optimiser": "sgd"}) as recorder:
+        sent = transcript.from_torch(server.state_dict())
+        for client in _CLIENTS:
+            returned[client] = copy.deepcopy(server)
+            _steps(returned[client], frame[frame.client == client])
+        states = {c: transcript.from_torch(n.state_dict()) for c, n in returned.items()}
+        recorder.record(0, sent, states)
+    options = {"target": "y", "sensitive": "married", "client_column": "client"}
+    options |= {"attacks": ["model"], "model": _theirs(statistics)}
+    findings = fljax.audit(tmp_path / "seen", frame, **options)
+    assert any("running statistics" in note for note in findings.notes) == statistics
+    for client in _CLIENTS:
+        network = returned[client].eval()
+        if statistics:  # which are those that were sent
+            network[1].running_mean = server[1].running_mean
+            network[1].running_var = server[1].running_var
+        records = findings.records[findings.records.client == client]
+        rows = frame.iloc[records.row]
+        expected = 1 + _smaller_loss(network, rows)
+        assert len(set(expected)) == 2
+        np.testing.assert_array_equal(records.model.astype(int), expected)
