@@ -28,7 +28,7 @@ def rows(labels: Labels, problem: Problem) -> list[Row]:
     Those of a guarantee of whole clients begin with `client_`. Without any guarantee
     epsilon is inf.
     """
-    found = []
+    epsilons = []
     for seed in range(len(labels.seeds)):
         sizes = problem.schedule.sizes[seed, :-1]
         for metric, numbers in _numbers(problem.shield, seed):
@@ -36,10 +36,10 @@ def rows(labels: Labels, problem: Problem) -> list[Row]:
             each = [*zip(range(len(sizes)), values, sizes, strict=True)]
             each.append(("all", values.max(), sizes.sum()))
             for client, value, count in each:
-                found.append(
+                epsilons.append(
                     labels.row(seed, "none", "defense", client, metric, value, count)
                 )
-    return found
+    return epsilons
 
 
 def describe(bound: BoundDefense, loss: np.ndarray, *, active: bool) -> dict[str, Any]:
@@ -54,7 +54,7 @@ def describe(bound: BoundDefense, loss: np.ndarray, *, active: bool) -> dict[str
     uncharged = [_UNCHARGED, *([_CHOSEN] * several), *([_ATTACKED] * active)]
     held_out = np.where(np.isfinite(loss), loss, None).tolist()
     clips = [part["clip"].tolist() for part in bound.parts if "clip" in part]
-    said = {
+    statement = {
         "name": str(bound.spec),
         "clip": clips[0] if len(clips) == 1 else clips or None,
         "held_out_loss": held_out if several else None,
@@ -65,7 +65,7 @@ def describe(bound: BoundDefense, loss: np.ndarray, *, active: bool) -> dict[str
     spent = [_spent(bound, seed) for seed in range(len(bound.steps))]
     for prefix in spent[0]:
         each = [of_seed[prefix] for of_seed in spent]
-        said |= {
+        statement |= {
             f"{prefix}noise_multiplier": [_by_client(p, bound) for p in each],
             f"{prefix}epsilon_rdp": [_plain(p.guarantee.epsilon_rdp) for p in each],
             f"{prefix}epsilon_pld": [_plain(p.guarantee.epsilon_pld) for p in each],
@@ -74,8 +74,8 @@ def describe(bound: BoundDefense, loss: np.ndarray, *, active: bool) -> dict[str
             ],
         }
     if not spent[0]:
-        said["no_guarantee"] = specs.unpromised(bound.spec)
-    return said
+        statement["no_guarantee"] = specs.unpromised(bound.spec)
+    return statement
 
 
 def _numbers(bound: BoundDefense, seed: int) -> Iterator[tuple[str, Any]]:
@@ -101,11 +101,11 @@ def _numbers(bound: BoundDefense, seed: int) -> Iterator[tuple[str, Any]]:
 def _spent(bound: BoundDefense, seed: int) -> dict[str, privacy.Promise]:
     """What each kind of noise promises, by what the names of its numbers begin with."""
     made = bound.build(bound.of_seed(seed))
-    found: dict[str, privacy.Promise] = {}
+    by_prefix: dict[str, privacy.Promise] = {}
     for promise in privacy.promises(made, bound.releases(seed), bound.delta):
         prefix = _PREFIX[promise.noise.unit]
-        found[f"{prefix}second_" if prefix in found else prefix] = promise
-    return found
+        by_prefix[f"{prefix}second_" if prefix in by_prefix else prefix] = promise
+    return by_prefix
 
 
 def _by_client(promise: privacy.Promise, bound: BoundDefense) -> list[float | str]:

@@ -2,7 +2,9 @@
 
 Lines 2 to 6 of Algorithm 1 of Rajani et al. 2023. Shadow clients are independent of each
 other: the one with number i draws all from `fold_in(key, i)`, so that a chunk of any
-size holds the same ones, and a client can be made anew alone.
+size holds the same ones, and a client can be made anew alone. That is why they are no
+`fljax.federation`, where draws belong to a client's place in its training: in chunks of
+another size clients would be others. Nor is there anything to average.
 
 OPEN in the paper, chosen here: the labels of a client's rows are drawn independently
 from its proportions, and each row independently from the pool's rows of its label, with
