@@ -1,46 +1,61 @@
 """Whether an attack shows a leak: one rule for the audit, the report and every table.
 
-An attack is compared with a baseline that needs no message. Its gain is paired: each
-repetition (a seed, or a client) is compared with the baseline on the same repetition.
+What an attack names rightly need not come from messages. So it is compared with
+references that know nothing of these rows' part in the training:
 
-* *leaks*: the two-sided 95 % interval of the mean gain lies above 0; or, where every
-  client has an interval over its own rows, that of some client lies above its baseline
-  at level 1 - 0.05 / clients;
-* *no gain*: the interval ends below a stated margin;
-* *not clear*: the interval allows for both;
-* *not clear (no interval)*: one repetition without an interval of its own.
+* `majority`: always the most frequent value of each client, its median for a number;
+* `imputation`: what the other columns tell to who has rows of the same population
+  (`fljax.imputation`; Jayaraman and Evans, "Are attribute inference attacks just
+  imputation?", CCS 2022);
+* `strangers`: the same attack with the same messages on rows that never met them.
 
-Of attacks that learn nothing at most one in forty is called a leak by chance. The rule is
-about the attacks that were run: another one may succeed where these fail.
+Gains over a reference are paired by repetition: a seed, or a client of one seed. Their
+mean has an interval over the rows where each client's score has one, else over the
+repetitions (Student).
+
+* *leaks*: above every reference, on average or, where clients have intervals over their
+  own rows, for some client (and on average not below any);
+* *predictable without messages*: above the first reference, but another does as well;
+* *not shown*: all else. Another attack may succeed where these fail.
+
+Of audits of rows that never met the messages at most one in twenty shows a leak by
+chance, whatever the number of attacks and clients: the error of 5 % is shared equally
+between the attacks, half of each share between the clients.
 """
 
 from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
+from scipy import stats
 
 from fljax import metrics
 
-LEAKS, NO_GAIN, NOT_CLEAR = "leaks", "no gain", "not clear"
-NO_INTERVAL = "not clear (no interval)"
-_ROUNDING = 1e-9  # of a gain, relative to the baseline
+LEAKS = "leaks"
+PREDICTABLE = "predictable without messages"
+NOT_SHOWN = "not shown"
+MAJORITY, IMPUTATION, STRANGERS = "majority", "imputation", "strangers"
+_ERROR = 0.05  # of an audit
+_ROUNDING = 1e-9  # of a gain, relative to the reference
 
 RULE = {
-    LEAKS: "the 95 % interval of the mean gain over the baseline lies above 0 (gains are "
-    "paired by seed, or with one seed by client), or a client's interval over its own "
-    "rows lies above its baseline at level 1 - 0.05 / clients. Of attacks that learn "
-    "nothing at most one in forty is called a leak by chance",
-    NO_GAIN: "the interval ends less than one point above the baseline (0.01 for a "
-    "distance of distributions, 0 for an error); a defense that brings this about has "
-    "stopped the attack, though a better attack may succeed",
-    NOT_CLEAR: "the interval allows for both",
-    NO_INTERVAL: "one seed and one client, without an interval over its rows",
+    LEAKS: "through messages: the attack is above the majority, above imputation from "
+    "the other columns, and above the same attack on strangers, where these were run: "
+    "the intervals of its mean gains over each (paired by seed, or with one seed by "
+    "client) lie above 0, or those of some client over its own rows do. Of audits of "
+    "rows that never met the messages at most one in twenty shows a leak by chance",
+    PREDICTABLE: "the attack is above the majority, but imputation or the attack on "
+    "strangers does as well to within one point (0.01 for a distance, 0 for an error): "
+    "it tells what anyone could guess who knows the population",
+    NOT_SHOWN: "neither; which is no proof that nothing leaks: a better attack may "
+    "succeed",
 }
 
-# Settings and words in the names of attacks that are never judged.
+# Words in the names of attacks that are never judged, and settings likewise.
 _UNJUDGED_SETTINGS = {"baseline", "oracle"}
 _CHOSEN_WITH_THE_TRUTH = {"oracle", "optimum"}
-_CONTROLS = {"other", "permuted", "shuffled"}
+_CONTROLS = {"other", "permuted", "shuffled", "strangers"}
+_POPULATION = {"majority", "imputation", "global"}
 
 
 class Measure(NamedTuple):
@@ -66,19 +81,44 @@ DISTANCE = Measure(
 )
 REBUILT = Measure("rebuilt_rows_percent", 1, 1.0, "% of the rows rebuilt")
 
+Ends = Sequence[tuple[float, float]]
 
-class Baseline(NamedTuple):
-    """What needs no message.
+
+class Reference(NamedTuple):
+    """What knows nothing of these rows' part in the training.
 
     Attributes:
-      name: of the rule that makes it, e.g. `majority`.
+      name: e.g. `majority`.
       values: `[R]` its score on each repetition.
-      half_widths: `[R]` of the 95 % interval of each, 0 where it is no estimate.
+      own: `[R]` ends of the interval of each, at `own_level`; None where it is exact.
     """
 
     name: str
     values: Sequence[float]
-    half_widths: Sequence[float] | None = None
+    own: Ends | None = None
+
+
+class Gain(NamedTuple):
+    """What an attack has beyond a reference, positive for a leak.
+
+    Attributes:
+      name: of the reference.
+      mean: over the repetitions.
+      low: lower end of its interval at the level of the verdict, NaN without one.
+      high: upper end.
+      alone: `[R]` whether a client by itself is above the reference.
+    """
+
+    name: str
+    mean: float
+    low: float
+    high: float
+    alone: np.ndarray
+
+    @property
+    def is_shown(self) -> bool:
+        """Whether the interval lies above 0."""
+        return self.low > 0
 
 
 class Verdict(NamedTuple):
@@ -86,72 +126,113 @@ class Verdict(NamedTuple):
 
     Attributes:
       kind: one of the constants above.
-      gain: mean over the repetitions, positive for a leak.
-      low: lower end of its 95 % interval, NaN without one.
-      high: upper end.
+      gains: over each reference, in their order.
       units: repetitions.
-      units_alone: clients that leak by the interval over their own rows.
-      baseline: name of what it is a gain over.
+      units_alone: clients that leak by the intervals over their own rows.
+      is_stopped: whether the attack does no better than some reference: the interval
+        of its gain ends below the measure's margin.
     """
 
     kind: str
-    gain: float
-    low: float
-    high: float
+    gains: tuple[Gain, ...]
     units: int
     units_alone: int
-    baseline: str
+    is_stopped: bool
+
+    @property
+    def beyond(self) -> Gain:
+        """The gain over imputation; without that, over the first reference."""
+        named = {gain.name: gain for gain in self.gains}
+        return named.get(IMPUTATION, self.gains[0])
+
+    @property
+    def has_interval(self) -> bool:
+        """Whether anything can be said of chance."""
+        return bool(np.isfinite(self.beyond.high - self.beyond.low))
 
 
 def is_judged(attack: str, setting: str) -> bool:
     """Whether an adversary could run an attack, and means to gain by it.
 
-    What was chosen or trained with the truth is not judged, nor are controls and
-    baselines. Names say it: `grad_oracle`, `local_optimum`, `model_other`.
+    What was chosen or trained with the truth is not judged, nor are controls and what
+    needs no message of a client. Names say it: `grad_oracle`, `local_optimum`,
+    `model_other`, `model_global`, `trajectory_strangers`.
     """
     words = set(attack.split("_"))
-    unjudged = words & (_CHOSEN_WITH_THE_TRUTH | _CONTROLS)
+    unjudged = words & (_CHOSEN_WITH_THE_TRUTH | _CONTROLS | _POPULATION)
     return setting not in _UNJUDGED_SETTINGS and not unjudged
 
 
-def own_level(clients: int) -> float:
+def level(attacks: int = 1) -> float:
+    """Confidence of an attack's mean gain where so many attacks are judged."""
+    return 1 - _ERROR / attacks
+
+
+def own_level(clients: int, attacks: int = 1) -> float:
     """Confidence at which each of several clients is judged by itself."""
-    return 1 - 0.05 / clients
+    return 1 - _ERROR / (attacks * clients)
 
 
 def judge(
     scores: Sequence[float],
-    baseline: Baseline,
+    references: Sequence[Reference],
     measure: Measure,
-    own: Sequence[tuple[float, float]] | None = None,
+    own: Ends | None = None,
+    attacks: int = 1,
 ) -> Verdict:
     """The verdict on one attack.
 
     Args:
       scores: `[R]` one per repetition: a seed, or a client of one seed.
-      baseline: of the same repetitions.
+      references: of the same repetitions, at least one, the weakest first.
       measure: what was measured.
       own: `[R]` low and high end of each client's score over its own rows, at level
-        `own_level(R)`; None where there are none.
+        `own_level(R, attacks)`; None where there are none.
+      attacks: how many are judged beside each other.
     """
-    values = np.asarray(baseline.values, np.float64)
-    gains = measure.sign * (np.asarray(scores, np.float64) - values)
-    rounding = _ROUNDING * np.abs(values).max()
-    ends = None
-    if own is not None:
-        ends = np.sort(measure.sign * (np.asarray(own, np.float64).T - values), axis=0)
-        widths = np.asarray(baseline.half_widths or 0.0)
-        ends = np.stack([ends[0] - widths, ends[1] + widths])  # any dependence
-    estimate = metrics.interval(gains)
-    low, high = estimate.low, estimate.high
-    if ends is not None and len(gains) == 1:
-        low, high = float(ends[0, 0]), float(ends[1, 0])
-    alone = 0 if ends is None else int((ends[0] > rounding).sum())
-    kind = NOT_CLEAR
-    if alone or low > rounding:
+    gains = [_gain(scores, each, measure, own, attacks) for each in references]
+    alone = np.logical_and.reduce([gain.alone for gain in gains])
+    nowhere_below = all(gain.mean > 0 for gain in gains)
+    first, *others = gains
+    kind = NOT_SHOWN
+    if all(gain.is_shown for gain in gains) or (alone.any() and nowhere_below):
         kind = LEAKS
-    elif not np.isfinite(high - low):
-        kind = NO_INTERVAL
-    elif high < measure.margin:
-        kind = NO_GAIN
-    return Verdict(kind, estimate.mean, low, high, len(gains), alone, baseline.name)
+    elif first.is_shown and any(gain.mean < measure.margin for gain in others):
+        kind = PREDICTABLE
+    stopped = any(gain.high < measure.margin for gain in gains)
+    count = int(alone.sum()) if kind == LEAKS else 0
+    return Verdict(kind, tuple(gains), len(scores), count, stopped)
+
+
+def _gain(scores, reference: Reference, measure, own, attacks: int) -> Gain:
+    ours = measure.sign * np.asarray(scores, np.float64)
+    theirs = measure.sign * np.asarray(reference.values, np.float64)
+    gains = ours - theirs
+    gains = np.where(np.abs(gains) <= _ROUNDING * np.abs(theirs).max(), 0.0, gains)
+    count, mean = len(gains), float(gains.mean())
+    if own is None:
+        estimate = metrics.interval(gains, level(attacks))
+        nobody = np.zeros(count, bool)
+        return Gain(reference.name, mean, estimate.low, estimate.high, nobody)
+    down, up = _reach(ours, own, measure.sign)
+    base_down, base_up = _reach(theirs, reference.own, measure.sign)
+    # Newcombe (1998): conservative where both are right on the same rows.
+    below, above = np.hypot(down, base_up), np.hypot(up, base_down)
+    ratio = _deviations(level(attacks)) / _deviations(own_level(count, attacks))
+    low, high = (
+        float(ratio * np.sqrt(np.square(each).sum()) / count) for each in (below, above)
+    )
+    return Gain(reference.name, mean, mean - low, mean + high, gains - below > 0)
+
+
+def _deviations(confidence: float) -> float:
+    """Half width of a normal interval in standard deviations."""
+    return float(stats.norm.ppf(0.5 + confidence / 2))
+
+
+def _reach(values: np.ndarray, ends: Ends | None, sign: int) -> np.ndarray:
+    """How far intervals reach below and above `values [R]`: `[2, R]`."""
+    if ends is None:
+        return np.zeros((2, len(values)))
+    low, high = np.sort(sign * np.asarray(ends, np.float64).T, axis=0)
+    return np.stack([values - low, high - values])

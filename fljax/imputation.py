@@ -1,0 +1,153 @@
+"""What the other columns tell of a sensitive one, without any message.
+
+Who has rows of the same population, sensitive column included, learns to predict it
+from the public columns and the target. What an attack names beyond that comes from
+messages; Jayaraman and Evans, "Are attribute inference attacks just imputation?", CCS
+2022, found that most attacks have nothing beyond it.
+
+Of a linear model and gradient boosting the one with the better score in
+cross-validation is used, so that no choice sees the rows that are predicted.
+"""
+
+from typing import NamedTuple
+
+import numpy as np
+import threadpoolctl
+from sklearn import compose, ensemble, linear_model, model_selection, preprocessing
+from sklearn import pipeline as pipelines
+
+from fljax.types import Features
+
+LINEAR, BOOSTING = "linear", "boosting"
+FOLDS = 5
+_FEWEST = 100  # rows for gradient boosting: with fewer it learns nothing
+_MOST = 20_000  # rows that are learned from
+_FEW_CODES = 255  # categories that boosting can tell apart
+
+
+class Population(NamedTuple):
+    """Rows whose sensitive value is known.
+
+    Attributes:
+      x: `[N, D]` float64: public columns and target, as `columns` makes them.
+      value: `[N]` number of the value, or a float for a continuous column.
+      codes: `[D]` bool, which columns are numbers of categories.
+      continuous: whether the sensitive column is a number.
+    """
+
+    x: np.ndarray
+    value: np.ndarray
+    codes: np.ndarray
+    continuous: bool
+
+    def take(self, rows: np.ndarray) -> "Population":
+        """Some of the rows."""
+        return self._replace(x=self.x[rows], value=self.value[rows])
+
+
+def columns(x: Features, y: np.ndarray) -> np.ndarray:
+    """Public columns and target of `N` rows side by side, `[N, D]`."""
+    parts = (x.numeric, x.codes, np.asarray(y)[:, None])
+    return np.concatenate([np.asarray(part, np.float64) for part in parts], axis=1)
+
+
+def coded(x: Features, task: str) -> np.ndarray:
+    """Which of `columns` are numbers of categories, `[D]` bool."""
+    numeric, codes = (np.asarray(part).shape[1] for part in (x.numeric, x.codes))
+    kinds = [False] * numeric + [True] * codes + [task == "multiclass"]
+    return np.array(kinds)
+
+
+def sampled(population: Population, count: int, seed: int) -> Population:
+    """So many of the rows, or all if there are fewer, drawn without replacement."""
+    rng = np.random.default_rng([seed, len(population.value)])
+    order = rng.permutation(len(population.value))[:count]
+    return population.take(np.sort(order))
+
+
+def choose(population: Population, seed: int) -> str:
+    """The method with the better score in cross-validation, `linear` on a tie.
+
+    Accuracy for categories, mean absolute error for a number.
+    """
+    population = sampled(population, _MOST, seed)
+    if len(population.value) < _FEWEST or len(np.unique(population.value)) < 2:
+        return LINEAR
+    folds = model_selection.KFold(3, shuffle=True, random_state=seed)
+    scoring = "neg_mean_absolute_error" if population.continuous else "accuracy"
+    with _one_thread():
+        scores = {
+            method: model_selection.cross_val_score(
+                _model(method, population), population.x, population.value,
+                cv=folds, scoring=scoring, error_score=-np.inf,
+            ).mean()
+            for method in (LINEAR, BOOSTING)
+        }  # fmt: skip
+    return max(scores, key=lambda method: scores[method])
+
+
+def impute(
+    population: Population, x: np.ndarray, seed: int, method: str | None = None
+) -> np.ndarray:
+    """The most probable values of rows `x [n, D]`, or the mean of a number: `[n]`.
+
+    Args:
+      population: rows whose value is known, none of them among `x`.
+      x: as `columns` makes them.
+      seed: of what is drawn.
+      method: from `choose`; chosen here if None.
+    """
+    population = sampled(population, _MOST, seed)
+    if len(x) == 0:
+        return population.value[:0]
+    if len(np.unique(population.value)) < 2:
+        return np.full(len(x), population.value[0])
+    model = _model(method or choose(population, seed), population)
+    with _one_thread():
+        return model.fit(population.x, population.value).predict(x)
+
+
+def crossed(population: Population, seed: int) -> np.ndarray:
+    """Every row imputed from the others of a five-fold split: `[N]`.
+
+    What remains where nobody else's rows are known. It is hard on an attack, since it
+    supposes that the adversary knows most of the audited rows.
+    """
+    count = len(population.value)
+    found = np.zeros(count, population.value.dtype)
+    if count < 2:
+        return population.value
+    folds = model_selection.KFold(min(FOLDS, count), shuffle=True, random_state=seed)
+    method = choose(population, seed)
+    for known, rest in folds.split(population.x):
+        found[rest] = impute(population.take(known), population.x[rest], seed, method)
+    return found
+
+
+def _one_thread():
+    """Tables this small are learned fastest by one thread, which waits for no other."""
+    return threadpoolctl.threadpool_limits(1)
+
+
+def _model(method: str, population: Population):
+    """An estimator that is not fitted."""
+    categories = population.codes
+    if method == BOOSTING:
+        if population.x[:, categories].max(initial=0) >= _FEW_CODES:
+            categories = np.zeros_like(categories)  # numbers order them then
+        make = (
+            ensemble.HistGradientBoostingRegressor
+            if population.continuous
+            else ensemble.HistGradientBoostingClassifier
+        )
+        return make(categorical_features=categories, random_state=0)
+    written = compose.make_column_transformer(
+        (preprocessing.OneHotEncoder(handle_unknown="ignore"), population.codes),
+        (preprocessing.StandardScaler(), ~population.codes),
+    )
+    last = (
+        linear_model.RidgeCV(np.logspace(-3, 3, 13))
+        if population.continuous
+        else linear_model.LogisticRegression(max_iter=1000)
+    )
+    return pipelines.make_pipeline(written, last)
