@@ -22,6 +22,8 @@ LINEAR, BOOSTING = "linear", "boosting"
 FOLDS = 5
 _FEWEST = 100  # rows for gradient boosting: with fewer it learns nothing
 _MOST = 20_000  # rows that are learned from
+_SOME = 2_000  # rows for a variance
+_GROUPS = 10  # of clients
 _FEW_CODES = 255  # categories that boosting can tell apart
 
 
@@ -105,6 +107,42 @@ def impute(
     model = _model(method or choose(population, seed), population)
     with _one_thread():
         return model.fit(population.x, population.value).predict(x)
+
+
+def of_clients(
+    everyone: Population, owner: np.ndarray, rows: list[np.ndarray], seed: int
+) -> list[np.ndarray]:
+    """Each client's rows imputed from rows that are not its own.
+
+    Clients share an imputer in groups, of which there are no more than ten; none of it
+    has a row of any of them. Where nobody else's rows are known, see `crossed`.
+
+    Args:
+      everyone: all rows.
+      owner: `[N]` number of the client that a row belongs to, negative for nobody's.
+      rows: of each client, numbers of its rows.
+      seed: of what is drawn.
+    """
+    found: dict[int, np.ndarray] = {}
+    method = None
+    for group in np.array_split(np.arange(len(rows)), min(_GROUPS, len(rows))):
+        others = np.flatnonzero(~np.isin(owner, group))
+        if not len(others):
+            found |= {int(c): crossed(everyone.take(rows[c]), seed) for c in group}
+            continue
+        known = everyone.take(others)
+        method = method or choose(known, seed)
+        together = np.concatenate([rows[client] for client in group])
+        value = impute(known, everyone.x[together], seed, method)
+        ends = np.cumsum([len(rows[client]) for client in group])[:-1]
+        found |= dict(zip(group.tolist(), np.split(value, ends), strict=True))
+    return [found[client] for client in range(len(rows))]
+
+
+def residual(population: Population, seed: int) -> float:
+    """Variance of a continuous column that imputation leaves, by cross-validation."""
+    some = sampled(population, _SOME, seed)
+    return float(np.mean(np.square(crossed(some, seed) - some.value)))
 
 
 def crossed(population: Population, seed: int) -> np.ndarray:

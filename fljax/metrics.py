@@ -6,7 +6,7 @@ Attacks may not import this module: they never see the truth.
 from typing import NamedTuple
 
 import numpy as np
-from scipy import stats
+from scipy import special
 
 
 class Estimate(NamedTuple):
@@ -33,7 +33,7 @@ def interval(values, confidence: float = 0.95) -> Estimate:
     mean, count = float(values.mean()), len(values)
     half = np.nan
     if count > 1 and np.isfinite(values).all():
-        quantile = stats.t.ppf(0.5 + confidence / 2, count - 1)
+        quantile = special.stdtrit(count - 1, 0.5 + confidence / 2)  # Student
         half = float(quantile * values.std(ddof=1) / np.sqrt(count))
     return Estimate(mean, mean - half, mean + half, float(np.median(values)), count)
 

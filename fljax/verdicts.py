@@ -27,7 +27,7 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
-from scipy import stats
+from scipy import special
 
 from fljax import metrics
 
@@ -227,7 +227,7 @@ def _gain(scores, reference: Reference, measure, own, attacks: int) -> Gain:
 
 def _deviations(confidence: float) -> float:
     """Half width of a normal interval in standard deviations."""
-    return float(stats.norm.ppf(0.5 + confidence / 2))
+    return float(special.ndtri(0.5 + confidence / 2))
 
 
 def _reach(values: np.ndarray, ends: Ends | None, sign: int) -> np.ndarray:

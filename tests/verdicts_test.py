@@ -7,61 +7,102 @@ import pytest
 from scipy import stats
 
 from fljax import verdicts
-from fljax.verdicts import ACCURACY, DISTANCE, Baseline
+from fljax.verdicts import ACCURACY, DISTANCE, LEAKS, NOT_SHOWN, PREDICTABLE, Reference
 
 
 def _judge(scores, baseline, measure=ACCURACY, **more):
-    return verdicts.judge(scores, Baseline("majority", baseline), measure, **more)
+    return verdicts.judge(scores, [Reference("majority", baseline)], measure, **more)
 
 
 @pytest.mark.parametrize(
-    ("gains", "kind"),
+    ("gains", "kind", "stopped"),
     [
-        ((10.0, 11.0, 12.0), verdicts.LEAKS),
-        ((0.0, 0.0, 0.0), verdicts.NO_GAIN),
-        ((-3.0, -2.0, -4.0), verdicts.NO_GAIN),
-        ((-3.0, 0.0, 9.0), verdicts.NOT_CLEAR),
-        ((50.0,), verdicts.NO_INTERVAL),
-        ((50.0, math.nan), verdicts.NO_INTERVAL),
+        ((10.0, 11.0, 12.0), LEAKS, False),
+        ((0.0, 0.0, 0.0), NOT_SHOWN, True),
+        ((-3.0, -2.0, -4.0), NOT_SHOWN, True),
+        ((-3.0, 0.0, 9.0), NOT_SHOWN, False),
+        ((50.0,), NOT_SHOWN, False),
+        ((50.0, math.nan), NOT_SHOWN, False),
     ],
 )
-def test_the_interval_of_the_mean_gain_decides(gains, kind):
+def test_the_interval_of_the_mean_gain_decides(gains, kind, stopped):
     base = np.array([57.0, 80.0, 66.0])[: len(gains)]  # pairing takes these out
     found = _judge(base + gains, base)
-    assert found.kind == kind
-    np.testing.assert_allclose(found.gain, np.mean(gains))
+    assert (found.kind, found.is_stopped) == (kind, stopped)
+    np.testing.assert_allclose(found.beyond.mean, np.mean(gains))
+    assert found.has_interval is (len(gains) > 2)
+
+
+def test_a_leak_is_above_every_reference():
+    ours, majority = [95.8, 95.9, 95.7], Reference("majority", [79.0, 80.0, 79.5])
+    imputation = Reference("imputation", [96.0, 96.5, 95.8])
+    strangers = Reference("strangers", [90.0, 90.5, 90.1])
+    assert verdicts.judge(ours, [majority], ACCURACY).kind == LEAKS
+    found = verdicts.judge(ours, [majority, imputation, strangers], ACCURACY)
+    assert found.kind == PREDICTABLE and found.beyond.name == "imputation"
+    found = verdicts.judge([99.9] * 3, [majority, imputation, strangers], ACCURACY)
+    assert found.kind == LEAKS and found.beyond.mean == pytest.approx(3.8)
+    strangers = Reference("strangers", [99.8, 99.9, 99.9])  # as good on anyone
+    found = verdicts.judge([99.9] * 3, [majority, imputation, strangers], ACCURACY)
+    assert found.kind == PREDICTABLE
+
+
+def test_a_gain_that_may_be_chance_is_not_called_predictable():
+    majority = Reference("majority", [60.0], None)
+    imputation = Reference("imputation", [70.0], [(60.0, 80.0)])
+    (found,) = (
+        verdicts.judge([75.0], [majority, imputation], ACCURACY, [(66.0, 84.0)])
+        for _ in range(1)
+    )
+    assert found.kind == NOT_SHOWN and not found.is_stopped
 
 
 def test_less_of_a_distance_is_a_leak():
-    assert _judge([0.1, 0.11, 0.1], [0.3, 0.3, 0.3], DISTANCE).kind == verdicts.LEAKS
-    assert _judge([0.3, 0.301, 0.3], [0.3, 0.3, 0.3], DISTANCE).kind == verdicts.NO_GAIN
+    assert _judge([0.1, 0.11, 0.1], [0.3, 0.3, 0.3], DISTANCE).kind == LEAKS
+    found = _judge([0.3, 0.301, 0.3], [0.3, 0.3, 0.3], DISTANCE)
+    assert found.kind == NOT_SHOWN and found.is_stopped
 
 
 def test_one_client_is_judged_by_the_interval_over_its_own_rows():
     found = _judge([70.0], [57.0], own=[(60.0, 78.0)])
-    assert found[:4] == (verdicts.LEAKS, 13.0, 3.0, 21.0)
-    assert _judge([70.0], [57.0], own=[(55.0, 80.0)]).kind == verdicts.NOT_CLEAR
-    assert _judge([50.0], [57.0], own=[(43.0, 57.9)]).kind == verdicts.NO_GAIN
+    assert found.kind == LEAKS
+    np.testing.assert_allclose(found.gains[0][1:4], (13.0, 3.0, 21.0))
+    assert _judge([70.0], [57.0], own=[(55.0, 80.0)]).kind == NOT_SHOWN
+    assert _judge([50.0], [57.0], own=[(43.0, 57.9)]).is_stopped
 
 
-def test_one_client_of_several_suffices():
-    found = _judge([90.0, 50.0], [57.0, 57.0], own=[(70.0, 99.0), (40.0, 60.0)])
-    assert (found.kind, found.units, found.units_alone) == (verdicts.LEAKS, 2, 1)
+def test_one_client_of_several_suffices_unless_the_mean_is_below():
+    ends = [(70.0, 99.0), (40.0, 60.0)]
+    found = _judge([90.0, 50.0], [57.0, 57.0], own=ends)
+    assert (found.kind, found.units, found.units_alone) == (LEAKS, 2, 1)
+    ends = [(58.0, 62.0), (30.0, 50.0)]
+    assert _judge([60.0, 40.0], [57.0, 57.0], own=ends).kind == NOT_SHOWN
 
 
 def test_an_estimated_baseline_widens_the_interval():
-    base = Baseline("mean_distribution", [0.30], [0.02])
-    found = verdicts.judge([0.27], base, DISTANCE, own=[(0.26, 0.28)])
-    assert found.kind == verdicts.NOT_CLEAR
-    np.testing.assert_allclose((found.low, found.high), (0.0, 0.06), atol=1e-12)
+    base = Reference("mean_distribution", [0.30], [(0.26, 0.34)])
+    found = verdicts.judge([0.27], [base], DISTANCE, own=[(0.24, 0.30)])
+    assert found.kind == NOT_SHOWN
+    np.testing.assert_allclose(found.gains[0][2:4], (-0.02, 0.08), atol=1e-12)
+
+
+def test_more_attacks_and_clients_make_intervals_wider():
+    assert verdicts.own_level(1) == verdicts.level() == 0.95
+    assert verdicts.own_level(4, attacks=5) == pytest.approx(1 - 0.05 / 20)
+    gains = [57.0 + 3, 57.0 + 4, 57.0 + 8]
+    assert _judge(gains, [57.0] * 3).kind == NOT_SHOWN
+    gains = [57.0 + 4, 57.0 + 5, 57.0 + 6]
+    assert _judge(gains, [57.0] * 3).kind == LEAKS
+    assert _judge(gains, [57.0] * 3, attacks=6).kind == NOT_SHOWN
 
 
 def test_a_single_distance_is_never_a_leak():
-    assert _judge([0.0], [0.3], DISTANCE).kind == verdicts.NO_INTERVAL
+    found = _judge([0.0], [0.3], DISTANCE)
+    assert found.kind == NOT_SHOWN and not found.has_interval
 
 
 def test_equal_scores_are_no_leak_whatever_the_rounding():
-    assert _judge([0.1 + 0.2] * 3, [0.3] * 3).kind == verdicts.NO_GAIN
+    assert _judge([0.1 + 0.2] * 3, [0.3] * 3).kind == NOT_SHOWN
 
 
 @pytest.mark.parametrize(
@@ -74,6 +115,9 @@ def test_equal_scores_are_no_leak_whatever_the_rounding():
         ("model", "oracle", False),
         ("trajectory_permuted", "passive", False),
         ("model_other", "passive", False),
+        ("model_global", "passive", False),
+        ("trajectory_strangers", "passive", False),
+        ("imputation", "rows_100", False),
         ("majority", "baseline", False),
         ("local_optimum", "local_steps=1", False),
     ],
@@ -84,7 +128,7 @@ def test_controls_and_what_was_chosen_with_the_truth_are_not_judged(
     assert verdicts.is_judged(attack, setting) == judged
 
 
-_AUDITS = 1000
+_AUDITS = 600
 _ALLOWED = 1 / 40 + 3 * math.sqrt(1 / 40 * 39 / 40 / _AUDITS)
 
 
@@ -104,7 +148,7 @@ def test_accuracies_of_blind_guesses_leak_in_at_most_one_audit_in_forty(clients)
         half /= 1 + quantile**2 / rows  # Wilson's
         own = 100 * np.stack([middle - half, middle + half], axis=1)
         base = 100 * np.maximum(counts, 1 - counts)
-        leaks += _judge(100 * hits, base, own=own).kind == verdicts.LEAKS
+        leaks += _judge(100 * hits, base, own=own).kind == LEAKS
     assert leaks / _AUDITS <= _ALLOWED
 
 
@@ -117,7 +161,7 @@ def test_blind_label_distributions_leak_in_at_most_one_audit_in_forty(clients):
         truth, guess = rng.dirichlet(np.ones(3), (2, clients))
         ours = 0.5 * np.abs(guess - truth).sum(axis=1)
         base = 0.5 * np.abs(1 / 3 - truth).sum(axis=1)
-        leaks += _judge(ours, base, DISTANCE).kind == verdicts.LEAKS
+        leaks += _judge(ours, base, DISTANCE).kind == LEAKS
     assert leaks / _AUDITS <= _ALLOWED
 
 
@@ -125,5 +169,5 @@ def test_gains_of_mean_zero_leak_in_one_audit_in_forty():
     rng = np.random.default_rng(0)
     gains = rng.normal(size=(4000, 10))
     found = [_judge(each, np.zeros(10)).kind for each in gains]
-    share = found.count(verdicts.LEAKS) / len(found)
+    share = found.count(LEAKS) / len(found)
     assert abs(share - 1 / 40) < 3 * math.sqrt(1 / 40 / len(found))

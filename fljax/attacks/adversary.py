@@ -87,6 +87,8 @@ class AdversaryView(NamedTuple):
       training: how the clients train.
       seed: of what attacks draw.
       proxy: the adversary's own rows, if it has any.
+      num_rows: `[C]` rows that each client trains on, where that is not the number of
+        known ones.
     """
 
     transcript: Transcript | None
@@ -103,8 +105,11 @@ class AdversaryView(NamedTuple):
     training: LocalTraining
     seed: int
     proxy: ProxyRows | None = None
+    num_rows: np.ndarray | None = None
 
     @property
     def sizes(self) -> np.ndarray:
         """Rows of each client `[C]`."""
+        if self.num_rows is not None:
+            return self.num_rows
         return np.asarray(self.known.mask).sum(axis=1)

@@ -69,6 +69,33 @@ def estimates(
     return found
 
 
+def on_strangers(
+    view: AdversaryView | None,
+    attacks: Sequence[AttackSpec],
+    settings: Mapping[str, Hashable],
+    stage: Stage,
+    keep: Callable[[str, Callable[[], Estimates]], Estimates],
+) -> dict[str, Prediction]:
+    """What the same attacks say of rows that never met the messages.
+
+    Args:
+      view: of strangers, None where there are none.
+      attacks, settings, stage, keep: as in `estimates`; only those that speak of the
+        sensitive column are run.
+    """
+    if view is None:
+        return {}
+    chosen = [each for each in attacks if each.gives is Prediction]
+    found = estimates(
+        view,
+        chosen,
+        settings,
+        lambda name: stage(f"{name} on strangers"),
+        lambda name, compute: keep(f"{name}_strangers", compute),
+    )
+    return {k: each for k, each in found.items() if isinstance(each, Prediction)}
+
+
 def _plain(found: Estimates) -> Estimates:
     """Without what no score reads."""
     return {

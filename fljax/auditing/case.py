@@ -11,11 +11,13 @@ from fljax.auditing import (
     architecture,
     local_training,
     normalisation,
+    population,
     recording,
     rows,
     values,
 )
 from fljax.auditing.inputs import Inputs
+from fljax.auditing.population import Everyone, Strangers
 from fljax.auditing.recording import Recording
 from fljax.auditing.rows import Encoding
 from fljax.auditing.settings import Config
@@ -43,6 +45,8 @@ class Case(NamedTuple):
       left_out: `[C]` messages that are not finite.
       row_numbers: of each client `[n]`, where its rows stand in the file, from 0.
       notes: what was taken for granted, for readers.
+      everyone: all rows, for what is guessed without messages.
+      strangers: rows that are not the clients', None where there are none.
     """
 
     view: AdversaryView
@@ -52,6 +56,15 @@ class Case(NamedTuple):
     left_out: np.ndarray
     row_numbers: list[np.ndarray]
     notes: list[str]
+    everyone: Everyone
+    strangers: Strangers | None
+
+    @property
+    def view_of_strangers(self) -> AdversaryView | None:
+        """The messages of each client with strangers' rows in place of its own."""
+        if self.strangers is None:
+            return None
+        return self.view._replace(known=self.strangers.known, num_rows=self.view.sizes)
 
 
 def prepare(config: Config, inputs: Inputs, given: Model | None = None) -> Case:
@@ -71,7 +84,9 @@ def prepare(config: Config, inputs: Inputs, given: Model | None = None) -> Case:
     clients, own = _whose(config, owned, seen)
     encoding, outputs, model, notes = _fitted(config, owned, seen, given)
     columns = encoding.columns
-    known, truth = rows.split(encoding, own, outputs)
+    every = _everyone(config, encoding, own, inputs.proxy)
+    most = max(map(len, own))
+    known, truth = rows.split(encoding, every.split, own, outputs, most)
     selected = recording.select(seen, model, clients)
     view = AdversaryView(
         transcript=selected.transcript,
@@ -87,12 +102,15 @@ def prepare(config: Config, inputs: Inputs, given: Model | None = None) -> Case:
         linear=config.training.model == "linear",
         training=local_training.read(seen.about, config.training, seen.stem),
         seed=config.audit.seed,
-        proxy=_proxy(config, encoding, inputs.proxy),
+        proxy=_proxy(encoding, inputs.proxy),
     )
     numbers = [owned.row[each] for each in own]
     notes += local_training.notes(seen.about, config.training, seen.stem)
     notes += normalisation.notes(architecture.names(seen.seen.params))
-    return Case(view, truth, encoding, seen, selected.left_out, numbers, notes)
+    others = population.strangers(every, encoding, outputs, config.audit.seed)
+    return Case(
+        view, truth, encoding, seen, selected.left_out, numbers, notes, every, others
+    )
 
 
 def _fitted(
@@ -168,12 +186,17 @@ def _few(ids: np.ndarray) -> str:
     return ", ".join(map(str, ids[:10])) + (", ..." if len(ids) > 10 else "")
 
 
-def _proxy(
-    config: Config, encoding: Encoding, frame: pd.DataFrame | None
-) -> ProxyRows | None:
-    if frame is None:
-        return None
+def _proxy(encoding: Encoding, frame: pd.DataFrame | None) -> ProxyRows | None:
+    return None if frame is None else ProxyRows(*rows.proxy(encoding, frame))
+
+
+def _everyone(
+    config: Config,
+    encoding: Encoding,
+    own: list[np.ndarray],
+    proxy: pd.DataFrame | None,
+) -> Everyone:
     try:
-        return ProxyRows(*rows.proxy(encoding, frame))
+        return population.gather(encoding, own, proxy)
     except data.DataError as error:
         raise ConfigError(f"--proxy: {config.files.proxy}: {error}") from error

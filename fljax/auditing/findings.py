@@ -7,10 +7,14 @@ from typing import Any, NamedTuple
 import numpy as np
 import pandas as pd
 
+from fljax import verdicts
 from fljax.attacks.estimates import Estimates, Prediction
-from fljax.auditing import page, scoring
-from fljax.auditing.scoring import Line
+from fljax.auditing import lines as lines_lib
+from fljax.auditing import page, words
+from fljax.auditing.lines import Line
 from fljax.data import FileRecord
+
+_REFERENCES = ("baseline", verdicts.IMPUTATION, verdicts.STRANGERS)
 
 
 class Audited(NamedTuple):
@@ -67,7 +71,7 @@ class Findings(NamedTuple):
 
     @property
     def table(self) -> pd.DataFrame:
-        """A row per attack: value, 95 % interval, baseline, metric, verdict, detail."""
+        """A row per attack: verdict, value, 95 % interval, references and why."""
         return pd.DataFrame(
             [
                 {
@@ -107,7 +111,12 @@ class Findings(NamedTuple):
     @property
     def notes(self) -> list[str]:
         """What a reader of the numbers has to know."""
-        return [_intervals(self.audited), *self.audited.notes, *_left_out(self.audited)]
+        return [*_means(self.audited), *self.audited.notes, *_left_out(self.audited)]
+
+    @property
+    def leaks(self) -> bool:
+        """Whether some attack shows a leak."""
+        return any(line.verdict == verdicts.LEAKS for line in self.lines)
 
     def save(self, folder: str | os.PathLike) -> None:
         """Writes `rows.jsonl`, `manifest.json`, `records.csv` and `report.html`.
@@ -125,13 +134,18 @@ class Findings(NamedTuple):
             return [names[at] if at >= 0 else None for at in numbers]
         return self.audited.middle + self.audited.unit * numbers
 
+    @property
+    def summary(self) -> list[str]:
+        """What leaks, to whom and how surely, in sentences."""
+        return words.summary(self.audited.sensitive, self.lines, self.audited.clients)
+
     def _repr_html_(self) -> str:
         return page.fragment(self.lines)
 
 
 def verdict_text(line: Line) -> str:
     """A verdict with what stands behind it."""
-    if line.verdict == scoring.NOT_APPLICABLE:
+    if line.verdict == lines_lib.NOT_APPLICABLE:
         return f"{line.verdict}: {line.detail}"
     return f"{line.verdict} ({line.detail})" if line.detail else line.verdict
 
@@ -139,26 +153,23 @@ def verdict_text(line: Line) -> str:
 def _numbers(line: Line) -> dict[str, Any]:
     total = line.total
     if total is None:
-        return dict.fromkeys(("value", "low", "high", "baseline"), np.nan)
+        names = ("value", "low", "high", *_REFERENCES)
+        return dict.fromkeys(names, np.nan)
+    first, *others = _REFERENCES
     return {
         "value": total.value,
         "low": total.low,
         "high": total.high,
-        "baseline": total.baseline,
+        first: total.baseline,
+        **{name: total.references.get(name, np.nan) for name in others},
     }
 
 
-def _intervals(audited: Audited) -> str:
+def _means(audited: Audited) -> list[str]:
     count = len(audited.clients)
-    if count > 1:
-        return (
-            f"Numbers are means over {count} clients, each of which counts the same; "
-            "95 % intervals are over the clients."
-        )
-    return (
-        f"95 % intervals are over the rows of client {audited.clients[0]}: how far the "
-        "number would vary with other rows like these, not with another training."
-    )
+    if count == 1:
+        return []
+    return [f"Numbers are means over {count} clients, each of which counts the same."]
 
 
 def _left_out(audited: Audited) -> list[str]:

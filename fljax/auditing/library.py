@@ -5,7 +5,7 @@ import os
 import pathlib
 import re
 import tempfile
-from collections.abc import Hashable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -13,13 +13,22 @@ import pandas as pd
 from absl import flags
 
 from fljax.attacks.adversary import AdversaryView
+from fljax.attacks.estimates import Estimates, Prediction
 from fljax.attacks.spec import AttackSpec
-from fljax.auditing import attacking, inputs, local_training, recording, scoring
+from fljax.auditing import (
+    attacking,
+    inputs,
+    local_training,
+    population,
+    recording,
+    scoring,
+)
 from fljax.auditing import case as case_lib
 from fljax.auditing import settings as s
 from fljax.auditing.case import Case
 from fljax.auditing.findings import Audited, Findings
 from fljax.auditing.inputs import Inputs
+from fljax.auditing.measuring import Controls
 from fljax.auditing.recording import Recording
 from fljax.auditing.settings import Config
 from fljax.data import DataError
@@ -28,6 +37,16 @@ from fljax.driver.config import ConfigError
 from fljax.types import Model, Transcript
 
 Rows = str | os.PathLike | pd.DataFrame
+
+
+def _untimed(name: str) -> contextlib.AbstractContextManager[None]:
+    del name
+    return contextlib.nullcontext()
+
+
+def _computed(name: str, compute: Callable[[], Estimates]) -> Estimates:
+    del name
+    return compute()
 
 
 def audit(
@@ -103,20 +122,49 @@ def audit(
             seen=_recording(transcript),
         )
         case = case_lib.prepare(config, read, None if isinstance(model, str) else model)
-    estimates = attacking.estimates(
-        case.view,
-        chosen,
-        s.of_attacks(config.audit) | dict(settings or {}),
-        lambda name: contextlib.nullcontext(),
-        lambda name, compute: compute(),
-    )
-    return score(config, read, case, estimates)
+    more = dict(settings or {})
+    return attack_and_score(config, read, case, chosen, more)
 
 
-def score(config: Config, read: Inputs, case: Case, estimates) -> Findings:
+def attack_and_score(
+    config: Config,
+    read: Inputs,
+    case: Case,
+    attacks: Sequence[AttackSpec],
+    settings: Mapping[str, Hashable],
+    stage: attacking.Stage = _untimed,
+    keep: Callable[[str, Callable[[], Estimates]], Estimates] = _computed,
+) -> Findings:
+    """Attacks the clients' rows and strangers', and only then looks at the truth."""
+    settings = s.of_attacks(config.audit) | dict(settings)
+    estimates = attacking.estimates(case.view, attacks, settings, stage, keep)
+    strange = None
+    if "strangers" in config.audit.controls:
+        strange = case.view_of_strangers
+    theirs = attacking.on_strangers(strange, attacks, settings, stage, keep)
+    with stage("score"):
+        return _score(config, read, case, estimates, theirs)
+
+
+def _score(
+    config: Config,
+    read: Inputs,
+    case: Case,
+    estimates: Estimates,
+    strange: Mapping[str, Prediction],
+) -> Findings:
     """Compares estimates with the truth: the end of every audit."""
+    controls = Controls(estimates=strange)
+    if "imputation" in config.audit.controls:
+        controls = controls._replace(
+            imputed=population.imputed(case.everyone, case.strangers, config.audit.seed)
+        )
+    if "strangers" in config.audit.controls and case.strangers is not None:
+        controls = controls._replace(strangers=case.strangers.truth)
     view: AdversaryView = case.view
-    lines = scoring.lines(estimates, case.truth, continuous=view.continuous)
+    lines = scoring.lines(
+        estimates, case.truth, continuous=view.continuous, controls=controls
+    )
     encoder = case.encoding.dataset.encoder
     assert view.messages is not None
     audited = Audited(

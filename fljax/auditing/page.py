@@ -7,8 +7,9 @@ import jinja2
 import numpy as np
 
 from fljax import verdicts
-from fljax.auditing import scoring
-from fljax.auditing.scoring import Line, Number
+from fljax.auditing import doubts
+from fljax.auditing import lines as lines_lib
+from fljax.auditing.lines import Line, Number
 
 METRICS = {
     verdicts.ACCURACY.metric: "accuracy %",
@@ -18,17 +19,25 @@ METRICS = {
 }
 _RULE = {
     **verdicts.RULE,
-    scoring.UNEXPLAINED: "no leak shows, but the attack could not have found one: "
-    "the client's messages do not fit these rows, or its model did not learn them "
-    "(misfit above 10, where about 1 is expected, or above 3 or unknown while the "
-    "loss did not fall)",
-    scoring.NOT_APPLICABLE: "the attack was not run, for the reason given",
-    "intervals of one client": "over its rows: Wilson's for shares, Student's for "
-    "errors; a distance of label distributions has none, so that a single client's "
-    "cannot be called a leak",
+    lines_lib.MISFIT: "what the attack explains of the messages is worse than it should "
+    "be (misfit above 10, where about 1 is expected; or above 3 and no better than on "
+    "strangers, or while the loss did not fall): other rows, another order of inputs, "
+    "other units, or a training that is not as it was declared",
+    lines_lib.UNLEARNT: "the loss of the last model on these rows is above 98 % of the "
+    "first one's: messages that taught the model nothing need not tell anything yet",
+    doubts.STRONGEST: "trajectory matching and linear inversion, the strongest attacks "
+    "here, do not apply to this training or were not asked for: what is not shown may "
+    "still be there",
+    lines_lib.NOT_JUDGED: "what the model of the whole federation tells, without the "
+    "messages of any one client",
+    lines_lib.NOT_APPLICABLE: "the attack was not run, for the reason given",
+    "intervals": "95 %, over rows: Wilson's for shares, Student's for errors; of a "
+    "distance of label distributions over clients, so that a single client's cannot be "
+    "called a leak. Verdicts use wider ones, for the number of attacks and clients",
 }
-_COLOURS = {verdicts.LEAKS: "bad", verdicts.NO_GAIN: "good"}
+_COLOURS = {verdicts.LEAKS: "bad"}
 _FILLS = {verdicts.LEAKS: "#d98c8c"}
+_TICKS = (verdicts.IMPUTATION, verdicts.STRANGERS)
 _WIDTH = 500.0  # of the longest bar, in units of the drawing
 
 
@@ -38,6 +47,7 @@ class _Bar(NamedTuple):
     low: float
     high: float
     baseline: float
+    ticks: list[float]
     fill: str
 
 
@@ -51,6 +61,7 @@ def render(
     title: str,
     sensitive: str,
     lines: Sequence[Line],
+    summary: Sequence[str],
     notes: Sequence[str],
     about: Mapping[str, Any],
 ) -> str:
@@ -60,6 +71,7 @@ def render(
       title: of the page.
       sensitive: name of the inferred column.
       lines: scored attacks.
+      summary: paragraphs above the table.
       notes: paragraphs below the table.
       about: what was audited, term -> value.
     """
@@ -67,7 +79,7 @@ def render(
         _table(lines),
         title=title,
         sensitive=sensitive,
-        summary=summary(lines),
+        summary=summary,
         notes=notes,
         charts=_charts(lines),
         rule=list(_RULE.items()),
@@ -86,27 +98,17 @@ def number(value: Number | None) -> str:
     return f"{value.value:.2f} [{low:.2f}, {value.high:.2f}]"
 
 
-def baseline(value: Number | None) -> str:
-    """What is reached without any message; empty without one."""
-    return "" if value is None else f"{value.baseline:.4g}"
+def reference(value: Number | None, name: str | None = None) -> str:
+    """What is reached without messages of these rows; empty where it was not measured.
 
-
-def summary(lines: Sequence[Line]) -> str:
-    """The outcome in two sentences for a reader who meets these attacks first here."""
-    measured = [(line, line.total) for line in lines if line.total is not None]
-    leaks = [line for line, _ in measured if line.verdict == verdicts.LEAKS]
-    names = f": {', '.join(line.attack for line in leaks)}" if leaks else ""
-    text = f"{len(leaks)} of {len(measured)} attacks that apply show a leak{names}."
-    metric = verdicts.ACCURACY.metric
-    accurate = [(total, line) for line, total in measured if line.metric == metric]
-    if not accurate:
-        return text
-    total, top = max(accurate, key=lambda pair: pair[0].value)
-    return (
-        f"{text} The most accurate, {top.attack}, names the right value on "
-        f"{total.value:.1f} % of the rows; always naming the most frequent value "
-        f"would be right on {total.baseline:.1f} %."
-    )
+    Args:
+      value: of an attack.
+      name: of the reference; None for the first, majority or the like.
+    """
+    if value is None or (name is not None and name not in value.references):
+        return ""
+    found = value.baseline if name is None else value.references[name]
+    return f"{found:.4g}"
 
 
 def fragment(lines: Sequence[Line]) -> str:
@@ -120,7 +122,9 @@ def _shown(line: Line) -> dict[str, str]:
         "verdict": line.verdict,
         "colour": _COLOURS.get(line.verdict, "open"),
         "value": number(line.total),
-        "baseline": baseline(line.total),
+        "majority": reference(line.total),
+        "imputation": reference(line.total, verdicts.IMPUTATION),
+        "strangers": reference(line.total, verdicts.STRANGERS),
         "metric": METRICS.get(line.metric, ""),
         "setting": line.setting,
         "detail": line.detail,
@@ -150,10 +154,10 @@ def _charts(lines: Sequence[Line]) -> list[_Chart]:
         drawn = [(e, e.total) for e in lines if e.metric == metric and e.total]
         if drawn:
             finite = [(line, _finite(total)) for line, total in drawn]
-            top = max(max(n.value, n.high, n.baseline) for _, n in finite)
+            top = max(max(n.value, n.high, *n.references.values()) for _, n in finite)
             bars = [_bar(line, n, _WIDTH / (top or 1)) for line, n in finite]
             values = ", ".join(f"{line.attack} {n.value:.4g}" for line, n in drawn)
-            alt_text = f"{name}: {values}; without messages {baseline(drawn[0][1])}"
+            alt_text = f"{name}: {values}; without messages {reference(drawn[0][1])}"
             charts.append(_Chart(name, alt_text, bars))
     return charts
 
@@ -161,14 +165,15 @@ def _charts(lines: Sequence[Line]) -> list[_Chart]:
 def _bar(line: Line, n: Number, scale: float) -> _Bar:
     places = (n.value, max(n.low, 0.0), n.high, n.baseline)
     scaled = (round(scale * place, 1) for place in places)
-    return _Bar(line.attack, *scaled, fill=_FILLS.get(line.verdict, "#b8c7d9"))
+    ticks = [round(scale * n.references[t], 1) for t in _TICKS if t in n.references]
+    return _Bar(line.attack, *scaled, ticks, fill=_FILLS.get(line.verdict, "#b8c7d9"))
 
 
 def _finite(n: Number) -> Number:
     """Without an interval, or a value, both ends are the value, or nothing."""
     value = n.value if np.isfinite(n.value) else 0.0
     ends = (n.low, n.high) if np.isfinite([n.low, n.high]).all() else (value, value)
-    return Number(value, *ends, n.baseline, n.n)
+    return Number(value, *ends, n.n, n.references)
 
 
 def _diagnostics(lines: Sequence[Line]) -> list[dict[str, str]]:

@@ -29,7 +29,6 @@ from fljax.attacks.estimates import (
 from fljax.attacks.spec import AttackSpec
 from fljax.auditing import attacking, inputs, library, reporting
 from fljax.auditing import case as case_lib
-from fljax.auditing import settings as s
 from fljax.auditing.case import Case
 from fljax.auditing.inputs import Inputs
 from fljax.auditing.settings import Config
@@ -62,18 +61,18 @@ def work(prepared: Prepared, output: Output, bars: Progress) -> Results:
     """Attacks, and only then scores."""
     config, attacks, read, case = prepared
     cache = output.cache(read.files, repr(read.recording.about))
-    bar = bars.add_task("attacks", total=len(attacks))
+    strange = "strangers" in config.audit.controls and case.strangers is not None
+    predictions = sum(each.gives is Prediction for each in attacks)
+    bar = bars.add_task("attacks", total=len(attacks) + strange * predictions)
 
     def keep(name, compute):
         found = cache.cached(name, compute, *_ESTIMATES)
         bars.advance(bar)
         return found
 
-    estimates = attacking.estimates(
-        case.view, attacks, s.of_attacks(config.audit), output.stage, keep
+    findings = library.attack_and_score(
+        config, read, case, attacks, {}, output.stage, keep
     )
-    with output.stage("score"):
-        findings = library.score(config, read, case, estimates)
     return reporting.results(findings)
 
 

@@ -6,8 +6,9 @@ from collections.abc import Iterator
 from rich.table import Table
 from rich.text import Text
 
-from fljax.auditing import page, scoring
-from fljax.auditing.findings import Audited, Findings, verdict_text
+from fljax import verdicts
+from fljax.auditing import page, words
+from fljax.auditing.findings import Audited, Findings
 from fljax.driver import screen_tables
 from fljax.driver.option import FolderFlags
 from fljax.driver.output import Output, Results
@@ -42,14 +43,24 @@ def screen(findings: Findings) -> list[Table | Text]:
     audited = findings.audited
     shown = screen_tables.empty(Text(f"audit: {audited.data} {audited.model}"))
     screen_tables.add_texts(shown, "attack", "metric")
-    screen_tables.add_numbers(shown, "value [95 %]", "without\nmessages")
-    shown.add_column("verdict", overflow="fold")
+    screen_tables.add_numbers(
+        shown, "value [95 %]", "majority", "imputation", "strangers"
+    )
+    screen_tables.add_texts(shown, "verdict")
     for line in findings.lines:
         shown.add_row(
             line.attack, page.METRICS.get(line.metric, ""), page.number(line.total),
-            page.baseline(line.total), Text(verdict_text(line)),
+            page.reference(line.total),
+            page.reference(line.total, verdicts.IMPUTATION),
+            page.reference(line.total, verdicts.STRANGERS), Text(line.verdict),
         )  # fmt: skip
-    return [shown, *map(Text, findings.notes)]
+    details = [
+        f"{each.attack}: {each.detail}" for each in findings.lines if each.detail
+    ]
+    said = [*details, *findings.notes]
+    if findings.leaks:
+        said = [*said, words.what_to_do(audited.flags)]
+    return [*map(Text, findings.summary), shown, *map(Text, said)]
 
 
 def _rows(findings: Findings) -> Iterator[Row]:
@@ -66,11 +77,14 @@ def _rows(findings: Findings) -> Iterator[Row]:
         if line.total is None:
             continue
         counts = [number.n for number in line.clients]
-        base = scoring.BASELINES[line.metric]
-        if base and line.metric not in begun:
-            begun.add(line.metric)
-            values = [number.baseline for number in line.clients]
-            yield from each(base, "baseline", line.metric, values, counts)
+        for name in line.total.references:
+            own = name == verdicts.STRANGERS
+            what = f"{line.attack}_{name}" if own else name
+            if (what, line.metric) not in begun:
+                begun.add((what, line.metric))
+                values = [number.references[name] for number in line.clients]
+                setting = line.setting if own else "baseline"
+                yield from each(what, setting, line.metric, values, counts)
         where = line.attack, line.setting
         yield from each(*where, line.metric, [c.value for c in line.clients], counts)
         for end in ("low", "high"):
@@ -101,5 +115,16 @@ def _page(findings: Findings) -> str:
         "Files": "; ".join(f"{each.name} {each.sha256}" for each in audited.files),
         "Settings": ", ".join(f"{name} {value}" for name, value in settings.items()),
     }
+    notes = findings.notes
+    if findings.leaks:
+        known = os.path.basename(str(audited.flags.get("known", "")))
+        notes = [*notes, words.what_to_do(audited.flags | {"known": known})]
     title = f"Audit of {audited.data}, {audited.model}"
-    return page.render(title, audited.sensitive, findings.lines, findings.notes, about)
+    return page.render(
+        title,
+        audited.sensitive,
+        findings.lines,
+        findings.summary,
+        notes,
+        about,
+    )

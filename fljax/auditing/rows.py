@@ -13,6 +13,7 @@ category.
 import dataclasses
 from typing import NamedTuple
 
+import jax
 import numpy as np
 import pandas as pd
 
@@ -22,6 +23,7 @@ from fljax.auditing.table import Owned
 from fljax.auditing.truth import Truth
 from fljax.data import Dataset, Preprocessing
 from fljax.data.encoder import Column
+from fljax.data.preprocess import Split
 from fljax.data.table import Attribute, get_column
 from fljax.data.vocabulary import positions
 from fljax.types import Features, Known
@@ -126,41 +128,66 @@ def encode(read: Owned, config: RowsConfig, two: bool = False) -> Encoding:
     )  # fmt: skip
 
 
+def everyone(encoding: Encoding, proxy: pd.DataFrame | None) -> Split:
+    """All rows of the file and, behind them, the adversary's own.
+
+    Raises:
+      DataError: these are not rows like those of the file.
+    """
+    rows = encoding.dataset.train
+    if proxy is None:
+        return rows
+    more = encoding.dataset.encode(_checked(encoding, proxy))
+    x, y, truth = jax.tree.map(
+        lambda *leaves: np.concatenate(leaves), rows[:3], more[:3]
+    )
+    frame = pd.concat([rows.frame, more.frame], ignore_index=True)
+    return Split(x, y, truth, frame)
+
+
 def split(
-    encoding: Encoding, rows: list[np.ndarray], outputs: int
+    encoding: Encoding, every: Split, rows: list[np.ndarray], outputs: int, most: int
 ) -> tuple[Known, Truth]:
-    """Takes the sensitive column out of the rows of each audited client.
+    """Takes the sensitive column out of some of the rows for each audited client.
 
     Args:
       encoding: from `encode`.
-      rows: row numbers of each client.
+      every: from `everyone`.
+      rows: row numbers for each client.
       outputs: classes of the model.
+      most: rows that there is room for.
 
     Returns:
-      What an adversary knows, leaves `[C, n, ...]`, and what only scores may read.
+      What an adversary knows, leaves `[C, most, ...]`, and what only scores may read.
     """
-    dataset, train = encoding.dataset, encoding.dataset.train
-    mask = np.zeros((len(rows), max(map(len, rows))), bool)
+    dataset = encoding.dataset
+    mask = np.zeros((len(rows), most), bool)
     index = np.zeros(mask.shape, np.int64)
     for client, chosen in enumerate(rows):
         mask[client, : len(chosen)] = True
         index[client, : len(chosen)] = chosen
-    width = _attribute(dataset).width
-    public = train.x.numeric[:, : train.x.numeric.shape[1] - width]
     nothing = np.zeros((*mask.shape, 0), np.int32)
-    known = Known(Features(public[index], nothing), train.y[index], mask)
-    every = np.arange(outputs)
-    shares = [np.mean(train.y[chosen][:, None] == every, axis=0) for chosen in rows]
-    deviation = inputs(encoding, train.frame).std(axis=0)
+    numeric = public(encoding, every).numeric
+    known = Known(Features(numeric[index], nothing), every.y[index], mask)
+    classes = np.arange(outputs)
+    shares = [np.mean(every.y[chosen][:, None] == classes, axis=0) for chosen in rows]
+    written = inputs(encoding, every.frame)
+    deviation = inputs(encoding, dataset.train.frame).std(axis=0)
     truth = Truth(
-        sensitive=train.truth[index],
+        sensitive=every.truth[index],
         mask=mask,
         unit=float(dataset.encoder.scale[-1]),
         labels=np.array(shares),
-        rows=inputs(encoding, train.frame)[index],
+        rows=written[index],
         scale=np.where(deviation > 0, deviation, 1),
     )
     return known, truth
+
+
+def public(encoding: Encoding, every: Split) -> Features:
+    """The other columns of rows, `[N, ...]`."""
+    width = _attribute(encoding.dataset).width
+    return Features(every.x.numeric[:, : -width or None], every.x.codes)
 
 
 def inputs(encoding: Encoding, frame: pd.DataFrame) -> np.ndarray:
@@ -185,6 +212,19 @@ def proxy(encoding: Encoding, frame: pd.DataFrame) -> tuple[np.ndarray, np.ndarr
     Raises:
       DataError: they are not rows like those of the file of known rows.
     """
+    frame = _checked(encoding, frame)
+    y = np.zeros(len(frame), np.int32)
+    if encoding.dataset.table.task != "regression":
+        y = get_column(frame, encoding.dataset.table.target).to_numpy(np.int32)
+    return inputs(encoding, frame), y
+
+
+def _checked(encoding: Encoding, frame: pd.DataFrame) -> pd.DataFrame:
+    """Rows of the adversary with classes as numbers.
+
+    Raises:
+      DataError: they are not rows like those of the file of known rows.
+    """
     table = encoding.dataset.table
     if table.target not in frame.columns:
         raise data.DataError(f"rows to encode lack the column {table.target!r}")
@@ -196,10 +236,10 @@ def proxy(encoding: Encoding, frame: pd.DataFrame) -> tuple[np.ndarray, np.ndarr
         text = name in frame.columns and not pd.api.types.is_numeric_dtype(frame[name])
         if kind == "numeric" and text:
             raise data.DataError(f"column {name!r} is not numeric")
-    y = np.zeros(len(frame), np.int32)
-    if table.task != "regression":
-        y = positions(get_column(frame, table.target), encoding.labels).astype(np.int32)
-    return inputs(encoding, frame), y
+    if table.task == "regression":
+        return frame
+    classes = positions(get_column(frame, table.target), encoding.labels)
+    return frame.assign(**{table.target: classes})
 
 
 def _attribute(dataset: Dataset) -> Attribute:

@@ -1,23 +1,14 @@
-"""Compares what attacks estimate with the truth; the only stage that reads it.
+"""From measured attacks to lines of a table: numbers, intervals and verdicts.
 
-Verdicts are those of `fljax.verdicts`, over the clients, each against its own baseline:
-its most frequent value, its median for a number, for labels the distribution without
-any message. A client's own interval, over its rows, is Wilson's for shares and Student's
-for errors; a distance of label distributions has none.
+Verdicts are those of `fljax.verdicts`, over the clients. A client's own interval, over
+its rows, is Wilson's for shares and Student's for errors; a distance of label
+distributions has none.
 
-That no leak shows means nothing where the messages come of other rows. An attack on a
-column is said to have *messages not explained by these rows* in place of no leak if,
-for some client, their misfit, about 1 where all is right, is above 10; or if it is above
-3, or unknown, and the loss of the last model on its rows is above 98 % of that of the
-first. The misfit is the attack's own, else the least of any.
+`doubts` then says where messages and rows do not fit each other.
 """
 
-import types
-from collections.abc import Mapping, Sequence
-from typing import NamedTuple
-
 import numpy as np
-from scipy import optimize, stats
+from scipy import stats
 
 from fljax import metrics, verdicts
 from fljax.attacks.estimates import (
@@ -28,202 +19,189 @@ from fljax.attacks.estimates import (
     Prediction,
     Reconstruction,
 )
+from fljax.auditing import doubts, measuring
+from fljax.auditing.lines import NOT_APPLICABLE, NOT_JUDGED, Line, Number
+from fljax.auditing.measuring import Controls, Measured
 from fljax.auditing.truth import Truth
-from fljax.verdicts import ACCURACY, DISTANCE, ERROR, REBUILT, Measure
+from fljax.verdicts import Measure, Reference
 
-NOT_APPLICABLE = "not applicable"
-UNEXPLAINED = "messages not explained by these rows"
-BASELINES = {
-    ACCURACY.metric: "majority",
-    ERROR.metric: "majority",
-    DISTANCE.metric: "mean_distribution",
-    REBUILT.metric: "",
-}
-_CHECK = "check input_order, standardise, standardise_target"
-_FITS, _MISFITS, _UNLEARNT = 3.0, 10.0, 0.98
-_CLOSE = 0.1  # deviations of a column, root mean square, for a row that is rebuilt
+_NOTHING = Controls()
 
 
-class Number(NamedTuple):
-    """One attack on one client, or on all: a number, its 95 % interval, its baseline."""
+def lines(
+    estimates: Estimates,
+    truth: Truth,
+    *,
+    continuous: bool,
+    controls: Controls = _NOTHING,
+) -> list[Line]:
+    """Every estimate scored, in order.
 
-    value: float
-    low: float
-    high: float
-    baseline: float
-    n: int
-
-
-class Line(NamedTuple):
-    """One attack.
-
-    Attributes:
-      attack: its name.
-      setting: what the adversary needs.
-      metric: what was measured; empty if the attack does not apply.
-      total: mean over the clients, None likewise.
-      clients: number of each client.
-      verdict: of `fljax.verdicts`, or one of the constants above.
-      detail: why, or for how many clients.
-      diagnostics: metric -> `[C]`.
+    Args:
+      estimates: of all attacks.
+      truth: about the audited rows.
+      continuous: whether the sensitive column is a number.
+      controls: what was measured beside.
     """
-
-    attack: str
-    setting: str
-    metric: str
-    total: Number | None
-    clients: Sequence[Number]
-    verdict: str
-    detail: str = ""
-    diagnostics: Mapping[str, np.ndarray] = types.MappingProxyType({})
-
-
-class _Score(NamedTuple):
-    """One client's rows: hits or errors `[n]`, or one number of all."""
-
-    values: np.ndarray
-    baseline: float
-    n: int
-
-
-def lines(estimates: Estimates, truth: Truth, *, continuous: bool) -> list[Line]:
-    """Every estimate scored, in order."""
-    found = [
-        _line(name, estimate, truth, continuous) for name, estimate in estimates.items()
+    judged = [
+        name
+        for name, each in estimates.items()
+        if not isinstance(each, NotApplicable)
+        and verdicts.is_judged(name, each.setting)
     ]
-    return [_doubted(line, found) for line in found]
+    found = [
+        _line(name, each, truth, continuous, controls, len(judged))
+        for name, each in estimates.items()
+    ]
+    return doubts.doubted(found, controls.estimates)
 
 
-def _line(name: str, estimate: Estimate, truth: Truth, continuous: bool) -> Line:
+def _line(
+    name: str,
+    estimate: Estimate,
+    truth: Truth,
+    continuous: bool,
+    controls,
+    attacks: int,
+) -> Line:
     match estimate:
         case NotApplicable():
             return Line(name, "", "", None, (), NOT_APPLICABLE, estimate.why)
         case Prediction() if continuous:
-            return _judged(name, estimate, ERROR, _errors(estimate, truth))
+            measured = measuring.errors(name, estimate, truth, controls)
+            line = _judged(name, estimate, measured, attacks)
+            return line.and_that(_explained(truth, line))
         case Prediction():
-            line = _judged(name, estimate, ACCURACY, _hits(estimate, truth))
-            return line._replace(detail=_joined(line.detail, _silent(estimate, truth)))
+            measured = measuring.hits(name, estimate, truth, controls)
+            line = _judged(name, estimate, measured, attacks)
+            return line.and_that(_silent(estimate, truth))
         case LabelEstimate():
-            return _judged(name, estimate, DISTANCE, _distances(estimate, truth))
+            return _judged(
+                name, estimate, measuring.distances(estimate, truth), attacks
+            )
         case Reconstruction():
-            return _judged(name, estimate, REBUILT, _rebuilt(estimate, truth))
+            measured = measuring.rebuilt(estimate, truth, controls)
+            return _judged(name, estimate, measured, attacks)
 
 
-def _hits(estimate: Prediction, truth: Truth) -> list[_Score]:
-    found = []
-    for guess, real, mask in zip(estimate.value, truth.sensitive, truth.mask):
-        counts = np.bincount(real[mask].astype(int))
-        hits = np.asarray(guess)[mask] == real[mask]
-        found.append(_Score(hits, 100 * counts.max() / mask.sum(), mask.sum()))
-    return found
-
-
-def _errors(estimate: Prediction, truth: Truth) -> list[_Score]:
-    found = []
-    for guess, real, mask in zip(estimate.value, truth.sensitive, truth.mask):
-        real = truth.unit * real[mask].astype(np.float64)
-        guessed = truth.unit * np.asarray(guess)[mask].astype(np.float64)
-        median = np.abs(real - np.median(real)).mean()
-        found.append(_Score(np.abs(guessed - real), median, mask.sum()))
-    return found
-
-
-def _distances(estimate: LabelEstimate, truth: Truth) -> list[_Score]:
-    def distance(shares):
-        return 0.5 * np.abs(np.asarray(shares, np.float64) - truth.labels).sum(axis=1)
-
-    ours, theirs = distance(estimate.value), distance(estimate.baseline)
-    counts = truth.mask.sum(axis=1)
-    return [_Score(np.array([o]), t, n) for o, t, n in zip(ours, theirs, counts)]
-
-
-def _rebuilt(estimate: Reconstruction, truth: Truth) -> list[_Score]:
-    found = []
-    for guess, rows, mask in zip(estimate.value, truth.rows, truth.mask):
-        real, ours = rows[mask] / truth.scale, np.asarray(guess)[mask] / truth.scale
-        apart = np.sqrt(np.square(real[:, None] - ours[None]).mean(axis=-1))
-        apart = np.where(np.isfinite(apart), apart, np.inf)
-        pairs = optimize.linear_sum_assignment(np.minimum(apart, 1e6))
-        mean = np.sqrt(np.square(real - real.mean(axis=0)).mean(axis=-1))
-        base = 100 * (mean < _CLOSE).mean()
-        found.append(_Score(apart[pairs] < _CLOSE, base, mask.sum()))
-    return found
-
-
-def _judged(name, estimate, measure: Measure, scores: list[_Score]) -> Line:
-    clients = [_number(score, measure, 0.95) for score in scores]
-    own = None
-    if measure is not DISTANCE:
-        level = verdicts.own_level(len(scores))
-        strict = [_number(score, measure, level) for score in scores]
-        own = [(each.low, each.high) for each in strict]
-    baseline = verdicts.Baseline(
-        BASELINES[measure.metric], [each.baseline for each in clients]
+def _judged(name: str, estimate, measured: Measured, attacks: int) -> Line:
+    measure, count = measured.measure, len(measured.own)
+    has_own = measure is not verdicts.DISTANCE
+    level = verdicts.own_level(count, max(attacks, 1))
+    values, own = _scored(measured.own, measure, level)
+    references = []
+    for reference, each in measured.references.items():
+        exact = isinstance(each, np.ndarray)
+        theirs, ends = (each, None) if exact else _scored(each, measure, level)
+        references.append(Reference(reference, theirs, ends))
+    verdict = verdicts.judge(
+        values, references, measure, own if has_own else None, max(attacks, 1)
     )
-    verdict = verdicts.judge([each.value for each in clients], baseline, measure, own)
-    several = len(clients) > 1
-    total = _mean(clients, share=measure.sign > 0) if several else clients[0]
-    detail = ""
-    if several and own is not None:
-        detail = f"{verdict.units_alone} of {len(clients)} clients alone"
-    diagnostics = getattr(estimate, "diagnostics", {})
-    if np.min(diagnostics.get("determined", 1)) < 1:
-        detail = _joined(detail, "the messages do not determine the model")
-    return Line(
-        name, estimate.setting, measure.metric, total, clients, verdict.kind, detail,
-        diagnostics,
+    clients = _numbers(measured, values, references)
+    kind, detail = verdict.kind, _beyond(verdict, measure)
+    if not verdicts.is_judged(name, estimate.setting):
+        kind, detail = NOT_JUDGED, ""
+    elif kind == verdicts.LEAKS and count > 1 and has_own:
+        detail += f"; {verdict.units_alone} of {count} clients alone"
+    elif not verdict.has_interval:
+        detail = "one client has no interval"
+    diagnostics = dict(getattr(estimate, "diagnostics", {})) | measured.diagnostics
+    line = Line(
+        name, estimate.setting, measure.metric, _mean(clients, measure), clients, kind,
+        detail, diagnostics, verdict.gains,
     )  # fmt: skip
+    undetermined = np.min(diagnostics.get("determined", 1)) < 1
+    return line.and_that(
+        "the messages do not determine the model" if undetermined else ""
+    )
 
 
-def _doubted(line: Line, found: Sequence[Line]) -> Line:
-    """Takes back that no leak shows if the messages seem to come of other rows."""
-    settled = (verdicts.LEAKS, NOT_APPLICABLE)
-    if line.verdict in settled or line.metric not in (ACCURACY.metric, ERROR.metric):
-        return line
-    misfit = min(_worst("misfit", [line]) or _worst("misfit", found) or [_MISFITS])
-    ratio = max(_worst("loss_ratio", found), default=0.0)
-    if misfit > _MISFITS:
-        why = f"misfit {misfit:.4g}"
-    elif misfit > _FITS and ratio > _UNLEARNT:
-        why = f"loss {100 * ratio:.4g} % of the first model's"
-    else:
-        return line
-    detail = _joined(line.detail, why, _CHECK)
-    return line._replace(verdict=UNEXPLAINED, detail=detail)
+def _scored(
+    scores: list[np.ndarray], measure: Measure, level: float
+) -> tuple[np.ndarray, list[tuple[float, float]]]:
+    """Value of each client, and its interval over the rows."""
+    found = [_interval(each, measure, level) for each in scores]
+    values = np.array([value for value, _, _ in found])
+    return values, [(low, high) for _, low, high in found]
 
 
-def _worst(metric: str, found: Sequence[Line]) -> list[float]:
-    """Of any client, for each attack that has it; NaN is infinite."""
-    values = [line.diagnostics[metric] for line in found if metric in line.diagnostics]
-    return [
-        float(np.nan_to_num(each, nan=np.inf, posinf=np.inf).max()) for each in values
-    ]
-
-
-def _number(score: _Score, measure: Measure, level: float) -> Number:
-    values, base, n = score
+def _interval(scores, measure: Measure, level: float) -> tuple[float, float, float]:
     if measure.sign > 0:
-        test = stats.binomtest(int(values.sum()), len(values))
+        test = stats.binomtest(int(scores.sum()), len(scores))
         span = test.proportion_ci(level, method="wilson")
-        value = 100 * float(values.mean())
-        return Number(value, 100 * span.low, 100 * span.high, float(base), int(n))
-    e = metrics.interval(values, level)
-    return Number(e.mean, e.low, e.high, float(base), int(n))
+        return 100 * float(scores.mean()), 100 * span.low, 100 * span.high
+    found = metrics.interval(scores, level)
+    return found.mean, found.low, found.high
 
 
-def _mean(clients: Sequence[Number], *, share: bool) -> Number:
-    e = metrics.interval([each.value for each in clients])
-    low, high = e.low, e.high
-    if share:
-        low, high = np.clip((low, high), 0, 100)
-    base = float(np.mean([each.baseline for each in clients]))
-    return Number(e.mean, low, high, base, sum(each.n for each in clients))
+def _numbers(measured: Measured, values, references: list[Reference]) -> list[Number]:
+    ends = [_interval(each, measured.measure, 0.95)[1:] for each in measured.own]
+    return [
+        Number(
+            float(values[at]), *ends[at], int(measured.counts[at]),
+            {each.name: float(each.values[at]) for each in references},
+        )
+        for at in range(len(values))
+    ]  # fmt: skip
+
+
+def _mean(clients: list[Number], measure: Measure) -> Number:
+    """Mean over the clients, its interval over their rows; else over the clients."""
+    values, total = [each.value for each in clients], sum(each.n for each in clients)
+    names = clients[0].references
+    references = {n: float(np.mean([c.references[n] for c in clients])) for n in names}
+    mean = metrics.interval(values)
+    if measure is verdicts.DISTANCE:
+        return Number(mean.mean, mean.low, mean.high, total, references)
+    low, high = (
+        float(np.sqrt(np.square([c.value - getattr(c, end) for c in clients]).sum()))
+        / len(clients)
+        for end in ("low", "high")
+    )
+    return Number(mean.mean, mean.mean - low, mean.mean + high, total, references)
+
+
+def _beyond(verdict: verdicts.Verdict, measure: Measure) -> str:
+    """The gain in words."""
+    gain = verdict.beyond
+    if not np.isfinite(gain.mean):
+        return ""
+    share = measure.sign > 0
+    unit = "points" if share else measure.text.split(" from")[0]
+    more, less = ("beyond", "below") if share else ("less than", "more than")
+    ends = ""
+    if verdict.has_interval:
+        low, high = gain.low, gain.high
+        if gain.mean < 0:
+            low, high = -high, -low
+        ends = f" [{low:.3g}, {high:.3g}]"
+    what = {"majority": "the majority" if share else "the median"}.get(
+        gain.name, gain.name.replace("_", " ")
+    )
+    direction = more if gain.mean >= 0 else less
+    return f"{abs(gain.mean):.3g}{ends} {unit} {direction} {what}"
+
+
+def _explained(truth: Truth, line: Line) -> str:
+    """Correlation of all rows with Fisher's interval, and what imputation leaves."""
+    r, counts = line.diagnostics["correlation"], truth.mask.sum(axis=1)
+    r = np.clip(np.asarray(r), -0.999999, 0.999999)
+    weights = np.maximum(counts - 3, 0)
+    if not np.isfinite(r).all() or not weights.sum():
+        return ""
+    mean, half = (
+        np.average(np.arctanh(r), weights=weights),
+        1.96 / np.sqrt(weights.sum()),
+    )
+    low, middle, high = np.tanh([mean - half, mean, mean + half])
+    text = f"correlation {middle:.2f} [{low:.2f}, {high:.2f}]"
+    beyond = line.diagnostics.get("variance_beyond_imputation_percent")
+    if beyond is None:
+        return text
+    share = np.average(beyond, weights=counts)
+    return f"{text}, {share:.0f} % of the variance that imputation leaves"
 
 
 def _silent(estimate: Prediction, truth: Truth) -> str:
     share = 100 * np.mean(np.asarray(estimate.value)[truth.mask] < 0)
     return f"no answer on {share:.0f} % of the rows" if share else ""
-
-
-def _joined(*texts: str) -> str:
-    return "; ".join(filter(None, texts))

@@ -75,6 +75,17 @@ class Dataset:
         """Name of each numeric input."""
         return self.encoder.numeric_names
 
+    def encode(self, frame: pd.DataFrame) -> Split:
+        """Encodes raw rows as the training rows were.
+
+        Raises:
+          DataError: a column is absent, or a category is not in the vocabulary.
+        """
+        scale = self.target_mean, self.target_std
+        return _encode(
+            self.table, self.options, self.encoder, self.attribute, scale, frame
+        )
+
     def raw_target(self, y: np.ndarray) -> np.ndarray:
         """Puts targets or predictions back to the table's units."""
         y = np.asarray(y, np.float64) * self.target_std + self.target_mean
@@ -104,23 +115,35 @@ def prepare(table: Table, options: Preprocessing, *, seed: int) -> Dataset:
     attribute = _attribute(table, encoder, frames[0])
     target_mean, target_std = _target_scale(table, options, frames[0])
 
-    def split(frame: pd.DataFrame) -> Split:
-        x = encoder.encode(frame)
-        y = (_target(table, options, frame) - target_mean) / target_std
-        dtype = np.int32 if table.task == "multiclass" else np.float32
-        truth = _truth(attribute, encoder, frame, x)
-        return Split(x=x, y=y.astype(dtype), truth=truth, frame=frame)
-
+    train, test = (
+        _encode(table, options, encoder, attribute, (target_mean, target_std), frame)
+        for frame in frames
+    )
     return Dataset(
         table=table,
         options=options,
-        train=split(frames[0]),
-        test=split(frames[1]),
+        train=train,
+        test=test,
         attribute=attribute,
         encoder=encoder,
         target_mean=target_mean,
         target_std=target_std,
     )
+
+
+def _encode(
+    table: Table,
+    options: Preprocessing,
+    encoder: Encoder,
+    attribute: Attribute | None,
+    target: tuple[float, float],
+    frame: pd.DataFrame,
+) -> Split:
+    x, (mean, std) = encoder.encode(frame), target
+    y = (_target(table, options, frame) - mean) / std
+    dtype = np.int32 if table.task == "multiclass" else np.float32
+    truth = _truth(attribute, encoder, frame, x)
+    return Split(x=x, y=y.astype(dtype), truth=truth, frame=frame)
 
 
 def _plan(

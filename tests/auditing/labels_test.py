@@ -5,7 +5,7 @@ import pandas as pd
 import pytest
 
 from fljax import transcript, verdicts
-from fljax.auditing import scoring
+from fljax.auditing import lines as lines_lib
 
 _CLIENTS, _ROWS, _RATE = (0, 1), 60, 0.05
 _SHARES = ([0.7, 0.2, 0.1], [0.1, 0.1, 0.8])
@@ -78,9 +78,9 @@ def test_every_attack_is_nearer_than_what_needs_no_message(folder, audited):
 
 def test_without_proxy_rows_the_bias_still_tells(folder, audited):
     _, lines = _lines(audited, folder, client=(1,))
-    assert lines[0].verdict == verdicts.NO_INTERVAL
+    assert lines[0].verdict == verdicts.NOT_SHOWN
     for line in lines[1:]:
-        assert line.verdict == scoring.NOT_APPLICABLE and "proxy rows" in line.detail
+        assert line.verdict == lines_lib.NOT_APPLICABLE and "proxy rows" in line.detail
 
 
 def test_her_targets_are_not_used(folder, audited, tmp_path):

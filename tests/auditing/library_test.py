@@ -24,10 +24,12 @@ def rows(linear):
 
 def test_an_audit_in_one_call(linear, rows):
     findings = fljax.audit(linear / "seen", rows, **_TOLD)
-    assert findings.verdicts["reconstruct"] == "leaks (2 of 2 clients alone)"
+    # Married is a third of the target, which the adversary knows.
+    assert findings.verdicts["reconstruct"].startswith("predictable without messages")
     assert "multiclass" in findings.verdicts["predictor"]
     table = findings.table.set_index("attack")
-    assert table.value["reconstruct"] > 95 > table.baseline["reconstruct"]
+    assert table.value["reconstruct"] > 95 and table.baseline["reconstruct"] < 70
+    assert table.imputation["reconstruct"] > 80 and table.strangers["reconstruct"] > 80
     assert np.isnan(table.value["predictor"])
     records = findings.records
     assert list(records.row) == list(range(60))
@@ -56,7 +58,7 @@ def test_what_is_saved_can_be_reported(linear, rows, tmp_path):
 
 
 def test_a_sensitive_number_is_estimated_in_the_units_of_the_file(linear, rows):
-    told = _TOLD | {"sensitive": "age", "attacks": ("reconstruct",)}
+    told = _TOLD | {"sensitive": "age", "attacks": ("reconstruct",), "controls": ()}
     findings = fljax.audit(linear / "seen", rows, standardise=False, **told)
     error = np.abs(findings.records.reconstruct - rows.age).mean()
     assert findings.table.value[0] == pytest.approx(error, rel=1e-4)

@@ -6,18 +6,20 @@ import numpy as np
 import pytest
 
 from fljax import verdicts
-from fljax.auditing import reporting, scoring
+from fljax.auditing import lines as lines_lib
+from fljax.auditing import reporting
 from fljax.auditing.findings import Audited, Findings
-from fljax.auditing.scoring import Line, Number
+from fljax.auditing.lines import Line, Number
 from fljax.driver import console
 
 
 def _line(attack, setting="passive", metric=verdicts.ACCURACY.metric, low=60.0):
-    number = Number(70.0, low, 80.0, 50.0, 30)
+    references = {"majority": 50.0, "imputation": 61.0, "strangers": 62.0}
+    number = Number(70.0, low, 80.0, 30, references)
     return Line(attack, setting, metric, number, [number], verdicts.LEAKS)
 
 
-_SKIPPED = Line("grad", "", "", None, (), scoring.NOT_APPLICABLE, "too few messages")
+_SKIPPED = Line("grad", "", "", None, (), lines_lib.NOT_APPLICABLE, "too few messages")
 
 
 @pytest.fixture
@@ -49,8 +51,21 @@ def _header(page):
 def test_the_verdict_stands_beside_the_attack(page):
     shown, _ = page(_line("model"), _SKIPPED)
     assert _header(shown) == [
-        "attack", "verdict", "value [95 %]", "without messages", "metric", "detail"
+        "attack", "verdict", "value [95 %]", "majority", "imputation", "strangers",
+        "metric", "detail",
     ]  # fmt: skip
+
+
+def test_words_come_first_then_the_table_then_what_to_do(page):
+    shown, said = page(_line("model"))
+    said = " ".join(said.split())
+    for text in (" ".join(shown.split()), said):
+        assert "names married of 70.0 % [60.0, 80.0] of its rows (model)" in text
+        assert "learned from other people&#39;s rows, name 61.0 %" in text.replace(
+            "people's", "people&#39;s"
+        )
+        assert "--defense=" in text or "--defense" in text
+    assert said.index("names married") < said.index("imputation strangers")
 
 
 def test_settings_are_shown_where_they_differ(page):

@@ -8,7 +8,10 @@ import pytest
 
 from fljax import verdicts
 from fljax.attacks.estimates import LabelEstimate, NotApplicable, Prediction
+from fljax.auditing import lines as lines_lib
 from fljax.auditing import program, scoring
+from fljax.auditing.doubts import STRONGEST
+from fljax.auditing.measuring import Controls, Imputed
 from fljax.auditing.truth import Truth
 
 
@@ -25,15 +28,17 @@ def _truth(sensitive, unit=1.0, labels=None):
     )
 
 
-def _judged(truth, **answers):
-    return scoring.lines(answers, truth, continuous=truth.sensitive.dtype.kind == "f")
+def _judged(truth, controls=None, **answers):
+    continuous = truth.sensitive.dtype.kind == "f"
+    controls = controls or Controls()
+    return scoring.lines(answers, truth, continuous=continuous, controls=controls)
 
 
 def test_naming_the_most_frequent_value_is_no_leak():
     truth = _truth([[0] * 70 + [1] * 30])
     (line,) = _judged(truth, always=Prediction(np.zeros((1, 100), int)))
     assert line.total.value == line.total.baseline == 70
-    assert line.verdict == verdicts.NOT_CLEAR  # an interval over 100 rows is wide
+    assert line.verdict == verdicts.NOT_SHOWN and STRONGEST in line.detail
     (line,) = _judged(truth, knows=Prediction(truth.sensitive))
     assert line.total.value == 100 and line.verdict == verdicts.LEAKS
 
@@ -43,19 +48,61 @@ def test_one_client_among_many_is_enough_and_luck_is_not():
     truth = _truth(rng.integers(0, 2, (20, 40)))
     guess = rng.integers(0, 2, (20, 40))
     (line,) = _judged(truth, luck=Prediction(guess))
-    assert line.verdict == verdicts.NO_GAIN
-    assert line.detail == "0 of 20 clients alone"
+    assert line.verdict == verdicts.NOT_SHOWN and "below the majority" in line.detail
+    majority = (truth.sensitive.mean(axis=1) > 0.5).astype(int)
+    guess = np.repeat(majority[:, None], 40, axis=1)
     guess[3] = truth.sensitive[3]
     (line,) = _judged(truth, one=Prediction(guess))
-    assert (line.verdict, line.detail) == (verdicts.LEAKS, "1 of 20 clients alone")
+    assert line.verdict == verdicts.LEAKS and "1 of 20 clients alone" in line.detail
     assert line.total.value == pytest.approx(100 * np.mean(guess == truth.sensitive))
+
+
+def _controls(rng, truth, imputed=0.0, strangers=0.0):
+    """Values that are right with so much more than even probability."""
+
+    def guess(real, share):
+        return np.where(rng.random(real.shape) < 0.5 + share, real, 1 - real)
+
+    strange = _truth(rng.integers(0, 2, truth.sensitive.shape))
+    estimates = {"attack": Prediction(guess(strange.sensitive, strangers))}
+    own = Imputed(list(guess(truth.sensitive, imputed)))
+    return Controls(own, estimates, strange)
+
+
+@pytest.mark.parametrize(
+    ("imputed", "strangers", "verdict"),
+    [
+        (0.1, 0.1, verdicts.LEAKS),
+        (0.4, 0.1, verdicts.PREDICTABLE),
+        (0.1, 0.4, verdicts.PREDICTABLE),
+    ],
+)
+def test_what_anyone_could_guess_is_no_leak(imputed, strangers, verdict):
+    rng = np.random.default_rng(0)
+    truth = _truth(rng.integers(0, 2, (4, 200)))
+    controls = _controls(rng, truth, imputed, strangers)
+    right = rng.random(truth.sensitive.shape) < 0.88
+    guess = np.where(right, truth.sensitive, 1 - truth.sensitive)
+    (line,) = _judged(truth, controls, attack=Prediction(guess))
+    assert line.verdict == verdict
+    assert list(line.total.references) == ["majority", "imputation", "strangers"]
+    assert line.total.references["imputation"] == pytest.approx(
+        50 + 100 * imputed, abs=4
+    )
+    assert ("beyond imputation" in line.detail) is (line.gains[1].mean > 0)
+
+
+def test_the_populations_model_is_not_judged():
+    truth = _truth([[0, 1] * 40])
+    (line,) = _judged(truth, model_global=Prediction(truth.sensitive))
+    assert line.verdict == lines_lib.NOT_JUDGED and line.total.value == 100
 
 
 def test_an_attack_without_an_answer_says_so():
     truth = _truth([[0, 1, 1, 1]])
     (line,) = _judged(truth, diverged=Prediction(np.full((1, 4), -1)))
-    assert line.verdict == verdicts.NO_GAIN
-    assert line.detail == "no answer on 100 % of the rows"
+    assert line.verdict == verdicts.NOT_SHOWN
+    assert "no answer on 100 % of the rows" in line.detail
 
 
 def test_errors_are_in_the_units_of_the_file():
@@ -65,7 +112,26 @@ def test_errors_are_in_the_units_of_the_file():
     lines = _judged(truth, near=near, far=far)
     assert lines[0].total.value == pytest.approx(0.1)
     assert lines[0].total.baseline == pytest.approx(10 * np.abs(real).mean())
-    assert [line.verdict for line in lines] == [verdicts.LEAKS, verdicts.NO_GAIN]
+    assert [e.verdict for e in lines] == [verdicts.LEAKS, verdicts.NOT_SHOWN]
+    assert "more than the median" in lines[1].detail
+    assert "correlation -1.00" in lines[1].detail
+
+
+def test_a_noisy_number_is_judged_after_shrinkage_towards_the_imputed_one():
+    rng = np.random.default_rng(0)
+    real = rng.normal(size=(4, 150))
+    truth = _truth(real, unit=10.0)
+    mean = Imputed([np.zeros(150)] * 4, None, left=1.0)
+    strange = _truth(rng.normal(size=(4, 150)))
+    noisy = Prediction(real + 2 * rng.normal(size=real.shape))
+    blind = Prediction(2 * rng.normal(size=real.shape))
+    controls = Controls(mean._replace(strangers=mean.own), {"noisy": blind}, strange)
+    (line, other) = _judged(truth, controls, noisy=noisy, blind=blind)
+    assert line.diagnostics["error_before_shrinkage"].mean() > 15
+    assert line.total.references["majority"] == pytest.approx(8, abs=0.5)
+    assert line.total.value < 7.5 and line.verdict == verdicts.LEAKS
+    assert "correlation 0.4" in line.detail and "20 % of the variance" in line.detail
+    assert other.verdict == verdicts.NOT_SHOWN
 
 
 def _labels(rng, clients, audits=400):
@@ -92,7 +158,7 @@ def test_a_label_distribution_of_one_client_has_no_interval():
     (line,) = _judged(truth, rule=estimate)
     assert line.total.value == pytest.approx(0.1)
     assert line.total.baseline == pytest.approx(0.4)
-    assert line.verdict == verdicts.NO_INTERVAL
+    assert line.verdict == verdicts.NOT_SHOWN and "no interval" in line.detail
 
 
 def test_label_distributions_of_several_clients_that_are_near_leak():
@@ -105,7 +171,7 @@ def test_label_distributions_of_several_clients_that_are_near_leak():
 
 def test_what_did_not_run_has_a_reason_and_no_number():
     (line,) = _judged(_truth([[0, 1]]), other=NotApplicable("too few messages"))
-    assert (line.verdict, line.detail) == (scoring.NOT_APPLICABLE, "too few messages")
+    assert (line.verdict, line.detail) == (lines_lib.NOT_APPLICABLE, "too few messages")
     assert line.total is None and not line.metric
 
 
@@ -129,26 +195,43 @@ def _said(**said):
 
 
 @pytest.mark.parametrize(
-    ("own", "learnt", "why"),
+    ("own", "learnt", "verdict", "why"),
     [
-        (_said(misfit=[1.4]), _said(loss_ratio=[1.2]), ""),
-        (_said(misfit=[11.0]), _said(loss_ratio=[0.5]), "misfit 11"),
-        (_said(misfit=[np.nan]), {}, "misfit inf"),
-        (_said(misfit=[5.0]), _said(loss_ratio=[0.5]), ""),
-        (_said(misfit=[5.0]), _said(loss_ratio=[1.2]), "loss 120 %"),
-        ({}, _said(loss_ratio=[0.5]), ""),
-        ({}, _said(loss_ratio=[0.999]), "loss 99.9 %"),
+        (_said(misfit=[1.4]), _said(loss_ratio=[0.5]), verdicts.NOT_SHOWN, ""),
+        (_said(misfit=[1.4]), _said(loss_ratio=[1.2]), lines_lib.UNLEARNT, "120 %"),
+        (_said(misfit=[11.0]), _said(loss_ratio=[0.5]), lines_lib.MISFIT, "misfit 11"),
+        (_said(misfit=[np.nan]), {}, lines_lib.MISFIT, "misfit inf"),
+        (_said(misfit=[5.0]), _said(loss_ratio=[0.5]), verdicts.NOT_SHOWN, ""),
+        (_said(misfit=[5.0]), _said(loss_ratio=[1.2]), lines_lib.MISFIT, "loss 120 %"),
+        ({}, _said(loss_ratio=[0.5]), verdicts.NOT_SHOWN, ""),
+        ({}, _said(loss_ratio=[0.999]), lines_lib.MISFIT, "loss 99.9 %"),
     ],
 )
-def test_no_leak_is_not_said_of_rows_that_do_not_fit(own, learnt, why):
+def test_nothing_is_concluded_where_rows_do_not_fit(own, learnt, verdict, why):
     truth = _truth([[0, 1] * 20])
     always = np.zeros((1, 40), int)
     answers = {"model": Prediction(always, learnt), "other": Prediction(always, own)}
     for line in _judged(truth, **answers, silent=Prediction(always)):
-        assert (line.verdict == scoring.UNEXPLAINED) is bool(why)
-        assert why in line.detail and ("input_order" in line.detail) is bool(why)
-    (_, line) = _judged(truth, **answers | {"other": Prediction(truth.sensitive, own)})
+        assert line.verdict == verdict and why in line.detail
+        assert ("input_order" in line.detail) is (verdict == lines_lib.MISFIT)
+
+
+def test_a_leak_of_messages_that_fit_no_better_than_on_strangers_is_none():
+    truth = _truth([[0, 1] * 40] * 3)
+    right = Prediction(truth.sensitive, _said(misfit=[7.8, 1.2, 8.1]))
+    (line,) = _judged(truth, trajectory=right)
     assert line.verdict == verdicts.LEAKS
+    strange = _truth([[0, 1] * 40] * 3)
+    wrong = Prediction(1 - strange.sensitive, _said(misfit=[7.7, 8.0, 7.9]))
+    controls = Controls(None, {"trajectory": wrong}, strange)
+    (line,) = _judged(truth, controls, trajectory=right)
+    assert line.verdict == lines_lib.MISFIT and "on strangers" in line.detail
+    fits = Prediction(truth.sensitive, _said(misfit=[1.3, 1.2, 8.1]))
+    (line,) = _judged(truth, controls, trajectory=fits)
+    assert line.verdict == verdicts.LEAKS
+    bad = Prediction(truth.sensitive, _said(misfit=[11.0, 12.0, 1.0]))
+    (line,) = _judged(truth, trajectory=bad)
+    assert line.verdict == lines_lib.MISFIT
 
 
 @pytest.mark.parametrize("change", ["order", "units"])
@@ -162,11 +245,10 @@ def test_rows_that_were_not_trained_on_are_noticed(linear, config, capsys, chang
         config(linear, known=str(linear / "other.csv"), attacks=attacks)
     )
     said = json.loads((linear / "out" / "manifest.json").read_text())["verdicts"]
-    assert said["linear_inversion"].startswith(scoring.UNEXPLAINED)
+    assert said["linear_inversion"].startswith(lines_lib.MISFIT)
     assert "standardise_target" in said["linear_inversion"]
-    assert scoring.UNEXPLAINED in (linear / "out" / "report.html").read_text()
-    said = capsys.readouterr().out
-    assert verdicts.NO_GAIN not in said and verdicts.NOT_CLEAR not in said
+    assert lines_lib.MISFIT in (linear / "out" / "report.html").read_text()
+    assert "No conclusion" in " ".join(capsys.readouterr().out.split())
 
 
 def test_a_model_that_has_learnt_the_rows_has_a_lower_loss(linear, record, audited):

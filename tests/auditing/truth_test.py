@@ -50,7 +50,7 @@ def test_only_rows_and_scores_import_the_truth():
         for name, module in package.items()
         if getattr(module, "Truth", None) is not None
     }
-    expected = {"truth", "rows", "scoring", "case"}
+    expected = {"truth", "rows", "measuring", "scoring", "population"}
     assert direct == {f"fljax.auditing.{each}" for each in expected}
 
 

@@ -1,0 +1,98 @@
+"""Whether messages and rows fit each other, and whether anything was learnt.
+
+Two things are said in place of a verdict:
+
+* *messages do not fit these rows*: what an attack explains of the messages is worse
+  than it should be. Its misfit, about 1 where all is right, is above 10; or above 3 and
+  no better than on strangers; or above 3 or unknown, and the last model's loss on the
+  rows is above 98 % of the first's. The misfit is the attack's own, else the least of
+  any. The first two hold for leaks, too, if they are so for half of the clients;
+* *no conclusion: the model has hardly learnt*: nothing is shown, and that loss.
+
+Where an attack that simulates the training could not be run, or was not asked for, what
+is not shown comes with *strongest attack not run*.
+"""
+
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+
+from fljax import verdicts
+from fljax.attacks.estimates import Prediction
+from fljax.auditing.lines import MISFIT, NOT_JUDGED, UNLEARNT, Line
+from fljax.verdicts import ACCURACY, ERROR
+
+STRONGEST = "strongest attack not run"
+SIMULATING = ("trajectory", "linear_inversion")
+_CHECK = "check input_order, standardise, standardise_target"
+_FITS, _MISFITS, _UNLEARNT = 3.0, 10.0, 0.98
+_NO_BETTER = 0.75  # of the misfit on strangers
+_COLUMN = (ACCURACY.metric, ERROR.metric)
+
+
+def doubted(found: Sequence[Line], strangers: Mapping[str, Prediction]) -> list[Line]:
+    """Other words where messages and rows do not fit, or little was learnt.
+
+    Args:
+      found: all lines.
+      strangers: what attacks said of strangers, by their names.
+    """
+    lines = [_doubted(line, found, strangers) for line in found]
+    run = {line.attack for line in found if line.total is not None}
+    return lines if run & set(SIMULATING) else [_weak(line) for line in lines]
+
+
+def _doubted(
+    line: Line, found: Sequence[Line], strangers: Mapping[str, Prediction]
+) -> Line:
+    """Other words where messages and rows do not fit, or little was learnt."""
+    if line.metric not in _COLUMN or line.verdict == NOT_JUDGED:
+        return line
+    leaks = line.verdict == verdicts.LEAKS
+    own = [line] if "misfit" in line.diagnostics else found
+    misfit = min(_of_clients("misfit", own, leaks), default=_MISFITS)
+    strange = min(_misfit_of_strangers(own, strangers, leaks), default=np.inf)
+    ratio = max(_of_clients("loss_ratio", found, leaks), default=0.0)
+    why = f"misfit {misfit:.4g}"
+    if misfit > _MISFITS:
+        pass
+    elif misfit > _FITS and misfit > _NO_BETTER * strange:
+        why += f", {strange:.4g} on strangers"
+    elif leaks or ratio <= _UNLEARNT:
+        return line
+    elif misfit > _FITS:
+        why = f"loss {100 * ratio:.4g} % of the first model's"
+    else:
+        return line._replace(verdict=UNLEARNT).and_that(
+            f"loss {100 * ratio:.4g} % of the first model's",
+        )
+    return line._replace(verdict=MISFIT).and_that(why, _CHECK)
+
+
+def _of_clients(metric: str, found: Sequence[Line], middle: bool) -> list[float]:
+    """The worst client's, or the median, for each attack that has it."""
+    values = [line.diagnostics[metric] for line in found if metric in line.diagnostics]
+    return [_one(each, middle) for each in values]
+
+
+def _misfit_of_strangers(
+    found: Sequence[Line], strangers: Mapping[str, Prediction], middle: bool
+) -> list[float]:
+    estimates = (strangers.get(line.attack) for line in found)
+    return [
+        _one(each.diagnostics["misfit"], middle)
+        for each in estimates
+        if each is not None and "misfit" in each.diagnostics
+    ]
+
+
+def _one(values, middle: bool) -> float:
+    """NaN is infinite."""
+    each = np.nan_to_num(values, nan=np.inf, posinf=np.inf)
+    return float(np.median(each) if middle else np.max(each))
+
+
+def _weak(line: Line) -> Line:
+    """What is not shown, though the strongest attack was not tried."""
+    quiet = line.verdict in (verdicts.NOT_SHOWN, verdicts.PREDICTABLE)
+    return line.and_that(STRONGEST) if quiet and line.metric in _COLUMN else line

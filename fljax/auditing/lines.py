@@ -1,0 +1,67 @@
+"""One attack of an audit, scored: its numbers and what is concluded from them."""
+
+import types
+from collections.abc import Mapping, Sequence
+from typing import NamedTuple
+
+import numpy as np
+
+from fljax.verdicts import Gain
+
+NOT_APPLICABLE = "not applicable"
+NOT_JUDGED = "not judged: the population's model"
+MISFIT = "messages do not fit these rows"
+UNLEARNT = "no conclusion: the model has hardly learnt"
+
+
+class Number(NamedTuple):
+    """One attack on one client, or on all.
+
+    Attributes:
+      value: the number.
+      low: lower end of its 95 % interval, NaN without one.
+      high: upper end.
+      n: rows.
+      references: name -> what is reached without messages of these rows.
+    """
+
+    value: float
+    low: float
+    high: float
+    n: int
+    references: Mapping[str, float]
+
+    @property
+    def baseline(self) -> float:
+        """The first reference: majority, median, or the like."""
+        return next(iter(self.references.values()))
+
+
+class Line(NamedTuple):
+    """One attack.
+
+    Attributes:
+      attack: its name.
+      setting: what the adversary needs.
+      metric: what was measured; empty if the attack does not apply.
+      total: mean over the clients, None likewise.
+      clients: number of each client.
+      verdict: of `fljax.verdicts`, or one of the constants above.
+      detail: why, or how much, or for how many clients.
+      diagnostics: metric -> `[C]`.
+      gains: over each reference.
+    """
+
+    attack: str
+    setting: str
+    metric: str
+    total: Number | None
+    clients: Sequence[Number]
+    verdict: str
+    detail: str = ""
+    diagnostics: Mapping[str, np.ndarray] = types.MappingProxyType({})
+    gains: Sequence[Gain] = ()
+
+    def and_that(self, *texts: str) -> "Line":
+        """The same with more to its detail."""
+        return self._replace(detail="; ".join(filter(None, (self.detail, *texts))))

@@ -1,0 +1,224 @@
+"""Estimates beside the truth, row by row, and what needs none of a client's messages.
+
+With `population` this is all that reads the truth. A reference has one score for each
+row, as the attack has, or one exact number for each client.
+
+A continuous guess is judged after shrinkage towards the imputed value, since a guess
+that is noise around the truth is a leak although its error may exceed the median's. If
+the noise is independent of the truth, the error is least with the weight
+
+    (variance that imputation leaves) / (mean square of guess minus imputed value),
+
+which needs no true value: the first comes from cross-validation on other rows.
+"""
+
+import types
+from collections.abc import Mapping
+from typing import NamedTuple
+
+import numpy as np
+from scipy import optimize
+
+from fljax.attacks.estimates import (
+    Estimates,
+    LabelEstimate,
+    Prediction,
+    Reconstruction,
+)
+from fljax.auditing.truth import Truth
+from fljax.verdicts import (
+    ACCURACY,
+    DISTANCE,
+    ERROR,
+    IMPUTATION,
+    MAJORITY,
+    REBUILT,
+    STRANGERS,
+    Measure,
+)
+
+BASELINES = {
+    ACCURACY.metric: MAJORITY,
+    ERROR.metric: MAJORITY,
+    DISTANCE.metric: "mean_distribution",
+    REBUILT.metric: "mean_row",
+}
+_CLOSE = 0.1  # deviations of a column, root mean square, for a row that is rebuilt
+_Scores = list[np.ndarray]
+
+
+class Imputed(NamedTuple):
+    """What the other columns tell, without any message.
+
+    Attributes:
+      own: `[n]` values of each client's rows.
+      strangers: likewise of its strangers; None for a category.
+      left: variance that imputation leaves of a number.
+    """
+
+    own: _Scores
+    strangers: _Scores | None = None
+    left: float = 0.0
+
+
+class Controls(NamedTuple):
+    """What is measured beside the attacks.
+
+    Attributes:
+      imputed: None if it was not asked for.
+      estimates: of the attacks on strangers, by their names.
+      strangers: the truth about these rows; None without any.
+    """
+
+    imputed: Imputed | None = None
+    estimates: Mapping[str, Prediction] = types.MappingProxyType({})
+    strangers: Truth | None = None
+
+
+class Measured(NamedTuple):
+    """One attack on every client.
+
+    Attributes:
+      measure: what was measured.
+      own: `[C]` of scores `[n]`: hits, errors, or one number.
+      references: name -> the same of what needs no message, or exact numbers `[C]`.
+      counts: `[C]` rows.
+      diagnostics: metric -> `[C]`, what can only be said with the truth.
+    """
+
+    measure: Measure
+    own: _Scores
+    references: dict[str, _Scores | np.ndarray]
+    counts: np.ndarray
+    diagnostics: Mapping[str, np.ndarray] = types.MappingProxyType({})
+
+
+def hits(name: str, estimate: Prediction, truth: Truth, beside: Controls) -> Measured:
+    """Of a category: whether each row is named rightly."""
+    real = _real(truth)
+    majority = [100 * np.bincount(each.astype(int)).max() / len(each) for each in real]
+    references: dict[str, _Scores | np.ndarray] = {MAJORITY: np.array(majority)}
+    if beside.imputed is not None:
+        pairs = zip(beside.imputed.own, real, strict=True)
+        references[IMPUTATION] = [guess == each for guess, each in pairs]
+    if beside.strangers is not None and name in beside.estimates:
+        references[STRANGERS] = _hits(beside.estimates[name], beside.strangers)
+    counts = truth.mask.sum(axis=1)
+    return Measured(ACCURACY, _hits(estimate, truth), references, counts)
+
+
+def errors(name: str, estimate: Prediction, truth: Truth, beside: Controls) -> Measured:
+    """Of a number: how far each row is from the truth, in units of the file."""
+    real, guess = _real(truth), _values(estimate, truth)
+    median = [np.abs(each - np.median(each)).mean() for each in real]
+    references: dict[str, _Scores | np.ndarray] = {
+        MAJORITY: truth.unit * np.array(median)
+    }
+    diagnostics = {
+        "correlation": np.array([_correlation(*pair) for pair in zip(guess, real)])
+    }
+    imputed = beside.imputed
+    if imputed is not None:
+        before = [_far(*pair, truth.unit).mean() for pair in zip(guess, real)]
+        guess = _shrunk(guess, imputed.own, imputed.left)
+        references[IMPUTATION] = [
+            _far(each, t, truth.unit) for each, t in zip(imputed.own, real, strict=True)
+        ]
+        beyond = [
+            100 * (1 - np.square(g - t).sum() / max(np.square(m - t).sum(), 1e-30))
+            for g, m, t in zip(guess, imputed.own, real, strict=True)
+        ]
+        diagnostics["error_before_shrinkage"] = np.array(before)
+        diagnostics["variance_beyond_imputation_percent"] = np.array(beyond)
+    if beside.strangers is not None and name in beside.estimates:
+        theirs = _values(beside.estimates[name], beside.strangers)
+        if imputed is not None and imputed.strangers is not None:
+            theirs = _shrunk(theirs, imputed.strangers, imputed.left)
+        pairs = zip(theirs, _real(beside.strangers), strict=True)
+        references[STRANGERS] = [_far(*pair, truth.unit) for pair in pairs]
+    own = [_far(*pair, truth.unit) for pair in zip(guess, real, strict=True)]
+    return Measured(ERROR, own, references, truth.mask.sum(axis=1), diagnostics)
+
+
+def distances(estimate: LabelEstimate, truth: Truth) -> Measured:
+    """Of label distributions: distance from a client's, and from all other clients'."""
+    value = np.asarray(estimate.value, np.float64)
+    apart = 0.5 * np.abs(value[:, None] - truth.labels[None]).sum(axis=-1)  # [C, C]
+    theirs = 0.5 * np.abs(np.asarray(estimate.baseline) - truth.labels).sum(axis=1)
+    references: dict[str, _Scores | np.ndarray] = {BASELINES[DISTANCE.metric]: theirs}
+    count = len(value)
+    if count > 1:
+        others = apart.sum(axis=1) - np.diag(apart)
+        references[STRANGERS] = others / (count - 1)
+    own = [np.array([each]) for each in np.diag(apart)]
+    return Measured(DISTANCE, own, references, truth.mask.sum(axis=1))
+
+
+def rebuilt(estimate: Reconstruction, truth: Truth, beside: Controls) -> Measured:
+    """Of whole rows: which have one of the estimated rows close by."""
+    base = []
+    for rows, mask in zip(truth.rows, truth.mask, strict=True):
+        real = rows[mask] / truth.scale
+        mean = np.sqrt(np.square(real - real.mean(axis=0)).mean(axis=-1))
+        base.append(100 * (mean < _CLOSE).mean())
+    references: dict[str, _Scores | np.ndarray] = {
+        BASELINES[REBUILT.metric]: np.array(base)
+    }
+    if beside.strangers is not None:
+        references[STRANGERS] = _rebuilt(estimate, beside.strangers)
+    counts = truth.mask.sum(axis=1)
+    return Measured(REBUILT, _rebuilt(estimate, truth), references, counts)
+
+
+def predictions(estimates: Estimates) -> dict[str, Prediction]:
+    """Those that speak of the sensitive column."""
+    return {k: each for k, each in estimates.items() if isinstance(each, Prediction)}
+
+
+def _real(truth: Truth) -> _Scores:
+    return [each[mask] for each, mask in zip(truth.sensitive, truth.mask, strict=True)]
+
+
+def _values(estimate: Prediction, truth: Truth) -> _Scores:
+    pairs = zip(estimate.value, truth.mask, strict=True)
+    return [np.asarray(guess, np.float64)[mask] for guess, mask in pairs]
+
+
+def _hits(estimate: Prediction, truth: Truth) -> _Scores:
+    pairs = zip(_values(estimate, truth), _real(truth), strict=True)
+    return [guess == real for guess, real in pairs]
+
+
+def _far(guess: np.ndarray, real: np.ndarray, unit: float) -> np.ndarray:
+    return unit * np.abs(guess - np.asarray(real, np.float64))
+
+
+def _shrunk(guess: _Scores, imputed: _Scores, left: float) -> _Scores:
+    """Guesses moved towards imputed values; what is not finite becomes those."""
+    found = []
+    for each, base in zip(guess, imputed, strict=True):
+        apart = np.where(np.isfinite(each), each - base, 0.0)
+        spread = np.square(apart).mean()
+        found.append(base + apart * (min(1.0, left / spread) if spread > 0 else 0.0))
+    return found
+
+
+def _correlation(guess: np.ndarray, real: np.ndarray) -> float:
+    if len(real) < 2 or not np.isfinite(guess).all():
+        return np.nan
+    if guess.std() == 0 or np.std(real) == 0:
+        return 0.0
+    return float(np.corrcoef(guess, np.asarray(real, np.float64))[0, 1])
+
+
+def _rebuilt(estimate: Reconstruction, truth: Truth) -> _Scores:
+    found = []
+    for guess, rows, mask in zip(estimate.value, truth.rows, truth.mask, strict=True):
+        real, ours = rows[mask] / truth.scale, np.asarray(guess) / truth.scale
+        apart = np.sqrt(np.square(real[:, None] - ours[None]).mean(axis=-1))
+        apart = np.where(np.isfinite(apart), apart, np.inf)
+        pairs = optimize.linear_sum_assignment(np.minimum(apart, 1e6))
+        close = np.zeros(len(real), bool)
+        close[pairs[0]] = apart[pairs] < _CLOSE
+        found.append(close)
+    return found

@@ -1,0 +1,105 @@
+"""Everyone's rows, and what they are for: imputation, and strangers to the messages.
+
+Like the truth, this is for scores only; attacks get the public columns of strangers as
+if they were rows of the client whose messages they have.
+"""
+
+from typing import NamedTuple
+
+import numpy as np
+import pandas as pd
+
+from fljax import imputation
+from fljax.auditing import rows as rows_lib
+from fljax.auditing.measuring import Imputed
+from fljax.auditing.rows import Encoding
+from fljax.auditing.truth import Truth
+from fljax.data.preprocess import Split
+from fljax.imputation import Population
+from fljax.types import Known
+
+_DRAW = 1  # stream of the seed
+
+
+class Everyone(NamedTuple):
+    """All rows that an audit has.
+
+    Attributes:
+      split: encoded, those of the file and then the adversary's own.
+      owner: `[N]` position of the audited client that has the row; negative: none.
+      own: of each audited client, numbers of its rows.
+      population: the same rows for imputation.
+    """
+
+    split: Split
+    owner: np.ndarray
+    own: list[np.ndarray]
+    population: Population
+
+
+class Strangers(NamedTuple):
+    """As many rows for each client as it has, that are not its own.
+
+    Attributes:
+      known: public columns, leaves `[C, n, ...]`.
+      truth: their sensitive values.
+      rows: their numbers, of each client.
+    """
+
+    known: Known
+    truth: Truth
+    rows: list[np.ndarray]
+
+
+def gather(
+    encoding: Encoding, own: list[np.ndarray], proxy: pd.DataFrame | None
+) -> Everyone:
+    """All rows, and whose they are.
+
+    Raises:
+      DataError: the adversary's own rows are not like those of the file.
+    """
+    split = rows_lib.everyone(encoding, proxy)
+    owner = np.full(len(split.y), -1)
+    for client, rows in enumerate(own):
+        owner[rows] = client
+    public, task = rows_lib.public(encoding, split), encoding.columns.task
+    population = Population(
+        imputation.columns(public, split.y),
+        split.truth,
+        imputation.coded(public, task),
+        encoding.columns.continuous,
+    )
+    return Everyone(split, owner, own, population)
+
+
+def strangers(
+    everyone: Everyone, encoding: Encoding, outputs: int, seed: int
+) -> Strangers | None:
+    """Rows for each client that never were its own; None if some client has none.
+
+    Rows that took no part at all are drawn first, those of other clients fill up.
+    """
+    drawn, most = [], max(map(len, everyone.own))
+    for client, own in enumerate(everyone.own):
+        pool = np.flatnonzero(everyone.owner != client)
+        if not len(pool):
+            return None
+        order = np.random.default_rng([seed, _DRAW, client]).permutation(pool)
+        order = order[np.argsort(everyone.owner[order] >= 0, kind="stable")]
+        drawn.append(order[: len(own)])
+    split = everyone.split
+    return Strangers(*rows_lib.split(encoding, split, drawn, outputs, most), drawn)
+
+
+def imputed(everyone: Everyone, strange: Strangers | None, seed: int) -> Imputed:
+    """What each client's other columns, and other people's rows, tell."""
+    people = everyone.population
+    own = imputation.of_clients(people, everyone.owner, everyone.own, seed)
+    if not people.continuous:
+        return Imputed(own)
+    left = imputation.residual(people, seed)
+    if strange is None:
+        return Imputed(own, None, left)
+    every = imputation.crossed(people, seed)
+    return Imputed(own, [every[rows] for rows in strange.rows], left)

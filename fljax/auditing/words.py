@@ -1,0 +1,141 @@
+"""What an audit found, in sentences for whoever has to decide."""
+
+import shlex
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from fljax import verdicts
+from fljax.auditing import doubts
+from fljax.auditing.lines import MISFIT, UNLEARNT, Line
+from fljax.verdicts import ACCURACY, IMPUTATION, STRANGERS
+
+_REFERENCES = {
+    IMPUTATION: "the other columns alone, learned from other people's rows, name {}",
+    STRANGERS: "on people who never met these messages the attack names {}",
+}
+
+
+def summary(
+    sensitive: str, lines: Sequence[Line], clients: Sequence[int] | np.ndarray
+) -> list[str]:
+    """What leaks, to whom and how surely; what does not."""
+    leaks = [line for line in lines if line.verdict == verdicts.LEAKS]
+    found = []
+    if leaks:
+        top = max(leaks, key=_strength)
+        found.append(_leak(sensitive, top, clients))
+        rest = [line.attack for line in leaks if line is not top]
+        if rest:
+            found[0] += f" {', '.join(rest)} {'leak' if rest[1:] else 'leaks'}, too."
+    else:
+        found.append(_nothing(sensitive, lines))
+    if any(doubts.STRONGEST in line.detail for line in lines):
+        found.append(
+            "The strongest attacks, which simulate the clients' training, were not run: "
+            + _reasons(lines)
+        )
+    return found
+
+
+def what_to_do(flags: Mapping[str, Any]) -> str:
+    """Which defenses to try, and the command that tries one on the same rows.
+
+    Args:
+      flags: of the audit.
+    """
+    rows = {
+        "data_name": "csv",
+        "data_path": flags.get("known"),
+        "data_target": flags.get("target"),
+        "data_sensitive": flags.get("sensitive"),
+        "partition_kind": "by_column" if flags.get("client_column") else None,
+        "partition_column": flags.get("client_column"),
+        "defense": "dp_sgd(clip=1, epsilon=8)",
+    }
+    told = (f"--{name}={value}" for name, value in rows.items() if value is not None)
+    return (
+        "What to do: noise on every example's gradient (dp_sgd, fed_cdp) is the defense "
+        "with a guarantee. This trains on the same rows with one and attacks it, beside "
+        "its cost in accuracy: python -m experiments.aia "
+        f"{shlex.join(told)} (choose clip and learning rate for your data). Then record "
+        "your own training with the defense, and audit that."
+    )
+
+
+def _strength(line: Line) -> tuple[bool, float]:
+    """Accuracies first, then what is most beyond."""
+    return line.metric == ACCURACY.metric, line.total.value if line.total else 0.0
+
+
+def _leak(sensitive: str, line: Line, clients) -> str:
+    total = line.total
+    assert total is not None
+    if line.metric != ACCURACY.metric:
+        return f"Messages leak: {line.attack} has a {_measure(line)} ({line.detail})."
+    parts = [
+        text.format(f"{total.references[name]:.1f} %")
+        for name, text in _REFERENCES.items()
+        if name in total.references
+    ]
+    parts.append(f"the most frequent value is right for {total.baseline:.1f} %")
+    return (
+        f"Who sees a client's messages names {sensitive} of {total.value:.1f} % "
+        f"[{total.low:.1f}, {total.high:.1f}] of its rows ({line.attack}). Without its "
+        f"messages: {'; '.join(parts)}. {_range(line, clients)}"
+    ).strip()
+
+
+def _measure(line: Line) -> str:
+    total = line.total
+    assert total is not None
+    names = {each.metric: each.text for each in (verdicts.ERROR, verdicts.DISTANCE)}
+    text = names.get(line.metric, line.metric.replace("_", " "))
+    return f"{text} of {total.value:.4g} where {total.baseline:.4g} needs no message"
+
+
+def _range(line: Line, clients) -> str:
+    """The clients with the least and the most."""
+    if len(line.clients) < 2:
+        return ""
+    values = [each.value for each in line.clients]
+    low, high = int(np.argmin(values)), int(np.argmax(values))
+
+    def one(at: int) -> str:
+        return f"{values[at]:.1f} % of client {clients[at]} ({line.clients[at].n} rows)"
+
+    return f"From {one(low)} to {one(high)}."
+
+
+def _nothing(sensitive: str, lines: Sequence[Line]) -> str:
+    kinds = {line.verdict for line in lines}
+    if MISFIT in kinds:
+        return (
+            f"No conclusion about {sensitive}: the messages do not fit these rows. They "
+            "may belong to other people, or be encoded in another way than the model "
+            "was trained on."
+        )
+    if UNLEARNT in kinds:
+        return (
+            f"No conclusion about {sensitive}: the model has hardly learnt anything "
+            "from these rows."
+        )
+    if verdicts.PREDICTABLE in kinds:
+        return (
+            f"Much of {sensitive} can be predicted without anyone's messages; no attack "
+            "that was run shows more than that."
+        )
+    return (
+        f"No attack that was run shows a leak of {sensitive}. That is no proof: another "
+        "attack may succeed."
+    )
+
+
+def _reasons(lines: Sequence[Line]) -> str:
+    why = {line.attack: line.detail for line in lines}
+    found = [
+        f"{name}: {why[name]}" if name in why else f"{name} was not asked for"
+        for name in doubts.SIMULATING
+    ]
+    return "; ".join(found) + "."
