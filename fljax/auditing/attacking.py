@@ -3,6 +3,8 @@
 import contextlib
 from collections.abc import Callable, Hashable, Mapping, Sequence
 
+import numpy as np
+
 from fljax.attacks import registry, spec
 from fljax.attacks.adversary import AdversaryView
 from fljax.attacks.estimates import Estimates, Prediction
@@ -97,9 +99,16 @@ def on_strangers(
 
 
 def _plain(found: Estimates) -> Estimates:
-    """Without what no score reads."""
+    """Without what nobody reads; of a posterior what the guess itself has of it."""
     return {
-        name: each._replace(diagnostics=dict(each.diagnostics), details={})
+        name: each._replace(
+            diagnostics=dict(each.diagnostics),
+            details={
+                what: np.asarray(value).max(axis=-1)
+                for what, value in each.details.items()
+                if what == "probability"
+            },
+        )
         if isinstance(each, Prediction)
         else each
         for name, each in found.items()

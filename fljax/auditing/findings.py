@@ -95,6 +95,7 @@ class Findings(NamedTuple):
     def records(self) -> pd.DataFrame:
         """A row per audited record: client, row of the file, each attack's value.
 
+        Where an attack has a posterior, `<attack>_probability` is that of its value.
         Values are those of the sensitive column; None where an attack has no answer.
         Nothing in it was computed with the true ones.
         """
@@ -103,9 +104,10 @@ class Findings(NamedTuple):
         columns: dict[str, Any] = {"client": clients, "row": np.concatenate(rows)}
         for name, each in self.estimates.items():
             if isinstance(each, Prediction):
-                pairs = zip(each.value, rows, strict=True)
-                flat = np.concatenate([np.asarray(v)[: len(r)] for v, r in pairs])
-                columns[name] = self._values(flat)
+                columns[name] = self._values(_flat(each.value, rows))
+                if "probability" in each.details:
+                    sure = _flat(each.details["probability"], rows)
+                    columns[f"{name}_probability"] = sure
         return pd.DataFrame(columns)
 
     @property
@@ -141,6 +143,12 @@ class Findings(NamedTuple):
 
     def _repr_html_(self) -> str:
         return page.fragment(self.lines)
+
+
+def _flat(values, rows: Sequence[np.ndarray]) -> np.ndarray:
+    """`[C, n]` as one value for each of the clients' rows."""
+    pairs = zip(values, rows, strict=True)
+    return np.concatenate([np.asarray(v)[: len(r)] for v, r in pairs])
 
 
 def verdict_text(line: Line) -> str:

@@ -101,7 +101,7 @@ def audit(
           "runs/seen", frame, target="y", sensitive="married", model="mlp:128",
           client_column="client",
       )
-      findings.verdicts["trajectory"]  # 'leaks (4 of 4 clients alone)'
+      print(*findings.summary)  # what leaks, to whom and how surely
       ```
     """
     named = isinstance(model, str)

@@ -1,6 +1,6 @@
 """`trajectory` and `linear_inversion`: trajectory matching, and its first order."""
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -74,19 +74,25 @@ def infer(
 
 
 def run(view: AdversaryView, settings: Settings) -> Estimates:
-    """Trajectory matching; `details["inference"]` has the posterior."""
+    """Trajectory matching; `details["inference"]` is what it believes.
+
+    `details["probability"]` `[C, n, K]` is the posterior of a category.
+    """
     return {"trajectory": _prediction(view, settings, first_order=False)}
 
 
 def run_first_order(view: AdversaryView, settings: Settings) -> Estimates:
-    """Linear inversion; `details["inference"]` has the posterior."""
+    """Linear inversion; details as those of `run`."""
     return {"linear_inversion": _prediction(view, settings, first_order=True)}
 
 
 def _prediction(view: AdversaryView, settings: Settings, *, first_order: bool):
     found = infer(view, settings, first_order=first_order)
     value = found.value[..., 0] if view.continuous else found.index
-    return Prediction(value, {"misfit": found.misfit}, {"inference": found})
+    details: dict[str, Any] = {"inference": found}
+    if not view.continuous:
+        details["probability"] = found.probability
+    return Prediction(value, {"misfit": found.misfit}, details)
 
 
 def _one(static: Task, client: Client, scale: jax.Array) -> Inference:
