@@ -42,6 +42,7 @@ LEAVES = {
     "data",
     "driver",
     "image_metrics",
+    "imputation",
     "metrics",
     "privacy",
     "results",

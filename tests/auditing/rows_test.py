@@ -84,7 +84,8 @@ def test_a_sensitive_category_has_one_candidate_per_value(encoded, drop_first):
 
 def test_what_is_known_lacks_the_sensitive_column(encoded):
     encoding = encoded(sensitive="age")
-    known, truth = rows.split(encoding, [np.arange(3), np.array([5])], 1)
+    every, own = rows.everyone(encoding, None), [np.arange(3), np.array([5])]
+    known, truth = rows.split(encoding, every, own, 1, most=3)
     assert known.public.numeric.shape == (2, 3, 6)
     ages = _FRAME.age.to_numpy()
     for age in ages:

@@ -21,7 +21,10 @@ def test_nothing_reachable_from_a_view_holds_the_sensitive_column(linear, config
     ready = case.prepare(chosen, inputs.read(chosen.files, chosen.rows))
     sensitive = ready.truth.sensitive
     assert walker.leaks(ready, {"married": sensitive})  # it is there to be found
-    assert not walker.leaks(ready.view, {"married": sensitive})
+    strangers = ready.strangers.truth.sensitive
+    assert walker.leaks(ready, {"strangers": strangers})
+    for view in (ready.view, ready.view_of_strangers):
+        assert not walker.leaks(view, {"married": sensitive, "strangers": strangers})
 
 
 @pytest.mark.parametrize("name", registry.ATTACKS)
@@ -50,7 +53,7 @@ def test_only_rows_and_scores_import_the_truth():
         for name, module in package.items()
         if getattr(module, "Truth", None) is not None
     }
-    expected = {"truth", "rows", "measuring", "scoring", "population"}
+    expected = {"truth", "rows", "case", "measuring", "scoring", "population"}
     assert direct == {f"fljax.auditing.{each}" for each in expected}
 
 
