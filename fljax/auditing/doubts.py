@@ -19,13 +19,14 @@ import numpy as np
 
 from fljax import verdicts
 from fljax.attacks.estimates import Prediction
+from fljax.attacks.trajectory import FITS, MISFITS
 from fljax.auditing.lines import MISFIT, NOT_JUDGED, UNLEARNT, Line
 from fljax.verdicts import ACCURACY, ERROR
 
 STRONGEST = "strongest attack not run"
 SIMULATING = ("trajectory", "linear_inversion")
 _CHECK = "check input_order, standardise, standardise_target"
-_FITS, _MISFITS, _UNLEARNT = 3.0, 10.0, 0.98
+_UNLEARNT = 0.98  # of the first loss
 _NO_BETTER = 0.75  # of the misfit on strangers
 _COLUMN = (ACCURACY.metric, ERROR.metric)
 
@@ -50,17 +51,17 @@ def _doubted(
         return line
     leaks = line.verdict == verdicts.LEAKS
     own = [line] if "misfit" in line.diagnostics else found
-    misfit = min(_of_clients("misfit", own, leaks), default=_MISFITS)
+    misfit = min(_of_clients("misfit", own, leaks), default=MISFITS)
     strange = min(_misfit_of_strangers(own, strangers, leaks), default=np.inf)
     ratio = max(_of_clients("loss_ratio", found, leaks), default=0.0)
     why = f"misfit {misfit:.4g}"
-    if misfit > _MISFITS:
+    if misfit > MISFITS:
         pass
-    elif misfit > _FITS and misfit > _NO_BETTER * strange:
+    elif misfit > FITS and misfit > _NO_BETTER * strange:
         why += f", {strange:.4g} on strangers"
     elif leaks or ratio <= _UNLEARNT:
         return line
-    elif misfit > _FITS:
+    elif misfit > FITS:
         why = f"loss {100 * ratio:.4g} % of the first model's"
     else:
         return line._replace(verdict=UNLEARNT).and_that(
