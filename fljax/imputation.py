@@ -110,7 +110,11 @@ def impute(
 
 
 def of_clients(
-    everyone: Population, owner: np.ndarray, rows: list[np.ndarray], seed: int
+    everyone: Population,
+    owner: np.ndarray,
+    rows: list[np.ndarray],
+    seed: int,
+    most: int = _MOST,
 ) -> list[np.ndarray]:
     """Each client's rows imputed from rows that are not its own.
 
@@ -122,6 +126,7 @@ def of_clients(
       owner: `[N]` number of the client that a row belongs to, negative for nobody's.
       rows: of each client, numbers of its rows.
       seed: of what is drawn.
+      most: rows that are known, drawn where there are more.
     """
     found: dict[int, np.ndarray] = {}
     method = None
@@ -130,7 +135,7 @@ def of_clients(
         if not len(others):
             found |= {int(c): crossed(everyone.take(rows[c]), seed) for c in group}
             continue
-        known = everyone.take(others)
+        known = sampled(everyone.take(others), most, seed)
         method = method or choose(known, seed)
         together = np.concatenate([rows[client] for client in group])
         value = impute(known, everyone.x[together], seed, method)

@@ -38,6 +38,20 @@ def interval(values, confidence: float = 0.95) -> Estimate:
     return Estimate(mean, mean - half, mean + half, float(np.median(values)), count)
 
 
+def of_rows(percent: float, count: int, confidence: float = 0.95):
+    """Wilson's interval (1927) of a percentage of `count` rows: its low and high end.
+
+    NaN where there is no such percentage.
+    """
+    if not (0 < count < 2**53 and 0 <= percent <= 100):
+        return np.nan, np.nan
+    share, z = percent / 100, special.ndtri(0.5 + confidence / 2)
+    middle = (share + z**2 / (2 * count)) / (1 + z**2 / count)
+    spread = share * (1 - share) / count + z**2 / (4 * count**2)
+    half = z * np.sqrt(spread) / (1 + z**2 / count)
+    return float(100 * (middle - half)), float(100 * (middle + half))
+
+
 def accuracy(guess, truth, mask) -> float:
     """Share of correct entries among those in `mask`; NaN if there are none."""
     mask = np.asarray(mask, bool)

@@ -5,7 +5,6 @@ from collections.abc import Hashable
 
 import numpy as np
 
-from experiments.aia import controls
 from experiments.aia.adversary import Adversary, Attacked, each_seed, stacked
 from experiments.aia.settings import AttackConfig, TrajectoryConfig
 from fljax.attacks import needs, registry
@@ -16,7 +15,9 @@ from fljax.attacks.reconstruction import local_optimum
 from fljax.attacks.spec import AttackSpec
 from fljax.attacks.trajectory import clients as trajectory
 from fljax.attacks.trajectory import matching
+from fljax.attacks.trajectory.attack import Inference
 from fljax.auditing import imported
+from fljax.types import Array
 
 SIMULATING = ("linear_inversion", "trajectory")
 
@@ -91,25 +92,22 @@ def missing(name: str, view: AdversaryView, chosen: Hashable) -> str:
 def run(
     name: str, adversary: Adversary, attack: AttackConfig, simulated: TrajectoryConfig
 ) -> list[Attacked]:
-    """An attack of the registry, and for trajectory matching its controls."""
+    """An attack of the registry, or the user's own."""
     spec, sent = find(name), adversary.messages
     chosen = settings(name, attack, simulated, sent.count) or spec.settings
     one = functools.partial(_of_seed, spec, chosen, simulated)
     found = stacked(each_seed(adversary, f"{name}, seeds", one))
-    results = [
+    return [
         Attacked(each, prediction, sent.has_messages)
         for each, prediction in found.items()
     ]
-    if name == "trajectory" and simulated.controls:
-        results += controls.run(adversary, chosen, simulated)
-    return results
 
 
 def _of_seed(
     spec: AttackSpec, chosen: Hashable, simulated: TrajectoryConfig, view: AdversaryView
 ) -> Estimates:
     if spec.name in SIMULATING:
-        view = controls.misjudged(view, simulated.scale_error)
+        view = _misjudged(view, simulated.scale_error)
     estimates = spec.run(view, chosen)
     if spec.name == "model":  # how much a client has learned belongs to the audit
         return {k: each._replace(diagnostics={}) for k, each in estimates.items()}
@@ -120,9 +118,30 @@ def _of_seed(
         }
     if spec.name in SIMULATING:
         return {
-            name: controls.prediction(
-                view, each.details["inference"], simulated, each.value
-            )
+            name: _simulated(view, each.details["inference"], simulated, each.value)
             for name, each in estimates.items()
         }
     return estimates
+
+
+def _misjudged(view: AdversaryView, factor: float) -> AdversaryView:
+    """The same with a learning rate that is taken for so many times what it is."""
+    rate = view.training.learning_rate
+    assert rate is not None
+    training = view.training._replace(learning_rate=rate * factor)
+    return view._replace(training=training)
+
+
+def _simulated(
+    view: AdversaryView, found: Inference, simulated: TrajectoryConfig, value: Array
+) -> Prediction:
+    """What is reported of trajectory matching, given the view that it had."""
+    diagnostics = {"misfit": found.misfit}
+    if simulated.estimate_scale:
+        training = view.training
+        assert training.learning_rate is not None
+        scale = training.learning_rate * training.local_steps(view.sizes)
+        told = np.asarray(scale, np.float32) / np.float32(simulated.scale_error)
+        diagnostics["relative_scale"] = found.scale / told
+    details = {} if view.continuous else {"probability": found.probability}
+    return Prediction(value, diagnostics, details)

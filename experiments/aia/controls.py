@@ -1,106 +1,88 @@
-"""Trajectory matching with what must not help it: negative controls.
+"""Attacks once more on rows that their messages do not tell of.
 
-They show that a gain is the client's own: with the messages of the next client
-(`trajectory_other`, beside `model_other`, the model-based attack on that client's
-model), and with its own messages but the targets of its rows permuted
-(`trajectory_permuted`). Neither may gain anything.
+* `NAME_strangers`: with the same messages on rows that never met them;
+* `NAME_permuted`: on the client's rows with their targets in random order.
+
+What an attack names rightly there it does not owe to the messages.
 """
 
-import functools
+from collections.abc import Callable, Sequence
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 
-from experiments.aia.adversary import (
-    Adversary,
-    Attacked,
-    each_seed,
-    of_seeds,
-    stacked,
-)
-from experiments.aia.settings import TrajectoryConfig
+from experiments.aia.adversary import Adversary, Attacked, each_seed, of_seeds
+from fljax import verdicts
 from fljax.attacks import streams
 from fljax.attacks.adversary import AdversaryView
 from fljax.attacks.attribute import last_model
-from fljax.attacks.estimates import Estimates, Prediction
-from fljax.attacks.trajectory import Inference
-from fljax.attacks.trajectory import clients as trajectory
-from fljax.transcript import views
-from fljax.types import Array, Known, Params
+from fljax.attacks.estimates import Prediction
+from fljax.types import Array, Known
+
+_KEPT = ("misfit",)  # of what an attack says of itself
 
 
-def run(
-    adversary: Adversary, settings: trajectory.Settings, simulated: TrajectoryConfig
-) -> list[Attacked]:
-    """The controls of every seed."""
-    sent = adversary.messages.has_messages
-    permuted = functools.partial(_permuted, settings, simulated)
-    other = functools.partial(_other, settings, simulated)
-    mixed = each_seed(adversary, "trajectory, permuted targets", permuted)
-    returned, _ = views.last_models(adversary.transcript, adversary.messages)
-    of_next = of_seeds(jax.tree.map(lambda leaf: np.roll(leaf, -1, axis=1), returned))
-    swapped = each_seed(adversary, "trajectory, next client's messages", other, of_next)
-    found = stacked([a | b for a, b in zip(mixed, swapped, strict=True)])
-    of_other = np.roll(sent, -1, axis=1)
-    return [
-        Attacked(name, each, sent if name == "trajectory_permuted" else of_other)
-        for name, each in found.items()
+def of_strangers(adversary: Adversary, known: Known) -> Adversary:
+    """The same with strangers `[seeds, C, n, ...]` in the place of clients' rows."""
+    views = [
+        view._replace(known=rows, num_rows=view.sizes)
+        for view, rows in zip(adversary.views, of_seeds(known), strict=True)
     ]
+    return adversary._replace(views=views)
 
 
-def misjudged(view: AdversaryView, factor: float) -> AdversaryView:
-    """The same with a learning rate that is taken for so many times what it is."""
-    rate = view.training.learning_rate
-    assert rate is not None
-    training = view.training._replace(learning_rate=rate * factor)
-    return view._replace(training=training)
+def permuted(adversary: Adversary) -> Adversary:
+    """The same with every client's targets in random order."""
+    return adversary._replace(views=[_permuted(view) for view in adversary.views])
 
 
-def prediction(
-    view: AdversaryView, found: Inference, simulated: TrajectoryConfig, value: Array
-) -> Prediction:
-    """What is reported of trajectory matching, given the view that it had."""
-    diagnostics = {"misfit": found.misfit}
-    if simulated.estimate_scale:
-        scale = _scales(view) / np.float32(simulated.scale_error)
-        diagnostics["relative_scale"] = found.scale / scale
-    details = {} if view.continuous else {"probability": found.probability}
-    return Prediction(value, diagnostics, details)
+def repeated(
+    name: str,
+    found: Sequence[Attacked],
+    again: Callable[[Adversary], list[Attacked]],
+    adversary: Adversary,
+) -> list[Attacked]:
+    """What an attack says of other rows: its values and how well they fit.
+
+    Args:
+      name: of the control, which ends the names of the attacks.
+      found: what it said of the clients' own.
+      again: runs it; attacks that found a model are repeated by equation 3 alone.
+      adversary: of the other rows.
+    """
+    judged = [each for each in found if _is_judged(each)]
+    if not judged:
+        return []
+    if all("params" in each.prediction.details for each in judged):
+        made = [_with_models(each, adversary) for each in judged]
+    else:
+        made = [each for each in again(adversary) if _is_judged(each)]
+    return [_renamed(each, f"{each.name}_{name}") for each in made]
 
 
-def _permuted(settings, simulated: TrajectoryConfig, view: AdversaryView) -> Estimates:
+def _is_judged(each: Attacked) -> bool:
+    said = each.prediction
+    return said.value is not None and verdicts.is_judged(each.name, said.setting)
+
+
+def _with_models(each: Attacked, adversary: Adversary) -> Attacked:
+    prediction = each.prediction
+    models = of_seeds(prediction.details["params"])
+    title = f"{each.name}, other rows, seeds"
+    value = each_seed(adversary, title, last_model.with_models, models)
+    return each._replace(prediction=prediction._replace(value=np.stack(value)))
+
+
+def _renamed(each: Attacked, name: str) -> Attacked:
+    value, said, _, setting = each.prediction
+    kept = {key: said[key] for key in _KEPT if key in said}
+    return Attacked(name, Prediction(value, kept, {}, setting), each.clients)
+
+
+def _permuted(view: AdversaryView) -> AdversaryView:
     y = _mixed(np.uint32(view.seed), view.clients, view.known)
-    view = misjudged(
-        view._replace(known=view.known._replace(y=np.asarray(y))), simulated.scale_error
-    )
-    found = trajectory.infer(view, settings)
-    return {"trajectory_permuted": _prediction(view, found, simulated)}
-
-
-def _other(
-    settings, simulated: TrajectoryConfig, view: AdversaryView, returned: Params
-) -> Estimates:
-    """With the messages, and the steps, of the next client."""
-    messages = jax.tree.map(lambda leaf: np.roll(leaf, -1, axis=0), view.messages)
-    swapped = misjudged(view._replace(messages=messages), simulated.scale_error)
-    scales = np.roll(_scales(swapped), -1)
-    found = trajectory.infer(swapped, settings, scales=scales)
-    return {
-        "trajectory_other": _prediction(swapped, found, simulated),
-        "model_other": Prediction(last_model.with_models(view, returned)),
-    }
-
-
-def _prediction(view, found: Inference, simulated) -> Prediction:
-    value = found.value[..., 0] if view.continuous else found.index
-    return prediction(view, found, simulated, value)
-
-
-def _scales(view: AdversaryView) -> np.ndarray:
-    """Learning rate times local steps `[C]`."""
-    rate = view.training.learning_rate
-    return np.asarray(rate * view.training.local_steps(view.sizes), np.float32)
+    return view._replace(known=view.known._replace(y=np.asarray(y)))
 
 
 @jax.jit

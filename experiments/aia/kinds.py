@@ -3,14 +3,19 @@
 Here attacks, which are given an `Adversary`, meet what scores them.
 """
 
+import functools
+from collections.abc import Callable
+
 import numpy as np
 
-from experiments.aia import active, attacks, gradients, oracle, scoring
-from experiments.aia.adversary import Adversary
+from experiments.aia import active, attacks, controls, gradients, oracle, scoring
+from experiments.aia.adversary import Adversary, Attacked
 from experiments.aia.scoring import Scoring
 from experiments.aia.settings import attack_kinds
 from experiments.aia.setup import Setup
+from experiments.aia.strangers import Strangers
 from experiments.aia.wall import view
+from fljax import verdicts
 from fljax.driver.config import ConfigError
 from fljax.results import Row
 
@@ -75,30 +80,54 @@ def check_messages(setup: Setup, recorded: np.ndarray, source: str) -> None:
         )
 
 
-def rows(name: str, setup: Setup, adversary: Adversary, scored: Scoring) -> list[Row]:
-    """Runs one kind on every client of every seed, and scores it."""
+def rows(
+    name: str, setup: Setup, adversary: Adversary, scored: Scoring,
+    strangers: Strangers | None,
+) -> list[Row]:  # fmt: skip
+    """Runs one kind on every client of every seed, and scores it beside its controls.
+
+    Args:
+      name: of the kind.
+      setup: of the run.
+      adversary: of every seed.
+      scored: compares with the truth.
+      strangers: to be attacked likewise, None for nobody.
+    """
     if name == "oracle":
         return oracle.rows(setup, adversary, scored)
-    if name == "active":
-        found = active.run(setup, adversary)
-    elif name == "grad":
-        found = _gradients(setup, adversary)
-    else:
-        config = setup.config
-        found = attacks.run(name, adversary, config.attack, config.trajectory)
+    again = _runner(name, setup, adversary)
+    found = again(adversary)
     scores = [row for each in found for row in scoring.rows(scored, each)]
     if name == "reconstruct":
         scores += oracle.reconstruction_rows(setup, adversary, scored, found)
+    others = {}
+    if strangers is not None:
+        alike = controls.of_strangers(adversary, strangers.known)
+        others[verdicts.STRANGERS] = alike, strangers.targets
+    if "permuted" in setup.config.attack.controls:
+        others["permuted"] = controls.permuted(adversary), scored.targets
+    for control, (other, truth) in others.items():
+        scoring_them = scored._replace(targets=truth)
+        for each in controls.repeated(control, found, again, other):
+            scores += scoring.rows(scoring_them, each)
     return scores
 
 
-def _gradients(setup: Setup, adversary: Adversary):
+def _runner(
+    name: str, setup: Setup, adversary: Adversary
+) -> Callable[[Adversary], list[Attacked]]:
+    """One kind, as often as it is called; clients are isolated here, once."""
     config = setup.config
+    if name == "active":
+        return functools.partial(active.run, setup)
+    if name != "grad":
+        told = config.attack, config.trajectory
+        return lambda given: attacks.run(name, given, *told)
     settings = attacks.settings("grad", config.attack, config.trajectory)
     if "active" not in config.attack.kinds:
-        return gradients.run(adversary, settings)
+        return lambda given: gradients.run(given, settings)
     isolated = active.isolate(setup, adversary)
-    return gradients.run_active(adversary, settings, isolated, config.active)
+    return lambda given: gradients.run_active(given, settings, isolated, config.active)
 
 
 def _check(setup: Setup, name: str) -> None:
@@ -115,6 +144,3 @@ def _check(setup: Setup, name: str) -> None:
         active.check(setup)
     if name == "reconstruct" and config.run.transcript is None:
         check_messages(setup, setup.problem.schedule.recorded_clients, "--num_rounds")
-    controlled = name == "trajectory" and config.trajectory.controls
-    if controlled and setup.clients.sizes.shape[1] < 2:
-        raise ConfigError("--trajectory_controls: needs at least 2 clients")

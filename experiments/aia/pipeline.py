@@ -7,8 +7,8 @@ import jax
 import numpy as np
 from rich.progress import Progress
 
-from experiments.aia import clients as clients_lib
 from experiments.aia import (
+    baselines,
     defense,
     defense_config,
     federation,
@@ -16,8 +16,10 @@ from experiments.aia import (
     privacy_report,
     saved,
     scoring,
+    strangers,
     targets,
 )
+from experiments.aia import clients as clients_lib
 from experiments.aia.clients import Clients
 from experiments.aia.problem import Problem, build
 from experiments.aia.scoring import Labels, Scoring
@@ -176,10 +178,20 @@ def _attack(
     """Every attack that was asked for, on every client of every seed."""
     adversary = eavesdrop(setup, seen, bars)
     scored = _scoring(setup, labels, adversary.messages.has_messages)
-    rows = scoring.baseline(labels, scored.targets)
+    asked = setup.config.attack.controls
+    rows = baselines.majority(labels, scored.targets)
+    if "imputation" in asked:
+        with stages.stage(seconds, "imputation"):
+            impute = functools.partial(
+                baselines.imputed, setup, labels, scored.targets, bars
+            )
+            rows += part.cached("imputation", impute, Row)
+    drawn = strangers.draw(setup) if "strangers" in asked else None
     for name in kinds.chosen(setup):
         with stages.stage(seconds, name):
-            attack = functools.partial(kinds.rows, name, setup, adversary, scored)
+            attack = functools.partial(
+                kinds.rows, name, setup, adversary, scored, drawn
+            )
             rows += part.cached(name, attack, Row)
     if {"active", "oracle"} <= set(setup.config.attack.kinds):
         # The paper's oracle equals its longest active attack to the last digit.

@@ -1,4 +1,4 @@
-"""The table of a run's results on a screen, beside baseline and paper."""
+"""The table of a run's results on a screen, beside references and paper."""
 
 import types
 from collections.abc import Mapping, Sequence
@@ -8,8 +8,16 @@ from rich.table import Table
 
 from experiments.aia import published
 from experiments.report import cards, reproduction
+from fljax import verdicts
 from fljax.driver import screen_tables
 from fljax.results import Row
+
+# Name of a reference -> its column.
+_REFERENCES = {
+    verdicts.MAJORITY: "major-\nity",
+    verdicts.IMPUTATION: "impu-\ntation",
+    verdicts.STRANGERS: "stran-\ngers",
+}
 
 
 def of_results(
@@ -17,7 +25,7 @@ def of_results(
     paper_table: str | None,
     flags: Mapping[str, Any] = types.MappingProxyType({}),
 ) -> list[Table]:
-    """Means over clients and seeds beside baseline and paper; one table per point.
+    """Means over clients and seeds beside references and paper; one table per point.
 
     Curves and diagnostics stay in `rows.jsonl`; Proposition 1's bound, where there is
     one, stands beside the accuracy that it bounds, and the score of a reconstruction
@@ -46,19 +54,20 @@ def _of_point(first: Row, judged: Sequence[cards.Judged]) -> Table:
     """Narrow enough for a terminal of 120 characters."""
     bounded = any(each.line.bound is not None for each in judged)
     title = " ".join(filter(None, [first.data, first.model, first.point]))
-    table = screen_tables.empty(f"{first.experiment}: {title}")
+    seeds = max((each.line.estimate.repetitions for each in judged), default=0)
+    rows = max((each.line.row.n for each in judged), default=0)
+    over = f"{seeds} seed{'s' * (seeds != 1)}, {rows} rows"
+    table = screen_tables.empty(f"{first.experiment}: {title}, {over}")
     screen_tables.add_texts(table, "attack")
     table.add_column("setting", overflow="fold", min_width=8)
     table.add_column("metric", overflow="fold", min_width=len("optimum distance"))
-    screen_tables.add_numbers(
-        table, "mean [95 % interval]", "median", "seeds\nx rows", "baseline"
-    )
+    screen_tables.add_numbers(table, "mean [95 % interval]", *_REFERENCES.values())
     screen_tables.add_numbers(table, *(["bound"] if bounded else []), "paper")
     for line, number, verdict in judged:
-        row, e = line.row, line.estimate
+        row = line.row
         cells = [
             row.attack, row.setting, line.metric, screen_tables.interval(line.shown, ".2f"),
-            f"{e.median:.2f}", f"{e.repetitions} x {row.n}", _number(line.baseline),
+            *(_number(line.references.get(name)) for name in _REFERENCES),
         ]  # fmt: skip
         bound = [_number(line.bound)] if bounded else []
         known = number is not None and verdict.kind != reproduction.NOT_COMPARABLE

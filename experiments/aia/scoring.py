@@ -111,20 +111,6 @@ def _posterior(
     return rows
 
 
-def baseline(labels: Labels, targets: Targets) -> list[Row]:
-    """Each client's most frequent value, or its median for a continuous attribute."""
-    guess = np.zeros_like(targets.value)
-    for seed, client in np.ndindex(targets.value.shape[:2]):
-        known = targets.value[seed, client][targets.mask[seed, client]]
-        if not len(known):
-            continue
-        if targets.continuous:
-            guess[seed, client] = np.median(known)
-        else:
-            guess[seed, client] = np.bincount(known).argmax()
-    return guesses(labels, "majority", "baseline", guess, targets)
-
-
 def _oracle(labels: Labels, attacked: Attacked, targets: Targets) -> list[Row]:
     """The best of an attack's settings, chosen with the truth: an oracle, no attack.
 

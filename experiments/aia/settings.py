@@ -144,6 +144,12 @@ class AttackConfig:
         "package.module:attribute for an AttackSpec of your own; grad with active: also "
         "in isolation",
     )
+    controls: tuple[Literal["imputation", "strangers", "permuted"], ...] = option(
+        ("imputation", "strangers"),
+        "what attacks are compared with beside the majority: imputation from the other "
+        "columns, strangers (the same attack on rows that never met the messages), "
+        "permuted (on the client's rows with their targets in random order)",
+    )
     score: Literal["own", "pooled"] = option(
         "own", "rows that a client's model is attacked on: its own, or all clients'"
     )
@@ -233,9 +239,6 @@ class TrajectoryConfig:
     )
     estimate_scale: bool = option(
         False, "correct that factor from the messages; else it is taken as right"
-    )
-    controls: bool = option(
-        False, "also attack with another client's messages and with permuted targets"
     )
 
 

@@ -47,6 +47,17 @@ def pooled(targets: Targets) -> Targets:
     return targets._replace(value=value, mask=mask, known=known)
 
 
+def unpooled(targets: Targets) -> Targets:
+    """Each client's own rows again."""
+    count = targets.mask.shape[1]
+    seeds, own = len(targets.mask), targets.mask.shape[2] // count
+    value, mask, known = jax.tree.map(
+        lambda leaf: leaf[:, 0].reshape(seeds, count, own, *leaf.shape[3:]),
+        (targets.value, targets.mask, targets.known),
+    )
+    return targets._replace(value=value, mask=mask, known=known)
+
+
 def pool(leaf: np.ndarray) -> np.ndarray:
     """`[seeds, C, n, ...]` -> `[seeds, C, C n, ...]`: everyone's rows for everyone."""
     seeds, count, rows = leaf.shape[:3]

@@ -31,9 +31,9 @@ REPORT = ProgramReport(
     gains=(
         Gain(
             verdicts.DISTANCE,
-            "mean_distribution",
-            "the shadow clients' mean distribution",
-            "less",
+            ("mean_distribution",),
+            "nearer than",
+            "further than",
         ),
     ),
 )

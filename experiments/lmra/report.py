@@ -24,9 +24,9 @@ REPORT = ProgramReport(
             verdicts.Measure(
                 published.METRIC, 1, 1.0, "% accuracy on the client's own rows"
             ),
-            "last_returned",
-            "the model that the client returned last",
-            "points more",
+            ("last_returned", "majority"),
+            "points beyond",
+            "points short of",
             attacks="decoded",
         ),
     ),

@@ -16,7 +16,8 @@ from experiments.report.tables import Mark, Table
 from fljax import verdicts
 from fljax.results import Row
 
-_COLOURS = {verdicts.NO_GAIN: "good", verdicts.LEAKS: "bad"}
+_STOPPED = "stopped"  # by the defense
+_COLOURS = {verdicts.LEAKS: "bad", _STOPPED: "good"}
 _UNCOMPARED = ("run_dir", "data_dir", "dry_run", "paper_table", "seeds", "sweep")
 
 
@@ -142,10 +143,15 @@ def _accuracies(rows: Sequence[Row]) -> dict[tuple[str, str], Line]:
 
 def _verdicts(rows: Sequence[Row]) -> dict[tuple[str, str], str]:
     return {
-        (score.row.attack, score.row.setting): score.verdict.kind
+        (score.row.attack, score.row.setting): _kind(score)
         for score in gains.scores(rows)
         if score.row.metric == lines_lib.ACCURACY
     }
+
+
+def _kind(score: gains.Score) -> str:
+    stopped = score.is_stopped and score.row.defense != "none"
+    return _STOPPED if stopped else score.verdict.kind
 
 
 def _cell(line: Line | None, kind: str | None) -> tables.Cell:

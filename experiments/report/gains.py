@@ -1,14 +1,17 @@
 """What attacks gain over what needs no message, by the rule of `fljax.verdicts`.
 
-Gains are paired by seed; with one seed by client, where the rows have clients; else they
-have the intervals over the clients that the rows keep as half widths.
+Gains are paired by seed; with one seed by client, where the rows have clients, with
+intervals over their rows; else they have the intervals over the clients that the rows
+keep as half widths.
 """
 
 import math
-from collections.abc import Iterator, Sequence
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
 from typing import NamedTuple
 
-from scipy import stats
+import numpy as np
+from scipy import special
 
 from experiments.report.cards import Card
 from experiments.report.figures import selection
@@ -17,14 +20,14 @@ from experiments.report.programs import PROGRAMS
 from fljax import metrics, verdicts
 from fljax.metrics import Estimate
 from fljax.results import Row, Summary, summarise, within
-from fljax.verdicts import Baseline, Verdict
+from fljax.verdicts import Reference, Verdict
 
 _HALF_WIDTH = "_half_width"
 _PART = "alpha="  # points of some of the clients
 _EPSILONS = (
     "epsilon_pld", "epsilon_rdp", "client_epsilon_pld", "client_epsilon_rdp",
 )  # fmt: skip
-_MOST_ROWS = 2**31
+_CURVE = "rows_"  # settings of imputation from fewer rows
 
 
 class Score(NamedTuple):
@@ -41,6 +44,16 @@ class Score(NamedTuple):
     estimate: Estimate
     gain: Gain
     verdict: Verdict
+
+    @property
+    def is_by_seed(self) -> bool:
+        """Whether the gains are paired by seed."""
+        return self.estimate.repetitions > 1
+
+    @property
+    def is_stopped(self) -> bool:
+        """Whether it does no better than what anyone could guess."""
+        return self.verdict.is_stopped and self.verdict.kind != verdicts.LEAKS
 
     @property
     def name(self) -> str:
@@ -108,26 +121,26 @@ def scores(rows: Sequence[Row]) -> Iterator[Score]:
     program = PROGRAMS.get(rows[0].experiment)
     for gain in program.gains if program else ():
         measured = _measured(rows, gain.measure.metric)
-        bases: dict[tuple[str, ...], _Measured] = {}
-        for at, each in measured.items():
-            if at[2] == gain.baseline:
-                bases[(*at[:2], at[3])] = each
-                bases.setdefault(at[:2], each)
-        for at, each in measured.items():
-            base = bases.get((*at[:2], at[3]), bases.get(at[:2]))
-            if base is None or not _is_judged(at, gain):
-                continue
-            if seeds := sorted(each.totals.keys() & base.totals.keys()):
-                score = _score(each, base, gain, seeds)
-                if math.isfinite(score.verdict.gain):
+        judged = [at for at in measured if _is_judged(at, gain)]
+        attacks = Counter(at[:2] for at in judged)
+        for at in judged:
+            beside = _references(measured, at, gain)
+            seeds = measured[at].totals.keys()
+            for _, each in beside:
+                seeds &= each.totals.keys()
+            if beside and seeds:
+                compared = _Compared(gain, attacks[at[:2]], beside)
+                score = _score(measured[at], compared, sorted(seeds))
+                if math.isfinite(score.verdict.gains[0].mean):
                     yield score
 
 
 class _Measured(NamedTuple):
-    """One attack by one metric: seed -> its rows, and half of its interval."""
+    """One attack by one metric: seed -> value, number of rows, half of its interval."""
 
     row: Row
     totals: dict[int, float]
+    rows: dict[int, int]
     halves: dict[int, float]
     clients: dict[int, dict[int, Row]]
 
@@ -138,7 +151,7 @@ def _measured(rows: Sequence[Row], metric: str) -> dict[tuple[str, ...], _Measur
     for row in rows:
         if row.metric in (metric, metric + _HALF_WIDTH):
             at = row.defense, row.point, row.attack, row.setting
-            empty = _Measured(row._replace(metric=metric, client="all"), {}, {}, {})
+            empty = _Measured(row._replace(metric=metric, client="all"), {}, {}, {}, {})
             each = found.setdefault(at, empty)
             if row.metric != metric:
                 each.halves[row.seed] = row.value
@@ -146,63 +159,125 @@ def _measured(rows: Sequence[Row], metric: str) -> dict[tuple[str, ...], _Measur
                 each.clients.setdefault(row.seed, {})[row.client] = row
             else:
                 each.totals[row.seed] = row.value
+                each.rows[row.seed] = row.n
     return {at: each for at, each in found.items() if each.totals}
+
+
+class _Compared(NamedTuple):
+    """By what an attack is judged, beside how many, and over which references."""
+
+    gain: Gain
+    attacks: int
+    references: list[tuple[str, _Measured]]
 
 
 def _is_judged(at: Sequence[str], gain: Gain) -> bool:
     _, point, attack, setting = at
     return (
         verdicts.is_judged(attack, setting)
-        and attack != gain.baseline
+        and attack not in gain.references
         and attack.startswith(gain.attacks)
         and _PART not in point
     )
 
 
-def _score(each: _Measured, base: _Measured, gain: Gain, seeds: list[int]) -> Score:
+def _references(measured: Mapping, at: Sequence[str], gain: Gain):
+    """Name and numbers of each that was run; none without the first."""
+    found = []
+    for pattern in gain.references:
+        name = pattern.format(attack=at[2])
+        own = name != pattern
+        each = measured.get((*at[:2], name, at[3]))
+        if each is None and not own:
+            each = next(
+                (m for key, m in measured.items()
+                 if key[:3] == (*at[:2], name) and not key[3].startswith(_CURVE)),
+                None,
+            )  # fmt: skip
+        if each is not None:
+            found.append((verdicts.STRANGERS if own else name, each))
+        elif not found:
+            return []
+    return found
+
+
+def _score(each: _Measured, compared: _Compared, seeds: list[int]) -> Score:
     """Judged over the seeds, else over the clients of the one that there is."""
-    ours = [each.totals[seed] for seed in seeds]
-    theirs = [base.totals[seed] for seed in seeds]
     estimate = metrics.interval(list(each.totals.values()))
     if len(seeds) > 1:
-        verdict = _judge(gain, ours, theirs)
-        return Score(each.row, estimate, gain, verdict)
-    seed = seeds[0]
-    mine, base_rows = each.clients.get(seed, {}), base.clients.get(seed, {})
-    clients = sorted(mine.keys() & base_rows.keys())
+        verdict = _by_seed(each, compared, seeds)
+        return Score(each.row, estimate, compared.gain, verdict)
+    (seed,) = seeds
+    alone = len(each.totals) == 1
+    everyone = [each, *(beside for _, beside in compared.references)]
+    clients = sorted(
+        set.intersection(*(set(m.clients.get(seed, ())) for m in everyone))
+    )
     if clients:
-        verdict = _by_client(
-            [mine[c] for c in clients], [base_rows[c] for c in clients], gain
-        )
+        verdict = _by_client(each, compared, seed, clients)
+        if alone and compared.gain.own_rows:
+            low, high = metrics.of_rows(each.totals[seed], each.rows[seed])
+            estimate = estimate._replace(low=low, high=high)
     else:
+        verdict = _by_half_width(each, compared, seed)
         half = each.halves.get(seed, math.nan)
-        own = [(ours[0] - half, ours[0] + half)]
-        verdict = _judge(gain, ours, theirs, own, [base.halves.get(seed, 0.0)])
-        if len(each.totals) == 1 and math.isfinite(half):
-            estimate = estimate._replace(low=own[0][0], high=own[0][1])
-    return Score(each.row, estimate, gain, verdict)
+        if alone and math.isfinite(half):
+            total = each.totals[seed]
+            estimate = estimate._replace(low=total - half, high=total + half)
+    return Score(each.row, estimate, compared.gain, verdict)
 
 
-def _judge(gain: Gain, ours, theirs, own=None, halves=None) -> Verdict:
-    base = Baseline(gain.baseline, theirs, halves)
-    return verdicts.judge(ours, base, gain.measure, own)
+def _judge(ours, references, compared: _Compared, own=None) -> Verdict:
+    told = compared.gain.measure, own, compared.attacks
+    return verdicts.judge(ours, references, *told)
 
 
-def _by_client(mine: Sequence[Row], base: Sequence[Row], gain: Gain) -> Verdict:
-    own = None
-    if gain.own_rows:
-        level = verdicts.own_level(len(mine))
-        own = [_wilson(row, level) for row in mine]
-    return _judge(gain, [r.value for r in mine], [r.value for r in base], own)
+def _by_seed(each: _Measured, compared: _Compared, seeds: list[int]) -> Verdict:
+    references = [
+        Reference(name, [beside.totals[seed] for seed in seeds])
+        for name, beside in compared.references
+    ]
+    return _judge([each.totals[seed] for seed in seeds], references, compared)
 
 
-def _wilson(row: Row, level: float) -> tuple[float, float]:
-    """Interval of a client's percentage over its rows; NaN where the row has none."""
-    hits = row.value / 100 * row.n
-    if not (0 < row.n < _MOST_ROWS and 0 <= hits <= row.n):
-        return math.nan, math.nan
-    interval = stats.binomtest(round(hits), row.n).proportion_ci(level, "wilson")
-    return 100 * interval.low, 100 * interval.high
+def _by_client(
+    each: _Measured, compared: _Compared, seed: int, clients: list[int]
+) -> Verdict:
+    level = verdicts.own_level(len(clients), compared.attacks)
+
+    def own(measured: _Measured):
+        rows = [measured.clients[seed][client] for client in clients]
+        ends = [metrics.of_rows(row.value, row.n, level) for row in rows]
+        known = compared.gain.own_rows and np.isfinite(ends).all()
+        return [row.value for row in rows], ends if known else None
+
+    ours, ends = own(each)
+    references = []
+    for name, beside in compared.references:
+        values, theirs = own(beside)
+        exact = name == verdicts.MAJORITY or ends is None
+        references.append(Reference(name, values, None if exact else theirs))
+    return _judge(ours, references, compared, ends)
+
+
+def _by_half_width(each: _Measured, compared: _Compared, seed: int) -> Verdict:
+    """Over clients that the rows do not name; they keep half of a 95 % interval."""
+    wider = _deviations(verdicts.level(compared.attacks)) / _deviations(0.95)
+
+    def own(measured: _Measured, unknown: float):
+        total = measured.totals[seed]
+        half = wider * measured.halves.get(seed, unknown)
+        return [total], [(total - half, total + half)]
+
+    references = [
+        Reference(name, *own(beside, 0.0)) for name, beside in compared.references
+    ]
+    ours, ends = own(each, math.nan)
+    return _judge(ours, references, compared, ends)
+
+
+def _deviations(confidence: float) -> float:
+    return float(special.ndtri(0.5 + confidence / 2))
 
 
 def _epsilon(totals: Sequence[Summary], at: tuple[str, str]) -> str:

@@ -12,6 +12,13 @@ from experiments.report.programs import PROGRAMS
 from fljax import verdicts
 
 _MOST = 3  # names in a sentence
+_STOPPED = "stopped"
+_REFERENCES = {
+    verdicts.MAJORITY: "the majority",
+    verdicts.IMPUTATION: "imputation",
+    "mean_distribution": "the mean distribution of the shadow clients",
+    "last_returned": "the model that the client returned last",
+}
 
 
 def sentences(cards: Sequence[Card]) -> list[tuple[str, str]]:
@@ -50,28 +57,36 @@ def _of_attacks(cards: Sequence[Card]) -> Iterator[str]:
         return
     several = len({case.run for case in cases}) > 1
     leaks = [each for each in scored if each[1].verdict.kind == verdicts.LEAKS]
-    case, score = max(leaks or scored, key=lambda each: each[1].verdict.gain)
+    case, score = max(leaks or scored, key=lambda each: _largest(each[1]))
     where = "Without a defense" if bare else "Under a defense in every run"
     if leaks:
         claim = f"{len(leaks)} of {len(scored)} attacks show a leak"
     else:
         claim = _no_leak([score for _, score in scored])
-    shown = f"{score.name}{_at(case, several)}: {_value(score)}, {_gain(score)}"
-    yield f"{where}, {claim}. The largest gain is that of {shown}."
-    rest = sorted(leaks, key=lambda each: -each[1].verdict.gain)[1:]
+    name = f"{score.name}{_at(case, several)}"
+    yield f"{where}, {claim}."
+    if leaks:
+        comma = "," * name.count(", ")  # that closes the first
+        yield f"{name}{comma} leaks through messages: {_gain(score)}; {_value(score)}."
+    else:
+        yield f"The largest gain is that of {name}: {_gain(score)}; {_value(score)}."
+    rest = sorted(leaks, key=lambda each: -_largest(each[1]))[1:]
     if rest:
         yield f"Also {_names(f'{s.name}{_at(c, several)}' for c, s in rest)}."
     if leaks and bare:
         yield _defenses(case, score, defended, several)
 
 
+def _largest(score: Score) -> float:
+    return score.verdict.beyond.mean
+
+
 def _no_leak(scores: Sequence[Score]) -> str:
-    kinds = {score.verdict.kind for score in scores}
-    if kinds == {verdicts.NO_GAIN}:
-        return "no attack gains"
-    if verdicts.NO_INTERVAL in kinds:
+    if any(score.verdict.kind == verdicts.PREDICTABLE for score in scores):
+        return "no leak is shown: the column is predictable without messages"
+    if not any(score.verdict.has_interval for score in scores):
         return "nothing is claimed: one seed and no interval"
-    return "no leak is clear"
+    return "no leak is shown, which is no proof that there is none"
 
 
 def _defenses(bare: Case, top: Score, cases: Sequence[Case], several: bool) -> str:
@@ -80,14 +95,15 @@ def _defenses(bare: Case, top: Score, cases: Sequence[Case], several: bool) -> s
     for case in cases:
         for each in case.scores:
             if (each.name, each.gain) == (top.name, top.gain):
-                found.setdefault(each.verdict.kind, []).append(case)
+                kind = _STOPPED if each.is_stopped else each.verdict.kind
+                found.setdefault(kind, []).append(case)
     if not found:
         return f"No defense was measured against {top.name}."
     parts = []
-    if stopped := found.pop(verdicts.NO_GAIN, []):
+    if stopped := found.pop(_STOPPED, []):
         stopped.sort(key=lambda case: case.loss)
         costs = _names(_cost(case, bare, several) for case in stopped)
-        parts = [f"{verdicts.NO_GAIN} under {costs}"]
+        parts = [f"{_STOPPED} by {costs}"]
     for kind, some in found.items():
         parts.append(f"{kind} under {_names(_label(case, several) for case in some)}")
     return f"With a defense: {'; '.join(parts)}."
@@ -117,13 +133,13 @@ def _value(score: Score) -> str:
 
 
 def _gain(score: Score) -> str:
-    verdict, of = score.verdict, score.gain
-    e = score.estimate._replace(mean=verdict.gain, low=verdict.low, high=verdict.high)
-    units = (
-        f"{verdict.units} {'seeds' if score.estimate.repetitions > 1 else 'clients'}"
-    )
-    over = f" (over {units})" if verdict.units > 1 else ""
-    return f"{lines_lib.interval(e)} {of.unit} than {of.baseline_text}{over}"
+    beyond, of = score.verdict.beyond, score.gain
+    units = f"{score.verdict.units} {'seeds' if score.is_by_seed else 'clients'}"
+    over = f" (over {units})" if score.verdict.units > 1 else ""
+    sign, words = (1, of.better) if beyond.mean >= 0 else (-1, of.worse)
+    low, high = sorted((sign * beyond.low, sign * beyond.high))
+    e = score.estimate._replace(mean=sign * beyond.mean, low=low, high=high)
+    return f"{lines_lib.interval(e)} {words} {_REFERENCES[beyond.name]}{over}"
 
 
 def _names(names: Iterable[str]) -> str:

@@ -1,18 +1,19 @@
-"""One line per measured number: its estimate beside its baseline and its bound.
+"""One line per measured number: its estimate beside its references and its bound.
 
-Curves and diagnostics stay in the rows. Proposition 1's bound (Diana et al., "Attribute
+Curves, diagnostics and attacks on strangers stay in the rows. Proposition 1's bound (Diana et al., "Attribute
 Inference Attacks for Federated Regression Tasks", 2025) stands beside the accuracy that
 it bounds, and a reconstruction that the messages of some client do not determine says
 so.
 """
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 from scipy import stats
 
 from experiments.report.figures import selection
+from fljax import metrics
 from fljax.metrics import Estimate
 from fljax.results import Row, Summary, summarise, within
 
@@ -21,7 +22,8 @@ _ERROR = "aia_mean_absolute_error"
 _BOUND = "aia_accuracy_bound_percent"
 _DETERMINED = "determined"
 _HALF_WIDTH = "_half_width"  # of an interval over clients: the rows keep it
-_BASELINES = ("majority", "mean_distribution", "shuffled_labels")
+_BASELINES = ("majority", "mean_distribution", "shuffled_labels", "imputation")
+REFERENCES = (*_BASELINES, "strangers")  # columns that stand beside a result
 # Curves, diagnostics and settings: they stay in rows.jsonl.
 _HIDDEN = (
     "train_loss", "test_loss", "rank", _DETERMINED, _BOUND, "local_loss",
@@ -49,15 +51,15 @@ class Line(NamedTuple):
       row: what was measured; its seed, client and value mean nothing.
       metric: the metric in words.
       estimate: over the seeds.
-      baseline: mean of the same metric of the majority, or of what else needs no
-        message; None for the baseline itself.
+      references: names in `REFERENCES` -> mean of the same metric; none for the
+        majority itself.
       bound: Proposition 1's lower bound on the mean accuracy, None without one.
     """
 
     row: Row
     metric: str
     estimate: Estimate
-    baseline: float | None
+    references: Mapping[str, float]
     bound: float | None
 
     @property
@@ -79,24 +81,44 @@ class Line(NamedTuple):
 def lines(rows: Sequence[Row]) -> list[Line]:
     """Means over clients and seeds, in order of appearance."""
     totals = summarise(selection.totals(rows))
-    majority = [s for s in totals if s.row.attack in _BASELINES]
-    baselines = {(_case(s.row), s.row.metric): s.estimate.mean for s in majority}
+    beside = {(*_key(s.row), s.row.metric): s.estimate for s in totals}
     bounds, determined = _means(totals, _BOUND), _means(totals, _DETERMINED)
     found = []
     for s in totals:
         row, key = s.row, _key(s.row)
         if row.metric in _HIDDEN or row.setting.startswith("round_"):
             continue
-        if row.metric.endswith(_HALF_WIDTH):
+        if row.metric.endswith(_HALF_WIDTH) or selection.is_of_strangers(row):
             continue
         metric = _SHORT.get(row.metric, row.metric.replace("_", " "))
         if row.metric in _SHORT and determined.get(key, 1) < 1:
             metric += " (not determined)"
-        is_base = row.attack in _BASELINES
-        baseline = None if is_base else baselines.get((_case(row), row.metric))
         bound = bounds.get(key) if row.metric == ACCURACY else None
-        found.append(Line(row, metric, s.estimate, baseline, bound))
+        references = _references(row, beside)
+        found.append(Line(row, metric, _estimate(s), references, bound))
     return found
+
+
+def _references(row: Row, beside: Mapping[tuple, Estimate]) -> dict[str, float]:
+    """What stands beside a row, by name."""
+    before = _BASELINES
+    if row.attack in _BASELINES:
+        before = _BASELINES[: _BASELINES.index(row.attack)]
+    names = {name: (name, "baseline") for name in before}
+    names["strangers"] = f"{row.attack}{selection.STRANGERS}", row.setting
+    found = {
+        name: beside.get((*_case(row), *at, row.metric)) for name, at in names.items()
+    }
+    return {name: e.mean for name, e in found.items() if e is not None}
+
+
+def _estimate(s: Summary) -> Estimate:
+    """Over seeds; of a single one an accuracy has the interval over its rows."""
+    e = s.estimate
+    if e.repetitions > 1 or s.row.metric != ACCURACY:
+        return e
+    low, high = metrics.of_rows(e.mean, s.row.n)
+    return e._replace(low=low, high=high)
 
 
 def interval(estimate: Estimate, *, constant_alone: bool = False) -> str:

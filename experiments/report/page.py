@@ -19,8 +19,8 @@ from fljax import verdicts
 
 _USUAL = (reproduction.REPRODUCED, reproduction.ABOVE, reproduction.BELOW)
 _CAPTIONS = {
-    "accuracy_by_attack": "Mean accuracy of each attack with its 95 % interval, and "
-    "the majority baseline",
+    "accuracy_by_attack": "Mean accuracy of each attack with its 95 % interval, "
+    "beside the majority and imputation",
     "accuracy_by_value": "Accuracy of each attack against the swept value, with 95 % "
     "bands",
     "accuracy_by_active_rounds": "Accuracy against the number of active rounds, with "

@@ -13,18 +13,19 @@ class Gain(NamedTuple):
 
     Attributes:
       measure: the number.
-      baseline: name of the attack that needs no message.
-      baseline_text: what that does.
-      unit: of a gain, e.g. `points more`.
+      references: names of what an attack must exceed, the weakest first; `{attack}`
+        stands for the attack's. Those that were not run are left out, but the first.
+      better: words for a gain, e.g. `points beyond`.
+      worse: the same where there is none.
       own_rows: whether a client's number is a share of its rows, so that it has an
         interval of its own.
       attacks: how the names of attacks begin; empty for all.
     """
 
     measure: verdicts.Measure
-    baseline: str
-    baseline_text: str
-    unit: str
+    references: tuple[str, ...]
+    better: str
+    worse: str
     own_rows: bool = False
     attacks: str = ""
 

@@ -52,10 +52,11 @@ _COLOURS = {
     reproduction.BELOW: "bad",
 }
 _OURS, _OTHER = "ours, mean [95 %]", "in the paper, not comparable"
+_REFERENCES = [name.replace("_", " ") for name in lines_lib.REFERENCES]
 _DEFENSE = "defense"  # setting of the rows that describe one
 LONG = 60  # lines, beyond which a table is folded away
 _NUMBERS = (
-    _OURS, "median", "seeds x rows", "baseline", "bound", "published", _OTHER,
+    _OURS, "median", "seeds x rows", *_REFERENCES, "bound", "published", _OTHER,
     "difference", "test loss", "training loss",
 )  # fmt: skip
 
@@ -112,7 +113,7 @@ def _results(card: Card, judged: Sequence[Judged], caption: str) -> Table:
     models, defenses = {row.model for row in rows}, {row.defense for row in rows}
     header = [
         "attack", "setting", "point", "metric", "model", "defense", _OURS, "median",
-        "seeds x rows", "baseline", "bound", "published", _OTHER, "difference",
+        "seeds x rows", *_REFERENCES, "bound", "published", _OTHER, "difference",
         "verdict",
     ]  # fmt: skip
     body = [
@@ -159,7 +160,7 @@ def _measured(each: Judged) -> tuple[str, ...]:
         lines_lib.interval(line.shown),
         _number(line.skewed_median),
         f"{line.estimate.repetitions} x {line.row.n}",
-        _number(line.baseline),
+        *(_number(line.references.get(name)) for name in lines_lib.REFERENCES),
         _number(line.bound),
     )
 

@@ -20,6 +20,8 @@ from fljax.metrics import Estimate
 from fljax.results import Row
 
 MAJORITY: dict[str, Any] = {"color": "grey", "ls": "--", "label": "majority"}
+IMPUTATION: dict[str, Any] = {"color": "grey", "ls": ":", "label": "imputation"}
+REFERENCES = {look["label"]: look for look in (MAJORITY, IMPUTATION)}
 _FORMAT: dict[Any, Any] = {
     "svg.fonttype": "path",
     "svg.hashsalt": "fljax",

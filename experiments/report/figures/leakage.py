@@ -10,6 +10,7 @@ from matplotlib.colors import LogNorm
 from matplotlib.figure import Figure
 
 from experiments.report.figures import drawing, selection
+from fljax import verdicts
 from fljax.metrics import Estimate
 from fljax.results import Row, Summary, summarise
 
@@ -33,7 +34,7 @@ class _Variant(NamedTuple):
       loss: of the last model sent, over that without defense where that is known.
       epsilon: None where nothing is promised.
       of_client: whether it is that of a whole client.
-      gains: attack -> accuracy minus the majority's.
+      gains: attack -> accuracy minus that of imputation, or of the majority without.
     """
 
     label: str
@@ -44,7 +45,7 @@ class _Variant(NamedTuple):
 
 
 def leakage_by_utility(rows: Sequence[Row]) -> Figure | None:
-    """Gain of each passive attack over the majority against the last loss, by defense.
+    """Gain of each passive attack over imputation against the last loss, by defense.
 
     A panel per attack and a number per defense, coloured by the tightest epsilon that
     its rows state, of records if there is one, else of a client (a square), and grey
@@ -52,7 +53,9 @@ def leakage_by_utility(rows: Sequence[Row]) -> Figure | None:
     is that on test rows if there are any, divided by that without defense. None without
     two variants (defense and point), of which one has a defense.
     """
-    variants = _variants(rows)
+    imputed = any(row.attack == verdicts.IMPUTATION for row in rows)
+    reference = verdicts.IMPUTATION if imputed else verdicts.MAJORITY
+    variants = _variants(rows, reference)
     attacks = [a for a in _ATTACKS if any(a in v.gains for v in variants.values())]
     defended = [at for at in variants if at[0] != "none"]
     if not attacks or not defended or not 2 <= len(variants) <= _MOST:
@@ -68,7 +71,7 @@ def leakage_by_utility(rows: Sequence[Row]) -> Figure | None:
         for number, variant in enumerate(variants.values(), 1):
             if attack in variant.gains:
                 _draw(axes, number, variant, variant.gains[attack], scale)
-        axes.axhline(0, **drawing.MAJORITY)
+        axes.axhline(0, **drawing.REFERENCES[reference])
         axes.set_title(drawing.plain(attack))
         axes.margins(x=0.1)
     losses = [v.loss for v in variants.values()]
@@ -78,7 +81,7 @@ def leakage_by_utility(rows: Sequence[Row]) -> Figure | None:
     figure.supxlabel(
         "loss of the last model sent" + (", over that without defense" * relative)
     )
-    grid[0].set_ylabel("accuracy minus majority (points), 95 %")
+    grid[0].set_ylabel(f"accuracy minus {reference} (points), 95 %")
     figure.suptitle(drawing.title(rows), fontsize="large")
     _name(grid[-1], variants)
     if scale is not None:
@@ -86,13 +89,13 @@ def leakage_by_utility(rows: Sequence[Row]) -> Figure | None:
     return figure
 
 
-def _variants(rows: Sequence[Row]) -> dict[_At, _Variant]:
+def _variants(rows: Sequence[Row], reference: str) -> dict[_At, _Variant]:
     """All that have a loss and an attack, undefended first."""
     totals = [s for s in summarise(rows) if s.row.client == "all"]
     losses = {at: s.estimate.mean for at, s in selection.utility(rows).items()}
     bare = [loss for (defense, _), loss in losses.items() if defense == "none"]
     base = bare[0] if bare and bare[0] > 0 else 1.0
-    gains, epsilons = _gains(totals), _epsilons(totals)
+    gains, epsilons = _gains(totals, reference), _epsilons(totals)
     order = sorted(losses, key=lambda at: at[0] != "none")
     return {
         at: _Variant(
@@ -107,12 +110,12 @@ def _variants(rows: Sequence[Row]) -> dict[_At, _Variant]:
     }
 
 
-def _gains(totals: Sequence[Summary]) -> dict[_At, dict[str, Estimate]]:
-    scores = [s for s in totals if s.row.metric == selection.ACCURACY]
+def _gains(totals: Sequence[Summary], reference: str) -> dict[_At, dict[str, Estimate]]:
+    scores = [s for s in totals if selection.is_total(s, selection.ACCURACY)]
     base = {
         (s.row.defense, s.row.point): s.estimate.mean
         for s in scores
-        if s.row.attack == "majority"
+        if s.row.attack == reference
     }
     found: dict[_At, dict[str, Estimate]] = {}
     for s in scores:

@@ -1,7 +1,8 @@
 """Figures of any run: accuracy of the attacks, losses by round, accuracy by client."""
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
@@ -14,13 +15,13 @@ _MOST_GROUPS = 24
 
 
 def accuracy_by_attack(rows: Sequence[Row]) -> Figure | None:
-    """Mean accuracy of each attack with its 95 % interval; the majority as a line.
+    """Mean accuracy of each attack with its 95 % interval; references as lines.
 
-    Where points of a sweep have different majorities, a band spans them. None also
+    Where points of a sweep have different references, a band spans them. None also
     where there are more attacks, settings and points than one figure can show.
     """
     chosen = [s for s in summarise(rows) if selection.is_total(s, selection.ACCURACY)]
-    attacks = [s for s in chosen if s.row.attack != "majority"]
+    attacks = [s for s in chosen if s.row.attack not in drawing.REFERENCES]
     if not 0 < len(attacks) <= _MOST_ATTACKS:
         return None
     figure = Figure(figsize=(6.4, 0.9 + 0.4 * len(attacks)), layout="constrained")
@@ -41,7 +42,10 @@ def accuracy_by_attack(rows: Sequence[Row]) -> Figure | None:
             ha="center",
             fontsize=8,
         )
-    _majority(axes, [s.estimate.mean for s in chosen if s.row.attack == "majority"])
+    for name, look in drawing.REFERENCES.items():
+        _reference(
+            axes, [s.estimate.mean for s in chosen if s.row.attack == name], look
+        )
     axes.set_xlabel("accuracy (%), mean over seeds with 95 % interval")
     axes.set_title(drawing.title(rows))
     axes.margins(x=0.1)
@@ -80,7 +84,9 @@ def accuracy_by_size(rows: Sequence[Row]) -> Figure | None:
     """Accuracy on each client against its number of rows; None if all have as many."""
     groups: dict[str, list[tuple[int, float]]] = {}
     for s in summarise(rows):
-        if s.row.metric == selection.ACCURACY and s.row.client != "all":
+        if s.row.client == "all" or not selection.is_drawn(s.row):
+            continue
+        if s.row.metric == selection.ACCURACY:
             point = (s.row.n, s.estimate.mean)
             groups.setdefault(drawing.label(s.row), []).append(point)
     sizes = {size for points in groups.values() for size, _ in points}
@@ -90,8 +96,8 @@ def accuracy_by_size(rows: Sequence[Row]) -> Figure | None:
     axes = figure.subplots()
     for (label, points), style in zip(groups.items(), drawing.styles(), strict=False):
         look = {"marker": style["marker"], "color": style["color"]}
-        if label.startswith("majority"):
-            look = {"marker": "x", "color": "grey"}
+        if label.startswith(tuple(drawing.REFERENCES)):
+            look = {"marker": "x+"[label.startswith("imputation")], "color": "grey"}
         axes.scatter(*zip(*points, strict=True), label=label, s=18, **look)
     if max(sizes) > 3 * min(sizes) > 0:
         axes.set_xscale("log")
@@ -102,13 +108,13 @@ def accuracy_by_size(rows: Sequence[Row]) -> Figure | None:
     return figure
 
 
-def _majority(axes: Axes, means: Sequence[float]) -> None:
+def _reference(axes: Axes, means: Sequence[float], look: Mapping[str, Any]) -> None:
     """One line, or a band from the lowest to the highest."""
     if not means:
         return
     if max(means) - min(means) < 0.05:
-        axes.axvline(means[0], **drawing.MAJORITY)
+        axes.axvline(means[0], **look)
     else:
         span = min(means), max(means)
-        axes.axvspan(*span, color="grey", alpha=0.2, label="majority")
+        axes.axvspan(*span, **look, alpha=0.2)
     axes.legend(loc="lower left", fontsize=8)

@@ -6,10 +6,13 @@ Rows may come from a file that anyone wrote, so nothing is assumed about their t
 import math
 from collections.abc import Collection, Sequence
 
+from fljax import verdicts
 from fljax.results import Row, Summary, summarise
 
 ACCURACY = "aia_accuracy_percent"
 LOSSES = ("test_loss", "train_loss")
+STRANGERS = f"_{verdicts.STRANGERS}"  # end of the names of attacks on them
+_CURVE = "rows_"  # settings of imputation from fewer rows
 
 
 def totals(rows: Sequence[Row]) -> list[Row]:
@@ -18,8 +21,18 @@ def totals(rows: Sequence[Row]) -> list[Row]:
 
 
 def is_total(s: Summary, metric: str) -> bool:
-    """Whether it is this metric, over all clients."""
-    return s.row.client == "all" and s.row.metric == metric
+    """Whether it is this metric, over all clients, and to be drawn."""
+    return s.row.client == "all" and s.row.metric == metric and is_drawn(s.row)
+
+
+def is_of_strangers(row: Row) -> bool:
+    """Whether an attack was run on rows that never met the messages."""
+    return row.attack.endswith(STRANGERS)
+
+
+def is_drawn(row: Row) -> bool:
+    """Whether a figure has room: no strangers, no imputation from fewer rows."""
+    return not is_of_strangers(row) and not row.setting.startswith(_CURVE)
 
 
 def round_number(row: Row) -> int | None:

@@ -18,7 +18,6 @@ from fljax.results import Row, Summary, summarise
 _MOST_PANELS = 4
 _MOST_LINES = 40
 _LONGEST_VALUE = 12
-_MUTED: dict[str, Any] = {"color": "grey", "ls": "--"}
 
 # label of a line -> value on the x axis -> estimate
 _Lines = dict[str, dict[str, Estimate]]
@@ -69,7 +68,7 @@ def accuracy_by_active_rounds(rows: Sequence[Row]) -> Figure | None:
     _draw(axes, lines, {number: float(number) for number in numbers})
     for attack, mean in oracles.items():
         look: dict[str, Any] = {"color": "black", "ls": ":", "label": attack}
-        axes.axhline(mean, **(drawing.MAJORITY if attack == "majority" else look))
+        axes.axhline(mean, **drawing.REFERENCES.get(attack, look))
     axes.set_xlabel("active rounds (0: passive)")
     axes.set_ylabel("accuracy (%), mean over seeds")
     axes.set_title(drawing.title(rows))
@@ -101,7 +100,7 @@ def accuracy_by_loss(rows: Sequence[Row]) -> Figure | None:
     figure = Figure(figsize=(7.4, 4.4), layout="constrained")
     axes = figure.subplots()
     for (name, points), style in zip(lines.items(), drawing.styles(), strict=False):
-        look = _MUTED if name.startswith("majority") else style
+        look = _muted(name) or style
         axes.plot(*zip(*sorted(points), strict=True), label=name, lw=0.8, **look)
     # Names stand side by side, however close their losses are.
     for place, (defense, point) in enumerate(sorted(losses, key=losses.__getitem__)):
@@ -148,7 +147,7 @@ def _swept(rows, panels: Mapping[str, _Lines], ylabel: str) -> Figure | None:
     values = {
         name: list(dict.fromkeys(value for line in lines.values() for value in line))
         for name, lines in panels.items()
-        if lines.keys() - {"majority (baseline)"} and len(lines) <= _MOST_LINES
+        if not all(map(_muted, lines)) and len(lines) <= _MOST_LINES
     }
     names = [name for name in values if len(values[name]) > 1]
     if not 0 < len(names) <= _MOST_PANELS:
@@ -174,12 +173,18 @@ def _swept(rows, panels: Mapping[str, _Lines], ylabel: str) -> Figure | None:
 
 def _draw(axes: Axes, lines: _Lines, places: Mapping[str, float]) -> None:
     """Lines with their bands."""
-    muted = {name: _MUTED for name in lines if name.startswith("majority")}
+    muted = {name: look for name in lines if (look := _muted(name))}
     at = {
         name: [(places[value], e) for value, e in line.items()]
         for name, line in lines.items()
     }
     drawing.draw_bands(axes, at, muted)
+
+
+def _muted(line: str) -> dict[str, Any]:
+    """Look of a line that is a reference, empty for all others."""
+    look = drawing.REFERENCES.get(line.partition(" ")[0], {})
+    return {key: value for key, value in look.items() if key != "label"}
 
 
 def _spread(axes: Axes, values: Sequence[float]) -> None:

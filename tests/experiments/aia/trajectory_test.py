@@ -20,12 +20,16 @@ def _values(folder, attack, metric=_ACCURACY, client="all"):
 
 
 def test_a_run_has_its_rows_and_those_of_its_controls(run, tmp_path):
-    code, _, _ = run(_BOTH, "--trajectory_controls", "--seeds=0,1", *_QUICK)
+    every = "--attack_controls=imputation,strangers,permuted"
+    code, _, _ = run("--attack_kinds=model,trajectory", every, *_QUICK)
     folder = tmp_path / "out"
     assert code == 0
-    names = {"trajectory", "trajectory_other", "trajectory_permuted", "model_other"}
-    for name in names | {"linear_inversion"}:
-        assert len(_values(folder, name)) == 2
+    for name in ("model", "trajectory"):
+        for control in ("", "_strangers", "_permuted"):
+            assert len(_values(folder, name + control)) == 1
+    assert not _values(folder, "model_global_strangers")
+    assert len(_values(folder, "trajectory_strangers", "misfit")) == 1
+    assert len(_values(folder, "imputation")) == 2  # one of them from 100 rows
     for metric in ("brier_score", "calibration_error", "misfit"):
         assert np.isfinite(_values(folder, "trajectory", metric)).all()
 
@@ -66,10 +70,7 @@ _BAD = {
     "adam": ([_BOTH, "--client_optimiser=adam"], "they use adam"),
     "proximal": ([_BOTH, "--algorithm=fed_prox"], "does not simulate fed_prox"),
     "pooled": ([_BOTH, "--attack_score=pooled"], "--attack_score"),
-    "one client": (
-        [_BOTH, "--trajectory_controls", "--partition_clients=1"],
-        "--trajectory_controls",
-    ),
+    "no control": ([_BOTH, "--attack_controls=friends"], "--attack_controls"),
     "no iteration": ([_BOTH, "--trajectory_iterations=0"], "--trajectory_iterations"),
     "all held out": ([_BOTH, "--trajectory_held_out=1"], "--trajectory_held_out"),
     "last round only": ([_BOTH, "--record=last"], "--record"),

@@ -15,6 +15,7 @@ from experiments.aia import (
     gradients,
     kinds,
     pipeline,
+    strangers,
 )
 from tests.truth import imports, leaks
 
@@ -67,6 +68,25 @@ def test_nothing_that_an_attack_is_given_leads_to_the_truth(
         assert not leaks(arguments, truth)
 
 
+def test_an_attack_on_strangers_cannot_reach_their_truth_or_the_clients(
+    run, monkeypatch
+):
+    received, drawn = [], []
+    draw, repeated = strangers.draw, controls.repeated
+    monkeypatch.setattr(strangers, "draw", lambda s: drawn.append(draw(s)) or drawn[-1])
+
+    def watched(name, found, again, adversary):
+        received.append((again, adversary))
+        return repeated(name, found, again, adversary)
+
+    monkeypatch.setattr(controls, "repeated", watched)
+    assert run("--attack_kinds=model,grad", "--attack_controls=strangers")[0] == 0
+    (truth,) = drawn
+    assert leaks(truth, {"column": truth.targets.value})
+    assert len(received) == 2
+    assert not leaks(received, {"column": truth.targets.value})
+
+
 def _last(name: str) -> str:
     return name.rpartition(".")[2]
 
@@ -83,11 +103,13 @@ def test_only_what_scores_imports_the_truth():
         if "experiments.aia.targets" in imports(module, "experiments", direct=True)
     }
     # Those that split it from the data, and those that hand it to the scores.
-    assert named == {"clients", "setup"} | {"pipeline", "scoring"}
+    scoring = {"baselines", "population", "scoring", "strangers"}
+    assert named == {"clients", "setup", "pipeline"} | scoring
 
 
 @pytest.mark.parametrize("module", [adversary, attacks, controls, gradients])
 def test_attacks_import_neither_the_truth_nor_what_has_it(module):
     found = {_last(name) for name in imports(module, "experiments")}
-    assert not found & {"targets", "clients", "setup", "scoring", "oracle", "wall"}
+    truth = {"targets", "clients", "setup", "population", "strangers"}
+    assert not found & (truth | {"baselines", "scoring", "oracle", "wall"})
     assert "targets" in {_last(name) for name in imports(kinds, "experiments")}

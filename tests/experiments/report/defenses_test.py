@@ -47,7 +47,7 @@ def test_runs_that_differ_in_the_defense_stand_side_by_side(rows):
     assert _cells(compared) == [
         ["majority", "baseline", "57.00 [57.00, 57.00]", "57.00 [57.00, 57.00]"],
         ["model", "passive", "75.00 [72.52, 77.48] leaks",
-         "57.20 [56.45, 57.95] no gain"],
+         "57.20 [56.45, 57.95] stopped"],
         ["loss of the last model sent", "", "2", "3, x 1.50"],
     ]  # fmt: skip
     assert compared.figure.startswith(b"<svg ")

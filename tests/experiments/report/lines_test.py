@@ -28,7 +28,27 @@ def test_baselines_belong_to_their_point_and_metric(rows):
         made += rows(base, attack="majority", point=point)
         made += rows(80.0, point=point) + rows(0.1, point=point, metric="distance")
     found = lines.lines(made)
-    assert [line.baseline for line in found] == [None, 50.0, None, None, 60.0, None]
+    found = [line.references.get("majority") for line in found]
+    assert found == [None, 50.0, None, None, 60.0, None]
+
+
+def test_imputation_and_strangers_stand_beside_an_attack(rows):
+    made = rows(50.0, attack="majority")
+    made += rows(60.0, attack="imputation", setting="baseline")
+    made += rows(55.0, attack="imputation", setting="rows_100")
+    made += rows(70.0) + rows(65.0, attack="model_strangers")
+    found = _by_attack(lines.lines(made))
+    assert ("model_strangers", "passive") not in found
+    assert found["model", "passive"].references == {
+        "majority": 50.0, "imputation": 60.0, "strangers": 65.0
+    }  # fmt: skip
+    assert found["imputation", "baseline"].references == {"majority": 50.0}
+
+
+def test_the_accuracy_of_one_seed_has_an_interval_over_its_rows(rows):
+    (line,) = lines.lines([row._replace(n=100) for row in rows(50.0)])
+    assert line.estimate.low == pytest.approx(40.38, abs=0.01)
+    assert line.estimate.high == pytest.approx(59.62, abs=0.01)
 
 
 def test_a_bound_belongs_to_its_attack_and_setting(rows):

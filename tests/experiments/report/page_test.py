@@ -56,7 +56,7 @@ def test_a_card_shows_ours_published_difference_and_verdict(rows):
     assert _column(table, "verdict") == [
         "", "reproduced", "above by 0.21", "no published number"
     ]  # fmt: skip
-    assert _column(table, "baseline") == ["", "79.50", "79.50", "79.50"]
+    assert _column(table, "majority") == ["", "79.50", "79.50", "79.50"]
     assert _column(table, "seeds x rows")[1] == "3 x 100"
     assert "in the paper, not comparable" not in table.header
 

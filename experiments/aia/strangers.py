@@ -1,0 +1,72 @@
+"""Rows that never met a client's messages, in the place of its own.
+
+What an attack tells of them it would tell of anyone. Their truth is for scores, the
+attack gets what it gets of a client's own rows.
+"""
+
+from typing import NamedTuple
+
+import jax
+import numpy as np
+
+from experiments.aia import population
+from experiments.aia.population import HELD_OUT, Population
+from experiments.aia.setup import Setup
+from experiments.aia.targets import Targets
+from fljax.types import Known
+
+_DRAW = 2  # stream of a seed
+
+
+class Strangers(NamedTuple):
+    """As many for each client as it has rows, or fewer where there are no more.
+
+    Attributes:
+      known: what is known of them, leaves `[seeds, C, n, ...]`.
+      targets: their sensitive values; a client without any has no weight.
+    """
+
+    known: Known
+    targets: Targets
+
+
+def draw(setup: Setup) -> Strangers | None:
+    """Held-out rows first, then those of other clients; None where there are none."""
+    if setup.targets is None or setup.config.attack.score == "pooled":
+        return None
+    sizes, most = setup.clients.sizes, setup.targets.mask.shape[2]
+    every = [
+        _of_seed(population.of_seed(setup, at), seed, sizes[at], most)
+        for at, seed in enumerate(setup.config.run.seeds)
+    ]
+    rows, mask = jax.tree.map(lambda *leaves: np.stack(leaves), *every)
+    if not mask.any():
+        return None
+    known = Known(rows.x, rows.y, mask)
+    truth = setup.targets._replace(
+        value=rows.value, mask=mask, weights=sizes * mask.any(axis=2), known=known
+    )
+    return Strangers(known, truth)
+
+
+def _of_seed(
+    everyone: Population, seed: int, sizes: np.ndarray, most: int
+) -> tuple[Population, np.ndarray]:
+    """Leaves `[C, n, ...]`, and which of them are no padding."""
+    drawn = np.zeros((len(sizes), most), np.int64)
+    mask = np.zeros(drawn.shape, bool)
+    for client, size in enumerate(sizes):
+        rng = np.random.default_rng([seed, _DRAW, client])
+        others = rng.permutation(np.flatnonzero(everyone.owner != client))
+        order = np.argsort(everyone.owner[others] != HELD_OUT, kind="stable")
+        some = others[order[:size]]
+        drawn[client, : len(some)] = some
+        mask[client, : len(some)] = True
+    rows = everyone.take(drawn)
+    return jax.tree.map(lambda leaf: _padded(leaf, mask), rows), mask
+
+
+def _padded(leaf: np.ndarray, mask: np.ndarray) -> np.ndarray:
+    """Zeros outside the mask `[C, n]`."""
+    wide = mask.reshape(*mask.shape, *[1] * (leaf.ndim - 2))
+    return np.where(wide, leaf, np.zeros((), leaf.dtype))

@@ -1,0 +1,73 @@
+"""What is compared with attacks: everyone's rows, imputation, strangers."""
+
+import numpy as np
+import pytest
+from rich.progress import Progress
+
+from experiments.aia import baselines, pipeline, population, program, strangers
+from experiments.aia.scoring import Labels
+from experiments.aia.targets import unpooled
+from fljax import verdicts
+from fljax.data import load
+
+
+@pytest.fixture
+def setup(parsed):
+    def make(*arguments):
+        told = parsed(program.PROGRAM, "--attack_kinds=model", *arguments)
+        return pipeline.prepare(load("diabetes"), program.Settings(*told), "")
+
+    return make
+
+
+def test_everyone_is_there_once_with_the_owner(setup):
+    made = setup("--partition_clients=3")
+    everyone = population.of_seed(made, 0)
+    counts = np.bincount(everyone.owner + 1)
+    held_out = len(made.clients.datasets[0].test.y)
+    assert counts.tolist() == [held_out, *made.clients.sizes[0]]
+    assert everyone.x.numeric.shape == (442, made.known.public.numeric.shape[-1])
+    first = everyone.value[everyone.owner == 0]
+    np.testing.assert_array_equal(first, made.targets.value[0, 0, : len(first)])
+    pooled = setup("--partition_clients=3", "--attack_score=pooled")
+    again = population.of_seed(pooled, 0)
+    np.testing.assert_array_equal(again.value, everyone.value)
+    back = unpooled(pooled.targets)
+    np.testing.assert_array_equal(back.value, made.targets.value)
+
+
+def test_strangers_are_held_out_rows_first_and_never_the_clients(setup):
+    made = setup("--partition_clients=2", "--seeds=0,1")
+    drawn = strangers.draw(made)
+    assert drawn.known.y.shape == made.known.y.shape
+    np.testing.assert_array_equal(drawn.targets.weights, made.clients.sizes)
+    np.testing.assert_array_equal(drawn.known.mask.sum(-1), made.clients.sizes)
+    test = made.clients.datasets[0].test.y
+    for client in (0, 1):
+        some = drawn.known.y[0, client][drawn.known.mask[0, client]]
+        assert sorted(some[: len(test)]) == sorted(test)
+        others = made.known.y[0, 1 - client][made.known.mask[0, 1 - client]]
+        assert np.isin(some[len(test) :], others).all()
+    again = strangers.draw(made)
+    np.testing.assert_array_equal(again.known.y, drawn.known.y)
+
+
+def test_fewer_strangers_than_rows_are_masked(setup):
+    made = setup("--partition_clients=1")
+    drawn = strangers.draw(made)
+    held_out = len(made.clients.datasets[0].test.y)
+    assert drawn.known.mask.sum() == drawn.targets.mask.sum() == held_out
+    assert not drawn.known.public.numeric[0, 0, held_out:].any()
+    assert strangers.draw(setup("--attack_score=pooled")) is None
+
+
+@pytest.mark.parametrize("score", ["own", "pooled"])
+def test_imputation_is_scored_by_client_and_by_number_of_known_rows(setup, score):
+    made = setup("--partition_clients=2", f"--attack_score={score}")
+    labels = Labels("aia", "diabetes", "mlp", "none", "", (0,))
+    rows = baselines.imputed(made, labels, made.targets, Progress())
+    assert {row.attack for row in rows} == {verdicts.IMPUTATION}
+    settings = {row.setting: row.value for row in rows if row.client == "all"}
+    assert list(settings) == ["baseline", "rows_100"]
+    assert settings["baseline"] > 60  # the majority has 53 %
+    assert {row.client for row in rows} == {0, 1, "all"}
