@@ -1,11 +1,10 @@
 """Packs ragged clients into equal lanes: NumPy, once, before anything is traced.
 
-Clients of different sizes take different numbers of local steps. Padding them all to
-the largest wastes most of the work, so they are laid one after another into `L` lanes of
-nearly equal length (`packing`). At every step each lane trains one mini-batch of
-whichever client holds it. Where a client ends, its message is collected and
-its lane starts afresh from the server's model. With as many lanes as equal clients this
-is a plain vmap over clients. `stacking` joins the schedules of several seeds.
+Clients of different sizes take different numbers of local steps. Instead of padding them
+all to the largest they are laid one after another into `L` lanes of nearly equal length
+(`packing`). At every step each lane trains one mini-batch of whichever client holds it;
+where a client ends, its message is collected and its lane starts afresh from the
+server's model. `stacking` joins the schedules of several seeds.
 
 The tables only say *which* rows by position; the shuffle that turns positions into rows
 happens inside the compiled round (`rounds`).
@@ -13,8 +12,7 @@ happens inside the compiled round (`rounds`).
 With Poisson batches, which differential privacy asks for, a client takes as many steps
 as before, and each of its rows is in each batch with probability 1 / steps per epoch,
 independently of all else; the tables then only say who trains when. A batch has room for
-all but 1e-12 of the draws; what does not fit is left out, which adds at most 1e-12 per
-step to the delta of a privacy guarantee.
+all but 1e-12 of the draws, which adds at most that per step to the delta of a guarantee.
 """
 
 import dataclasses
@@ -77,9 +75,7 @@ class Schedule:
     record: Array
     recorded_rounds: Array
     recorded_clients: Array
-    batch_size: int = _static(
-        "B, rows in a mini-batch; if Poisson, their mean or a bit more"
-    )
+    batch_size: int = _static("B, rows of a mini-batch; if Poisson, about their mean")
     capacity: int = _static("places of the batch axis: B, or more if Poisson")
     num_epochs: int = _static("E, shuffles per round")
     max_rows: int = _static("rows of the largest client")

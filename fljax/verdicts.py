@@ -19,7 +19,7 @@ repetitions (Student).
 * *not shown*: all else. Another attack may succeed where these fail.
 
 Of audits of rows that never met the messages at most one in twenty shows a leak by
-chance, whatever the number of attacks and clients: the error of 5 % is shared equally
+chance, whatever the number of attacks and clients: an error of 4 % is shared equally
 between the attacks, half of each share between the clients.
 """
 
@@ -35,7 +35,7 @@ LEAKS = "leaks"
 PREDICTABLE = "predictable without messages"
 NOT_SHOWN = "not shown"
 MAJORITY, IMPUTATION, STRANGERS = "majority", "imputation", "strangers"
-_ERROR = 0.05  # of an audit
+_ERROR = 0.04  # of an audit; intervals are approximate, and one in twenty is promised
 _ROUNDING = 1e-9  # of a gain, relative to the reference
 
 RULE = {
@@ -91,11 +91,13 @@ class Reference(NamedTuple):
       name: e.g. `majority`.
       values: `[R]` its score on each repetition.
       own: `[R]` ends of the interval of each, at `own_level`; None where it is exact.
+      gains: `[R]` ends of the attack's gain over it, where it was paired row by row.
     """
 
     name: str
     values: Sequence[float]
     own: Ends | None = None
+    gains: Ends | None = None
 
 
 class Gain(NamedTuple):
@@ -214,10 +216,13 @@ def _gain(scores, reference: Reference, measure, own, attacks: int) -> Gain:
         estimate = metrics.interval(gains, level(attacks))
         nobody = np.zeros(count, bool)
         return Gain(reference.name, mean, estimate.low, estimate.high, nobody)
-    down, up = _reach(ours, own, measure.sign)
-    base_down, base_up = _reach(theirs, reference.own, measure.sign)
-    # Newcombe (1998): conservative where both are right on the same rows.
-    below, above = np.hypot(down, base_up), np.hypot(up, base_down)
+    if reference.gains is not None:
+        below, above = _reach(gains, reference.gains, 1)
+    else:
+        down, up = _reach(ours, own, measure.sign)
+        base_down, base_up = _reach(theirs, reference.own, measure.sign)
+        # Newcombe (1998): conservative where both are right on the same rows.
+        below, above = np.hypot(down, base_up), np.hypot(up, base_down)
     ratio = _deviations(level(attacks)) / _deviations(own_level(count, attacks))
     low, high = (
         float(ratio * np.sqrt(np.square(each).sum()) / count) for each in (below, above)

@@ -93,7 +93,10 @@ def _judged(name: str, estimate, measured: Measured, attacks: int) -> Line:
     for reference, each in measured.references.items():
         exact = isinstance(each, np.ndarray)
         theirs, ends = (each, None) if exact else _scored(each, measure, level)
-        references.append(Reference(reference, theirs, ends))
+        gains = None
+        if measure is verdicts.ERROR and reference == verdicts.IMPUTATION:
+            gains = _paired(measured.own, each, level)
+        references.append(Reference(reference, theirs, ends, gains))
     verdict = verdicts.judge(
         values, references, measure, own if has_own else None, max(attacks, 1)
     )
@@ -123,6 +126,12 @@ def _scored(
     found = [_interval(each, measure, level) for each in scores]
     values = np.array([value for value, _, _ in found])
     return values, [(low, high) for _, low, high in found]
+
+
+def _paired(own, theirs, level: float) -> list[tuple[float, float]]:
+    """Of each client, the interval of how much smaller its rows' errors are."""
+    each = [metrics.interval(b - a, level) for a, b in zip(own, theirs, strict=True)]
+    return [(found.low, found.high) for found in each]
 
 
 def _interval(scores, measure: Measure, level: float) -> tuple[float, float, float]:
