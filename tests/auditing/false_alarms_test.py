@@ -38,6 +38,12 @@ def _guess(rng, public):
     return slope * public + shift + noise
 
 
+def _both(rng, own, others):
+    """The same model's guesses for both."""
+    state = int(rng.integers(2**31))
+    return [_guess(np.random.default_rng(state), each[0]) for each in (own, others)]
+
+
 def _audit(rng, clients, size):
     """Lines of one audit for categories and for numbers, with all kinds of estimates."""
     own, others = (_people(rng, clients, size) for _ in range(2))
@@ -50,13 +56,10 @@ def _audit(rng, clients, size):
         truth, strange = (
             _truth(each[1 + continuous], *each[3:]) for each in (own, others)
         )
-        imputed = [_guess(rng, each[0]) for each in (own, others)]
+        imputed = _both(rng, own, others)
         estimates, theirs = {}, {}
         for name in _ATTACKS:
-            state = int(rng.integers(2**31))  # the same messages for both
-            both = [
-                _guess(np.random.default_rng(state), each[0]) for each in (own, others)
-            ]
+            both = _both(rng, own, others)
             mine, its = [g if continuous else (g > 0).astype(int) for g in both]
             estimates[name], theirs[name] = Prediction(mine), Prediction(its)
         if not continuous:
