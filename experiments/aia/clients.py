@@ -40,6 +40,10 @@ class Clients(NamedTuple):
     test_mask: np.ndarray
     names: tuple[tuple[str, ...], ...] = ()
 
+    def name(self, seed: int, client: int) -> str:
+        """What the data call a client, its number where they have no name."""
+        return self.names[seed][client] if self.names else str(client)
+
 
 class Dealt(NamedTuple):
     """What came of dealing rows.

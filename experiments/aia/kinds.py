@@ -3,13 +3,25 @@
 Here attacks, which are given an `Adversary`, meet what scores them.
 """
 
+import dataclasses
 import functools
 from collections.abc import Callable
+from typing import NamedTuple
 
 import numpy as np
 
-from experiments.aia import active, attacks, controls, gradients, oracle, scoring
+from experiments.aia import (
+    active,
+    attacks,
+    controls,
+    gradients,
+    guesses,
+    oracle,
+    scoring,
+    settings,
+)
 from experiments.aia.adversary import Adversary, Attacked
+from experiments.aia.guesses import Guess
 from experiments.aia.scoring import Scoring
 from experiments.aia.settings import attack_kinds
 from experiments.aia.setup import Setup
@@ -31,29 +43,35 @@ def chosen(setup: Setup) -> list[str]:
     return [*known, *(name for name in asked if name not in known)]
 
 
-def check(setup: Setup) -> None:
-    """Refuses attacks that cannot run, before anything is trained.
+def resolved(setup: Setup) -> tuple[Setup, dict[str, str]]:
+    """The same with `standard` replaced by the attacks that apply, and why not others.
 
     Raises:
-      ConfigError: naming the flag.
+      ConfigError: naming the flag that asks for what cannot be run.
     """
-    config, asked = setup.config, chosen(setup)
-    if asked and setup.targets is None:
+    attack = setup.config.attack
+    if setup.config.run.save_guesses and attack.score == "pooled":
+        raise ConfigError("--save_guesses: expected --attack_score=own")
+    named = [name for name in attack.kinds if name != settings.STANDARD]
+    if attack.kinds and setup.targets is None:
         raise ConfigError(
             f"--data_sensitive: {setup.table.name} names no sensitive attribute; choose "
             "a column, or train only with --attack_kinds="
         )
-    if config.run.record == "last" and set(asked) - set(_LAST_ROUND_DOES):
-        raise ConfigError(
-            "--record=last: only --attack_kinds=model,oracle need no more"
-        )
-    if config.run.max_clients_in_memory is not None and set(asked) - set(_SOME_DO):
-        raise ConfigError(
-            "--max_clients_in_memory: only --attack_kinds="
-            f"{','.join(_SOME_DO)} attack some clients"
-        )
-    for name in asked:
-        _check(setup, name)
+    left_out = {name: _why_not(*_refusal(setup, name)) for name in attack.standard}
+    kept = [name for name, why in left_out.items() if not why]
+    kinds = tuple(dict.fromkeys([*kept, *named]))
+    config = setup.config._replace(attack=dataclasses.replace(attack, kinds=kinds))
+    setup = setup._replace(config=config)
+    for name in chosen(setup):
+        flag, why = _refusal(setup, name)
+        if why:
+            raise ConfigError(f"{flag}: {name}: {why}")
+    return setup, {name: why for name, why in left_out.items() if why}
+
+
+def _why_not(flag: str, why: str) -> str:
+    return why if flag == "--attack_kinds" else f"{flag}: {why}" if why else ""
 
 
 def check_messages(setup: Setup, recorded: np.ndarray, source: str) -> None:
@@ -80,10 +98,17 @@ def check_messages(setup: Setup, recorded: np.ndarray, source: str) -> None:
         )
 
 
-def rows(
+class Found(NamedTuple):
+    """What came of one kind; guesses only where they are to be saved."""
+
+    rows: list[Row]
+    guesses: list[Guess]
+
+
+def run(
     name: str, setup: Setup, adversary: Adversary, scored: Scoring,
     strangers: Strangers | None,
-) -> list[Row]:  # fmt: skip
+) -> Found:  # fmt: skip
     """Runs one kind on every client of every seed, and scores it beside its controls.
 
     Args:
@@ -94,7 +119,7 @@ def rows(
       strangers: to be attacked likewise, None for nobody.
     """
     if name == "oracle":
-        return oracle.rows(setup, adversary, scored)
+        return Found(oracle.rows(setup, adversary, scored), [])
     again = _runner(name, setup, adversary)
     found = again(adversary)
     scores = [row for each in found for row in scoring.rows(scored, each)]
@@ -110,7 +135,10 @@ def rows(
         scoring_them = scored._replace(targets=truth)
         for each in controls.repeated(control, found, again, other):
             scores += scoring.rows(scoring_them, each)
-    return scores
+    kept = []
+    if setup.config.run.save_guesses:
+        kept = [said for each in found if (said := guesses.of_attack(each))]
+    return Found(scores, kept)
 
 
 def _runner(
@@ -123,24 +151,31 @@ def _runner(
     if name != "grad":
         told = config.attack, config.trajectory
         return lambda given: attacks.run(name, given, *told)
-    settings = attacks.settings("grad", config.attack, config.trajectory)
+    told = attacks.settings("grad", config.attack, config.trajectory)
     if "active" not in config.attack.kinds:
-        return lambda given: gradients.run(given, settings)
+        return lambda given: gradients.run(given, told)
     isolated = active.isolate(setup, adversary)
-    return lambda given: gradients.run_active(given, settings, isolated, config.active)
+    return lambda given: gradients.run_active(given, told, isolated, config.active)
 
 
-def _check(setup: Setup, name: str) -> None:
+def _refusal(setup: Setup, name: str) -> tuple[str, str]:
+    """Which flag keeps a kind from running, and why; empty texts if none does."""
     config = setup.config
+    if config.run.record == "last" and name not in _LAST_ROUND_DOES:
+        only = ",".join(_LAST_ROUND_DOES)
+        return "--record=last", f"only --attack_kinds={only} need no more"
+    if config.run.max_clients_in_memory is not None and name not in _SOME_DO:
+        only = ",".join(_SOME_DO)
+        flag = "--max_clients_in_memory"
+        return flag, f"only --attack_kinds={only} attack some clients"
     if config.attack.score == "pooled" and name not in _POOLED:
-        raise ConfigError(
-            f"--attack_score=pooled: {name} attacks a client's own rows only"
-        )
+        return "--attack_score=pooled", "it attacks a client's own rows only"
     if name not in ("active", "oracle"):
-        settings = attacks.settings(name, config.attack, config.trajectory)
-        if why := attacks.missing(name, view(setup), settings):
-            raise ConfigError(f"--attack_kinds: {name}: {why}")
+        told = attacks.settings(name, config.attack, config.trajectory)
+        if why := attacks.missing(name, view(setup), told):
+            return "--attack_kinds", why
     if name == "active":
         active.check(setup)
     if name == "reconstruct" and config.run.transcript is None:
         check_messages(setup, setup.problem.schedule.recorded_clients, "--num_rounds")
+    return "", ""

@@ -12,6 +12,7 @@ from experiments.aia import (
     defense,
     defense_config,
     federation,
+    fit,
     kinds,
     privacy_report,
     saved,
@@ -20,8 +21,8 @@ from experiments.aia import (
     targets,
 )
 from experiments.aia import clients as clients_lib
-from experiments.aia.clients import Clients
-from experiments.aia.problem import Problem, build
+from experiments.aia.guesses import Guess
+from experiments.aia.problem import build
 from experiments.aia.scoring import Labels, Scoring
 from experiments.aia.setup import Settings, Setup
 from experiments.aia.wall import eavesdrop
@@ -43,12 +44,14 @@ class Outcome(NamedTuple):
       seconds: stage -> what -> seconds; compile time apart where it matters.
       transcript: leaves `[seeds, ...]`, None unless it is to be saved.
       defense: what the manifest says of it, None without one.
+      guesses: of every attack, where they are to be saved.
     """
 
     rows: list[Row]
     seconds: stages.Seconds
     transcript: Transcript | None
     defense: dict[str, Any] | None
+    guesses: list[Guess]
 
 
 def prepare(table: data.Table, config: Settings, label: str) -> Setup:
@@ -77,8 +80,8 @@ def prepare(table: data.Table, config: Settings, label: str) -> Setup:
     if config.attack.score == "pooled" and truth is not None:
         known, truth = jax.tree.map(targets.pool, known), targets.pooled(truth)
     setup = Setup(config, label, table, dealt.clients, known, truth, problem)
-    kinds.check(setup)
-    return setup
+    setup, left_out = kinds.resolved(setup)
+    return setup._replace(not_run=left_out)
 
 
 def run(setup: Setup, bars: Progress, part: StageCache) -> Outcome:
@@ -96,6 +99,7 @@ def run(setup: Setup, bars: Progress, part: StageCache) -> Outcome:
         "outcome",
         lambda: _run(setup, bars, part)._replace(transcript=None),
         Outcome,
+        Guess,
         Row,
     )
     part.forget("train")
@@ -103,7 +107,7 @@ def run(setup: Setup, bars: Progress, part: StageCache) -> Outcome:
 
 
 def _run(setup: Setup, bars: Progress, part: StageCache) -> Outcome:
-    config, label, table, clients, _, _, problem = setup
+    config, label, problem = setup.config, setup.label, setup.problem
     seconds: stages.Seconds = {}
     tried = None
     if problem.shield is not None:
@@ -116,19 +120,20 @@ def _run(setup: Setup, bars: Progress, part: StageCache) -> Outcome:
     else:
         seen = saved.load(config.run.transcript, setup)
     labels = scoring.Labels(
-        "aia", table.name, config.model.name,
+        "aia", setup.table.name, config.model.name,
         str(defense_config.read(config.defense)), label, config.run.seeds,
     )  # fmt: skip
     with stages.stage(seconds, "losses"):
-        rows = _losses(labels, problem, clients, seen)
+        rows = _losses(labels, setup, seen)
     said = None
     if problem.shield is not None:
         rows += privacy_report.rows(labels, problem)
         active_server = "active" in config.attack.kinds
         said = privacy_report.describe(problem.shield, tried, active=active_server)
+    found = kinds.Found([], [])
     if config.attack.kinds:
-        rows += _attack(setup, labels, seen, bars, part, seconds)
-    return Outcome(rows, seconds, seen, said)
+        found = _attack(setup, labels, seen, bars, part, seconds)
+    return Outcome(rows + found.rows, seconds, seen, said, found.guesses)
 
 
 def _choose_clip(setup: Setup, bars: Progress):
@@ -157,29 +162,39 @@ def _train(setup: Setup, bars: Progress, part: StageCache) -> Transcript:
     return run.transcript
 
 
-def _losses(labels, problem: Problem, clients: Clients, seen: Transcript) -> list[Row]:
-    """Loss of every model that was sent, on all training and all test rows."""
-    sets = {"train_loss": (clients.rows, clients_lib.row_mask(clients))}
+def _losses(labels, setup: Setup, seen: Transcript) -> list[Row]:
+    """Loss of every model that was sent, and what the last explains, on all rows."""
+    clients = setup.clients
+    sets = {"train": (clients.rows, clients_lib.row_mask(clients))}
     if clients.test is not None:
-        sets["test_loss"] = (clients.test, clients.test_mask)
+        sets["test"] = (clients.test, clients.test_mask)
     rows = []
-    for metric, (each, mask) in sets.items():
-        curves = federation.loss_curve(problem, seen.params, each, mask)
-        for (seed, at), value in np.ndenumerate(curves):
-            setting = f"round_{int(seen.round[seed, at])}"
+    for name, (each, mask) in sets.items():
+        curves = federation.loss_curve(setup.problem, seen.params, each, mask)
+        last = fit.explained(curves[:, -1], each.y, mask, setup.table.task)
+        for seed, curve in enumerate(curves):
+            settings = [f"round_{int(number)}" for number in seen.round[seed]]
+            about = "all", f"{name}_loss"
             count = mask[seed].sum()
-            rows.append(labels.row(seed, "none", setting, "all", metric, value, count))
+            rows += [
+                labels.row(seed, "none", setting, *about, value, count)
+                for setting, value in zip(settings, curve, strict=True)
+            ]
+            about = "all", f"{name}_explained_percent"
+            rows.append(
+                labels.row(seed, "none", settings[-1], *about, last[seed], count)
+            )
     return rows
 
 
 def _attack(
     setup: Setup, labels, seen: Transcript, bars: Progress, part: StageCache, seconds
-) -> list[Row]:
+) -> kinds.Found:
     """Every attack that was asked for, on every client of every seed."""
     adversary = eavesdrop(setup, seen, bars)
     scored = _scoring(setup, labels, adversary.messages.has_messages)
     asked = setup.config.attack.controls
-    rows = baselines.majority(labels, scored.targets)
+    rows, guesses = baselines.majority(labels, scored.targets), []
     if "imputation" in asked:
         with stages.stage(seconds, "imputation"):
             impute = functools.partial(
@@ -189,10 +204,10 @@ def _attack(
     drawn = strangers.draw(setup) if "strangers" in asked else None
     for name in kinds.chosen(setup):
         with stages.stage(seconds, name):
-            attack = functools.partial(
-                kinds.rows, name, setup, adversary, scored, drawn
-            )
-            rows += part.cached(name, attack, Row)
+            attack = functools.partial(kinds.run, name, setup, adversary, scored, drawn)
+            found = part.cached(name, attack, kinds.Found, Guess, Row)
+            rows += found.rows
+            guesses += found.guesses
     if {"active", "oracle"} <= set(setup.config.attack.kinds):
         # The paper's oracle equals its longest active attack to the last digit.
         strongest = max(setup.config.active.report)
@@ -200,7 +215,7 @@ def _attack(
             rows, "model_oracle_or_active", ("model_oracle", "oracle"),
             ("model", f"active_{strongest}"),
         )  # fmt: skip
-    return rows
+    return kinds.Found(rows, guesses)
 
 
 def _scoring(setup: Setup, labels: Labels, clients: np.ndarray) -> Scoring:

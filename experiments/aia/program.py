@@ -9,14 +9,16 @@ rows, and writes `rows.jsonl`, `manifest.json` and figures into `--run_dir`.
 import functools
 import os
 from collections.abc import Iterator
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from rich.progress import Progress
 from rich.table import Table
 
 from experiments.aia import (
     clients,
+    closing,
     federation,
+    guesses,
     listing,
     memory,
     pipeline,
@@ -79,16 +81,29 @@ def work(prepared: Prepared, output: Output, bars: Progress) -> Results:
                 saved.save(output.folder, each, outcome.transcript)
     rows = [row for outcome in outcomes for row in outcome.rows]
     flags = PROGRAM.to_flags(config)
+    manifest = closing.manifest(points_, rows, flags, _usual()) | {
+        "defense": {k: each.defense for k, each in parts.items() if each.defense}
+    }
     tables = results_table.of_results(rows, config.run.paper_table, flags)
+    times = _times([outcome.seconds for outcome in outcomes])
+    pages = {}
+    if config.run.save_guesses:
+        found = [each.guesses for each in outcomes]
+        pages["guesses.csv"] = guesses.to_csv([*zip(points_, found, strict=True)])
     return Results(
         rows,
         figures.rendered(figures.all_figures(rows)),
+        pages,
         files=table.files,
-        manifest={
-            "defense": {k: each.defense for k, each in parts.items() if each.defense}
-        },
-        tables=[*tables, _times([outcome.seconds for outcome in outcomes])],
+        manifest=manifest,
+        tables=[*tables, times, *closing.said(rows, manifest | {"flags": flags})],
     )
+
+
+def _usual() -> dict[str, Any]:
+    """Flag name -> what it is without being told."""
+    groups = Settings.__annotations__.values()
+    return PROGRAM.to_flags(Settings(*(group() for group in groups)))
 
 
 def _attacked(config: Settings) -> list[str]:

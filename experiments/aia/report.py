@@ -70,5 +70,6 @@ REPORT = ProgramReport(
         ),
         Gain(verdicts.ERROR, _REFERENCES, "less than that of", "more than that of"),
     ),
+    strongest=("trajectory", "linear_inversion", "reconstruct"),
     reference=published.of_run,
 )

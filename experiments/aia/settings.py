@@ -125,6 +125,10 @@ class TrainConfig:
     )
 
 
+STANDARD = "standard"
+_STANDARD = ("model", "grad", "linear_inversion", "trajectory")
+
+
 def attack_kinds() -> list[str]:
     """All of --attack_kinds that have a name, in the order in which they run."""
     first = ("model", "grad", "reconstruct", "active", "oracle")
@@ -139,10 +143,10 @@ class AttackConfig:
     """Prefix `attack`."""
 
     kinds: tuple[str, ...] = option(
-        ("model", "grad"),
-        "attacks to run: names of the registry, active, oracle, or "
-        "package.module:attribute for an AttackSpec of your own; grad with active: also "
-        "in isolation",
+        (STANDARD,),
+        f"attacks to run: {STANDARD} for those of {', '.join(_STANDARD)} that apply, "
+        "names of the registry, active, oracle, or package.module:attribute for an "
+        "AttackSpec of your own; grad with active: also in isolation",
     )
     controls: tuple[Literal["imputation", "strangers", "permuted"], ...] = option(
         ("imputation", "strangers"),
@@ -172,12 +176,19 @@ class AttackConfig:
     )
 
     def __post_init__(self):
+        known = [STANDARD, *attack_kinds()]
         for name in self.kinds:
-            if ":" not in name and name not in attack_kinds():
+            if ":" not in name and name not in known:
                 raise ConfigError(
-                    f"--attack_kinds: expected some of {', '.join(attack_kinds())}, or "
+                    f"--attack_kinds: expected some of {', '.join(known)}, or "
                     f"package.module:attribute, got {name!r}"
                 )
+
+    @property
+    def standard(self) -> tuple[str, ...]:
+        """Attacks that were not named, and are left out where they do not apply."""
+        named = STANDARD in self.kinds
+        return tuple(name for name in _STANDARD if named and name not in self.kinds)
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -280,3 +291,6 @@ class RunConfig(RunFlags):
     )
     most_values: int = values.most_values()
     save_transcript: bool = option(False, "also save each seed's transcript")
+    save_guesses: bool = option(
+        False, "also write guesses.csv: what each attack names for every row"
+    )

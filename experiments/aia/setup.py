@@ -1,5 +1,7 @@
 """What is known before training: flags, data, clients and the problem."""
 
+import types
+from collections.abc import Mapping
 from typing import NamedTuple
 
 import jax
@@ -38,6 +40,7 @@ class Setup(NamedTuple):
       known: what an adversary knows of the rows, leaves `[seeds, C, n, ...]`.
       targets: the truth, None without a sensitive attribute.
       problem: what is trained and how.
+      not_run: attack -> why it was left out of the standard ones.
     """
 
     config: Settings
@@ -47,6 +50,7 @@ class Setup(NamedTuple):
     known: Known
     targets: Targets | None
     problem: Problem
+    not_run: Mapping[str, str] = types.MappingProxyType({})
 
     @property
     def linear_regression(self) -> bool:

@@ -59,6 +59,19 @@ def about(card: Card) -> list[tuple[str, str]]:
     return [(term, said) for term, said in items if said]
 
 
+def clients(card: Card) -> dict[int, str]:
+    """What the data call each client, empty where they have numbers only."""
+    names = card.manifest.get("clients")
+    given = names[:_MOST] if isinstance(names, list) else []
+    return {client: text(name) for client, name in enumerate(given)}
+
+
+def not_run(card: Card) -> dict[str, str]:
+    """Attack -> why it was left out, in any point of the run."""
+    points = mapping(card.manifest.get("not_run")).values()
+    return {name: text(why) for point in points for name, why in mapping(point).items()}
+
+
 def _stated(card: Card) -> list[list[str]]:
     stated = card.manifest.get("defense")
     if not stated or not isinstance(stated, Mapping | list):

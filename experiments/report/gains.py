@@ -13,20 +13,15 @@ from typing import NamedTuple
 import numpy as np
 from scipy import special
 
-from experiments.report.cards import Card
-from experiments.report.figures import selection
 from experiments.report.program_report import Gain
 from experiments.report.programs import PROGRAMS
 from fljax import metrics, verdicts
 from fljax.metrics import Estimate
-from fljax.results import Row, Summary, summarise, within
+from fljax.results import Row, within
 from fljax.verdicts import Reference, Verdict
 
 _HALF_WIDTH = "_half_width"
 _PART = "alpha="  # points of some of the clients
-_EPSILONS = (
-    "epsilon_pld", "epsilon_rdp", "client_epsilon_pld", "client_epsilon_rdp",
-)  # fmt: skip
 _CURVE = "rows_"  # settings of imputation from fewer rows
 
 
@@ -44,6 +39,12 @@ class Score(NamedTuple):
     estimate: Estimate
     gain: Gain
     verdict: Verdict
+
+    def is_of(self, row: Row) -> bool:
+        """Whether a row has the same number, of one seed or client."""
+        return row._replace(seed=0, client="all", value=0, n=0) == self.row._replace(
+            seed=0, client="all", value=0, n=0
+        )
 
     @property
     def is_by_seed(self) -> bool:
@@ -64,56 +65,6 @@ class Score(NamedTuple):
     def shown(self) -> Estimate:
         """The estimate, its interval cut to what the measure can be."""
         return within(self.estimate, self.row.metric)
-
-
-class Case(NamedTuple):
-    """A defense, or none, and a point as one run measured it.
-
-    Attributes:
-      run: name of the run.
-      defense: as the rows name it.
-      point: of a sweep.
-      scores: of the attacks that an adversary could run.
-      loss: of the last model sent, NaN if unknown.
-      epsilon: in words, empty where nothing is promised.
-    """
-
-    run: str
-    defense: str
-    point: str
-    scores: Sequence[Score]
-    loss: float
-    epsilon: str
-
-    @property
-    def defended(self) -> bool:
-        """Whether there is a defense."""
-        return self.defense != "none"
-
-    @property
-    def label(self) -> str:
-        """Defense and what of it was swept."""
-        name, equals, value = self.point.partition("=")
-        if not equals or value == self.defense:
-            return self.defense
-        return f"{self.defense} {name}={value}"
-
-
-def cases(card: Card) -> list[Case]:
-    """All of a run that have attacks with a baseline."""
-    totals = [s for s in summarise(card.rows) if s.row.client == "all"]
-    losses = selection.utility(card.rows)
-    found: dict[tuple[str, str], list[Score]] = {}
-    for score in scores(card.rows):
-        found.setdefault((score.row.defense, score.row.point), []).append(score)
-    return [
-        Case(
-            card.name, *at, each,
-            losses[at].estimate.mean if at in losses else math.nan,
-            _epsilon(totals, at),
-        )
-        for at, each in found.items()
-    ]  # fmt: skip
 
 
 def scores(rows: Sequence[Row]) -> Iterator[Score]:
@@ -278,14 +229,3 @@ def _by_half_width(each: _Measured, compared: _Compared, seed: int) -> Verdict:
 
 def _deviations(confidence: float) -> float:
     return float(special.ndtri(0.5 + confidence / 2))
-
-
-def _epsilon(totals: Sequence[Summary], at: tuple[str, str]) -> str:
-    for metric in _EPSILONS:
-        for s in totals:
-            value = s.estimate.mean
-            here = (s.row.defense, s.row.point) == at and s.row.metric == metric
-            if here and 0 < value < 1e100:
-                whose = " of a client" if metric.startswith("client") else ""
-                return f"epsilon {value:.3g}{whose}"
-    return ""

@@ -51,6 +51,7 @@ class ProgramReport(NamedTuple):
       names: attack -> what it is.
       settings: setting, or how it begins -> what it is.
       gains: by which it tells a leak; empty where nothing has a baseline.
+      strongest: attacks, the first by name, without which no leak means little.
       reference: flags and data -> the published numbers beside a run.
       sentences: of runs with the same data and model, in short, without gains.
     """
@@ -61,5 +62,6 @@ class ProgramReport(NamedTuple):
     names: Mapping[str, str] = types.MappingProxyType({})
     settings: Mapping[str, str] = types.MappingProxyType({})
     gains: Sequence[Gain] = ()
+    strongest: Sequence[str] = ()
     reference: Callable[[Mapping[str, Any], str], Reference | None] = no_reference
     sentences: Callable[[Sequence[Card]], list[str]] = no_sentences

@@ -11,6 +11,7 @@ from fljax.results import Row, Summary, summarise
 
 ACCURACY = "aia_accuracy_percent"
 LOSSES = ("test_loss", "train_loss")
+EXPLAINED = ("train_explained_percent", "test_explained_percent")
 STRANGERS = f"_{verdicts.STRANGERS}"  # end of the names of attacks on them
 _CURVE = "rows_"  # settings of imputation from fewer rows
 
@@ -83,6 +84,15 @@ def utility(rows: Sequence[Row]) -> dict[tuple[str, str], Summary]:
         for s in last_losses(rows, metric):
             if math.isfinite(s.estimate.mean):
                 found.setdefault((s.row.defense, s.row.point), s)
+    return found
+
+
+def explained(rows: Sequence[Row]) -> dict[tuple[str, str], dict[str, float]]:
+    """`(defense, point)` -> `EXPLAINED` -> percent of the targets' variation."""
+    found: dict[tuple[str, str], dict[str, float]] = {}
+    for s in summarise([row for row in rows if row.metric in EXPLAINED]):
+        at = s.row.defense, s.row.point
+        found.setdefault(at, {})[s.row.metric] = s.estimate.mean
     return found
 
 

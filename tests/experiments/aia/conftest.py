@@ -19,6 +19,7 @@ _SMALL = (
     "--active_grad_rounds=1,3",
     "--oracle_trials=3",
     "--oracle_epochs=5",
+    "--attack_kinds=model,grad",
     "--attack_controls=",
 )
 

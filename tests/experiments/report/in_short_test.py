@@ -192,6 +192,46 @@ def test_an_accuracy_ends_at_100_percent(rows):
     assert "99.00 [96.52, 100.00] %" in said and "42.00 [39.52, 44.48] points" in said
 
 
+def test_a_model_that_hardly_learnt_allows_for_no_conclusion(rows):
+    about = {"attack": "none", "setting": "round_9"}
+    fit = rows(*[0.4] * 3, metric="train_explained_percent", **about)
+    said = _only(_card("run", _run(rows, _NONE) + fit))
+    assert "the model has hardly learnt: no conclusion. It explains 0.4 %" in said
+    assert "no leak is shown" not in said
+    assert "1 of 1 attacks show a leak" in _only(
+        _card("run", _run(rows, _STRONG) + fit)
+    )
+    learnt = [row._replace(value=30.0) for row in fit]
+    assert "no leak is shown" in _only(_card("run", _run(rows, _NONE) + learnt))
+
+
+def test_where_the_strongest_attack_was_not_run_it_says_so_and_why(rows):
+    made = _run(rows, _NONE)
+    assert "The strongest attack, trajectory, was not run." in _only(_card("run", made))
+    why = {"run": {"trajectory": "they use adam", "grad": "other"}}
+    said = _only(_card("run", made, not_run=why))
+    assert "trajectory, was not run: they use adam." in said
+    assert "was not run" not in _only(_card("run", _run(rows, _NONE, _NONE)))
+
+
+def test_least_and_most_named_clients_have_their_names(rows):
+    made = _run(rows, _STRONG)
+    for client, value in enumerate((60.0, 98.1, 75.7)):
+        each = rows(value, value)
+        made += [row._replace(client=client, n=40 + client) for row in each]
+    said = _only(_card("run", made))
+    assert "By client from 60.0 % in client 0 (40 rows) to 98.1 % in client 1" in said
+    said = _only(_card("run", made, clients=["hospital: Nord", "Sud", "Ost"]))
+    assert "from 60.0 % in hospital: Nord (40 rows) to 98.1 % in Sud (41 rows)." in said
+
+
+def test_a_leak_without_a_defense_ends_with_what_to_do(rows):
+    told = {"what_to_do": "python -m experiments.aia --defense=x"}
+    said = _only(_card("run", _run(rows, _STRONG), **told))
+    assert said.endswith("stops and costs here, python -m experiments.aia --defense=x")
+    assert "What to do" not in _only(_card("run", _run(rows, _NONE), **told))
+
+
 def test_distances_leak_where_they_are_small_and_vary_over_clients(rows):
     base = {"experiment": "label_distribution", "metric": "total_variation"}
     half = base | {"metric": "total_variation_half_width"}

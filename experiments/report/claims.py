@@ -1,0 +1,179 @@
+"""What is claimed of attacks, and above all what is not: sentences made by a rule."""
+
+import itertools
+import math
+from collections.abc import Iterable, Iterator, Sequence
+
+import numpy as np
+
+from experiments.report import cases as cases_lib
+from experiments.report import facts
+from experiments.report import lines as lines_lib
+from experiments.report.cards import Card
+from experiments.report.cases import Case
+from experiments.report.gains import Score
+from experiments.report.programs import PROGRAMS
+from fljax import verdicts
+
+_MOST = 3  # names in a sentence
+_STOPPED = "stopped"
+_REFERENCES = {
+    verdicts.MAJORITY: "the majority",
+    verdicts.IMPUTATION: "imputation",
+    "mean_distribution": "the mean distribution of the shadow clients",
+    "last_returned": "the model that the client returned last",
+}
+
+
+def of_attacks(cards: Sequence[Card]) -> Iterator[str]:
+    cases = [case for card in cards for case in cases_lib.of_run(card)]
+    bare = [case for case in cases if not case.defended]
+    defended = [case for case in cases if case.defended]
+    scored = [(case, score) for case in bare or cases for score in case.scores]
+    if not scored:
+        yield "No attack with a baseline was run."
+        return
+    several = len({case.run for case in cases}) > 1
+    leaks = [each for each in scored if each[1].verdict.kind == verdicts.LEAKS]
+    case, score = max(leaks or scored, key=lambda each: _largest(each[1]))
+    where = "Without a defense" if bare else "Under a defense in every run"
+    if leaks:
+        claim = f"{len(leaks)} of {len(scored)} attacks show a leak"
+    else:
+        claim = _no_leak(scored)
+    name = f"{score.name}{_at(case, several)}"
+    yield f"{where}, {claim}."
+    if leaks:
+        comma = "," * name.count(", ")  # that closes the first
+        yield f"{name}{comma} leaks through messages: {_gain(score)}; {_value(score)}."
+    else:
+        yield f"The largest gain is that of {name}: {_gain(score)}; {_value(score)}."
+    rest = sorted(leaks, key=lambda each: -_largest(each[1]))[1:]
+    if rest:
+        yield f"Also {_names(f'{s.name}{_at(c, several)}' for c, s in rest)}."
+    yield from _to_whom(cards, case, score)
+    yield from _not_run(cards, [score for _, score in scored])
+    if leaks and bare:
+        yield from _defenses(case, score, defended, several)
+    if leaks and not defended:
+        yield from _what_to_do(cards)
+
+
+def _largest(score: Score) -> float:
+    return score.verdict.beyond.mean
+
+
+def _no_leak(scored: Sequence[tuple[Case, Score]]) -> str:
+    unlearnt = [case.explained for case, _ in scored if not case.has_learnt]
+    if unlearnt:
+        return (
+            "the model has hardly learnt: no conclusion. It explains "
+            f"{max(min(unlearnt), 0):.1f} % of the variation of its training targets"
+        )
+    found = [score.verdict for _, score in scored]
+    if any(verdict.kind == verdicts.PREDICTABLE for verdict in found):
+        return "no leak is shown: the column is predictable without messages"
+    if not any(verdict.has_interval for verdict in found):
+        return "nothing is claimed: one seed and no interval"
+    return "no leak is shown, which is no proof that there is none"
+
+
+def _to_whom(cards: Sequence[Card], case: Case, score: Score) -> Iterator[str]:
+    """The clients of whom an attack names least and most."""
+    card = next(card for card in cards if card.name == case.run)
+    found: dict[int, list[tuple[float, int]]] = {}
+    for row in card.rows:
+        if score.is_of(row) and isinstance(row.client, int):
+            found.setdefault(row.client, []).append((row.value, row.n))
+    if len(found) < 2 or not score.gain.own_rows:
+        return
+    means = {client: np.mean(each, axis=0) for client, each in found.items()}
+    order = sorted(means, key=lambda client: means[client][0])
+    names = facts.clients(card)
+    low, high = (
+        f"{means[client][0]:.1f} % in {names.get(client, f'client {client}')} "
+        f"({means[client][1]:.0f} rows)"
+        for client in (order[0], order[-1])
+    )
+    yield f"By client from {low} to {high}."
+
+
+def _not_run(cards: Sequence[Card], scores: Sequence[Score]) -> Iterator[str]:
+    """Says so where the strongest attack is missing, and why."""
+    strongest = PROGRAMS[cards[0].rows[0].experiment].strongest
+    if not strongest or any(score.row.attack in strongest for score in scores):
+        return
+    reasons = [facts.not_run(card).get(strongest[0], "") for card in cards]
+    why = next(filter(None, reasons), "")
+    yield f"The strongest attack, {strongest[0]}, was not run{why and f': {why}'}."
+
+
+def _what_to_do(cards: Sequence[Card]) -> Iterator[str]:
+    """The command that measures a defense, where a run names it."""
+    commands = [facts.text(card.manifest.get("what_to_do") or "") for card in cards]
+    if command := next(filter(None, commands), ""):
+        yield f"What to do: see what a defense stops and costs here, {command}"
+
+
+def _defenses(
+    bare: Case, top: Score, cases: Sequence[Case], several: bool
+) -> Iterator[str]:
+    """Which stop the attack that gains most, at what cost and with what promise."""
+    found: dict[str, list[Case]] = {}
+    for case in cases:
+        for each in case.scores:
+            if (each.name, each.gain) == (top.name, top.gain):
+                kind = _STOPPED if each.is_stopped else each.verdict.kind
+                found.setdefault(kind, []).append(case)
+    if not found:
+        yield f"No defense was measured against {top.name}."
+        return
+    parts = []
+    if stopped := found.pop(_STOPPED, []):
+        stopped.sort(key=lambda case: case.loss)
+        costs = _names(_cost(case, bare, several) for case in stopped)
+        parts = [f"{_STOPPED} by {costs}"]
+    for kind, some in found.items():
+        parts.append(f"{kind} under {_names(_label(case, several) for case in some)}")
+    yield f"With a defense: {'; '.join(parts)}."
+
+
+def _cost(case: Case, bare: Case, several: bool) -> str:
+    parts = [case.epsilon or "no epsilon"]
+    if math.isfinite(case.loss):
+        parts.append(f"loss {case.loss:.3g}")
+        if case.run == bare.run and bare.loss > 0:
+            parts.append(f"{case.loss / bare.loss:.2f} times that without")
+    return f"{_label(case, several)} ({', '.join(parts)})"
+
+
+def _at(case: Case, several: bool) -> str:
+    swept = case.point if not case.point.startswith("defense") else ""
+    parts = [swept, f"run {case.run}" if several else ""]
+    return "".join(f", {part}" for part in parts if part)
+
+
+def _label(case: Case, several: bool) -> str:
+    return f"{case.label}, run {case.run}" if several else case.label
+
+
+def _value(score: Score) -> str:
+    return f"{lines_lib.interval(score.shown)} {score.gain.measure.text}"
+
+
+def _gain(score: Score) -> str:
+    beyond, of = score.verdict.beyond, score.gain
+    units = f"{score.verdict.units} {'seeds' if score.is_by_seed else 'clients'}"
+    over = f" (over {units})" if score.verdict.units > 1 else ""
+    sign, words = (1, of.better) if beyond.mean >= 0 else (-1, of.worse)
+    low, high = sorted((sign * beyond.low, sign * beyond.high))
+    e = score.estimate._replace(mean=sign * beyond.mean, low=low, high=high)
+    return f"{lines_lib.interval(e)} {words} {_REFERENCES[beyond.name]}{over}"
+
+
+def _names(names: Iterable[str]) -> str:
+    """A few of them and how many more."""
+    unique = list(dict.fromkeys(names))
+    more = len(unique) - _MOST
+    shown = "; ".join(itertools.islice(unique, _MOST))
+    return shown + (f"; and {more} more" if more > 0 else "")
