@@ -19,7 +19,7 @@ repetitions (Student).
 * *not shown*: all else. Another attack may succeed where these fail.
 
 Of audits of rows that never met the messages at most one in twenty shows a leak by
-chance, whatever the number of attacks and clients: an error of 4 % is shared equally
+chance, whatever the number of attacks and clients: the error of 5 % is shared equally
 between the attacks, half of each share between the clients.
 """
 
@@ -35,7 +35,7 @@ LEAKS = "leaks"
 PREDICTABLE = "predictable without messages"
 NOT_SHOWN = "not shown"
 MAJORITY, IMPUTATION, STRANGERS = "majority", "imputation", "strangers"
-_ERROR = 0.04  # of an audit; intervals are approximate, and one in twenty is promised
+_ERROR = 0.05  # of an audit
 _ROUNDING = 1e-9  # of a gain, relative to the reference
 
 RULE = {
