@@ -1,6 +1,7 @@
 """What an audit finds: a table, verdicts, estimates for every record, and a folder."""
 
 import os
+import types
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
@@ -36,6 +37,7 @@ class Audited(NamedTuple):
       row_numbers: where each client's rows stand in the file.
       flags: every setting by the name of its flag.
       notes: what was taken for granted.
+      names: of clients by their ids, where the file has names.
     """
 
     data: str
@@ -54,6 +56,7 @@ class Audited(NamedTuple):
     row_numbers: Sequence[np.ndarray]
     flags: Mapping[str, Any]
     notes: Sequence[str] = ()
+    names: Mapping[int, str] = types.MappingProxyType({})
 
 
 class Findings(NamedTuple):
@@ -137,9 +140,15 @@ class Findings(NamedTuple):
         return self.audited.middle + self.audited.unit * numbers
 
     @property
+    def clients(self) -> list[str]:
+        """Names of the clients, or their ids."""
+        names = self.audited.names
+        return [names.get(int(c), f"client {c}") for c in self.audited.clients]
+
+    @property
     def summary(self) -> list[str]:
         """What leaks, to whom and how surely, in sentences."""
-        return words.summary(self.audited.sensitive, self.lines, self.audited.clients)
+        return words.summary(self.audited.sensitive, self.lines, self.clients)
 
     def _repr_html_(self) -> str:
         return page.fragment(self.lines)

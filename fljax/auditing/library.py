@@ -184,6 +184,7 @@ def _score(
         row_numbers=case.row_numbers,
         flags={k: v for group in config for k, v in config_lib.to_flags(group).items()},
         notes=case.notes,
+        names=read.owned.names,
     )
     return Findings(audited, lines, estimates)
 

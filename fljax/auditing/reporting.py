@@ -59,7 +59,7 @@ def screen(findings: Findings) -> list[Table | Text]:
     ]
     said = [*details, *findings.notes]
     if findings.leaks:
-        said = [*said, words.what_to_do(audited.flags)]
+        said = [*said, words.what_to_do(audited.flags, len(audited.clients))]
     return [*map(Text, findings.summary), shown, *map(Text, said)]
 
 
@@ -111,14 +111,17 @@ def _page(findings: Findings) -> str:
         "Model": audited.model,
         "Defense": audited.defense,
         "Inferred": f"{audited.sensitive}; target {audited.target}",
-        "Clients": ", ".join(map(str, audited.clients)),
+        "Clients": ", ".join(findings.clients),
         "Files": "; ".join(f"{each.name} {each.sha256}" for each in audited.files),
         "Settings": ", ".join(f"{name} {value}" for name, value in settings.items()),
     }
     notes = findings.notes
     if findings.leaks:
         known = os.path.basename(str(audited.flags.get("known", "")))
-        notes = [*notes, words.what_to_do(audited.flags | {"known": known})]
+        notes = [
+            *notes,
+            words.what_to_do(audited.flags | {"known": known}, len(audited.clients)),
+        ]
     title = f"Audit of {audited.data}, {audited.model}"
     return page.render(
         title,

@@ -16,11 +16,21 @@ _REFERENCES = {
     STRANGERS: "on people who never met these messages the attack names {}",
 }
 
+# How CSV files are read, by the flags of both programs, and as they usually are.
+_USUAL = {
+    "numeric": (), "categorical": (), "missing": "error", "missing_codes": (),
+    "separator": ",", "decimal": ".", "encoding": "utf-8", "task": None,
+}  # fmt: skip
 
-def summary(
-    sensitive: str, lines: Sequence[Line], clients: Sequence[int] | np.ndarray
-) -> list[str]:
-    """What leaks, to whom and how surely; what does not."""
+
+def summary(sensitive: str, lines: Sequence[Line], clients: Sequence[str]) -> list[str]:
+    """What leaks, to whom and how surely; what does not.
+
+    Args:
+      sensitive: name of the inferred column.
+      lines: of all attacks.
+      clients: names of the clients.
+    """
     leaks = [line for line in lines if line.verdict == verdicts.LEAKS]
     found = []
     if leaks:
@@ -39,29 +49,43 @@ def summary(
     return found
 
 
-def what_to_do(flags: Mapping[str, Any]) -> str:
+def what_to_do(flags: Mapping[str, Any], clients: int) -> str:
     """Which defenses to try, and the command that tries one on the same rows.
 
     Args:
       flags: of the audit.
+      clients: how many were audited.
     """
+    owner = flags.get("client_column")
+    dropped = ",".join([*(flags.get("drop") or ()), *([owner] if owner else ())])
     rows = {
         "data_name": "csv",
         "data_path": flags.get("known"),
         "data_target": flags.get("target"),
         "data_sensitive": flags.get("sensitive"),
-        "partition_kind": "by_column" if flags.get("client_column") else None,
-        "partition_column": flags.get("client_column"),
-        "defense": "dp_sgd(clip=1, epsilon=8)",
+        "data_drop": dropped or None,
+        **{f"data_{name}": _told(flags, name, usual) for name, usual in _USUAL.items()},
+        "partition_kind": "by_column" if owner else None,
+        "partition_column": owner,
+        "partition_clients": clients if owner else None,
+        "defense": "dp_sgd(clip=0.1|1|10, epsilon=8)",
     }
     told = (f"--{name}={value}" for name, value in rows.items() if value is not None)
     return (
         "What to do: noise on every example's gradient (dp_sgd, fed_cdp) is the defense "
         "with a guarantee. This trains on the same rows with one and attacks it, beside "
         "its cost in accuracy: python -m experiments.aia "
-        f"{shlex.join(told)} (choose clip and learning rate for your data). Then record "
-        "your own training with the defense, and audit that."
+        f"{shlex.join(told)} (with the model and the learning rate of your training). "
+        "Then record your own training with the defense, and audit that."
     )
+
+
+def _told(flags: Mapping[str, Any], name: str, usual: Any) -> str | None:
+    """How the audit was told to read the rows; None for the usual way."""
+    value = flags.get(name)
+    if value in (None, usual, [], ()):
+        return None
+    return ",".join(map(str, value)) if isinstance(value, list | tuple) else str(value)
 
 
 def _strength(line: Line) -> tuple[bool, float]:
@@ -103,7 +127,7 @@ def _range(line: Line, clients) -> str:
     low, high = int(np.argmin(values)), int(np.argmax(values))
 
     def one(at: int) -> str:
-        return f"{values[at]:.1f} % of client {clients[at]} ({line.clients[at].n} rows)"
+        return f"{values[at]:.1f} % of {clients[at]} ({line.clients[at].n} rows)"
 
     return f"From {one(low)} to {one(high)}."
 
