@@ -79,6 +79,9 @@ class RunConfig(FolderFlags):
         above=0,
         below=math.inf,
     )
+    notes: bool = option(
+        False, "also print what each epsilon rests on, and what has no number"
+    )
     run_dir: str | None = option(
         None, "folder for rows.jsonl and manifest.json; none: print only"
     )
@@ -114,16 +117,16 @@ def work(prepared: Prepared, *_) -> Results:
     (config, run), training = prepared
     screen = console.screen()
     if config.method is None:
-        rows, defense = _table6(screen)
+        rows, defense = _table6(screen, run.notes)
     else:
-        rows, defense = _own(screen, config.method, training, run.target_epsilon)
+        rows, defense = _own(screen, config.method, training, run)
     return Results(rows, manifest={"defense": defense})
 
 
-def _table6(out: Console) -> tuple[list[Row], dict[str, Any]]:
+def _table6(out: Console, notes: bool) -> tuple[list[Row], dict[str, Any]]:
     """Prints the table; returns rows, and what the manifest says of them."""
     entries, modes = table6.printed(), table6.modes()
-    tables.show_table6(out, entries, modes)
+    tables.show_table6(out, entries, modes, notes)
     said = {
         f"{mode.method}, L = {mode.local_steps}, {mode.name}": {
             "epsilon": {data: _plain(s) for data, s in mode.statements.items()},
@@ -137,11 +140,11 @@ def _table6(out: Console) -> tuple[list[Row], dict[str, Any]]:
 
 
 def _own(
-    out: Console, method: str, training: Training, target: float | None
+    out: Console, method: str, training: Training, run: RunConfig
 ) -> tuple[list[Row], dict[str, Any]]:
     """The same for a training of one's own, with what keeps a target."""
     found = privacy.statements(method, training)
-    tables.show_training(out, method, training, found)
+    tables.show_training(out, method, training, found, run.notes)
     said: dict[str, Any] = {
         f"{s.way}, {s.unit}, {s.name}": {
             "epsilon": _plain(s),
@@ -149,9 +152,9 @@ def _own(
         }
         for s in found
     }
-    if target is not None:
-        kept = calibrate(method, training, target)
-        tables.show_kept(out, target, training, kept)
+    if run.target_epsilon is not None:
+        kept = calibrate(method, training, run.target_epsilon)
+        tables.show_kept(out, run.target_epsilon, training, kept)
         said["target"] = [_plain_kept(each) for each in kept]
     return [_row(method, statement) for statement in found], said
 

@@ -38,28 +38,36 @@ class Kept(NamedTuple):
 
 
 def show_table6(
-    out: Console, entries: Sequence[table6.Printed], modes: Sequence[table6.Mode]
+    out: Console,
+    entries: Sequence[table6.Printed],
+    modes: Sequence[table6.Mode],
+    notes: bool,
 ) -> None:
-    """Prints both tables of Table VI and the assumptions of every line."""
+    """Prints what else can be said, then Table VI and how much of it is reproduced."""
+    out.print(_modes(modes))
+    if notes:
+        _assumptions(out, [mode.first for mode in modes], "of MNIST")
+        first = next(iter(table6.TRAININGS.values()))
+        _refused(out, table6.refused(first))
+        out.print(f"{_CONVENTION}\n")
     out.print(_entries(entries))
-    for which, name in enumerate(("n = T L + 1", "n = T L")):
+    for which, name in ((1, "n = T L"), (0, "n = T L + 1")):
         off = [abs(entry.last_digits[which]) for entry in entries]
         within = sum(each <= 1 for each in off)
         out.print(
             f"{name}: {within} of {len(off)} within 1 of the last digit, "
             f"the furthest {max(off)}"
         )
-    out.print(f"{_CONVENTION}\n")
-    out.print(_modes(modes))
-    _assumptions(out, [mode.first for mode in modes], "of MNIST")
-    first = next(iter(table6.TRAININGS.values()))
-    _refused(out, table6.refused(first))
 
 
 def show_training(
-    out: Console, method: str, training: Training, found: Sequence[Statement]
+    out: Console,
+    method: str,
+    training: Training,
+    found: Sequence[Statement],
+    notes: bool,
 ) -> None:
-    """Prints the statements about one training with their assumptions."""
+    """Prints the statements about one training, with their assumptions if so told."""
     out.print(
         f"{method}: N_i = {training.records}, B = {training.batch_size}, L = {training.local_steps}, "
         f"T = {training.rounds}, K_t / K = {training.clients_per_round} / {training.clients}, "
@@ -76,8 +84,9 @@ def show_training(
         cells = _WAYS[said.way], _level(said.unit), said.name, _number(said.epsilon)
         table.add_row(str(number), *cells)
     out.print(table)
-    _assumptions(out, shown)
-    _refused(out, [said for said in found if said.epsilon is None])
+    if notes:
+        _assumptions(out, shown)
+        _refused(out, [said for said in found if said.epsilon is None])
 
 
 def show_kept(

@@ -57,7 +57,7 @@ REPORT = ProgramReport(
     "knows all but one column of their training rows, and infers that column. Accuracy "
     "is the share of rows on which an attack names the right value, in percent: the mean "
     "over clients weighted by their rows, then over seeds, with the Student-t 95 % "
-    "interval over the seeds.",
+    "interval over the seeds; that of a single seed is Wilson's over the rows.",
     names=NAMES,
     settings=SETTINGS,
     gains=(

@@ -11,9 +11,11 @@ ACCURACY = "accuracy_percent"
 MILLISECONDS = "ms_per_local_iteration"
 _PAPER = "wei2021"
 # Name of our data -> the paper's, of the same data or of data that ours are only like:
-# another alignment of the photographs, half of the images.
+# another alignment of the photographs, half of the images, other digits.
 _SAME = {"breast_cancer": "cancer"}
-_STAND_INS = {"lfw_deepfunneled": "lfw", "cifar10_half": "cifar10"}
+_STAND_INS = {
+    "lfw_deepfunneled": "lfw", "cifar10_half": "cifar10", "digits": "mnist"
+}  # fmt: skip
 _TITLES = {
     "table1": "Table I",
     "table2": "Table II",

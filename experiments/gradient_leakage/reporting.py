@@ -131,10 +131,10 @@ def _table(settings: Settings, cells: Sequence[Cell], chance: Chance) -> Table:
         "last lines: what needs no message"
     )
     screen_tables.add_texts(shown, "type", "defense")
-    names = ["success [95 %]", "RMSE [95 %]", "where\nread, cut\nto [0, 1]", "SSIM"]
+    names = ["success % [95 %]", "RMSE [95 %]", "where\nread, cut\nto [0, 1]", "SSIM"]
     names += ["label", "iter."]
     if settings.run.paper_table is not None:
-        names.append(f"{heading(cells[0].data)}: yes,\nRMSE, iter.")
+        names.append(f"{heading(cells[0].data)}: %,\nRMSE, iter.")
     screen_tables.add_numbers(shown, *names)
     for cell in cells:
         distance = cell.estimate(scores.DISTANCE)
@@ -142,7 +142,7 @@ def _table(settings: Settings, cells: Sequence[Cell], chance: Chance) -> Table:
         shown.add_row(
             _types(cell).replace("before ", "before\n"),
             cell.name.replace(" ", "\n"),
-            screen_tables.interval(cell.estimate(scores.SUCCESS), ".2f"),
+            screen_tables.interval(_percent(cell.estimate(scores.SUCCESS)), ".0f"),
             screen_tables.interval(distance._replace(low=max(distance.low, 0)), ".2g"),
             f"{cell.estimate(scores.READ).mean:.2g}",
             f"{cell.estimate(scores.SSIM).mean:.2f}",
@@ -163,7 +163,13 @@ def _table(settings: Settings, cells: Sequence[Cell], chance: Chance) -> Table:
 def _beside(settings: Settings, cell: Cell) -> str:
     metrics_ = scores.SUCCESS, scores.DISTANCE, scores.ITERATIONS
     numbers = [paper(settings, cell, metric) for metric in metrics_]
+    if numbers[0] is not None:
+        numbers[0] *= 100
     return ", ".join(f"{number:.4g}" for number in numbers if number is not None)
+
+
+def _percent(e: metrics.Estimate) -> metrics.Estimate:
+    return e._replace(mean=100 * e.mean, low=100 * e.low, high=100 * e.high)
 
 
 def summary(cells: Sequence[Cell]) -> dict[str, Any]:

@@ -64,8 +64,15 @@ class Line(NamedTuple):
 
     @property
     def shown(self) -> Estimate:
-        """The estimate, its interval cut to what the metric can be."""
-        return within(self.estimate, self.row.metric)
+        """The estimate, its interval cut to what the metric can be.
+
+        An accuracy of a single seed has the interval over its rows.
+        """
+        e = self.estimate
+        if e.repetitions == 1 and self.row.metric == ACCURACY:
+            low, high = metrics.of_rows(e.mean, self.row.n)
+            e = e._replace(low=low, high=high)
+        return within(e, self.row.metric)
 
     @property
     def skewed_median(self) -> float | None:
@@ -95,7 +102,7 @@ def lines(rows: Sequence[Row]) -> list[Line]:
             metric += " (not determined)"
         bound = bounds.get(key) if row.metric == ACCURACY else None
         references = _references(row, beside)
-        found.append(Line(row, metric, _estimate(s), references, bound))
+        found.append(Line(row, metric, s.estimate, references, bound))
     return found
 
 
@@ -110,15 +117,6 @@ def _references(row: Row, beside: Mapping[tuple, Estimate]) -> dict[str, float]:
         name: beside.get((*_case(row), *at, row.metric)) for name, at in names.items()
     }
     return {name: e.mean for name, e in found.items() if e is not None}
-
-
-def _estimate(s: Summary) -> Estimate:
-    """Over seeds; of a single one an accuracy has the interval over its rows."""
-    e = s.estimate
-    if e.repetitions > 1 or s.row.metric != ACCURACY:
-        return e
-    low, high = metrics.of_rows(e.mean, s.row.n)
-    return e._replace(low=low, high=high)
 
 
 def interval(estimate: Estimate, *, constant_alone: bool = False) -> str:

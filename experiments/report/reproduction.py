@@ -40,7 +40,7 @@ RULE = {
         "the run had other data, another model or another defense than the published "
         "number, which then stands in a column of its own"
     ),
-    SINGLE_SEED: "there is no interval",
+    SINGLE_SEED: "there is no interval over seeds",
     NOT_FINITE: "the measurement failed",
     NO_NUMBER: "the paper gives none for this attack and setting",
 }

@@ -54,7 +54,10 @@ def test_table_6_is_printed_written_and_reported(run, reported, tmp_path):
         pathlib.Path(program.__file__).parents[1] / "flags/accounting.table6.flags"
     )
     assert flagfile.read_text().startswith("# ") and "# expect:" in flagfile.read_text()
-    out = run(f"--flagfile={flagfile}")
+    out = run(f"--flagfile={flagfile}", "--notes")
+    found = [line for line in out.splitlines() if "within 1" in line]
+    assert found[-1].startswith("n = T L + 1: 30 of 30 within 1")
+    assert out.index("What each rests on") < out.index(found[0])
     for shown in (
         "30 of 30 within 1", "8 of 30 within 1", "n = T L + 1", "What each rests on",
         "No number is given for", "sampling rate q p = 0.001", "15.87", "infinite",
@@ -85,7 +88,7 @@ def test_ones_own_training_in_all_ways_and_at_both_levels(
     run, reported, tmp_path, method
 ):
     training = f"--accounting_method={method}", *_SMALL, "--accounting_draws=each"
-    out = run(*training, "--target_epsilon=0.7", "--run_dir=own")
+    out = run(*training, "--target_epsilon=0.7", "--notes", "--run_dir=own")
     for shown in (
         "as printed", "as implemented", "recommended", "instance", "client",
         "smallest sigma", "most rounds", "delta = 0.0001", "C sqrt(M) = 5.657",

@@ -274,7 +274,8 @@ def test_a_report_sets_accuracies_beside_the_table_that_the_run_names():
     assert times["", "fed_cdp_decay", "ms_per_local_iteration"] == 22.6
     assert published.reference({"paper_table": "table3"}, "mnist") is None
     assert published.reference({"paper_table": None}, "mnist") is None
-    assert published.reference({"paper_table": "table1"}, "digits") is None
+    digits = published.reference({"paper_table": "table1"}, "digits")
+    assert (digits.data, digits.same_data) == ("mnist", False)
 
 
 @pytest.mark.parametrize("path", _FLAGS, ids=[path.stem for path in _FLAGS])

@@ -79,7 +79,9 @@ def test_table_7_stands_beside_a_run_on_its_data():
     faces = reference({"paper_table": "table7"}, "lfw_deepfunneled")
     assert (faces.data, faces.same_data, len(faces.numbers)) == ("lfw", False, 24)
     assert found.same_data
-    assert reference({"paper_table": "table7"}, "digits") is None
+    digits = reference({"paper_table": "table7"}, "digits")
+    assert (digits.data, digits.same_data) == ("mnist", False)
+    assert reference({"paper_table": "table7"}, "cifar10") is None
     assert reference({}, "mnist") is None
 
 

@@ -9,7 +9,7 @@ from fljax.defenses import specs
 
 
 @pytest.mark.parametrize(
-    ("name", "above"), [("lfw", "paper: yes"), ("lfw_deepfunneled", "lfw: yes")]
+    ("name", "above"), [("lfw", "paper: %"), ("lfw_deepfunneled", "lfw: %")]
 )
 def test_results_carry_the_name_of_the_images(told, name, above):
     """LFW in another alignment is other data, beside which the paper's stand."""
@@ -27,7 +27,7 @@ def test_results_carry_the_name_of_the_images(told, name, above):
     shown = screen.export_text()
     assert f"{name}, lenet" in shown
     assert above in shown
-    assert "1, 0.0014, 25" in shown
+    assert "100, 0.0014, 25" in shown
     assert "majority_class" in shown.splitlines()[-1]
 
 
