@@ -1,6 +1,7 @@
 """What a run says at its end: fit, what leaks and to whom, and what to do about it."""
 
 import math
+import pathlib
 import shlex
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
@@ -40,12 +41,20 @@ def manifest(
     if len(names) == 1:
         said["clients"] = list(*names)
     if any(at.config.attack.kinds for at in points):
-        said["what_to_do"] = _command(flags, usual, rows)
+        said["what_to_do"] = _command(_without_folders(flags), usual, rows)
     return said
 
 
-def said(rows: Sequence[Row], manifest: Mapping[str, Any]) -> Iterator[Text]:
-    """For the screen."""
+def said(
+    rows: Sequence[Row],
+    manifest: Mapping[str, Any],
+    flags: Mapping[str, Any],
+    usual: Mapping[str, Any],
+) -> Iterator[Text]:
+    """For the screen: the command as it can be run here."""
+    told = {"flags": flags}
+    if "what_to_do" in manifest:
+        told["what_to_do"] = _command(flags, usual, rows)
     for (_, point), percent in selection.explained(rows).items():
         where = f" ({point})" if point else ""
         shown = ", ".join(
@@ -54,7 +63,7 @@ def said(rows: Sequence[Row], manifest: Mapping[str, Any]) -> Iterator[Text]:
             if metric in percent
         )
         yield Text(f"variation explained by the last model sent{where}: {shown}")
-    card = cards.card("run", rows, manifest, None)
+    card = cards.card("run", rows, {**manifest, **told}, None)
     for _, text in in_short.sentences([card]):
         yield Text(text.replace(" What to do:", "\nWhat to do:"))
 
@@ -85,6 +94,14 @@ def _command(
     clip = "|".join(clips) if held_out else clips[1]
     told.append(f"--defense=dp_sgd(clip={clip}, epsilon={_EPSILON})")
     return f"python -m experiments.aia {shlex.join(told)}"
+
+
+def _without_folders(flags: Mapping[str, Any]) -> dict[str, Any]:
+    """A manifest need not tell twice how a disk is organised."""
+    paths = {name: flags.get(name) for name in ("data_path", "data_dir")}
+    return {**flags} | {
+        name: pathlib.PurePath(path).name for name, path in paths.items() if path
+    }
 
 
 def _text(value: Any) -> str:

@@ -81,7 +81,8 @@ def work(prepared: Prepared, output: Output, bars: Progress) -> Results:
                 saved.save(output.folder, each, outcome.transcript)
     rows = [row for outcome in outcomes for row in outcome.rows]
     flags = PROGRAM.to_flags(config)
-    manifest = closing.manifest(points_, rows, flags, _usual()) | {
+    told = flags, _usual()
+    manifest = closing.manifest(points_, rows, *told) | {
         "defense": {k: each.defense for k, each in parts.items() if each.defense}
     }
     tables = results_table.of_results(rows, config.run.paper_table, flags)
@@ -96,7 +97,7 @@ def work(prepared: Prepared, output: Output, bars: Progress) -> Results:
         pages,
         files=table.files,
         manifest=manifest,
-        tables=[*tables, times, *closing.said(rows, manifest | {"flags": flags})],
+        tables=[*tables, times, *closing.said(rows, manifest, *told)],
     )
 
 
