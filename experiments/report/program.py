@@ -1,11 +1,16 @@
-"""Renders finished runs beside the published numbers, as Markdown and HTML.
+"""Renders finished runs beside the published numbers; keeps them and documents them.
 
     python -m experiments.report --runs=runs
     python -m experiments.report --runs=runs/aia.medical.mlp-1234abcd --out=report
+    python -m experiments.report --runs=runs/lmra.small --keep=lmra.small
+    python -m experiments.report --runs=runs/lmra.small --compare=lmra.small
+    python -m experiments.report --docs
 
-Writes `report.html`, one file that needs no other, and `report.md` with its pictures in
-`figures/`; with `--tensorboard` also the numbers of each run for TensorBoard, into
-`tensorboard/`.
+The first two write `report.html`, one file that needs no other, and `report.md` with
+its pictures in `figures/`; with `--tensorboard` also the numbers of each run for TensorBoard, into
+`tensorboard/`. `--keep` makes a run a result of the repository, in experiments/results/;
+`--compare` says whether a run is the kept result (exit code 1: it is not); `--docs`
+writes the numbers of the kept results into README.md and docs/.
 """
 
 import dataclasses
@@ -16,7 +21,15 @@ from collections import Counter
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from experiments.report import finished, page, rendering, scalars
+from experiments.report import (
+    agreement,
+    documents,
+    finished,
+    kept,
+    page,
+    rendering,
+    scalars,
+)
 from experiments.report.cards import Card, card
 from experiments.report.programs import PROGRAMS
 from fljax import files
@@ -41,6 +54,19 @@ class ReportConfig:
         False,
         "also write scalars that TensorBoard reads, into tensorboard/ of the folder",
     )
+    keep: str | None = option(
+        None, "name under which the one run becomes a result of the repository"
+    )
+    compare: str | None = option(
+        None, "name of a kept result that the one run is compared with"
+    )
+    docs: bool = option(
+        False, "write the numbers of the kept results into README.md and docs/"
+    )
+
+    def __post_init__(self):
+        if (self.keep is not None) + (self.compare is not None) + self.docs > 1:
+            raise ConfigError("--keep, --compare, --docs: expected one of them at most")
 
 
 class Settings(NamedTuple):
@@ -49,7 +75,45 @@ class Settings(NamedTuple):
     run: ReportConfig
 
 
-def run(asked: ReportConfig) -> None:
+def run(asked: ReportConfig) -> int:
+    """Does what was asked for; returns the exit code.
+
+    Raises:
+      ConfigError: naming a run that cannot be read, a result that is none, or a folder
+        that is no good.
+    """
+    if asked.docs:
+        changed = [_shown(path) for path in documents.write()]
+        print("\n".join(f"{path} is written" for path in changed) or "all up to date")
+    elif asked.keep is not None:
+        print(f"kept as {_shown(kept.keep(_only(asked.runs), asked.keep))}")
+    elif asked.compare is not None:
+        return _compare(asked)
+    else:
+        _report(asked)
+    return 0
+
+
+def _only(places: Sequence[str]) -> finished.Run:
+    """The run that is there."""
+    folders, _ = finished.find(places, PROGRAMS, "runs")
+    if len(folders) > 1:
+        raise ConfigError(f"--runs: expected one run, found {len(folders)}")
+    return finished.read(folders[0], PROGRAMS)
+
+
+def _compare(asked: ReportConfig) -> int:
+    fresh = kept.of_rows(_only(asked.runs).rows)
+    try:
+        result = kept.read(asked.compare)
+    except ConfigError as error:
+        raise ConfigError(f"--compare: {error}") from error
+    found = agreement.compare(fresh, result.rows)
+    print("\n".join(found.lines))
+    return int(found.verdict == agreement.DIFFERS)
+
+
+def _report(asked: ReportConfig) -> None:
     """Reads all runs, then writes both files.
 
     Raises:
@@ -130,8 +194,12 @@ def _shown(path: pathlib.Path) -> pathlib.Path:
 class _Report(Command):
     """The report as a command."""
 
+    def main(self) -> int:
+        """Does what the flags say; returns the exit code."""
+        return run(self.read().run)
+
     def run(self, settings: Settings) -> None:
-        """Reads all runs, then writes both files."""
+        """Does what the settings say."""
         run(settings.run)
 
 

@@ -130,5 +130,4 @@ def test_every_flagfile_can_be_read(told):
     found = sorted(pathlib.Path("experiments/flags").glob("gradient_leakage.*.flags"))
     assert len(found) == 6
     for path in found:
-        assert "# expect:" in path.read_text()
         settings.complete(told(f"--flagfile={path}"))

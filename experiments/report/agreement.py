@@ -1,0 +1,102 @@
+"""Is this the kept result? A fresh run beside it, number by number.
+
+Two numbers are equal to seven digits. They agree within `POINTS` if they are
+percentages, or within `SHARE` of the kept one: what other processors and other versions
+of the packages may make of one training.
+"""
+
+import math
+from collections.abc import Iterator, Sequence
+from typing import NamedTuple
+
+from fljax.results import Row
+
+POINTS, SHARE = 1.0, 0.02
+EQUAL, AGREES, DIFFERS = "equal", "agrees", "differs"
+_EXACT = 1e-7
+_MOST = 10  # differences that are spelled out
+
+
+class Agreement(NamedTuple):
+    """What a comparison found.
+
+    Attributes:
+      verdict: `equal`, `agrees` or `differs`.
+      lines: the same in words.
+    """
+
+    verdict: str
+    lines: list[str]
+
+
+def compare(fresh: Sequence[Row], kept: Sequence[Row]) -> Agreement:
+    """A run beside a result, on the seeds that both have.
+
+    What only the run has counts for nothing; what only the result has is a difference.
+
+    Args:
+      fresh: rows of the run, as they would be kept.
+      kept: rows of the result.
+    """
+    seeds = {row.seed for row in fresh} & {row.seed for row in kept}
+    ours, theirs = (
+        {_key(row): row for row in rows if row.seed in seeds} for rows in (fresh, kept)
+    )
+    if not seeds:
+        return Agreement(DIFFERS, [f"{DIFFERS}: no seed in common"])
+    kinds = {key: _kind(ours.get(key), row) for key, row in theirs.items()}
+    found = set(kinds.values())
+    verdict = next(v for v in (DIFFERS, AGREES, EQUAL) if v in found)
+    return Agreement(verdict, [*_said(kinds, ours, theirs, seeds)])
+
+
+def _said(kinds, ours, theirs, seeds: set[int]) -> Iterator[str]:
+    counts = {v: sum(kind == v for kind in kinds.values()) for v in (EQUAL, AGREES)}
+    wrong = [key for key, kind in kinds.items() if kind == DIFFERS]
+    verdict = DIFFERS if wrong else AGREES if counts[AGREES] else EQUAL
+    yield (
+        f"{verdict}: of {len(kinds)} numbers of seeds {_listed(seeds)} "
+        f"{counts[EQUAL]} are equal to seven digits, {counts[AGREES]} agree within "
+        f"{POINTS:g} point or {100 * SHARE:g} %, {len(wrong)} differ"
+    )
+    for key in wrong[:_MOST]:
+        kept, fresh = theirs[key], ours.get(key)
+        now = "not in the run" if fresh is None else f"{fresh.value:.6g} in the run"
+        yield f"  {_name(kept)}: {kept.value:.6g} kept, {now}"
+    if len(wrong) > _MOST:
+        yield f"  and {len(wrong) - _MOST} more"
+    if more := len(ours.keys() - theirs.keys()):
+        yield f"{more} numbers of the run are not in the result"
+
+
+def _kind(fresh: Row | None, kept: Row) -> str:
+    if fresh is None or fresh.n != kept.n:
+        return DIFFERS
+    if not (math.isfinite(fresh.value) and math.isfinite(kept.value)):
+        same = math.isfinite(fresh.value) == math.isfinite(kept.value)
+        return EQUAL if same else DIFFERS
+    apart = abs(fresh.value - kept.value)
+    if apart <= _EXACT * max(abs(kept.value), _EXACT):
+        return EQUAL
+    is_share = kept.metric.endswith("_percent")
+    return (
+        AGREES
+        if apart <= (POINTS if is_share else SHARE * abs(kept.value))
+        else DIFFERS
+    )
+
+
+def _key(row: Row) -> Row:
+    return row._replace(value=0.0, n=0)
+
+
+def _name(row: Row) -> str:
+    parts = (
+        row.defense, row.model, row.point, row.attack, row.setting, f"seed {row.seed}",
+        f"client {row.client}", row.metric,
+    )  # fmt: skip
+    return ", ".join(part for part in parts if part)
+
+
+def _listed(seeds: set[int]) -> str:
+    return ", ".join(map(str, sorted(seeds)))

@@ -1,0 +1,31 @@
+"""Generated blocks by their names: the one list of them."""
+
+from experiments.report.documents import defended, headline, papers, results
+from fljax.driver.config import ConfigError
+
+_ALONE = {"headline": headline.text, "defenses": defended.text}
+_FAMILIES = {"paper": (papers.text, papers.PAPERS), "results": (results.text, None)}
+
+
+def make(name: str) -> str:
+    """The Markdown of a block.
+
+    Args:
+      name: `headline`, `defenses`, `paper.NAME` or `results.NAME`, the name being that
+        of a paper or of a result.
+
+    Raises:
+      ConfigError: there is no such block.
+    """
+    if name in _ALONE:
+        return _ALONE[name]()
+    family, _, of = name.partition(".")
+    if family not in _FAMILIES:
+        raise ConfigError(
+            f"expected a block named {', '.join(_ALONE)}, "
+            f"{' or '.join(f'{each}.NAME' for each in _FAMILIES)}, got {name!r}"
+        )
+    text, known = _FAMILIES[family]
+    if known is not None and of not in known:
+        raise ConfigError(f"{name}: expected one of {', '.join(known)}, got {of!r}")
+    return text(of)

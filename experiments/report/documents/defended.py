@@ -1,0 +1,41 @@
+"""Which defense stops it at what cost: accuracy, loss and epsilon of each."""
+
+import math
+
+from experiments.report import cases as cases_lib
+from experiments.report import kept
+from experiments.report.cases import Case
+from experiments.report.documents import writing
+
+_NAME = "aia.defenses.diabetes"
+_ATTACKS = ("model", "trajectory")
+
+
+def text() -> str:
+    """A line for each defense, the undefended federation first."""
+    card = kept.shown(_NAME)
+    cases = sorted(cases_lib.of_run(card), key=lambda case: case.defended)
+    bare = cases[0].loss
+    body = [
+        [case.label if case.defended else "none", case.epsilon,
+         f"{case.loss / bare:.2f}" if math.isfinite(case.loss) else "",
+         *(_accuracy(case, attack) for attack in _ATTACKS),
+         _verdict(case)]
+        for case in cases
+    ]  # fmt: skip
+    header = [
+        "defense", "epsilon of a record, delta 1e-5", "test loss, times that of none",
+        *(f"{attack}, accuracy %" for attack in _ATTACKS), f"verdict on {_ATTACKS[-1]}",
+    ]  # fmt: skip
+    lines = writing.table(header, body, header[2:5])
+    return f"{writing.command(card.manifest['command'])}\n\n{lines}"
+
+
+def _accuracy(case: Case, attack: str) -> str:
+    found = [score for score in case.scores if score.row.attack == attack]
+    return writing.plain(found[0].shown) if found else ""
+
+
+def _verdict(case: Case) -> str:
+    found = [score for score in case.scores if score.row.attack == _ATTACKS[-1]]
+    return found[0].verdict.kind if found else ""

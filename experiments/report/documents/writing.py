@@ -1,0 +1,40 @@
+"""Tables, commands and numbers as a page of Markdown has them."""
+
+import math
+from collections.abc import Collection, Sequence
+
+from experiments.report import markdown
+from experiments.report.tables import Cell
+from fljax.metrics import Estimate
+
+
+def table(
+    header: Sequence[str], body: Sequence[Sequence[Cell]], numbers: Collection[str] = ()
+) -> str:
+    """A table; columns named in `numbers` stand to the right, empty ones are left out."""
+    kept = [i for i in range(len(header)) if any(_cell(line[i]) for line in body)]
+    lines = [
+        [header[i] for i in kept],
+        ["---:" if header[i] in numbers else "---" for i in kept],
+        *([_cell(line[i]) for i in kept] for line in body),
+    ]
+    return "\n".join(f"| {' | '.join(line)} |" for line in lines)
+
+
+def command(line: str) -> str:
+    """A command to be copied."""
+    return f"```bash\n{line}\n```"
+
+
+def plain(estimate: Estimate, digits: int = 1) -> str:
+    """`mean [low, high]` with so many decimals; the mean alone of a single seed."""
+    e, form = estimate, f".{digits}f"
+    if not math.isfinite(e.mean):
+        return "not finite"
+    if not math.isfinite(e.high - e.low):
+        return f"{e.mean:{form}}"
+    return f"{e.mean:{form}} [{e.low:{form}}, {e.high:{form}}]"
+
+
+def _cell(cell: Cell) -> str:
+    return markdown.escape(cell if isinstance(cell, str) else cell.text)

@@ -1,0 +1,149 @@
+"""Results that the repository keeps: the one source of the numbers in its documents.
+
+`experiments/results/NAME/` holds what is kept of a finished run. Its `rows.jsonl` has
+only what summaries need:
+
+* numbers over all clients, for every seed;
+* each client's, where there is a single seed and an attack is judged by its clients;
+* of a curve over rounds its first and its last round;
+* no times; eight significant digits.
+
+Its `manifest.json` has the command and the flags, versions and hashes of the code, the
+packages, and the machine in general words. Flagfiles without a result stand in
+`experiments/results/not_kept.toml`, which says why.
+"""
+
+import pathlib
+import tomllib
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from experiments.report import commands, finished
+from experiments.report.cards import Card, card
+from experiments.report.figures import selection
+from experiments.report.programs import PROGRAMS
+from fljax import results
+from fljax.driver.config import ConfigError
+from fljax.results import Row
+
+FOLDER = pathlib.Path(__file__).parents[1] / "results"
+_NOT_KEPT = "not_kept.toml"
+_ASIS = ("experiment", "code", "python", "packages", "verdicts", "not_run")
+_TIMES = ("seconds", "milliseconds")
+
+
+def names() -> list[str]:
+    """Of all results."""
+    return sorted(path.parent.name for path in FOLDER.glob("*/manifest.json"))
+
+
+def reasons() -> dict[str, str]:
+    """Flagfile without a result -> why it has none, and what it gave earlier."""
+    listed = tomllib.loads((FOLDER / _NOT_KEPT).read_text())
+    return {
+        name: f"{told['why']} An earlier version of the code gave: {told['earlier']}"
+        for name, told in listed.items()
+    }
+
+
+def keep(run: finished.Run, name: str) -> pathlib.Path:
+    """Keeps what is to be kept of a finished run; returns its folder.
+
+    Raises:
+      ConfigError: the name is none of a flagfile, or the run none of its program.
+    """
+    try:
+        kept = of_manifest(name, run.manifest)
+    except ConfigError as error:
+        raise ConfigError(f"--keep: {error}") from error
+    folder = FOLDER / name
+    results.write_rows(folder / "rows.jsonl", of_rows(run.rows))
+    results.write_manifest(folder / "manifest.json", kept)
+    return folder
+
+
+def read(name: str) -> finished.Run:
+    """A result.
+
+    Raises:
+      ConfigError: there is none of this name.
+    """
+    if name not in names():
+        raise ConfigError(f"expected one of {', '.join(names())}, got {name!r}")
+    return finished.read(FOLDER / name, PROGRAMS)
+
+
+def shown(name: str) -> Card:
+    """A result beside the published numbers."""
+    run = read(name)
+    program = PROGRAMS[run.manifest["experiment"]]
+    reference = program.reference(run.manifest["flags"], run.rows[0].data)
+    return card(name, run.rows, run.manifest, reference)
+
+
+def of_rows(rows: Sequence[Row]) -> list[Row]:
+    """The rows that are kept, in their order."""
+    ends = _ends(rows)
+    judged = _judged_by_client(rows)
+    return [
+        row._replace(value=float(f"{row.value:.8g}"))
+        for row in rows
+        if (row.client == "all" or row.metric in judged)
+        and selection.round_number(row) in ends.get(_curve(row), (None,))
+        and not row.metric.endswith(_TIMES)
+    ]
+
+
+def of_manifest(name: str, manifest: Mapping[str, Any]) -> dict[str, Any]:
+    """The manifest that is kept.
+
+    Args:
+      name: of the result.
+      manifest: of the run.
+    """
+    flags = {
+        key: value
+        for key, value in manifest["flags"].items()
+        if key not in commands.PLACES
+    }
+    return {
+        "command": commands.of_run(name, manifest["flags"]),
+        **{key: manifest[key] for key in _ASIS if key in manifest},
+        "machine": _machine(manifest),
+        "data": [
+            {key: file.get(key) for key in ("name", "sha256")}
+            for file in manifest.get("data", [])
+        ],
+        "flags": flags | {key: None for key in ("transcript", "known") if key in flags},
+    }
+
+
+def _machine(manifest: Mapping[str, Any]) -> str:
+    cores = f"{manifest.get('cpus')} CPU cores"
+    if manifest.get("platform") == "cpu":
+        return cores
+    return f"{manifest.get('devices')} x {manifest.get('device')}, {cores}"
+
+
+def _curve(row: Row) -> Row:
+    """What the rows of a curve have in common."""
+    return row._replace(setting="", value=0.0, n=0)
+
+
+def _ends(rows: Sequence[Row]) -> dict[Row, tuple[int, int]]:
+    """Curve over rounds -> its first and its last round."""
+    found: dict[Row, tuple[int, int]] = {}
+    for row in rows:
+        number = selection.round_number(row)
+        if number is not None:
+            low, high = found.get(_curve(row), (number, number))
+            found[_curve(row)] = min(low, number), max(high, number)
+    return found
+
+
+def _judged_by_client(rows: Sequence[Row]) -> set[str]:
+    """Metrics by whose clients an attack is judged: of a single seed alone."""
+    program = PROGRAMS.get(rows[0].experiment)
+    if program is None or len({row.seed for row in rows}) > 1:
+        return set()
+    return {gain.measure.metric for gain in program.gains}

@@ -1,0 +1,65 @@
+"""Generated blocks of documents: filled between their markers, and up to date."""
+
+import pytest
+
+from experiments.report import documents
+from experiments.report.documents import blocks, papers
+from fljax.driver.config import ConfigError
+
+_BLOCK = "<!-- generated: headline -->\n{}<!-- end -->\n"
+
+
+def test_only_what_stands_between_markers_is_written():
+    page = "# Title\n\n" + _BLOCK.format("old\n") + "\ntext\n"
+    now = documents.filled(page, lambda name: f"made of {name}\n")
+    assert now == "# Title\n\n" + _BLOCK.format("made of headline\n") + "\ntext\n"
+    assert documents.filled(now, lambda name: f"made of {name}") == now
+    assert documents.filled("no block", blocks.make) == "no block"
+
+
+_ALONE = {
+    "no end": "<!-- generated: headline -->\n",
+    "no begin": "text\n<!-- end -->\n",
+    "two begins": "<!-- generated: headline -->\n" * 2 + "<!-- end -->\n",
+    "no name": "<!-- generated -->\n<!-- end -->\n",
+}
+
+
+@pytest.mark.parametrize("page", _ALONE.values(), ids=_ALONE)
+def test_a_marker_alone_is_refused(page):
+    with pytest.raises(ConfigError, match="to be followed by one <!-- end -->"):
+        documents.filled(page, str)
+
+
+@pytest.mark.parametrize("name", ["nothing", "paper.nothing", "results.nothing"])
+def test_a_name_that_no_block_has_is_refused(name):
+    with pytest.raises(ConfigError, match="nothing"):
+        blocks.make(name)
+
+
+def test_a_stale_page_is_found_and_written(tmp_path):
+    (tmp_path / "docs" / "deep").mkdir(parents=True)
+    page = tmp_path / "docs" / "deep" / "page.md"
+    page.write_text("<!-- generated: results.accounting.table6 -->\n<!-- end -->\n")
+    (tmp_path / "README.md").write_text("nothing generated\n")
+    assert documents.write(tmp_path) == [page]
+    assert "| 0.8228 |" in page.read_text()
+    assert documents.write(tmp_path) == []
+    page.write_text(page.read_text().replace("0.8228", "0.8229", 1))
+    assert [path for path, _ in documents.stale(tmp_path)] == [page]
+    page.write_text("<!-- end -->\n")
+    with pytest.raises(ConfigError, match=r"^docs/deep/page.md: expected each"):
+        documents.write(tmp_path)
+
+
+def test_committed_documents_say_what_the_results_give():
+    stale = [path.name for path, _ in documents.stale()]
+    assert not stale, f"python -m experiments.report --docs writes {', '.join(stale)}"
+
+
+@pytest.mark.parametrize("paper", papers.PAPERS)
+def test_every_item_of_a_paper_has_a_command_or_a_reason(paper):
+    _, *sections = blocks.make(f"paper.{paper}").split("\n## ")
+    assert len(sections) == len(papers.PAPERS[paper])
+    for each in sections:
+        assert "python -m " in each or "is kept." in each

@@ -1,0 +1,106 @@
+"""What is kept of a run, whose flagfile it is of, and that each flagfile has a result."""
+
+import json
+
+import pytest
+
+from experiments.report import commands, finished, kept
+from fljax.driver.config import ConfigError
+
+_FLAGFILES = {path.name.removesuffix(".flags") for path in commands.FLAGFILES.iterdir()}
+
+
+@pytest.fixture
+def folder(tmp_path, monkeypatch):
+    """Results go there."""
+    monkeypatch.setattr(kept, "FOLDER", tmp_path)
+    return tmp_path
+
+
+def _run(tmp_path, rows, **told):
+    flags = commands.flags_of("aia.table2", "python -m experiments.aia --flagfile=x")
+    flags |= {"run_dir": str(tmp_path), "data_dir": "/somewhere"} | told
+    manifest = {
+        "experiment": "aia",
+        "flags": flags,
+        "digest": "0" * 64,
+        "code": {"fljax": "1" * 64},
+        "packages": {"fljax": "0.1.0", "jax": "0.10"},
+        "seconds": {"run": 3.5},
+        "data": [{"name": "insurance.csv", "sha256": "2" * 64, "origin": "/somewhere"}],
+        "platform": "cpu",
+        "cpus": 2,
+    }
+    return finished.Run(tmp_path, rows, manifest, {})
+
+
+def test_totals_ends_of_curves_and_clients_of_a_single_seed_are_kept(rows):
+    (total,) = rows(90.0)
+    client = total._replace(client=1)
+    loss = total._replace(metric="train_loss", attack="none")
+    curve = [loss._replace(setting=f"round_{t}", value=t) for t in (0, 1, 50, 100)]
+    other = [each._replace(point="batch_size=8") for each in curve[1:3]]
+    time = total._replace(metric="run_seconds")
+    found = [total, client, loss._replace(client=1), *curve, *other, time]
+    ends = [curve[0], curve[3], *other]
+    assert kept.of_rows(found) == [total, client, *ends]
+    more = [total._replace(seed=1)]
+    assert kept.of_rows(found + more) == [total, *ends, *more]
+
+
+def test_values_have_eight_digits(rows):
+    assert kept.of_rows(rows(99.123456789))[0].value == 99.123457
+
+
+def test_what_is_kept_names_no_place_and_no_time(rows, folder, tmp_path):
+    run = _run(tmp_path, rows(1.0, 2.0), seeds=[0, 1], attack_subset_trials=7)
+    assert kept.keep(run, "aia.table2.two_seeds") == folder / "aia.table2.two_seeds"
+    result = kept.read("aia.table2.two_seeds")
+    assert result.rows == list(run.rows)
+    assert result.manifest["command"] == (
+        "python -m experiments.aia --flagfile=experiments/flags/aia.table2.flags "
+        "--data_dir=DATA --attack_subset_trials=7 --seeds=0,1"
+    )
+    assert result.manifest["machine"] == "2 CPU cores"
+    text = json.dumps(result.manifest)
+    assert "somewhere" not in text and "seconds" not in text and "run_dir" not in text
+
+
+def test_a_result_belongs_to_a_flagfile_and_its_program(rows, folder, tmp_path):
+    run = _run(tmp_path, rows(1.0))
+    with pytest.raises(ConfigError, match="--keep: expected the name of a flagfile"):
+        kept.keep(run, "aia.table9")
+    with pytest.raises(
+        ConfigError, match="--keep: --.* no flag of .* lmra.small.flags"
+    ):
+        kept.keep(run, "lmra.small")
+    assert list(folder.iterdir()) == []
+    with pytest.raises(ConfigError, match="got 'aia.table2'"):
+        kept.read("aia.table2")
+
+
+@pytest.mark.parametrize("name", kept.names())
+def test_a_kept_result_is_of_the_flagfile_as_it_is(name):
+    manifest = kept.read(name).manifest
+    now = commands.flags_of(name, manifest["command"])
+    then = manifest["flags"]
+    places = {*commands.PLACES, "transcript", "known"}
+    shared = (now.keys() & then.keys()) - places
+    assert {key: now[key] for key in shared} == {key: then[key] for key in shared}
+    assert not then.keys() - now.keys()
+
+
+@pytest.mark.parametrize("name", sorted(_FLAGFILES))
+def test_a_flagfile_has_a_result_or_says_why_not(name):
+    text = (commands.FLAGFILES / f"{name}.flags").read_text()
+    assert text.startswith("# ") and "expect:" not in text
+    assert (name in kept.names()) != (name in kept.reasons())
+
+
+def test_reasons_are_of_flagfiles():
+    assert kept.reasons().keys() <= _FLAGFILES
+
+
+def test_the_folder_is_small():
+    sizes = [path.stat().st_size for path in kept.FOLDER.rglob("*") if path.is_file()]
+    assert max(sizes) < 400_000 and sum(sizes) < 4_000_000
