@@ -34,9 +34,10 @@ class Sizes(NamedTuple):
 
     @property
     def total(self) -> float:
-        known = self.rows  # also as the adversary knows them
+        known = strangers = self.rows  # also as the adversary knows them
         work = max(self.training, self.attacks)
-        return self.rows + known + self.transcript + work + _PROGRAM
+        rows = self.rows + known + strangers
+        return rows + self.transcript + work + _PROGRAM
 
 
 def estimate(setup: Setup) -> Sizes:

@@ -47,7 +47,7 @@ def of_attacks(cards: Sequence[Card]) -> Iterator[str]:
         comma = "," * name.count(", ")  # that closes the first
         yield f"{name}{comma} leaks through messages: {_gain(score)}; {_value(score)}."
     else:
-        yield f"The largest gain is that of {name}: {_gain(score)}; {_value(score)}."
+        yield f"The furthest is {name}: {_gain(score)}; {_value(score)}."
     rest = sorted(leaks, key=lambda each: -_largest(each[1]))[1:]
     if rest:
         yield f"Also {_names(f'{s.name}{_at(c, several)}' for c, s in rest)}."
@@ -72,7 +72,7 @@ def _no_leak(scored: Sequence[tuple[Case, Score]]) -> str:
         )
     found = [score.verdict for _, score in scored]
     if any(verdict.kind == verdicts.PREDICTABLE for verdict in found):
-        return "no leak is shown: the column is predictable without messages"
+        return "no leak is shown: what is inferred is predictable without messages"
     if not any(verdict.has_interval for verdict in found):
         return "nothing is claimed: one seed and no interval"
     return "no leak is shown, which is no proof that there is none"

@@ -57,7 +57,7 @@ def test_fewer_clients_and_smaller_messages_give_what_all_give(run, tmp_path, ki
 def test_kinds_that_need_everyone_are_refused(run, tmp_path):
     code, _, errors = run("--attack_kinds=model,oracle", "--max_clients_in_memory=1")
     assert code == 2
-    assert "--max_clients_in_memory: only --attack_kinds=model,grad," in errors
+    assert "--max_clients_in_memory: oracle: only --attack_kinds=model,grad," in errors
     assert not (tmp_path / "out").exists()
 
 

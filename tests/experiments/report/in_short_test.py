@@ -66,7 +66,9 @@ def test_a_leak_is_beyond_imputation_and_strangers(rows):
     ) in said
     for beside in ((_STRONG, _WEAK), (_WEAK, _STRONG)):
         said = _only(_card("run", _beside(rows, *beside)))
-        assert "no leak is shown: the column is predictable without messages" in said
+        assert (
+            "no leak is shown: what is inferred is predictable without messages" in said
+        )
         assert "leaks" not in said
     below = _only(_card("run", _beside(rows, (80.0, 80.0, 80.0), _WEAK)))
     assert "5.00 [2.52, 7.48] points short of imputation" in below
@@ -79,7 +81,7 @@ def test_of_a_single_seed_nothing_is_claimed(rows):
     )
     said = _only(_card("run", made))
     assert said.startswith("Without a defense, nothing is claimed: one seed")
-    assert "largest gain is that of model (passive): 33.00 points beyond" in said
+    assert "The furthest is model (passive): 33.00 points beyond" in said
     assert "leak" not in said
 
 
@@ -228,6 +230,18 @@ def test_a_leak_without_a_defense_ends_with_what_to_do(rows):
     said = _only(_card("run", _run(rows, _STRONG), **told))
     assert said.endswith("stops and costs here, python -m experiments.aia --defense=x")
     assert "What to do" not in _only(_card("run", _run(rows, _NONE), **told))
+
+
+def test_a_decoded_model_below_the_majority_is_no_leak(rows):
+    about = {"experiment": "lmra", "metric": "train_accuracy_percent"}
+    made = rows(50.0, 50.5, 51.0, attack="last_returned", **about)
+    made += rows(53.0, 53.5, 54.0, attack="decoded", **about)
+    low = rows(40.0, 40.0, 40.0, attack="majority", **about, setting="passive")
+    high = rows(60.0, 60.0, 60.0, attack="majority", **about, setting="passive")
+    said = _only(_card("run", made + low))
+    assert "leaks through messages: 3.00 [3.00, 3.00] points beyond the model" in said
+    said = _only(_card("run", made + high))
+    assert "leak is shown" in said and "leaks" not in said
 
 
 def test_distances_leak_where_they_are_small_and_vary_over_clients(rows):
