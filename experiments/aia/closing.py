@@ -11,6 +11,7 @@ from rich.text import Text
 from experiments.aia.setup import Setup
 from experiments.report import cards, in_short
 from experiments.report.figures import selection
+from fljax.driver import config
 from fljax.results import Row
 
 _NOT_TOLD = {
@@ -82,7 +83,7 @@ def _command(
       rows: of the run, with the losses of its models.
     """
     told = [
-        f"--{name}={_text(value)}"
+        f"--{name}={config.to_text(value)}"
         for name, value in flags.items()
         if name not in _NOT_TOLD and value != usual[name]
     ]
@@ -102,10 +103,3 @@ def _without_folders(flags: Mapping[str, Any]) -> dict[str, Any]:
     return {**flags} | {
         name: pathlib.PurePath(path).name for name, path in paths.items() if path
     }
-
-
-def _text(value: Any) -> str:
-    """As a flag is written."""
-    if isinstance(value, list | tuple):
-        return ",".join(map(_text, value))
-    return str(value).lower() if isinstance(value, bool | None) else str(value)

@@ -12,6 +12,7 @@ from typing import Any
 
 from absl import flags as absl_flags
 
+from fljax.driver import config
 from fljax.driver.config import ConfigError
 
 FLAGFILES = pathlib.Path(__file__).parents[1] / "flags"
@@ -57,7 +58,7 @@ def of_run(name: str, flags: Mapping[str, Any]) -> str:
             f"--{min(strange)}: is no flag of the program of {stem}.flags"
         )
     more = [
-        f"--{key}={_text(value)}"
+        f"--{key}={config.to_text(value)}"
         for key, value in flags.items()
         if key not in (*PLACES, *_OWN) and value != usual[key]
     ]
@@ -86,10 +87,3 @@ def _modules(stem: str) -> tuple[str, str]:
     name = stem.partition(".")[0]
     own = f"experiments.{name}"
     return _OTHERS.get(name, (own, f"{own}.program"))
-
-
-def _text(value: Any) -> str:
-    """As a flag is written."""
-    if isinstance(value, list | tuple):
-        return ",".join(map(_text, value))
-    return str(value).lower() if isinstance(value, bool | None) else str(value)

@@ -21,7 +21,7 @@ from fljax.results import Row, within
 from fljax.verdicts import Reference, Verdict
 
 _HALF_WIDTH = "_half_width"
-_PART = "alpha="  # points of some of the clients
+PART = "alpha="  # points of some of the clients
 _CURVE = "rows_"  # settings of imputation from fewer rows
 
 
@@ -128,7 +128,7 @@ def _is_judged(at: Sequence[str], gain: Gain) -> bool:
         verdicts.is_judged(attack, setting)
         and attack not in gain.references
         and attack.startswith(gain.attacks)
-        and _PART not in point
+        and PART not in point
     )
 
 

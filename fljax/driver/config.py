@@ -130,6 +130,13 @@ def to_flags(config: Any, prefix: str = "") -> dict[str, Any]:
     }
 
 
+def to_text(value: Any) -> str:
+    """A value of `to_flags` as it is typed behind its flag."""
+    if isinstance(value, list | tuple):
+        return ",".join(map(to_text, value))
+    return str(value).lower() if isinstance(value, bool | None) else str(value)
+
+
 class _Spec(NamedTuple):
     """One field as a flag."""
 

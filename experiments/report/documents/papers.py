@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 from experiments.report import commands, kept, reproduction
 from experiments.report.cards import Card
-from experiments.report.documents import results, writing
+from experiments.report.documents import results
 
 
 class Item(NamedTuple):
@@ -106,13 +106,17 @@ def text(paper: str) -> str:
         [item.title, f"`{item.result}`", _verdicts(cards[item.result])]
         for item in items
     ]
-    overview = ["| item | result | published numbers |", "| --- | --- | --- |"]
+    overview = [
+        "| item | result | ours beside the published numbers |",
+        "| --- | --- | --- |",
+    ]
     overview += [f"| {' | '.join(line)} |" for line in verdicts]
     rules = [
         f"* *{kind}*: {reproduction.RULE[kind]}." for kind in _kinds(cards.values())
     ]
     sections = [_section(item, cards[item.result]) for item in items]
-    return "\n\n".join(["\n".join(overview), "\n".join(rules), *sections])
+    parts = ["\n".join(overview), "\n".join(rules), *sections]
+    return "\n\n".join(part for part in parts if part)
 
 
 def _cards(item: Item) -> list[Card]:
@@ -125,9 +129,7 @@ def _section(item: Item, cards: list[Card]) -> str:
     parts = [f"## {item.title}", item.why]
     if item.result in kept.reasons():
         parts.append(results.missing(item.result))
-    for card in cards:
-        parts += [writing.command(card.manifest["command"]), results.scores(card)]
-        parts.append(results.made(card))
+    parts += map(results.of_card, cards)
     return "\n\n".join(part for part in parts if part)
 
 
@@ -136,7 +138,7 @@ def _verdicts(cards: list[Card]) -> str:
         return "no result"
     kinds = Counter(each.verdict.kind for card in cards for each in card.compared)
     said = ", ".join(f"{kinds[k]} {k}" for k in reproduction.KINDS if kinds[k])
-    return said or "none"
+    return said or "none in the paper"
 
 
 def _kinds(cards: Iterable[Sequence[Card]]) -> list[str]:

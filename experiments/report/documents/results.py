@@ -1,9 +1,9 @@
 """One kept result: what was run, and its scores beside the published numbers."""
 
-from experiments.report import kept, markdown, tables
-from experiments.report.cards import Card
+from experiments.report import gains, kept, markdown, tables
+from experiments.report.cards import Card, Judged
 from experiments.report.documents import writing
-from experiments.report.tables import Table
+from experiments.report.programs import PROGRAMS
 
 
 def text(name: str) -> str:
@@ -17,11 +17,15 @@ def text(name: str) -> str:
     """
     if name in kept.reasons():
         return missing(name)
-    card = kept.shown(name)
-    return "\n\n".join(
-        [writing.command(card.manifest["command"]), *(_written(t) for t in _of(card))]
-        + [made(card)]
-    )
+    return of_card(kept.shown(name))
+
+
+def of_card(card: Card) -> str:
+    """Command, scores, what its defense promises, and by what it was made."""
+    scores, others = tables.results(card._replace(judged=_told(card)))
+    found = [each for each in (scores or others, tables.defense(card)) if each]
+    shown = [writing.table(t.header, t.body, t.numbers) for t in found]
+    return "\n\n".join([writing.command(card.manifest["command"]), *shown, _made(card)])
 
 
 def missing(name: str) -> str:
@@ -30,25 +34,25 @@ def missing(name: str) -> str:
     return f"No result of `experiments/flags/{name}.flags` is kept. {told}"
 
 
-def scores(card: Card) -> str:
-    """Its scores alone; other measurements where it has no score."""
-    return _written(_of(card)[0])
+def _told(card: Card) -> list[Judged]:
+    """What has a published number or by which an attack is judged; all if nothing."""
+    program = PROGRAMS[card.manifest["experiment"]]
+    metrics = {gain.measure.metric for gain in program.gains}
+    metrics |= {each.line.row.metric for each in card.compared}
+    found = [
+        each
+        for each in card.judged
+        if each.line.row.metric in metrics
+        and not each.line.row.point.startswith(gains.PART)
+    ]
+    return found or list(card.judged)
 
 
-def made(card: Card) -> str:
-    """By what it was made."""
-    packages, seeds = card.manifest["packages"], {row.seed for row in card.rows}
+def _made(card: Card) -> str:
+    packages = card.manifest["packages"]
+    seeds = len(card.manifest["flags"].get("seeds") or [0])
     return (
-        f"{len(seeds)} seed{'s' * (len(seeds) > 1)}; fljax {packages['fljax']}, code "
+        f"{seeds} seed{'s' * (seeds > 1)}; fljax {packages['fljax']}, code "
         f"{card.manifest['code']['fljax'][:8]}, jax {packages['jax']}, "
         f"{card.manifest['machine']}."
     )
-
-
-def _of(card: Card) -> list[Table]:
-    found = tables.results(card)
-    return [each for each in (found[0] or found[1], tables.defense(card)) if each]
-
-
-def _written(each: Table) -> str:
-    return writing.table(each.header, each.body, each.numbers)

@@ -156,6 +156,26 @@ def test_runs_of_other_experiments_are_left_out_aloud(row, run, tmp_path):
     assert err == "left out: runs/two, a run of another experiment\n"
 
 
+def test_a_run_is_kept_and_compared(row, run, tmp_path, monkeypatch):
+    monkeypatch.setattr(program.kept, "FOLDER", tmp_path / "results")
+    folder = _write(row, tmp_path / "runs" / "one")
+    kept = run("--runs=runs/one", "--keep=aia.table1.medical")
+    assert kept == (0, "kept as results/aia.table1.medical\n", "")
+    same = run("--runs=runs/one", "--compare=aia.table1.medical")
+    assert same[0] == 0 and same[1].startswith("equal: of 6 numbers of seeds 0, 1, 2 ")
+    rows = [each._replace(value=each.value + 3) for each in _rows(row)]
+    results.write_rows(folder / "rows.jsonl", rows)
+    code, out, _ = run("--runs=runs/one", "--compare=aia.table1.medical")
+    assert code == 1 and out.startswith("differs: ") and "6 differ" in out
+
+
+def test_documents_are_written_or_up_to_date(run, tmp_path, monkeypatch):
+    found = iter([[tmp_path / "README.md"], []])
+    monkeypatch.setattr(program.documents, "write", lambda: next(found))
+    assert run("--docs") == (0, "README.md is written\n", "")
+    assert run("--docs") == (0, "all up to date\n", "")
+
+
 def _refused(said):
     code, out, err = said
     assert (code, out) == (2, "")
@@ -168,6 +188,8 @@ def _refused(said):
     [
         (["--runs=absent"], "--runs: no folder absent"),
         (["--runs="], "--runs: expected at least one folder"),
+        (["--docs", "--keep=aia.fig1"], "--keep, --compare, --docs: expected one of"),
+        (["--compare=aia.fig1", "--runs=good"], "--compare: expected one of "),
         (["--runs=empty"], "--runs: empty holds no finished run of experiments.aia"),
         (["--runs=bad"], "bad/rows.jsonl:1: is no JSON"),
         (["--runs=table"], "table/manifest.json: --paper_table: expected one of"),
