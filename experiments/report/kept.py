@@ -16,7 +16,7 @@ packages, and the machine in general words. Flagfiles without a result stand in
 import pathlib
 import tomllib
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 from experiments.report import commands, finished
 from experiments.report.cards import Card, card
@@ -37,13 +37,17 @@ def names() -> list[str]:
     return sorted(path.parent.name for path in FOLDER.glob("*/manifest.json"))
 
 
-def reasons() -> dict[str, str]:
-    """Flagfile without a result -> why it has none, and what it gave earlier."""
+class Reason(NamedTuple):
+    """Why a flagfile has no result, and what an earlier version of the code gave."""
+
+    why: str
+    earlier: str
+
+
+def reasons() -> dict[str, Reason]:
+    """Of each flagfile without a result."""
     listed = tomllib.loads((FOLDER / _NOT_KEPT).read_text())
-    return {
-        name: f"{told['why']} An earlier version of the code gave: {told['earlier']}"
-        for name, told in listed.items()
-    }
+    return {name: Reason(**told) for name, told in listed.items()}
 
 
 def keep(run: finished.Run, name: str) -> pathlib.Path:

@@ -1,12 +1,13 @@
-"""A paper item by item: the command, what it gave, the published numbers, the verdict."""
+"""A paper item by item: results, every published number beside ours, the verdict."""
 
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
-from experiments.report import commands, kept, reproduction
+from experiments.report import commands, kept, lines, reproduction
 from experiments.report.cards import Card
-from experiments.report.documents import results
+from experiments.report.documents import writing
+from experiments.report.tables import Cell
 
 
 class Item(NamedTuple):
@@ -23,6 +24,7 @@ class Item(NamedTuple):
     why: str = ""
 
 
+_OURS, _PUBLISHED = "ours, mean [95 %]", "published"
 _STAND_IN = "PUMS 2016 stands in for the census file, so that nothing is comparable."
 PAPERS = {
     "diana2025": (
@@ -95,27 +97,27 @@ PAPERS = {
 
 
 def text(paper: str) -> str:
-    """All items of a paper: a table of verdicts, then a section for each.
+    """What was run of a paper, and every number that it published beside ours.
 
     Args:
       paper: a key of `PAPERS`.
     """
-    items = PAPERS[paper]
-    cards = {item.result: _cards(item) for item in items}
-    verdicts = [
-        [item.title, f"`{item.result}`", _verdicts(cards[item.result])]
-        for item in items
+    cards = {item: _cards(item) for item in PAPERS[paper]}
+    overview = [_line(item, found) for item, found in cards.items()]
+    header = ["item", "result", "verdicts", "remark"]
+    parts = [writing.table(header, overview)]
+    body = [
+        line
+        for item, found in cards.items()
+        for card in found
+        for line in _compared(item, card)
     ]
-    overview = [
-        "| item | result | ours beside the published numbers |",
-        "| --- | --- | --- |",
-    ]
-    overview += [f"| {' | '.join(line)} |" for line in verdicts]
-    rules = [
-        f"* *{kind}*: {reproduction.RULE[kind]}." for kind in _kinds(cards.values())
-    ]
-    sections = [_section(item, cards[item.result]) for item in items]
-    parts = ["\n".join(overview), "\n".join(rules), *sections]
+    if body:
+        header = ["item", "attack", "setting", "metric", _OURS, _PUBLISHED, "verdict"]
+        parts.append(writing.table(header, body, (_OURS, _PUBLISHED)))
+        rules = reproduction.RULE.items()
+        kinds = _kinds(cards.values())
+        parts.append("\n".join(f"* *{k}*: {rule}." for k, rule in rules if k in kinds))
     return "\n\n".join(part for part in parts if part)
 
 
@@ -125,24 +127,35 @@ def _cards(item: Item) -> list[Card]:
     return [kept.shown(n) for n in names if commands.flagfile(n) == item.result]
 
 
-def _section(item: Item, cards: list[Card]) -> str:
-    parts = [f"## {item.title}", item.why]
-    if item.result in kept.reasons():
-        parts.append(results.missing(item.result))
-    parts += map(results.of_card, cards)
-    return "\n\n".join(part for part in parts if part)
-
-
-def _verdicts(cards: list[Card]) -> str:
-    if not cards:
-        return "no result"
+def _line(item: Item, cards: list[Card]) -> list[str]:
+    """Item, names of its results, counts of verdicts, and what is to be said."""
     kinds = Counter(each.verdict.kind for card in cards for each in card.compared)
-    said = ", ".join(f"{kinds[k]} {k}" for k in reproduction.KINDS if kinds[k])
-    return said or "none in the paper"
+    counts = ", ".join(f"{kinds[k]} {k}" for k in reproduction.KINDS if kinds[k])
+    reason = kept.reasons().get(item.result)
+    remarks = [item.why, "" if reason is None else reason.why]
+    names = ", ".join(card.name for card in cards)
+    if cards and not counts:
+        counts = "no published number"
+    return [item.title, names, counts, " ".join(filter(None, remarks))]
 
 
-def _kinds(cards: Iterable[Sequence[Card]]) -> list[str]:
+def _compared(item: Item, card: Card) -> list[list[Cell]]:
+    """A line for each published number."""
+    return [
+        [
+            item.title,
+            each.line.row.attack,
+            each.line.row.point or each.line.row.setting,
+            each.line.metric,
+            lines.interval(each.line.shown),
+            str(each.number),
+            str(each.verdict),
+        ]
+        for each in card.compared
+    ]
+
+
+def _kinds(cards: Iterable[Sequence[Card]]) -> set[str]:
     """The verdicts that occur."""
     every = [card for each in cards for card in each]
-    seen = {each.verdict.kind for card in every for each in card.compared}
-    return [kind for kind in reproduction.KINDS if kind in seen]
+    return {each.verdict.kind for card in every for each in card.compared}

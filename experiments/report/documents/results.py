@@ -7,7 +7,10 @@ from experiments.report.programs import PROGRAMS
 
 
 def text(name: str) -> str:
-    """A result with its command; of a flagfile without one, why it has none.
+    """A result with its command.
+
+    Of a flagfile without one: why it has none, then the results that it has with more
+    flags, else what an earlier version of the code gave.
 
     Args:
       name: of the result or the flagfile.
@@ -15,23 +18,22 @@ def text(name: str) -> str:
     Raises:
       ConfigError: there is neither.
     """
-    if name in kept.reasons():
-        return missing(name)
-    return of_card(kept.shown(name))
+    reason = kept.reasons().get(name)
+    if reason is None:
+        return _of_card(kept.shown(name))
+    told = [
+        _of_card(kept.shown(n)) for n in kept.names() if n.startswith(f"{name}.")
+    ] or [f"An earlier version of the code gave: {markdown.escape(reason.earlier)}"]
+    about = f"There is no result of `{name}.flags` as it stands."
+    return "\n\n".join([f"{about} {markdown.escape(reason.why)}", *told])
 
 
-def of_card(card: Card) -> str:
+def _of_card(card: Card) -> str:
     """Command, scores, what its defense promises, and by what it was made."""
     scores, others = tables.results(card._replace(judged=_told(card)))
     found = [each for each in (scores or others, tables.defense(card)) if each]
     shown = [writing.table(t.header, t.body, t.numbers) for t in found]
     return "\n\n".join([writing.command(card.manifest["command"]), *shown, _made(card)])
-
-
-def missing(name: str) -> str:
-    """Why a flagfile has no result."""
-    told = markdown.escape(kept.reasons()[name])
-    return f"No result of `experiments/flags/{name}.flags` is kept. {told}"
 
 
 def _told(card: Card) -> list[Judged]:
