@@ -135,7 +135,11 @@ def test_sweep_labels_its_points_and_means_are_weighted_by_rows(run, tmp_path):
     assert mean.value == pytest.approx(expected)
 
 
-def test_continuous_and_categorical_attributes_are_attacked(run, tmp_path):
+_EVERY_KIND = pytest.param("model,grad,active", marks=pytest.mark.slow)
+
+
+@pytest.mark.parametrize("kinds", ["model", _EVERY_KIND])
+def test_continuous_and_categorical_attributes_are_attacked(run, tmp_path, kinds):
     path = tmp_path / "own.csv"
     rng = np.random.default_rng(0)
     town, age = rng.integers(0, 3, 120), rng.uniform(20, 60, 120)
@@ -144,9 +148,10 @@ def test_continuous_and_categorical_attributes_are_attacked(run, tmp_path):
     path.write_text("town,age,pay\n" + "\n".join(lines) + "\n")
     own = ("--data_name=csv", f"--data_path={path}", "--data_target=pay",
            "--learning_rate=3e-3", "--num_rounds=100")  # fmt: skip
+    own += (f"--attack_kinds={kinds}",)
     assert run(*own, "--data_sensitive=town", folder="town")[0] == 0
-    more = ("--data_sensitive=age", "--attack_kinds=model")
-    assert run(*own, *more, folder="age")[0] == 0
+    own += ("--attack_kinds=model",)
+    assert run(*own, "--data_sensitive=age", folder="age")[0] == 0
     town_rows, age_rows = _rows(tmp_path / "town"), _rows(tmp_path / "age")
     assert _values(town_rows, "model")[0] > 10 + _values(town_rows, "majority")[0]
     error = "aia_mean_absolute_error"

@@ -81,16 +81,18 @@ def test_what_is_simulated_has_finite_tangents(completed, linear, text, see_view
     """Without them the whitened solver would quietly not whiten."""
     loss_fn, params, x, y = linear
     run = completed(f"--defense={text.format(6)}", "--types=1,2")
-    for view in views.views(run):
+
+    def tangent(view, x):
         count = 1 if view.example else len(x)
         known = adversary.known(run, view, clipping.num_layers(params), 0.0)
         build = adversary.simulation(run, example=view.example)
         simulate = build(loss_fn, known, see_view(run, view))
+        x = x[:count]
+        return jax.jvp(lambda x: simulate(params, x, y[:count]), (x,), (x / x,))[1]
 
-        def message(x, simulate=simulate, count=count):
-            return simulate(params, x, y[:count])
-
-        tangents = jax.jit(lambda x: jax.jvp(message, (x,), (x / x,))[1])(x[:count])
+    found = jax.jit(lambda x: [tangent(view, x) for view in views.views(run)])(x)
+    assert len(found) == 3
+    for tangents in found:
         for leaf in jax.tree.leaves(tangents):
             assert np.isfinite(leaf).all()
         assert any(np.any(leaf) for leaf in jax.tree.leaves(tangents))
