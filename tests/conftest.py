@@ -14,6 +14,10 @@ import os
 import pathlib
 import tempfile
 
+# Before NumPy and SciPy are imported: threads of their linear algebra wait for each
+# other where several workers have fewer cores, and take ten times as long.
+os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
+
 import jax
 import pytest
 from absl import flags
