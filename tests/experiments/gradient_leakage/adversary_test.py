@@ -82,15 +82,18 @@ def test_what_is_simulated_has_finite_tangents(completed, linear, text, see_view
     loss_fn, params, x, y = linear
     run = completed(f"--defense={text.format(6)}", "--types=1,2")
 
-    def tangent(view, x):
+    def tangent(view, known, seen, x):
         count = 1 if view.example else len(x)
-        known = adversary.known(run, view, clipping.num_layers(params), 0.0)
-        build = adversary.simulation(run, example=view.example)
-        simulate = build(loss_fn, known, see_view(run, view))
+        simulate = adversary.simulation(run, example=view.example)(loss_fn, known, seen)
         x = x[:count]
         return jax.jvp(lambda x: simulate(params, x, y[:count]), (x,), (x / x,))[1]
 
-    found = jax.jit(lambda x: [tangent(view, x) for view in views.views(run)])(x)
+    told = [
+        (view, adversary.known(run, view, clipping.num_layers(params), 0.0),
+         see_view(run, view))
+        for view in views.views(run)
+    ]  # fmt: skip
+    found = jax.jit(lambda x: [tangent(*each, x) for each in told])(x)
     assert found
     for tangents in found:
         for leaf in jax.tree.leaves(tangents):
