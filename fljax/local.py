@@ -60,7 +60,7 @@ def sgd(
     Args:
       loss_fn: `(params, x, y) -> []` of one example; a step uses the batch mean.
       optimiser: optax transformation; plain SGD is `optax.sgd(learning_rate)`.
-      proximal: mu of FedProx (Li et al. 2020): adds mu/2 |params - sent|^2 to the loss.
+      proximal: mu of FedProx (Li et al. 2020): adds `mu/2 |params - sent|^2` to the loss.
         None leaves the term out.
       gradient: takes the place of the gradient of the batch mean, e.g. that of a defense
         (`defenses`). The proximal term, which touches no data, is added after it.

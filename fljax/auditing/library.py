@@ -81,7 +81,7 @@ def audit(
       client_column: column with the id of the client that has a row.
       client: audited ids; nothing for all that the transcript and the rows have.
       proxy: the adversary's own rows, as `rows`.
-      attacks: names or groups of `fljax.attacks.registry`, and `AttackSpec`s of your own.
+      attacks: names or groups of `fljax.attacks.registry`, and `AttackSpec` objects of your own.
       settings: of attacks, by name, in place of those that `options` make.
       **options: every other flag of `fljax-audit` by its name: how columns are read
         (`numeric`, `categorical`, `drop`, `missing`, `task`, `standardise`, ...), how

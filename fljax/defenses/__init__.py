@@ -8,7 +8,7 @@
 * `pruning`: small entries zeroed, DSSGD; no guarantee.
 * `clipping`: norms, clip schedules, the clipped sum.
 * `composition`: several defenses as one.
-* `specs`: text to `Spec` to `Defense`, over the `registry` of `definition`s; `table`: all of
+* `specs`: text to `Spec` to `Defense`, over the `registry` of `definition.Definition`; `table`: all of
   them, with units and bounds.
 
 A defense is a factory that returns a `fljax.types.Defense`: what happens at the gradient

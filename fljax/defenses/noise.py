@@ -47,7 +47,7 @@ def gaussian(scale: Array | float) -> Defense:
 
 
 def laplace(scale: Array | float) -> Defense:
-    """Laplace noise, density exp(-|x| / scale) / (2 scale), on every coordinate.
+    """Laplace noise of density `exp(-|x| / scale) / (2 scale)` on every coordinate.
 
     Its standard deviation is `sqrt(2) scale`.
 

@@ -1,0 +1,140 @@
+"""The site: everything public is described, everything named is there, and it builds."""
+
+import importlib.util
+import inspect
+import os
+import pathlib
+import re
+import subprocess
+import sys
+
+import pytest
+
+import fljax
+
+_ROOT = pathlib.Path(__file__).parents[1]
+_DOCS = _ROOT / "docs"
+_PAGES = sorted(
+    path
+    for path in _DOCS.rglob("*.md")
+    if not {"_build", "api"} & set(path.relative_to(_DOCS).parts)
+)
+_SECONDS = 900
+
+
+def _extension(name):
+    """A module of `docs/extensions`, which is no package; it needs no Sphinx."""
+    path = _DOCS / "extensions" / f"{name}.py"
+    spec = importlib.util.spec_from_file_location(f"docs_{name}", path)
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+@pytest.fixture(scope="module")
+def api():
+    """The extension that writes the pages of the API."""
+    return _extension("api_pages")
+
+
+def _described(api):
+    return {module.__name__: module for page in api.PAGES for module in api.modules(page)}
+
+
+def test_every_public_module_is_on_a_page(api):
+    described = _described(api)
+    for name in fljax.__all__:
+        thing = getattr(fljax, name)
+        where = thing.__name__ if inspect.ismodule(thing) else thing.__module__
+        below = [each for each in described if each.startswith(f"{where}.")]
+        assert where in described or below, name
+
+
+def test_every_public_name_has_a_docstring(api):
+    undocumented = [
+        f"{module.__name__}.{name}"
+        for module in _described(api).values()
+        for name in api.public(module)
+        if callable(getattr(module, name))
+        and not getattr(getattr(module, name), "__doc__", None)
+    ]
+    assert undocumented == []
+
+
+def test_every_module_has_a_docstring(api):
+    assert [name for name, module in _described(api).items() if not module.__doc__] == []
+
+
+@pytest.mark.parametrize(
+    "text, expected",
+    [
+        ("A:\n\n    f(1)\n\nB.", "A:\n\n::\n\n    f(1)\n\nB."),
+        ("```python\nf(1)\n```", "\n.. code-block:: python\n\n    f(1)\n"),
+        ("* a\n  b\n\n  c", "* a\n  b\n\n  c"),
+        (
+            "| a | b |\n|---|---|\n| 1 | 2 |",
+            ".. list-table::\n   :header-rows: 1\n\n"
+            "   * - a\n     - b\n   * - 1\n     - 2",
+        ),
+    ],
+    ids=("indented", "fenced", "bullet", "table"),
+)
+def test_docstrings_become_restructured_text(text, expected):
+    found = _extension("docstrings").restructured(text.split("\n"))
+    assert "\n".join(found) == expected
+
+
+def test_every_flagfile_is_named():
+    text = "\n".join(path.read_text() for path in _PAGES)
+    flagfiles = {path.name for path in (_ROOT / "experiments/flags").iterdir()}
+    named = set(re.findall(r"\b([a-z]\w*(?:\.\w+)+\.flags)\b", text))
+    assert named == flagfiles
+
+
+def test_named_paths_are_there():
+    text = "\n".join(path.read_text() for path in _PAGES)
+    named = re.findall(r"`((?:fljax|experiments|tests|third_party)/[\w./]*)`", text)
+    assert named
+    assert [path for path in named if not (_ROOT / path).exists()] == []
+
+
+def test_python_on_the_pages_can_be_parsed():
+    for path in _PAGES:
+        for code in re.findall(r"^```python\n(.*?)^```$", path.read_text(), re.M | re.S):
+            compile(code, str(path), "exec")
+
+
+def test_the_example_of_the_library_runs():
+    text = (_DOCS / "start.md").read_text()
+    (example,) = re.findall(r"^```python\n(.*?)^```$", text, re.M | re.S)
+    done = subprocess.run(
+        (sys.executable, "-c", example),
+        cwd=_ROOT,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    accuracy = float(re.fullmatch(r"accuracy on client 0: (\S+)\n", done.stdout)[1])
+    assert 0.5 < accuracy <= 1
+
+
+@pytest.mark.slow
+def test_the_site_builds_without_a_warning_or_a_network(tmp_path):
+    pytest.importorskip("myst_nb", reason="needs the extra docs")
+    source = tmp_path / "docs"
+    (tmp_path / "experiments").symlink_to(_ROOT / "experiments")
+    (tmp_path / "fljax").symlink_to(_ROOT / "fljax")
+    subprocess.run(("cp", "-r", str(_DOCS), str(source)), check=True)
+    nowhere = "http://127.0.0.1:9"
+    done = subprocess.run(
+        (sys.executable, "-m", "sphinx", "-W", "-q", "-b", "html", str(source),
+         str(tmp_path / "built/html")),
+        env=os.environ | {"http_proxy": nowhere, "https_proxy": nowhere},
+        capture_output=True, text=True, check=False, timeout=_SECONDS,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr[-4000:]
+    pages = list((tmp_path / "built/html").rglob("*.html"))
+    assert len(pages) >= len(_PAGES)
+    remote = re.compile(r'<(?:script|link|img)[^>]*(?:src|href)="https?://')
+    assert [p.name for p in pages if remote.search(p.read_text())] == []
