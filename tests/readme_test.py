@@ -43,17 +43,6 @@ def test_named_flagfiles_are_there(page):
     assert set(named) <= flagfiles
 
 
-def test_build_lists_every_flagfile():
-    listed = set()
-    for cell in re.findall(r"`([\w.{},*]+)`", _text("BUILD.md")):
-        head, _, rest = cell.partition("{")
-        options = rest.rstrip("}").split(",") if rest else [""]
-        listed |= {head + option for option in options}
-    for path in (_ROOT / "experiments/flags").iterdir():
-        name = path.name.removesuffix(".flags")
-        assert any(pathlib.PurePath(name).match(each) for each in listed), name
-
-
 @pytest.mark.parametrize("page", _PAGES)
 def test_named_paths_are_there(page):
     named = re.findall(

@@ -9,9 +9,11 @@ import importlib
 import inspect
 import pkgutil
 import types
+import typing
 from collections.abc import Iterator
 
-from sphinx.application import Sphinx
+if typing.TYPE_CHECKING:
+    from sphinx.application import Sphinx
 
 # Page -> packages and modules, with all that is below them.
 PAGES = {
@@ -79,6 +81,12 @@ def public(module: types.ModuleType) -> list[str]:
     ]
 
 
+def is_described(module: types.ModuleType, name: str) -> bool:
+    """Whether it can have a docstring: types that are only names for others cannot."""
+    thing = getattr(module, name)
+    return inspect.isclass(thing) or inspect.isfunction(thing)
+
+
 def _offered_above(module: types.ModuleType) -> set[int]:
     """Identities of what packages above it offer as their own."""
     found: set[int] = set()
@@ -98,17 +106,23 @@ def _text(page: str) -> str:
         own = [name for name in names if id(getattr(module, name)) not in above]
         if not own and names:
             continue
+        described = [name for name in own if is_described(module, name)]
         parts += [
             f"## {module.__name__}",
             "```{eval-rst}",
             f".. automodule:: {module.__name__}",
-            *([f"   :members: {', '.join(own)}"] if own else []),
+            *([f"   :members: {', '.join(described)}"] if described else []),
+            *(
+                f"\n.. autodata:: {module.__name__}.{n}"
+                for n in own
+                if n not in described
+            ),
             "```",
         ]
     return "\n".join(parts) + "\n"
 
 
-def _write(app: Sphinx) -> None:
+def _write(app: "Sphinx") -> None:
     folder = app.srcdir / "api"
     folder.mkdir(exist_ok=True)
     for page in PAGES:
@@ -117,7 +131,7 @@ def _write(app: Sphinx) -> None:
             path.write_text(text, encoding="utf-8")
 
 
-def setup(app: Sphinx) -> dict[str, bool]:
+def setup(app: "Sphinx") -> dict[str, bool]:
     """Pages are there before Sphinx looks for them."""
     app.connect("builder-inited", _write)
     return {"parallel_read_safe": True, "parallel_write_safe": True}

@@ -6,9 +6,11 @@ Fields of a NamedTuple are described under `Attributes`, and left out here.
 """
 
 import re
+import typing
 from collections.abc import Iterator
 
-from sphinx.application import Sphinx
+if typing.TYPE_CHECKING:
+    from sphinx.application import Sphinx
 
 _BEFORE_NAPOLEON = 400
 _CODE = 4  # columns by which code is indented
@@ -55,11 +57,9 @@ def _indented(lines: list[str]) -> Iterator[str]:
         stripped = line.strip()
         here = len(line) - len(line.lstrip())
         if stripped and blank and here >= depth + _CODE:
-            if not stripped.startswith(".."):
-                yield from (" " * depth + "::", "")
-            depth = here  # until the text goes on
-        elif stripped:
-            depth = here
+            yield from (" " * depth + "::", "")
+        if stripped:  # what a directive says is indented, too
+            depth = here + _CODE if stripped.startswith("..") else here
         blank = not stripped
         yield line
 
@@ -74,7 +74,7 @@ def _skip(app, what, name, obj, skip, options) -> bool | None:
     return True if type(obj).__name__ == "_tuplegetter" else None
 
 
-def setup(app: Sphinx) -> dict[str, bool]:
+def setup(app: "Sphinx") -> dict[str, bool]:
     """Comes before napoleon, which cuts docstrings into fields."""
     app.connect("autodoc-process-docstring", _process, priority=_BEFORE_NAPOLEON)
     app.connect("autodoc-skip-member", _skip)

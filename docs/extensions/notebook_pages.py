@@ -6,8 +6,10 @@ repository beside it; outputs of a notebook land there.
 
 import json
 import pathlib
+import typing
 
-from sphinx.application import Sphinx
+if typing.TYPE_CHECKING:
+    from sphinx.application import Sphinx
 
 NOTEBOOKS = ("audit", "new_attack", "new_defense")
 # In place of a notebook's parameters, where its own would take minutes.
@@ -59,7 +61,7 @@ def adapted(notebook: dict, name: str) -> dict:
     return notebook
 
 
-def _write(app: Sphinx) -> None:
+def _write(app: "Sphinx") -> None:
     folder = app.srcdir / "notebooks"
     folder.mkdir(exist_ok=True)
     source = pathlib.Path(app.srcdir).parent / "experiments/notebooks"
@@ -71,7 +73,7 @@ def _write(app: Sphinx) -> None:
             path.write_text(text, encoding="utf-8")
 
 
-def setup(app: Sphinx) -> dict[str, bool]:
+def setup(app: "Sphinx") -> dict[str, bool]:
     """Copies are there before Sphinx looks for them."""
     app.connect("builder-inited", _write)
     return {"parallel_read_safe": True, "parallel_write_safe": True}

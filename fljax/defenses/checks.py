@@ -26,22 +26,27 @@ def check(name: str, value, holds: Callable, expected: str) -> None:
 
 
 def check_clip(clip) -> None:
+    """A norm: ValueError unless it is > 0 and finite."""
     check("clip", clip, lambda c: (c > 0) & (c < np.inf), "> 0 and finite")
 
 
 def check_noise(name: str, value) -> None:
+    """A deviation: ValueError unless it is >= 0 and finite."""
     check(name, value, lambda s: (s >= 0) & (s < np.inf), ">= 0 and finite")
 
 
 def check_rate(name: str, value) -> None:
+    """A rate: ValueError unless it is in (0, 1]."""
     check(name, value, lambda q: (q > 0) & (q <= 1), "in (0, 1]")
 
 
 def check_positive(name: str, value) -> None:
+    """ValueError unless it is > 0 and finite."""
     check(name, value, lambda b: (b > 0) & (b < np.inf), "> 0 and finite")
 
 
 def check_choice(name: str, value: str, choices: tuple[str, ...]) -> None:
+    """A word: ValueError unless it is among the choices."""
     if value not in choices:
         raise ValueError(f"{name} must be one of {', '.join(choices)}, got {value!r}")
 

@@ -1,7 +1,6 @@
 """Defenses as text: what is said, printed, refused and built."""
 
 import inspect
-import pathlib
 
 import jax
 import numpy as np
@@ -197,7 +196,3 @@ def test_a_definition_is_whole(name):
         if isinstance(each, Number) and each.default is not None:
             assert each.read(str(each.default)) == each.default
     assert name in table.help_text()
-
-
-def test_the_documentation_has_the_table_of_all_defenses():
-    assert table.markdown() in pathlib.Path("BUILD.md").read_text()

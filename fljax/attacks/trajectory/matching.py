@@ -68,10 +68,12 @@ class Problem(NamedTuple):
 
 
 def scale_of(problem: Problem, point: Point) -> jax.Array:
+    """`eta K` [] where the search is."""
     return problem.scale * jnp.exp(point.log_scale)
 
 
 def simulate(problem: Problem, round_, values, scale) -> simulation.Path:
+    """One round of the client with these soft values."""
     sent = problem.sent[round_]
     if problem.settings.first_order:
         returned = problem.returned[round_]
