@@ -4,7 +4,7 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
-from experiments.report import commands, kept, lines, reproduction
+from experiments.report import commands, kept, lines, markdown, reproduction
 from experiments.report.cards import Card
 from experiments.report.documents import writing
 from experiments.report.tables import Cell
@@ -104,8 +104,8 @@ def text(paper: str) -> str:
     """
     cards = {item: _cards(item) for item in PAPERS[paper]}
     overview = [_line(item, found) for item, found in cards.items()]
-    header = ["item", "result", "verdicts", "remark"]
-    parts = [writing.table(header, overview)]
+    header = ["| item | command | verdicts | remark |", "| --- | --- | --- | --- |"]
+    parts = ["\n".join([*header, *overview])]
     body = [
         line
         for item, found in cards.items()
@@ -127,16 +127,18 @@ def _cards(item: Item) -> list[Card]:
     return [kept.shown(n) for n in names if commands.flagfile(n) == item.result]
 
 
-def _line(item: Item, cards: list[Card]) -> list[str]:
-    """Item, names of its results, counts of verdicts, and what is to be said."""
+def _line(item: Item, cards: list[Card]) -> str:
+    """Item, its commands or its flagfile, counts of verdicts, what is to be said."""
     kinds = Counter(each.verdict.kind for card in cards for each in card.compared)
     counts = ", ".join(f"{kinds[k]} {k}" for k in reproduction.KINDS if kinds[k])
     reason = kept.reasons().get(item.result)
     remarks = [item.why, "" if reason is None else reason.why]
-    names = ", ".join(card.name for card in cards)
+    told = [card.manifest["command"] for card in cards] or [f"{item.result}.flags"]
+    shown = "; ".join(f"`{each}`" for each in told).replace("|", "\\|")
     if cards and not counts:
         counts = "no published number"
-    return [item.title, names, counts, " ".join(filter(None, remarks))]
+    remark = markdown.escape(" ".join(filter(None, remarks)))
+    return f"| {item.title} | {shown} | {counts} | {remark} |"
 
 
 def _compared(item: Item, card: Card) -> list[list[Cell]]:
