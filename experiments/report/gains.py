@@ -22,7 +22,7 @@ from fljax.verdicts import Reference, Verdict
 
 _HALF_WIDTH = "_half_width"
 PART = "alpha="  # points of some of the clients
-_CURVE = "rows_"  # settings of imputation from fewer rows
+CURVE = "rows_"  # settings of imputation from fewer rows
 
 
 class Score(NamedTuple):
@@ -142,7 +142,7 @@ def _references(measured: Mapping, at: Sequence[str], gain: Gain):
         if each is None and not own:
             each = next(
                 (m for key, m in measured.items()
-                 if key[:3] == (*at[:2], name) and not key[3].startswith(_CURVE)),
+                 if key[:3] == (*at[:2], name) and not key[3].startswith(CURVE)),
                 None,
             )  # fmt: skip
         if each is not None:

@@ -37,17 +37,29 @@ def _of_card(card: Card) -> str:
 
 
 def _told(card: Card) -> list[Judged]:
-    """What has a published number or by which an attack is judged; all if nothing."""
+    """What has a published number or by which an attack is judged; all if nothing.
+
+    Baselines stand in columns of their own.
+    """
     program = PROGRAMS[card.manifest["experiment"]]
     metrics = {gain.measure.metric for gain in program.gains}
     metrics |= {each.line.row.metric for each in card.compared}
     found = [
-        each
+        _named_once(each)
         for each in card.judged
         if each.line.row.metric in metrics
+        and each.line.row.setting != "baseline"
+        and not each.line.row.setting.startswith(gains.CURVE)
         and not each.line.row.point.startswith(gains.PART)
     ]
     return found or list(card.judged)
+
+
+def _named_once(each: Judged) -> Judged:
+    """Without the point of a sweep over defenses, which have a column."""
+    row = each.line.row
+    point = "" if row.point == f"defense={row.defense}" else row.point
+    return each._replace(line=each.line._replace(row=row._replace(point=point)))
 
 
 def _made(card: Card) -> str:

@@ -77,6 +77,14 @@ def test_flagfiles_of_papers_are_items():
 
 
 def test_a_flagfile_without_a_result_says_why_and_what_it_gave():
-    said = blocks.make("results.audit.diabetes")
-    assert said.startswith("There is no result of `audit.diabetes.flags` as it stands")
-    assert "An earlier version of the code gave: model 63.7" in said
+    said = blocks.make("results.aia.table1.income_a")
+    assert said.startswith(
+        "There is no result of `aia.table1.income_a.flags` as it stands"
+    )
+    assert "An earlier version of the code gave: in percent, as published" in said
+@pytest.mark.parametrize("name", ["headline", "defenses"])
+def test_tables_of_several_attacks_are_small(name):
+    lines = [line for line in blocks.make(name).splitlines() if line[:1] == "|"]
+    assert 5 < len(lines) <= 15
+
+
