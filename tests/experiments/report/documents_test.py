@@ -82,9 +82,9 @@ def test_a_flagfile_without_a_result_says_why_and_what_it_gave():
         "There is no result of `aia.table1.income_a.flags` as it stands"
     )
     assert "An earlier version of the code gave: in percent, as published" in said
+
+
 @pytest.mark.parametrize("name", ["headline", "defenses"])
 def test_tables_of_several_attacks_are_small(name):
     lines = [line for line in blocks.make(name).splitlines() if line[:1] == "|"]
     assert 5 < len(lines) <= 15
-
-
