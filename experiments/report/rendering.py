@@ -17,7 +17,7 @@ from markupsafe import Markup
 
 from experiments.report import markdown
 
-_FOLDER = pathlib.Path(__file__).with_name("templates")
+TEMPLATES = pathlib.Path(__file__).with_name("templates")
 _TYPES = {"png": "image/png", "svg": "image/svg+xml"}
 
 
@@ -43,13 +43,13 @@ def clean(text: Any) -> str:
 
 def to_html(content: Mapping[str, Any]) -> str:
     """The page that shows the content of `page.content`."""
-    script = (_FOLDER / "sort.js").read_text()
+    script = (TEMPLATES / "sort.js").read_text()
     digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
     page = _environment(_html_text).get_template("page.html.j2")
     return page.render(
         content,
         format="html.j2",
-        style=Markup((_FOLDER / "style.css").read_text()),
+        style=Markup((TEMPLATES / "style.css").read_text()),
         script=Markup(script),
         script_source=Markup(f"'sha256-{digest}'"),
     )
@@ -69,7 +69,7 @@ def to_markdown(content: Mapping[str, Any], folder: str) -> str:
 
 def _environment(finalize) -> jinja2.Environment:
     return jinja2.Environment(
-        loader=jinja2.FileSystemLoader(_FOLDER),
+        loader=jinja2.FileSystemLoader(TEMPLATES),
         autoescape=True,
         undefined=jinja2.StrictUndefined,
         trim_blocks=True,

@@ -6,18 +6,20 @@ README.md and every Markdown file below docs/ may hold blocks
     <!-- end -->
 
 between whose markers `python -m experiments.report --docs` writes what `blocks` makes
-of the name. A test fails where a committed block says anything else.
+of the name; and it draws the pictures of `PICTURES`. A test fails where what is
+committed says anything else.
 """
 
 import pathlib
 import re
 from collections.abc import Callable, Iterator
 
-from experiments.report.documents import blocks
+from experiments.report.documents import blocks, picture
 from fljax import files
 from fljax.driver.config import ConfigError
 
 ROOT = pathlib.Path(__file__).parents[3]
+PICTURES = {"docs/images/leak.svg": picture.leak}
 _BEGIN = r"^<!-- generated: *(?P<name>\S+) *-->\n"
 _MARK = re.compile(r"^<!-- (?:generated\b.*|end) -->$", re.MULTILINE)
 _BLOCK = re.compile(
@@ -33,7 +35,7 @@ def pages(root: pathlib.Path = ROOT) -> list[pathlib.Path]:
 
 
 def write(root: pathlib.Path = ROOT) -> list[pathlib.Path]:
-    """Fills the blocks of all pages; returns the pages that were not up to date.
+    """Fills all blocks and draws all pictures; returns what was not up to date.
 
     Raises:
       ConfigError: naming the page with a block that cannot be made; nothing is written.
@@ -45,7 +47,7 @@ def write(root: pathlib.Path = ROOT) -> list[pathlib.Path]:
 
 
 def stale(root: pathlib.Path = ROOT) -> Iterator[tuple[pathlib.Path, str]]:
-    """Pages of which a block is not what the results give, and what they should be.
+    """Pages and pictures that are not what the results give, and what they should be.
 
     Raises:
       ConfigError: as `write`.
@@ -57,6 +59,15 @@ def stale(root: pathlib.Path = ROOT) -> Iterator[tuple[pathlib.Path, str]]:
         except ConfigError as error:
             raise ConfigError(f"{path.relative_to(root)}: {error}") from error
         if now != text:
+            yield path, now
+    if root == ROOT:
+        yield from _pictures()
+
+
+def _pictures() -> Iterator[tuple[pathlib.Path, str]]:
+    for name, draw in PICTURES.items():
+        path, now = ROOT / name, draw()
+        if not path.is_file() or path.read_text() != now:
             yield path, now
 
 
