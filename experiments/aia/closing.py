@@ -9,8 +9,9 @@ from typing import Any
 from rich.text import Text
 
 from experiments.aia.setup import Setup
-from experiments.report import cards, in_short
+from experiments.report import cards, cases, in_short
 from experiments.report.figures import selection
+from fljax import verdicts
 from fljax.driver import config
 from fljax.results import Row
 
@@ -18,6 +19,11 @@ _NOT_TOLD = {
     "run_dir", "dry_run", "paper_table", "defense", "sweep", "transcript",
     "save_guesses", "save_transcript",
 }  # fmt: skip
+_WITHOUT = {
+    verdicts.STRANGERS: "the same attack on people who took no part is right for",
+    verdicts.IMPUTATION: "imputation from the other columns for",
+    verdicts.MAJORITY: "always naming the most frequent value for",
+}
 _EPSILON = 4
 _CLIPS = (0.1, 1.0, 10.0, 100.0)  # in units of the targets; held-out rows choose
 
@@ -51,11 +57,48 @@ def said(
     manifest: Mapping[str, Any],
     flags: Mapping[str, Any],
     usual: Mapping[str, Any],
-) -> Iterator[Text]:
-    """For the screen: the command as it can be run here."""
+    sensitive: str | None,
+) -> tuple[list[Text], list[Text]]:
+    """For the screen, above and below the tables: what leaks; the fit, what to do."""
     told = {"flags": flags}
     if "what_to_do" in manifest:
         told["what_to_do"] = _command(flags, usual, rows)
+    card = cards.card("run", rows, {**manifest, **told}, None)
+    above, below = list(_who_sees(card, sensitive)), list(_fit(rows))
+    for _, text in in_short.sentences([card]):
+        found, what, to_do = text.partition("What to do:")
+        above.append(found.strip())
+        below += [what + to_do] if what else []
+    return [Text(each) for each in above], [Text(each) for each in below]
+
+
+def _who_sees(card: cards.Card, sensitive: str | None) -> Iterator[str]:
+    """The strongest leak without a defense, in plain words."""
+    bare = [case for case in cases.of_run(card) if not case.defended]
+    leaks = [
+        score
+        for case in bare[:1]
+        for score in case.scores
+        if score.verdict.kind == verdicts.LEAKS
+        and score.gain.measure is verdicts.ACCURACY
+    ]
+    if not leaks:
+        return
+    top = max(leaks, key=lambda score: score.verdict.beyond.mean)
+    mean, low, high = top.shown[:3]
+    ends = f" [{low:.1f}, {high:.1f}]" if math.isfinite(high - low) else ""
+    others = [
+        f"{_WITHOUT[gain.name]} {mean - gain.mean:.1f} %"
+        for gain in reversed(top.verdict.gains)
+        if gain.name in _WITHOUT
+    ]
+    yield (
+        f"Who sees a client's messages names {sensitive} of {mean:.1f} %{ends} of its "
+        f"rows ({top.row.attack}). Without them: {'; '.join(others)}."
+    )
+
+
+def _fit(rows: Sequence[Row]) -> Iterator[str]:
     for (_, point), percent in selection.explained(rows).items():
         where = f" ({point})" if point else ""
         shown = ", ".join(
@@ -63,10 +106,7 @@ def said(
             for metric in selection.EXPLAINED
             if metric in percent
         )
-        yield Text(f"variation explained by the last model sent{where}: {shown}")
-    card = cards.card("run", rows, {**manifest, **told}, None)
-    for _, text in in_short.sentences([card]):
-        yield Text(text.replace(" What to do:", "\nWhat to do:"))
+        yield f"variation explained by the last model sent{where}: {shown}"
 
 
 def _command(

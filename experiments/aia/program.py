@@ -85,6 +85,7 @@ def work(prepared: Prepared, output: Output, bars: Progress) -> Results:
     manifest = closing.manifest(points_, rows, *told) | {
         "defense": {k: each.defense for k, each in parts.items() if each.defense}
     }
+    above, below = closing.said(rows, manifest, *told, table.sensitive)
     tables = results_table.of_results(rows, config.run.paper_table, flags)
     times = _times([outcome.seconds for outcome in outcomes])
     pages = {}
@@ -97,7 +98,7 @@ def work(prepared: Prepared, output: Output, bars: Progress) -> Results:
         pages,
         files=table.files,
         manifest=manifest,
-        tables=[*tables, times, *closing.said(rows, manifest, *told)],
+        tables=[*above, *tables, times, *below],
     )
 
 
