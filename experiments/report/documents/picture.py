@@ -13,7 +13,7 @@ from fljax.driver.config import ConfigError
 from fljax.metrics import Estimate
 from fljax.results import summarise, within
 
-_BARE, _DEFENDED = "aia.diabetes.mlp.adversaries", "aia.defenses.diabetes"
+_BARE, _DEFENDED = "aia.diabetes.mlp.adversaries", "aia.diabetes.mlp.dp_sgd"
 _NOISE = "dp_sgd(clip=1, epsilon=10)"
 _TITLE = "Share of patients whose sex an adversary names, %"
 _LEFT, _SCALE, _WIDTH = 330, 3.6, 760  # pixels; a percent is 3.6
@@ -80,7 +80,7 @@ def _drawn(at: int, bar: _Bar, e: Estimate) -> dict[str, Any]:
         "high": _x(e.high),
         "end": _x(max(e.high, e.mean)) + 8,
         "fill": bar.fill,
-        "number": f"{e.mean:.0f}",
+        "number": f"{e.mean:.1f}",
     }
 
 
