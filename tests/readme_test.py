@@ -1,9 +1,7 @@
-"""What README and BUILD show: the example runs, and what they name is there."""
+"""What README and BUILD name is there, and the README is short."""
 
 import pathlib
 import re
-import subprocess
-import sys
 
 import pytest
 
@@ -15,24 +13,9 @@ def _text(page):
     return (_ROOT / page).read_text()
 
 
-def _blocks(page, language):
-    return re.findall(
-        rf"^```{language}\n(.*?)^```$", _text(page), re.MULTILINE | re.DOTALL
-    )
-
-
-def test_the_example_of_the_library_runs():
-    example = _blocks("README.md", "python")[-1]
-    done = subprocess.run(
-        (sys.executable, "-c", example),
-        cwd=_ROOT,
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    assert done.returncode == 0, done.stderr
-    accuracy = float(re.fullmatch(r"accuracy on client 0: (\S+)\n", done.stdout)[1])
-    assert 0.5 < accuracy <= 1
+def test_the_readme_is_a_door():
+    text = _text("README.md")
+    assert len(text.splitlines()) <= 130 and len(text.split()) <= 700
 
 
 @pytest.mark.parametrize("page", _PAGES)

@@ -60,13 +60,14 @@ def leak() -> str:
         width=_WIDTH,
         height=_TOP + _STEP * len(_BARS) + 44,
         left=_LEFT,
+        end=_x(100) + 10,
         title=_TITLE,
         description="; ".join(
             [f"most frequent value: {guess.mean:.1f} %",
              f"imputation: {imputed.mean:.1f} %", *described]
         ),
-        guess={"x": _x(guess.mean), "text": f"most frequent {guess.mean:.0f}"},
-        imputed={"x": _x(imputed.mean), "text": f"imputation {imputed.mean:.0f}"},
+        guess={"x": _x(guess.mean), "text": f"most frequent value {guess.mean:.0f}"},
+        imputed={"x": _x(imputed.mean), "text": f"imputation from other columns {imputed.mean:.0f}"},
         bars=[_drawn(at, bar, e) for at, (bar, e) in enumerate(measured)],
     )  # fmt: skip
 
@@ -78,7 +79,6 @@ def _drawn(at: int, bar: _Bar, e: Estimate) -> dict[str, Any]:
         "width": round(_SCALE * e.mean, 1),
         "low": _x(e.low),
         "high": _x(e.high),
-        "end": _x(max(e.high, e.mean)) + 8,
         "fill": bar.fill,
         "number": f"{e.mean:.1f}",
     }
