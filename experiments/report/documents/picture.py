@@ -67,7 +67,7 @@ def leak() -> str:
              f"imputation: {imputed.mean:.1f} %", *described]
         ),
         guess={"x": _x(guess.mean), "text": f"most frequent value {guess.mean:.0f}"},
-        imputed={"x": _x(imputed.mean), "text": f"imputation from other columns {imputed.mean:.0f}"},
+        imputed={"x": _x(imputed.mean), "text": f"imputation {imputed.mean:.0f}"},
         bars=[_drawn(at, bar, e) for at, (bar, e) in enumerate(measured)],
     )  # fmt: skip
 
