@@ -30,21 +30,23 @@ def text(name: str) -> str:
 
 def _of_card(card: Card) -> str:
     """Command, scores, what its defense promises, and by what it was made."""
-    scores, others = tables.results(card._replace(judged=_told(card)))
-    found = [each for each in (scores or others, tables.defense(card)) if each]
+    told = _told(card)
+    scores, others = tables.results(card._replace(judged=told or card.judged))
+    both = (scores, others) if told else (scores or others,)
+    found = [each for each in (*both, tables.defense(card)) if each]
     shown = [writing.table(t.header, t.body, t.numbers) for t in found]
     return "\n\n".join([writing.command(card.manifest["command"]), *shown, _made(card)])
 
 
 def _told(card: Card) -> list[Judged]:
-    """What has a published number or by which an attack is judged; all if nothing.
+    """What is measured as published numbers are, or by what an attack is judged.
 
     Baselines stand in columns of their own.
     """
     program = PROGRAMS[card.manifest["experiment"]]
     metrics = {gain.measure.metric for gain in program.gains}
     metrics |= {each.line.row.metric for each in card.compared}
-    found = [
+    return [
         _named_once(each)
         for each in card.judged
         if each.line.row.metric in metrics
@@ -52,7 +54,6 @@ def _told(card: Card) -> list[Judged]:
         and not each.line.row.setting.startswith(gains.CURVE)
         and not each.line.row.point.startswith(gains.PART)
     ]
-    return found or list(card.judged)
 
 
 def _named_once(each: Judged) -> Judged:
