@@ -3,7 +3,7 @@
 `experiments/results/NAME/` holds what is kept of a finished run. Its `rows.jsonl` has
 only what summaries need:
 
-* numbers over all clients, for every seed;
+* numbers over all clients, for every seed, and slopes;
 * each client's, where there is a single seed and an attack is judged by its clients;
 * of a curve over rounds its first and its last round;
 * no times; eight significant digits.
@@ -29,7 +29,7 @@ from fljax.results import Row
 FOLDER = pathlib.Path(__file__).parents[1] / "results"
 _NOT_KEPT = "not_kept.toml"
 _ASIS = ("experiment", "code", "python", "packages", "verdicts", "not_run")
-_TIMES = ("seconds", "milliseconds")
+_TIMES, _SLOPE = ("seconds", "milliseconds"), "_slope"
 
 
 def names() -> list[str]:
@@ -92,7 +92,7 @@ def of_rows(rows: Sequence[Row]) -> list[Row]:
     return [
         row._replace(value=float(f"{row.value:.8g}"))
         for row in rows
-        if (row.client == "all" or row.metric in judged)
+        if (row.client == "all" or row.metric in judged or row.metric.endswith(_SLOPE))
         and selection.round_number(row) in ends.get(_curve(row), (None,))
         and not row.metric.endswith(_TIMES)
     ]

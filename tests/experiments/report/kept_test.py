@@ -48,6 +48,12 @@ def test_totals_ends_of_curves_and_clients_of_a_single_seed_are_kept(rows):
     assert kept.of_rows(found + more) == [total, *ends, *more]
 
 
+def test_slopes_of_a_single_client_are_kept(rows):
+    found = [row._replace(client=0) for row in rows(1.0, 2.0)]
+    slopes = [row._replace(metric="error_slope") for row in found]
+    assert kept.of_rows(found + slopes) == slopes
+
+
 def test_values_have_eight_digits(rows):
     assert kept.of_rows(rows(99.123456789))[0].value == 99.123457
 
@@ -95,6 +101,10 @@ def test_a_flagfile_has_a_result_or_says_why_not(name):
     text = (commands.FLAGFILES / f"{name}.flags").read_text()
     assert text.startswith("# ") and "expect:" not in text
     assert (name in kept.names()) != (name in kept.reasons())
+
+
+def test_every_result_has_rows():
+    assert all(kept.read(name).rows for name in kept.names())
 
 
 def test_reasons_are_of_flagfiles():
