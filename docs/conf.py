@@ -34,6 +34,7 @@ html_css_files = ["site.css"]
 html_math_renderer = "mathml"
 html_show_copyright = html_show_sphinx = html_copy_source = False
 html_theme_options = {
+    "footer_content_items": [],
     "show_toc_level": 2,
     "use_download_button": False,
     "use_fullscreen_button": False,
@@ -45,10 +46,12 @@ nb_execution_mode = "cache"
 nb_execution_raise_on_error = True
 nb_execution_timeout = 400
 nb_merge_streams = True
+nb_render_markdown_format = "myst"
 
 autodoc_member_order = "bysource"
 autodoc_typehints_format = "short"
 maximum_signature_line_length = 80
 napoleon_numpy_docstring = False
-napoleon_use_ivar = True
+napoleon_attr_annotations = False
+napoleon_custom_sections = [("Attributes", "params_style")]
 napoleon_use_rtype = False
