@@ -79,6 +79,10 @@ def steps_per_round(
       batch_size: rows in a mini-batch; None takes all of a client's rows at once.
       epochs: passes over its rows.
       steps: instead of epochs: a pass is cut short or followed by more.
+
+    Example:
+      >>> steps_per_round(np.array([32, 33]), batch_size=32, epochs=2).tolist()
+      [2, 4]
     """
     if steps is not None:
         return np.full(sizes.shape, steps)

@@ -14,7 +14,12 @@ _BLOCK = 2**12  # rounds that are drawn at once
 
 
 def everyone(num_clients: int) -> list[np.ndarray]:
-    """All clients in every round: a single entry that serves for all rounds."""
+    """All clients in every round: a single entry that serves for all rounds.
+
+    Example:
+      >>> everyone(3)[0].tolist()
+      [0, 1, 2]
+    """
     return [np.arange(num_clients)]
 
 

@@ -159,6 +159,10 @@ def is_judged(attack: str, setting: str) -> bool:
     What was chosen or trained with the truth is not judged, nor are controls and what
     needs no message of a client. Names say it: `grad_oracle`, `local_optimum`,
     `model_other`, `model_global`, `trajectory_strangers`.
+
+    Example:
+      >>> is_judged("trajectory", "passive"), is_judged("model_global", "passive")
+      (True, False)
     """
     words = set(attack.split("_"))
     unjudged = words & (_CHOSEN_WITH_THE_TRUTH | _CONTROLS | _POPULATION)

@@ -1,5 +1,6 @@
 """The site: everything public is described, everything named is there, and it builds."""
 
+import doctest
 import importlib.util
 import inspect
 import os
@@ -106,6 +107,19 @@ def test_python_on_the_pages_can_be_parsed():
             r"^```python\n(.*?)^```$", path.read_text(), re.MULTILINE | re.DOTALL
         ):
             compile(code, str(path), "exec")
+
+
+_WITH_EXAMPLES = sorted(
+    path for path in (_ROOT / "fljax").rglob("*.py") if ">>> " in path.read_text()
+)
+
+
+@pytest.mark.parametrize("path", _WITH_EXAMPLES, ids=lambda path: path.stem)
+def test_examples_in_docstrings_hold(path):
+    name = ".".join(path.relative_to(_ROOT).with_suffix("").parts)
+    tested = doctest.testmod(importlib.import_module(name))
+    assert tested.attempted > 0
+    assert tested.failed == 0
 
 
 @pytest.mark.slow

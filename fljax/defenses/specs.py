@@ -57,6 +57,10 @@ def parse(text: str) -> Spec:
 
     Raises:
       SpecError: for a name, parameter or value that is not known or out of bounds.
+
+    Example:
+      >>> str(parse("pruning( ratio = 3e-1 )+dp_sgd(epsilon=8,clip=1)"))
+      'pruning(ratio=0.3) + dp_sgd(clip=1, epsilon=8)'
     """
     if text.strip() == "none":
         return NONE
@@ -80,7 +84,12 @@ def parse_all(text: str) -> tuple[Spec, ...]:
 
 
 def alternatives(spec: Spec) -> tuple[Spec, ...]:
-    """One spec for each combination of alternatives, the last varying fastest."""
+    """One spec for each combination of alternatives, the last varying fastest.
+
+    Example:
+      >>> [str(each) for each in alternatives(parse("dp_sgd(clip=1|2, sigma=1)"))]
+      ['dp_sgd(clip=1, sigma=1)', 'dp_sgd(clip=2, sigma=1)']
+    """
     choices = [
         [(name, each) for each in (value if isinstance(value, tuple) else (value,))]
         for part in spec.parts

@@ -67,6 +67,10 @@ def by_column(column: np.ndarray, num_clients: int | None = None) -> Parts:
 
     Returns:
       Row numbers in stored order; largest client first, equal ones by value.
+
+    Example:
+      >>> [part.tolist() for part in by_column(np.array(["b", "a", "b"]))]
+      [[0, 2], [1]]
     """
     groups = rows_by_value("column", column)
     keep = len(groups) if num_clients is None else num_clients

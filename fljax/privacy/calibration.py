@@ -45,6 +45,10 @@ def noise_multiplier_for(
     Raises:
       Unattainable: if no noise keeps the budget.
       ValueError: for numbers out of range.
+
+    Example:
+      >>> round(noise_multiplier_for(1.0, 1e-5, 0.01, 10_000), 1)
+      4.1
     """
     _check(epsilon)
     if steps < 1:

@@ -51,6 +51,10 @@ def epsilon(
 
     Raises:
       ValueError: for numbers out of range.
+
+    Example:
+      >>> round(epsilon(6.0, 0.01, 10_000, delta=1e-5), 2)
+      0.66
     """
     exact.check(noise_multiplier, sampling_rate, delta)
     if accountant not in ("rdp", "pld"):
