@@ -1,12 +1,13 @@
 """Is this the kept result? A fresh run beside it, number by number.
 
-Two numbers are equal to seven digits. They agree within `POINTS` if they are
-percentages, or within `SHARE` of the kept one: what other processors and other versions
+Two numbers are equal if seven digits are. They agree within `POINTS` if they are
+percentages, else within `SHARE` of the kept one: what other processors and other versions
 of the packages may make of one training.
 """
 
 import math
-from collections.abc import Iterator, Sequence
+from collections import Counter
+from collections.abc import Sequence
 from typing import NamedTuple
 
 from fljax.results import Row
@@ -45,28 +46,33 @@ def compare(fresh: Sequence[Row], kept: Sequence[Row]) -> Agreement:
     if not seeds:
         return Agreement(DIFFERS, [f"{DIFFERS}: no seed in common"])
     kinds = {key: _kind(ours.get(key), row) for key, row in theirs.items()}
-    found = set(kinds.values())
-    verdict = next(v for v in (DIFFERS, AGREES, EQUAL) if v in found)
-    return Agreement(verdict, [*_said(kinds, ours, theirs, seeds)])
-
-
-def _said(kinds, ours, theirs, seeds: set[int]) -> Iterator[str]:
-    counts = {v: sum(kind == v for kind in kinds.values()) for v in (EQUAL, AGREES)}
-    wrong = [key for key, kind in kinds.items() if kind == DIFFERS]
-    verdict = DIFFERS if wrong else AGREES if counts[AGREES] else EQUAL
-    yield (
+    counts = Counter(kinds.values())
+    verdict = next(kind for kind in (DIFFERS, AGREES, EQUAL) if counts[kind])
+    said = (
         f"{verdict}: of {len(kinds)} numbers of seeds {_listed(seeds)} "
         f"{counts[EQUAL]} are equal to seven digits, {counts[AGREES]} agree within "
-        f"{POINTS:g} point or {100 * SHARE:g} %, {len(wrong)} differ"
+        f"{POINTS:g} point or {100 * SHARE:g} %, {counts[DIFFERS]} differ"
     )
-    for key in wrong[:_MOST]:
-        kept, fresh = theirs[key], ours.get(key)
-        now = "not in the run" if fresh is None else f"{fresh.value:.6g} in the run"
-        yield f"  {_name(kept)}: {kept.value:.6g} kept, {now}"
+    wrong = [key for key, kind in kinds.items() if kind == DIFFERS]
+    shown = (_difference(theirs[key], ours.get(key)) for key in wrong[:_MOST])
+    lines = [said, *shown]
     if len(wrong) > _MOST:
-        yield f"  and {len(wrong) - _MOST} more"
+        lines.append(f"  and {len(wrong) - _MOST} more")
     if more := len(ours.keys() - theirs.keys()):
-        yield f"{more} numbers of the run are not in the result"
+        lines.append(f"{more} numbers of the run are not in the result")
+    return Agreement(verdict, lines)
+
+
+def _difference(kept: Row, fresh: Row | None) -> str:
+    parts = (
+        kept.defense, kept.model, kept.point, kept.attack, kept.setting,
+        f"seed {kept.seed}", f"client {kept.client}", kept.metric,
+    )  # fmt: skip
+    now = "not in the run"
+    if fresh is not None:
+        now = f"{fresh.value:.6g} of {fresh.n} in the run"
+    what = ", ".join(part for part in parts if part)
+    return f"  {what}: {kept.value:.6g} of {kept.n} kept, {now}"
 
 
 def _kind(fresh: Row | None, kept: Row) -> str:
@@ -88,14 +94,6 @@ def _kind(fresh: Row | None, kept: Row) -> str:
 
 def _key(row: Row) -> Row:
     return row._replace(value=0.0, n=0)
-
-
-def _name(row: Row) -> str:
-    parts = (
-        row.defense, row.model, row.point, row.attack, row.setting, f"seed {row.seed}",
-        f"client {row.client}", row.metric,
-    )  # fmt: skip
-    return ", ".join(part for part in parts if part)
 
 
 def _listed(seeds: set[int]) -> str:

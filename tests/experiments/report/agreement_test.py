@@ -42,7 +42,7 @@ def test_a_number_that_is_missing_differs_and_one_more_does_not(row):
     other = row._replace(attack="model")
     found = agreement.compare([row], [row, other])
     assert found.verdict == "differs"
-    assert found.lines[1].endswith(": 80 kept, not in the run")
+    assert found.lines[1].endswith(": 80 of 100 kept, not in the run")
     found = agreement.compare([row, other], [row])
     assert found.verdict == "equal"
     assert found.lines[1] == "1 numbers of the run are not in the result"
