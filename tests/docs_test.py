@@ -20,7 +20,7 @@ _PAGES = sorted(
     for path in _DOCS.rglob("*.md")
     if not {"_build", "api"} & set(path.relative_to(_DOCS).parts)
 )
-_SECONDS = 900
+_SECONDS = 1800
 
 
 def _extension(name):

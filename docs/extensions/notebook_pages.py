@@ -17,7 +17,7 @@ PARAMETERS = {
     "audit": """
 NUM_ROUNDS, NUM_CLIENTS = 60, 3
 BATCH_SIZE, LEARNING_RATE = 32, 0.05
-OPTIONS = {"attacks": ("model", "linear_inversion", "reconstruct")}
+OPTIONS = {"attacks": ("model", "linear_inversion", "trajectory")}
 RUN_DIR = "runs/notebook.audit"
 """,
     "new_attack": """
