@@ -83,6 +83,7 @@ SHARED = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("case", SHARED.values(), ids=SHARED)
 def test_the_real_files_have_known_sizes(shared_data, case):
     name, options, reported, shape, classes, counts = case

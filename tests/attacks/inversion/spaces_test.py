@@ -47,6 +47,7 @@ def test_harden_gives_the_dropped_category_its_zeros():
     np.testing.assert_array_equal(hard[:, 5:], [[0, 0], [0, 1]])
 
 
+@pytest.mark.slow
 def test_a_tabular_row_is_recovered():
     model = models.mlp(7, hidden=(16,), outputs=3, initialisation="glorot")
     params = model.init(jax.random.key(5))

@@ -42,6 +42,7 @@ def attacked(digits, program):
     return found, jax.tree.map(lambda *leaves: jnp.concatenate(leaves), *victims)
 
 
+@pytest.mark.slow
 def test_the_attack_beats_the_mean_on_digits(attacked):
     (attack, _), victims = attacked
     guess = label_distribution.predict(attack, victims.delta)

@@ -49,6 +49,7 @@ def test_every_printed_epsilon_is_had_to_one_unit_of_its_last_digit():
     assert max(map(abs, exact)) == 290
 
 
+@pytest.mark.slow
 def test_table_6_is_printed_written_and_reported(run, reported, tmp_path):
     flagfile = (
         pathlib.Path(program.__file__).parents[1] / "flags/accounting.table6.flags"

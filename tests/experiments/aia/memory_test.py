@@ -22,6 +22,7 @@ def _rows(folder):
     }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "kinds",
     ["model", pytest.param("model,linear_inversion", marks=pytest.mark.slow)],

@@ -173,6 +173,7 @@ def test_noise_at_the_client_counts_the_rounds_that_it_is_drawn_for(dealt):
     assert found[ACTIVE][1] == pytest.approx(everyone)
 
 
+@pytest.mark.slow
 def test_a_clip_is_chosen_for_any_defense_that_clips(dealt):
     config = _config("fed_cdp(clip=1e-6|1, sigma=0.01) + fed_sdp(clip=1e3, sigma=0)")
     posed = _posed(dealt, config)

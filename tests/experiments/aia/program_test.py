@@ -121,7 +121,8 @@ def test_sweep_labels_its_points_and_means_are_weighted_by_rows(run, tmp_path):
         "--attack_kinds=model", "--partition_clients=3",
     )  # fmt: skip
     assert code == 0 and "batch_size=16" in out
-    assert f"python -m experiments.report --runs={tmp_path / 'out'}\n" in out
+    command = f"python -m experiments.report --runs={tmp_path / 'out'}"
+    assert "".join(command.split()) in "".join(out.split())
     rows = _rows(tmp_path / "out")
     assert {r.point for r in rows} == {"batch_size=16", "batch_size=64"}
     rows = [r for r in rows if r.point == "batch_size=64"]

@@ -75,7 +75,7 @@ REFUSED = {
     "batch_size=x": "--batch_size: expected an integer >= 1 or none, got 'x'",
     "num_rounds=none": "--num_rounds: expected an integer >= 1 and <= 1000000, got 'none'",
     "attack_grad_temperature=nan": "--attack_grad_temperature: expected a number > 0",
-    "attack_kinds=model,grid": "--attack_kinds: expected some of model, grad",
+    "attack_kinds=model,grid": "--attack_kinds: expected some of standard, model",
     "model_hidden=8,0": "--model_hidden: expected integers >= 1",
     "batchsize=3": "'batchsize' is no flag that can be swept",
     "grad_temperature=1": "'grad_temperature' is no flag that can be swept",

@@ -19,6 +19,7 @@ def _values(folder, attack, metric=_ACCURACY, client="all"):
     ]
 
 
+@pytest.mark.slow
 def test_a_run_has_its_rows_and_those_of_its_controls(run, tmp_path):
     every = "--attack_controls=imputation,strangers,permuted"
     code, _, _ = run("--attack_kinds=model,trajectory", every, *_QUICK)

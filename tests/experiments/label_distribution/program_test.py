@@ -74,6 +74,7 @@ def test_a_run_writes_rows_figures_and_a_manifest(written):
 
 
 @pytest.mark.slow
+@pytest.mark.slow
 def test_numbers_are_the_same_to_the_bit_whatever_else_is_run(written, tmp_path):
     _, first = written
     _, second = _write(tmp_path / "run", defense="none", attackers=("aware",))
@@ -113,6 +114,7 @@ def test_tables_show_every_attack(written):
     assert len(second.columns) == 2 + 2
 
 
+@pytest.mark.slow
 def test_clusters_have_rows_for_each_layer_and_kind(tmp_path):
     told = _told(study="clusters", run_dir=str(tmp_path / "run"), cluster_clients=20)
     program.PROGRAM.run(told)
