@@ -106,6 +106,7 @@ def _passive(case):
     )
 
 
+@pytest.mark.long("the attack at the size at which it finds the values")
 @pytest.mark.parametrize(
     "kind", ["binary", pytest.param("categorical", marks=pytest.mark.slow)]
 )

@@ -29,6 +29,7 @@ def _rows(folder, attack, metric=verdicts.ACCURACY.metric):
     }
 
 
+@pytest.mark.long("a whole audit with all attacks")
 def test_a_run_writes_rows_manifest_report_and_table(linear, config, capsys):
     program.PROGRAM.run(config(linear, attacks=_ATTACKS))
     folder = linear / "out"

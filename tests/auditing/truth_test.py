@@ -57,6 +57,7 @@ def test_only_rows_and_scores_import_the_truth():
     assert direct == {f"fljax.auditing.{each}" for each in expected}
 
 
+@pytest.mark.long("two whole audits")
 def test_the_truth_reaches_no_attack(linear, audited):
     """Other values in the sensitive column change scores, and nothing else."""
     before, scores = audited(linear, attacks=_ATTACKS)

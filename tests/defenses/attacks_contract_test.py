@@ -158,6 +158,7 @@ _ATTACKS = [
 ]
 
 
+@pytest.mark.long("the first of a defense trains for all attacks on it")
 @pytest.mark.parametrize("attack", _ATTACKS)
 @pytest.mark.parametrize("defense", _TEXTS)
 def test_a_defense_and_an_attack_fit_together(defense, attack):

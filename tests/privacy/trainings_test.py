@@ -115,6 +115,7 @@ def _whatever():
             yield "fed_cdp", dataclasses.replace(small, draws=draws, batches=batches)
 
 
+@pytest.mark.long("every defense is accounted for")
 def test_every_statement_has_a_number_and_assumptions_or_a_reason():
     ways = set()
     for method, told in _whatever():

@@ -52,6 +52,7 @@ def test_the_attack_beats_the_mean_on_digits(attacked):
     assert ours.mean() < 0.5 * mean.mean()
 
 
+@pytest.mark.long("trains the predictor of this file")
 def test_messages_of_others_tell_nothing(attacked):
     (attack, _), victims = attacked
     guess = label_distribution.predict(attack, jnp.roll(victims.delta, 7, axis=0))

@@ -115,6 +115,7 @@ def test_saved_transcript_gives_the_numbers_of_the_run_that_wrote_it(run, tmp_pa
         assert values[0] == values[1]
 
 
+@pytest.mark.long("a whole program at two points")
 def test_sweep_labels_its_points_and_means_are_weighted_by_rows(run, tmp_path):
     code, out, _ = run(
         "--sweep=batch_size=16 learning_rate=0.02; batch_size=64",
@@ -139,6 +140,7 @@ def test_sweep_labels_its_points_and_means_are_weighted_by_rows(run, tmp_path):
 _EVERY_KIND = pytest.param("model,grad,active", marks=pytest.mark.slow)
 
 
+@pytest.mark.long("two whole programs")
 @pytest.mark.parametrize("kinds", ["model", _EVERY_KIND])
 def test_continuous_and_categorical_attributes_are_attacked(run, tmp_path, kinds):
     path = tmp_path / "own.csv"

@@ -48,6 +48,7 @@ def written(tmp_path_factory):
     return found
 
 
+@pytest.mark.long("a whole program, run once for the tests of this file")
 def test_a_run_writes_rows_figures_and_a_manifest(written):
     folder, rows = written[0]
     names = {path.name for path in folder.iterdir()}

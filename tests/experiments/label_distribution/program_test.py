@@ -53,6 +53,7 @@ def _write(folder, **told):
     return folder, results.read_rows(folder / "rows.jsonl")
 
 
+@pytest.mark.long("a whole program, run once for the tests of this file")
 def test_a_run_writes_rows_figures_and_a_manifest(written):
     folder, rows = written
     assert {path.name for path in folder.iterdir()} == {

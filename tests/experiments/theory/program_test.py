@@ -170,6 +170,7 @@ def _run(told):
     program.PROGRAM.run(program.Settings(told))
 
 
+@pytest.mark.long("a whole program, run once for the tests of this file")
 def test_a_run_writes_rows_manifest_and_figure(tmp_path, capsys, interrupted):
     folder = tmp_path / "out"
     again = dataclasses.replace(_SMALL, run_dir=str(tmp_path / "again"))
