@@ -227,14 +227,14 @@ def _gain(scores, reference: Reference, measure, own, attacks: int) -> Gain:
         base_down, base_up = _reach(theirs, reference.own, measure.sign)
         # Newcombe (1998): conservative where both are right on the same rows.
         below, above = np.hypot(down, base_up), np.hypot(up, base_down)
-    ratio = _deviations(level(attacks)) / _deviations(own_level(count, attacks))
+    ratio = deviations(level(attacks)) / deviations(own_level(count, attacks))
     low, high = (
         float(ratio * np.sqrt(np.square(each).sum()) / count) for each in (below, above)
     )
     return Gain(reference.name, mean, mean - low, mean + high, gains - below > 0)
 
 
-def _deviations(confidence: float) -> float:
+def deviations(confidence: float) -> float:
     """Half width of a normal interval in standard deviations."""
     return float(special.ndtri(0.5 + confidence / 2))
 

@@ -11,7 +11,6 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 import numpy as np
-from scipy import special
 
 from experiments.report.program_report import Gain
 from experiments.report.programs import PROGRAMS
@@ -213,7 +212,8 @@ def _by_client(
 
 def _by_half_width(each: _Measured, compared: _Compared, seed: int) -> Verdict:
     """Over clients that the rows do not name; they keep half of a 95 % interval."""
-    wider = _deviations(verdicts.level(compared.attacks)) / _deviations(0.95)
+    level = verdicts.level(compared.attacks)
+    wider = verdicts.deviations(level) / verdicts.deviations(0.95)
 
     def own(measured: _Measured, unknown: float):
         total = measured.totals[seed]
@@ -225,7 +225,3 @@ def _by_half_width(each: _Measured, compared: _Compared, seed: int) -> Verdict:
     ]
     ours, ends = own(each, math.nan)
     return _judge(ours, references, compared, ends)
-
-
-def _deviations(confidence: float) -> float:
-    return float(special.ndtri(0.5 + confidence / 2))

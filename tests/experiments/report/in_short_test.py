@@ -1,23 +1,9 @@
 """A report in short: what is claimed, and above all what is not."""
 
-from experiments.report import in_short
-from experiments.report.cards import card
+from tests.experiments.report.short import a_card, only, sentences
 
 _BASE = (57.0, 57.0, 57.0)
 _STRONG, _WEAK, _NONE = (74.0, 75.0, 76.0), (60.0, 61.0, 62.0), (56.9, 57.1, 57.3)
-
-
-def _card(name, made, **manifest):
-    return card(name, made, manifest, None)
-
-
-def _said(*cards):
-    return dict(in_short.sentences(cards))
-
-
-def _only(*cards):
-    (said,) = _said(*cards).values()
-    return said
 
 
 def _run(rows, *attacks, **fields):
@@ -29,7 +15,7 @@ def _run(rows, *attacks, **fields):
 
 def test_the_attack_that_gains_most_is_named_with_its_gain(rows):
     made = _run(rows, _WEAK, _STRONG)
-    assert _said(_card("run", made)) == {
+    assert sentences(a_card("run", made)) == {
         "medical, mlp": (
             "Without a defense, 2 of 2 attacks show a leak. trajectory (passive) leaks "
             "through messages: 18.00 [14.42, 21.58] points beyond the majority (over 3 "
@@ -41,13 +27,13 @@ def test_the_attack_that_gains_most_is_named_with_its_gain(rows):
 
 def test_gains_are_paired_with_the_baseline_of_their_seed(rows):
     made = rows(30.0, 57.0, 90.0, attack="majority") + rows(33.0, 61.0, 93.5)
-    assert "1 of 1 attacks show a leak" in _only(_card("run", made))
+    assert "1 of 1 attacks show a leak" in only(a_card("run", made))
     unlike = rows(90.0, 57.0, 30.0, attack="majority") + rows(33.0, 61.0, 93.5)
-    assert "no leak is shown" in _only(_card("run", unlike))
+    assert "no leak is shown" in only(a_card("run", unlike))
 
 
 def test_an_attack_within_a_point_shows_no_leak(rows):
-    said = _only(_card("run", _run(rows, _NONE)))
+    said = only(a_card("run", _run(rows, _NONE)))
     assert said.startswith("Without a defense, no leak is shown, which is no proof")
 
 
@@ -59,18 +45,18 @@ def _beside(rows, imputation, strangers):
 
 
 def test_a_leak_is_beyond_imputation_and_strangers(rows):
-    said = _only(_card("run", _beside(rows, (70.0, 70.5, 71.0), _WEAK)))
+    said = only(a_card("run", _beside(rows, (70.0, 70.5, 71.0), _WEAK)))
     assert (
         "model (passive) leaks through messages: 4.50 [3.26, 5.74] points beyond "
         "imputation (over 3 seeds)"
     ) in said
     for beside in ((_STRONG, _WEAK), (_WEAK, _STRONG)):
-        said = _only(_card("run", _beside(rows, *beside)))
+        said = only(a_card("run", _beside(rows, *beside)))
         assert (
             "no leak is shown: what is inferred is predictable without messages" in said
         )
         assert "leaks" not in said
-    below = _only(_card("run", _beside(rows, (80.0, 80.0, 80.0), _WEAK)))
+    below = only(a_card("run", _beside(rows, (80.0, 80.0, 80.0), _WEAK)))
     assert "5.00 [2.52, 7.48] points short of imputation" in below
 
 
@@ -79,7 +65,7 @@ def test_of_a_single_seed_nothing_is_claimed(rows):
     made += rows(57.0, attack="majority", defense="dp_sgd") + rows(
         57.0, defense="dp_sgd"
     )
-    said = _only(_card("run", made))
+    said = only(a_card("run", made))
     assert said.startswith("Without a defense, nothing is claimed: one seed")
     assert "The furthest is model (passive): 33.00 points beyond" in said
     assert "leak" not in said
@@ -95,19 +81,19 @@ def test_one_seed_is_judged_by_its_clients_and_their_rows(rows):
         ]
 
     base = clients((60.0, 70.0, 55.0), attack="majority")
-    said = _only(_card("run", base + clients((65.0, 75.0, 60.5))))
+    said = only(a_card("run", base + clients((65.0, 75.0, 60.5))))
     assert "1 of 1 attacks show a leak" in said
     assert "5.17 [2." in said and "(over 3 clients)" in said
-    assert "no leak is shown" in _only(_card("run", base + clients((65.0, 75.0, 50.0))))
+    assert "no leak is shown" in only(a_card("run", base + clients((65.0, 75.0, 50.0))))
     alone = clients((60.0,), attack="majority") + clients((80.0,))
-    assert "show a leak" in _only(_card("run", alone))
+    assert "show a leak" in only(a_card("run", alone))
 
 
 def test_who_knows_more_than_an_adversary_does_not_count(rows):
     made = _run(rows, _WEAK)
     made += rows(*_STRONG, attack="grad_oracle") + rows(*_STRONG, attack="model_other")
     made += rows(*_STRONG, attack="model_oracle", setting="oracle")
-    said = _only(_card("run", made))
+    said = only(a_card("run", made))
     assert "1 of 1 attacks" in said
     assert "oracle" not in said
     assert "model_other" not in said
@@ -130,7 +116,7 @@ def test_a_defense_is_named_with_what_it_costs_and_promises(rows):
             rows, values, f"dp_sgd({value})", epsilon, loss, f"defense=dp_sgd({value})"
         )
     made += _defended(rows, (50.0, 58.0, 66.0), "pruning", 0, 2.0)
-    said = _only(_card("run", made))
+    said = only(a_card("run", made))
     assert said.endswith(
         "With a defense: stopped by dp_sgd(1) (epsilon 0.91, loss 3, 1.50 "
         "times that without); leaks under dp_sgd(9); not shown under pruning."
@@ -139,11 +125,11 @@ def test_a_defense_is_named_with_what_it_costs_and_promises(rows):
 
 def test_defenses_of_other_runs_are_read_together_and_named(rows):
     cards = [
-        _card("a", _run(rows, _STRONG)),
-        _card("b", _defended(rows, _STRONG, "median", 0, 2.0)),
-        _card("c", _defended(rows, _NONE, "dp_sgd", 1.0, 2.0)),
+        a_card("a", _run(rows, _STRONG)),
+        a_card("b", _defended(rows, _STRONG, "median", 0, 2.0)),
+        a_card("c", _defended(rows, _NONE, "dp_sgd", 1.0, 2.0)),
     ]
-    said = _only(*cards)
+    said = only(*cards)
     assert "model (passive), run a, leaks through messages:" in said
     assert said.endswith(
         "With a defense: stopped by dp_sgd, run c (epsilon 1, loss 2); leaks under "
@@ -153,7 +139,7 @@ def test_defenses_of_other_runs_are_read_together_and_named(rows):
 
 def test_other_data_and_models_have_sentences_of_their_own(rows):
     made = _run(rows, _STRONG) + _run(rows, _NONE, data="toy") + rows(1.0, model="none")
-    said = _said(_card("run", made))
+    said = sentences(a_card("run", made))
     assert list(said) == ["medical, mlp", "toy, mlp", "medical, none"]
     assert said["medical, none"] == "No attack with a baseline was run."
 
@@ -161,10 +147,10 @@ def test_other_data_and_models_have_sentences_of_their_own(rows):
 def test_runs_that_infer_other_columns_have_sentences_of_their_own(rows):
     flags = [{"data_sensitive": name} for name in ("smoker", "sex", None)]
     cards = [
-        _card(f"run{i}", _run(rows, values), flags=flags[i])
+        a_card(f"run{i}", _run(rows, values), flags=flags[i])
         for i, values in enumerate((_STRONG, _NONE, _WEAK))
     ]
-    said = _said(*cards)
+    said = sentences(*cards)
     assert list(said) == [
         "medical, mlp, inferring smoker", "medical, mlp, inferring sex", "medical, mlp"
     ]  # fmt: skip
@@ -175,11 +161,11 @@ def test_runs_that_infer_other_columns_have_sentences_of_their_own(rows):
 def test_several_audits_are_named(rows):
     made, verdicts = rows(90.0, experiment="audit"), {"model": "leaks", "grad": "none"}
     one, two = (
-        _card(name, made, verdicts=verdicts, flags={"sensitive": "married"})
+        a_card(name, made, verdicts=verdicts, flags={"sensitive": "married"})
         for name in "ab"
     )
-    assert "In run" not in _only(one)
-    assert _said(one, two) == {
+    assert "In run" not in only(one)
+    assert sentences(one, two) == {
         "medical, mlp, inferring married": (
             "In run a, 1 of 2 attacks show a leak: model. In run b, 1 of 2 attacks show "
             "a leak: model. No leak shown is no proof that there is none."
@@ -188,30 +174,30 @@ def test_several_audits_are_named(rows):
 
 
 def test_an_accuracy_ends_at_100_percent(rows):
-    said = _only(_card("run", _run(rows, (98.0, 99.0, 100.0))))
+    said = only(a_card("run", _run(rows, (98.0, 99.0, 100.0))))
     assert "99.00 [96.52, 100.00] %" in said and "42.00 [39.52, 44.48] points" in said
 
 
 def test_a_model_that_hardly_learnt_allows_for_no_conclusion(rows):
     about = {"attack": "none", "setting": "round_9"}
     fit = rows(*[0.4] * 3, metric="train_explained_percent", **about)
-    said = _only(_card("run", _run(rows, _NONE) + fit))
+    said = only(a_card("run", _run(rows, _NONE) + fit))
     assert "the model has hardly learnt: no conclusion. It explains 0.4 %" in said
     assert "no leak is shown" not in said
-    assert "1 of 1 attacks show a leak" in _only(
-        _card("run", _run(rows, _STRONG) + fit)
+    assert "1 of 1 attacks show a leak" in only(
+        a_card("run", _run(rows, _STRONG) + fit)
     )
     learnt = [row._replace(value=30.0) for row in fit]
-    assert "no leak is shown" in _only(_card("run", _run(rows, _NONE) + learnt))
+    assert "no leak is shown" in only(a_card("run", _run(rows, _NONE) + learnt))
 
 
 def test_where_the_strongest_attack_was_not_run_it_says_so_and_why(rows):
     made = _run(rows, _NONE)
-    assert "The strongest attack, trajectory, was not run." in _only(_card("run", made))
+    assert "The strongest attack, trajectory, was not run." in only(a_card("run", made))
     why = {"run": {"trajectory": "they use adam", "grad": "other"}}
-    said = _only(_card("run", made, not_run=why))
+    said = only(a_card("run", made, not_run=why))
     assert "trajectory, was not run: they use adam." in said
-    assert "was not run" not in _only(_card("run", _run(rows, _NONE, _NONE)))
+    assert "was not run" not in only(a_card("run", _run(rows, _NONE, _NONE)))
 
 
 def test_least_and_most_named_clients_have_their_names(rows):
@@ -219,17 +205,17 @@ def test_least_and_most_named_clients_have_their_names(rows):
     for client, value in enumerate((60.0, 98.1, 75.7)):
         each = rows(value, value)
         made += [row._replace(client=client, n=40 + client) for row in each]
-    said = _only(_card("run", made))
+    said = only(a_card("run", made))
     assert "By client from 60.0 % in client 0 (40 rows) to 98.1 % in client 1" in said
-    said = _only(_card("run", made, clients=["hospital: Nord", "Sud", "Ost"]))
+    said = only(a_card("run", made, clients=["hospital: Nord", "Sud", "Ost"]))
     assert "from 60.0 % in hospital: Nord (40 rows) to 98.1 % in Sud (41 rows)." in said
 
 
 def test_a_leak_without_a_defense_ends_with_what_to_do(rows):
     told = {"what_to_do": "python -m experiments.aia --defense=x"}
-    said = _only(_card("run", _run(rows, _STRONG), **told))
+    said = only(a_card("run", _run(rows, _STRONG), **told))
     assert said.endswith("stops and costs here, python -m experiments.aia --defense=x")
-    assert "What to do" not in _only(_card("run", _run(rows, _NONE), **told))
+    assert "What to do" not in only(a_card("run", _run(rows, _NONE), **told))
 
 
 def test_a_decoded_model_below_the_majority_is_no_leak(rows):
@@ -238,9 +224,9 @@ def test_a_decoded_model_below_the_majority_is_no_leak(rows):
     made += rows(53.0, 53.5, 54.0, attack="decoded", **about)
     low = rows(40.0, 40.0, 40.0, attack="majority", **about, setting="passive")
     high = rows(60.0, 60.0, 60.0, attack="majority", **about, setting="passive")
-    said = _only(_card("run", made + low))
+    said = only(a_card("run", made + low))
     assert "leaks through messages: 3.00 [3.00, 3.00] points beyond the model" in said
-    said = _only(_card("run", made + high))
+    said = only(a_card("run", made + high))
     assert "leak is shown" in said and "leaks" not in said
 
 
@@ -251,7 +237,7 @@ def test_distances_leak_where_they_are_small_and_vary_over_clients(rows):
     made += rows(0.01, attack="mean_distribution", setting="baseline", **half)
     made += rows(0.1, **base) + rows(0.02, **half)
     made += rows(0.0, point="alpha=1", **base) + rows(0.0, point="alpha=1", **half)
-    said = _only(_card("run", made))
+    said = only(a_card("run", made))
     assert (
         "model (passive) leaks through messages: 0.2 [0.1776, 0.2224] nearer than the "
         "mean distribution of the shadow clients; 0.1 [0.08, 0.12] total variation "

@@ -2,21 +2,7 @@
 
 import pytest
 
-from experiments.report import in_short
-from experiments.report.cards import card
-
-
-def _card(name, made, **manifest):
-    return card(name, made, manifest, None)
-
-
-def _said(*cards):
-    return dict(in_short.sentences(cards))
-
-
-def _only(*cards):
-    (said,) = _said(*cards).values()
-    return said
+from tests.experiments.report.short import a_card, only, sentences
 
 
 def test_rebuilt_images_are_counted_by_client(rows):
@@ -30,13 +16,13 @@ def test_rebuilt_images_are_counted_by_client(rows):
                 metric="attack_success", experiment="gradient_leakage",
             )
         ]  # fmt: skip
-    said = _only(_card("run", made))
+    said = only(a_card("run", made))
     assert "type 2: non_private 3 of 4, fed_cdp 0 of 4." in said
     assert "None of 4 still allows for 60 % (95 %)" in said
     assert "One seed." in said
 
 
-def test_what_privacy_costs_is_claimed_of_separate_intervals_only(rows):
+def test_what_privacy_costs_is_claimed_of_separate_intervalsonly(rows):
     made = []
     for name, values in {
         "non_private": (90.0, 91.0), "fed_cdp": (50.0, 51.0), "fed_sdp": (80.0, 95.0)
@@ -45,7 +31,7 @@ def test_what_privacy_costs_is_claimed_of_separate_intervals_only(rows):
             *values, attack=name, defense=name, setting="final",
             metric="accuracy_percent", experiment="fed_cdp",
         )  # fmt: skip
-    said = _only(_card("run", made))
+    said = only(a_card("run", made))
     assert "less than without a defense by 40.0 points" in said
     assert "(not clearly less than without a defense)" in said
     assert "no attack was run" in said
@@ -58,7 +44,7 @@ def test_promises_are_no_measurements(rows):
         "implemented": (9.0, float("inf")),
     }.items():
         made += rows(*values, setting=way, metric="epsilon", experiment="accounting")
-    said = _only(_card("run", made))
+    said = only(a_card("run", made))
     assert "printed 1 to 2; implemented 9 (1 without a finite number)." in said
     assert "Nothing was trained or attacked." in said
 
@@ -71,9 +57,11 @@ def test_an_audit_is_told_by_its_own_verdicts(rows, verdicts):
         "grad": "does not show",
         "x": "not applicable: y",
     }
-    said = _only(_card("run", made, verdicts=told))
+    said = only(a_card("run", made, verdicts=told))
     assert said.startswith("1 of 2 attacks show a leak: model.")
-    assert not _said(_card("run", made, verdicts=verdicts)) or verdicts == {"model": 3}
+    assert not sentences(a_card("run", made, verdicts=verdicts)) or verdicts == {
+        "model": 3
+    }
 
 
 def test_the_slopes_of_the_theorem_stand_beside_what_was_measured(rows):
@@ -82,5 +70,5 @@ def test_the_slopes_of_the_theorem_stand_beside_what_was_measured(rows):
         -0.7, -0.8, attack="reconstruct", metric="optimum_distance_slope", **fields
     )
     made += rows(-0.4, -0.4, attack="theorem1", metric="rate_slope", **fields)
-    assert "shuffled batches: batch size -0.75 [" in _only(_card("run", made))
-    assert "(eq. (6): -0.40)" in _only(_card("run", made))
+    assert "shuffled batches: batch size -0.75 [" in only(a_card("run", made))
+    assert "(eq. (6): -0.40)" in only(a_card("run", made))
