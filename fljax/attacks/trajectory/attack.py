@@ -30,7 +30,7 @@ import jax.numpy as jnp
 from jax.flatten_util import ravel_pytree
 
 from fljax import losses
-from fljax.attacks.trajectory import matching, relaxation
+from fljax.attacks.trajectory import matching, relaxation, simulation
 from fljax.attacks.trajectory import noise as noise_lib
 from fljax.attacks.trajectory.matching import Point, Problem, Settings
 from fljax.attacks.trajectory.posterior import posterior
@@ -96,26 +96,52 @@ def trajectory_matching(
     returned = sent - flatten(exchange.delta)
     build = relaxation.continuous if continuous else relaxation.categorical
     attribute = build(loss_fn, known, jnp.asarray(candidates))
+    field = simulation.of_loss(
+        lambda flat, values: attribute.mean_loss(unravel(flat), values)
+    )
+    if settings.first_order:
+        simulator = simulation.chords(field, sent, returned)
+    else:
+        steps = settings.path_steps
+        simulator = simulation.paths(field, simulation.SGD, sent, steps)
     problem = Problem(
-        sent,
         returned,
-        lambda flat, values: attribute.mean_loss(unravel(flat), values),
+        simulator,
         attribute.relax,
         jnp.asarray(scale, jnp.float32),
         settings,
     )
-    start = Point(attribute.start(unravel(returned[-1])), jnp.zeros(()))
+    logits = attribute.start(unravel(returned[-1]))
+    return solve(key, problem, logits, None if continuous else jnp.asarray(candidates))
+
+
+def solve(
+    key: Key, problem: Problem, logits: jax.Array, candidates: jax.Array | None
+) -> Inference:
+    """Searches from these logits, and says how sure of each row it is.
+
+    Args:
+      key: consumed.
+      problem: whose `relax` gives `[..., K]` weights, or numbers of any shape.
+      logits: where the search begins.
+      candidates: `[K, W]`; None for a continuous attribute.
+
+    Returns:
+      An `Inference`, its leaves with the leading axes of the values.
+    """
     # Matching models needs more than an accelerator's default precision.
     with jax.default_matmul_precision("highest"):
+        start = Point(logits, jnp.zeros(()))
         point = matching.search(jax.random.fold_in(key, 0), problem, start)
-        residuals = matching.residuals_of(problem, point, jnp.arange(sent.shape[0]))
+        rounds = jnp.arange(len(problem.observed))
+        residuals = matching.residuals_of(problem, point, rounds)
         noise = noise_lib.estimate(residuals)
         misfit = matching.misfit(noise, residuals)
         values, found = problem.relax(point.logits), matching.scale_of(problem, point)
-        if continuous:
-            index = jnp.zeros(values.shape[0], jnp.int32)
-            nothing = jnp.zeros((values.shape[0], 0))
-            return Inference(index, nothing, values[:, None], found, misfit)
+        if candidates is None:
+            index = jnp.zeros(values.shape, jnp.int32)
+            nothing = jnp.zeros((*values.shape, 0))
+            return Inference(index, nothing, values[..., None], found, misfit)
         weights = posterior(
             jax.random.fold_in(key, 1), problem, noise, point, residuals
         )

@@ -16,7 +16,7 @@ from jax import lax
 
 from fljax.attacks.trajectory import noise as noise_lib
 from fljax.attacks.trajectory import simulation
-from fljax.types import Array, Key
+from fljax.types import Array, Key, PyTree
 
 
 class Settings(NamedTuple):
@@ -50,19 +50,26 @@ class Settings(NamedTuple):
 
 
 class Point(NamedTuple):
-    """Where the search is: logits `[N, K - 1]`, log_scale [] over the given scale."""
+    """Where the search is: logits `[..., K - 1]`, log_scale [] over the given scale."""
 
     logits: jax.Array
     log_scale: jax.Array
 
 
 class Problem(NamedTuple):
-    """Everything that stays as it is; `sent`, `returned` are `[R, P]`."""
+    """Everything that stays as it is.
 
-    sent: jax.Array
-    returned: jax.Array
-    mean_loss: simulation.MeanLoss
-    relax: Callable[[jax.Array], jax.Array]
+    Attributes:
+      observed: `[R, O]` what is compared with the predictions.
+      simulator: of the rounds `0 .. R - 1`.
+      relax: `(logits) -> values`, those that the simulator takes.
+      scale: [] that the simulator is given, but for `estimate_scale`.
+      settings: how hard to look.
+    """
+
+    observed: jax.Array
+    simulator: simulation.Simulator
+    relax: Callable[[jax.Array], PyTree]
     scale: jax.Array
     settings: Settings
 
@@ -72,35 +79,24 @@ def scale_of(problem: Problem, point: Point) -> jax.Array:
     return problem.scale * jnp.exp(point.log_scale)
 
 
-def simulate(problem: Problem, round_, values, scale) -> simulation.Path:
-    """One round of the client with these soft values."""
-    sent = problem.sent[round_]
-    if problem.settings.first_order:
-        returned = problem.returned[round_]
-        return simulation.chord(problem.mean_loss, sent, returned, values, scale)
-    steps = problem.settings.path_steps
-    return simulation.follow(problem.mean_loss, sent, values, scale, steps)
-
-
 def residuals_of(problem: Problem, point: Point, rounds: Array) -> jax.Array:
-    """Simulated minus returned models `[len(rounds), P]`."""
+    """Predicted minus observed `[len(rounds), O]`."""
     values, scale = problem.relax(point.logits), scale_of(problem, point)
-    return lax.map(
-        lambda t: simulate(problem, t, values, scale).end - problem.returned[t],
-        jnp.asarray(rounds),
-    )
+
+    def residual(round_):
+        predicted, _ = problem.simulator.end(round_, values, scale)
+        return predicted - problem.observed[round_]
+
+    return lax.map(residual, jnp.asarray(rounds))
 
 
 def _slope(problem: Problem, noise, point: Point, round_) -> Point:
     """Derivative of one round's half squared whitened residual."""
     values, relax_back = jax.vjp(problem.relax, point.logits)
-    scale = scale_of(problem, point)
-    path = simulate(problem, round_, values, scale)
-    cotangent = noise_lib.whiten(noise, round_, path.end - problem.returned[round_])
-    by_values, by_scale = simulation.pull_back(
-        problem.mean_loss, path, cotangent, values, scale,
-        moving=not problem.settings.first_order,
-    )  # fmt: skip
+    scale, simulator = scale_of(problem, point), problem.simulator
+    predicted, stored = simulator.end(round_, values, scale)
+    cotangent = noise_lib.whiten(noise, round_, predicted - problem.observed[round_])
+    by_values, by_scale = simulator.back(stored, cotangent, values, scale)
     fixed = not problem.settings.estimate_scale
     by_scale = jnp.zeros(()) if fixed else by_scale * scale
     return Point(relax_back(by_values)[0], by_scale)
@@ -122,7 +118,7 @@ def search(key: Key, problem: Problem, start: Point) -> Point:
     looks = settings.stages * settings.checkpoints
     per_look = max(settings.iterations // looks, 1)
     schedule = optax.cosine_decay_schedule(settings.rate, per_look * looks)
-    held, used = _split(len(problem.sent), settings.held_out)
+    held, used = _split(len(problem.observed), settings.held_out)
     descent = _Descent(key, optax.adam(schedule), held, used, per_look)
     (point, _), _ = lax.scan(
         functools.partial(_stage, problem, descent),
@@ -135,7 +131,7 @@ def search(key: Key, problem: Problem, start: Point) -> Point:
 def _stage(problem: Problem, descent: _Descent, carry, number):
     """From one estimate of the noise to the best point under it."""
     settings = problem.settings
-    everything = residuals_of(problem, carry[0], jnp.arange(len(problem.sent)))
+    everything = residuals_of(problem, carry[0], jnp.arange(len(problem.observed)))
     noise = noise_lib.estimate(everything)
 
     def held_out(point):

@@ -6,13 +6,12 @@ import numpy as np
 from jax import lax
 
 from fljax.attacks.trajectory import noise as noise_lib
-from fljax.attacks.trajectory import simulation
-from fljax.attacks.trajectory.matching import Point, Problem, misfit, scale_of, simulate
+from fljax.attacks.trajectory.matching import Point, Problem, misfit, scale_of
 from fljax.types import Key
 
 
 def posterior(key: Key, problem: Problem, noise, point: Point, residuals) -> jax.Array:
-    """Posterior weights `[N, K]`: all else fixed, each row moved to each candidate.
+    """Posterior weights `[..., K]`: all else fixed, each row moved to each candidate.
 
     The objective is quadratic in one row's weights and flat where the search ended. Its
     curvature is the mean square of the derivatives along drawn noise; the same along
@@ -25,24 +24,24 @@ def posterior(key: Key, problem: Problem, noise, point: Point, residuals) -> jax
     rounds = jnp.asarray(np.unique(spaced.round().astype(int)))
 
     def probe(t):
-        path = simulate(problem, t, values, scale)
+        _, stored = problem.simulator.end(t, values, scale)
         after = jnp.where(t + 1 < num_rounds, t + 1, t - 1)
         real = (residuals[t] - residuals[after]) / jnp.sqrt(2.0)
         drawn = noise_lib.draw(jax.random.fold_in(key, t), noise, t)
 
         def back(residual):
-            return simulation.pull_back(
-                problem.mean_loss, path, noise_lib.whiten(noise, t, residual), values,
-                scale, moving=not problem.settings.first_order,
-            )[0]  # fmt: skip
+            cotangent = noise_lib.whiten(noise, t, residual)
+            return problem.simulator.back(stored, cotangent, values, scale)[0]
 
         return back(drawn), back(real)
 
-    drawn, real = lax.map(probe, rounds)  # [probes, N, K]
+    drawn, real = lax.map(probe, rounds)  # [probes, ..., K]
     excess = jnp.sum(jnp.square(real)) / jnp.maximum(jnp.sum(jnp.square(drawn)), 1e-30)
     excess = jnp.maximum(excess if num_rounds > 2 else 1.0, 1e-30)
     excess = excess * jnp.maximum(misfit(noise, residuals), 1.0)
-    move = jnp.eye(values.shape[1])[None] - values[:, None]  # [N, to K, K]
-    rise = jnp.einsum("nkj,pnj->pnk", move, drawn)
+    count = values.shape[-1]
+    corners = jnp.broadcast_to(jnp.eye(count), (*values.shape, count))
+    move = corners - values[..., None, :]  # [..., to K, K]
+    rise = jnp.einsum("...kj,p...j->p...k", move, drawn)
     cost = 0.5 * num_rounds * jnp.mean(jnp.square(rise), axis=0)
     return jax.nn.softmax(-cost / excess)

@@ -1,4 +1,20 @@
-"""Expected local training of a client whose rows are only softly known.
+"""Expected rounds of a client whose rows are only softly known, and their derivatives.
+
+The search (`matching`) knows of a round no more than a `Simulator`:
+
+    predicted, stored = simulator.end(round, values, scale)
+    by_values, by_scale = simulator.back(stored, cotangent, values, scale)
+
+`predicted` is what is compared with the observation of that round, in any coordinates:
+a returned model for one client's messages, a sum of updates where only sums are seen.
+`values` is whatever `Problem.relax` makes of the logits. A simulator may be made of
+others: what is done to a message, or a sum over clients, calls their `end` and hands
+their `back` the cotangent of what each of them predicted.
+
+`paths` simulates one client. It is made of two parts that can be replaced:
+
+* a `Field`, the expected gradient at a point. `of_loss` takes that of a mean loss.
+* a `Rule`, what the client does with it. `SGD` steps along it.
 
 K mini-batch steps of rate eta are followed by M full-batch steps of size `eta K / M`.
 The derivative of the end point is an adjoint pass over the stored path; per step it
@@ -7,83 +23,147 @@ than differentiating through the gradients.
 """
 
 from collections.abc import Callable
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
 from jax import lax
 
-MeanLoss = Callable[[jax.Array, jax.Array], jax.Array]
-# (flat params [P], soft attribute values [N, ...]) -> []
+from fljax.types import PyTree
+
+MeanLoss = Callable[[jax.Array, Any], jax.Array]
+# (flat params [P], soft attribute values) -> []
 
 
-class Path(NamedTuple):
-    """A simulated round.
+class Simulator(NamedTuple):
+    """Rounds as functions of what is looked for; both traceable, the round too.
 
     Attributes:
-      points: `[M, P]` where gradients were taken.
-      end: `[P]` model returned.
+      end: `(round [], values, scale []) -> (predicted [O], stored)`.
+      back: `(stored, cotangent [O], values, scale) -> (by_values, by_scale)`, derivatives
+        of `cotangent . predicted` in the shapes of `values` and `scale`.
     """
 
-    points: jax.Array
-    end: jax.Array
+    end: Callable[[Any, PyTree, jax.Array], tuple[jax.Array, PyTree]]
+    back: Callable[[PyTree, jax.Array, PyTree, jax.Array], tuple[PyTree, jax.Array]]
 
 
-def follow(
-    mean_loss: MeanLoss,
-    sent: jax.Array,
-    values: jax.Array,
-    scale: jax.Array,
-    steps: int,
-) -> Path:
-    """Simulates a round from the model sent `[P]`; `scale` [] is `eta K`."""
-    slope = jax.grad(mean_loss)
+class Field(NamedTuple):
+    """The expected gradient of a step.
 
-    def step(params, _):
-        return params - scale / steps * slope(params, values), params
+    Attributes:
+      slope: `(params [P], values) -> [P]`.
+      pull: `(params [P], values, cotangent [P]) -> (by_params [P], by_values)`,
+        derivatives of `cotangent . slope(params, values)`.
+    """
 
-    end, points = lax.scan(step, sent, length=steps)
-    return Path(points, end)
+    slope: Callable[[jax.Array, PyTree], jax.Array]
+    pull: Callable[[jax.Array, PyTree, jax.Array], tuple[jax.Array, PyTree]]
 
 
-def chord(
-    mean_loss: MeanLoss, sent: jax.Array, returned: jax.Array, values: jax.Array,
-    scale: jax.Array,
-) -> Path:  # fmt: skip
-    """First order: one step along the mean of the gradients at the two known ends."""
-    points = jnp.stack([sent, returned])
-    slopes = jax.vmap(jax.grad(mean_loss), (0, None))(points, values)
-    return Path(points, sent - scale * slopes.mean(axis=0))
+class Rule(NamedTuple):
+    """What a client does with the gradient of a step.
+
+    Attributes:
+      init: `(sent [P]) -> state`, at the start of a round.
+      step: `(params [P], state, slope [P], sent [P], size []) -> (params, state)`, of
+        learning rate `size`.
+    """
+
+    init: Callable[[jax.Array], PyTree]
+    step: Callable[..., tuple[jax.Array, PyTree]]
 
 
-def pull_back(
-    mean_loss: MeanLoss, path: Path, cotangent: jax.Array, values: jax.Array,
-    scale: jax.Array, *, moving: bool = True,
-) -> tuple[jax.Array, jax.Array]:  # fmt: skip
-    """Derivatives of `cotangent [P] . path.end` by `values` and by `scale`.
+class Step(NamedTuple):
+    """What is kept of steps `[M, ...]`: before each of them, and its gradient."""
+
+    params: jax.Array
+    state: PyTree
+    slope: jax.Array
+
+
+def _plain(params, state, slope, sent, size):
+    del sent
+    return params - size * slope, state
+
+
+SGD = Rule(lambda sent: (), _plain)
+
+
+def of_loss(mean_loss: MeanLoss) -> Field:
+    """The gradient of a mean loss."""
+
+    def pull(params, values, cotangent):
+        def along(params, values):
+            return jax.jvp(lambda p: mean_loss(p, values), (params,), (cotangent,))[1]
+
+        return jax.grad(along, (0, 1))(params, values)
+
+    return Field(jax.grad(mean_loss), pull)
+
+
+def paths(field: Field, rule: Rule, sent: jax.Array, steps: int) -> Simulator:
+    """Simulates a client's local training; what is predicted is the model it returns.
 
     Args:
-      mean_loss: as in the simulation.
-      path: from `follow` or `chord`.
-      cotangent: `[P]`.
-      values: as in the simulation.
-      scale: as in the simulation.
-      moving: whether the points depend on the values, as those of `follow` do.
+      field: expected gradients.
+      rule: of its steps.
+      sent: `[R, P]` models that it was sent.
+      steps: M; `scale / steps` is the learning rate.
     """
-    size = scale / path.points.shape[0]
 
-    def along(params, values, direction):
-        return jax.jvp(lambda p: mean_loss(p, values), (params,), (direction,))[1]
+    def end(round_, values, scale):
+        size, first = scale / steps, sent[round_]
 
-    def step(carry, params):
-        direction, by_values, by_scale = carry
-        rise, (bend, pull) = jax.value_and_grad(along, (0, 1))(
-            params, values, direction
-        )
-        if moving:
-            direction = direction - size * bend
-        return (direction, by_values - size * pull, by_scale - rise), None
+        def step(carry, _):
+            slope = field.slope(carry[0], values)
+            return rule.step(*carry, slope, first, size), Step(*carry, slope)
 
-    start = (cotangent, jnp.zeros_like(values), jnp.zeros(()))
-    (_, by_values, by_scale), _ = lax.scan(step, start, path.points, reverse=True)
-    return by_values, by_scale / path.points.shape[0]
+        (params, _), path = lax.scan(step, (first, rule.init(first)), length=steps)
+        return params, (path, first)
+
+    def back(stored, cotangent, values, scale):
+        path, first = stored
+
+        def step(carry, at: Step):
+            after, by_values, by_size = carry
+            _, vjp = jax.vjp(
+                lambda p, s, g, size: rule.step(p, s, g, first, size),
+                *at, scale / steps,
+            )  # fmt: skip
+            by_params, by_state, by_slope, by_this = vjp(after)
+            bend, pull = field.pull(at.params, values, by_slope)
+            by_values = jax.tree.map(jnp.add, by_values, pull)
+            return ((by_params + bend, by_state), by_values, by_size + by_this), None
+
+        none = jax.tree.map(lambda leaf: jnp.zeros_like(leaf[0]), path.state)
+        zeros = jax.tree.map(jnp.zeros_like, values)
+        start = ((cotangent, none), zeros, jnp.zeros(()))
+        (_, by_values, by_size), _ = lax.scan(step, start, path, reverse=True)
+        return by_values, by_size / steps
+
+    return Simulator(end, back)
+
+
+def chords(field: Field, sent: jax.Array, returned: jax.Array) -> Simulator:
+    """First order: one step along the mean of the gradients at the two known ends.
+
+    Args:
+      field: expected gradients.
+      sent: `[R, P]`.
+      returned: `[R, P]`.
+    """
+
+    def end(round_, values, scale):
+        points = jnp.stack([sent[round_], returned[round_]])
+        slopes = jax.vmap(field.slope, (0, None))(points, values)
+        mean = slopes.mean(axis=0)
+        return points[0] - scale * mean, (points, mean)
+
+    def back(stored, cotangent, values, scale):
+        points, mean = stored
+        pull = jax.vmap(lambda point: field.pull(point, values, -scale * cotangent)[1])
+        by_values = jax.tree.map(lambda leaf: leaf.mean(axis=0), pull(points))
+        return by_values, -jnp.dot(cotangent, mean)
+
+    return Simulator(end, back)
