@@ -130,6 +130,8 @@ class NoiseSpec(NamedTuple):
       sampling: 'poisson', every unit is in each sum independently; 'fixed', sums of
         fixed sizes, for records disjoint batches in one pass after the other; 'all',
         every unit is in every sum.
+      against: whom it holds against: whoever sees single 'messages' of a client, or
+        only who sees no more than 'models', sums of all messages of a round.
     """
 
     noise_multiplier: Array | float
@@ -138,6 +140,7 @@ class NoiseSpec(NamedTuple):
     adjacency: str
     unit: Unit = "record"
     sampling: Sampling = "poisson"
+    against: Literal["messages", "models"] = "messages"
 
 
 class Defense(NamedTuple):

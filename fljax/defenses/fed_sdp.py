@@ -39,6 +39,7 @@ from fljax.types import Array, Defense, NoiseSpec, Sampling
 
 Where = Literal["client", "server"]
 _MODELS_ONLY = "whoever sees models only; the server has the messages as they were"
+_ANYONE = "whoever sees messages"
 _SUMS_ONLY = "whoever sees sums of messages and not whose they are"
 
 
@@ -80,15 +81,16 @@ def fed_sdp(
     check_noise("noise_scale", noise_scale)
     check_positive("num_layers", num_layers)
     check_positive("num_summed", num_summed)
-    root = np.sqrt(num_layers)
+    root, observer = np.sqrt(num_layers), _observer(where, num_summed)
     spec = NoiseSpec(
         noise_multiplier=noise_scale * num_summed**0.5 / root,
         sensitivity=clipping.largest(clip, num_rounds) * root,
         sampling_rate=sampling_rate,
         adjacency="put a client without update in the place of one client, against "
-        + _observer(where, num_summed),
+        + observer,
         unit="client",
         sampling=sampling,
+        against="messages" if observer == _ANYONE else "models",
     )
 
     def sanitise(key, delta, sender):
@@ -105,7 +107,7 @@ def _observer(where: Where, num_summed) -> str:
     if where == "server":
         return _MODELS_ONLY
     alone = isinstance(num_summed, int) and num_summed == 1
-    return "whoever sees messages" if alone else _SUMS_ONLY
+    return _ANYONE if alone else _SUMS_ONLY
 
 
 def _build(setting: Setting, *, clip, decay_to, sigma, where) -> Defense:

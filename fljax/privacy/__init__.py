@@ -3,14 +3,21 @@
     accounting.epsilon(6.0, 0.01, 10_000, delta=1e-5, accountant="pld")
     accounting.noise_multiplier_for(1.0, 1e-5, 0.01, 10_000)
     accounting.guarantee(defense.noise, steps, delta=1e-5)
+    accounting.accuracy_without(defense.noise[0], steps, without=0.6)
     accounting.statements("fed_cdp", accounting.Training(...))
     accounting.check_dp(step_fn, params, batch, noise=..., sensitivity=..., batch_size=...)
 
-All accountants are those of dp_accounting; `exact` and `sampled` hold one function per kind of
+All accountants are those of dp_accounting; `bounds` says how often any
+adversary can be right, `exact` and `sampled` hold one function per kind of
 sampling, `printed` the recipe of a paper's table, `fed_cdp` and `fed_sdp` what can be
 said of a whole training, every number with its assumptions in words.
 """
 
+from fljax.privacy.bounds import (
+    accuracy_of_epsilon,
+    accuracy_of_prior,
+    accuracy_without,
+)
 from fljax.privacy.budgets import Promise, Releases, numbers_for, promises
 from fljax.privacy.calibration import (
     Unattainable,
@@ -36,6 +43,9 @@ __all__ = [
     "Statement",
     "Training",
     "Unattainable",
+    "accuracy_of_epsilon",
+    "accuracy_of_prior",
+    "accuracy_without",
     "as_poisson",
     "as_printed",
     "check_dp",

@@ -4,12 +4,15 @@ A noise multiplier is the deviation of the noise on a sum over the most by which
 (a record, a client) can change that sum. 0 stands for no noise.
 """
 
-from collections.abc import Sequence
+import functools
+from collections.abc import Callable, Sequence
 
 import numpy as np
 from scipy import optimize, stats
 
 RARE = 1e-15  # probability that may be moved to the worst case
+
+Profile = Callable[[float], float]  # epsilon, which may be negative, to delta
 
 
 def gaussian(
@@ -39,9 +42,7 @@ def gaussian(
     shift = np.sqrt(counts) / noise_multiplier
 
     def excess(epsilon):
-        far = stats.norm.logcdf(-shift / 2 - epsilon / shift)
-        lost = stats.norm.cdf(shift / 2 - epsilon / shift) - np.exp(epsilon + far)
-        return likely @ lost - delta
+        return likely @ _lost(shift, epsilon) - delta
 
     if excess(0.0) <= 0:
         return 0.0
@@ -49,6 +50,40 @@ def gaussian(
     high = most * (most / 2 + stats.norm.isf(delta / 2)) + 1
     found = optimize.root_scalar(excess, bracket=(0.0, high), xtol=1e-12)
     return found.root * (1 + 1e-9)  # never too small
+
+
+def profile(
+    noise_multiplier: float, releases: Sequence[int], weights: Sequence[float]
+) -> Profile:
+    """Exact delta of every epsilon, of the noise that `gaussian` speaks of.
+
+    Args:
+      noise_multiplier: of one release.
+      releases: `[J]` numbers of releases, which occur with
+      weights: `[J]`, sum 1, and may be seen.
+    """
+    counts, likely = np.asarray(releases, float), np.asarray(weights, float)
+    some = counts > 0
+    nothing = float(likely[~some].sum())  # of these not even one epsilon is spent
+    if not some.any() or np.isinf(noise_multiplier):
+        return functools.partial(_of_nothing, 1.0)
+    if noise_multiplier == 0:
+        return lambda epsilon: nothing * _of_nothing(1.0, epsilon) + 1 - nothing
+    shift, likely = np.sqrt(counts[some]) / noise_multiplier, likely[some]
+    return lambda epsilon: (
+        float(likely @ _lost(shift, epsilon)) + _of_nothing(nothing, epsilon)
+    )
+
+
+def _lost(shift: np.ndarray, epsilon: float) -> np.ndarray:
+    """Delta `[J]` at an epsilon, of Gaussians that are so many deviations apart."""
+    far = stats.norm.logcdf(-shift / 2 - epsilon / shift)
+    return stats.norm.cdf(shift / 2 - epsilon / shift) - np.exp(epsilon + far)
+
+
+def _of_nothing(weight: float, epsilon: float) -> float:
+    """Delta of two equal distributions; above 0 where epsilon is negative."""
+    return weight * max(0.0, -float(np.expm1(epsilon)))
 
 
 def drawn(trials: int, probability: float) -> tuple[list[int], list[float]]:

@@ -30,6 +30,7 @@ _SHARE_OF_EPSILON = 1e-3
 _BLOCK = (
     10**5
 )  # steps composed at once: beyond, dp_accounting raises integers to powers
+_ANY_DELTA = 1e-5  # by which the cells of a whole profile are chosen
 _MOST_TERMS = 100  # of a mixture of loss distributions
 
 
@@ -96,6 +97,38 @@ def poisson(
     exact.check(noise_multiplier, sampling_rate, delta)
     rates = float(noise_multiplier), float(sampling_rate)
     return _poisson(*rates, tuple(steps), tuple(weights), delta, replace)
+
+
+@functools.lru_cache(maxsize=64)
+def profile(
+    noise_multiplier: float, sampling_rate: float, steps: int, *, replace: bool
+) -> exact.Profile:
+    """Delta of every epsilon, negative ones too, over `steps` Poisson batches.
+
+    Rounded so that delta is never too small.
+
+    Args:
+      noise_multiplier: as in `poisson`.
+      sampling_rate: as in `epsilon`.
+      steps: number of sums.
+      replace: as in `poisson`.
+
+    Raises:
+      ValueError: for numbers out of range.
+    """
+    exact.check(noise_multiplier, sampling_rate, _ANY_DELTA)
+    effect = noise_multiplier / 2 if replace else noise_multiplier
+    if sampling_rate == 1 or effect in (0, np.inf) or not steps:
+        return exact.profile(effect, [steps], [1.0])
+    bound = _renyi(effect, sampling_rate, steps, _ANY_DELTA)
+    if np.isinf(bound):
+        return exact.profile(0.0, [steps], [1.0])
+    cell = _cell(bound, steps, _ANY_DELTA)
+    relation = NeighboringRelation.ADD_OR_REMOVE_ONE
+    if replace:
+        relation = NeighboringRelation.REPLACE_ONE
+    one = _loss(noise_multiplier, sampling_rate, cell, relation)
+    return _composed(one, steps).get_delta_for_epsilon
 
 
 def without_replacement(
