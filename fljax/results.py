@@ -14,6 +14,11 @@ import numpy as np
 
 from fljax import files, metrics
 
+# metric + this: half of a 95 % interval; likewise of a gain over imputation that is
+# paired row by row.
+HALF_WIDTH = "_half_width"
+PAIRED_HALF_WIDTH = "_paired_half_width"
+
 # How the names of metrics that are never negative end.
 _NOT_NEGATIVE = (
     "loss", "error", "distance", "brier_score", "total_variation", "misfit",

@@ -1,21 +1,58 @@
 """What is told without a message: the majority, and imputation from other columns.
 
 Imputation learns from held-out rows and those of other clients; by number of rows known
-it is a curve (`fljax.imputation`).
+it is a curve (`fljax.imputation`). It does not depend on the training: points of a sweep
+that have the same rows share it.
 """
+
+import hashlib
+from collections.abc import Callable
+from typing import Any, NamedTuple
 
 import numpy as np
 from rich.progress import Progress
 
-from experiments.aia import population, scoring
+from experiments.aia import errors, population, scoring
+from experiments.aia.errors import Imputed
 from experiments.aia.population import Population
-from experiments.aia.scoring import Labels
 from experiments.aia.setup import Setup
+from experiments.aia.strangers import Strangers
 from experiments.aia.targets import Targets, pool
 from fljax import imputation, verdicts
-from fljax.results import Row
+from fljax.results import Labels, Row
 
 _CURVE = (100, 1000)  # rows known
+
+
+class Imputation(NamedTuple):
+    """By imputation alone.
+
+    Attributes:
+      rows: how right it is.
+      own: of a continuous attribute, the clients' rows; else None.
+      strangers: likewise their strangers; None without any.
+    """
+
+    rows: list[Row]
+    own: Imputed | None
+    strangers: Imputed | None
+
+
+class Shared:
+    """What was imputed of some rows, for every point that has the same."""
+
+    def __init__(self) -> None:
+        self._found: dict[str, Any] = {}
+
+    def of(self, rows: Population, what: str, compute: Callable[[], Any]) -> Any:
+        """What `compute` returns, or returned for the same rows."""
+        digest = hashlib.sha256(what.encode())
+        for leaf in (*rows.x, rows.y, rows.value, rows.owner):
+            digest.update(np.ascontiguousarray(leaf).tobytes())
+        key = digest.hexdigest()
+        if key not in self._found:
+            self._found[key] = compute()
+        return self._found[key]
 
 
 def majority(labels: Labels, targets: Targets) -> list[Row]:
@@ -29,53 +66,97 @@ def majority(labels: Labels, targets: Targets) -> list[Row]:
             guess[seed, client] = np.median(known)
         else:
             guess[seed, client] = np.bincount(known).argmax()
-    return scoring.guesses(labels, verdicts.MAJORITY, "baseline", guess, targets)
+    about = labels, verdicts.MAJORITY, "baseline", guess, targets
+    if not targets.continuous:
+        return scoring.guesses(*about)
+    return [row for row in errors.rows(*about) if row.metric == errors.ERROR]
 
 
 def imputed(
-    setup: Setup, labels: Labels, targets: Targets, bars: Progress
-) -> list[Row]:
+    setup: Setup,
+    labels: Labels,
+    targets: Targets,
+    strange: Strangers | None,
+    shared: Shared,
+    bars: Progress,
+) -> Imputation:
     """Each client's rows imputed from all others, and from fewer of them.
 
     Args:
       setup: of a point, with a sensitive attribute.
       labels: of the rows.
       targets: of the attacked clients.
+      strange: of a continuous attribute they are imputed, too.
+      shared: with other points.
       bars: to show progress.
     """
-    everyone = [population.of_seed(setup, s) for s in range(len(labels.seeds))]
-    known = min(len(each.owner) - np.bincount(each.owner + 1)[1:].max()
-                for each in everyone)  # fmt: skip
-    curve = {f"rows_{most}": most for most in _CURVE if most < known}
-    found = []
+    everyone = [population.of_seed(setup, at) for at in range(len(targets.seeds))]
+    most = max(np.bincount(each.owner + 1)[1:].max() for each in everyone)
+    known = min(len(each.owner) for each in everyone) - most
+    curve = {f"rows_{some}": some for some in _CURVE if some < known}
     bar = bars.add_task("imputation, seeds", total=len(everyone) * (1 + len(curve)))
-    for setting, most in ({"baseline": None} | curve).items():
+    rows, values = [], {}
+    for setting, some in ({"baseline": None} | curve).items():
         guess = np.zeros_like(targets.value)
-        for seed, each in enumerate(everyone):
-            guess[seed] = _of_seed(setup, seed, each, most)
+        for at, each in enumerate(everyone):
+            guess[at] = _of_seed(setup, at, each, some, shared)
             bars.advance(bar)
-        found += scoring.guesses(labels, verdicts.IMPUTATION, setting, guess, targets)
-    return found
+        values[setting] = guess
+        about = labels, verdicts.IMPUTATION, setting, guess, targets
+        rows += errors.rows(*about) if targets.continuous else scoring.guesses(*about)
+    if not targets.continuous:
+        return Imputation(rows, None, None)
+    numbers = [_left(setup, at, each, shared) for at, each in enumerate(everyone)]
+    left = np.array([variance for variance, _ in numbers])
+    own = Imputed(values["baseline"], left)
+    if strange is None:
+        return Imputation(rows, own, None)
+    theirs = [every[at] for (_, every), at in zip(numbers, strange.rows, strict=True)]
+    return Imputation(rows, own, Imputed(np.stack(theirs), left))
 
 
-def _of_seed(setup: Setup, seed: int, rows: Population, most: int | None) -> np.ndarray:
+def _of_seed(
+    setup: Setup, at: int, rows: Population, most: int | None, shared: Shared
+) -> np.ndarray:
     """Guesses as targets have them, `[C, n]`."""
     assert setup.targets is not None
-    learned = imputation.Population(
-        imputation.columns(rows.x, rows.y),
-        rows.value,
-        imputation.coded(rows.x, setup.table.task),
-        setup.targets.continuous,
-    )
-    count, most_rows = setup.clients.sizes.shape[1], setup.clients.sizes.max()
+    count, size = setup.clients.sizes.shape[1], setup.clients.sizes.max()
+    seed = setup.config.run.seeds[at]
     own = [np.flatnonzero(rows.owner == client) for client in range(count)]
     more = {} if most is None else {"most": most}
-    values = imputation.of_clients(
-        learned, rows.owner, own, setup.config.run.seeds[seed], **more
+    values = shared.of(
+        rows,
+        f"clients {seed} {most} {count}",
+        lambda: imputation.of_clients(
+            _learned(setup, rows), rows.owner, own, seed, **more
+        ),
     )
-    guess = np.zeros((count, most_rows), setup.targets.value.dtype)
+    guess = np.zeros((count, size), setup.targets.value.dtype)
     for client, value in enumerate(values):
         guess[client, : len(value)] = value
     if setup.config.attack.score == "pooled":
         return pool(guess[None])[0]
     return guess
+
+
+def _left(
+    setup: Setup, at: int, rows: Population, shared: Shared
+) -> tuple[float, np.ndarray]:
+    """Variance that imputation leaves, and every row imputed from others, `[N]`."""
+    seed = setup.config.run.seeds[at]
+    learned = _learned(setup, rows)
+
+    def compute():
+        return imputation.residual(learned, seed), imputation.crossed(learned, seed)
+
+    return shared.of(rows, f"everyone {seed}", compute)
+
+
+def _learned(setup: Setup, rows: Population) -> imputation.Population:
+    assert setup.targets is not None
+    return imputation.Population(
+        imputation.columns(rows.x, rows.y),
+        rows.value,
+        imputation.coded(rows.x, setup.table.task),
+        setup.targets.continuous,
+    )

@@ -107,7 +107,7 @@ def deal(
     attribute = datasets[0].attribute
     known = conceal(x, y, mask, width=attribute.width if attribute else 0)
     known = jax.tree.map(np.ascontiguousarray, known)  # no view of the whole rows
-    return Dealt(clients, known, _targets(clients, known, value))
+    return Dealt(clients, known, _targets(clients, known, value, seeds))
 
 
 def outputs(table: data.Table) -> int:
@@ -123,7 +123,9 @@ def row_mask(clients: Clients) -> np.ndarray:
     return np.arange(total) < clients.sizes.sum(axis=1)[:, None]
 
 
-def _targets(clients: Clients, known: Known, value: np.ndarray) -> Targets | None:
+def _targets(
+    clients: Clients, known: Known, value: np.ndarray, seeds: tuple[int, ...]
+) -> Targets | None:
     attributes = [each.attribute for each in clients.datasets]
     if attributes[0] is None:
         return None
@@ -135,6 +137,7 @@ def _targets(clients: Clients, known: Known, value: np.ndarray) -> Targets | Non
         unit=np.array([float(each.encoder.scale[-1]) for each in clients.datasets]),
         known=known,
         candidates=np.stack([each.candidates for each in attributes]),
+        seeds=seeds,
     )
 
 

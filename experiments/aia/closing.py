@@ -9,8 +9,9 @@ from typing import Any
 from rich.text import Text
 
 from experiments.aia.setup import Setup
-from experiments.report import cards, cases, in_short
+from experiments.report import cards, cases, in_short, lines
 from experiments.report.figures import selection
+from experiments.report.gains import Score
 from fljax import verdicts
 from fljax.driver import config
 from fljax.results import Row
@@ -23,6 +24,11 @@ _WITHOUT = {
     verdicts.STRANGERS: "the same attack on people who took no part is right for",
     verdicts.IMPUTATION: "imputation from the other columns for",
     verdicts.MAJORITY: "always naming the most frequent value for",
+}
+_ERRORS_WITHOUT = {
+    verdicts.STRANGERS: "the same attack on people who took no part errs by",
+    verdicts.IMPUTATION: "imputation from the other columns by",
+    verdicts.MAJORITY: "always naming the median by",
 }
 _EPSILON = 4
 _CLIPS = (0.1, 1.0, 10.0, 100.0)  # in units of the targets; held-out rows choose
@@ -80,11 +86,13 @@ def _who_sees(card: cards.Card, sensitive: str | None) -> Iterator[str]:
         for case in bare[:1]
         for score in case.scores
         if score.verdict.kind == verdicts.LEAKS
-        and score.gain.measure is verdicts.ACCURACY
     ]
     if not leaks:
         return
     top = max(leaks, key=lambda score: score.verdict.beyond.mean)
+    if top.gain.measure is verdicts.ERROR:
+        yield _of_a_number(top, sensitive)
+        return
     mean, low, high = top.shown[:3]
     ends = f" [{low:.1f}, {high:.1f}]" if math.isfinite(high - low) else ""
     others = [
@@ -95,6 +103,20 @@ def _who_sees(card: cards.Card, sensitive: str | None) -> Iterator[str]:
     yield (
         f"Who sees a client's messages names {sensitive} of {mean:.1f} %{ends} of its "
         f"rows ({top.row.attack}). Without them: {'; '.join(others)}."
+    )
+
+
+def _of_a_number(top: Score, sensitive: str | None) -> str:
+    error = top.shown
+    others = [
+        f"{_ERRORS_WITHOUT[gain.name]} {error.mean + gain.mean:.4g}"
+        for gain in reversed(top.verdict.gains)
+        if gain.name in _ERRORS_WITHOUT
+    ]
+    return (
+        f"Who sees a client's messages knows {sensitive} of its rows to within "
+        f"{lines.interval(error)} on average ({top.row.attack}). Without them: "
+        f"{'; '.join(others)}."
     )
 
 

@@ -107,7 +107,7 @@ class Found(NamedTuple):
 
 def run(
     name: str, setup: Setup, adversary: Adversary, scored: Scoring,
-    strangers: Strangers | None,
+    strangers: tuple[Strangers, Scoring] | None,
 ) -> Found:  # fmt: skip
     """Runs one kind on every client of every seed, and scores it beside its controls.
 
@@ -116,7 +116,7 @@ def run(
       setup: of the run.
       adversary: of every seed.
       scored: compares with the truth.
-      strangers: to be attacked likewise, None for nobody.
+      strangers: to be attacked likewise, and what compares them; None for nobody.
     """
     if name == "oracle":
         return Found(oracle.rows(setup, adversary, scored), [])
@@ -127,14 +127,14 @@ def run(
         scores += oracle.reconstruction_rows(setup, adversary, scored, found)
     others = {}
     if strangers is not None:
-        alike = controls.of_strangers(adversary, strangers.known)
-        others[verdicts.STRANGERS] = alike, strangers.targets
+        them, compared = strangers
+        alike = controls.of_strangers(adversary, them.known)
+        others[verdicts.STRANGERS] = alike, compared
     if "permuted" in setup.config.attack.controls:
-        others["permuted"] = controls.permuted(adversary), scored.targets
-    for control, (other, truth) in others.items():
-        scoring_them = scored._replace(targets=truth)
+        others["permuted"] = controls.permuted(adversary), scored
+    for control, (other, compared) in others.items():
         for each in controls.repeated(control, found, again, other):
-            scores += scoring.rows(scoring_them, each)
+            scores += scoring.rows(compared, each)
     kept = []
     if setup.config.run.save_guesses:
         kept = [said for each in found if (said := guesses.of_attack(each))]

@@ -11,6 +11,7 @@ from experiments.aia import (
     baselines,
     defense,
     defense_config,
+    errors,
     federation,
     fit,
     kinds,
@@ -21,9 +22,10 @@ from experiments.aia import (
     targets,
 )
 from experiments.aia import clients as clients_lib
+from experiments.aia.baselines import Shared
 from experiments.aia.guesses import Guess
 from experiments.aia.problem import build
-from experiments.aia.scoring import Labels, Scoring
+from experiments.aia.scoring import Scoring
 from experiments.aia.setup import Settings, Setup
 from experiments.aia.wall import eavesdrop
 from fljax import data
@@ -32,7 +34,7 @@ from fljax.defenses import specs
 from fljax.driver import stages
 from fljax.driver.config import ConfigError
 from fljax.driver.stage_cache import StageCache
-from fljax.results import Row
+from fljax.results import Labels, Row
 from fljax.types import Transcript
 
 
@@ -84,20 +86,24 @@ def prepare(table: data.Table, config: Settings, label: str) -> Setup:
     return setup._replace(not_run=left_out)
 
 
-def run(setup: Setup, bars: Progress, part: StageCache) -> Outcome:
+def run(
+    setup: Setup, bars: Progress, part: StageCache, shared: Shared | None = None
+) -> Outcome:
     """Runs all stages of one point.
 
     Args:
       setup: from `prepare`.
       bars: to show progress.
       part: what an earlier run that was stopped has finished of it.
+      shared: what does not depend on the training, with other points.
     """
+    shared = shared or Shared()
     if setup.config.run.save_transcript:
-        return _run(setup, bars, part)
+        return _run(setup, bars, part, shared)
     # A sweep over many points must not hold the transcripts of all.
     outcome = part.cached(
         "outcome",
-        lambda: _run(setup, bars, part)._replace(transcript=None),
+        lambda: _run(setup, bars, part, shared)._replace(transcript=None),
         Outcome,
         Guess,
         Row,
@@ -106,7 +112,7 @@ def run(setup: Setup, bars: Progress, part: StageCache) -> Outcome:
     return outcome
 
 
-def _run(setup: Setup, bars: Progress, part: StageCache) -> Outcome:
+def _run(setup: Setup, bars: Progress, part: StageCache, shared: Shared) -> Outcome:
     config, label, problem = setup.config, setup.label, setup.problem
     seconds: stages.Seconds = {}
     tried = None
@@ -119,20 +125,20 @@ def _run(setup: Setup, bars: Progress, part: StageCache) -> Outcome:
             seen = _train(setup, bars, part)
     else:
         seen = saved.load(config.run.transcript, setup)
-    labels = scoring.Labels(
+    labels = Labels(
         "aia", setup.table.name, config.model.name,
-        str(defense_config.read(config.defense)), label, config.run.seeds,
+        str(defense_config.read(config.defense)), label,
     )  # fmt: skip
     with stages.stage(seconds, "losses"):
         rows = _losses(labels, setup, seen)
     said = None
     if problem.shield is not None:
-        rows += privacy_report.rows(labels, problem)
+        rows += privacy_report.rows(labels, problem, config.run.seeds)
         active_server = "active" in config.attack.kinds
         said = privacy_report.describe(problem.shield, tried, active=active_server)
     found = kinds.Found([], [])
     if config.attack.kinds:
-        found = _attack(setup, labels, seen, bars, part, seconds)
+        found = _attack(setup, labels, seen, shared, bars, part, seconds)
     return Outcome(rows + found.rows, seconds, seen, said, found.guesses)
 
 
@@ -164,7 +170,7 @@ def _train(setup: Setup, bars: Progress, part: StageCache) -> Transcript:
 
 def _losses(labels, setup: Setup, seen: Transcript) -> list[Row]:
     """Loss of every model that was sent, and what the last explains, on all rows."""
-    clients = setup.clients
+    clients, seeds = setup.clients, setup.config.run.seeds
     sets = {"train": (clients.rows, clients_lib.row_mask(clients))}
     if clients.test is not None:
         sets["test"] = (clients.test, clients.test_mask)
@@ -172,39 +178,47 @@ def _losses(labels, setup: Setup, seen: Transcript) -> list[Row]:
     for name, (each, mask) in sets.items():
         curves = federation.loss_curve(setup.problem, seen.params, each, mask)
         last = fit.explained(curves[:, -1], each.y, mask, setup.table.task)
-        for seed, curve in enumerate(curves):
-            settings = [f"round_{int(number)}" for number in seen.round[seed]]
-            about = "all", f"{name}_loss"
-            count = mask[seed].sum()
+        for at, (seed, curve) in enumerate(zip(seeds, curves, strict=True)):
+            settings = [f"round_{int(number)}" for number in seen.round[at]]
+            count = mask[at].sum()
             rows += [
-                labels.row(seed, "none", setting, *about, value, count)
+                labels.row("none", setting, seed, f"{name}_loss", value, count)
                 for setting, value in zip(settings, curve, strict=True)
             ]
-            about = "all", f"{name}_explained_percent"
-            rows.append(
-                labels.row(seed, "none", settings[-1], *about, last[seed], count)
-            )
+            about = settings[-1], seed, f"{name}_explained_percent"
+            rows.append(labels.row("none", *about, last[at], count))
     return rows
 
 
 def _attack(
-    setup: Setup, labels, seen: Transcript, bars: Progress, part: StageCache, seconds
-) -> kinds.Found:
+    setup: Setup, labels: Labels, seen: Transcript, shared: Shared, bars: Progress,
+    part: StageCache, seconds: stages.Seconds,
+) -> kinds.Found:  # fmt: skip
     """Every attack that was asked for, on every client of every seed."""
     adversary = eavesdrop(setup, seen, bars)
     scored = _scoring(setup, labels, adversary.messages.has_messages)
     asked = setup.config.attack.controls
     rows, guesses = baselines.majority(labels, scored.targets), []
+    drawn = strangers.draw(setup) if "strangers" in asked else None
+    told = baselines.Imputation([], None, None)
     if "imputation" in asked:
         with stages.stage(seconds, "imputation"):
             impute = functools.partial(
-                baselines.imputed, setup, labels, scored.targets, bars
+                baselines.imputed, setup, labels, scored.targets, drawn, shared, bars
             )
-            rows += part.cached("imputation", impute, Row)
-    drawn = strangers.draw(setup) if "strangers" in asked else None
+            types = baselines.Imputation, errors.Imputed, Row
+            told = part.cached("imputation", impute, *types)
+    rows += told.rows
+    scored = scored._replace(imputed=told.own)
+    others = None
+    if drawn is not None:
+        compared = scored._replace(targets=drawn.targets, imputed=told.strangers)
+        others = drawn, compared
     for name in kinds.chosen(setup):
         with stages.stage(seconds, name):
-            attack = functools.partial(kinds.run, name, setup, adversary, scored, drawn)
+            attack = functools.partial(
+                kinds.run, name, setup, adversary, scored, others
+            )
             found = part.cached(name, attack, kinds.Found, Guess, Row)
             rows += found.rows
             guesses += found.guesses

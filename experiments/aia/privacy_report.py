@@ -1,16 +1,15 @@
 """What the defense of a run promises, read from the object that adds the noise."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import numpy as np
 
 from experiments.aia.defense_config import BoundDefense
 from experiments.aia.problem import Problem
-from experiments.aia.scoring import Labels
 from fljax import privacy
 from fljax.defenses import specs
-from fljax.results import Row
+from fljax.results import Labels, Row
 
 _UNCHARGED = "what the encoding learns from the training rows is not charged"
 _CHOSEN = "nor is the choice among several clips, made on the held-out rows"
@@ -22,22 +21,22 @@ _ATTACKED = (
 _PREFIX = {"record": "", "client": "client_"}
 
 
-def rows(labels: Labels, problem: Problem) -> list[Row]:
+def rows(labels: Labels, problem: Problem, seeds: Sequence[int]) -> list[Row]:
     """Noise, clip and both epsilons of every client; of all clients the largest.
 
     Those of a guarantee of whole clients begin with `client_`. Without any guarantee
     epsilon is inf.
     """
     epsilons = []
-    for seed in range(len(labels.seeds)):
-        sizes = problem.schedule.sizes[seed, :-1]
-        for metric, numbers in _numbers(problem.shield, seed):
+    for at, seed in enumerate(seeds):
+        sizes = problem.schedule.sizes[at, :-1]
+        for metric, numbers in _numbers(problem.shield, at):
             values = np.broadcast_to(numbers, sizes.shape)
             each = [*zip(range(len(sizes)), values, sizes, strict=True)]
             each.append(("all", values.max(), sizes.sum()))
             for client, value, count in each:
                 epsilons.append(
-                    labels.row(seed, "none", "defense", client, metric, value, count)
+                    labels.row("none", "defense", seed, metric, value, count, client)
                 )
     return epsilons
 

@@ -15,6 +15,7 @@ from rich.progress import Progress
 from rich.table import Table
 
 from experiments.aia import (
+    baselines,
     clients,
     closing,
     federation,
@@ -66,8 +67,9 @@ def work(prepared: Prepared, output: Output, bars: Progress) -> Results:
     """Runs every point of the sweep."""
     config, table, points_ = prepared
     cache = output.cache(table.files, *_attacked(config))
+    shared = baselines.Shared()
     outcomes = [
-        pipeline.run(each, bars, cache.part(f"point{number}"))
+        pipeline.run(each, bars, cache.part(f"point{number}"), shared)
         for number, each in enumerate(points_)
     ]
     parts = {

@@ -68,7 +68,7 @@ REPORT = ProgramReport(
             "points short of",
             own_rows=True,
         ),
-        Gain(verdicts.ERROR, _REFERENCES, "less than that of", "more than that of"),
+        Gain(verdicts.ERROR, _REFERENCES, "less error than", "more error than"),
     ),
     strongest=("trajectory", "linear_inversion", "reconstruct"),
     reference=published.of_run,

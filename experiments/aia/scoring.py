@@ -4,45 +4,24 @@ With `oracle` this is all that uses the sensitive values as more than training r
 """
 
 import functools
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 import jax
 import numpy as np
 
+from experiments.aia import errors, result_rows
 from experiments.aia import targets as targets_lib
 from experiments.aia.adversary import Attacked
+from experiments.aia.errors import Imputed
 from experiments.aia.targets import Targets
-from fljax import losses, metrics
+from fljax import losses, metrics, verdicts
 from fljax.attacks import attribute
-from fljax.results import Row
+from fljax.results import Labels, Row
 from fljax.types import Batch, Params
 
-ACCURACY = "aia_accuracy_percent"
-ERROR = "aia_mean_absolute_error"
+ACCURACY = verdicts.ACCURACY.metric
 BOUND = "aia_accuracy_bound_percent"
-
-
-class Labels(NamedTuple):
-    """What every row of one run has in common.
-
-    Attributes:
-      experiment, data, model, defense, point: as in `results.Row`.
-      seeds: seed of each repetition.
-    """
-
-    experiment: str
-    data: str
-    model: str
-    defense: str
-    point: str
-    seeds: Sequence[int]
-
-    def row(self, seed: int, attack, setting, client, metric, value, n) -> Row:
-        return Row(
-            self.experiment, self.data, self.model, self.defense, attack, setting,
-            self.point, int(self.seeds[seed]), client, metric, float(value), int(n),
-        )  # fmt: skip
 
 
 class Scoring(NamedTuple):
@@ -54,6 +33,7 @@ class Scoring(NamedTuple):
       loss_fn: loss of one example.
       linear: whether the model is a linear regression.
       pooled: whether the targets are all clients' rows for everyone.
+      imputed: a continuous attribute by imputation; None where that is not asked for.
     """
 
     labels: Labels
@@ -61,6 +41,7 @@ class Scoring(NamedTuple):
     loss_fn: losses.LossFn
     linear: bool
     pooled: bool
+    imputed: Imputed | None = None
 
 
 def rows(scored: Scoring, attacked: Attacked) -> list[Row]:
@@ -69,7 +50,9 @@ def rows(scored: Scoring, attacked: Attacked) -> list[Row]:
     targets = targets_lib.only(scored.targets, attacked.clients)
     about, details = (labels, attacked.name, prediction.setting), prediction.details
     found = []
-    if prediction.value is not None:
+    if prediction.value is not None and targets.continuous:
+        found += errors.rows(*about, prediction.value, targets, scored.imputed)
+    elif prediction.value is not None:
         found += guesses(*about, prediction.value, targets)
     binary = not targets.continuous and targets.candidates.shape[1] == 2
     if "params" in details and scored.linear and binary:
@@ -79,22 +62,17 @@ def rows(scored: Scoring, attacked: Attacked) -> list[Row]:
     if "alternatives" in details:
         found += _oracle(labels, attacked, targets)
     for metric, values in prediction.diagnostics.items():
-        found += by_client(*about, metric, values, targets)
+        found += result_rows.by_client(*about, metric, values, targets)
     return found
 
 
 def guesses(
     labels: Labels, attack: str, setting: str, guess: np.ndarray, targets: Targets
 ) -> list[Row]:
-    """Rows of one attack from `guess [seeds, C, n]`; errors in units of the data set."""
-    measure = metrics.mean_absolute_error if targets.continuous else metrics.accuracy
-    values = np.array(
-        [[measure(*one) for one in zip(*seed, strict=True)]
-         for seed in zip(guess, targets.value, targets.mask, strict=True)]
-    )  # fmt: skip
-    values *= targets.unit[:, None] if targets.continuous else 100
-    metric = ERROR if targets.continuous else ACCURACY
-    return by_client(labels, attack, setting, metric, values, targets)
+    """Rows of one attack from values `guess [seeds, C, n]` of a category."""
+    values = _each_client(metrics.accuracy, guess, targets)
+    about = labels, attack, setting, ACCURACY
+    return result_rows.by_client(*about, 100 * values, targets)
 
 
 def _posterior(
@@ -103,12 +81,18 @@ def _posterior(
     """How good and how honest `probability [seeds, C, n, K]` is."""
     rows = []
     for measure in (metrics.brier_score, metrics.calibration_error):
-        values = np.array(
-            [[measure(*one) for one in zip(*seed, strict=True)]
-             for seed in zip(probability, targets.value, targets.mask, strict=True)]
-        )  # fmt: skip
-        rows += by_client(labels, attack, setting, measure.__name__, values, targets)
+        about = labels, attack, setting, measure.__name__
+        values = _each_client(measure, probability, targets)
+        rows += result_rows.by_client(*about, values, targets)
     return rows
+
+
+def _each_client(measure: Callable, guess: np.ndarray, targets: Targets) -> np.ndarray:
+    """`measure(guess, truth, mask)` of every client, `[seeds, C]`."""
+    return np.array(
+        [[measure(*one) for one in zip(*seed, strict=True)]
+         for seed in zip(guess, targets.value, targets.mask, strict=True)]
+    )  # fmt: skip
 
 
 def _oracle(labels: Labels, attacked: Attacked, targets: Targets) -> list[Row]:
@@ -125,7 +109,7 @@ def _oracle(labels: Labels, attacked: Attacked, targets: Targets) -> list[Row]:
     best = mean.argmax(axis=1)
     values = np.take_along_axis(accuracy, best[:, None, None], axis=2)[..., 0]
     name, setting = f"{attacked.name}_oracle", prediction.setting
-    return by_client(labels, name, setting, ACCURACY, 100 * values, targets)
+    return result_rows.by_client(labels, name, setting, ACCURACY, 100 * values, targets)
 
 
 def better(
@@ -165,7 +149,7 @@ def _bounds(scored: Scoring, about: tuple, params: Params, targets: Targets):
     bound = attribute.least_squares_bound(
         mean_loss(scored, params), weight, np.broadcast_to(gap, weight.shape)
     )
-    return by_client(*about, BOUND, 100 * np.asarray(bound), targets)
+    return result_rows.by_client(*about, BOUND, 100 * np.asarray(bound), targets)
 
 
 def mean_loss(scored: Scoring, params: Params) -> np.ndarray:
@@ -187,30 +171,3 @@ def _mean_losses(loss_fn, params, known, block):
         return losses.batch_loss(loss_fn, params, batch)
 
     return jax.lax.map(lambda seed: jax.lax.map(one, seed), (params, known, block))
-
-
-def by_client(
-    labels: Labels, attack: str, setting: str, metric: str, values: np.ndarray,
-    targets: Targets,
-) -> list[Row]:  # fmt: skip
-    """Rows of numbers `[seeds, C]`: each client's, and their mean weighted by rows.
-
-    A client who sent no message has no row. A number that is not finite stays one, in
-    its row and in the mean.
-    """
-    counts = targets.mask.sum(axis=-1)
-    rows = []
-    for seed, each in enumerate(values):
-        present = np.flatnonzero(targets.weights[seed] > 0)
-        for client in present:
-            number = counts[seed, client]
-            rows.append(
-                labels.row(
-                    seed, attack, setting, int(client), metric, each[client], number
-                )
-            )
-        if len(present):
-            mean = metrics.weighted_mean(each[present], targets.weights[seed][present])
-            number = counts[seed][present].sum()
-            rows.append(labels.row(seed, attack, setting, "all", metric, mean, number))
-    return rows

@@ -24,10 +24,12 @@ class Strangers(NamedTuple):
     Attributes:
       known: what is known of them, leaves `[seeds, C, n, ...]`.
       targets: their sensitive values; a client without any has no weight.
+      rows: `[seeds, C, n]` their numbers in the population, 0 for padding.
     """
 
     known: Known
     targets: Targets
+    rows: np.ndarray
 
 
 def draw(setup: Setup) -> Strangers | None:
@@ -39,20 +41,20 @@ def draw(setup: Setup) -> Strangers | None:
         _of_seed(population.of_seed(setup, at), seed, sizes[at], most)
         for at, seed in enumerate(setup.config.run.seeds)
     ]
-    rows, mask = jax.tree.map(lambda *leaves: np.stack(leaves), *every)
+    rows, mask, drawn = jax.tree.map(lambda *leaves: np.stack(leaves), *every)
     if not mask.any():
         return None
     known = Known(rows.x, rows.y, mask)
     truth = setup.targets._replace(
         value=rows.value, mask=mask, weights=sizes * mask.any(axis=2), known=known
     )
-    return Strangers(known, truth)
+    return Strangers(known, truth, drawn)
 
 
 def _of_seed(
     everyone: Population, seed: int, sizes: np.ndarray, most: int
-) -> tuple[Population, np.ndarray]:
-    """Leaves `[C, n, ...]`, and which of them are no padding."""
+) -> tuple[Population, np.ndarray, np.ndarray]:
+    """Leaves `[C, n, ...]`, which of them are no padding, and where they stood."""
     drawn = np.zeros((len(sizes), most), np.int64)
     mask = np.zeros(drawn.shape, bool)
     for client, size in enumerate(sizes):
@@ -63,7 +65,7 @@ def _of_seed(
         drawn[client, : len(some)] = some
         mask[client, : len(some)] = True
     rows = everyone.take(drawn)
-    return jax.tree.map(lambda leaf: _padded(leaf, mask), rows), mask
+    return jax.tree.map(lambda leaf: _padded(leaf, mask), rows), mask, drawn
 
 
 def _padded(leaf: np.ndarray, mask: np.ndarray) -> np.ndarray:

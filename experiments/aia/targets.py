@@ -3,6 +3,7 @@
 Only what scores imports this: no attack, and nothing that an attack is given.
 """
 
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import jax
@@ -22,6 +23,7 @@ class Targets(NamedTuple):
       unit: `[seeds]` of one encoded unit of it, in units of the data set.
       known: the other columns, leaves `[seeds, C, n, ...]`.
       candidates: `[seeds, K, W]` encoded values.
+      seeds: `[seeds]` the seed of each repetition.
     """
 
     value: np.ndarray
@@ -31,6 +33,7 @@ class Targets(NamedTuple):
     unit: np.ndarray
     known: Known
     candidates: np.ndarray
+    seeds: Sequence[int]
 
 
 def only(targets: Targets, clients: np.ndarray) -> Targets:

@@ -18,7 +18,7 @@ from fljax.defenses.specs import Spec
 from fljax.driver import screen_tables
 from fljax.metrics import Estimate
 from fljax.privacy import Promise
-from fljax.results import Labels, Row, summarise
+from fljax.results import HALF_WIDTH, Labels, Row, summarise
 
 EXPERIMENT = "label_distribution"
 ACCURACY = "accuracy_percent"
@@ -58,7 +58,7 @@ def rows(task: Task, case: Case, eval_rows: int) -> list[Row]:
                 for metric, e in scores.over_clients(each[chosen], truth[chosen]):
                     count, half = e.repetitions, e.high - e.mean
                     keep(*where, metric, e.mean, count, alpha)
-                    keep(*where, metric + scores.HALF, half, count, alpha)
+                    keep(*where, metric + HALF_WIDTH, half, count, alpha)
     for trial, curve in enumerate(case.curves):
         for done, value in zip(curve.rounds, curve.accuracy, strict=True):
             keep(FEDAVG, f"round_{done}", trial, "test_" + ACCURACY, value, eval_rows)
@@ -106,7 +106,7 @@ def estimates(found: Sequence[Row]) -> dict[tuple[str, str, str, str], Estimate]
     """
     kept = {_key(s.row): s.estimate for s in summarise(found)}
     for key, e in kept.items():
-        half = kept.get((*key[:3], key[3] + scores.HALF))
+        half = kept.get((*key[:3], key[3] + HALF_WIDTH))
         if math.isnan(e.low) and half is not None:
             kept[key] = e._replace(low=e.mean - half.mean, high=e.mean + half.mean)
     return kept

@@ -18,7 +18,6 @@ METRICS = (
     "dominant_label_percent",
 )
 _MIX = 1e-4
-HALF = "_half_width"  # metric + this: half the 95 % interval over the clients
 
 
 class Attacked(NamedTuple):

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Sequence
 import numpy as np
 
 from experiments.report import cases as cases_lib
-from experiments.report import facts
+from experiments.report import correlations, facts
 from experiments.report import lines as lines_lib
 from experiments.report.cards import Card
 from experiments.report.cases import Case
@@ -45,9 +45,9 @@ def of_attacks(cards: Sequence[Card]) -> Iterator[str]:
     yield f"{where}, {claim}."
     if leaks:
         comma = "," * name.count(", ")  # that closes the first
-        yield f"{name}{comma} leaks through messages: {_gain(score)}; {_value(score)}."
+        yield f"{name}{comma} leaks through messages: {_gain(score)}; {_value(score, case, cards)}."
     else:
-        yield f"The furthest is {name}: {_gain(score)}; {_value(score)}."
+        yield f"The furthest is {name}: {_gain(score)}; {_value(score, case, cards)}."
     rest = sorted(leaks, key=lambda each: -_largest(each[1]))[1:]
     if rest:
         yield f"Also {_names(f'{s.name}{_at(c, several)}' for c, s in rest)}."
@@ -157,8 +157,10 @@ def _label(case: Case, several: bool) -> str:
     return f"{case.label}, run {case.run}" if several else case.label
 
 
-def _value(score: Score) -> str:
-    return f"{lines_lib.interval(score.shown)} {score.gain.measure.text}"
+def _value(score: Score, case: Case, cards: Sequence[Card]) -> str:
+    card = next(card for card in cards if card.name == case.run)
+    value = f"{lines_lib.interval(score.shown)} {score.gain.measure.text}"
+    return "; ".join(filter(None, (value, correlations.said(card.rows, score))))
 
 
 def _gain(score: Score) -> str:
@@ -168,7 +170,10 @@ def _gain(score: Score) -> str:
     sign, words = (1, of.better) if beyond.mean >= 0 else (-1, of.worse)
     low, high = sorted((sign * beyond.low, sign * beyond.high))
     e = score.estimate._replace(mean=sign * beyond.mean, low=low, high=high)
-    return f"{lines_lib.interval(e)} {words} {_REFERENCES[beyond.name]}{over}"
+    name = _REFERENCES[beyond.name]
+    if beyond.name == verdicts.MAJORITY and of.measure is verdicts.ERROR:
+        name = "the median"
+    return f"{lines_lib.interval(e)} {words} {name}{over}"
 
 
 def _names(names: Iterable[str]) -> str:

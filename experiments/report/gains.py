@@ -11,15 +11,15 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 import numpy as np
+from scipy import special
 
 from experiments.report.program_report import Gain
 from experiments.report.programs import PROGRAMS
 from fljax import metrics, verdicts
 from fljax.metrics import Estimate
-from fljax.results import Row, within
+from fljax.results import HALF_WIDTH, PAIRED_HALF_WIDTH, Row, within
 from fljax.verdicts import Reference, Verdict
 
-_HALF_WIDTH = "_half_width"
 PART = "alpha="  # points of some of the clients
 CURVE = "rows_"  # settings of imputation from fewer rows
 
@@ -86,30 +86,44 @@ def scores(rows: Sequence[Row]) -> Iterator[Score]:
 
 
 class _Measured(NamedTuple):
-    """One attack by one metric: seed -> value, number of rows, half of its interval."""
+    """One attack by one metric.
+
+    Attributes:
+      row: its labels.
+      totals: seed -> value over all clients.
+      rows: seed -> number of rows.
+      halves: seed -> half of its interval.
+      clients: seed -> client -> row; of the value, of half of its interval over the
+        client's rows, and of that of its gain over imputation.
+    """
 
     row: Row
     totals: dict[int, float]
     rows: dict[int, int]
     halves: dict[int, float]
     clients: dict[int, dict[int, Row]]
+    own_halves: dict[int, dict[int, Row]]
+    paired: dict[int, dict[int, Row]]
 
 
 def _measured(rows: Sequence[Row], metric: str) -> dict[tuple[str, ...], _Measured]:
     """By defense, point, attack and setting."""
     found: dict[tuple[str, ...], _Measured] = {}
     for row in rows:
-        if row.metric in (metric, metric + _HALF_WIDTH):
-            at = row.defense, row.point, row.attack, row.setting
-            empty = _Measured(row._replace(metric=metric, client="all"), {}, {}, {}, {})
-            each = found.setdefault(at, empty)
-            if row.metric != metric:
-                each.halves[row.seed] = row.value
-            elif isinstance(row.client, int):
-                each.clients.setdefault(row.seed, {})[row.client] = row
-            else:
-                each.totals[row.seed] = row.value
-                each.rows[row.seed] = row.n
+        what = row.metric.removeprefix(metric)
+        if what == row.metric or what not in ("", HALF_WIDTH, PAIRED_HALF_WIDTH):
+            continue
+        at = row.defense, row.point, row.attack, row.setting
+        labels = row._replace(metric=metric, client="all")
+        each = found.setdefault(at, _Measured(labels, {}, {}, {}, {}, {}, {}))
+        if isinstance(row.client, int):
+            kept = {"": each.clients, HALF_WIDTH: each.own_halves}
+            kept.get(what, each.paired).setdefault(row.seed, {})[row.client] = row
+        elif what == HALF_WIDTH:
+            each.halves[row.seed] = row.value
+        elif not what:
+            each.totals[row.seed] = row.value
+            each.rows[row.seed] = row.n
     return {at: each for at, each in found.items() if each.totals}
 
 
@@ -170,10 +184,10 @@ def _score(each: _Measured, compared: _Compared, seeds: list[int]) -> Score:
             estimate = estimate._replace(low=low, high=high)
     else:
         verdict = _by_half_width(each, compared, seed)
-        half = each.halves.get(seed, math.nan)
-        if alone and math.isfinite(half):
-            total = each.totals[seed]
-            estimate = estimate._replace(low=total - half, high=total + half)
+    half = each.halves.get(seed, math.nan)
+    if alone and math.isfinite(half):
+        total = each.totals[seed]
+        estimate = estimate._replace(low=total - half, high=total + half)
     return Score(each.row, estimate, compared.gain, verdict)
 
 
@@ -197,17 +211,37 @@ def _by_client(
 
     def own(measured: _Measured):
         rows = [measured.clients[seed][client] for client in clients]
-        ends = [metrics.of_rows(row.value, row.n, level) for row in rows]
-        known = compared.gain.own_rows and np.isfinite(ends).all()
-        return [row.value for row in rows], ends if known else None
+        values = [row.value for row in rows]
+        if compared.gain.own_rows:
+            ends = [metrics.of_rows(row.value, row.n, level) for row in rows]
+        else:
+            ends = _ends(values, measured.own_halves.get(seed, {}), clients, level)
+        return values, ends if np.isfinite(ends).all() else None
 
     ours, ends = own(each)
     references = []
     for name, beside in compared.references:
         values, theirs = own(beside)
         exact = name == verdicts.MAJORITY or ends is None
-        references.append(Reference(name, values, None if exact else theirs))
+        pairs = None
+        if name == verdicts.IMPUTATION and each.paired.get(seed):
+            gain = compared.gain.measure.sign * np.subtract(ours, values)
+            pairs = _ends(gain, each.paired[seed], clients, level)
+        references.append(Reference(name, values, None if exact else theirs, pairs))
     return _judge(ours, references, compared, ends)
+
+
+def _ends(values, halves: Mapping[int, Row], clients: list[int], level: float):
+    """Student's intervals at a level, from half widths of those of 95 %."""
+    found = []
+    for value, client in zip(values, clients, strict=True):
+        row = halves.get(client)
+        half = math.nan
+        if row is not None:
+            wide, usual = special.stdtrit(row.n - 1, 0.5 + np.array([level, 0.95]) / 2)
+            half = row.value * float(wide / usual)
+        found.append((value - half, value + half))
+    return found
 
 
 def _by_half_width(each: _Measured, compared: _Compared, seed: int) -> Verdict:

@@ -15,13 +15,12 @@ from scipy import stats
 from experiments.report.figures import selection
 from fljax import metrics
 from fljax.metrics import Estimate
-from fljax.results import Row, Summary, summarise, within
+from fljax.results import HALF_WIDTH, Row, Summary, summarise, within
 
 ACCURACY = "aia_accuracy_percent"
 _ERROR = "aia_mean_absolute_error"
 _BOUND = "aia_accuracy_bound_percent"
 _DETERMINED = "determined"
-_HALF_WIDTH = "_half_width"  # of an interval over clients: the rows keep it
 _BASELINES = ("majority", "mean_distribution", "shuffled_labels", "imputation")
 REFERENCES = (*_BASELINES, "strangers")  # columns that stand beside a result
 # Curves, diagnostics and settings: they stay in rows.jsonl.
@@ -54,6 +53,7 @@ class Line(NamedTuple):
       references: names in `REFERENCES` -> mean of the same metric; none for the
         majority itself.
       bound: Proposition 1's lower bound on the mean accuracy, None without one.
+      half: of a seed's interval over the rows, None without one.
     """
 
     row: Row
@@ -61,17 +61,20 @@ class Line(NamedTuple):
     estimate: Estimate
     references: Mapping[str, float]
     bound: float | None
+    half: float | None = None
 
     @property
     def shown(self) -> Estimate:
         """The estimate, its interval cut to what the metric can be.
 
-        An accuracy of a single seed has the interval over its rows.
+        An accuracy or error of a single seed has the interval over its rows.
         """
         e = self.estimate
         if e.repetitions == 1 and self.row.metric == ACCURACY:
             low, high = metrics.of_rows(e.mean, self.row.n)
             e = e._replace(low=low, high=high)
+        elif e.repetitions == 1 and self.half is not None:
+            e = e._replace(low=e.mean - self.half, high=e.mean + self.half)
         return within(e, self.row.metric)
 
     @property
@@ -90,19 +93,21 @@ def lines(rows: Sequence[Row]) -> list[Line]:
     totals = summarise(selection.totals(rows))
     beside = {(*_key(s.row), s.row.metric): s.estimate for s in totals}
     bounds, determined = _means(totals, _BOUND), _means(totals, _DETERMINED)
+    halves = _means(totals, _ERROR + HALF_WIDTH)
     found = []
     for s in totals:
         row, key = s.row, _key(s.row)
         if row.metric in _HIDDEN or row.setting.startswith("round_"):
             continue
-        if row.metric.endswith(_HALF_WIDTH) or selection.is_of_strangers(row):
+        if row.metric.endswith(HALF_WIDTH) or selection.is_of_strangers(row):
             continue
         metric = _SHORT.get(row.metric, row.metric.replace("_", " "))
         if row.metric in _SHORT and determined.get(key, 1) < 1:
             metric += " (not determined)"
         bound = bounds.get(key) if row.metric == ACCURACY else None
         references = _references(row, beside)
-        found.append(Line(row, metric, s.estimate, references, bound))
+        half = halves.get(key) if row.metric == _ERROR else None
+        found.append(Line(row, metric, s.estimate, references, bound, half))
     return found
 
 

@@ -3,13 +3,8 @@
 With `population` this is all that reads the truth. A reference has one score for each
 row, as the attack has, or one exact number for each client.
 
-A continuous guess is judged after shrinkage towards the imputed value, since a guess
-that is noise around the truth is a leak although its error may exceed the median's. If
-the noise is independent of the truth, the error is least with the weight
-
-    (variance that imputation leaves) / (mean square of guess minus imputed value),
-
-which needs no true value: the first comes from cross-validation on other rows.
+A continuous guess is judged after shrinkage towards the imputed value
+(`fljax.shrinkage`).
 """
 
 import types
@@ -19,6 +14,7 @@ from typing import NamedTuple
 import numpy as np
 from scipy import optimize
 
+from fljax import shrinkage
 from fljax.attacks.estimates import (
     Estimates,
     LabelEstimate,
@@ -109,35 +105,38 @@ def hits(name: str, estimate: Prediction, truth: Truth, beside: Controls) -> Mea
 
 def errors(name: str, estimate: Prediction, truth: Truth, beside: Controls) -> Measured:
     """Of a number: how far each row is from the truth, in units of the file."""
-    real, guess = _real(truth), _values(estimate, truth)
+    imputed, real = beside.imputed, _real(truth)
     median = [np.abs(each - np.median(each)).mean() for each in real]
+    own, left = (None, 0.0) if imputed is None else (imputed.own, imputed.left)
+    found = _errors(estimate, truth, own, left, truth.unit)
     references: dict[str, _Scores | np.ndarray] = {
         MAJORITY: truth.unit * np.array(median)
     }
-    diagnostics = {
-        "correlation": np.array([_correlation(*pair) for pair in zip(guess, real)])
-    }
-    imputed = beside.imputed
-    if imputed is not None:
-        before = [_far(*pair, truth.unit).mean() for pair in zip(guess, real)]
-        guess = _shrunk(guess, imputed.own, imputed.left)
-        references[IMPUTATION] = [
-            _far(each, t, truth.unit) for each, t in zip(imputed.own, real, strict=True)
-        ]
-        beyond = [
-            100 * (1 - np.square(g - t).sum() / max(np.square(m - t).sum(), 1e-30))
-            for g, m, t in zip(guess, imputed.own, real, strict=True)
-        ]
-        diagnostics["error_before_shrinkage"] = np.array(before)
-        diagnostics["variance_beyond_imputation_percent"] = np.array(beyond)
+    if own is not None:
+        references[IMPUTATION] = [each.imputed for each in found]
     if beside.strangers is not None and name in beside.estimates:
-        theirs = _values(beside.estimates[name], beside.strangers)
-        if imputed is not None and imputed.strangers is not None:
-            theirs = _shrunk(theirs, imputed.strangers, imputed.left)
-        pairs = zip(theirs, _real(beside.strangers), strict=True)
-        references[STRANGERS] = [_far(*pair, truth.unit) for pair in pairs]
-    own = [_far(*pair, truth.unit) for pair in zip(guess, real, strict=True)]
-    return Measured(ERROR, own, references, truth.mask.sum(axis=1), diagnostics)
+        told = beside.estimates[name], beside.strangers
+        theirs = None if imputed is None else imputed.strangers
+        references[STRANGERS] = [
+            each.error for each in _errors(*told, theirs, left, truth.unit)
+        ]
+    diagnostics = {
+        metric: np.array([each.numbers[metric] for each in found])
+        for metric in found[0].numbers
+    }
+    errors = [each.error for each in found]
+    return Measured(ERROR, errors, references, truth.mask.sum(axis=1), diagnostics)
+
+
+def _errors(
+    estimate: Prediction, truth: Truth, imputed: _Scores | None, left: float, unit
+) -> list[shrinkage.Judged]:
+    guess, real = _values(estimate, truth), _real(truth)
+    base = [None] * len(real) if imputed is None else imputed
+    return [
+        shrinkage.judge(*each, left, unit)
+        for each in zip(guess, real, base, strict=True)
+    ]
 
 
 def distances(estimate: LabelEstimate, truth: Truth) -> Measured:
@@ -187,28 +186,6 @@ def _values(estimate: Prediction, truth: Truth) -> _Scores:
 def _hits(estimate: Prediction, truth: Truth) -> _Scores:
     pairs = zip(_values(estimate, truth), _real(truth), strict=True)
     return [guess == real for guess, real in pairs]
-
-
-def _far(guess: np.ndarray, real: np.ndarray, unit: float) -> np.ndarray:
-    return unit * np.abs(guess - np.asarray(real, np.float64))
-
-
-def _shrunk(guess: _Scores, imputed: _Scores, left: float) -> _Scores:
-    """Guesses moved towards imputed values; what is not finite becomes those."""
-    found = []
-    for each, base in zip(guess, imputed, strict=True):
-        apart = np.where(np.isfinite(each), each - base, 0.0)
-        spread = np.square(apart).mean()
-        found.append(base + apart * (min(1.0, left / spread) if spread > 0 else 0.0))
-    return found
-
-
-def _correlation(guess: np.ndarray, real: np.ndarray) -> float:
-    if len(real) < 2 or not np.isfinite(guess).all():
-        return np.nan
-    if guess.std() == 0 or np.std(real) == 0:
-        return 0.0
-    return float(np.corrcoef(guess, np.asarray(real, np.float64))[0, 1])
 
 
 def _rebuilt(estimate: Reconstruction, truth: Truth) -> _Scores:

@@ -10,7 +10,7 @@ distributions has none.
 import numpy as np
 from scipy import stats
 
-from fljax import metrics, verdicts
+from fljax import metrics, shrinkage, verdicts
 from fljax.attacks.estimates import (
     Estimate,
     Estimates,
@@ -192,23 +192,12 @@ def _beyond(verdict: verdicts.Verdict, measure: Measure) -> str:
 
 
 def _explained(truth: Truth, line: Line) -> str:
-    """Correlation of all rows with Fisher's interval, and what imputation leaves."""
-    r, counts = line.diagnostics["correlation"], truth.mask.sum(axis=1)
-    r = np.clip(np.asarray(r), -0.999999, 0.999999)
-    weights = np.maximum(counts - 3, 0)
-    if not np.isfinite(r).all() or not weights.sum():
-        return ""
-    mean, half = (
-        np.average(np.arctanh(r), weights=weights),
-        1.96 / np.sqrt(weights.sum()),
-    )
-    low, middle, high = np.tanh([mean - half, mean, mean + half])
-    text = f"correlation {middle:.2f} [{low:.2f}, {high:.2f}]"
-    beyond = line.diagnostics.get("variance_beyond_imputation_percent")
-    if beyond is None:
-        return text
-    share = np.average(beyond, weights=counts)
-    return f"{text}, {share:.0f} % of the variance that imputation leaves"
+    """Correlation of all rows, and their share of what imputation leaves."""
+    counts = truth.mask.sum(axis=1)
+    r = np.asarray(line.diagnostics[shrinkage.CORRELATION])
+    beyond = line.diagnostics.get(shrinkage.BEYOND)
+    share = None if beyond is None else float(np.average(beyond, weights=counts))
+    return shrinkage.said(shrinkage.mean_correlation(r.tolist(), counts), share)
 
 
 def _silent(estimate: Prediction, truth: Truth) -> str:

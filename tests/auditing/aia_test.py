@@ -15,6 +15,7 @@ from experiments.aia import (
 )
 from experiments.aia.setup import Settings
 from fljax import partition, transcript
+from fljax.results import Labels
 
 _ROUNDS, _CLIENTS = 6, 3
 
@@ -64,7 +65,7 @@ def _attack(folder, model: settings.ModelConfig):
     _export(folder, setup.clients)
     _record(folder / "seen", seen)
     adversary = wall.eavesdrop(setup, seen, progress.Progress())
-    labels = scoring.Labels("aia", "diabetes", model.name, "none", "", (0,))
+    labels = Labels("aia", "diabetes", model.name)
     scored = scoring.Scoring(
         labels, setup.targets, setup.problem.loss_fn, linear=False, pooled=False
     )

@@ -4,18 +4,18 @@ import numpy as np
 import pytest
 from rich.progress import Progress
 
-from experiments.aia import baselines, pipeline, population, program, strangers
-from experiments.aia.scoring import Labels
+from experiments.aia import baselines, clients, pipeline, population, program, strangers
 from experiments.aia.targets import unpooled
 from fljax import verdicts
-from fljax.data import load
+from fljax.results import Labels
 
 
 @pytest.fixture
 def setup(parsed):
     def make(*arguments):
         told = parsed(program.PROGRAM, "--attack_kinds=model", *arguments)
-        return pipeline.prepare(load("diabetes"), program.Settings(*told), "")
+        config = program.Settings(*told)
+        return pipeline.prepare(clients.load_table(config.data), config, "")
 
     return make
 
@@ -61,13 +61,51 @@ def test_fewer_strangers_than_rows_are_masked(setup):
     assert strangers.draw(setup("--attack_score=pooled")) is None
 
 
+def _imputed(made, strange, shared=None):
+    labels = Labels("aia", "diabetes", "mlp")
+    told = made.targets, strange, shared or baselines.Shared(), Progress()
+    return baselines.imputed(made, labels, *told)
+
+
 @pytest.mark.parametrize("score", ["own", "pooled"])
 def test_imputation_is_scored_by_client_and_by_number_of_known_rows(setup, score):
     made = setup("--partition_clients=2", f"--attack_score={score}")
-    labels = Labels("aia", "diabetes", "mlp", "none", "", (0,))
-    rows = baselines.imputed(made, labels, made.targets, Progress())
+    rows = _imputed(made, None).rows
     assert {row.attack for row in rows} == {verdicts.IMPUTATION}
     settings = {row.setting: row.value for row in rows if row.client == "all"}
     assert list(settings) == ["baseline", "rows_100"]
     assert settings["baseline"] > 60  # the majority has 53 %
     assert {row.client for row in rows} == {0, 1, "all"}
+
+
+def test_points_with_the_same_rows_are_imputed_once(setup, monkeypatch):
+    counted = []
+    of_clients = baselines.imputation.of_clients
+
+    def count(*arguments, **more):
+        counted.append(arguments)
+        return of_clients(*arguments, **more)
+
+    monkeypatch.setattr(baselines.imputation, "of_clients", count)
+    shared = baselines.Shared()
+    one, other = (
+        setup("--partition_clients=2"),
+        setup("--partition_clients=2", "--learning_rate=0.5", "--batch_size=8"),
+    )
+    assert _imputed(one, None, shared) == _imputed(other, None, shared)
+    assert len(counted) == 2  # from all rows, and from 100
+    _imputed(setup("--partition_clients=3"), None, shared)
+    assert len(counted) == 4
+
+
+def test_strangers_of_a_number_are_imputed_from_others(setup):
+    made = setup("--partition_clients=2", "--data_sensitive=bmi")
+    strange = strangers.draw(made)
+    found = _imputed(made, strange)
+    mask, truth = strange.targets.mask, strange.targets.value
+    apart = (found.strangers.value - truth)[mask]
+    assert 0 < found.own.left[0] < truth[mask].var()
+    assert np.square(apart).mean() == pytest.approx(found.own.left[0], rel=0.3)
+    assert found.own.value.shape == made.targets.value.shape
+    metrics = {row.metric for row in found.rows}
+    assert "aia_mean_absolute_error" in metrics and "correlation" in metrics

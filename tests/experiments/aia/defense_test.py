@@ -13,11 +13,11 @@ from experiments.aia import (
     federation,
     privacy_report,
     problem,
-    scoring,
     settings,
 )
 from fljax import privacy
 from fljax.driver.config import ConfigError
+from fljax.results import Labels
 from fljax.types import Batch, Sender
 
 SEEDS = (0, 3)
@@ -157,8 +157,8 @@ def test_other_numbers_of_epochs_get_noise_of_their_own(dealt, posed):
 
 def test_rows_state_clip_noise_and_both_epsilons(dealt, chosen):
     best, _ = chosen
-    labels = scoring.Labels("aia", "diabetes", "mlp", "dp_sgd", "", SEEDS)
-    rows = privacy_report.rows(labels, best)
+    labels = Labels("aia", "diabetes", "mlp", "dp_sgd")
+    rows = privacy_report.rows(labels, best, SEEDS)
     metrics = ("epsilon_rdp", "epsilon_pld", "noise_multiplier", "clip")
     assert {row.metric for row in rows} == set(metrics)
     assert len(rows) == 2 * 4 * (3 + 1)

@@ -11,13 +11,13 @@ from experiments.aia import (
     defense,
     privacy_report,
     problem,
-    scoring,
     settings,
 )
 from fljax import results
 from fljax.defenses import specs
 from fljax.defenses.registry import DEFENSES
 from fljax.privacy import exact
+from fljax.results import Labels
 from fljax.types import Batch
 
 SEEDS = (0, 3)
@@ -61,9 +61,7 @@ def _posed(dealt, config, active=ACTIVE, **train):
 
 
 def _rows(posed):
-    return privacy_report.rows(
-        scoring.Labels("aia", "diabetes", "mlp", "", "", SEEDS), posed
-    )
+    return privacy_report.rows(Labels("aia", "diabetes", "mlp"), posed, SEEDS)
 
 
 def _sigma(text, sigma=1.0):

@@ -1,0 +1,116 @@
+"""A guessed number beside the truth: its error, and what it tells beyond imputation.
+
+A guess that is noise around the truth is a leak although its error may exceed that of
+the median. So it is judged after shrinkage towards the imputed value. If the noise is
+independent of the truth, the error is least with the weight
+
+    (variance that imputation leaves) / (mean square of guess minus imputed value),
+
+which needs none of the true values that it is judged by: the first comes from
+cross-validation over the population (`fljax.imputation.residual`).
+"""
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import numpy as np
+
+CORRELATION = "correlation"
+BEFORE = "error_before_shrinkage"
+BEYOND = "variance_beyond_imputation_percent"
+METRICS = (CORRELATION, BEFORE, BEYOND)
+
+
+class Judged(NamedTuple):
+    """Of one client.
+
+    Attributes:
+      error: `[n]` absolute error of each row, after shrinkage where values are imputed.
+      imputed: `[n]` that of the imputed values; None where there are none.
+      numbers: those of `METRICS` that can be said.
+    """
+
+    error: np.ndarray
+    imputed: np.ndarray | None
+    numbers: dict[str, float]
+
+
+class Interval(NamedTuple):
+    """A correlation with its 95 % interval."""
+
+    mean: float
+    low: float
+    high: float
+
+    def __str__(self) -> str:
+        return f"{self.mean:.2f} [{self.low:.2f}, {self.high:.2f}]"
+
+
+def judge(
+    guess: np.ndarray,
+    real: np.ndarray,
+    imputed: np.ndarray | None = None,
+    left: float = 0.0,
+    unit: float = 1.0,
+) -> Judged:
+    """Errors of a client's guesses, and what they tell.
+
+    Args:
+      guess: `[n]`; what is not finite is no guess.
+      real: `[n]` true values.
+      imputed: `[n]` what the other columns tell; None where nothing is imputed.
+      left: variance that imputation leaves.
+      unit: of the errors, in units of the values.
+    """
+    guess, real = (np.asarray(each, np.float64) for each in (guess, real))
+    error = unit * np.abs(guess - real)
+    numbers = {CORRELATION: correlation(guess, real)}
+    if imputed is None:
+        return Judged(error, None, numbers)
+    moved = shrunk(guess, imputed, left)
+    apart, base = moved - real, np.asarray(imputed, np.float64) - real
+    share = 1 - np.square(apart).sum() / max(np.square(base).sum(), 1e-30)
+    numbers |= {BEFORE: float(error.mean()), BEYOND: float(100 * share)}
+    return Judged(unit * np.abs(apart), unit * np.abs(base), numbers)
+
+
+def shrunk(guess: np.ndarray, imputed: np.ndarray, left: float) -> np.ndarray:
+    """Guesses `[n]` moved towards imputed values; what is not finite becomes those."""
+    apart = np.where(np.isfinite(guess), guess - imputed, 0.0)
+    spread = np.square(apart).mean() if len(apart) else 0.0
+    return imputed + apart * (min(1.0, left / spread) if spread > 0 else 0.0)
+
+
+def correlation(guess: np.ndarray, real: np.ndarray) -> float:
+    """Pearson's; NaN for fewer than two rows or guesses that are not finite."""
+    if len(real) < 2 or not np.isfinite(guess).all():
+        return np.nan
+    if guess.std() == 0 or real.std() == 0:
+        return 0.0
+    return float(np.corrcoef(guess, real)[0, 1])
+
+
+def mean_correlation(each: Sequence[float], counts: Sequence[int]) -> Interval | None:
+    """Of all clients, with Fisher's interval (1915); None where one has none.
+
+    Args:
+      each: `[C]` correlation within a client.
+      counts: `[C]` its rows.
+    """
+    weights = np.maximum(np.asarray(counts, np.float64) - 3, 0)
+    if not np.isfinite(each).all() or not weights.sum():
+        return None
+    r = np.arctanh(np.clip(np.asarray(each, np.float64), -0.999999, 0.999999))
+    mean, half = np.average(r, weights=weights), 1.96 / np.sqrt(weights.sum())
+    low, middle, high = np.tanh([mean - half, mean, mean + half])
+    return Interval(float(middle), float(low), float(high))
+
+
+def said(r: Interval | None, beyond: float | None) -> str:
+    """A correlation and the share of variance in words, empty without the former."""
+    if r is None:
+        return ""
+    text = f"correlation {r}"
+    if beyond is None or not np.isfinite(beyond):
+        return text
+    return f"{text}, {max(beyond, 0):.0f} % of the variance that imputation leaves"

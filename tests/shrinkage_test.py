@@ -1,0 +1,39 @@
+"""Guessed numbers beside the truth: after shrinkage, and what they tell."""
+
+import numpy as np
+import pytest
+
+from fljax import shrinkage
+
+
+def test_a_noisy_guess_tells_more_than_the_imputed_value_that_it_errs_beyond():
+    rng = np.random.default_rng(0)
+    real, imputed = rng.normal(size=2000), np.zeros(2000)
+    noisy = real + 2 * rng.normal(size=2000)
+    found = shrinkage.judge(noisy, real, imputed, left=1.0, unit=10.0)
+    assert found.numbers[shrinkage.BEFORE] == pytest.approx(16, abs=0.5)
+    assert found.imputed.mean() == pytest.approx(8, abs=0.3)
+    assert found.error.mean() == pytest.approx(8 * np.sqrt(0.8), abs=0.3)
+    # Noise of variance 4 beside a truth of variance 1: R2 = 1 / (1 + 4).
+    assert found.numbers[shrinkage.BEYOND] == pytest.approx(20, abs=2)
+    assert found.numbers[shrinkage.CORRELATION] == pytest.approx(0.2**0.5, abs=0.03)
+    blind = shrinkage.judge(2 * rng.normal(size=2000), real, imputed, left=1.0)
+    assert blind.numbers[shrinkage.BEYOND] < 0
+
+
+def test_what_is_no_number_is_no_guess():
+    guess, imputed = np.array([np.nan, np.inf, 3.0]), np.array([1.0, 2.0, 3.0])
+    np.testing.assert_array_equal(shrinkage.shrunk(guess, imputed, 1.0), imputed)
+    found = shrinkage.judge(guess, imputed, imputed, 1.0)
+    assert np.isnan(found.numbers[shrinkage.CORRELATION])
+    assert shrinkage.judge(imputed, imputed).numbers == {"correlation": 1.0}
+
+
+def test_clients_correlations_are_one_with_an_interval():
+    found = shrinkage.mean_correlation([0.5, 0.5], [53, 53])
+    assert str(found) == "0.50 [0.34, 0.63]"
+    assert shrinkage.mean_correlation([0.5, np.nan], [53, 53]) is None
+    assert shrinkage.mean_correlation([1.0], [3]) is None
+    text = shrinkage.said(found, 21.6)
+    assert text.endswith(", 22 % of the variance that imputation leaves")
+    assert shrinkage.said(None, 21.6) == ""
