@@ -42,6 +42,9 @@ class DataConfig:
     )
     separator: str | None = option(None, "csv: between cells, or tab (default ,)")
     decimal: Literal[".", ","] | None = option(None, "csv: decimal mark (default .)")
+    thousands: str | None = option(
+        None, "csv: mark between groups of three digits, or space (default none)"
+    )
     encoding: str | None = option(None, "csv: of its text (default utf-8)")
     task: Literal["regression", "binary", "multiclass"] | None = option(
         None,

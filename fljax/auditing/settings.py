@@ -62,6 +62,7 @@ class RowsConfig:
     )
     separator: str = option(",", "between cells of the CSV files, or tab")
     decimal: Literal[".", ","] = option(".", "their decimal mark")
+    thousands: str = option("", "mark between groups of three digits, or space")
     encoding: str = option("utf-8", "of their text")
     task: Literal["regression", "binary", "multiclass"] | None = option(
         None, "what the target is; default by its values, text needs one"

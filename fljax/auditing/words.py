@@ -19,7 +19,8 @@ _REFERENCES = {
 # How CSV files are read, by the flags of both programs, and as they usually are.
 _USUAL = {
     "numeric": (), "categorical": (), "missing": "error", "missing_codes": (),
-    "separator": ",", "decimal": ".", "encoding": "utf-8", "task": None,
+    "separator": ",", "decimal": ".", "thousands": "", "encoding": "utf-8",
+    "task": None,
 }  # fmt: skip
 
 

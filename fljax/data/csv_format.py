@@ -12,10 +12,10 @@ import pandas as pd
 from fljax.data.table import DataError
 
 _SEPARATORS = (";", "\t", "|", ",")
-_NAMES = {"tab": "\t", "\\t": "\t"}
+_NAMES = {"tab": "\t", "\\t": "\t", "space": " "}
 _START, _LINES = 1 << 17, 20  # bytes and lines in which a separator is looked for
 _CELL = re.compile(r"[;,|\t\r\n\"]")  # what ends one
-_THOUSANDS = re.compile(r"[+-]?\d{1,3}([.,]\d{3})+")  # or three decimals: who knows
+_MARKS = (",", ".", "space", "'")  # of thousands
 _FEW = 2  # different texts between numbers are codes of missing values
 
 
@@ -26,6 +26,7 @@ class CsvFormat:
     Attributes:
       separator: the character between cells; `tab` is understood.
       decimal: decimal mark of its numbers.
+      thousands: mark between groups of three digits; `space` is understood, empty: none.
       encoding: of its text, by a name that Python knows.
       missing_codes: cells without a value, beside empty ones and `NA`: `code` in every
         column, `column=code` in one.
@@ -36,6 +37,7 @@ class CsvFormat:
 
     separator: str = ","
     decimal: str = "."
+    thousands: str = ""
     encoding: str = "utf-8"
     missing_codes: Sequence[str] = ()
 
@@ -50,6 +52,17 @@ class CsvFormat:
             raise DataError(
                 f"separator={self.separator!r} is also the decimal mark, decimal="
             )
+
+        if self.group in ('"', "\n", "\r", self.decimal) or len(self.group or "x") > 1:
+            raise DataError(
+                f"thousands={self.thousands!r}: expected one character, or space, that "
+                f"is not the decimal mark {self.decimal!r}"
+            )
+
+    @property
+    def group(self) -> str:
+        """The mark of thousands itself."""
+        return _NAMES.get(self.thousands, self.thousands)
 
     @property
     def mark(self) -> str:
@@ -128,10 +141,16 @@ def other_separator(content: bytes, form: CsvFormat) -> str:
     return ""
 
 
-def numbers(texts: pd.Series, decimal: str) -> np.ndarray:
-    """Cells with this decimal mark as float64, NaN where they are no numbers."""
+def numbers(texts: pd.Series, form: CsvFormat) -> np.ndarray:
+    """Cells so written as float64, NaN where they are no numbers."""
     texts = texts.astype(str)
-    if decimal == ",":
+    if form.group:
+        decimal, group = re.escape(form.decimal), re.escape(form.group)
+        grouped = texts.str.fullmatch(
+            rf"[+-]?\d{{1,3}}({group}\d{{3}})+({decimal}\d*)?"
+        )
+        texts = texts.where(~grouped, texts.str.replace(form.group, "", regex=False))
+    if form.decimal == ",":
         texts = texts.str.translate({ord("."): ",", ord(","): "."})
     read: Any = pd.to_numeric(texts, errors="coerce")
     return np.asarray(read, np.float64)
@@ -144,19 +163,42 @@ def unlike_numbers(series: pd.Series, form: CsvFormat) -> str:
       series: cells, some of which are no numbers.
       form: as which they were read.
     """
-    broken = np.isnan(numbers(series, form.decimal))
+    broken = np.isnan(numbers(series, form))
     texts = pd.Series(series[broken].unique(), dtype=str)
-    if texts.str.fullmatch(_THOUSANDS).all():  # or none is broken
+    if not len(texts):
         return ""
-    other = "," if form.decimal == "." else "."
-    neither = texts[np.isnan(numbers(texts, other))]
-    options = [f"decimal='{other}'"] if len(neither) < len(texts) else []
+    neither, options = _better(texts, form)
+    parts = [options] if options else []
     if len(neither):
         cells = series.astype(str).isin(neither).mean()
         if len(neither) > _FEW or cells > 0.5:
             return ""
-        options.append(f"missing_codes={','.join(neither)}")
-    return " and ".join(options)
+        parts.append(f"missing_codes={','.join(neither)}")
+    return " and ".join(parts)
+
+
+def _better(texts: pd.Series, form: CsvFormat) -> tuple[pd.Series, str]:
+    """What no other way of writing numbers reads, and which way reads the most.
+
+    Where `1,234` may be two numbers both are named.
+    """
+    other = "," if form.decimal == "." else "."
+    ways = [
+        {"decimal": other},
+        *({"thousands": mark} for mark in _MARKS if mark != form.decimal),
+        *({"decimal": other, "thousands": mark} for mark in _MARKS if mark != other),
+    ]
+    left, options = texts, []
+    for way in ways:
+        cells: dict[str, Any] = {"separator": "tab", "thousands": ""}
+        chosen = dataclasses.replace(form, **cells | way)
+        rest = texts[np.isnan(numbers(texts, chosen))]
+        said = " and ".join(f"{name}={value!r}" for name, value in way.items())
+        if len(rest) < len(left):
+            left, options = rest, [said]
+        elif options and len(rest) == len(left) and len(way) == 1:
+            options.append(said)
+    return left, " or ".join(options)
 
 
 def _encoding(content: bytes, at: int) -> str:

@@ -89,7 +89,7 @@ def check_numbers(name: str, series: pd.Series, remedy: str, form: CsvFormat) ->
     """
     if pd.api.types.is_numeric_dtype(series):
         return
-    broken = np.isnan(numbers(series, form.decimal))
+    broken = np.isnan(numbers(series, form))
     option = unlike_numbers(series, form)
     if broken.mean() < 0.5 or option:
         row = int(broken.argmax())

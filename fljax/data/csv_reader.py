@@ -6,6 +6,7 @@ import warnings
 from collections.abc import Sequence
 from typing import Any
 
+import numpy as np
 import pandas as pd
 
 from fljax.data import csv_format
@@ -44,20 +45,23 @@ def read_csv(
         with warnings.catch_warnings():
             # pandas only warns when the rows are longer than the header.
             warnings.simplefilter("error", pd.errors.ParserWarning)
+            told: dict[str, Any] = {
+                "sep": form.mark,
+                "na_values": form.codes(header) if form.missing_codes else None,
+                "names": header,
+                "header": 0,
+                "usecols": kept,
+                "index_col": False,
+                "skipinitialspace": True,
+                "encoding": "utf-8-sig",
+                "low_memory": False,
+            }
             frame = pd.read_csv(
-                io.BytesIO(content),
-                sep=form.mark,
-                decimal=form.decimal,
-                na_values=form.codes(header) if form.missing_codes else None,
-                names=header,
-                header=0,
-                usecols=kept,
-                dtype=dtype,
-                index_col=False,
-                skipinitialspace=True,
-                encoding="utf-8-sig",
-                low_memory=False,
+                io.BytesIO(content), dtype=dtype, decimal=form.decimal, **told
             )
+            if form.group:
+                texts = pd.read_csv(io.BytesIO(content), dtype=str, **told)
+                frame = _grouped(frame, texts, form)
     except (pd.errors.ParserError, pd.errors.ParserWarning, csv.Error) as error:
         reason = " ".join(str(error).split())
         hint = csv_format.other_separator(content, form)
@@ -67,6 +71,23 @@ def read_csv(
     if not len(frame):
         raise DataError(f"{name}: no rows below the header")
     return frame
+
+
+def _grouped(frame: pd.DataFrame, texts: pd.DataFrame, form: CsvFormat) -> pd.DataFrame:
+    """With numbers in place of columns that are such with a mark of thousands.
+
+    pandas would take `1,2` for 12.
+    """
+    found = {}
+    for column in frame.columns:
+        cells = texts[column].dropna()
+        if not cells.str.contains(form.group, regex=False).any():
+            continue
+        values = csv_format.numbers(cells, form)
+        found[column] = texts[column]
+        if not np.isnan(values).any():
+            found[column] = pd.Series(values, cells.index).reindex(texts.index)
+    return frame.assign(**found)
 
 
 def _header(content: bytes, name: str, form: CsvFormat) -> list[str]:

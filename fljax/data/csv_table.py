@@ -38,6 +38,7 @@ def load(
     missing_codes: Sequence[str] = (),
     separator: str = ",",
     decimal: str = ".",
+    thousands: str = "",
     encoding: str = "utf-8",
     task: Task | None = None,
 ) -> Table:
@@ -55,9 +56,10 @@ def load(
       missing: `error`; `drop` rows; or `impute` by median or most frequent value of the
         whole file, but drop rows without target or sensitive value. A warning says how
         many rows and cells that are.
-      missing_codes: as are `separator`, `decimal` and `encoding`, of `CsvFormat`.
+      missing_codes: as are the four that follow, of `CsvFormat`.
       separator: between cells.
       decimal: mark of numbers.
+      thousands: mark between groups of three digits.
       encoding: of the text.
       task: overrides what the target is taken for.
 
@@ -69,6 +71,7 @@ def load(
     form = CsvFormat(
         separator=separator,
         decimal=decimal,
+        thousands=thousands,
         encoding=encoding,
         missing_codes=missing_codes,
     )

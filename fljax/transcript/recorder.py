@@ -47,7 +47,8 @@ class Recorder:
           stem: path of the transcript, without a suffix.
           about: free description. Attacks that imitate the clients read `optimiser` (sgd,
             adam, ...), `momentum`, `weight_decay`, `learning_rate`, `batch_size` (null:
-            all rows), `local_epochs` or `local_steps`, `algorithm` and `defense`.
+            all rows), `local_epochs` or `local_steps`, `algorithm` and `defense`; an audit of
+            rows whose clients have names reads `client_names`, `{name: client id}`.
 
         Raises:
           TranscriptError: if the folder cannot be made, what is already there cannot be

@@ -1,3 +1,4 @@
+import numpy as np
 import pytest
 
 from fljax.data.csv_format import CsvFormat
@@ -73,12 +74,26 @@ def test_a_file_of_another_office():
     assert read_csv(wide, "f.csv", form=form).to_numpy().tolist() == [[1, 2]]
 
 
+def test_thousands_are_groups_of_three_digits():
+    form = CsvFormat(thousands=",", missing_codes=("?",))
+    content = b'a,b,c,d\n"1,234.5","1,2",x,7\n999,"2,3","y,z",8\n?,"3,4",x,9\n'
+    frame = read_csv(content, "f.csv", form=form)
+    assert frame["a"].tolist()[:2] == [1234.5, 999] and np.isnan(frame["a"][2])
+    assert frame["b"].tolist() == ["1,2", "2,3", "3,4"]  # not 12
+    assert frame["c"].tolist() == ["x", "y,z", "x"] and frame["d"].tolist() == [7, 8, 9]
+    form = CsvFormat(thousands="space", separator=";", decimal=",")
+    frame = read_csv(b"a\n-12 345,5\n1 000 000\n7\n", "f.csv", form=form)
+    assert frame["a"].tolist() == [-12345.5, 1e6, 7]
+
+
 @pytest.mark.parametrize(
     ("options", "line"),
     [
         ({"separator": ""}, "separator='': expected one character"),
         ({"decimal": "x"}, "decimal='x': expected a point or a comma"),
         ({"decimal": ","}, "separator=',' is also the decimal mark"),
+        ({"thousands": "."}, "thousands='.': expected one character, or space, that"),
+        ({"thousands": "ab"}, "thousands='ab': expected one character"),
         ({"encoding": "latin-9000"}, "encoding='latin-9000': expected an encoding"),
         ({"encoding": "ascii"}, "not ascii text"),
     ],

@@ -158,7 +158,19 @@ def test_missing_codes_are_those_of_all_columns_or_of_one(load):
         (range(1001, 1021), "'new' has 20 different numbers in as many rows"),
         ([f"A{i // 2}" for i in range(20)] + ["A0"] * 0, None),
         ([f"{i % 5},{i % 3}" for i in range(20)], "row 0 holds '0,0'; try decimal=','"),
-        ([f"{i % 5},{i % 3}00" for i in range(20)], "has 15 different texts"),
+        (
+            [f"{i % 5},{i % 3}00" for i in range(20)],
+            "row 0 holds '0,000'; try decimal=',' or thousands=','",
+        ),
+        (
+            [f"{i % 5 + 1},{i % 3}00.5" for i in range(20)],
+            "holds '1,000.5'; try thousands=','",
+        ),
+        ([f"{i} 0{i}0" for i in range(10)] * 2, "try thousands='space'"),
+        (
+            [f"1.00{i % 9},{i}" for i in range(20)],
+            "try decimal=',' and thousands='.'",
+        ),
     ],
     ids=str,
 )

@@ -19,6 +19,9 @@ strategies = pytest.importorskip("flwr.serverapp.strategy")
 
 from fljax.transcript import flower
 
+# The network counts in integers what it has seen, which is no parameter.
+pytestmark = pytest.mark.filterwarnings("ignore:.*arrays of integers")
+
 _NODES = (2**64 - 5, 2**63 + 1, 17)  # as large as Flower's are
 _RATE = 0.1
 

@@ -103,8 +103,8 @@ def test_only_what_scores_imports_the_truth():
         if "experiments.aia.targets" in imports(module, "experiments", direct=True)
     }
     # Those that split it from the data, and those that hand it to the scores.
-    scoring = {"baselines", "population", "scoring", "strangers"}
-    assert named == {"clients", "setup", "pipeline"} | scoring
+    scoring = {"baselines", "errors", "population", "result_rows", "scoring"}
+    assert named == {"clients", "setup", "pipeline", "strangers"} | scoring
 
 
 @pytest.mark.parametrize("module", [adversary, attacks, controls, gradients])
