@@ -46,6 +46,7 @@ LEAVES = {
     "metrics",
     "privacy",
     "results",
+    "shrinkage",
     "verdicts",
 }
 # What programs need before and after their own work: flags, folders, screens.

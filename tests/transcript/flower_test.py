@@ -19,9 +19,7 @@ strategies = pytest.importorskip("flwr.serverapp.strategy")
 
 from fljax.transcript import flower
 
-# The network counts in integers what it has seen, which is no parameter.
 pytestmark = pytest.mark.filterwarnings("ignore:.*arrays of integers")
-
 _NODES = (2**64 - 5, 2**63 + 1, 17)  # as large as Flower's are
 _RATE = 0.1
 
@@ -97,7 +95,6 @@ class _Federation(serverapp.Grid):
     def _answer(self, message):
         kind, node = message.metadata.message_type, message.metadata.dst_node_id
         self.asked[kind] += 1
-        # In another process she would have a copy of her own.
         own = app.Message(copy.deepcopy(message.content), node, kind)
         try:
             return self._client(own, app.Context(0, node, {}, app.RecordDict(), {}))
