@@ -14,6 +14,7 @@ A local step is what is measured here, not the engine: so the ways are put into
 """
 
 import dataclasses
+import importlib.util
 import math
 import time
 from typing import Any, Literal
@@ -27,6 +28,7 @@ from experiments.benchmarks import clipping_ways, harness
 from experiments.benchmarks.clipping_ways import CLIP, SIGMA, Problem
 from fljax import local, parallel, rounds
 from fljax import schedule as schedule_lib
+from fljax.driver.config import ConfigError
 from fljax.driver.option import option
 from fljax.types import GradientFn
 
@@ -66,7 +68,13 @@ def run(config: Config) -> tuple[list[harness.Row], list[harness.Target]]:
 
     Raises:
       ArithmeticError: if two ways do not compute the same.
+      ConfigError: Opacus is asked for and not installed.
     """
+    if config.opacus and importlib.util.find_spec("opacus") is None:
+        raise ConfigError(
+            "--opacus: is not installed (pip install 'fljax[bench]'); --noopacus does "
+            "without it"
+        )
     rows, targets = [], []
     for name in config.models:
         problem = clipping_ways.build(name, config.clients, config.steps)

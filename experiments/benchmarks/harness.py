@@ -1,4 +1,4 @@
-"""Timing, environment, tables and result files that the benchmarks share.
+"""Flags, timing and tables that the benchmarks share.
 
 Tracing, compiling and running are timed apart, every result is waited for, and the
 first call is never part of the statistics. All benchmarks compute in float32 with
@@ -6,10 +6,7 @@ matrix products of full precision, as their baselines do.
 """
 
 import dataclasses
-import importlib.metadata
-import json
 import os
-import platform
 import statistics
 import time
 from collections.abc import Callable, Sequence
@@ -19,12 +16,13 @@ import jax
 import numpy as np
 from rich import console, table
 
-from fljax import files, parallel
+from experiments.benchmarks import recording
+from experiments.benchmarks.recording import Row, Target
+from fljax import parallel
 from fljax.driver import config as config_lib
 from fljax.driver import launch
 from fljax.driver.option import option
 
-Row = dict[str, Any]
 Columns = dict[str, tuple[str, str]]
 
 
@@ -75,30 +73,6 @@ class Program(NamedTuple):
     compile_seconds: float = 0.0
 
 
-class Target(NamedTuple):
-    """A number that has to be reached.
-
-    Attributes:
-      name: what is measured.
-      value: None where it was not measured.
-      bound: the limit.
-      at_least: whether the value may not be below it, instead of above.
-    """
-
-    name: str
-    value: float | None
-    bound: float
-    at_least: bool = True
-
-    @property
-    def met(self) -> bool:
-        if self.value is None:
-            return False
-        if self.at_least:
-            return self.value >= self.bound
-        return self.value <= self.bound
-
-
 def main(benchmark: Callable, flags: type[Flags], columns: Columns) -> None:
     """Runs a benchmark as its flags ask for, shows what it measured, and exits.
 
@@ -111,9 +85,13 @@ def main(benchmark: Callable, flags: type[Flags], columns: Columns) -> None:
     def measured() -> int:
         asked = config_lib.read(flags)
         configure()
+        load = recording.load()
         rows, targets = benchmark(asked)
         report(rows, columns, targets)
-        write(asked.json, rows)
+        if asked.json is not None:
+            where = recording.environment() | {"load": load}
+            about = {"command": recording.command(asked), "environment": where}
+            recording.write(asked.json, rows, targets, about)
         return exit_code(targets, asked.check)
 
     config_lib.define(flags)
@@ -124,21 +102,6 @@ def configure() -> None:
     """Settings before the first use of JAX: all CPU cores as devices, full precision."""
     parallel.use_cpu_cores()
     jax.config.update("jax_default_matmul_precision", "highest")
-
-
-def environment() -> Row:
-    """Where the numbers come from."""
-    device = jax.devices()[0]
-    return {
-        "device": device.device_kind,
-        "platform": device.platform,
-        "num_devices": jax.device_count(),
-        "machine": platform.machine(),
-        "num_cpus": os.cpu_count(),
-        **{name: _version(name) for name in ("jax", "jaxlib", "torch")},
-        "dtype": "float32",
-        "matmul_precision": jax.config.jax_default_matmul_precision or "default",
-    }
 
 
 def prepare(jitted: Any, *args: Any) -> Program:
@@ -208,7 +171,7 @@ def report(rows: Sequence[Row], columns: Columns, targets: Sequence[Target]) -> 
       targets: printed below.
     """
     screen = console.Console(width=None if os.isatty(1) else 160)
-    facts = environment().items()
+    facts = recording.environment().items()
     screen.print(", ".join(f"{name} {value}" for name, value in facts), style="dim")
     results = table.Table(*(heading for heading, _ in columns.values()))
     for row in rows:
@@ -222,14 +185,6 @@ def report(rows: Sequence[Row], columns: Columns, targets: Sequence[Target]) -> 
     screen.print(wanted)
 
 
-def write(path: str | None, rows: Sequence[Row]) -> None:
-    """Writes one JSON object per row, each with the environment."""
-    if path is not None:
-        where = environment()
-        lines = [json.dumps({**row, "environment": where}) + "\n" for row in rows]
-        files.write_text(path, "".join(lines))
-
-
 def exit_code(targets: Sequence[Target], check: bool) -> int:
     """1 if a target had to be met and was not."""
     return int(check and not all(target.met for target in targets))
@@ -239,13 +194,6 @@ def _seconds(fun: Callable[..., Any], args: tuple[Any, ...]) -> float:
     begin = time.perf_counter()
     jax.block_until_ready(fun(*args))
     return time.perf_counter() - begin
-
-
-def _version(name: str) -> str | None:
-    try:
-        return importlib.metadata.version(name)
-    except importlib.metadata.PackageNotFoundError:
-        return None
 
 
 def _cell(value: Any, form: str) -> str:

@@ -1,18 +1,22 @@
 """Generated blocks by their names: the one list of them."""
 
-from experiments.report.documents import defended, headline, papers, results
+from experiments.report.documents import defended, headline, papers, results, speed
 from fljax.driver.config import ConfigError
 
 _ALONE = {"headline": headline.text, "defenses": defended.text}
-_FAMILIES = {"paper": (papers.text, papers.PAPERS), "results": (results.text, None)}
+_FAMILIES = {
+    "paper": (papers.text, papers.PAPERS),
+    "results": (results.text, None),
+    "benchmark": (speed.text, None),
+}
 
 
 def make(name: str) -> str:
     """The Markdown of a block.
 
     Args:
-      name: `headline`, `defenses`, `paper.NAME` or `results.NAME`, the name being that
-        of a paper or of a result.
+      name: `headline`, `defenses`, `paper.NAME`, `results.NAME` or `benchmark.NAME`, the
+        name being that of a paper, a result or a benchmark.
 
     Raises:
       ConfigError: there is no such block.

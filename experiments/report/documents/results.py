@@ -5,6 +5,9 @@ from experiments.report.cards import Card, Judged
 from experiments.report.documents import writing
 from experiments.report.programs import PROGRAMS
 
+# What a paper's figure shows beside what an attack is judged by: flagfile -> metrics.
+_ALSO = {"lmra.fig1": {"test_accuracy_percent", "mapping_loss"}}
+
 
 def text(name: str) -> str:
     """A result with its command.
@@ -46,6 +49,7 @@ def _told(card: Card) -> list[Judged]:
     program = PROGRAMS[card.manifest["experiment"]]
     metrics = {gain.measure.metric for gain in program.gains}
     metrics |= {each.line.row.metric for each in card.compared}
+    metrics |= _ALSO.get(card.name, set())
     return [
         _named_once(each)
         for each in card.judged

@@ -1,9 +1,12 @@
 """The benchmark of per-example clipping, at a tiny size."""
 
+import dataclasses
+
 import numpy as np
 import pytest
 
 from experiments.benchmarks import clipping, clipping_ways
+from fljax.driver.config import ConfigError
 
 _TINY = clipping.Config(
     models=("table",), clients=2, steps=2, repeats=1, opacus=False, round=False
@@ -34,6 +37,12 @@ def test_nothing_is_timed_when_two_ways_disagree(monkeypatch):
     monkeypatch.setattr(clipping_ways, "ways", spoiled)
     with pytest.raises(ArithmeticError, match="table, clip, vmap"):
         clipping.run(_TINY)
+
+
+def test_without_opacus_nothing_is_timed_in_vain(monkeypatch):
+    monkeypatch.setattr(clipping.importlib.util, "find_spec", lambda name: None)
+    with pytest.raises(ConfigError, match="--opacus: is not installed"):
+        clipping.run(dataclasses.replace(_TINY, opacus=True))
 
 
 def test_targets_of_images_are_those_of_the_protocol():

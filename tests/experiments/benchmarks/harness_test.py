@@ -1,6 +1,5 @@
-"""Timing, equality, targets and result files of the benchmarks."""
+"""Timing, equality, targets and tables of the benchmarks."""
 
-import json
 import math
 
 import jax
@@ -54,14 +53,6 @@ def test_a_target_is_met_on_its_side_of_the_bound(value, at_least, met):
     assert target.met is met
     assert harness.exit_code([target], check=True) == int(not met)
     assert harness.exit_code([target], check=False) == 0
-
-
-def test_rows_are_written_one_per_line_with_the_environment(tmp_path):
-    path = tmp_path / "rows.jsonl"
-    harness.write(str(path), [{"median": 1.5}, {"median": None}])
-    first, second = map(json.loads, path.read_text().splitlines())
-    assert first["median"] == 1.5 and second["median"] is None
-    assert {"device", "num_cpus", "jax", "torch", "dtype"} <= set(first["environment"])
 
 
 def test_the_report_shows_missing_values_as_dashes(capsys):

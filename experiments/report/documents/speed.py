@@ -1,0 +1,111 @@
+"""A benchmark as it was measured: its command, its rows, its targets, and where.
+
+Read from what `--json` of the benchmarks wrote, so that no time is typed by hand.
+"""
+
+import json
+import pathlib
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+from experiments.report.documents import writing
+from fljax.driver.config import ConfigError
+
+FOLDER = pathlib.Path(__file__).parents[2] / "benchmarks" / "results"
+_TARGETS = ("target", "wanted", "measured", "met")
+
+
+class _Column(NamedTuple):
+    """Where a value stands in a row, its heading and its form; no form: a text."""
+
+    key: str
+    heading: str
+    form: str = ""
+
+
+_BY = _Column("implementation", "by")
+_PLACE = _Column("devices", "devices", "d")
+_COMPILE = _Column("compile_seconds", "compile s", ".1f")
+_COLUMNS = {
+    "rounds": (
+        _Column("shape", "shape"), _BY, _Column("threads", "threads", "d"),
+        _Column("lanes", "lanes", "d"), _Column("trainings", "trainings", "d"), _PLACE,
+        _Column("rounds_per_second", "rounds/s", ".4g"),
+        _Column("seconds_per_100_rounds", "s per 100 rounds", ".3g"),
+        _Column("ratio", "times the baseline", ".3g"),
+        _Column("occupancy", "lane slots in use", ".1%"),
+    ),
+    "attributes": (
+        _Column("task", "task"), _BY, _PLACE, _COMPILE,
+        _Column("median", "seconds", ".3g"),
+        _Column("ratio", "times the baseline", ".3g"),
+    ),
+    "clipping": (
+        _Column("model", "model"), _Column("way", "way"),
+        _Column("milliseconds", "ms per local iteration", ".3g"),
+        _Column("ratio", "times SGD", ".2f"),
+    ),
+    "scaling": (
+        _Column("part", "what grows"), _Column("clients", "clients", ",d"),
+        _Column("parameters", "parameters", ",d"), _PLACE,
+        _Column("microseconds", "microseconds of a client's round", ".3g"),
+        _Column("limit", "limit", ".3g"),
+        _Column("times_limit", "times the limit", ".2g"),
+    ),
+}  # fmt: skip
+
+
+def names() -> list[str]:
+    """Of all benchmarks that were kept."""
+    return sorted(path.stem for path in FOLDER.glob("*.jsonl"))
+
+
+def text(name: str) -> str:
+    """A kept benchmark.
+
+    Args:
+      name: of its file.
+
+    Raises:
+      ConfigError: there is none, or no columns are known of it.
+    """
+    if name not in names() or name not in _COLUMNS:
+        raise ConfigError(f"expected a benchmark of {FOLDER.name}/, got {name!r}")
+    found = [json.loads(line) for line in _path(name).read_text().splitlines()]
+    rows = [row for row in found if "target" not in row]
+    columns = [c for c in _COLUMNS[name] if any(row[c.key] is not None for row in rows)]
+    body = [[_cell(row[c.key], c.form) for c in columns] for row in rows]
+    numbers = [column.heading for column in columns if column.form]
+    header = [column.heading for column in columns]
+    parts = [writing.command(found[0]["command"]), writing.table(header, body, numbers)]
+    if aims := [_target(row) for row in found if "target" in row]:
+        parts.append(writing.table(_TARGETS, aims, _TARGETS[1:3]))
+    return "\n\n".join([*parts, _where(found[0]["environment"])])
+
+
+def _path(name: str) -> pathlib.Path:
+    return FOLDER / f"{name}.jsonl"
+
+
+def _cell(value: Any, form: str) -> str:
+    return "" if value is None else format(value, form)
+
+
+def _target(row: dict[str, Any]) -> Sequence[str]:
+    sign = "at least" if row["at_least"] else "at most"
+    measured = "" if row["value"] is None else f"{row['value']:.3g}"
+    met = "yes" if row["met"] else "no"
+    return row["target"], f"{sign} {row['bound']:g}", measured, met
+
+
+def _where(told: dict[str, Any]) -> str:
+    """Versions, machine in general words, and how busy it was with other things."""
+    versions = ", ".join(
+        f"{name} {told[name]}" for name in ("jax", "torch") if told[name]
+    )
+    cores = f"{told['num_cpus']} CPU core{'s' * (told['num_cpus'] > 1)}"
+    device = cores if told["platform"] == "cpu" else f"{told['device']}, {cores}"
+    return (
+        f"fljax {told['fljax']}, code {told['code'][:8]}, {versions}, {device}, "
+        f"{told['dtype']}; the system's load as it began: {told['load']:g}."
+    )
