@@ -35,6 +35,11 @@ LEAKS = "leaks"
 PREDICTABLE = "predictable without messages"
 NOT_SHOWN = "not shown"
 MAJORITY, IMPUTATION, STRANGERS = "majority", "imputation", "strangers"
+# Metric of the most that any adversary can have (`privacy.bounds`), and what it means
+# that an attack has more.
+CEILING = "accuracy_ceiling_percent"
+IMPOSSIBLE = "above what any adversary can have"
+_CHANCE = 0.999  # interval over the rows that lies above it
 _ERROR = 0.05  # of an audit
 _ROUNDING = 1e-9  # of a gain, relative to the reference
 
@@ -245,3 +250,11 @@ def _reach(values: np.ndarray, ends: Ends | None, sign: int) -> np.ndarray:
         return np.zeros((2, len(values)))
     low, high = np.sort(sign * np.asarray(ends, np.float64).T, axis=0)
     return np.stack([values - low, high - values])
+
+
+def is_impossible(percent: float, rows: int, ceiling: float) -> bool:
+    """Whether an accuracy over so many rows is above a ceiling, by more than chance.
+
+    Then the noise, the accountant or the attack has a bug.
+    """
+    return metrics.of_rows(percent, rows, _CHANCE)[0] > ceiling

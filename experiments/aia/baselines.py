@@ -128,7 +128,7 @@ def _of_seed(
         rows,
         f"clients {seed} {most} {count}",
         lambda: imputation.of_clients(
-            _learned(setup, rows), rows.owner, own, seed, **more
+            learned(setup, rows), rows.owner, own, seed, **more
         ),
     )
     guess = np.zeros((count, size), setup.targets.value.dtype)
@@ -144,15 +144,16 @@ def _left(
 ) -> tuple[float, np.ndarray]:
     """Variance that imputation leaves, and every row imputed from others, `[N]`."""
     seed = setup.config.run.seeds[at]
-    learned = _learned(setup, rows)
+    known = learned(setup, rows)
 
     def compute():
-        return imputation.residual(learned, seed), imputation.crossed(learned, seed)
+        return imputation.residual(known, seed), imputation.crossed(known, seed)
 
     return shared.of(rows, f"everyone {seed}", compute)
 
 
-def _learned(setup: Setup, rows: Population) -> imputation.Population:
+def learned(setup: Setup, rows: Population) -> imputation.Population:
+    """Rows as imputation takes them."""
     assert setup.targets is not None
     return imputation.Population(
         imputation.columns(rows.x, rows.y),

@@ -9,6 +9,7 @@ from rich.progress import Progress
 
 from experiments.aia import (
     baselines,
+    ceilings,
     defense,
     defense_config,
     errors,
@@ -135,7 +136,12 @@ def _run(setup: Setup, bars: Progress, part: StageCache, shared: Shared) -> Outc
     if problem.shield is not None:
         rows += privacy_report.rows(labels, problem, config.run.seeds)
         active_server = "active" in config.attack.kinds
-        said = privacy_report.describe(problem.shield, tried, active=active_server)
+        said = privacy_report.describe(
+            problem.shield,
+            tried,
+            active=active_server,
+            unbounded=ceilings.why_not(setup),
+        )
     found = kinds.Found([], [])
     if config.attack.kinds:
         found = _attack(setup, labels, seen, shared, bars, part, seconds)
@@ -209,6 +215,7 @@ def _attack(
             types = baselines.Imputation, errors.Imputed, Row
             told = part.cached("imputation", impute, *types)
     rows += told.rows
+    rows += ceilings.rows(setup, labels, scored.targets, rows, shared)
     scored = scored._replace(imputed=told.own)
     others = None
     if drawn is not None:

@@ -17,6 +17,7 @@ _ATTACKED = (
     "nor is the active server's tuning, whose trials all meet the same noise, nor "
     "isolation beside Adam: each reported attack is a world of its own"
 )
+SETTING = "defense"  # of all rows of this
 # Unit of a guarantee -> what the names of its numbers begin with.
 _PREFIX = {"record": "", "client": "client_"}
 
@@ -36,18 +37,21 @@ def rows(labels: Labels, problem: Problem, seeds: Sequence[int]) -> list[Row]:
             each.append(("all", values.max(), sizes.sum()))
             for client, value, count in each:
                 epsilons.append(
-                    labels.row("none", "defense", seed, metric, value, count, client)
+                    labels.row("none", SETTING, seed, metric, value, count, client)
                 )
     return epsilons
 
 
-def describe(bound: BoundDefense, loss: np.ndarray, *, active: bool) -> dict[str, Any]:
+def describe(
+    bound: BoundDefense, loss: np.ndarray, *, active: bool, unbounded: str = ""
+) -> dict[str, Any]:
     """What the manifest says of the defense.
 
     Args:
       bound: with the chosen clips.
       loss: from `defense.choose_clip`.
       active: whether there is an active server.
+      unbounded: why there is no bound on what any adversary can have, if there is none.
     """
     several = loss.shape[1] > 1
     uncharged = [_UNCHARGED, *([_CHOSEN] * several), *([_ATTACKED] * active)]
@@ -74,6 +78,8 @@ def describe(bound: BoundDefense, loss: np.ndarray, *, active: bool) -> dict[str
         }
     if not spent[0]:
         statement["no_guarantee"] = specs.unpromised(bound.spec)
+    if unbounded:
+        statement["no_accuracy_ceiling"] = unbounded
     return statement
 
 

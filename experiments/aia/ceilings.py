@@ -1,0 +1,124 @@
+"""The most that any adversary can have under the defense of a run, or why nothing is said.
+
+`privacy.bounds` derives it from the noise and from what is told of a row without it. That
+is taken to be the best, for each client, of its most frequent value, of imputation from
+others' rows, and of imputation from ALL other rows, its own client's among them, since
+messages may tell of those. A row's guarantee protects no more than the row.
+"""
+
+import functools
+from typing import NamedTuple
+
+import numpy as np
+
+from experiments.aia import baselines, population, privacy_report, result_rows, scoring
+from experiments.aia.baselines import Shared
+from experiments.aia.setup import Setup
+from experiments.aia.targets import Targets
+from fljax import imputation, privacy, verdicts
+from fljax.results import Labels, Row
+from fljax.types import NoiseSpec
+
+_ALL_OTHERS = "rows_of_all_others"
+_OVERLAPPING = ("sampled",)  # partitions that give a row to several clients
+
+
+class _Kept(NamedTuple):
+    """One kind of noise, and the sums that it is in."""
+
+    noise: NoiseSpec
+    steps: np.ndarray | int
+    rounds: int
+
+
+def why_not(setup: Setup) -> str:
+    """Why a run says nothing, in one line; empty if it does."""
+    config, truth = setup.config, setup.targets
+    assert setup.problem.shield is not None
+    if truth is None or not config.attack.kinds:
+        return "nothing is inferred"
+    if truth.continuous:
+        return "it is of accuracies, and the sensitive column is a number"
+    if config.attack.score == "pooled":
+        return "--attack_score=pooled: rows are scored with messages of other clients"
+    if config.partition.kind in _OVERLAPPING:
+        return f"--partition_kind={config.partition.kind}: clients may share rows"
+    if not all(_kept(setup, seed) for seed in range(len(config.run.seeds))):
+        return "nothing is promised against whoever sees the messages"
+    if "imputation" not in config.attack.controls:
+        return "--attack_controls: without imputation the other columns are not known"
+    return ""
+
+
+def rows(
+    setup: Setup, labels: Labels, targets: Targets, told: list[Row], shared: Shared
+) -> list[Row]:
+    """Bounds of every client and their mean, and imputation from all other rows.
+
+    Args:
+      setup: of a point; nothing comes back where `why_not` says why.
+      labels: of the rows.
+      targets: of the attacked clients.
+      told: rows of the majority and of imputation.
+      shared: with other points.
+    """
+    if setup.problem.shield is None or why_not(setup):
+        return []
+    seeds = range(len(targets.seeds))
+    guess = np.stack([_imputed(setup, at, shared) for at in seeds])
+    found = scoring.guesses(labels, verdicts.IMPUTATION, _ALL_OTHERS, guess, targets)
+    share = _best([*told, *found], targets)
+    most = np.stack([_of_seed(setup, at, share[at]) for at in seeds])
+    about = labels, "none", privacy_report.SETTING, verdicts.CEILING
+    return found + result_rows.by_client(*about, 100 * most, targets)
+
+
+def _kept(setup: Setup, seed: int) -> list[_Kept]:
+    """Noise that holds against whoever sees the messages, as these attacks do."""
+    bound = setup.problem.shield
+    assert bound is not None
+    releases = bound.releases(seed)
+    made = bound.build(bound.of_seed(seed))
+    return [
+        _Kept(noise, releases.of(noise.unit), releases.rounds)
+        for noise in made.noise
+        if noise.against == "messages" and np.all(np.asarray(noise.noise_multiplier))
+    ]
+
+
+def _of_seed(setup: Setup, seed: int, share: np.ndarray) -> np.ndarray:
+    """`[C]` the smallest of what several kinds of noise allow."""
+    each = [
+        privacy.accuracy_without(noise, steps, share, rounds=rounds)
+        for noise, steps, rounds in _kept(setup, seed)
+    ]
+    return functools.reduce(np.minimum, each)
+
+
+def _best(rows: list[Row], targets: Targets) -> np.ndarray:
+    """Largest share `[seeds, C]` that was told of each client without a message."""
+    fewest = 1 / targets.candidates.shape[1]
+    share = np.full(targets.mask.shape[:2], fewest)
+    place = {seed: at for at, seed in enumerate(targets.seeds)}
+    for row in rows:
+        if row.metric == verdicts.ACCURACY.metric and row.client != "all":
+            at = place[row.seed], int(row.client)
+            share[at] = max(share[at], row.value / 100)
+    return share
+
+
+def _imputed(setup: Setup, at: int, shared: Shared) -> np.ndarray:
+    """Every row from all others of a five-fold split, and from whose it is: `[C, n]`."""
+    assert setup.targets is not None
+    everyone, seed = population.of_seed(setup, at), setup.config.run.seeds[at]
+
+    def compute() -> np.ndarray:
+        known = baselines.learned(setup, everyone)
+        x = np.column_stack([known.x, everyone.owner + 1])
+        known = known._replace(x=x, codes=np.append(known.codes, True))
+        return imputation.crossed(known, seed)
+
+    value = shared.of(everyone, f"others and owners {seed}", compute)
+    guess = np.zeros_like(setup.targets.value[at])
+    guess[setup.targets.mask[at]] = value[everyone.owner != population.HELD_OUT]
+    return guess
