@@ -27,8 +27,9 @@ def of_results(
 ) -> list[Table]:
     """Means over clients and seeds beside references and paper; one table per point.
 
-    Curves and diagnostics stay in `rows.jsonl`; Proposition 1's bound, where there is
-    one, stands beside the accuracy that it bounds, and the score of a reconstruction
+    Curves and diagnostics stay in `rows.jsonl`; Proposition 1's bound and the most that
+    any adversary can have, where there are such, stand beside the accuracies that they
+    bound, and the score of a reconstruction
     that the messages of some client do not determine says so. Published numbers of
     other data, another model or another defense are not shown.
 
@@ -53,6 +54,7 @@ def of_results(
 def _of_point(first: Row, judged: Sequence[cards.Judged]) -> Table:
     """Narrow enough for a terminal of 120 characters."""
     bounded = any(each.line.bound is not None for each in judged)
+    capped = any(each.line.ceiling is not None for each in judged)
     title = " ".join(filter(None, [first.data, first.model, first.point]))
     seeds = max((each.line.estimate.repetitions for each in judged), default=0)
     rows = max((each.line.row.n for each in judged), default=0)
@@ -62,7 +64,8 @@ def _of_point(first: Row, judged: Sequence[cards.Judged]) -> Table:
     table.add_column("setting", overflow="fold", min_width=8)
     table.add_column("metric", overflow="fold", min_width=len("optimum distance"))
     screen_tables.add_numbers(table, "mean [95 % interval]", *_REFERENCES.values())
-    screen_tables.add_numbers(table, *(["bound"] if bounded else []), "paper")
+    more = [*(["bound"] if bounded else []), *(["at\nmost"] if capped else [])]
+    screen_tables.add_numbers(table, *more, "paper")
     for line, number, verdict in judged:
         row = line.row
         cells = [
@@ -70,8 +73,9 @@ def _of_point(first: Row, judged: Sequence[cards.Judged]) -> Table:
             *(_number(line.references.get(name)) for name in _REFERENCES),
         ]  # fmt: skip
         bound = [_number(line.bound)] if bounded else []
+        most = [_number(line.ceiling)] if capped else []
         known = number is not None and verdict.kind != reproduction.NOT_COMPARABLE
-        table.add_row(*cells, *bound, str(number) if known else "")
+        table.add_row(*cells, *bound, *most, str(number) if known else "")
     return table
 
 

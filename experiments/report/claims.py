@@ -55,6 +55,7 @@ def of_attacks(cards: Sequence[Card]) -> Iterator[str]:
     yield from _not_run(cards, [score for _, score in scored])
     if leaks and bare:
         yield from _defenses(case, score, defended, several)
+    yield from _impossible(cards)
     if leaks and not defended:
         yield from _what_to_do(cards)
 
@@ -106,6 +107,18 @@ def _not_run(cards: Sequence[Card], scores: Sequence[Score]) -> Iterator[str]:
     reasons = [facts.not_run(card).get(strongest[0], "") for card in cards]
     why = next(filter(None, reasons), "")
     yield f"The strongest attack, {strongest[0]}, was not run{why and f': {why}'}."
+
+
+def _impossible(cards: Sequence[Card]) -> Iterator[str]:
+    """Accuracies that the noise of a defense does not allow to anyone."""
+    for line in (each.line for card in cards for each in card.judged):
+        if line.is_impossible:
+            yield (
+                f"{line.row.attack} ({line.row.setting}) under {line.row.defense} is "
+                f"{verdicts.IMPOSSIBLE}: {line.estimate.mean:.1f} % where at most "
+                f"{line.ceiling:.1f} % can be. This is a bug in the noise, the "
+                "accountant or the attack."
+            )
 
 
 def _what_to_do(cards: Sequence[Card]) -> Iterator[str]:

@@ -4,7 +4,7 @@ Compares runs, and points of a sweep over a defense, that differ in the defense.
 """
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 from experiments.report import facts, figures, gains, tables
@@ -96,6 +96,9 @@ def _comparison(about: str, variants: Sequence[Variant]) -> Comparison:
         ]
         for at in attacks
     ]
+    most = [_most(column) for column in columns]
+    if any(most):
+        body.append(["the most that any adversary can have", "", *most])
     body.append(["loss of the last model sent", "", *_losses(variants)])
     labels = [v.label for v in variants]
     caption = f"Accuracy in % by defense: {about}"
@@ -158,7 +161,15 @@ def _cell(line: Line | None, kind: str | None) -> tables.Cell:
     if line is None:
         return ""
     text = lines_lib.interval(line.shown)
+    if line.is_impossible:
+        return Mark(f"{text} {verdicts.IMPOSSIBLE}", "bad")
     return text if kind is None else Mark(f"{text} {kind}", _COLOURS.get(kind, "open"))
+
+
+def _most(column: Mapping[tuple[str, str], Line]) -> str:
+    """Empty where the defense promises nothing to whom it was measured against."""
+    known = [line.ceiling for line in column.values() if line.ceiling is not None]
+    return f"{known[0]:.2f}" if known else ""
 
 
 def _losses(variants: Sequence[Variant]) -> list[str]:

@@ -1,8 +1,9 @@
 """One line per measured number: its estimate beside its references and its bound.
 
-Curves, diagnostics and attacks on strangers stay in the rows. Proposition 1's bound (Diana et al., "Attribute
-Inference Attacks for Federated Regression Tasks", 2025) stands beside the accuracy that
-it bounds, and a reconstruction that the messages of some client do not determine says
+Curves, diagnostics and attacks on strangers stay in the rows. Proposition 1's bound
+(Diana et al., "Attribute Inference Attacks for Federated Regression Tasks", 2025) and
+the most that any adversary can have under a defense stand beside the accuracies that
+they bound, and a reconstruction that the messages of some client do not determine says
 so.
 """
 
@@ -13,7 +14,7 @@ from typing import NamedTuple
 from scipy import stats
 
 from experiments.report.figures import selection
-from fljax import metrics
+from fljax import metrics, verdicts
 from fljax.metrics import Estimate
 from fljax.results import HALF_WIDTH, Row, Summary, summarise, within
 
@@ -21,6 +22,7 @@ ACCURACY = "aia_accuracy_percent"
 _ERROR = "aia_mean_absolute_error"
 _BOUND = "aia_accuracy_bound_percent"
 _DETERMINED = "determined"
+_DEFENSE = "none", "defense"  # attack and setting of the rows that describe one
 _BASELINES = ("majority", "mean_distribution", "shuffled_labels", "imputation")
 REFERENCES = (*_BASELINES, "strangers")  # columns that stand beside a result
 # Curves, diagnostics and settings: they stay in rows.jsonl.
@@ -54,6 +56,8 @@ class Line(NamedTuple):
         majority itself.
       bound: Proposition 1's lower bound on the mean accuracy, None without one.
       half: of a seed's interval over the rows, None without one.
+      ceiling: percent that no adversary is above under the defense, on average; None
+        where nothing is promised, and of what is no accuracy of an adversary.
     """
 
     row: Row
@@ -62,6 +66,14 @@ class Line(NamedTuple):
     references: Mapping[str, float]
     bound: float | None
     half: float | None = None
+    ceiling: float | None = None
+
+    @property
+    def is_impossible(self) -> bool:
+        """Whether it is above its ceiling by more than chance."""
+        return self.ceiling is not None and verdicts.is_impossible(
+            self.estimate.mean, self.row.n, self.ceiling
+        )
 
     @property
     def shown(self) -> Estimate:
@@ -94,6 +106,7 @@ def lines(rows: Sequence[Row]) -> list[Line]:
     beside = {(*_key(s.row), s.row.metric): s.estimate for s in totals}
     bounds, determined = _means(totals, _BOUND), _means(totals, _DETERMINED)
     halves = _means(totals, _ERROR + HALF_WIDTH)
+    ceilings = _means(totals, verdicts.CEILING)
     found = []
     for s in totals:
         row, key = s.row, _key(s.row)
@@ -107,8 +120,15 @@ def lines(rows: Sequence[Row]) -> list[Line]:
         bound = bounds.get(key) if row.metric == ACCURACY else None
         references = _references(row, beside)
         half = halves.get(key) if row.metric == _ERROR else None
-        found.append(Line(row, metric, s.estimate, references, bound, half))
+        ceiling = ceilings.get((*_case(row), *_DEFENSE)) if _is_attack(row) else None
+        found.append(Line(row, metric, s.estimate, references, bound, half, ceiling))
     return found
+
+
+def _is_attack(row: Row) -> bool:
+    """Whether it is an accuracy of what an adversary could run."""
+    named = row.metric == ACCURACY and row.attack not in _BASELINES
+    return named and verdicts.is_judged(row.attack, row.setting)
 
 
 def _references(row: Row, beside: Mapping[tuple, Estimate]) -> dict[str, float]:

@@ -8,6 +8,7 @@ from experiments.report import lines as lines_lib
 from experiments.report import reproduction
 from experiments.report.cards import Card, Judged
 from experiments.report.figures import selection
+from experiments.report.lines import Line
 from experiments.report.reproduction import Number
 
 
@@ -53,11 +54,12 @@ _COLOURS = {
 }
 _OURS, _OTHER = "ours, mean [95 %]", "in the paper, not comparable"
 _REFERENCES = [name.replace("_", " ") for name in lines_lib.REFERENCES]
+AT_MOST = "no adversary above"  # a column: under the defense
 _DEFENSE = "defense"  # setting of the rows that describe one
 LONG = 60  # lines, beyond which a table is folded away
 _NUMBERS = (
-    _OURS, "median", "seeds x rows", *_REFERENCES, "bound", "published", _OTHER,
-    "difference", "test loss", "training loss",
+    _OURS, "median", "seeds x rows", *_REFERENCES, "bound", AT_MOST, "published",
+    _OTHER, "difference", "test loss", "training loss",
 )  # fmt: skip
 
 
@@ -103,7 +105,10 @@ def defense(card: Card) -> Table | None:
             found.setdefault((row.defense, row.point), {})[each.line.metric] = shown
     names = list(dict.fromkeys(name for each in found.values() for name in each))
     body = [[*at, *(each.get(n, "") for n in names)] for at, each in found.items()]
-    caption = f"Defense of {card.name}: largest over the clients, mean [95 %]"
+    caption = (
+        f"Defense of {card.name}: largest over the clients, percentages their mean "
+        "[95 %]"
+    )
     header = ["defense", "point", *names]
     return table(caption, header, body, names) if body else None
 
@@ -113,7 +118,7 @@ def _results(card: Card, judged: Sequence[Judged], caption: str) -> Table:
     models, defenses = {row.model for row in rows}, {row.defense for row in rows}
     header = [
         "attack", "setting", "point", "metric", "model", "defense", _OURS, "median",
-        "seeds x rows", *_REFERENCES, "bound", "published", _OTHER, "difference",
+        "seeds x rows", *_REFERENCES, "bound", AT_MOST, "published", _OTHER, "difference",
         "verdict",
     ]  # fmt: skip
     body = [
@@ -154,7 +159,7 @@ def _what(each: Judged) -> tuple[str, str, str, str]:
     return row.attack, row.setting, row.point, each.line.metric
 
 
-def _measured(each: Judged) -> tuple[str, ...]:
+def _measured(each: Judged) -> tuple[Cell, ...]:
     line = each.line
     return (
         lines_lib.interval(line.shown),
@@ -162,7 +167,14 @@ def _measured(each: Judged) -> tuple[str, ...]:
         f"{line.estimate.repetitions} x {line.row.n}",
         *(_number(line.references.get(name)) for name in lines_lib.REFERENCES),
         _number(line.bound),
+        at_most(line),
     )
+
+
+def at_most(line: Line) -> Cell:
+    """The most that any adversary can have under the defense; marked where one has more."""
+    shown = _number(line.ceiling)
+    return Mark(f"{shown}: BROKEN", "bad") if line.is_impossible else shown
 
 
 def _published(card: Card, each: Judged) -> tuple[Cell, ...]:

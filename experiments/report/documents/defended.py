@@ -1,4 +1,4 @@
-"""Which defense stops it at what cost: accuracy, loss and epsilon of each."""
+"""Which defense stops it at what cost: accuracy, loss, epsilon and bound of each."""
 
 import math
 
@@ -16,18 +16,25 @@ def text() -> str:
     card = kept.shown(_NAME)
     cases = sorted(cases_lib.of_run(card), key=lambda case: case.defended)
     bare = cases[0].loss
+    most = {
+        (each.line.row.defense, each.line.row.point): f"{each.line.ceiling:.1f}"
+        for each in card.judged
+        if each.line.ceiling is not None
+    }
     body = [
         [case.label if case.defended else "none", case.epsilon,
          f"{case.loss / bare:.2f}" if math.isfinite(case.loss) else "",
          *(_accuracy(case, attack) for attack in _ATTACKS),
+         most.get((case.defense, case.point), ""),
          _verdict(case)]
         for case in cases
     ]  # fmt: skip
     header = [
         "defense", "epsilon of a record, delta 1e-5", "test loss, times that of none",
-        *(f"{attack}, accuracy %" for attack in _ATTACKS), f"verdict on {_ATTACKS[-1]}",
+        *(f"{attack}, accuracy %" for attack in _ATTACKS), "no adversary above, %",
+        f"verdict on {_ATTACKS[-1]}",
     ]  # fmt: skip
-    lines = writing.table(header, body, header[2:5])
+    lines = writing.table(header, body, header[2:6])
     return f"{writing.command(card.manifest['command'])}\n\n{lines}"
 
 

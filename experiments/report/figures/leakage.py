@@ -35,6 +35,7 @@ class _Variant(NamedTuple):
       epsilon: None where nothing is promised.
       of_client: whether it is that of a whole client.
       gains: attack -> accuracy minus that of imputation, or of the majority without.
+      most: that any adversary can have, likewise; None where nothing is promised.
     """
 
     label: str
@@ -42,6 +43,7 @@ class _Variant(NamedTuple):
     epsilon: float | None
     of_client: bool
     gains: dict[str, Estimate]
+    most: float | None
 
 
 def leakage_by_utility(rows: Sequence[Row]) -> Figure | None:
@@ -49,7 +51,8 @@ def leakage_by_utility(rows: Sequence[Row]) -> Figure | None:
 
     A panel per attack and a number per defense, coloured by the tightest epsilon that
     its rows state, of records if there is one, else of a client (a square), and grey
-    where there is none. Whom an epsilon is against is not in the rows. The loss
+    where there is none. A bar above a number is the most that any adversary can have
+    under that defense. Whom an epsilon is against is not in the rows. The loss
     is that on test rows if there are any, divided by that without defense. None without
     two variants (defense and point), of which one has a defense.
     """
@@ -95,7 +98,8 @@ def _variants(rows: Sequence[Row], reference: str) -> dict[_At, _Variant]:
     losses = {at: s.estimate.mean for at, s in selection.utility(rows).items()}
     bare = [loss for (defense, _), loss in losses.items() if defense == "none"]
     base = bare[0] if bare and bare[0] > 0 else 1.0
-    gains, epsilons = _gains(totals, reference), _epsilons(totals)
+    gains, most = _gains(totals, reference)
+    epsilons = _epsilons(totals)
     order = sorted(losses, key=lambda at: at[0] != "none")
     return {
         at: _Variant(
@@ -104,13 +108,17 @@ def _variants(rows: Sequence[Row], reference: str) -> dict[_At, _Variant]:
             epsilons[at][0] if at in epsilons else None,
             at in epsilons and bool(epsilons[at][1]),
             gains[at],
+            most.get(at),
         )
         for at in order
         if at in gains and abs(losses[at]) < 1e100
     }
 
 
-def _gains(totals: Sequence[Summary], reference: str) -> dict[_At, dict[str, Estimate]]:
+def _gains(
+    totals: Sequence[Summary], reference: str
+) -> tuple[dict[_At, dict[str, Estimate]], dict[_At, float]]:
+    """Of each attack, and the most that there can be."""
     scores = [s for s in totals if selection.is_total(s, selection.ACCURACY)]
     base = {
         (s.row.defense, s.row.point): s.estimate.mean
@@ -126,7 +134,12 @@ def _gains(totals: Sequence[Summary], reference: str) -> dict[_At, dict[str, Est
                 mean=e.mean - base[at], low=e.low - base[at], high=e.high - base[at]
             )
             found.setdefault(at, {})[s.row.attack] = gain
-    return found
+    most = {}
+    for s in totals:
+        at = s.row.defense, s.row.point
+        if s.row.metric == verdicts.CEILING and at in base:
+            most[at] = s.estimate.mean - base[at]
+    return found, most
 
 
 def _epsilons(totals: Sequence[Summary]) -> dict[_At, tuple[float, str]]:
@@ -165,6 +178,8 @@ def _draw(axes: Axes, number: int, variant: _Variant, gain: Estimate, scale) -> 
         fmt="s" if variant.of_client else "o",
         ms=5,
     )
+    if variant.most is not None:
+        axes.plot(variant.loss, variant.most, "_", color=colour, ms=14, mew=2)
     axes.annotate(
         str(number), (variant.loss, gain.mean), (4, 3), textcoords="offset points",
         fontsize=8,
@@ -174,6 +189,8 @@ def _draw(axes: Axes, number: int, variant: _Variant, gain: Estimate, scale) -> 
 def _name(axes: Axes, variants: Mapping[_At, _Variant]) -> None:
     """The list of numbers, beside the last panel."""
     lines = [f"{n}  {v.label}" for n, v in enumerate(variants.values(), 1)]
+    if any(v.most is not None for v in variants.values()):
+        lines += ["", "bar: no adversary can be above"]
     axes.annotate(
         "\n".join(lines), (1.03, 1), xycoords="axes fraction", va="top", fontsize=8,
     )  # fmt: skip
