@@ -2,9 +2,10 @@
 
 import pytest
 
-from experiments.report import defenses
+from experiments.report import claims, defenses
 from experiments.report.cards import card as card_of
 from experiments.report.tables import Mark
+from fljax import verdicts
 
 
 def _text(cell):
@@ -51,6 +52,21 @@ def test_runs_that_differ_in_the_defense_stand_side_by_side(rows):
         ["loss of the last model sent", "", "2", "3, x 1.50"],
     ]  # fmt: skip
     assert compared.figure.startswith(b"<svg ")
+
+
+def test_what_no_adversary_can_have_has_a_line_and_is_marked_where_it_is_beaten(rows):
+    about = {"attack": "none", "setting": "defense", "metric": verdicts.CEILING}
+    for attack, kind in {60.0: "leaks", 95.0: verdicts.IMPOSSIBLE}.items():
+        card = _run(rows, "b", defense="dp_sgd", attack=(attack,) * 3)
+        made = [*card.rows, *rows(70.0, 70.0, 70.0, defense="dp_sgd", **about)]
+        made = [row._replace(n=400) for row in made]
+        card = card_of("b", made, {}, None)
+        compared = _compared([card, _run(rows, "a")])
+        cells = _cells(compared)
+        assert cells[1][-1].endswith(kind)
+        assert cells[2][-2:] == ["", "70.00"]
+        said = " ".join(claims.of_attacks([card]))
+        assert ("bug in the noise" in said) == (kind == verdicts.IMPOSSIBLE)
 
 
 def test_runs_that_infer_other_columns_are_not_compared(rows):

@@ -5,6 +5,7 @@ import math
 import pytest
 
 from experiments.report import lines
+from fljax import verdicts
 from fljax.metrics import interval
 
 _BOUND = "aia_accuracy_bound_percent"
@@ -98,3 +99,21 @@ def test_the_median_stands_where_seeds_are_skewed(rows, values, median):
 )
 def test_an_interval_is_written_with_digits_that_say_something(values, text):
     assert lines.interval(interval(values)) == text
+
+
+def test_no_adversary_is_above_what_a_defense_allows(rows):
+    made = rows(76.0, attack="none", setting="defense", metric=verdicts.CEILING)
+    made += rows(70.0) + rows(95.0, attack="grad") + rows(99.0, attack="model_oracle")
+    made += rows(60.0, attack="majority") + rows(90.0, point="delta=1")
+    made = [row._replace(n=400) for row in made]
+    found = {
+        at: (line.ceiling, line.is_impossible)
+        for at, line in _by_attack(lines.lines(made[:5])).items()
+    }
+    assert found["model", "passive"] == (76.0, False)
+    assert found["grad", "passive"] == (76.0, True)
+    assert found["model_oracle", "passive"] == (None, False)
+    assert found["majority", "baseline"] == (None, False)
+    assert lines.lines(made)[-1].ceiling is None
+    few = [row._replace(n=4) for row in made]
+    assert not _by_attack(lines.lines(few))["grad", "passive"].is_impossible

@@ -1,6 +1,7 @@
 """Leakage of each defense against what it costs in loss."""
 
 from experiments.report import figures
+from fljax import verdicts
 
 
 def _promised(row, epsilon, metric="epsilon_pld", **fields):
@@ -22,6 +23,7 @@ def test_leakage_is_drawn_against_relative_loss_and_coloured_by_epsilon(make, ro
     rows += _promised(row, float("inf"), defense="pruning", point="defense=pruning")
     rows += make.defended("delta=1", 4.0) + _promised(row, 0.9, **fields)
     rows += _promised(row, 1.1, "epsilon_rdp", **fields)
+    rows += _promised(row, 95.0, verdicts.CEILING, **fields)
     rows += make.defended("defense=fed_sdp", 2.0, "fed_sdp")
     rows += _promised(
         row, 9.0, "client_epsilon_pld", defense="fed_sdp", point="defense=fed_sdp"
@@ -34,6 +36,10 @@ def test_leakage_is_drawn_against_relative_loss_and_coloured_by_epsilon(make, ro
         "1": (1, 30), "2": (1.5, 30), "3": (2, 30), "4": (1, 30)
     }  # fmt: skip
     assert [y for (_, y), _ in _shown(grad).values()] == [20] * 4
+    bars = [
+        line.get_xydata().tolist() for line in model.lines if line.get_marker() == "_"
+    ]
+    assert bars == [[[2.0, 34.5]]]  # the majority is at 60.5
     assert found["1"][1] == found["2"][1] == "grey"
     assert found["3"][1] != found["4"][1]
     (names,) = [t.get_text() for t in grad.texts if "\n" in t.get_text()]
@@ -42,6 +48,8 @@ def test_leakage_is_drawn_against_relative_loss_and_coloured_by_epsilon(make, ro
         "2  pruning",
         "3  dp_sgd delta 1: $\\varepsilon$ = 0.9",
         "4  fed_sdp: $\\varepsilon$ = 9 of a client",
+        "",
+        "bar: no adversary can be above",
     ]
 
 

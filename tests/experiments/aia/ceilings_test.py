@@ -1,0 +1,84 @@
+"""The most that any adversary can have: from the noise of a run and its baselines."""
+
+import numpy as np
+import pytest
+
+from experiments.aia import baselines, ceilings, pipeline, program
+from fljax import privacy, verdicts
+from fljax.data import load
+from fljax.results import Labels
+
+
+@pytest.fixture
+def setup(parsed):
+    def make(*arguments):
+        told = (
+            "--attack_kinds=model", "--attack_controls=imputation", "--num_rounds=3",
+            "--model_hidden=4", "--partition_clients=3", "--seeds=0,1",
+        )  # fmt: skip
+        parts = parsed(program.PROGRAM, *told, *arguments)
+        return pipeline.prepare(load("diabetes"), program.Settings(*parts), "")
+
+    return make
+
+
+def _rows(made):
+    labels = Labels("aia", "diabetes", "mlp")
+    told = baselines.majority(labels, made.targets)
+    found = ceilings.rows(made, labels, made.targets, told, baselines.Shared())
+    values = {
+        metric: np.array(
+            [[row.value for row in found if (row.seed, row.metric) == (seed, metric)]
+             for seed in (0, 1)]
+        )
+        for metric in (verdicts.CEILING, verdicts.ACCURACY.metric)
+    }  # fmt: skip
+    base = np.array(
+        [[row.value for row in told if row.seed == seed] for seed in (0, 1)]
+    )
+    return values[verdicts.CEILING], np.maximum(base, values[verdicts.ACCURACY.metric])
+
+
+def test_each_client_has_what_its_noise_and_the_best_guess_without_it_allow(
+    setup, monkeypatch
+):
+    monkeypatch.setattr("fljax.imputation.choose", lambda *_: "linear")
+    made = setup("--defense=dp_sgd(clip=1, epsilon=1) + fed_sdp(clip=1, sigma=0.1)")
+    most, without = _rows(made)
+    assert most.shape == (2, 4)
+    assert (without < most).all() and (most < 100).all()
+    shield = made.problem.shield
+    noise, _ = shield.build(shield.of_seed(0)).noise  # that of clients allows more
+    steps, rounds = shield.releases(0).of("record"), shield.rounds
+    expected = privacy.accuracy_without(
+        noise, steps, without[0, :3] / 100, rounds=rounds
+    )
+    np.testing.assert_allclose(most[0, :3], 100 * expected)
+    weights = made.clients.sizes[0]
+    assert most[0, 3] == pytest.approx(np.average(most[0, :3], weights=weights))
+
+
+@pytest.mark.parametrize(
+    ("arguments", "why"),
+    [
+        (["--defense=pruning(ratio=0.5)"], "nothing is promised against"),
+        (["--defense=fed_sdp(clip=1, sigma=1, where=server)"], "whoever sees the messag"),
+        (["--defense=dp_sgd(clip=1, sigma=0)"], "nothing is promised against"),
+        (["--attack_controls="], "--attack_controls: without imputation"),
+        (["--attack_score=pooled"], "--attack_score=pooled: rows are"),
+        (["--partition_kind=sampled"], "--partition_kind=sampled: clients may"),
+        (["--attack_kinds="], "nothing is inferred"),
+    ],
+    ids=lambda value: value if isinstance(value, str) else value[0],
+)  # fmt: skip
+def test_where_nothing_is_said_there_is_a_reason(setup, arguments, why):
+    made = setup("--defense=dp_sgd(clip=1, sigma=1)", *arguments)
+    assert why in ceilings.why_not(made)
+    assert ceilings.rows(made, None, made.targets, [], None) == []
+
+
+def test_nothing_is_said_of_a_number(setup):
+    made = setup("--defense=dp_sgd(clip=1, sigma=1)")
+    assert not ceilings.why_not(made)
+    number = made._replace(targets=made.targets._replace(continuous=True))
+    assert "the sensitive column is a number" in ceilings.why_not(number)
