@@ -82,35 +82,3 @@ def mean_absolute_error(guess, truth, mask) -> float:
 def weighted_mean(values, weights) -> float:
     """Mean over clients, weighted by their rows."""
     return float(np.average(np.asarray(values, np.float64), weights=weights))
-
-
-def brier_score(probability, truth, mask) -> float:
-    """Mean squared distance of `probability [N, K]` from the one-hot truth; 0 is best.
-
-    Brier (1950): between 0 and 2, and 0.5 for a binary coin that always says one half.
-    NaN if the mask is empty.
-    """
-    mask = np.asarray(mask, bool)
-    if not mask.any():
-        return float("nan")
-    found = np.asarray(probability, np.float64)[mask]
-    exact = np.eye(found.shape[1])[np.asarray(truth)[mask]]
-    return float(np.square(found - exact).sum(axis=1).mean())
-
-
-def calibration_error(probability, truth, mask, num_bins: int = 10) -> float:
-    """Expected calibration error of the most probable candidate (Guo et al. 2017).
-
-    Rows are binned by confidence between `1 / K` and 1; the result is the mean distance
-    of confidence and accuracy over the bins, weighted by rows; NaN if the mask is empty.
-    """
-    mask = np.asarray(mask, bool)
-    if not mask.any():
-        return float("nan")
-    found = np.asarray(probability, np.float64)[mask]
-    hit = found.argmax(axis=1) == np.asarray(truth)[mask]
-    confidence = found.max(axis=1)
-    edges = np.linspace(1 / found.shape[1], 1, num_bins + 1)[1:-1]
-    which = np.searchsorted(edges, confidence, side="right")
-    gap = np.bincount(which, hit - confidence, minlength=num_bins)
-    return float(np.abs(gap).sum() / len(hit))

@@ -21,7 +21,7 @@ PAIRED_HALF_WIDTH = "_paired_half_width"
 
 # How the names of metrics that are never negative end.
 _NOT_NEGATIVE = (
-    "loss", "error", "distance", "brier_score", "total_variation", "misfit",
+    "loss", "error", "by_chance", "distance", "brier_score", "total_variation", "misfit",
     "divergence", "entropy", "mse",
 )  # fmt: skip
 

@@ -63,20 +63,3 @@ def test_mean_absolute_error_counts_only_rows_in_the_mask():
 
 def test_weighted_mean_weighs_clients_by_their_rows():
     assert metrics.weighted_mean([0.5, 1.0], [3, 1]) == 0.625
-
-
-def test_brier_score_of_certainty_doubt_and_error():
-    truth, mask = np.array([0, 1, 1]), np.array([True, True, False])
-    sure = np.array([[1.0, 0.0], [0.0, 1.0], [1.0, 0.0]])
-    assert metrics.brier_score(sure, truth, mask) == 0
-    assert metrics.brier_score(np.full((3, 2), 0.5), truth, mask) == 0.5
-    assert metrics.brier_score(1 - sure, truth, mask) == 2
-
-
-def test_calibration_error_compares_confidence_with_accuracy():
-    truth = np.array([0] * 8 + [1] * 2)
-    mask = np.ones(10, bool)
-    calibrated = np.tile([0.8, 0.2], (10, 1))
-    assert metrics.calibration_error(calibrated, truth, mask) == pytest.approx(0)
-    boastful = np.tile([0.99, 0.01], (10, 1))
-    assert metrics.calibration_error(boastful, truth, mask) == pytest.approx(0.19)

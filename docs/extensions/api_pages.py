@@ -50,6 +50,7 @@ PAGES = {
     "data": ("fljax.data", "fljax.partition"),
     "scores": (
         "fljax.metrics",
+        "fljax.certainty",
         "fljax.image_metrics",
         "fljax.imputation",
         "fljax.results",

@@ -10,7 +10,7 @@ from typing import NamedTuple
 import jax
 import numpy as np
 
-from experiments.aia import errors, result_rows
+from experiments.aia import errors, posteriors, result_rows
 from experiments.aia import targets as targets_lib
 from experiments.aia.adversary import Attacked
 from experiments.aia.errors import Imputed
@@ -58,7 +58,7 @@ def rows(scored: Scoring, attacked: Attacked) -> list[Row]:
     if "params" in details and scored.linear and binary:
         found += _bounds(scored, about, details["params"], targets)
     if "probability" in details:
-        found += _posterior(*about, details["probability"], targets)
+        found += posteriors.rows(*about, details["probability"], targets)
     if "alternatives" in details:
         found += _oracle(labels, attacked, targets)
     for metric, values in prediction.diagnostics.items():
@@ -73,18 +73,6 @@ def guesses(
     values = _each_client(metrics.accuracy, guess, targets)
     about = labels, attack, setting, ACCURACY
     return result_rows.by_client(*about, 100 * values, targets)
-
-
-def _posterior(
-    labels: Labels, attack: str, setting: str, probability: np.ndarray, targets: Targets
-) -> list[Row]:
-    """How good and how honest `probability [seeds, C, n, K]` is."""
-    rows = []
-    for measure in (metrics.brier_score, metrics.calibration_error):
-        about = labels, attack, setting, measure.__name__
-        values = _each_client(measure, probability, targets)
-        rows += result_rows.by_client(*about, values, targets)
-    return rows
 
 
 def _each_client(measure: Callable, guess: np.ndarray, targets: Targets) -> np.ndarray:

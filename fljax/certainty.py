@@ -1,0 +1,211 @@
+"""How sure an adversary is of each record, and how rightly: NumPy float64 on the host.
+
+An average accuracy is not what a patient asks. Here posteriors `[N, K]` of records are
+compared with the truth `[N]`: whether "99 % sure" is right 99 times in 100, how many
+records can be named with hardly an error, and how well the posterior tells those who
+have a value from those who do not. The adversary orders the records by its posterior
+alone; the truth only scores the order.
+
+Attacks may not import this module: they never see the truth.
+"""
+
+from typing import NamedTuple
+
+import numpy as np
+from sklearn import metrics as scores_lib
+
+PRECISION = 0.99
+FALSE_POSITIVES = 1e-3  # rate, as in Carlini et al. 2022 for membership
+_DRAWS = 100
+_AT = "accuracy_at_confidence_"
+
+CALIBRATION_ERROR = "calibration_error"
+BY_CHANCE = "calibration_error_by_chance"
+NAMED = "named_at_99_precision_percent"
+AUC = "posterior_auc"
+FOUND = "found_at_0.001_false_positives_percent"
+
+
+class Posterior(NamedTuple):
+    """What an adversary believes of records, and the truth.
+
+    Attributes:
+      probability: `[N, K]`; a row that is not finite believes nothing.
+      truth: `[N]` number of the candidate.
+    """
+
+    probability: np.ndarray
+    truth: np.ndarray
+
+    @property
+    def confidence(self) -> np.ndarray:
+        """`[N]` probability of the value that is named."""
+        return self.probability.max(axis=1)
+
+    @property
+    def right(self) -> np.ndarray:
+        """`[N]` whether that value is the true one."""
+        return self.probability.argmax(axis=1) == self.truth
+
+
+class Bins(NamedTuple):
+    """A calibration plot: what is believed beside what is so.
+
+    Attributes:
+      middle: `[B]` of each bin of confidence, between `1 / K` and 1.
+      confidence: `[B]` mean over its records, NaN without any.
+      accuracy: `[B]` share of them that is named rightly.
+      count: `[B]` records.
+    """
+
+    middle: np.ndarray
+    confidence: np.ndarray
+    accuracy: np.ndarray
+    count: np.ndarray
+
+
+def posterior(probability, truth, mask) -> Posterior:
+    """The records in `mask` of `probability [..., K]` and `truth [...]`.
+
+    What is not finite becomes even odds.
+    """
+    mask = np.asarray(mask, bool)
+    found = np.asarray(probability, np.float64)[mask]
+    sound = np.isfinite(found).all(axis=1, keepdims=True)
+    found = np.where(sound, found, 1 / found.shape[1])
+    return Posterior(found, np.asarray(truth)[mask].astype(int))
+
+
+def at_confidence(middle: float) -> str:
+    """Name of the accuracy of a bin in rows of results.
+
+    Example:
+      >>> at_confidence(0.975)
+      'accuracy_at_confidence_97.5_percent'
+    """
+    return f"{_AT}{100 * middle:.4g}_percent"
+
+
+def confidence_of(metric: str) -> float | None:
+    """Middle of the bin whose accuracy a metric is, None of another metric.
+
+    Example:
+      >>> confidence_of("accuracy_at_confidence_97.5_percent")
+      0.975
+    """
+    text = metric.removeprefix(_AT).removesuffix("_percent")
+    plain = metric.startswith(_AT) and text.replace(".", "", 1).isdecimal()
+    return round(float(text) / 100, 6) if plain else None
+
+
+def scores(given: Posterior) -> dict[str, float]:
+    """Every measure below by its name in rows of results; none without a record."""
+    if not len(given.truth):
+        return {}
+    area, found = discrimination(given)
+    return {
+        "brier_score": brier_score(given),
+        CALIBRATION_ERROR: calibration_error(given),
+        BY_CHANCE: calibration_error_by_chance(given),
+        NAMED: 100 * named(given),
+        AUC: area,
+        FOUND: 100 * found,
+    }
+
+
+def brier_score(given: Posterior) -> float:
+    """Mean squared distance of the posterior from the one-hot truth; 0 is best.
+
+    Brier (1950): between 0 and 2, and 0.5 for a binary coin that always says one half.
+    """
+    exact = np.eye(given.probability.shape[1])[given.truth]
+    return float(np.square(given.probability - exact).sum(axis=1).mean())
+
+
+def bins(given: Posterior, num_bins: int = 10) -> Bins:
+    """Records by their confidence."""
+    edges = _edges(given, num_bins)
+    which = _places(given, num_bins)
+    count = np.bincount(which, minlength=num_bins)
+    with np.errstate(invalid="ignore"):
+        confidence, accuracy = (
+            np.bincount(which, each, minlength=num_bins) / count
+            for each in (given.confidence, given.right)
+        )
+    return Bins((edges[1:] + edges[:-1]) / 2, confidence, accuracy, count)
+
+
+def calibration_error(given: Posterior, num_bins: int = 10) -> float:
+    """Expected calibration error of the named value (Guo et al. 2017); 0 is best.
+
+    Mean distance of confidence and accuracy over bins of confidence, weighted by
+    records. Few records have an error by chance, too: `calibration_error_by_chance`.
+    """
+    found = bins(given, num_bins)
+    gap = np.abs(found.confidence - found.accuracy)
+    return float(np.nansum(found.count * gap) / len(given.truth))
+
+
+def calibration_error_by_chance(given: Posterior, num_bins: int = 10) -> float:
+    """What the error would be on average if the posterior were exactly right.
+
+    Truths are drawn from the posterior itself, with a generator of its own.
+    """
+    rng = np.random.default_rng(0)
+    drawn = rng.random((_DRAWS, len(given.truth))) < given.confidence
+    places = np.eye(num_bins)[_places(given, num_bins)]
+    gap = (drawn - given.confidence) @ places  # [draws, B]
+    return float(np.abs(gap).sum(axis=1).mean() / len(given.truth))
+
+
+def named(given: Posterior, precision: float = PRECISION) -> float:
+    """Share of the records that the adversary can name with so few errors.
+
+    It names them in the order of its confidence, those of equal confidence together,
+    and stops where it does best: the largest share whose precision is high enough.
+    Luck alone gives some: a first record that is right is named.
+    """
+    order = np.argsort(-given.confidence, kind="stable")
+    sure, right = given.confidence[order], given.right[order]
+    ends = np.append(np.flatnonzero(np.diff(sure)), len(sure) - 1)
+    enough = ends[np.cumsum(right)[ends] >= precision * (ends + 1)]
+    return float((enough.max() + 1) / len(sure)) if len(enough) else 0.0
+
+
+def discrimination(
+    given: Posterior, false_positives: float = FALSE_POSITIVES
+) -> tuple[float, float]:
+    """How well those with a value are told from those without it.
+
+    Args:
+      given: posteriors and truth.
+      false_positives: rate, of those without the value, that is taken for it.
+
+    Returns:
+      The area under the curve and the share of those with the value that is found at
+      that rate, each the mean over all values that some record has and some has not;
+      NaN without such a value. A rate below one in those without it means not one.
+    """
+    areas, found = [], []
+    for value in range(given.probability.shape[1]):
+        has = given.truth == value
+        if has.all() or not has.any():
+            continue
+        away, there, _ = scores_lib.roc_curve(
+            has, given.probability[:, value], drop_intermediate=False
+        )
+        areas.append(scores_lib.auc(away, there))
+        found.append(there[away <= false_positives].max())
+    if not areas:
+        return float("nan"), float("nan")
+    return float(np.mean(areas)), float(np.mean(found))
+
+
+def _edges(given: Posterior, num_bins: int) -> np.ndarray:
+    return np.linspace(1 / given.probability.shape[1], 1, num_bins + 1)
+
+
+def _places(given: Posterior, num_bins: int) -> np.ndarray:
+    """`[N]` number of each record's bin."""
+    inner = _edges(given, num_bins)[1:-1]
+    return np.searchsorted(inner, given.confidence, side="right")

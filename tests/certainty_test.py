@@ -1,0 +1,79 @@
+"""How sure, and how rightly: against hand arithmetic and honest posteriors."""
+
+import numpy as np
+import pytest
+
+from fljax import certainty
+
+
+def _given(named, truth):
+    """Of a binary column: probabilities of the value 1."""
+    named = np.asarray(named, float)
+    both = np.stack([1 - named, named], axis=1)
+    return certainty.posterior(both, truth, np.ones(len(named), bool))
+
+
+def test_brier_score_of_certainty_doubt_and_error():
+    assert certainty.brier_score(_given([0, 1], [0, 1])) == 0
+    assert certainty.brier_score(_given([0.5, 0.5], [0, 1])) == 0.5
+    assert certainty.brier_score(_given([1, 0], [0, 1])) == 2
+
+
+def test_calibration_error_compares_confidence_with_accuracy():
+    truth = [0] * 8 + [1] * 2
+    assert certainty.calibration_error(_given([0.2] * 10, truth)) == pytest.approx(0)
+    boastful = certainty.calibration_error(_given([0.01] * 10, truth))
+    assert boastful == pytest.approx(0.19)
+
+
+def test_an_honest_posterior_has_the_error_that_chance_gives_it():
+    rng = np.random.default_rng(0)
+    sure = rng.random((300, 400))
+    found, expected = [], []
+    for each in sure:
+        given = _given(each, (rng.random(400) < each).astype(int))
+        found.append(certainty.calibration_error(given))
+        expected.append(certainty.calibration_error_by_chance(given))
+    assert np.mean(found) == pytest.approx(np.mean(expected), rel=0.05)
+    assert np.mean(found) > 0.03  # far from none, with 400 records
+
+
+def test_records_are_named_in_the_order_of_confidence_while_it_is_right():
+    truth = np.ones(200, int)
+    truth[150] = 0
+    sure = np.linspace(0.99, 0.6, 200)
+    assert certainty.named(_given(sure, truth)) == 1.0  # 199 of 200
+    truth[[5, 150]] = 0
+    assert certainty.named(_given(sure, truth)) == 1.0
+    truth[[5, 100, 150]] = 0
+    assert certainty.named(_given(sure, truth)) == 0.5  # 99 of the first 100
+
+
+def test_records_of_equal_confidence_are_named_together():
+    sure = [0.9] * 4 + [0.8] * 4
+    assert certainty.named(_given(sure, [1, 1, 1, 1, 1, 1, 1, 0])) == 0.5
+    assert certainty.named(_given(sure, [1, 1, 1, 0, 1, 1, 1, 1])) == 0
+
+
+def test_those_with_a_value_are_found_before_the_first_without_it():
+    given = _given([0.9, 0.8, 0.7, 0.6, 0.2, 0.1], [1, 1, 0, 1, 0, 0])
+    area, found = certainty.discrimination(given)
+    assert area == pytest.approx(8 / 9)  # of nine pairs one is the wrong way round
+    assert found == pytest.approx(2 / 3)  # two of three, of either value
+    constant = certainty.discrimination(_given([0.3] * 4, [0, 0, 0, 0]))
+    assert np.isnan(constant).all()
+
+
+def test_what_is_not_finite_believes_nothing_and_what_is_masked_is_left_out():
+    found = certainty.posterior(
+        [[[np.nan, 1.0], [0.2, 0.8]]], [[1, 0]], [[True, False]]
+    )
+    assert found.probability.tolist() == [[0.5, 0.5]] and found.truth.tolist() == [1]
+    assert certainty.scores(certainty.posterior(np.ones((2, 2)), [0, 0], [0, 0])) == {}
+
+
+def test_bins_hold_every_record_once():
+    found = certainty.bins(_given([0.5, 0.97, 0.99, 1.0], [1, 1, 1, 0]))
+    assert found.count.tolist() == [1, *[0] * 8, 3]
+    assert found.accuracy[-1] == pytest.approx(2 / 3) and np.isnan(found.accuracy[1])
+    assert certainty.confidence_of("aia_accuracy_percent") is None
