@@ -25,6 +25,15 @@ NAMED = "named_at_99_precision_percent"
 AUC = "posterior_auc"
 FOUND = "found_at_0.001_false_positives_percent"
 
+WORDS = {
+    "brier_score": "Brier score",
+    CALIBRATION_ERROR: "calibration error",
+    BY_CHANCE: "calibration error of an honest posterior, by chance",
+    NAMED: "rows that can be named with 99 % precision, %",
+    AUC: "area under the ROC curve of the posterior",
+    FOUND: "found at a false positive rate of 0.001, %",
+}
+
 
 class Posterior(NamedTuple):
     """What an adversary believes of records, and the truth.

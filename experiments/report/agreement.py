@@ -10,6 +10,7 @@ from collections import Counter
 from collections.abc import Sequence
 from typing import NamedTuple
 
+from fljax import certainty
 from fljax.results import Row
 
 POINTS, SHARE = 1.0, 0.02
@@ -84,12 +85,12 @@ def _kind(fresh: Row | None, kept: Row) -> str:
     apart = abs(fresh.value - kept.value)
     if apart <= _EXACT * max(abs(kept.value), _EXACT):
         return EQUAL
-    is_share = kept.metric.endswith("_percent")
-    return (
-        AGREES
-        if apart <= (POINTS if is_share else SHARE * abs(kept.value))
-        else DIFFERS
-    )
+    allowed = SHARE * abs(kept.value)
+    if kept.metric.endswith("_percent"):
+        allowed = POINTS
+    elif kept.metric in certainty.WORDS:  # a share, not in percent
+        allowed = POINTS / 100
+    return AGREES if apart <= allowed else DIFFERS
 
 
 def _key(row: Row) -> Row:

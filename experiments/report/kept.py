@@ -22,7 +22,7 @@ from experiments.report import commands, finished
 from experiments.report.cards import Card, card
 from experiments.report.figures import selection
 from experiments.report.programs import PROGRAMS
-from fljax import results
+from fljax import certainty, results
 from fljax.driver.config import ConfigError
 from fljax.results import Row
 
@@ -95,6 +95,7 @@ def of_rows(rows: Sequence[Row]) -> list[Row]:
         if (row.client == "all" or row.metric in judged or row.metric.endswith(_SLOPE))
         and selection.round_number(row) in ends.get(_curve(row), (None,))
         and not row.metric.endswith(_TIMES)
+        and certainty.confidence_of(row.metric) is None  # counts of rows may differ
     ]
 
 

@@ -14,7 +14,7 @@ from typing import NamedTuple
 from scipy import stats
 
 from experiments.report.figures import selection
-from fljax import metrics, verdicts
+from fljax import certainty, metrics, verdicts
 from fljax.metrics import Estimate
 from fljax.results import HALF_WIDTH, Row, Summary, summarise, within
 
@@ -43,6 +43,7 @@ _SHORT = {
     "membership_auc": "membership AUC",
 }
 SCORES = tuple(_SHORT)
+_WORDS = {**_SHORT, **certainty.WORDS}
 
 
 class Line(NamedTuple):
@@ -112,9 +113,11 @@ def lines(rows: Sequence[Row]) -> list[Line]:
         row, key = s.row, _key(s.row)
         if row.metric in _HIDDEN or row.setting.startswith("round_"):
             continue
+        if certainty.confidence_of(row.metric) is not None:
+            continue
         if row.metric.endswith(HALF_WIDTH) or selection.is_of_strangers(row):
             continue
-        metric = _SHORT.get(row.metric, row.metric.replace("_", " "))
+        metric = _WORDS.get(row.metric, row.metric.replace("_", " "))
         if row.metric in _SHORT and determined.get(key, 1) < 1:
             metric += " (not determined)"
         bound = bounds.get(key) if row.metric == ACCURACY else None

@@ -26,6 +26,8 @@ _CAPTIONS = {
     "accuracy_by_active_rounds": "Accuracy against the number of active rounds, with "
     "95 % bands",
     "accuracy_by_size": "Accuracy on each client against its number of rows",
+    "calibration": "How often an attack is right beside how sure it is; below the dashed "
+    "line it claims more than it knows",
     "accuracy_by_loss": "Accuracy of each attack against the loss of the last model "
     "sent, by defense",
     "loss_by_value": "Loss of the last model sent against the swept value, with 95 % "

@@ -4,6 +4,7 @@ from collections.abc import Mapping, Sequence
 
 from matplotlib.figure import Figure
 
+from experiments.report.figures.calibration import calibration
 from experiments.report.figures.drawing import svg
 from experiments.report.figures.leakage import leakage_by_utility
 from experiments.report.figures.overview import (
@@ -28,6 +29,7 @@ __all__ = [
     "accuracy_by_value",
     "all_figures",
     "alt_text",
+    "calibration",
     "leakage_by_utility",
     "loss_by_round",
     "loss_by_value",
@@ -40,6 +42,7 @@ _ALL = (
     accuracy_by_value,
     accuracy_by_active_rounds,
     accuracy_by_size,
+    calibration,
     accuracy_by_loss,
     leakage_by_utility,
     loss_by_value,

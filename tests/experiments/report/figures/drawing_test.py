@@ -14,6 +14,7 @@ _FIGURES = [
     figures.accuracy_by_attack,
     figures.loss_by_round,
     figures.accuracy_by_size,
+    figures.calibration,
     figures.accuracy_by_value,
     figures.loss_by_value,
     figures.accuracy_by_active_rounds,
