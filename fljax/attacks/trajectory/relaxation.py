@@ -15,6 +15,7 @@ from fljax.attacks.attribute import complete, model_based, model_based_continuou
 from fljax.types import Known, Params
 
 _DOUBT = 2.0  # largest log-odds that a start may have
+_FEW = 8  # candidates whose losses are written out one by one in a program
 
 
 class Soft(NamedTuple):
@@ -40,7 +41,12 @@ def categorical(loss_fn: losses.LossFn, known: Known, candidates: jax.Array) -> 
         return jax.vmap(loss_fn, (None, 0, 0))(params, rows, known.y)
 
     def mean_loss(params, values):
-        each = jax.vmap(table, (None, 0), 1)(params, candidates)
+        # One after the other: what candidates share is computed once, and no array
+        # [K, N, units] is transposed, which takes a CPU most of the time.
+        if len(candidates) <= _FEW:
+            each = jnp.stack([table(params, one) for one in candidates], axis=1)
+        else:
+            each = jax.vmap(table, (None, 0), 1)(params, candidates)
         return losses.masked_mean(jnp.sum(values * each, axis=1), known.mask)
 
     def start(params):
