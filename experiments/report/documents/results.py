@@ -5,6 +5,7 @@ from experiments.report.cards import Card, Judged
 from experiments.report.documents import writing
 from experiments.report.programs import PROGRAMS
 
+_DRAWN = "the noise that is drawn"  # setting of a defense's epsilon
 # What a paper's figure shows beside what an attack is judged by: flagfile -> metrics.
 _ALSO = {"lmra.fig1": {"test_accuracy_percent", "mapping_loss"}}
 
@@ -53,7 +54,7 @@ def _told(card: Card) -> list[Judged]:
     return [
         _named_once(each)
         for each in card.judged
-        if each.line.row.metric in metrics
+        if (each.line.row.metric in metrics or each.line.row.setting == _DRAWN)
         and each.line.row.setting != "baseline"
         and not each.line.row.setting.startswith(gains.CURVE)
         and not each.line.row.point.startswith(gains.PART)
