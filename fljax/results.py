@@ -24,6 +24,7 @@ _NOT_NEGATIVE = (
     "loss", "error", "by_chance", "distance", "brier_score", "total_variation", "misfit",
     "divergence", "entropy", "mse",
 )  # fmt: skip
+_EXPLAINED = ("explained_percent", "beyond_imputation_percent")
 
 
 class Row(NamedTuple):
@@ -154,10 +155,12 @@ def summarise(rows: Sequence[Row]) -> list[Summary]:
 def within(estimate: metrics.Estimate, metric: str) -> metrics.Estimate:
     """Cuts an interval to what a metric can be: for people, not for computing.
 
-    Percentages lie between 0 and 100; losses, errors and distances are not negative.
+    Percentages lie between 0 and 100, but that what is explained may be less than
+    nothing; losses, errors and distances are not negative.
     """
     e, share = estimate, metric.endswith("_percent")
-    low = min(0.0, e.mean) if share or metric.endswith(_NOT_NEGATIVE) else -math.inf
+    positive = share and not metric.endswith(_EXPLAINED)
+    low = min(0.0, e.mean) if positive or metric.endswith(_NOT_NEGATIVE) else -math.inf
     high = max(100.0, e.mean) if share else math.inf
     return e._replace(low=max(e.low, low), high=min(e.high, high))
 

@@ -35,6 +35,7 @@ LEAKS = "leaks"
 PREDICTABLE = "predictable without messages"
 NOT_SHOWN = "not shown"
 MAJORITY, IMPUTATION, STRANGERS = "majority", "imputation", "strangers"
+PERMUTED = "permuted"  # shown beside an attack, no reference
 # Metric of the most that any adversary can have (`privacy.bounds`), and what it means
 # that an attack has more.
 CEILING = "accuracy_ceiling_percent"

@@ -42,6 +42,7 @@ LEAVES = {
     "certainty",
     "data",
     "driver",
+    "fit",
     "image_metrics",
     "imputation",
     "metrics",

@@ -109,8 +109,6 @@ def _of_seed(
     if spec.name in SIMULATING:
         view = _misjudged(view, simulated.scale_error)
     estimates = spec.run(view, chosen)
-    if spec.name == "model":  # how much a client has learned belongs to the audit
-        return {k: each._replace(diagnostics={}) for k, each in estimates.items()}
     if spec.name == "reconstruct":
         return {
             k: each._replace(details={"params": each.details["params"]})

@@ -8,17 +8,14 @@ What an attack names rightly there it does not owe to the messages.
 
 from collections.abc import Callable, Sequence
 
-import jax
-import jax.numpy as jnp
 import numpy as np
 
 from experiments.aia.adversary import Adversary, Attacked, each_seed, of_seeds
 from fljax import verdicts
-from fljax.attacks import streams
-from fljax.attacks.adversary import AdversaryView
+from fljax.attacks import controls
 from fljax.attacks.attribute import last_model
 from fljax.attacks.estimates import Prediction
-from fljax.types import Array, Known
+from fljax.types import Known
 
 _KEPT = ("misfit",)  # of what an attack says of itself
 
@@ -26,7 +23,7 @@ _KEPT = ("misfit",)  # of what an attack says of itself
 def of_strangers(adversary: Adversary, known: Known) -> Adversary:
     """The same with strangers `[seeds, C, n, ...]` in the place of clients' rows."""
     views = [
-        view._replace(known=rows, num_rows=view.sizes)
+        controls.strangers(view, rows)
         for view, rows in zip(adversary.views, of_seeds(known), strict=True)
     ]
     return adversary._replace(views=views)
@@ -34,7 +31,9 @@ def of_strangers(adversary: Adversary, known: Known) -> Adversary:
 
 def permuted(adversary: Adversary) -> Adversary:
     """The same with every client's targets in random order."""
-    return adversary._replace(views=[_permuted(view) for view in adversary.views])
+    return adversary._replace(
+        views=[controls.permuted(view) for view in adversary.views]
+    )
 
 
 def repeated(
@@ -78,21 +77,3 @@ def _renamed(each: Attacked, name: str) -> Attacked:
     value, said, _, setting = each.prediction
     kept = {key: said[key] for key in _KEPT if key in said}
     return Attacked(name, Prediction(value, kept, {}, setting), each.clients)
-
-
-def _permuted(view: AdversaryView) -> AdversaryView:
-    y = _mixed(np.uint32(view.seed), view.clients, view.known)
-    return view._replace(known=view.known._replace(y=np.asarray(y)))
-
-
-@jax.jit
-def _mixed(seed: Array, clients: Array, known: Known) -> Array:
-    """Targets `[C, n]` of the real rows in random order; padding stays at the end."""
-
-    def one(client, y, mask):
-        order = jax.random.uniform(
-            streams.key(seed, streams.PERMUTATION, client), y.shape
-        )
-        return y[jnp.argsort(jnp.where(mask, order, jnp.inf))]
-
-    return jax.vmap(one)(jnp.asarray(clients), jnp.asarray(known.y), known.mask)

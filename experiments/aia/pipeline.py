@@ -14,7 +14,6 @@ from experiments.aia import (
     defense_config,
     errors,
     federation,
-    fit,
     kinds,
     privacy_report,
     saved,
@@ -29,7 +28,7 @@ from experiments.aia.problem import build
 from experiments.aia.scoring import Scoring
 from experiments.aia.setup import Settings, Setup
 from experiments.aia.wall import eavesdrop
-from fljax import data
+from fljax import data, fit
 from fljax.auditing import values
 from fljax.defenses import specs
 from fljax.driver import stages
@@ -191,7 +190,7 @@ def _losses(labels, setup: Setup, seen: Transcript) -> list[Row]:
                 labels.row("none", setting, seed, f"{name}_loss", value, count)
                 for setting, value in zip(settings, curve, strict=True)
             ]
-            about = settings[-1], seed, f"{name}_explained_percent"
+            about = settings[-1], seed, f"{name}_{fit.METRIC}"
             rows.append(labels.row("none", *about, last[at], count))
     return rows
 

@@ -8,12 +8,12 @@ from experiments.report import gains
 from experiments.report.cards import Card
 from experiments.report.figures import selection
 from experiments.report.gains import Score
+from fljax import fit
 from fljax.results import Summary, summarise
 
 _EPSILONS = (
     "epsilon_pld", "epsilon_rdp", "client_epsilon_pld", "client_epsilon_rdp",
 )  # fmt: skip
-_LEARNT = 2.0  # percent of the variation of the targets
 
 
 class Case(NamedTuple):
@@ -46,7 +46,7 @@ class Case(NamedTuple):
     @property
     def has_learnt(self) -> bool:
         """Whether the model explains anything, as far as is known."""
-        return not self.explained < _LEARNT
+        return fit.has_learnt(self.explained)
 
     @property
     def label(self) -> str:

@@ -13,7 +13,7 @@ from experiments.report.cards import Card
 from experiments.report.cases import Case
 from experiments.report.gains import Score
 from experiments.report.programs import PROGRAMS
-from fljax import verdicts
+from fljax import fit, verdicts
 
 _MOST = 3  # names in a sentence
 _STOPPED = "stopped"
@@ -67,10 +67,7 @@ def _largest(score: Score) -> float:
 def _no_leak(scored: Sequence[tuple[Case, Score]]) -> str:
     unlearnt = [case.explained for case, _ in scored if not case.has_learnt]
     if unlearnt:
-        return (
-            "the model has hardly learnt: no conclusion. It explains "
-            f"{max(min(unlearnt), 0):.1f} % of the variation of its training targets"
-        )
+        return f"{fit.UNLEARNT}: {fit.said(min(unlearnt))}"
     found = [score.verdict for _, score in scored]
     if any(verdict.kind == verdicts.PREDICTABLE for verdict in found):
         return "no leak is shown: what is inferred is predictable without messages"

@@ -71,17 +71,19 @@ def estimates(
     return found
 
 
-def on_strangers(
+def on_control(
+    name: str,
     view: AdversaryView | None,
     attacks: Sequence[AttackSpec],
     settings: Mapping[str, Hashable],
     stage: Stage,
     keep: Callable[[str, Callable[[], Estimates]], Estimates],
 ) -> dict[str, Prediction]:
-    """What the same attacks say of rows that never met the messages.
+    """What the same attacks say of rows that the messages do not tell of.
 
     Args:
-      view: of strangers, None where there are none.
+      name: of the control.
+      view: of these rows, None where there are none.
       attacks, settings, stage, keep: as in `estimates`; only those that speak of the
         sensitive column are run.
     """
@@ -92,8 +94,8 @@ def on_strangers(
         view,
         chosen,
         settings,
-        lambda name: stage(f"{name} on strangers"),
-        lambda name, compute: keep(f"{name}_strangers", compute),
+        lambda attack: stage(f"{attack}, {name}"),
+        lambda attack, compute: keep(f"{attack}_{name}", compute),
     )
     return {k: each for k, each in found.items() if isinstance(each, Prediction)}
 

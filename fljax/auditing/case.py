@@ -6,6 +6,7 @@ import numpy as np
 import pandas as pd
 
 from fljax import data, losses
+from fljax.attacks import controls
 from fljax.attacks.adversary import AdversaryView, ProxyRows
 from fljax.auditing import (
     architecture,
@@ -64,7 +65,7 @@ class Case(NamedTuple):
         """The messages of each client with strangers' rows in place of its own."""
         if self.strangers is None:
             return None
-        return self.view._replace(known=self.strangers.known, num_rows=self.view.sizes)
+        return controls.strangers(self.view, self.strangers.known)
 
 
 def prepare(config: Config, inputs: Inputs, given: Model | None = None) -> Case:

@@ -4,10 +4,11 @@ Two things are said in place of a verdict:
 
 * *messages do not fit these rows*: what an attack explains of the messages is worse
   than it should be. Its misfit, about 1 where all is right, is above 10; or above 3 and
-  no better than on strangers; or above 3 or unknown, and the last model's loss on the
-  rows is above 98 % of the first's. The misfit is the attack's own, else the least of
+  no better than on strangers; or above 3, and the last model explains hardly anything
+  of some client's rows (`fljax.fit`). The misfit is the attack's own, else the least of
   any. The first two hold for leaks, too, if they are so for half of the clients;
-* *no conclusion: the model has hardly learnt*: nothing is shown, and that loss.
+* *no conclusion: the model has hardly learnt*: nothing is shown, and it explains hardly
+  anything. Where no misfit is known, the rows may be others, too.
 
 Where an attack that simulates the training could not be run, or was not asked for, what
 is not shown comes with *strongest attack not run*.
@@ -17,56 +18,64 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
-from fljax import verdicts
+from fljax import fit, verdicts
 from fljax.attacks.estimates import Prediction
 from fljax.attacks.trajectory import FITS, MISFITS
-from fljax.auditing.lines import MISFIT, NOT_JUDGED, UNLEARNT, Line
+from fljax.auditing.lines import MISFIT, NOT_JUDGED, Line
 from fljax.verdicts import ACCURACY, ERROR
 
 STRONGEST = "strongest attack not run"
 SIMULATING = ("trajectory", "linear_inversion")
 _CHECK = "check input_order, standardise, standardise_target"
-_UNLEARNT = 0.98  # of the first loss
 _NO_BETTER = 0.75  # of the misfit on strangers
 _COLUMN = (ACCURACY.metric, ERROR.metric)
 
 
-def doubted(found: Sequence[Line], strangers: Mapping[str, Prediction]) -> list[Line]:
+def doubted(
+    found: Sequence[Line],
+    strangers: Mapping[str, Prediction],
+    explained: np.ndarray | None = None,
+) -> list[Line]:
     """Other words where messages and rows do not fit, or little was learnt.
 
     Args:
       found: all lines.
       strangers: what attacks said of strangers, by their names.
+      explained: `[C]` percent of the variation of each client's targets that the last
+        model explains; None where nobody looked.
     """
-    lines = [_doubted(line, found, strangers) for line in found]
+    least = np.nan if explained is None else float(np.fmin.reduce(explained))
+    lines = [_doubted(line, found, strangers, least) for line in found]
     run = {line.attack for line in found if line.total is not None}
     return lines if run & set(SIMULATING) else [_weak(line) for line in lines]
 
 
 def _doubted(
-    line: Line, found: Sequence[Line], strangers: Mapping[str, Prediction]
+    line: Line,
+    found: Sequence[Line],
+    strangers: Mapping[str, Prediction],
+    explained: float,
 ) -> Line:
     """Other words where messages and rows do not fit, or little was learnt."""
     if line.metric not in _COLUMN or line.verdict == NOT_JUDGED:
         return line
     leaks = line.verdict == verdicts.LEAKS
     own = [line] if "misfit" in line.diagnostics else found
-    misfit = min(_of_clients("misfit", own, leaks), default=MISFITS)
+    known = _of_clients("misfit", own, leaks)
+    misfit = min(known, default=FITS)
     strange = min(_misfit_of_strangers(own, strangers, leaks), default=np.inf)
-    ratio = max(_of_clients("loss_ratio", found, leaks), default=0.0)
     why = f"misfit {misfit:.4g}"
     if misfit > MISFITS:
         pass
     elif misfit > FITS and misfit > _NO_BETTER * strange:
         why += f", {strange:.4g} on strangers"
-    elif leaks or ratio <= _UNLEARNT:
+    elif leaks or fit.has_learnt(explained):
         return line
     elif misfit > FITS:
-        why = f"loss {100 * ratio:.4g} % of the first model's"
+        why = f"the model explains {explained:.3g} % of their targets"
     else:
-        return line._replace(verdict=UNLEARNT).and_that(
-            f"loss {100 * ratio:.4g} % of the first model's",
-        )
+        check = "" if known else _CHECK
+        return line._replace(verdict=fit.UNLEARNT).and_that(fit.said(explained), check)
     return line._replace(verdict=MISFIT).and_that(why, _CHECK)
 
 

@@ -35,6 +35,7 @@ class Audited(NamedTuple):
       categories: of the sensitive column; none for a number.
       unit: of one encoded unit of a number, and `middle`, its value at 0.
       row_numbers: where each client's rows stand in the file.
+      explained: `[C]` percent of the targets' variation, by the last models.
       flags: every setting by the name of its flag.
       notes: what was taken for granted.
       names: of clients by their ids, where the file has names.
@@ -54,6 +55,7 @@ class Audited(NamedTuple):
     unit: float
     middle: float
     row_numbers: Sequence[np.ndarray]
+    explained: np.ndarray
     flags: Mapping[str, Any]
     notes: Sequence[str] = ()
     names: Mapping[int, str] = types.MappingProxyType({})

@@ -12,11 +12,14 @@ import numpy as np
 import pandas as pd
 from absl import flags
 
+from fljax import verdicts
+from fljax.attacks import controls
 from fljax.attacks.adversary import AdversaryView
 from fljax.attacks.estimates import Estimates, Prediction
 from fljax.attacks.spec import AttackSpec
 from fljax.auditing import (
     attacking,
+    fits,
     inputs,
     local_training,
     population,
@@ -135,15 +138,21 @@ def attack_and_score(
     stage: attacking.Stage = _untimed,
     keep: Callable[[str, Callable[[], Estimates]], Estimates] = _computed,
 ) -> Findings:
-    """Attacks the clients' rows and strangers', and only then looks at the truth."""
+    """Attacks the clients' rows and the controls', and only then looks at the truth."""
     settings = s.of_attacks(config.audit) | dict(settings)
     estimates = attacking.estimates(case.view, attacks, settings, stage, keep)
-    strange = None
-    if "strangers" in config.audit.controls:
-        strange = case.view_of_strangers
-    theirs = attacking.on_strangers(strange, attacks, settings, stage, keep)
+    asked, told = config.audit.controls, (attacks, settings, stage, keep)
+    views = {
+        verdicts.STRANGERS: lambda: case.view_of_strangers,
+        verdicts.PERMUTED: lambda: controls.permuted(case.view),
+    }
+    again = {
+        name: attacking.on_control(name, make(), *told)
+        for name, make in views.items()
+        if name in asked
+    }
     with stage("score"):
-        return _score(config, read, case, estimates, theirs)
+        return _score(config, read, case, estimates, again)
 
 
 def _score(
@@ -151,19 +160,27 @@ def _score(
     read: Inputs,
     case: Case,
     estimates: Estimates,
-    strange: Mapping[str, Prediction],
+    again: Mapping[str, Mapping[str, Prediction]],
 ) -> Findings:
     """Compares estimates with the truth: the end of every audit."""
-    controls = Controls(estimates=strange)
+    beside = Controls(
+        estimates=again.get(verdicts.STRANGERS, {}),
+        permuted=again.get(verdicts.PERMUTED, {}),
+    )
     if "imputation" in config.audit.controls:
-        controls = controls._replace(
+        beside = beside._replace(
             imputed=population.imputed(case.everyone, case.strangers, config.audit.seed)
         )
     if "strangers" in config.audit.controls and case.strangers is not None:
-        controls = controls._replace(strangers=case.strangers.truth)
+        beside = beside._replace(strangers=case.strangers.truth)
     view: AdversaryView = case.view
+    explained = fits.explained(view, case.truth)
     lines = scoring.lines(
-        estimates, case.truth, continuous=view.continuous, controls=controls
+        estimates,
+        case.truth,
+        continuous=view.continuous,
+        controls=beside,
+        explained=explained,
     )
     encoder = case.encoding.dataset.encoder
     assert view.messages is not None
@@ -185,6 +202,7 @@ def _score(
         flags={k: v for group in config for k, v in config_lib.to_flags(group).items()},
         notes=case.notes,
         names=read.owned.names,
+        explained=explained,
     )
     return Findings(audited, lines, estimates)
 

@@ -11,7 +11,6 @@ from fljax.verdicts import Gain
 NOT_APPLICABLE = "not applicable"
 NOT_JUDGED = "not judged: the population's model"
 MISFIT = "messages do not fit these rows"
-UNLEARNT = "no conclusion: the model has hardly learnt"
 
 
 class Number(NamedTuple):

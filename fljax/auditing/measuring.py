@@ -28,6 +28,7 @@ from fljax.verdicts import (
     ERROR,
     IMPUTATION,
     MAJORITY,
+    PERMUTED,
     REBUILT,
     STRANGERS,
     Measure,
@@ -64,11 +65,13 @@ class Controls(NamedTuple):
       imputed: None if it was not asked for.
       estimates: of the attacks on strangers, by their names.
       strangers: the truth about these rows; None without any.
+      permuted: estimates with the targets in random order, by names.
     """
 
     imputed: Imputed | None = None
     estimates: Mapping[str, Prediction] = types.MappingProxyType({})
     strangers: Truth | None = None
+    permuted: Mapping[str, Prediction] = types.MappingProxyType({})
 
 
 class Measured(NamedTuple):
@@ -80,6 +83,7 @@ class Measured(NamedTuple):
       references: name -> the same of what needs no message, or exact numbers `[C]`.
       counts: `[C]` rows.
       diagnostics: metric -> `[C]`, what can only be said with the truth.
+      shown: as `references`, but what is shown only.
     """
 
     measure: Measure
@@ -87,6 +91,7 @@ class Measured(NamedTuple):
     references: dict[str, _Scores | np.ndarray]
     counts: np.ndarray
     diagnostics: Mapping[str, np.ndarray] = types.MappingProxyType({})
+    shown: Mapping[str, _Scores] = types.MappingProxyType({})
 
 
 def hits(name: str, estimate: Prediction, truth: Truth, beside: Controls) -> Measured:
@@ -99,8 +104,11 @@ def hits(name: str, estimate: Prediction, truth: Truth, beside: Controls) -> Mea
         references[IMPUTATION] = [guess == each for guess, each in pairs]
     if beside.strangers is not None and name in beside.estimates:
         references[STRANGERS] = _hits(beside.estimates[name], beside.strangers)
+    shown = {}
+    if name in beside.permuted:
+        shown[PERMUTED] = _hits(beside.permuted[name], truth)
     counts = truth.mask.sum(axis=1)
-    return Measured(ACCURACY, _hits(estimate, truth), references, counts)
+    return Measured(ACCURACY, _hits(estimate, truth), references, counts, {}, shown)
 
 
 def errors(name: str, estimate: Prediction, truth: Truth, beside: Controls) -> Measured:
@@ -124,8 +132,12 @@ def errors(name: str, estimate: Prediction, truth: Truth, beside: Controls) -> M
         metric: np.array([each.numbers[metric] for each in found])
         for metric in found[0].numbers
     }
-    errors = [each.error for each in found]
-    return Measured(ERROR, errors, references, truth.mask.sum(axis=1), diagnostics)
+    shown = {}
+    if name in beside.permuted:
+        again = _errors(beside.permuted[name], truth, own, left, truth.unit)
+        shown[PERMUTED] = [each.error for each in again]
+    errors, counts = [each.error for each in found], truth.mask.sum(axis=1)
+    return Measured(ERROR, errors, references, counts, diagnostics, shown)
 
 
 def _errors(

@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 import jinja2
 import numpy as np
 
-from fljax import verdicts
+from fljax import fit, verdicts
 from fljax.auditing import doubts
 from fljax.auditing import lines as lines_lib
 from fljax.auditing.lines import Line, Number
@@ -21,10 +21,10 @@ _RULE = {
     **verdicts.RULE,
     lines_lib.MISFIT: "what the attack explains of the messages is worse than it should "
     "be (misfit above 10, where about 1 is expected; or above 3 and no better than on "
-    "strangers, or while the loss did not fall): other rows, another order of inputs, "
+    "strangers, or with a model that explains hardly anything of them): other rows, another order of inputs, "
     "other units, or a training that is not as it was declared",
-    lines_lib.UNLEARNT: "the loss of the last model on these rows is above 98 % of the "
-    "first one's: messages that taught the model nothing need not tell anything yet",
+    fit.UNLEARNT: f"the last model explains less than {fit.LEARNT:g} % of the variation "
+    "of some client's targets: a model that has learnt nothing need not tell anything",
     doubts.STRONGEST: "trajectory matching and linear inversion, the strongest attacks "
     "here, do not apply to this training or were not asked for: what is not shown may "
     "still be there",

@@ -61,9 +61,12 @@ def work(prepared: Prepared, output: Output, bars: Progress) -> Results:
     """Attacks, and only then scores."""
     config, attacks, read, case = prepared
     cache = output.cache(read.files, repr(read.recording.about))
-    strange = "strangers" in config.audit.controls and case.strangers is not None
+    asked = set(config.audit.controls)
+    again = ("strangers" in asked and case.strangers is not None) + (
+        "permuted" in asked
+    )
     predictions = sum(each.gives is Prediction for each in attacks)
-    bar = bars.add_task("attacks", total=len(attacks) + strange * predictions)
+    bar = bars.add_task("attacks", total=len(attacks) + again * predictions)
 
     def keep(name, compute):
         found = cache.cached(name, compute, *_ESTIMATES)

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from rich.table import Table
 from rich.text import Text
 
-from fljax import verdicts
+from fljax import fit, verdicts
 from fljax.auditing import page, words
 from fljax.auditing.findings import Audited, Findings
 from fljax.driver import screen_tables
@@ -78,7 +78,7 @@ def _rows(findings: Findings) -> Iterator[Row]:
             continue
         counts = [number.n for number in line.clients]
         for name in line.total.references:
-            own = name == verdicts.STRANGERS
+            own = name in (verdicts.STRANGERS, verdicts.PERMUTED)
             what = f"{line.attack}_{name}" if own else name
             if (what, line.metric) not in begun:
                 begun.add((what, line.metric))
@@ -93,7 +93,11 @@ def _rows(findings: Findings) -> Iterator[Row]:
             yield labels.row(*where, audited.seed, metric, value, line.total.n)
         for metric, values in line.diagnostics.items():
             yield from each(*where, metric, values, counts)
-    used = {"messages_used": audited.used, "messages_left_out": audited.left_out}
+    used = {
+        "messages_used": audited.used,
+        "messages_left_out": audited.left_out,
+        f"train_{fit.METRIC}": audited.explained,
+    }
     for metric, values in used.items():
         yield from each("none", "passive", metric, values, audited.used)
 

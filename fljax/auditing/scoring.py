@@ -34,6 +34,7 @@ def lines(
     *,
     continuous: bool,
     controls: Controls = _NOTHING,
+    explained: np.ndarray | None = None,
 ) -> list[Line]:
     """Every estimate scored, in order.
 
@@ -42,6 +43,7 @@ def lines(
       truth: about the audited rows.
       continuous: whether the sensitive column is a number.
       controls: what was measured beside.
+      explained: as `doubts.doubted` has it.
     """
     judged = [
         name
@@ -53,7 +55,7 @@ def lines(
         _line(name, each, truth, continuous, controls, len(judged))
         for name, each in estimates.items()
     ]
-    return doubts.doubted(found, controls.estimates)
+    return doubts.doubted(found, controls.estimates, explained)
 
 
 def _line(
@@ -89,18 +91,15 @@ def _judged(name: str, estimate, measured: Measured, attacks: int) -> Line:
     has_own = measure is not verdicts.DISTANCE
     level = verdicts.own_level(count, max(attacks, 1))
     values, own = _scored(measured.own, measure, level)
-    references = []
-    for reference, each in measured.references.items():
-        exact = isinstance(each, np.ndarray)
-        theirs, ends = (each, None) if exact else _scored(each, measure, level)
-        gains = None
-        if measure is verdicts.ERROR and reference == verdicts.IMPUTATION:
-            gains = _paired(measured.own, each, level)
-        references.append(Reference(reference, theirs, ends, gains))
+    references = _references(measured, level)
     verdict = verdicts.judge(
         values, references, measure, own if has_own else None, max(attacks, 1)
     )
-    clients = _numbers(measured, values, references)
+    shown = [
+        Reference(name, _scored(each, measure, level)[0])
+        for name, each in measured.shown.items()
+    ]
+    clients = _numbers(measured, values, [*references, *shown])
     kind, detail = verdict.kind, _beyond(verdict, measure)
     if not verdicts.is_judged(name, estimate.setting):
         kind, detail = NOT_JUDGED, ""
@@ -115,8 +114,24 @@ def _judged(name: str, estimate, measured: Measured, attacks: int) -> Line:
     )  # fmt: skip
     undetermined = np.min(diagnostics.get("determined", 1)) < 1
     return line.and_that(
-        "the messages do not determine the model" if undetermined else ""
+        "the messages do not determine the model" if undetermined else "",
+        *(f"{np.mean(each.values):.4g} with {each.name} targets" for each in shown),
     )
+
+
+def _references(measured: Measured, level: float) -> list[Reference]:
+    """What the attack has to exceed, with intervals over rows where it has scores."""
+    found = []
+    for name, each in measured.references.items():
+        if isinstance(each, np.ndarray):
+            found.append(Reference(name, each))
+            continue
+        pairs = None
+        if measured.measure is verdicts.ERROR and name == verdicts.IMPUTATION:
+            pairs = _paired(measured.own, each, level)
+        values, ends = _scored(each, measured.measure, level)
+        found.append(Reference(name, values, ends, pairs))
+    return found
 
 
 def _scored(

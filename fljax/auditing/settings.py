@@ -117,10 +117,11 @@ class AuditConfig(RunFlags):
         "attacks to try: names or groups of fljax.attacks.registry, or "
         "package.module:attribute, an AttackSpec of your own",
     )
-    controls: tuple[Literal["imputation", "strangers"], ...] = option(
+    controls: tuple[Literal["imputation", "strangers", "permuted"], ...] = option(
         ("imputation", "strangers"),
         "what attacks must be better than, beside the most frequent value: imputation "
-        "from the other columns, and the same attack on rows that are not the client's",
+        "from the other columns, and the same attack on rows that are not the client's; "
+        "permuted shows it on the client's rows with their targets in random order",
     )
     most_values: int = values.most_values()
     seed: int = option(0, "of what attacks draw", min=0, max=2**32 - 1)

@@ -8,7 +8,8 @@ import numpy as np
 
 from fljax import verdicts
 from fljax.auditing import doubts
-from fljax.auditing.lines import MISFIT, UNLEARNT, Line
+from fljax.auditing.lines import MISFIT, Line
+from fljax.fit import UNLEARNT
 from fljax.verdicts import ACCURACY, IMPUTATION, STRANGERS
 
 _REFERENCES = {

@@ -31,7 +31,7 @@ def page(tmp_path, capsys):
             data="rows", model="linear", defense="none", seed=0,
             clients=np.array([4]), used=np.array([12]), left_out=np.array([0]),
             files=(), sensitive="married", target="income", categories=("a", "b"),
-            unit=1.0, middle=0.0, row_numbers=[np.arange(30)], flags={"seed": 0},
+            unit=1.0, middle=0.0, row_numbers=[np.arange(30)], explained=np.array([50.0]), flags={"seed": 0},
         )  # fmt: skip
         findings = Findings(audited, lines, {})
         findings.save(tmp_path / "out")

@@ -6,10 +6,10 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from fljax import verdicts
+from fljax import fit, verdicts
 from fljax.attacks.estimates import LabelEstimate, NotApplicable, Prediction
+from fljax.auditing import case, fits, inputs, program, scoring
 from fljax.auditing import lines as lines_lib
-from fljax.auditing import program, scoring
 from fljax.auditing.doubts import STRONGEST
 from fljax.auditing.measuring import Controls, Imputed
 from fljax.auditing.truth import Truth
@@ -90,6 +90,20 @@ def test_what_anyone_could_guess_is_no_leak(imputed, strangers, verdict):
         50 + 100 * imputed, abs=6
     )
     assert ("beyond imputation" in line.detail) is (line.gains[1].mean > 0)
+
+
+def test_permuted_targets_are_shown_and_judge_nothing():
+    truth = _truth([[0, 1] * 40] * 2)
+    right = Prediction(truth.sensitive)
+    beside = Controls(permuted={"trajectory": right})
+    (line,) = _judged(truth, beside, trajectory=right)
+    assert line.verdict == verdicts.LEAKS  # though it is as right with them
+    assert "100 with permuted targets" in line.detail
+    assert line.total.references == {"majority": 50.0, "permuted": 100.0}
+    real = np.linspace(-1, 1, 40)[None]
+    blind = {"model": Prediction(-real)}
+    (line,) = _judged(_truth(real), Controls(permuted=blind), model=Prediction(real))
+    assert line.total.references["permuted"] == pytest.approx(2 * np.abs(real).mean())
 
 
 def test_the_populations_model_is_not_judged():
@@ -195,25 +209,30 @@ def _said(**said):
 
 
 @pytest.mark.parametrize(
-    ("own", "learnt", "verdict", "why"),
+    ("own", "explained", "verdict", "why"),
     [
-        (_said(misfit=[1.4]), _said(loss_ratio=[0.5]), verdicts.NOT_SHOWN, ""),
-        (_said(misfit=[1.4]), _said(loss_ratio=[1.2]), lines_lib.UNLEARNT, "120 %"),
-        (_said(misfit=[11.0]), _said(loss_ratio=[0.5]), lines_lib.MISFIT, "misfit 11"),
-        (_said(misfit=[np.nan]), {}, lines_lib.MISFIT, "misfit inf"),
-        (_said(misfit=[5.0]), _said(loss_ratio=[0.5]), verdicts.NOT_SHOWN, ""),
-        (_said(misfit=[5.0]), _said(loss_ratio=[1.2]), lines_lib.MISFIT, "loss 120 %"),
-        ({}, _said(loss_ratio=[0.5]), verdicts.NOT_SHOWN, ""),
-        ({}, _said(loss_ratio=[0.999]), lines_lib.MISFIT, "loss 99.9 %"),
+        (_said(misfit=[1.4]), 50, verdicts.NOT_SHOWN, ""),
+        (_said(misfit=[1.4]), -20, fit.UNLEARNT, "explains 0.0 %"),
+        (_said(misfit=[1.4]), np.nan, verdicts.NOT_SHOWN, ""),
+        (_said(misfit=[11.0]), 50, lines_lib.MISFIT, "misfit 11"),
+        (_said(misfit=[np.nan]), np.nan, lines_lib.MISFIT, "misfit inf"),
+        (_said(misfit=[5.0]), 50, verdicts.NOT_SHOWN, ""),
+        (_said(misfit=[5.0]), -20, lines_lib.MISFIT, "explains -20 %"),
+        ({}, 50, verdicts.NOT_SHOWN, ""),
+        ({}, 1.9, fit.UNLEARNT, "explains 1.9 %"),
     ],
 )
-def test_nothing_is_concluded_where_rows_do_not_fit(own, learnt, verdict, why):
+def test_nothing_is_concluded_where_rows_do_not_fit(own, explained, verdict, why):
     truth = _truth([[0, 1] * 20])
     always = np.zeros((1, 40), int)
-    answers = {"model": Prediction(always, learnt), "mine": Prediction(always, own)}
-    for line in _judged(truth, **answers, silent=Prediction(always)):
+    answers = {"mine": Prediction(always, own), "silent": Prediction(always)}
+    found = scoring.lines(
+        answers, truth, continuous=False, explained=np.array([90, explained])
+    )
+    for line in found:
         assert line.verdict == verdict and why in line.detail
-        assert ("input_order" in line.detail) is (verdict == lines_lib.MISFIT)
+        doubted = verdict == lines_lib.MISFIT or "1.9" in why
+        assert ("input_order" in line.detail) is doubted
 
 
 def test_a_leak_of_messages_that_fit_no_better_than_on_strangers_is_none():
@@ -251,10 +270,21 @@ def test_rows_that_were_not_trained_on_are_noticed(linear, config, capsys, chang
     assert "No conclusion" in " ".join(capsys.readouterr().out.split())
 
 
-def test_a_model_that_has_learnt_the_rows_has_a_lower_loss(linear, record, audited):
-    answers, _ = audited(linear, attacks=("model",))
-    ratio = answers["model"].diagnostics["loss_ratio"]
+@pytest.mark.parametrize("unit", [1.0, 100.0])
+def test_what_the_last_model_explains_is_measured_on_the_true_rows(
+    linear, record, config, unit
+):
+    def descend(number, model, returned):  # the last model is the least squares' fit
+        x = np.column_stack([frame[["age", "married", "height"]], np.ones(60)])
+        *kernel, bias = np.linalg.lstsq(x, frame.y)[0]
+        model["out/kernel"][:, 0], model["out/bias"][:] = kernel, bias
+
     frame = pd.read_csv(linear / "rows.csv")
-    frame.assign(y=100 * frame.y).to_csv(linear / "other.csv", index=False)
-    other, _ = audited(linear, known=str(linear / "other.csv"), attacks=("model",))
-    assert (ratio < other["model"].diagnostics["loss_ratio"]).all()
+    record(linear / "learnt", frame, change=descend)
+    frame.assign(y=unit * frame.y).to_csv(linear / "other.csv", index=False)
+    told = config(
+        linear, transcript=str(linear / "learnt"), known=str(linear / "other.csv")
+    )
+    ready = case.prepare(told, inputs.read(told.files, told.rows))
+    found = fits.explained(ready.view, ready.truth)
+    assert (found > 95).all() if unit == 1 else (found < 5).all()

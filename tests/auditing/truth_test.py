@@ -53,7 +53,9 @@ def test_only_rows_and_scores_import_the_truth():
         for name, module in package.items()
         if getattr(module, "Truth", None) is not None
     }
-    expected = {"truth", "rows", "case", "measuring", "scoring", "population"}
+    expected = {
+        "truth", "rows", "case", "fits", "measuring", "scoring", "population",
+    }  # fmt: skip
     assert direct == {f"fljax.auditing.{each}" for each in expected}
 
 

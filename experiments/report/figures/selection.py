@@ -6,12 +6,12 @@ Rows may come from a file that anyone wrote, so nothing is assumed about their t
 import math
 from collections.abc import Collection, Sequence
 
-from fljax import verdicts
+from fljax import fit, verdicts
 from fljax.results import Row, Summary, summarise
 
 ACCURACY = "aia_accuracy_percent"
 LOSSES = ("test_loss", "train_loss")
-EXPLAINED = ("train_explained_percent", "test_explained_percent")
+EXPLAINED = (f"train_{fit.METRIC}", f"test_{fit.METRIC}")
 STRANGERS = f"_{verdicts.STRANGERS}"  # end of the names of attacks on them
 _CURVE = "rows_"  # settings of imputation from fewer rows
 

@@ -7,9 +7,8 @@ import shlex
 import numpy as np
 import pytest
 
-from experiments.aia import fit
 from experiments.aia.program import PROGRAM
-from fljax import results
+from fljax import fit, results
 
 
 def test_what_does_not_apply_is_left_out_of_the_standard_attacks(run, tmp_path):

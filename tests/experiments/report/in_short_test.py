@@ -182,7 +182,7 @@ def test_a_model_that_hardly_learnt_allows_for_no_conclusion(rows):
     about = {"attack": "none", "setting": "round_9"}
     fit = rows(*[0.4] * 3, metric="train_explained_percent", **about)
     said = only(a_card("run", _run(rows, _NONE) + fit))
-    assert "the model has hardly learnt: no conclusion. It explains 0.4 %" in said
+    assert "no conclusion: the model has hardly learnt: it explains 0.4 %" in said
     assert "no leak is shown" not in said
     assert "1 of 1 attacks show a leak" in only(
         a_card("run", _run(rows, _STRONG) + fit)

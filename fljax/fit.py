@@ -1,20 +1,24 @@
 """How much a model has learned: an attack on one that learned nothing shows nothing."""
 
+from typing import Any
+
 import numpy as np
 
-from fljax.types import Array
+METRIC = "explained_percent"
+LEARNT = 2.0  # percent of the variation of the targets
+UNLEARNT = "no conclusion: the model has hardly learnt"
 
 
-def explained(loss: np.ndarray, y: Array, mask: np.ndarray, task: str) -> np.ndarray:
-    """Percent `[seeds]` of the variation of targets that models explain.
+def explained(loss: Any, y: Any, mask: Any, task: str) -> np.ndarray:
+    """Percent `[M]` of the variation of targets that models explain.
 
     For numbers the share of the variance; for classes that of the entropy (McFadden,
     "Conditional Logit Analysis", 1974). Negative where a constant would do better.
 
     Args:
-      loss: `[seeds]` mean loss of a model of each seed on the rows.
-      y: `[seeds, N]` targets.
-      mask: `[seeds, N]`, True where there is a row.
+      loss: `[M]` mean loss of each model on its rows.
+      y: `[M, N]` targets.
+      mask: `[M, N]`, True where there is a row.
       task: regression, binary or multiclass.
     """
     least = [
@@ -24,6 +28,17 @@ def explained(loss: np.ndarray, y: Array, mask: np.ndarray, task: str) -> np.nda
     with np.errstate(divide="ignore", invalid="ignore"):
         share = 100 * (1 - np.asarray(loss, np.float64) / least)
     return np.where(np.isfinite(share), share, np.nan)
+
+
+def has_learnt(percent: float) -> bool:
+    """Whether a model explains anything, as far as is known: NaN is not."""
+    return not percent < LEARNT
+
+
+def said(percent: float) -> str:
+    """In words."""
+    shown = f"{max(percent, 0):.1f} %"
+    return f"it explains {shown} of the variation of its training targets"
 
 
 def _of_constant(y: np.ndarray, task: str) -> float:
