@@ -12,6 +12,8 @@ statistics of batch norm go to leaves that are called so, never to trained ones,
 held constant: no gradient, and in a message no change.
 """
 
+import dataclasses
+import functools
 import re
 from typing import Any
 
@@ -24,11 +26,29 @@ from fljax.auditing import imported, normalisation
 from fljax.auditing.settings import TrainingConfig
 from fljax.driver.config import ConfigError
 from fljax.transcript import TranscriptError
-from fljax.types import Features, Model, Params
+from fljax.types import ApplyFn, Features, Model, Params
 
 _NUMBER = re.compile(r"\d+")
 _WIDTHS = re.compile(r"mlp:\d+(,\d+)*")
 Shapes = dict[str, tuple[int, ...]]
+
+
+@dataclasses.dataclass(frozen=True)
+class _InOrder:
+    """A model on inputs in an order of its own. Equal ones share compiled programs."""
+
+    inner: ApplyFn
+    order: tuple[int, ...]
+
+    def __call__(self, params: Params, x: Features) -> jax.Array:
+        frozen = normalisation.freeze(params)
+        return self.inner(frozen, Features(x.numeric[np.array(self.order)], x.codes))
+
+
+@functools.lru_cache(maxsize=16)
+def _dense(inputs: int, hidden: tuple[int, ...], outputs: int) -> Model:
+    """One object for one network, so that the next audit finds what was compiled."""
+    return models.mlp(inputs, hidden=hidden, outputs=outputs)
 
 
 def build(
@@ -55,19 +75,16 @@ def build(
     if given is not None:
         inner = given
     elif spec == "linear":
-        inner = models.mlp(len(order), hidden=(), outputs=outputs)
+        inner = _dense(len(order), (), outputs)
     elif _WIDTHS.fullmatch(spec):
         hidden = tuple(map(int, spec.removeprefix("mlp:").split(",")))
         if not all(hidden):
             raise ConfigError(f"--model: expected widths of 1 or more, got {spec}")
-        inner = models.mlp(len(order), hidden=hidden, outputs=outputs)
+        inner = _dense(len(order), hidden, outputs)
     else:
         inner = _imported(spec)
 
-    def apply(params, x):
-        frozen = normalisation.freeze(params)
-        return inner.apply(frozen, Features(x.numeric[order], x.codes))
-
+    apply = _InOrder(inner.apply, tuple(order.tolist()))
     model = Model(inner.init, apply)
     row = Features(jnp.zeros(len(order)), jnp.zeros(0, jnp.int32))
     try:

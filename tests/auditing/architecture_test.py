@@ -15,6 +15,12 @@ def _built(spec, inputs=3):
     return architecture.build(TrainingConfig(model=spec), np.arange(inputs), 1)
 
 
+def test_a_second_audit_of_the_same_network_finds_its_programs():
+    one, other = _built("mlp:4"), _built("mlp:4")
+    assert one.apply == other.apply and hash(one.apply) == hash(other.apply)
+    assert _built("mlp:4", inputs=5).apply != one.apply
+
+
 def _tree(shapes):
     """Arrays `[R, ...]` and `[R, K, ...]` that are told apart by their values."""
     pairs = enumerate(shapes.items())
