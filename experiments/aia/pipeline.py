@@ -15,6 +15,7 @@ from experiments.aia import (
     errors,
     federation,
     kinds,
+    knowledge,
     privacy_report,
     saved,
     scoring,
@@ -82,6 +83,7 @@ def prepare(table: data.Table, config: Settings, label: str) -> Setup:
     if config.attack.score == "pooled" and truth is not None:
         known, truth = jax.tree.map(targets.pool, known), targets.pooled(truth)
     setup = Setup(config, label, table, dealt.clients, known, truth, problem)
+    setup = setup._replace(known=knowledge.degraded(setup))
     setup, left_out = kinds.resolved(setup)
     return setup._replace(not_run=left_out)
 
@@ -241,9 +243,10 @@ def _attack(
 def _scoring(setup: Setup, labels: Labels, clients: np.ndarray) -> Scoring:
     """What scores the attacks on the clients that sent something."""
     assert setup.targets is not None
+    scored = setup.targets._replace(mask=knowledge.of_rows(setup))
     return Scoring(
         labels,
-        targets.only(setup.targets, clients),
+        targets.only(scored, clients),
         setup.problem.loss_fn,
         setup.linear_regression,
         setup.config.attack.score == "pooled",

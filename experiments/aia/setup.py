@@ -8,6 +8,7 @@ import jax
 
 from experiments.aia import settings
 from experiments.aia.clients import Clients
+from experiments.aia.knowledge_config import KnowledgeConfig
 from experiments.aia.problem import Problem
 from experiments.aia.targets import Targets
 from fljax import data
@@ -27,6 +28,7 @@ class Settings(NamedTuple):
     trajectory: settings.TrajectoryConfig
     defense: settings.DefenseConfig
     run: settings.RunConfig
+    knowledge: KnowledgeConfig = KnowledgeConfig()
 
 
 class Setup(NamedTuple):

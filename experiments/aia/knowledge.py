@@ -1,0 +1,143 @@
+"""What an adversary knows of clients' rows where it does not know everything.
+
+Cells of the public columns are wrong or missing, or only some rows are known. Only
+`Known` changes: clients train on their rows as they are, and scores compare with the
+truth. Baselines without messages, and strangers, keep exact columns. The target of a row
+that is known is known.
+
+Draws are nested: what is wrong, missing or unknown at one share is so at every larger one.
+"""
+
+import jax
+import numpy as np
+
+from experiments.aia import population
+from experiments.aia.knowledge_config import KnowledgeConfig
+from experiments.aia.setup import Setup
+from fljax.driver.config import ConfigError
+from fljax.types import Features, Known
+
+_NOISE, _MISSING, _ROWS, _STAND_INS = 11, 12, 13, 14  # streams of a seed
+
+
+def degraded(setup: Setup) -> Known:
+    """Leaves `[seeds, C, n, ...]`.
+
+    Args:
+      setup: of a point, which has what is known where everything is.
+
+    Raises:
+      ConfigError: for flags that do not fit each other, or unknown rows for which there
+        are no others.
+    """
+    config = setup.config.knowledge
+    if config == KnowledgeConfig() or setup.targets is None:
+        return setup.known
+    _check(setup)
+    every = []
+    for at, seed in enumerate(setup.config.run.seeds):
+        known = jax.tree.map(lambda leaf, at=at: np.array(leaf[at]), setup.known)
+        if config.rows < 1:
+            known = _with_stand_ins(setup, known, at)
+        each = [
+            _of_client(jax.tree.map(lambda leaf, c=c: leaf[c], known), config, seed, c)
+            for c in range(len(known.mask))
+        ]
+        every.append(jax.tree.map(lambda *leaves: np.stack(leaves), *each))
+    return jax.tree.map(lambda *leaves: np.stack(leaves), *every)
+
+
+def of_rows(setup: Setup) -> np.ndarray:
+    """Which rows are known, `[seeds, C, n]` bool: those that are scored."""
+    assert setup.targets is not None
+    mask, share = setup.targets.mask, setup.config.knowledge.rows
+    if share == 1:
+        return mask
+    seeds = setup.config.run.seeds
+    return np.stack(
+        [
+            np.stack([_rows_known(rows, share, seed, c) for c, rows in enumerate(own)])
+            for seed, own in zip(seeds, mask, strict=True)
+        ]
+    )
+
+
+def _check(setup: Setup) -> None:
+    config = setup.config
+    if config.attack.score == "pooled":
+        raise ConfigError("--knowledge_*: expected --attack_score=own")
+    if config.knowledge.rows < 1 and config.run.save_guesses:
+        raise ConfigError("--save_guesses: expected --knowledge_rows=1")
+
+
+def _rows_known(mask: np.ndarray, share: float, seed: int, client: int) -> np.ndarray:
+    """So many of a client's rows, at least one where it has any."""
+    own = np.flatnonzero(mask)
+    order = np.random.default_rng([seed, _ROWS, client]).permutation(own)
+    found = np.zeros_like(mask)
+    found[order[: max(1, round(share * len(own)))]] = True
+    return found
+
+
+def _with_stand_ins(setup: Setup, known: Known, at: int) -> Known:
+    """Held-out rows and those of other clients in the place of unknown ones, `[C, ...]`."""
+    assert setup.targets is not None
+    everyone, seed = population.of_seed(setup, at), setup.config.run.seeds[at]
+    unknown = setup.targets.mask[at] & ~of_rows(setup)[at]
+    for client, rows in enumerate(unknown):
+        others = np.flatnonzero(everyone.owner != client)
+        if rows.any() and not len(others):
+            raise ConfigError(
+                "--knowledge_rows: expected 1 where there are no rows but one client's"
+            )
+        rng = np.random.default_rng([seed, _STAND_INS, client])
+        some = rng.choice(others, len(rows))[rows] if rows.any() else others[:0]
+        for leaf, source in zip(
+            (*known.public, known.y), (*everyone.x, everyone.y), strict=True
+        ):
+            leaf[client, rows] = np.asarray(source)[some]
+    return known
+
+
+def _of_client(known: Known, config: KnowledgeConfig, seed: int, client: int) -> Known:
+    """One client's, `[n, ...]`, with wrong and missing cells."""
+    columns = [_Columns(np.array(leaf), known.mask) for leaf in known.public]
+    for part, each in enumerate(columns):
+        each.replace(config.noise, np.random.default_rng([seed, _NOISE, client, part]))
+        each.forget(
+            config.missing, np.random.default_rng([seed, _MISSING, client, part])
+        )
+    return known._replace(public=Features(*(each.cells for each in columns)))
+
+
+class _Columns:
+    """Numbers, or codes of categories, `[n, D]`, changed in place."""
+
+    def __init__(self, cells: np.ndarray, mask: np.ndarray) -> None:
+        self.cells, self._mask = cells, np.asarray(mask, bool)
+
+    def replace(self, share: float, rng: np.random.Generator) -> None:
+        """Some cells by those of random rows."""
+        own, shape = np.flatnonzero(self._mask), self.cells.shape
+        chosen = (rng.random(shape) < share) & self._mask[:, None]
+        if len(own):
+            others = rng.choice(own, shape)
+            there = np.take_along_axis(self.cells, others, axis=0)
+            self.cells[chosen] = there[chosen]
+
+    def forget(self, share: float, rng: np.random.Generator) -> None:
+        """Some cells, in whose place comes what the column's others say."""
+        gone = (rng.random(self.cells.shape) < share) & self._mask[:, None]
+        for number, column in enumerate(gone.T):
+            left = self.cells[self._mask & ~column, number]
+            if column.any():
+                self.cells[column, number] = _usual(left)
+
+
+def _usual(left: np.ndarray) -> float | int:
+    """Mean of numbers, most frequent code; 0 where nothing is left."""
+    if not len(left):
+        return 0
+    if np.issubdtype(left.dtype, np.integer):
+        return np.bincount(left).argmax()
+    return left.mean()
