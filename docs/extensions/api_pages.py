@@ -27,6 +27,7 @@ PAGES = {
         "fljax.attacks.registry",
         "fljax.attacks.each_client",
         "fljax.attacks.streams",
+        "fljax.attacks.controls",
     ),
     "attacks.attribute": ("fljax.attacks.attribute",),
     "attacks.trajectory": ("fljax.attacks.trajectory",),
@@ -53,6 +54,8 @@ PAGES = {
         "fljax.certainty",
         "fljax.image_metrics",
         "fljax.imputation",
+        "fljax.shrinkage",
+        "fljax.fit",
         "fljax.results",
     ),
 }
