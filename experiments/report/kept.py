@@ -4,7 +4,8 @@
 only what summaries need:
 
 * numbers over all clients, for every seed, and slopes;
-* each client's, where there is a single seed and an attack is judged by its clients;
+* each client's, with half widths, where there is a single seed and an attack is judged
+  by its clients;
 * of a curve over rounds its first and its last round;
 * no times; eight significant digits.
 
@@ -22,9 +23,9 @@ from experiments.report import commands, finished
 from experiments.report.cards import Card, card
 from experiments.report.figures import selection
 from experiments.report.programs import PROGRAMS
-from fljax import certainty, results
+from fljax import certainty, results, shrinkage
 from fljax.driver.config import ConfigError
-from fljax.results import Row
+from fljax.results import HALF_WIDTH, PAIRED_HALF_WIDTH, Row
 
 FOLDER = pathlib.Path(__file__).parents[1] / "results"
 _NOT_KEPT = "not_kept.toml"
@@ -151,4 +152,6 @@ def _judged_by_client(rows: Sequence[Row]) -> set[str]:
     program = PROGRAMS.get(rows[0].experiment)
     if program is None or len({row.seed for row in rows}) > 1:
         return set()
-    return {gain.measure.metric for gain in program.gains}
+    measures = [gain.measure.metric for gain in program.gains]
+    beside = {m + half for m in measures for half in (HALF_WIDTH, PAIRED_HALF_WIDTH)}
+    return {*measures, *beside, shrinkage.CORRELATION}

@@ -6,7 +6,7 @@ import pytest
 from experiments.aia import errors
 from experiments.aia.errors import Imputed
 from experiments.aia.targets import Targets
-from experiments.report import cards, gains, in_short
+from experiments.report import cards, gains, in_short, kept
 from fljax import verdicts
 from fljax.attacks.estimates import Prediction
 from fljax.auditing import measuring, scoring
@@ -88,6 +88,13 @@ def test_a_run_is_judged_by_the_rule_of_an_audit(noise, kind):
     total = line.total
     assert score.estimate.mean == pytest.approx(total.value)
     assert score.estimate.low == pytest.approx(total.low)
+
+
+def test_what_is_kept_of_a_run_is_judged_alike():
+    rows = _World(0.8).rows()
+    (score,), (again,) = gains.scores(rows), gains.scores(kept.of_rows(rows))
+    for ours, theirs in zip(again.verdict.gains, score.verdict.gains, strict=True):
+        np.testing.assert_allclose(ours[1:4], theirs[1:4], rtol=1e-6)
 
 
 def test_an_error_is_told_in_a_sentence_with_what_it_explains():
