@@ -12,6 +12,7 @@ from typing import Any
 
 from absl import flags as absl_flags
 
+from fljax.data import sources
 from fljax.driver import config
 from fljax.driver.config import ConfigError
 
@@ -65,6 +66,14 @@ def of_run(name: str, flags: Mapping[str, Any]) -> str:
     module = _modules(stem)[0]
     given = [f"--flagfile=experiments/flags/{stem}.flags", *own, *more]
     return f"python -m {module} {shlex.join(given)}"
+
+
+def of_flagfile(stem: str) -> str:
+    """What to type for a run of a flagfile as it stands."""
+    data = _told(stem, []).get("data_name")
+    found = [source for source in sources.SOURCES if source.dataset == data]
+    has_files = any(source.download or source.folders for source in found)
+    return of_run(stem, {"data_dir": has_files})
 
 
 def flags_of(name: str, command: str) -> dict[str, Any]:

@@ -179,17 +179,19 @@ def _cards(item: Item) -> list[Card]:
 
 
 def _line(item: Item, cards: list[Card]) -> str:
-    """Item, its commands or its flagfile, counts of verdicts, what is to be said."""
+    """Item, its commands or its flagfile's, counts of verdicts, what is to be said."""
     kinds = Counter(each.verdict.kind for card in cards for each in card.compared)
     kinds[_NOT_RUN] = sum(len(card.missing) for card in cards)
     every = (*reproduction.KINDS, _NOT_RUN)
     counts = ", ".join(f"{kinds[k]} {k}" for k in every if kinds[k])
     reason = kept.reasons().get(item.result)
     remarks = [item.why, "" if reason is None else reason.why]
-    told = [card.manifest["command"] for card in cards] or [f"{item.result}.flags"]
+    told = [card.manifest["command"] for card in cards] or [
+        commands.of_flagfile(item.result)
+    ]
     shown = "; ".join(f"`{each}`" for each in told).replace("|", "\\|")
-    if cards and not counts:
-        counts = "no published number"
+    if not counts:
+        counts = "no published number" if cards else "not run"
     why = markdown.escape(" ".join(filter(None, remarks)))
     return f"| {item.title} | {shown} | {counts} | {why} |"
 

@@ -1,6 +1,6 @@
 """One kept result: what was run, and its scores beside the published numbers."""
 
-from experiments.report import gains, kept, markdown, tables
+from experiments.report import commands, gains, kept, markdown, tables
 from experiments.report.cards import Card, Judged
 from experiments.report.documents import writing
 from experiments.report.programs import PROGRAMS
@@ -27,7 +27,10 @@ def text(name: str) -> str:
         return _of_card(kept.shown(name))
     told = [
         _of_card(kept.shown(n)) for n in kept.names() if n.startswith(f"{name}.")
-    ] or [f"An earlier version of the code gave: {markdown.escape(reason.earlier)}"]
+    ] or [
+        writing.command(commands.of_flagfile(name)),
+        f"An earlier version of the code gave: {markdown.escape(reason.earlier)}",
+    ]
     about = f"There is no result of `{name}.flags` as it stands."
     return "\n\n".join([f"{about} {markdown.escape(reason.why)}", *told])
 

@@ -103,6 +103,13 @@ def test_a_flagfile_has_a_result_or_says_why_not(name):
     assert (name in kept.names()) != (name in kept.reasons())
 
 
+def test_a_flagfiles_command_asks_for_files_where_its_data_are_some():
+    asked = {name: commands.of_flagfile(name) for name in ("aia.fig1", "aia.fig4")}
+    command = "python -m experiments.aia --flagfile=experiments/flags/aia.{}.flags"
+    assert asked["aia.fig1"] == f"{command.format('fig1')} --data_dir=DATA"
+    assert asked["aia.fig4"] == command.format("fig4")  # generated data
+
+
 def test_every_result_has_rows():
     assert all(kept.read(name).rows for name in kept.names())
 
