@@ -76,7 +76,7 @@ def benchmark(flags: Flags) -> tuple[list[harness.Row], list[harness.Target]]:
         count = sum(map(bool, found))
         by_attack = {a: sum(a in each for each in found) for a in KINDS[name].attacks}
         rows.append(
-            harness.environment() | {
+            {
                 "benchmark": "false_alarms", "kind": name, "audits": audits,
                 "alarms": count, "percent": 100 * count / audits,
                 "by_attack": ", ".join(f"{k} {v}" for k, v in by_attack.items()),

@@ -45,6 +45,11 @@ _COLUMNS = {
         _Column("milliseconds", "ms per local iteration", ".3g"),
         _Column("ratio", "times SGD", ".2f"),
     ),
+    "false_alarms": (
+        _Column("kind", "kind"), _Column("audits", "audits", "d"),
+        _Column("alarms", "alarms", "d"), _Column("percent", "% of audits", ".1f"),
+        _Column("by_attack", "by attack"), _Column("seconds", "s an audit", ".2f"),
+    ),
     "scaling": (
         _Column("part", "what grows"), _Column("clients", "clients", ",d"),
         _Column("parameters", "parameters", ",d"), _PLACE,
