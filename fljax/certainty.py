@@ -9,6 +9,7 @@ alone; the truth only scores the order.
 Attacks may not import this module: they never see the truth.
 """
 
+from collections.abc import Iterator
 from typing import NamedTuple
 
 import numpy as np
@@ -142,6 +143,14 @@ def bins(given: Posterior, num_bins: int = 10) -> Bins:
             for each in (given.confidence, given.right)
         )
     return Bins((edges[1:] + edges[:-1]) / 2, confidence, accuracy, count)
+
+
+def plotted(found: Bins) -> Iterator[tuple[str, float, int]]:
+    """Name, accuracy in percent and records of each bin that has any."""
+    pairs = zip(found.middle, found.accuracy, found.count, strict=True)
+    for middle, accuracy, count in pairs:
+        if count:
+            yield at_confidence(middle), 100 * float(accuracy), int(count)
 
 
 def calibration_error(given: Posterior, num_bins: int = 10) -> float:

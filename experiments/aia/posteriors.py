@@ -38,11 +38,6 @@ def _scores(
 
 
 def _plot(labels: Labels, about, given: certainty.Posterior) -> Iterator[Row]:
-    """Accuracy of the rows of each bin of confidence that has any."""
-    found = certainty.bins(given)
-    for middle, accuracy, count in zip(
-        found.middle, found.accuracy, found.count, strict=True
-    ):
-        if count:
-            metric = certainty.at_confidence(middle)
-            yield labels.row(*about, metric, 100 * accuracy, count)
+    """Accuracy of the rows of each bin of confidence."""
+    for metric, percent, count in certainty.plotted(certainty.bins(given)):
+        yield labels.row(*about, metric, percent, count)

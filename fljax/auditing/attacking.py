@@ -101,12 +101,12 @@ def on_control(
 
 
 def _plain(found: Estimates) -> Estimates:
-    """Without what nobody reads; of a posterior what the guess itself has of it."""
+    """Without what nobody reads."""
     return {
         name: each._replace(
             diagnostics=dict(each.diagnostics),
             details={
-                what: np.asarray(value).max(axis=-1)
+                what: np.asarray(value)
                 for what, value in each.details.items()
                 if what == "probability"
             },

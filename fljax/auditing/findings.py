@@ -10,8 +10,8 @@ import pandas as pd
 
 from fljax import verdicts
 from fljax.attacks.estimates import Estimates, Prediction
+from fljax.auditing import at_risk, words
 from fljax.auditing import lines as lines_lib
-from fljax.auditing import page, words
 from fljax.auditing.lines import Line
 from fljax.data import FileRecord
 
@@ -112,8 +112,18 @@ class Findings(NamedTuple):
                 columns[name] = self._values(_flat(each.value, rows))
                 if "probability" in each.details:
                     sure = _flat(each.details["probability"], rows)
-                    columns[f"{name}_probability"] = sure
+                    columns[f"{name}_probability"] = sure.max(axis=-1)
         return pd.DataFrame(columns)
+
+    @property
+    def at_risk(self) -> pd.DataFrame:
+        """Records by how sure the foremost attack with a posterior is of them.
+
+        Columns `client`, `row`, `value` and `probability`; the surest first, whether or
+        not it is right. None of them without such an attack.
+        """
+        attack = at_risk.attack(self.lines, words.foremost(self.lines))
+        return at_risk.order(self.records, attack)
 
     @property
     def notes(self) -> list[str]:
@@ -153,6 +163,8 @@ class Findings(NamedTuple):
         return words.summary(self.audited.sensitive, self.lines, self.clients)
 
     def _repr_html_(self) -> str:
+        from fljax.auditing import page  # which shows findings
+
         return page.fragment(self.lines)
 
 

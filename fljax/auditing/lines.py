@@ -6,6 +6,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from fljax import certainty
 from fljax.verdicts import Gain
 
 NOT_APPLICABLE = "not applicable"
@@ -36,6 +37,22 @@ class Number(NamedTuple):
         return next(iter(self.references.values()))
 
 
+class PerRecord(NamedTuple):
+    """How sure an attack is of each record, and how rightly.
+
+    Attributes:
+      scores: metric of `fljax.certainty` -> number over the records of all clients.
+      clients: `[C]` of the same over each client's records.
+      counts: `[C]` records of each client.
+      plot: all records by confidence.
+    """
+
+    scores: Mapping[str, float]
+    clients: Sequence[Mapping[str, float]]
+    counts: Sequence[int]
+    plot: certainty.Bins
+
+
 class Line(NamedTuple):
     """One attack.
 
@@ -49,6 +66,7 @@ class Line(NamedTuple):
       detail: why, or how much, or for how many clients.
       diagnostics: metric -> `[C]`.
       gains: over each reference.
+      records: of an attack with a posterior.
     """
 
     attack: str
@@ -60,6 +78,7 @@ class Line(NamedTuple):
     detail: str = ""
     diagnostics: Mapping[str, np.ndarray] = types.MappingProxyType({})
     gains: Sequence[Gain] = ()
+    records: PerRecord | None = None
 
     def and_that(self, *texts: str) -> "Line":
         """The same with more to its detail."""

@@ -14,13 +14,14 @@ from typing import NamedTuple
 import numpy as np
 from scipy import optimize
 
-from fljax import shrinkage
+from fljax import certainty, shrinkage
 from fljax.attacks.estimates import (
     Estimates,
     LabelEstimate,
     Prediction,
     Reconstruction,
 )
+from fljax.auditing.lines import PerRecord
 from fljax.auditing.truth import Truth
 from fljax.verdicts import (
     ACCURACY,
@@ -109,6 +110,21 @@ def hits(name: str, estimate: Prediction, truth: Truth, beside: Controls) -> Mea
         shown[PERMUTED] = _hits(beside.permuted[name], truth)
     counts = truth.mask.sum(axis=1)
     return Measured(ACCURACY, _hits(estimate, truth), references, counts, {}, shown)
+
+
+def per_record(estimate: Prediction, truth: Truth) -> PerRecord | None:
+    """Of a category: how sure of each row, and how rightly; None without a posterior."""
+    if "probability" not in estimate.details:
+        return None
+    given = estimate.details["probability"], truth.sensitive, truth.mask
+    everyone = certainty.posterior(*given)
+    each = [certainty.posterior(*one) for one in zip(*given, strict=True)]
+    return PerRecord(
+        certainty.scores(everyone),
+        [certainty.scores(one) for one in each],
+        [len(one.truth) for one in each],
+        certainty.bins(everyone),
+    )
 
 
 def errors(name: str, estimate: Prediction, truth: Truth, beside: Controls) -> Measured:

@@ -1,14 +1,15 @@
 """The page of an audit for whoever has to decide: one HTML file, no script, no link."""
 
-from collections.abc import Mapping, Sequence
-from typing import Any, NamedTuple
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
 
 import jinja2
 import numpy as np
 
-from fljax import fit, verdicts
-from fljax.auditing import doubts
+from fljax import certainty, fit, verdicts
+from fljax.auditing import at_risk, doubts, drawings, words
 from fljax.auditing import lines as lines_lib
+from fljax.auditing.findings import Findings
 from fljax.auditing.lines import Line, Number
 
 METRICS = {
@@ -36,54 +37,48 @@ _RULE = {
     "called a leak. Verdicts use wider ones, for the number of attacks and clients",
 }
 _COLOURS = {verdicts.LEAKS: "bad"}
-_FILLS = {verdicts.LEAKS: "#d98c8c"}
-_TICKS = (verdicts.IMPUTATION, verdicts.STRANGERS)
-_WIDTH = 500.0  # of the longest bar, in units of the drawing
-
-
-class _Bar(NamedTuple):
-    attack: str
-    value: float
-    low: float
-    high: float
-    baseline: float
-    ticks: list[float]
-    fill: str
-
-
-class _Chart(NamedTuple):
-    metric: str
-    alt_text: str
-    bars: list[_Bar]
+_MOST_RECORDS = 10
+_DEFENSES = {
+    "dp_sgd(clip=1, epsilon=8), fed_cdp(clip=1, epsilon=8)": "clip every example's "
+    "gradient and add noise; what they leave to any adversary has a bound",
+    "pruning(ratio=0.9), dssgd(fraction=0.3)": "send less; no guarantee, and an attack "
+    "that knows of it reads what is sent",
+    "secure aggregation": "the server sees sums alone; of few clients that hides little, "
+    "and every client still sees the sum",
+}
 
 
 def render(
-    title: str,
-    sensitive: str,
-    lines: Sequence[Line],
-    summary: Sequence[str],
-    notes: Sequence[str],
-    about: Mapping[str, Any],
+    findings: Findings, advice: words.Advice | None, about: Mapping[str, Any]
 ) -> str:
     """The page as HTML; texts are escaped.
 
     Args:
-      title: of the page.
-      sensitive: name of the inferred column.
-      lines: scored attacks.
-      summary: paragraphs above the table.
-      notes: paragraphs below the table.
+      findings: of the audit.
+      advice: what to do about a leak, None without one.
       about: what was audited, term -> value.
     """
+    audited, lines = findings.audited, findings.lines
+    foremost = words.foremost(lines)
     return _template("page.html.j2").render(
         _table(lines),
-        title=title,
-        sensitive=sensitive,
-        summary=summary,
-        notes=notes,
+        title=f"Audit of {audited.data}, {audited.model}",
+        sensitive=audited.sensitive,
+        summary=findings.summary,
+        notes=findings.notes,
+        advice=advice,
+        tried=audited.defense,
+        defenses=list(_DEFENSES.items()),
         charts=_charts(lines),
+        each_client=_each_client(foremost, findings.clients),
+        plots=[
+            drawings.calibration(line.attack, line.records)
+            for line in lines
+            if line.records is not None and len(line.records.plot.count)
+        ],
+        risk=_risk(findings, foremost),
         rule=list(_RULE.items()),
-        diagnostics=_diagnostics(lines),
+        diagnostics=list(_diagnostics(lines)),
         about=list(about.items()),
     )
 
@@ -147,38 +142,45 @@ def _template(name: str) -> jinja2.Template:
     return environment.get_template(name)
 
 
-def _charts(lines: Sequence[Line]) -> list[_Chart]:
+def _charts(lines: Sequence[Line]) -> list[drawings.Bars]:
     """A drawing per metric: its attacks' bars and intervals beside the baseline."""
-    charts = []
+    found = []
     for metric, name in METRICS.items():
-        drawn = [(e, e.total) for e in lines if e.metric == metric and e.total]
+        drawn = [line for line in lines if line.metric == metric and line.total]
         if drawn:
-            finite = [(line, _finite(total)) for line, total in drawn]
-            top = max(max(n.value, n.high, *n.references.values()) for _, n in finite)
-            bars = [_bar(line, n, _WIDTH / (top or 1)) for line, n in finite]
-            values = ", ".join(f"{line.attack} {n.value:.4g}" for line, n in drawn)
-            alt_text = f"{name}: {values}; without messages {reference(drawn[0][1])}"
-            charts.append(_Chart(name, alt_text, bars))
-    return charts
+            found.append(drawings.of_attacks(name, drawn))
+    return found
 
 
-def _bar(line: Line, n: Number, scale: float) -> _Bar:
-    places = (n.value, max(n.low, 0.0), n.high, n.baseline)
-    scaled = (round(scale * place, 1) for place in places)
-    ticks = [round(scale * n.references[t], 1) for t in _TICKS if t in n.references]
-    return _Bar(line.attack, *scaled, ticks, fill=_FILLS.get(line.verdict, "#b8c7d9"))
+def _each_client(line: Line | None, clients: Sequence[str]) -> drawings.Bars | None:
+    if line is None or len(clients) < 2:
+        return None
+    return drawings.of_clients(METRICS.get(line.metric, line.metric), line, clients)
 
 
-def _finite(n: Number) -> Number:
-    """Without an interval, or a value, both ends are the value, or nothing."""
-    value = n.value if np.isfinite(n.value) else 0.0
-    ends = (n.low, n.high) if np.isfinite([n.low, n.high]).all() else (value, value)
-    return Number(value, *ends, n.n, n.references)
+def _risk(findings: Findings, foremost: Line | None) -> dict[str, Any] | None:
+    """The records of which the adversary is surest, and how right it is on the whole."""
+    attack = at_risk.attack(findings.lines, foremost)
+    if attack is None:
+        return None
+    found, clients = at_risk.order(findings.records, attack), findings.audited.clients
+    names = dict(zip(clients.tolist(), findings.clients, strict=True))
+    counts = zip(findings.clients, at_risk.of_clients(found, clients), strict=True)
+    (records,) = (e.records for e in findings.lines if e.attack == attack)
+    assert records is not None
+    return {
+        "attack": attack,
+        "named": f"{records.scores[certainty.NAMED]:.1f}",
+        "records": at_risk.shown(found, names, _MOST_RECORDS),
+        "clients": [(name, sure, every) for name, (sure, every) in counts],
+        "sure": f"{100 * at_risk.SURE:.0f}",
+    }
 
 
-def _diagnostics(lines: Sequence[Line]) -> list[dict[str, str]]:
-    return [
-        {"attack": line.attack, "metric": name, "value": f"{np.mean(values):.4g}"}
-        for line in lines
-        for name, values in line.diagnostics.items()
-    ]
+def _diagnostics(lines: Sequence[Line]) -> Iterator[dict[str, str]]:
+    for line in lines:
+        named = {} if line.records is None else line.records.scores
+        said = {certainty.WORDS[name]: value for name, value in named.items()}
+        means = {name: np.mean(values) for name, values in line.diagnostics.items()}
+        for name, value in (said | means).items():
+            yield {"attack": line.attack, "metric": name, "value": f"{value:.4g}"}

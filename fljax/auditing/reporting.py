@@ -6,9 +6,10 @@ from collections.abc import Iterator
 from rich.table import Table
 from rich.text import Text
 
-from fljax import fit, verdicts
+from fljax import certainty, fit, verdicts
 from fljax.auditing import page, words
 from fljax.auditing.findings import Audited, Findings
+from fljax.auditing.lines import Line
 from fljax.driver import screen_tables
 from fljax.driver.option import FolderFlags
 from fljax.driver.output import Output, Results
@@ -59,7 +60,7 @@ def screen(findings: Findings) -> list[Table | Text]:
     ]
     said = [*details, *findings.notes]
     if findings.leaks:
-        said = [*said, words.what_to_do(audited.flags, len(audited.clients))]
+        said = [*said, str(words.what_to_do(audited.flags, len(audited.clients)))]
     return [*map(Text, findings.summary), shown, *map(Text, said)]
 
 
@@ -93,6 +94,8 @@ def _rows(findings: Findings) -> Iterator[Row]:
             yield labels.row(*where, audited.seed, metric, value, line.total.n)
         for metric, values in line.diagnostics.items():
             yield from each(*where, metric, values, counts)
+        if line.records is not None:
+            yield from _per_record(labels, (*where, audited.seed), line, audited)
     used = {
         "messages_used": audited.used,
         "messages_left_out": audited.left_out,
@@ -100,6 +103,20 @@ def _rows(findings: Findings) -> Iterator[Row]:
     }
     for metric, values in used.items():
         yield from each("none", "passive", metric, values, audited.used)
+
+
+def _per_record(labels: Labels, about, line: Line, audited: Audited) -> Iterator[Row]:
+    """Scores over the records of each client, of all, and the calibration plot."""
+    found = line.records
+    assert found is not None
+    pairs = zip(audited.clients, found.clients, found.counts, strict=True)
+    for client, scores, count in pairs:
+        for metric, value in scores.items():
+            yield labels.row(*about, metric, value, count, int(client))
+    for metric, value in found.scores.items():
+        yield labels.row(*about, metric, value, sum(found.counts))
+    for metric, percent, count in certainty.plotted(found.plot):
+        yield labels.row(*about, metric, percent, count)
 
 
 def _page(findings: Findings) -> str:
@@ -119,19 +136,9 @@ def _page(findings: Findings) -> str:
         "Files": "; ".join(f"{each.name} {each.sha256}" for each in audited.files),
         "Settings": ", ".join(f"{name} {value}" for name, value in settings.items()),
     }
-    notes = findings.notes
+    advice = None
     if findings.leaks:
         known = os.path.basename(str(audited.flags.get("known", "")))
-        notes = [
-            *notes,
-            words.what_to_do(audited.flags | {"known": known}, len(audited.clients)),
-        ]
-    title = f"Audit of {audited.data}, {audited.model}"
-    return page.render(
-        title,
-        audited.sensitive,
-        findings.lines,
-        findings.summary,
-        notes,
-        about,
-    )
+        told = audited.flags | {"known": known}
+        advice = words.what_to_do(told, len(audited.clients))
+    return page.render(findings, advice, about)

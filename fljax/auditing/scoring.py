@@ -76,7 +76,8 @@ def _line(
         case Prediction():
             measured = measuring.hits(name, estimate, truth, controls)
             line = _judged(name, estimate, measured, attacks)
-            return line.and_that(_silent(estimate, truth))
+            line = line.and_that(_silent(estimate, truth))
+            return line._replace(records=measuring.per_record(estimate, truth))
         case LabelEstimate():
             return _judged(
                 name, estimate, measuring.distances(estimate, truth), attacks

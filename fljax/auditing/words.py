@@ -2,7 +2,7 @@
 
 import shlex
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -33,10 +33,9 @@ def summary(sensitive: str, lines: Sequence[Line], clients: Sequence[str]) -> li
       lines: of all attacks.
       clients: names of the clients.
     """
-    leaks = [line for line in lines if line.verdict == verdicts.LEAKS]
+    leaks, top = _leaks(lines), foremost(lines)
     found = []
-    if leaks:
-        top = max(leaks, key=_strength)
+    if leaks and top is not None:
         found.append(_leak(sensitive, top, clients))
         rest = [line.attack for line in leaks if line is not top]
         if rest:
@@ -51,7 +50,38 @@ def summary(sensitive: str, lines: Sequence[Line], clients: Sequence[str]) -> li
     return found
 
 
-def what_to_do(flags: Mapping[str, Any], clients: int) -> str:
+def foremost(lines: Sequence[Line]) -> Line | None:
+    """The strongest leak; without one the attack that comes nearest to it."""
+    found = _leaks(lines) or [
+        line
+        for line in lines
+        if line.total is not None and verdicts.is_judged(line.attack, line.setting)
+    ]
+    return max(found, key=_strength) if found else None
+
+
+def _leaks(lines: Sequence[Line]) -> list[Line]:
+    return [line for line in lines if line.verdict == verdicts.LEAKS]
+
+
+class Advice(NamedTuple):
+    """What to do about a leak.
+
+    Attributes:
+      why: which defense has a guarantee, and what the command does.
+      command: that tries it on the same rows.
+      then: what follows.
+    """
+
+    why: str
+    command: str
+    then: str
+
+    def __str__(self) -> str:
+        return f"What to do: {self.why} {self.command} {self.then}"
+
+
+def what_to_do(flags: Mapping[str, Any], clients: int) -> Advice:
     """Which defenses to try, and the command that tries one on the same rows.
 
     Args:
@@ -73,12 +103,13 @@ def what_to_do(flags: Mapping[str, Any], clients: int) -> str:
         "defense": "dp_sgd(clip=0.1|1|10, epsilon=8)",
     }
     told = (f"--{name}={value}" for name, value in rows.items() if value is not None)
-    return (
-        "What to do: noise on every example's gradient (dp_sgd, fed_cdp) is the defense "
-        "with a guarantee. This trains on the same rows with one and attacks it, beside "
-        "its cost in accuracy: python -m experiments.aia "
-        f"{shlex.join(told)} (with the model and the learning rate of your training). "
-        "Then record your own training with the defense, and audit that."
+    return Advice(
+        "noise on every example's gradient (dp_sgd, fed_cdp) is the defense with a "
+        "guarantee. This trains on the same rows with one and attacks it, beside its "
+        "cost in accuracy, in a clone of the repository:",
+        f"python -m experiments.aia {shlex.join(told)}",
+        "(with the model and the learning rate of your training). Then record your own "
+        "training with the defense, and audit that.",
     )
 
 

@@ -5,18 +5,21 @@ import re
 import numpy as np
 import pytest
 
-from fljax import verdicts
+from fljax import results, verdicts
+from fljax.attacks.estimates import Prediction
+from fljax.auditing import drawings, measuring, reporting
 from fljax.auditing import lines as lines_lib
-from fljax.auditing import reporting
 from fljax.auditing.findings import Audited, Findings
 from fljax.auditing.lines import Line, Number
+from fljax.auditing.truth import Truth
 from fljax.driver import console
 
 
 def _line(attack, setting="passive", metric=verdicts.ACCURACY.metric, low=60.0):
     references = {"majority": 50.0, "imputation": 61.0, "strangers": 62.0}
     number = Number(70.0, low, 80.0, 30, references)
-    return Line(attack, setting, metric, number, [number], verdicts.LEAKS)
+    clients = [number, number._replace(value=65.0, n=10)]
+    return Line(attack, setting, metric, number, clients, verdicts.LEAKS)
 
 
 _SKIPPED = Line("grad", "", "", None, (), lines_lib.NOT_APPLICABLE, "too few messages")
@@ -26,14 +29,16 @@ _SKIPPED = Line("grad", "", "", None, (), lines_lib.NOT_APPLICABLE, "too few mes
 def page(tmp_path, capsys):
     """`(*lines) -> page, what the screen shows`."""
 
-    def make(*lines):
+    def make(*lines, **estimates):
         audited = Audited(
             data="rows", model="linear", defense="none", seed=0,
-            clients=np.array([4]), used=np.array([12]), left_out=np.array([0]),
+            clients=np.array([4, 7]), used=np.array([12, 12]),
+            left_out=np.array([0, 0]),
             files=(), sensitive="married", target="income", categories=("a", "b"),
-            unit=1.0, middle=0.0, row_numbers=[np.arange(30)], explained=np.array([50.0]), flags={"seed": 0},
+            unit=1.0, middle=0.0, row_numbers=[np.arange(20), np.arange(20, 30)],
+            explained=np.array([50.0, 50.0]), flags={"seed": 0},
         )  # fmt: skip
-        findings = Findings(audited, lines, {})
+        findings = Findings(audited, lines, estimates)
         findings.save(tmp_path / "out")
         console.screen().print(*reporting.screen(findings))
         text = (tmp_path / "out" / "report.html").read_text()
@@ -76,7 +81,7 @@ def test_settings_are_shown_where_they_differ(page):
 def test_no_number_is_repeated(page):
     shown, _ = page(_line("model"), _SKIPPED)
     assert shown.count("70.00 [60.00, 80.00]") == 1
-    assert shown.count("<svg") == 1 and "accuracy %: model 70" in shown
+    assert shown.count("<svg") == 2 and "model: 70, without messages" in shown
 
 
 def test_texts_of_strangers_are_escaped(page):
@@ -93,3 +98,63 @@ def test_the_page_says_what_was_inferred(page):
 def test_an_error_is_never_below_nothing(page):
     shown, said = page(_line("model", metric=verdicts.ERROR.metric, low=-1.0))
     assert "70.00 [0.00, 80.00]" in shown and "70.00 [0.00, 80.00]" in said
+
+
+def _surely(attack):
+    """A line and an estimate: sure of row 20, then of row 3; its truth is another."""
+    sure = np.full((2, 20), 0.6)
+    sure[1, 0], sure[0, 3] = 0.9999, 0.95
+    both = np.stack([1 - sure, sure], axis=-1)
+    truth = np.zeros((2, 20), int)
+    mask = np.arange(20) < np.array([[20], [10]])
+    said = Prediction(np.ones((2, 20), int), {}, {"probability": both})
+    known = Truth(truth, mask, 1.0, np.zeros((2, 2)), np.zeros((2, 20, 1)), np.ones(1))
+    records = measuring.per_record(said, known)
+    return _line(attack)._replace(records=records), said
+
+
+def test_rows_stand_in_the_order_in_which_the_adversary_is_sure(page):
+    line, said = _surely("trajectory")
+    shown, _ = page(_line("model"), line, trajectory=said, model=said)
+    table = shown.partition("The 10 rows of which it is surest")[2]
+    cells = re.findall("<td[^>]*>([^<]*)</td>", table)[:8]
+    assert cells == [
+        "client 7", "20", "b", "above 99.9 %", "client 4", "3", "b", "95.0 %"
+    ]  # fmt: skip
+    assert "0.0 % of all rows" in shown  # not one is right
+    assert "Is it as right as it is sure?" in shown
+
+
+def test_every_picture_is_told_in_words(page):
+    line, said = _surely("trajectory")
+    shown, _ = page(line, trajectory=said)
+    pictures = re.findall("<svg.*?</svg>", shown, re.DOTALL)
+    assert len(pictures) == 3  # attacks, clients, calibration
+    for each in pictures:
+        title, text = re.search('labelledby="(.*) (.*)" font', each).groups()
+        assert shown.count(f'id="{title}"') == shown.count(f'id="{text}"') == 1
+        assert re.search(f'<desc id="{text}">[^<]{{20,}}', each)
+    assert "client 4, 30 rows: 70" in pictures[1]
+    assert (
+        "99.9 % sure" not in pictures[2] and "60.0 % sure, 0.0 % right" in pictures[2]
+    )
+
+
+def test_many_clients_are_drawn_from_both_ends():
+    line = _line("model")
+    numbers = [line.total._replace(value=float(at)) for at in range(60)]
+    names = [f"client {at}" for at in range(60)]
+    drawn = drawings.of_clients("accuracy", line._replace(clients=numbers), names)
+    assert len(drawn.bars) == 20 and drawn.left_out == 40
+    assert drawn.bars[0].label.startswith("client 59,")
+    assert drawn.bars[-1].label.startswith("client 0,")
+
+
+def test_numbers_of_each_record_are_rows_of_results(page, tmp_path):
+    line, said = _surely("trajectory")
+    page(line, trajectory=said)
+    rows = results.read_rows(tmp_path / "out" / "rows.jsonl")
+    named = {(r.metric, r.client): r for r in rows if r.attack == "trajectory"}
+    assert named["named_at_99_precision_percent", "all"].n == 30
+    assert named["calibration_error", 7].n == 10
+    assert named["accuracy_at_confidence_62.5_percent", "all"].n == 28
