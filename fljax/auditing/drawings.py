@@ -13,10 +13,9 @@ from fljax.auditing.lines import Line, Number, PerRecord
 
 WIDTH = 340.0  # of the longest bar
 _SIDE = 260.0  # of a calibration plot
-_LEAK, _OTHER = "#b5483f", "#5b7fa6"
+_LEAK, _OTHER = ("#efc1bc", "#a8382f"), ("#c9d8e8", "#4a6d92")  # inside, edge
 _TICKS = (verdicts.IMPUTATION, verdicts.STRANGERS)
 _MOST, _LAST = 20, 5  # bars; of many, the highest and so many of the lowest
-_SIGNS = {verdicts.IMPUTATION: "imputation", verdicts.STRANGERS: "strangers"}
 
 
 class Bar(NamedTuple):
@@ -29,6 +28,7 @@ class Bar(NamedTuple):
     baseline: float
     ticks: list[float]
     fill: str
+    edge: str
 
 
 class Bars(NamedTuple):
@@ -123,8 +123,8 @@ def _bar(label: str, n: Number, verdict: str, scale: float) -> Bar:
     places = (n.value, max(n.low, 0.0), n.high, n.baseline)
     scaled = (round(scale * place, 1) for place in places)
     ticks = [round(scale * n.references[t], 1) for t in _TICKS if t in n.references]
-    fill = _LEAK if verdict == verdicts.LEAKS else _OTHER
-    return Bar(f"{label}: {n.value:.4g}", *scaled, ticks, fill)
+    colours = _LEAK if verdict == verdicts.LEAKS else _OTHER
+    return Bar(f"{label}: {n.value:.4g}", *scaled, ticks, *colours)
 
 
 def _finite(n: Number) -> Number:

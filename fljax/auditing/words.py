@@ -100,6 +100,7 @@ def what_to_do(flags: Mapping[str, Any], clients: int) -> Advice:
         "partition_kind": "by_column" if owner else None,
         "partition_column": owner,
         "partition_clients": clients if owner else None,
+        **_model(flags.get("model")),
         "defense": "dp_sgd(clip=0.1|1|10, epsilon=8)",
     }
     told = (f"--{name}={value}" for name, value in rows.items() if value is not None)
@@ -108,9 +109,17 @@ def what_to_do(flags: Mapping[str, Any], clients: int) -> Advice:
         "guarantee. This trains on the same rows with one and attacks it, beside its "
         "cost in accuracy, in a clone of the repository:",
         f"python -m experiments.aia {shlex.join(told)}",
-        "(with the model and the learning rate of your training). Then record your own "
-        "training with the defense, and audit that.",
+        "with the learning rate of your training. Then record your own training with the "
+        "defense, and audit that.",
     )
+
+
+def _model(name: str | None) -> dict[str, str]:
+    """A model of the audit by the flags of `experiments.aia`, where it has it."""
+    kind, _, hidden = (name or "").partition(":")
+    if kind == "mlp" and hidden:
+        return {"model_name": "mlp", "model_hidden": hidden}
+    return {"model_name": "linear"} if name == "linear" else {}
 
 
 def _told(flags: Mapping[str, Any], name: str, usual: Any) -> str | None:
