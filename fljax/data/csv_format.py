@@ -109,6 +109,16 @@ class CsvFormat:
         return self.encoding.lower().replace("_", "-") in ("utf-8", "utf8", "utf-8-sig")
 
 
+def check_is_text(content: bytes, name: str) -> None:
+    """Refuses what a spreadsheet program saves unless told otherwise.
+
+    Raises:
+      DataError: it begins as a zip archive, which a workbook is, or an old workbook.
+    """
+    if content.startswith((b"PK\x03\x04", b"\xd0\xcf\x11\xe0")):
+        raise DataError(f"{name}: an Excel workbook or zip archive, save it as CSV")
+
+
 def not_utf8(content: bytes, name: str) -> DataError:
     """What is wrong with a file that is not UTF-8, and which encoding it may have."""
     try:

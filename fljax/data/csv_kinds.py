@@ -24,55 +24,64 @@ _DATE = re.compile(
     rf"{_TIME}\s*",
     re.IGNORECASE,
 )
+_ANOTHER = "choose another column"
 _ID_NAME = re.compile(r"(?i:(.*[^a-z])?(id|key|mrn|uuid|nr)(_.*)?)|.*[a-z]I[Dd]")
 
 
 def kinds(
     frame: pd.DataFrame,
-    name: str,
     features: Sequence[str],
     *,
+    sensitive: str | None,
     numeric: Sequence[str],
     categorical: Sequence[str],
     form: CsvFormat,
-) -> dict[str, Kind]:
-    """Kind of each feature column.
+) -> tuple[dict[str, Kind], list[str]]:
+    """Kind of each feature column, and what is wrong with columns that have none.
 
     Args:
-      frame: the rows, without missing values.
-      name: what errors call the file.
+      frame: the rows; missing values are passed over.
       features: columns.
+      sensitive: that of them which attacks infer.
       numeric: those that are numbers.
       categorical: those that are categories.
       form: how the file was read.
 
-    Raises:
-      DataError: naming every column that is a date or an id, or the first that is
-        text only because of some cells.
+    Returns:
+      The kinds, and a text for each column that is text only because of some cells and
+      one for all that are dates or ids.
     """
     found: dict[str, Kind] = {}
-    doubts: dict[str, str] = {}
+    wrong, doubts = [], {}
     for column in features:
-        series = get_column(frame, column)
+        series = get_column(frame, column).dropna()
+        remedy = f"list it in categorical={column}"
         if column in numeric:
-            check_numbers(name, series, f"leave it out of numeric={column}", form)
+            broken = _broken(series, f"leave it out of numeric={column}", form)
+            wrong += [broken] if broken else []
             found[column] = "numeric"
         elif series.nunique() <= 2:
             found[column] = "binary"
         elif column in categorical:
             found[column] = "categorical"
-        elif doubt := _doubt(name, series, form):
+        elif doubt := _doubt(series):
+            doubts[column] = doubt
+        elif broken := _broken(series, remedy, form):
+            wrong.append(broken)
+        elif doubt := _doubt_of_texts(series):
             doubts[column] = doubt
         else:
             number = pd.api.types.is_numeric_dtype(series)
             found[column] = "numeric" if number else "categorical"
+    if sensitive in doubts:
+        wrong.append(f"sensitive {sensitive!r} {doubts.pop(sensitive)}; {_ANOTHER}")
     if doubts:
-        raise DataError(
-            f"{name}: {'; '.join(f'{c!r} {doubt}' for c, doubt in doubts.items())}; "
+        wrong.append(
+            f"{'; '.join(f'{c!r} {doubt}' for c, doubt in doubts.items())}; "
             f"leave out with drop={','.join(doubts)}, or take as inputs with "
             "categorical= or, of numbers, numeric="
         )
-    return found
+    return found, wrong
 
 
 def is_ordinal(series: pd.Series) -> bool:
@@ -81,39 +90,51 @@ def is_ordinal(series: pd.Series) -> bool:
     return 2 < distinct <= min(FEW, len(series) / _REPEATS)
 
 
-def check_numbers(name: str, series: pd.Series, remedy: str, form: CsvFormat) -> None:
-    """Text that is mostly numbers is a number column with broken cells.
+def check_target(name: str, series: pd.Series, form: CsvFormat) -> None:
+    """A target is no date, no id and no column of numbers with broken cells.
 
     Raises:
-      DataError: naming the first such cell and what may help.
+      DataError: it is one, saying what may help.
     """
+    if doubt := _doubt(series):
+        raise DataError(f"{name}: target {series.name!r} {doubt}; {_ANOTHER}")
+    if broken := _broken(series, "predict another column", form):
+        raise DataError(f"{name}: {broken}")
+
+
+def _broken(series: pd.Series, remedy: str, form: CsvFormat) -> str:
+    """Text that is mostly numbers is a number column with broken cells: the first."""
     if pd.api.types.is_numeric_dtype(series):
-        return
+        return ""
     broken = np.isnan(numbers(series, form))
     option = unlike_numbers(series, form)
-    if broken.mean() < 0.5 or option:
-        row = int(broken.argmax())
-        way_out = f"try {option}" if option else f"mend it or {remedy}"
-        raise DataError(
-            f"{name}: column {series.name!r} is not numeric, row {row} holds "
-            f"{series.iloc[row]!r}; {way_out}"
-        )
+    if broken.mean() >= 0.5 and not option:
+        return ""
+    row = int(broken.argmax())
+    way_out = f"try {option}" if option else f"mend it or {remedy}"
+    return (
+        f"column {series.name!r} is not numeric, row {series.index[row]} holds "
+        f"{series.iloc[row]!r}; {way_out}"
+    )
 
 
-def _doubt(name: str, series: pd.Series, form: CsvFormat) -> str:
-    """Why a column may not be meant as an input, or nothing."""
-    distinct, rows = series.nunique(), len(series)
+def _doubt(series: pd.Series) -> str:
+    """Why a column is a date or numbers its rows, or nothing."""
+    distinct = series.nunique()
     if pd.api.types.is_numeric_dtype(series):
         return _doubt_of_numbers(series, distinct)
     # Ahead of numbers, whose decimal mark may stand in a date.
     texts = pd.Series(series.unique()).astype(str)
     if texts.str.fullmatch(_DATE).all():
         return f"holds dates such as {texts.iloc[0]!r}, {distinct} different ones"
-    remedy = f"list it in categorical={series.name}"
-    check_numbers(name, series, remedy, form)
-    if distinct > max(FEW, rows / _REPEATS):
-        return f"has {distinct} different texts in {rows} rows, as an id has"
     return ""
+
+
+def _doubt_of_texts(series: pd.Series) -> str:
+    distinct, rows = series.nunique(), len(series)
+    if pd.api.types.is_numeric_dtype(series) or distinct <= max(FEW, rows / _REPEATS):
+        return ""
+    return f"has {distinct} different texts in {rows} rows, as an id has"
 
 
 def _doubt_of_numbers(series: pd.Series, distinct: int) -> str:

@@ -37,6 +37,7 @@ def read_csv(
       DataError: another encoding or separator, no header, repeated columns, ragged
         rows.
     """
+    csv_format.check_is_text(content, name)
     content = form.decoded(content, name)
     try:
         header = _header(content, name, form)

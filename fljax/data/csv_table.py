@@ -3,6 +3,7 @@
 Columns in `drop` are no inputs and may be empty; a partition may still read them.
 """
 
+import functools
 import pathlib
 import warnings
 from collections.abc import Sequence
@@ -19,6 +20,7 @@ from fljax.data.options import Preprocessing
 from fljax.data.table import DataError, Table, Task, get_column
 from fljax.data.vocabulary import positions, vocabulary
 
+_ALSO = ". Also: "  # between what is wrong with several columns
 PRESETS = {
     "neural": Preprocessing(target="standardise_numbers"),
     "linear": Preprocessing(categorical="dummies", target="standardise_numbers"),
@@ -78,18 +80,23 @@ def load(
     raw = read_csv(file.content, name, form=form)
     kept = tuple(column for column in (target, sensitive) if column)
     _check_named(name, raw, (target, *numeric, *categorical, *drop, *kept[1:]))
-    if target in drop:
-        raise DataError(f"{name}: target {target!r} is among the dropped columns")
+    _check_kept(name, target, sensitive, drop)
     used = raw.drop(columns=list(drop))
-    frame = handle_missing(
-        used, name, missing, never_imputed=kept, categorical=categorical
-    )
+    told = {"numeric": numeric, "categorical": categorical, "form": form}
+    looked = functools.partial(csv_kinds.kinds, sensitive=sensitive, **told)
+    try:
+        frame = handle_missing(
+            used, name, missing, never_imputed=kept, categorical=categorical
+        )
+    except DataError as error:
+        _, wrong = looked(used, [c for c in used.columns if c != target])
+        raise DataError(_ALSO.join([str(error), *wrong])) from error
     constant = _constant(frame, name, kept)
     features = [c for c in frame.columns if c != target and c not in constant]
-    kinds = csv_kinds.kinds(
-        frame, name, features, numeric=numeric, categorical=categorical, form=form
-    )
-    series, task = _classes(name, get_column(frame, target), task, form)
+    kinds, wrong = looked(frame, features)
+    if wrong:
+        raise DataError(f"{name}: {_ALSO.join(wrong)}")
+    series, task = _classes(name, get_column(frame, target), task, form, numeric)
     rows = kept_rows(used, missing, kept)
     aside = raw[list(drop)].iloc[rows].reset_index(drop=True)
     if sensitive is not None and kinds.get(sensitive) == "numeric":
@@ -113,6 +120,17 @@ def _check_named(name: str, frame: pd.DataFrame, columns: Sequence[str]) -> None
             raise DataError(
                 f"{name}: no column {column!r}, columns are "
                 f"{', '.join(map(str, frame.columns))}"
+            )
+
+
+def _check_kept(
+    name: str, target: str, sensitive: str | None, drop: Sequence[str]
+) -> None:
+    for role, column in (("target", target), ("sensitive", sensitive)):
+        if column in drop:
+            raise DataError(
+                f"{name}: {role} {column!r} is among the dropped columns, drop=; "
+                "choose another column"
             )
 
 
@@ -142,16 +160,21 @@ def _suggest_categories(name: str, series: pd.Series) -> None:
 
 
 def _classes(
-    name: str, series: pd.Series, task: Task | None, form: CsvFormat
+    name: str,
+    series: pd.Series,
+    task: Task | None,
+    form: CsvFormat,
+    numeric: Sequence[str],
 ) -> tuple[pd.Series, Task]:
     distinct = series.nunique()
-    if not pd.api.types.is_numeric_dtype(series):
-        csv_kinds.check_numbers(name, series, "predict another column", form)
-        if task not in ("binary", "multiclass"):
-            raise DataError(
-                f"{name}: target {series.name!r} is not numeric, it holds "
-                f"{series.iloc[0]!r}; for classes choose task=binary or multiclass"
-            )
+    if series.name not in numeric:
+        csv_kinds.check_target(name, series, form)
+    text = not pd.api.types.is_numeric_dtype(series)
+    if text and task not in ("binary", "multiclass"):
+        raise DataError(
+            f"{name}: target {series.name!r} is not numeric, it holds "
+            f"{series.iloc[0]!r}; for classes choose task=binary or multiclass"
+        )
     if distinct < 2:
         raise DataError(f"{name}: target {series.name!r} is constant")
     task = task or ("binary" if distinct == 2 else "regression")

@@ -193,6 +193,18 @@ def test_all_dates_and_ids_are_named_at_once(load):
     assert table.kinds["patient_id"] == "numeric"
 
 
+def test_columns_with_other_faults_are_named_in_the_same_line(load):
+    comma = [f"{i % 5},{i % 3}" for i in range(20)]
+    frame = rows().assign(id=range(20), bmi=comma, crp=comma)
+    two = r"column 'bmi' .* try decimal=','\. Also: column 'crp' .* try decimal=','\. "
+    with pytest.raises(DataError, match=f"mine.csv: {two}Also: 'id' has 20 differ"):
+        load(frame)
+    frame.loc[3, ["age", "bmi"]] = None
+    said = r"mine.csv: missing values in age \(1\), bmi \(1\); .*\. Also: "
+    with pytest.raises(DataError, match=f"{said}{two}Also: 'id' has"):
+        load(frame)
+
+
 def test_constant_columns_are_left_out_with_a_warning(load):
     with pytest.warns(UserWarning, match="constant columns left out: same, none"):
         table = load(rows().assign(same=1, none="x"))
@@ -209,7 +221,23 @@ def test_constant_columns_are_left_out_with_a_warning(load):
         ({}, {"sensitive": "race"}, "no column 'race'"),
         ({}, {"drop": ["race"]}, "no column 'race'"),
         ({}, {"drop": ["pay"]}, "target 'pay' is among the dropped"),
-        ({}, {"sensitive": "sex", "drop": ["sex"]}, "sensitive column 'sex' is not"),
+        ({}, {"sensitive": "sex", "drop": ["sex"]}, "sensitive 'sex' is among the dr"),
+        (
+            {"sex": [None, *"fm" * 9, "f"]},
+            {"sensitive": "sex", "drop": ["sex"], "missing": "impute"},
+            "sensitive 'sex' is among the dropped columns, drop=; choose another col",
+        ),
+        (
+            {"nr": range(101, 121)},
+            {"sensitive": "nr"},
+            "sensitive 'nr' has 20 different numbers .*, as an id has; choose another",
+        ),
+        ({"nr": range(101, 121)}, {"target": "nr"}, "target 'nr' has .* choose anothe"),
+        (
+            {"seen": [f"{i + 1}.1.2021" for i in range(20)]},
+            {"target": "seen"},
+            "target 'seen' holds dates such as '1.1.2021', 20 different ones; choose",
+        ),
         ({"sex": "f"}, {"sensitive": "sex"}, "sensitive column 'sex' is constant"),
         ({"pay": 1.0}, {}, "target 'pay' is constant"),
         ({}, {"numeric": ["town"]}, "column 'town' is not numeric, it holds 'a'"),
