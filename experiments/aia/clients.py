@@ -67,6 +67,11 @@ def load_table(config: settings.DataConfig) -> data.Table:
         for field, value in vars(config).items()
         if field not in ignored and value not in (None, ())
     }
+    if config.path is not None and "path" not in data.options(config.name):
+        raise ConfigError(
+            f"--data_path: {config.name} reads no file of yours; for {config.path} "
+            "choose --data_name=csv"
+        )
     with named_as_flags(config.name, "data"):
         return data.load(config.name, data_dir=config.dir, **chosen)
 
@@ -153,7 +158,7 @@ def _deal(dataset: data.Dataset, config: settings.PartitionConfig, seed: int):
 
 def _deal_rows(dataset, config: settings.PartitionConfig, seed: int):
     rng = np.random.default_rng([seed, 1])
-    train, count = dataset.train, config.clients
+    train, count = dataset.train, _number(config)
     match config.kind:
         case "iid":
             return partition.iid(rng, len(train.y), count)
@@ -179,7 +184,7 @@ def _deal_rows(dataset, config: settings.PartitionConfig, seed: int):
 
 def _deal_by_label(dataset, config: settings.PartitionConfig, seed: int):
     rng = np.random.default_rng([seed, 1])
-    labels, count = dataset.train.y, config.clients
+    labels, count = dataset.train.y, _number(config)
     if dataset.table.task == "regression":
         raise ValueError("needs class labels, the target is a number")
     if config.kind == "dirichlet":
@@ -187,6 +192,10 @@ def _deal_by_label(dataset, config: settings.PartitionConfig, seed: int):
     if config.kind == "label_shards":
         return partition.label_shards(rng, labels, count, config.shards)
     return partition.dominant_label(rng, labels, count, config.rows, config.share)
+
+
+def _number(config: settings.PartitionConfig) -> int:
+    return 2 if config.clients is None else config.clients
 
 
 def _raw_column(frame, name: str | None) -> tuple[np.ndarray, np.ndarray]:
@@ -209,7 +218,7 @@ def _raw_column(frame, name: str | None) -> tuple[np.ndarray, np.ndarray]:
 
 def _by_column(column: np.ndarray, config: settings.PartitionConfig):
     distinct = len(np.unique(column))
-    parts = partition.by_column(column, min(config.clients, distinct))
+    parts = partition.by_column(column, min(config.clients or distinct, distinct))
     if distinct > len(parts):
         rest = len(column) - sum(map(len, parts))
         warnings.warn(

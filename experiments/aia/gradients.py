@@ -13,6 +13,7 @@ from typing import NamedTuple
 import jax
 import numpy as np
 
+from experiments.aia.active_config import ActiveConfig
 from experiments.aia.adversary import (
     Adversary,
     Attacked,
@@ -20,7 +21,6 @@ from experiments.aia.adversary import (
     each_seed,
     of_seeds,
 )
-from experiments.aia.settings import ActiveConfig
 from fljax.attacks.adversary import AdversaryView
 from fljax.attacks.attribute import gradient_grid
 from fljax.attacks.attribute.gradient_grid import Grid

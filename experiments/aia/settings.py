@@ -75,7 +75,9 @@ class PartitionConfig:
         "iid", "contiguous", "dirichlet", "label_shards", "by_column", "correlation",
         "dominant_label", "ordered", "sampled",
     ] = option("contiguous", "how rows are dealt to clients")  # fmt: skip
-    clients: int = option(2, "number of clients; by_column: at most", min=1)
+    clients: int | None = option(
+        None, "number of clients, default 2; by_column: at most, default all", min=1
+    )
     column: str | None = option(None, "by_column, ordered: raw column")
     heterogeneity: float = option(0.0, "correlation: h", min=0, max=0.5)
     alpha: float = option(1.0, "dirichlet: concentration", above=0)
@@ -129,7 +131,7 @@ class TrainConfig:
 
 
 STANDARD = "standard"
-_STANDARD = ("model", "grad", "linear_inversion", "trajectory")
+_STANDARD = ("model", "linear_inversion", "trajectory")
 
 
 def attack_kinds() -> list[str]:
@@ -148,8 +150,8 @@ class AttackConfig:
     kinds: tuple[str, ...] = option(
         (STANDARD,),
         f"attacks to run: {STANDARD} for those of {', '.join(_STANDARD)} that apply, "
-        "names of the registry, active, oracle, or package.module:attribute for an "
-        "AttackSpec of your own; grad with active: also in isolation",
+        "names of the registry, grad (the cosine grid: slow), active, oracle, or "
+        "package.module:attribute for your own; grad with active: also in isolation",
     )
     controls: tuple[Literal["imputation", "strangers", "permuted"], ...] = option(
         ("imputation", "strangers"),
@@ -192,47 +194,6 @@ class AttackConfig:
         """Attacks that were not named, and are left out where they do not apply."""
         named = STANDARD in self.kinds
         return tuple(name for name in _STANDARD if named and name not in self.kinds)
-
-
-@dataclasses.dataclass(frozen=True, kw_only=True)
-class ActiveConfig:
-    """Prefix `active`."""
-
-    rounds: int = option(50, "attacked rounds", min=1)
-    report: tuple[int, ...] = several(
-        (10, 50), "numbers of attacked rounds to report, as settings active_K", min=1
-    )
-    start: int | None = option(
-        None, "first attacked round, 1 or later; none: the one after training", min=1
-    )
-    trials: int = option(50, "trials of Adam's step size and decays", min=1)
-    step_sizes: tuple[float, ...] = option(
-        (0.1, 50.0), "smallest and largest step size of Adam that is tried", above=0
-    )
-    tuner: Literal["design", "optuna"] = option(
-        "design",
-        "how trials are chosen: a quasi-random design, all side by side, or one after "
-        "another by Optuna's TPE, as in the paper",
-    )
-    objective: Literal["client_loss", "reported_loss"] = option(
-        "client_loss",
-        "what tuning minimises: the client's true training loss under the last forged "
-        "model, as in the paper, or the loss that it reports in the last round",
-    )
-    choice: Literal["shared", "client"] = option(
-        "shared", "one setting for all clients, as in the authors' code, or one each"
-    )
-    grad_rounds: tuple[int, ...] = several(
-        (1, 2, 5, 10, 25, 50), "grad: numbers of first isolated rounds tried", min=1
-    )
-
-
-@dataclasses.dataclass(frozen=True, kw_only=True)
-class OracleConfig:
-    """Prefix `oracle`."""
-
-    trials: int = option(50, "trials of Adam's settings", min=1)
-    epochs: int = option(200, "epochs of every trial", min=1)
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)

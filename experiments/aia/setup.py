@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 import jax
 
-from experiments.aia import settings
+from experiments.aia import active_config, settings
 from experiments.aia.clients import Clients
 from experiments.aia.knowledge_config import KnowledgeConfig
 from experiments.aia.problem import Problem
@@ -23,8 +23,8 @@ class Settings(NamedTuple):
     model: settings.ModelConfig
     train: settings.TrainConfig
     attack: settings.AttackConfig
-    active: settings.ActiveConfig
-    oracle: settings.OracleConfig
+    active: active_config.ActiveConfig
+    oracle: active_config.OracleConfig
     trajectory: settings.TrajectoryConfig
     defense: settings.DefenseConfig
     run: settings.RunConfig

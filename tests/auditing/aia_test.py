@@ -5,6 +5,7 @@ import pytest
 from rich import progress
 
 from experiments.aia import (
+    active_config,
     attacks,
     clients,
     federation,
@@ -52,8 +53,8 @@ def _attack(folder, model: settings.ModelConfig):
         model=model,
         train=settings.TrainConfig(num_rounds=_ROUNDS, learning_rate=0.05),
         attack=settings.AttackConfig(kinds=("model",)),
-        active=settings.ActiveConfig(),
-        oracle=settings.OracleConfig(),
+        active=active_config.ActiveConfig(),
+        oracle=active_config.OracleConfig(),
         trajectory=settings.TrajectoryConfig(),
         defense=settings.DefenseConfig(),
         run=settings.RunConfig(),

@@ -33,6 +33,8 @@ def test_the_seed_of_generated_data_is_a_flag():
     assert not tables[0].frame.equals(tables[1].frame)
     with pytest.raises(data.DataError, match="diabetes: unknown option 'seed'"):
         clients.load_table(settings.DataConfig(seed=1))
+    with pytest.raises(ConfigError, match="--data_path: .* choose --data_name=csv"):
+        clients.load_table(settings.DataConfig(path="people.csv"))
 
 
 def test_more_sampled_rows_than_there_are_is_one_line():
@@ -61,7 +63,7 @@ def _hospitals(tmp_path, **options):
 
 def test_clients_of_a_column_have_its_values_as_names_and_not_as_inputs(tmp_path):
     with pytest.warns(UserWarning, match="--partition_column=hospital: 1 rows without"):
-        dealt = _hospitals(tmp_path, clients=3)
+        dealt = _hospitals(tmp_path)  # every value, unless --partition_clients
     assert dealt.names == (("hospital: Süd", "hospital: Nord", "hospital: Ost"),) * 2
     assert dealt.datasets[0].numeric_names == ("age", "ill_1")
     for dataset, sizes in zip(dealt.datasets, dealt.sizes, strict=True):

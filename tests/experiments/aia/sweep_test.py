@@ -2,7 +2,7 @@
 
 import pytest
 
-from experiments.aia import pipeline, settings
+from experiments.aia import active_config, pipeline, settings
 from experiments.aia.sweep import points
 from fljax.driver.config import ConfigError
 
@@ -12,8 +12,8 @@ _TOLD = pipeline.Settings(
     model=settings.ModelConfig(),
     train=settings.TrainConfig(),
     attack=settings.AttackConfig(),
-    active=settings.ActiveConfig(),
-    oracle=settings.OracleConfig(),
+    active=active_config.ActiveConfig(),
+    oracle=active_config.OracleConfig(),
     trajectory=settings.TrajectoryConfig(),
     defense=settings.DefenseConfig(),
     run=settings.RunConfig(),
