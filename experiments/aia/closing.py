@@ -6,8 +6,10 @@ import shlex
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
+from rich.table import Table
 from rich.text import Text
 
+from experiments.aia import client_table
 from experiments.aia.setup import Setup
 from experiments.report import cards, cases, in_short, lines
 from experiments.report.figures import selection
@@ -50,6 +52,9 @@ def manifest(
     """
     left_out = {at.label or "run": dict(at.not_run) for at in points if at.not_run}
     said: dict[str, Any] = {"not_run": left_out}
+    counts = {at.clients.sizes.shape[1] for at in points}
+    if len(counts) == 1:
+        (said["num_clients"],) = counts
     names = {each for at in points for each in at.clients.names}
     if len(names) == 1:
         said["clients"] = list(*names)
@@ -64,22 +69,25 @@ def said(
     flags: Mapping[str, Any],
     usual: Mapping[str, Any],
     sensitive: str | None,
-) -> tuple[list[Text], list[Text]]:
+) -> tuple[list[Text | Table], list[Text]]:
     """For the screen, above and below the tables: what leaks; the fit, what to do."""
     told = {"flags": flags}
     if "what_to_do" in manifest:
         told["what_to_do"] = _command(flags, usual, rows)
     card = cards.card("run", rows, {**manifest, **told}, None)
-    above, below = list(_who_sees(card, sensitive)), list(_fit(rows))
+    top = _top(card)
+    above, below = list(who_sees(top, sensitive)), list(_fit(rows))
     for _, text in in_short.sentences([card]):
         found, what, to_do = text.partition("What to do:")
         above.append(found.strip())
         below += [what + to_do] if what else []
-    return [Text(each) for each in above], [Text(each) for each in below]
+    each = client_table.of(card, top) if top else None
+    shown = [*map(Text, above), *([each] if each else [])]
+    return shown, [Text(each) for each in below]
 
 
-def _who_sees(card: cards.Card, sensitive: str | None) -> Iterator[str]:
-    """The strongest leak without a defense, in plain words."""
+def _top(card: cards.Card) -> Score | None:
+    """The strongest leak without a defense, or none."""
     bare = [case for case in cases.of_run(card) if not case.defended]
     leaks = [
         score
@@ -87,18 +95,22 @@ def _who_sees(card: cards.Card, sensitive: str | None) -> Iterator[str]:
         for score in case.scores
         if score.verdict.kind == verdicts.LEAKS
     ]
-    if not leaks:
+    return max(leaks, key=lambda score: score.verdict.beyond.mean, default=None)
+
+
+def who_sees(top: Score | None, sensitive: str | None) -> Iterator[str]:
+    """The strongest leak in plain words."""
+    if top is None:
         return
-    top = max(leaks, key=lambda score: score.verdict.beyond.mean)
     if top.gain.measure is verdicts.ERROR:
         yield _of_a_number(top, sensitive)
         return
     mean, low, high = top.shown[:3]
     ends = f" [{low:.1f}, {high:.1f}]" if math.isfinite(high - low) else ""
     others = [
-        f"{_WITHOUT[gain.name]} {mean - gain.mean:.1f} %"
-        for gain in reversed(top.verdict.gains)
-        if gain.name in _WITHOUT
+        f"{_WITHOUT[name]} {value:.1f} %"
+        for name, value in reversed(top.beside.items())
+        if name in _WITHOUT
     ]
     yield (
         f"Who sees a client's messages names {sensitive} of {mean:.1f} %{ends} of its "
@@ -109,9 +121,9 @@ def _who_sees(card: cards.Card, sensitive: str | None) -> Iterator[str]:
 def _of_a_number(top: Score, sensitive: str | None) -> str:
     error = top.shown
     others = [
-        f"{_ERRORS_WITHOUT[gain.name]} {error.mean + gain.mean:.4g}"
-        for gain in reversed(top.verdict.gains)
-        if gain.name in _ERRORS_WITHOUT
+        f"{_ERRORS_WITHOUT[name]} {value:.4g}"
+        for name, value in reversed(top.beside.items())
+        if name in _ERRORS_WITHOUT
     ]
     return (
         f"Who sees a client's messages knows {sensitive} of its rows to within "

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Sequence
 import numpy as np
 
 from experiments.report import cases as cases_lib
-from experiments.report import correlations, curves, facts
+from experiments.report import correlations, facts
 from experiments.report import lines as lines_lib
 from experiments.report.cards import Card
 from experiments.report.cases import Case
@@ -56,8 +56,6 @@ def of_attacks(cards: Sequence[Card]) -> Iterator[str]:
     if leaks and bare:
         yield from _defenses(case, score, defended, several)
     yield from _impossible(cards)
-    for card in cards:
-        yield from curves.sentences(card.rows)
     if leaks and not defended:
         yield from _what_to_do(cards)
 
@@ -90,6 +88,10 @@ def _to_whom(cards: Sequence[Card], case: Case, score: Score) -> Iterator[str]:
     means = {client: np.mean(each, axis=0) for client, each in found.items()}
     order = sorted(means, key=lambda client: means[client][0])
     names = facts.clients(card)
+    lowest, highest = (means[order[at]][0] for at in (0, -1))
+    if lowest == highest:
+        yield f"Of each of the {len(means)} clients {highest:.1f} %."
+        return
     low, high = (
         f"{means[client][0]:.1f} % in {names.get(client, f'client {client}')} "
         f"({means[client][1]:.0f} rows)"
@@ -178,7 +180,8 @@ def _value(score: Score, case: Case, cards: Sequence[Card]) -> str:
 def _gain(score: Score) -> str:
     beyond, of = score.verdict.beyond, score.gain
     units = f"{score.verdict.units} {'seeds' if score.is_by_seed else 'clients'}"
-    over = f" (over {units})" if score.verdict.units > 1 else ""
+    each = "" if score.is_by_seed else ", each alike"
+    over = f" (over {units}{each})" if score.verdict.units > 1 else ""
     sign, words = (1, of.better) if beyond.mean >= 0 else (-1, of.worse)
     low, high = sorted((sign * beyond.low, sign * beyond.high))
     e = score.estimate._replace(mean=sign * beyond.mean, low=low, high=high)

@@ -52,7 +52,7 @@ def about(card: Card) -> list[tuple[str, str]]:
         ("Inferred", _columns(card)),
         ("Model", _names(row.model for row in rows)),
         ("Defense", _names(row.defense for row in rows)),
-        ("Training", _training(flags)),
+        ("Training", _training(flags, card.manifest.get("num_clients"))),
         ("Sweep", text(flags.get("sweep") or "")),
         ("Seeds", (f"{len(seeds)}: " if len(seeds) > 1 else "") + text(seeds)),
     ]
@@ -200,8 +200,10 @@ def _names(values) -> str:
     return ", ".join(dict.fromkeys(values))
 
 
-def _training(flags: Mapping[str, Any]) -> str:
-    said = ((form, flags.get(name)) for name, form in _TRAINING)
+def _training(flags: Mapping[str, Any], dealt: Any) -> str:
+    """As told; clients that no flag counts, as dealt."""
+    told = {**flags, "partition_clients": flags.get("partition_clients") or dealt}
+    said = ((form, told.get(name)) for name, form in _TRAINING)
     return ", ".join(form.format(text(value)) for form, value in said if value)
 
 

@@ -32,12 +32,14 @@ class Score(NamedTuple):
       estimate: of the measure, over seeds or clients.
       gain: by which it is judged.
       verdict: the rule's.
+      beside: reference -> its measure, weighted as the estimate is.
     """
 
     row: Row
     estimate: Estimate
     gain: Gain
     verdict: Verdict
+    beside: Mapping[str, float]
 
     def is_of(self, row: Row) -> bool:
         """Whether a row has the same number, of one seed or client."""
@@ -168,9 +170,13 @@ def _references(measured: Mapping, at: Sequence[str], gain: Gain):
 def _score(each: _Measured, compared: _Compared, seeds: list[int]) -> Score:
     """Judged over the seeds, else over the clients of the one that there is."""
     estimate = metrics.interval(list(each.totals.values()))
+    beside = {
+        name: float(np.mean([*other.totals.values()]))
+        for name, other in compared.references
+    }
     if len(seeds) > 1:
         verdict = _by_seed(each, compared, seeds)
-        return Score(each.row, estimate, compared.gain, verdict)
+        return Score(each.row, estimate, compared.gain, verdict, beside)
     (seed,) = seeds
     alone = len(each.totals) == 1
     everyone = [each, *(beside for _, beside in compared.references)]
@@ -188,7 +194,7 @@ def _score(each: _Measured, compared: _Compared, seeds: list[int]) -> Score:
     if alone and math.isfinite(half):
         total = each.totals[seed]
         estimate = estimate._replace(low=total - half, high=total + half)
-    return Score(each.row, estimate, compared.gain, verdict)
+    return Score(each.row, estimate, compared.gain, verdict, beside)
 
 
 def _judge(ours, references, compared: _Compared, own=None) -> Verdict:

@@ -7,7 +7,9 @@ import shlex
 import numpy as np
 import pytest
 
+from experiments.aia import client_table, closing
 from experiments.aia.program import PROGRAM
+from experiments.report import cards, cases, in_short
 from fljax import fit, results
 
 
@@ -20,7 +22,7 @@ def test_what_does_not_apply_is_left_out_of_the_standard_attacks(run, tmp_path):
     assert "model" in attacks and not attacks & {"grad", "trajectory"}
     manifest = json.loads((tmp_path / "out" / "manifest.json").read_text())
     why = manifest["not_run"]["run"]
-    assert list(why) == ["grad", "linear_inversion", "trajectory"]
+    assert list(why) == ["linear_inversion", "trajectory"]
     assert "they use adam" in why["trajectory"]
     assert "strongest attack, trajectory, was not run: needs clients" in " ".join(
         out.split()
@@ -74,3 +76,57 @@ def test_what_a_model_explains_is_compared_with_a_constant(task, y, loss, share)
         share = 100 * (1 - loss / -(np.log(1 / 3) / 3 + 2 * np.log(2 / 3) / 3))
     (found,) = fit.explained(np.array([loss]), np.array([y]), mask, task)
     np.testing.assert_allclose(found, share)
+
+
+def _two_clients(row, ours):
+    """A large and a small client, and totals over the rows as in the table."""
+    values = {
+        ("majority", "baseline"): (50, 70),
+        ("imputation", "baseline"): (60, 80),
+        ("model", "passive"): ours,
+        ("model_strangers", "passive"): (50, 60),
+    }
+    rows = []
+    for (attack, setting), (large, small) in values.items():
+        made = row._replace(attack=attack, setting=setting)
+        total = made._replace(value=(3 * large + small) / 4, n=4000)
+        each = zip((large, small), (3000, 1000), strict=True)
+        rows += [total] + [
+            made._replace(client=client, value=value, n=n)
+            for client, (value, n) in enumerate(each)
+        ]
+    return cards.card("run", rows, {"clients": ["site: Nord", "site: Ost"]}, None)
+
+
+def test_what_is_said_without_messages_is_what_the_table_has(row):
+    card = _two_clients(row, (100.0, 100.0))
+    (said,) = closing.who_sees(cases.of_run(card)[0].scores[0], "smoker")
+    assert "names smoker of 100.0 % [" in said
+    assert "took no part is right for 52.5 %" in said
+    assert "from the other columns for 65.0 %; always" in said
+    assert said.endswith("most frequent value for 55.0 %.")
+
+
+def test_clients_of_whom_everything_is_named_are_not_a_range(row):
+    ((_, said),) = in_short.sentences([_two_clients(row, (100.0, 100.0))])
+    assert "Of each of the 2 clients 100.0 %." in said
+    ((_, said),) = in_short.sentences([_two_clients(row, (100.0, 99.0))])
+    assert "from 99.0 % in site: Ost (1000 rows) to 100.0 % in site: Nord" in said
+
+
+def test_every_client_has_a_line_beside_what_needs_no_message(row):
+    card = _two_clients(row, (100.0, 99.0))
+    (score,) = cases.of_run(card)[0].scores
+    table = client_table.of(card, score)
+    assert [column.header for column in table.columns] == [
+        "client", "rows", "majority", "imputation", "strangers", "model",
+    ]  # fmt: skip
+    cells = [[str(each) for each in column.cells] for column in table.columns]
+    assert cells[0] == ["site: Nord", "site: Ost"]
+    assert [each[1] for each in cells[1:]] == [
+        "1000",
+        "70.00",
+        "80.00",
+        "60.00",
+        "99.00",
+    ]

@@ -102,7 +102,7 @@ def test_an_error_is_told_in_a_sentence_with_what_it_explains():
     card = cards.card("run", rows, {"flags": {"data_sensitive": "age"}}, None)
     ((_, said),) = in_short.sentences([card])
     assert "model (passive) leaks through messages: " in said
-    assert "less error than imputation (over 3 clients)" in said
+    assert "less error than imputation (over 3 clients, each alike)" in said
     assert "mean absolute error; correlation 0." in said
     assert "% of the variance that imputation leaves" in said
     blind = _World(9.0).rows()

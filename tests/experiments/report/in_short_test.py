@@ -83,7 +83,7 @@ def test_one_seed_is_judged_by_its_clients_and_their_rows(rows):
     base = clients((60.0, 70.0, 55.0), attack="majority")
     said = only(a_card("run", base + clients((65.0, 75.0, 60.5))))
     assert "1 of 1 attacks show a leak" in said
-    assert "5.17 [2." in said and "(over 3 clients)" in said
+    assert "5.17 [2." in said and "(over 3 clients, each alike)" in said
     assert "no leak is shown" in only(a_card("run", base + clients((65.0, 75.0, 50.0))))
     alone = clients((60.0,), attack="majority") + clients((80.0,))
     assert "show a leak" in only(a_card("run", alone))
