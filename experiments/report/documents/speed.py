@@ -57,6 +57,16 @@ _COLUMNS = {
         _Column("limit", "limit", ".3g"),
         _Column("times_limit", "times the limit", ".2g"),
     ),
+    "trajectory": (
+        _Column("shape", "shape"), _Column("task", "task"),
+        _Column("clients", "clients", "d"), _PLACE, _COMPILE,
+        _Column("median", "seconds", ".3g"),
+        _Column("seconds_per_client", "seconds a client", ".3g"),
+        _Column("gigaflops", "GFLOP", ".3g"),
+        _Column("share", "of the matmul limit", ".1%"),
+        _Column("ratio", "times as fast as side by side", ".2g"),
+        _Column("accuracy", "accuracy", ".1%"),
+    ),
 }  # fmt: skip
 
 
