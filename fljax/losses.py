@@ -47,6 +47,11 @@ class ExampleLoss:
         """Loss `[]` of one example."""
         return self.element_loss(self.apply_fn(params, x), jnp.asarray(y))
 
+    def begin(self, params: Params, public: PyTree) -> jax.Array | None:
+        """The `hidden` of a `Begun` that can be the input `x`; None if it cannot."""
+        begin = getattr(self.apply_fn, "begin", None)
+        return None if begin is None else begin(params, public)
+
 
 def example_loss(apply_fn: ApplyFn, element_loss: ElementLossFn) -> ExampleLoss:
     """Joins a model and an element loss into the loss of one example."""

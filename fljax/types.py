@@ -42,6 +42,20 @@ class Features(NamedTuple):
     codes: Array
 
 
+class Begun(NamedTuple):
+    """A tabular row whose public columns a model's first layer has already read.
+
+    Rows that differ in the sensitive block alone share the rest of that layer's work.
+
+    Attributes:
+      hidden: `[..., H]` what the layer makes of all other columns, bias included.
+      block: `[..., W]` the sensitive block.
+    """
+
+    hidden: Array
+    block: Array
+
+
 class Rows(NamedTuple):
     """All clients' rows, flat and sorted by client: no padding between clients.
 

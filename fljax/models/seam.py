@@ -7,7 +7,7 @@ import flax.linen as nn
 import jax
 import jax.numpy as jnp
 
-from fljax.types import Key, Model, Params, PyTree
+from fljax.types import Features, Key, Model, Params, PyTree
 
 
 @dataclasses.dataclass(frozen=True)
@@ -23,6 +23,14 @@ class FlaxApply:
     def __call__(self, params: Params, x: PyTree) -> jax.Array:
         """Output of one example."""
         return cast(jax.Array, self.module.apply({"params": params}, x))
+
+    def begin(self, params: Params, public: Features) -> jax.Array | None:
+        """What the first layer makes of the public columns of one example: `Begun`.
+
+        None if the module has no `begin`; else it takes a `Begun` in place of its input.
+        """
+        begin = getattr(self.module, "begin", None)
+        return None if begin is None else begin(params, public)
 
 
 @dataclasses.dataclass(frozen=True)

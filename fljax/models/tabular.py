@@ -13,7 +13,7 @@ import jax.numpy as jnp
 
 from fljax.models.initialisers import Initialisation, initialisers
 from fljax.models.seam import from_flax
-from fljax.types import Features, Model
+from fljax.types import Begun, Features, Model, Params
 
 TWO_HIDDEN = (100, 100)
 """Hidden widths for Adult and breast cancer of Wei et al. 2021.
@@ -38,7 +38,11 @@ class TabularDense(nn.Module):
     use_bias: bool = True
 
     @nn.compact
-    def __call__(self, x: Features) -> jax.Array:
+    def __call__(self, x: Features | Begun) -> jax.Array:
+        if isinstance(x, Begun):
+            kernel = self.get_variable("params", "kernel")
+            end = len(kernel) - self.num_onehot
+            return x.hidden + x.block @ kernel[end - x.block.shape[-1] : end]
         num_numeric = x.numeric.shape[-1]
         fan_in = num_numeric + self.num_onehot
         inits = initialisers(self.initialisation, fan_in)
@@ -72,7 +76,7 @@ class MLP(nn.Module):
     use_bias: bool = True
 
     @nn.compact
-    def __call__(self, x: Features) -> jax.Array:
+    def __call__(self, x: Features | Begun) -> jax.Array:
         units = [*self.hidden, self.outputs]
         out = TabularDense(
             units[0], self.num_onehot, self.initialisation, self.use_bias
@@ -81,6 +85,24 @@ class MLP(nn.Module):
             inits = initialisers(self.initialisation, fan_in)
             out = nn.Dense(width, use_bias=self.use_bias, **inits)(nn.relu(out))
         return out[0] if self.outputs == 1 else out
+
+    @nn.nowrap
+    def begin(self, params: Params, public: Features) -> jax.Array:
+        """The `hidden` of a `Begun` from columns without the sensitive block.
+
+        All categorical columns are read at once: best for all rows of a client, where
+        training reads a batch column by column. Sums are rounded in another order.
+        """
+        layer = params["TabularDense_0"]
+        kernel, num_numeric = layer["kernel"], public.numeric.shape[-1]
+        out = public.numeric @ kernel[:num_numeric]
+        if self.use_bias:
+            out = out + layer["bias"]
+        if public.codes.shape[-1]:
+            onehot = kernel[len(kernel) - self.num_onehot :]
+            read = onehot.at[public.codes].get(mode="fill", fill_value=0)
+            out = out + read.sum(axis=0)
+        return out
 
 
 def mlp(

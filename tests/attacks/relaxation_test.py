@@ -1,8 +1,12 @@
 """Soft attributes: the expected loss of rows that are only softly known."""
 
+import functools
+
+import jax
 import numpy as np
 import pytest
 
+from fljax import losses, models
 from fljax.attacks.trajectory import relaxation
 from fljax.types import Features, Known
 
@@ -26,3 +30,29 @@ def test_the_loss_is_mixed_over_all_candidates(count):
     expected = (values * each**2).sum(axis=1)[mask].mean()
     found = soft.mean_loss(np.float32(params), np.float32(values))
     np.testing.assert_allclose(found, expected, rtol=1e-5)
+
+
+@pytest.mark.parametrize("use_bias", [True, False], ids=["bias", "no_bias"])
+def test_what_candidates_share_is_computed_as_if_it_were_not(use_bias):
+    rng = np.random.default_rng(1)
+    codes = np.array([[0, 3], [2, 5], [1, 4], [0, 3]], np.int32)  # 5: no one at all
+    public = Features(np.float32(rng.normal(size=(4, 2))), codes)
+    known = Known(public, np.float32(rng.normal(size=4)), np.arange(4) < 3)
+    candidates = np.float32(np.eye(3)[:, 1:])
+    model = models.mlp(4, 2, hidden=(5,), num_onehot=5, use_bias=use_bias)
+    loss_fn = losses.example_loss(model.apply, losses.squared)
+    args = model.init(jax.random.key(0)), np.float32(rng.dirichlet(np.ones(3), 4))
+
+    def derivatives(loss_fn):
+        soft = relaxation.categorical(loss_fn, known, candidates)
+        return jax.value_and_grad(soft.mean_loss, (0, 1))(*args)
+
+    assert (
+        loss_fn.begin(args[0], jax.tree.map(lambda leaf: leaf[0], public)) is not None
+    )
+    shared, apart = derivatives(loss_fn), derivatives(lambda *each: loss_fn(*each))
+    jax.tree.map(
+        functools.partial(np.testing.assert_allclose, rtol=1e-5, atol=1e-6),
+        shared,
+        apart,
+    )

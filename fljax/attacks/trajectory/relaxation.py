@@ -12,7 +12,7 @@ import jax.numpy as jnp
 
 from fljax import losses
 from fljax.attacks.attribute import complete, model_based, model_based_continuous
-from fljax.types import Known, Params
+from fljax.types import Begun, Known, Params
 
 _DOUBT = 2.0  # largest log-odds that a start may have
 _FEW = 8  # candidates whose losses are written out one by one in a program
@@ -35,18 +35,18 @@ class Soft(NamedTuple):
 def categorical(loss_fn: losses.LossFn, known: Known, candidates: jax.Array) -> Soft:
     """Of `K` candidates `[K, W]`; logits are `[N, K - 1]` over the first candidate."""
 
-    def table(params, candidate):
-        shape = (known.y.shape[0], candidate.shape[0])
-        rows = complete(known.public, jnp.broadcast_to(candidate, shape))
-        return jax.vmap(loss_fn, (None, 0, 0))(params, rows, known.y)
-
     def mean_loss(params, values):
-        # One after the other: what candidates share is computed once, and no array
-        # [K, N, units] is transposed, which takes a CPU most of the time.
+        under = _losses(loss_fn, params, known)
+
+        def column(candidate):
+            shape = (known.y.shape[0], candidate.shape[0])
+            return under(jnp.broadcast_to(candidate, shape))
+
+        # One after the other no array [K, N, units] is read again and transposed.
         if len(candidates) <= _FEW:
-            each = jnp.stack([table(params, one) for one in candidates], axis=1)
+            each = jnp.stack([column(one) for one in candidates], axis=1)
         else:
-            each = jax.vmap(table, (None, 0), 1)(params, candidates)
+            each = jax.vmap(column, out_axes=1)(candidates)
         return losses.masked_mean(jnp.sum(values * each, axis=1), known.mask)
 
     def start(params):
@@ -66,8 +66,7 @@ def continuous(loss_fn: losses.LossFn, known: Known, bounds: jax.Array) -> Soft:
     low, width = bounds[0, 0], bounds[1, 0] - bounds[0, 0]
 
     def mean_loss(params, values):
-        rows = complete(known.public, values[:, None])
-        each = jax.vmap(loss_fn, (None, 0, 0))(params, rows, known.y)
+        each = _losses(loss_fn, params, known)(values[:, None])
         return losses.masked_mean(each, known.mask)
 
     def start(params):
@@ -80,3 +79,17 @@ def continuous(loss_fn: losses.LossFn, known: Known, bounds: jax.Array) -> Soft:
         return low + width * jax.nn.sigmoid(logits[:, 0])
 
     return Soft(start, relax, mean_loss)
+
+
+def _losses(loss_fn, params, known):
+    """`(blocks [N, W]) -> [N]`; what the public columns do, all calls share if they can."""
+    begin = getattr(loss_fn, "begin", lambda params, public: None)
+    hidden = jax.vmap(begin, (None, 0))(params, known.public)
+
+    def of(blocks):
+        rows = (
+            complete(known.public, blocks) if hidden is None else Begun(hidden, blocks)
+        )
+        return jax.vmap(loss_fn, (None, 0, 0))(params, rows, known.y)
+
+    return of
