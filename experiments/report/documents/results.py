@@ -6,8 +6,12 @@ from experiments.report.documents import writing
 from experiments.report.programs import PROGRAMS
 
 _DRAWN = "the noise that is drawn"  # setting of a defense's epsilon
-# What a paper's figure shows beside what an attack is judged by: flagfile -> metrics.
-_ALSO = {"lmra.fig1": {"test_accuracy_percent", "mapping_loss"}}
+# What papers' figures show beside what an attack is judged by: how the names of their
+# flagfiles begin -> metrics.
+_FIGURES = {
+    "lmra.fig": {"test_accuracy_percent", "mapping_loss"},
+    "gradient_leakage.fig": {"reconstruction_distance", "ssim", "label_accuracy"},
+}
 
 
 def text(name: str) -> str:
@@ -48,17 +52,18 @@ def _of_card(card: Card) -> str:
 def _told(card: Card) -> list[Judged]:
     """What is measured as published numbers are, or by what an attack is judged.
 
-    Baselines stand in columns of their own.
+    Baselines stand in columns of their own, those of a figure's pictures below.
     """
     program = PROGRAMS[card.manifest["experiment"]]
     metrics = {gain.measure.metric for gain in program.gains}
     metrics |= {each.line.row.metric for each in card.compared}
-    metrics |= _ALSO.get(card.name, set())
+    shown = {m for at in _FIGURES if card.name.startswith(at) for m in _FIGURES[at]}
+    metrics |= shown
     return [
         _named_once(each)
         for each in card.judged
         if (each.line.row.metric in metrics or each.line.row.setting == _DRAWN)
-        and each.line.row.setting != "baseline"
+        and (each.line.row.setting != "baseline" or each.line.row.metric in shown)
         and not each.line.row.setting.startswith(gains.CURVE)
         and not each.line.row.point.startswith(gains.PART)
     ]
