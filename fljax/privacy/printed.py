@@ -12,7 +12,7 @@ import dp_accounting
 import numpy as np
 from dp_accounting import rdp
 
-from fljax.privacy import exact
+from fljax.privacy import exact, renyi
 
 _ORDERS = (1.25, 1.5, 1.75, 2, 2.25, 2.5, 3, 3.5, 4, 4.5, *range(5, 64), 128, 256, 512)
 
@@ -42,4 +42,4 @@ def _curve(sigma, sampling_rate) -> np.ndarray:
     one = dp_accounting.PoissonSampledDpEvent(
         sampling_rate, dp_accounting.GaussianDpEvent(sigma)
     )
-    return rdp.RdpAccountant(_ORDERS).compose(one).rdp
+    return renyi.curve(rdp.RdpAccountant(_ORDERS), one)[1]

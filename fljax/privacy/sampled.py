@@ -20,7 +20,7 @@ from dp_accounting import NeighboringRelation, rdp
 from dp_accounting.pld import privacy_loss_distribution as pld
 from scipy import stats
 
-from fljax.privacy import exact
+from fljax.privacy import exact, renyi
 
 Accountant = Literal["rdp", "pld"]
 # Cells of a loss distribution, as shares of the composed loss's deviation. Each step's
@@ -219,8 +219,7 @@ def _converted(one, relation, steps, delta) -> float:
 @functools.lru_cache(maxsize=1024)
 def _curve(one, relation) -> tuple[np.ndarray, np.ndarray]:
     """Orders, and the Renyi divergence of one step at each."""
-    found = rdp.RdpAccountant(neighboring_relation=relation).compose(one)
-    return found.orders, found.rdp
+    return renyi.curve(rdp.RdpAccountant(neighboring_relation=relation), one)
 
 
 @functools.lru_cache(maxsize=1024)

@@ -1,5 +1,7 @@
 """Epsilons against published noise, against a closed form, and bad input."""
 
+import logging
+
 import numpy as np
 import pytest
 from scipy import optimize, stats
@@ -21,6 +23,18 @@ def test_the_noise_of_the_authors_library(rate_and_steps, delta, expected):
     assert privacy.epsilon(expected, *rate_and_steps, delta) == pytest.approx(
         1, rel=0.01
     )
+
+
+def test_orders_that_do_not_converge_are_not_told_of(caplog):
+    absl = logging.getLogger("absl")
+    absl.addHandler(caplog.handler)
+    try:
+        assert np.isfinite(privacy.epsilon(1.0, 1 / 13, 5, 1e-5))
+        absl.warning("something else")
+    finally:
+        absl.removeHandler(caplog.handler)
+    assert caplog.messages == ["something else"] * len(caplog.messages)
+    assert caplog.messages
 
 
 def _gaussian_epsilon(sigma, delta):
