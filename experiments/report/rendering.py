@@ -18,6 +18,7 @@ from markupsafe import Markup
 from experiments.report import markdown
 
 TEMPLATES = pathlib.Path(__file__).with_name("templates")
+_COMMAND = re.compile(r"(?<=here, )python -m experiments\.[^`]*$")  # what is typed
 _TYPES = {"png": "image/png", "svg": "image/svg+xml"}
 
 
@@ -84,4 +85,8 @@ def _html_text(value: Any) -> Any:
 def _markdown_text(value: Any) -> Markup:
     if isinstance(value, Markup):
         return value
-    return Markup(markdown.escape(clean(value)))
+    text = clean(value)
+    command = _COMMAND.search(text)
+    if command is None:
+        return Markup(markdown.escape(text))
+    return Markup(f"{markdown.escape(text[: command.start()])}`{command[0]}`")

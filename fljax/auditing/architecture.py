@@ -174,7 +174,7 @@ def _match(wanted: Shapes, found: Shapes, stem: str) -> dict[str, str]:
                 "; kernels are [inputs, outputs], transpose PyTorch's weights as "
                 "transcript.from_torch does"
             )
-        hint = hint or normalisation.hint(wanted, found)
+        hint = hint or _looks_like(wanted, found) or normalisation.hint(wanted, found)
         raise TranscriptError(
             f"{stem}: its arrays are not those of --model: expected "
             f"{_listed(wanted)}, found {_listed(found)}{hint}"
@@ -201,6 +201,22 @@ def _match(wanted: Shapes, found: Shapes, stem: str) -> dict[str, str]:
             )
         places |= zip(sorted(ours, key=_depth), sorted(theirs, key=_numbers))
     return places
+
+
+def _looks_like(wanted: Shapes, found: Shapes) -> str:
+    """`; they look like mlp:64`, where they make a network on as many inputs."""
+    inputs = wanted.get("TabularDense_0/kernel", (0,))[0]
+    kernels = [name for name in sorted(found, key=_numbers) if len(found[name]) == 2]
+    for turned in (False, True):
+        shapes = [found[name][::-1] if turned else found[name] for name in kernels]
+        widths = [inputs, *(shape[1] for shape in shapes)]
+        biases = [shape for shape in found.values() if len(shape) != 2]
+        chained = [shape[0] for shape in shapes] == widths[:-1]
+        if shapes and chained and sorted(biases) == sorted((w,) for w in widths[1:]):
+            hidden = ",".join(map(str, widths[1:-1]))
+            axes = ", weights [outputs, inputs] to transpose" if turned else ""
+            return f"; they look like {f'mlp:{hidden}' if hidden else 'linear'}{axes}"
+    return ""
 
 
 def _depth(name: str):

@@ -9,6 +9,7 @@ import numpy as np
 import pandas as pd
 
 from fljax import verdicts
+from fljax.attacks.adversary import LocalTraining
 from fljax.attacks.estimates import Estimates, Prediction
 from fljax.auditing import at_risk, words
 from fljax.auditing import lines as lines_lib
@@ -39,6 +40,7 @@ class Audited(NamedTuple):
       flags: every setting by the name of its flag.
       notes: what was taken for granted.
       names: of clients by their ids, where the file has names.
+      training: how they train, as far as is known.
     """
 
     data: str
@@ -59,6 +61,7 @@ class Audited(NamedTuple):
     flags: Mapping[str, Any]
     notes: Sequence[str] = ()
     names: Mapping[int, str] = types.MappingProxyType({})
+    training: LocalTraining = LocalTraining()
 
 
 class Findings(NamedTuple):

@@ -202,6 +202,7 @@ def _score(
         flags={k: v for group in config for k, v in config_lib.to_flags(group).items()},
         notes=case.notes,
         names=read.owned.names,
+        training=view.training,
         explained=explained,
     )
     return Findings(audited, lines, estimates)

@@ -1,7 +1,8 @@
 """What an audit leaves behind: rows, manifest, records, a page, and a table on screen."""
 
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from typing import Any
 
 from rich.table import Table
 from rich.text import Text
@@ -60,8 +61,12 @@ def screen(findings: Findings) -> list[Table | Text]:
     ]
     said = [*details, *findings.notes]
     if findings.leaks:
-        said = [*said, str(words.what_to_do(audited.flags, len(audited.clients)))]
+        said = [*said, str(_advice(audited, audited.flags))]
     return [*map(Text, findings.summary), shown, *map(Text, said)]
+
+
+def _advice(audited: Audited, flags: Mapping[str, Any]) -> words.Advice:
+    return words.what_to_do(flags, len(audited.clients), audited.training)
 
 
 def _rows(findings: Findings) -> Iterator[Row]:
@@ -140,5 +145,5 @@ def _page(findings: Findings) -> str:
     if findings.leaks:
         known = os.path.basename(str(audited.flags.get("known", "")))
         told = audited.flags | {"known": known}
-        advice = words.what_to_do(told, len(audited.clients))
+        advice = _advice(audited, told)
     return page.render(findings, advice, about)

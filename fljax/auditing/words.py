@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from fljax import verdicts
+from fljax.attacks.adversary import LocalTraining
 from fljax.auditing import doubts
 from fljax.auditing.lines import MISFIT, Line
 from fljax.fit import UNLEARNT
@@ -81,13 +82,17 @@ class Advice(NamedTuple):
         return f"What to do: {self.why} {self.command} {self.then}"
 
 
-def what_to_do(flags: Mapping[str, Any], clients: int) -> Advice:
+def what_to_do(
+    flags: Mapping[str, Any], clients: int, training: LocalTraining
+) -> Advice:
     """Which defenses to try, and the command that tries one on the same rows.
 
     Args:
       flags: of the audit.
       clients: how many were audited.
+      training: how they train, as far as is known.
     """
+    trained = _trained(training)
     owner = flags.get("client_column")
     dropped = ",".join([*(flags.get("drop") or ()), *([owner] if owner else ())])
     rows = {
@@ -101,6 +106,7 @@ def what_to_do(flags: Mapping[str, Any], clients: int) -> Advice:
         "partition_column": owner,
         "partition_clients": clients if owner else None,
         **_model(flags.get("model")),
+        **trained,
         "defense": "dp_sgd(clip=0.1|1|10, epsilon=8)",
     }
     told = (f"--{name}={value}" for name, value in rows.items() if value is not None)
@@ -109,9 +115,29 @@ def what_to_do(flags: Mapping[str, Any], clients: int) -> Advice:
         "guarantee. This trains on the same rows with one and attacks it, beside its "
         "cost in accuracy, in a clone of the repository:",
         f"python -m experiments.aia {shlex.join(told)}",
-        "with the learning rate of your training. Then record your own training with the "
-        "defense, and audit that.",
+        (
+            ""
+            if "learning_rate" in trained
+            else "with the learning rate of your training. "
+        )
+        + "Then record your own training with the defense, and audit that.",
     )
+
+
+def _trained(training: LocalTraining) -> dict[str, str]:
+    """How clients train by the flags of `experiments.aia`, without what is not known."""
+    if training.algorithm == "fed_sgd":  # whose rate is the server's
+        return {"algorithm": "fed_sgd"}
+    rate, rows = training.learning_rate, training.batch_size
+    optimiser = "momentum" if training.momentum else training.optimiser
+    found = {
+        "learning_rate": None if rate is None else f"{rate:g}",
+        "batch_size": "none" if rows == 0 else rows,
+        "local_epochs": None if training.steps else training.epochs,
+        "local_steps": training.steps,
+        "client_optimiser": optimiser if optimiser in ("momentum", "adam") else None,
+    }
+    return {name: str(value) for name, value in found.items() if value is not None}
 
 
 def _model(name: str | None) -> dict[str, str]:
@@ -167,6 +193,8 @@ def _range(line: Line, clients) -> str:
         return ""
     values = [each.value for each in line.clients]
     low, high = int(np.argmin(values)), int(np.argmax(values))
+    if values[low] == values[high]:
+        return f"Of each of the {len(values)} clients {values[low]:.1f} %."
 
     def one(at: int) -> str:
         return f"{values[at]:.1f} % of {clients[at]} ({line.clients[at].n} rows)"

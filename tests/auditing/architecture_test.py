@@ -133,6 +133,24 @@ def test_other_arrays_of_one_axis_are_no_normalisation_layers():
     assert "normalisation" not in str(caught.value)
 
 
+@pytest.mark.parametrize(
+    ("shapes", "said"),
+    [
+        ({"w1": (3, 64), "b1": (64,), "w2": (64, 1), "b2": (1,)}, "like mlp:64$"),
+        ({"w1": (3, 6), "b1": (6,), "w2": (6, 5), "b2": (5,), "w3": (5, 1), "b3": (1,)},
+         "look like mlp:6,5$"),
+        ({"w": (3, 1), "b": (1,)}, "they look like linear$"),
+        ({"w1": (64, 3), "b1": (64,), "w2": (1, 64), "b2": (1,)},
+         r"like mlp:64, weights \[outputs, inputs\] to transpose$"),
+        ({"w1": (4, 64), "b1": (64,), "w2": (64, 1), "b2": (1,)}, r"w2 \[64, 1\]$"),
+    ],
+    ids=["a width", "two", "none", "transposed", "other inputs"],
+)  # fmt: skip
+def test_arrays_of_another_network_are_called_by_its_name(shapes, said):
+    with pytest.raises(TranscriptError, match=said):
+        _placed("mlp:4", shapes)
+
+
 def _batch_norm(names):
     """A network of one batch norm, whose four arrays have these names."""
     scale, bias, mean, variance = names

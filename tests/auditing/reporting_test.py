@@ -6,8 +6,9 @@ import numpy as np
 import pytest
 
 from fljax import results, verdicts
+from fljax.attacks.adversary import LocalTraining
 from fljax.attacks.estimates import Prediction
-from fljax.auditing import drawings, measuring, reporting
+from fljax.auditing import drawings, measuring, reporting, words
 from fljax.auditing import lines as lines_lib
 from fljax.auditing.findings import Audited, Findings
 from fljax.auditing.lines import Line, Number
@@ -71,6 +72,27 @@ def test_words_come_first_then_the_table_then_what_to_do(page):
         )
         assert "--defense=" in text or "--defense" in text
     assert said.index("names married") < said.index("imputation strangers")
+
+
+def test_the_command_for_a_defense_has_what_is_known_of_the_training():
+    flags = {"known": "../rows.csv", "model": "mlp:64", "client_column": "site"}
+    training = LocalTraining(batch_size=0, learning_rate=0.05, epochs=2, momentum=0.9)
+    advice = words.what_to_do(flags, 3, training)
+    for flag in (
+        "model_hidden=64", "learning_rate=0.05", "batch_size=none", "local_epochs=2",
+        "client_optimiser=momentum", "partition_clients=3", "data_path=../rows.csv",
+    ):  # fmt: skip
+        assert f" --{flag} " in f"{advice.command} "
+    assert "in a clone" in advice.why and advice.then.startswith("Then record")
+    advice = words.what_to_do(flags, 3, LocalTraining())
+    assert "learning_rate" not in advice.command and "the learning rate" in advice.then
+
+
+def test_clients_that_are_alike_are_no_range():
+    line = _line("model")
+    line = line._replace(clients=[line.clients[0]._replace(value=70.0)] * 2)
+    (said,) = words.summary("married", [line], ["client 0", "client 1"])
+    assert said.endswith("Of each of the 2 clients 70.0 %.")
 
 
 def test_settings_are_shown_where_they_differ(page):

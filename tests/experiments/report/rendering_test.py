@@ -181,3 +181,10 @@ def test_every_text_is_one_line_of_printable_characters(content):
     evil = content | {"title": "a\n# b\u202e"}
     assert "<title>a # b </title>" in rendering.to_html(evil)
     assert rendering.to_markdown(evil, "f").startswith("# a # b\n")
+
+
+def test_in_markdown_a_command_is_code_that_can_be_copied(content):
+    command = "python -m experiments.aia '--defense=dp_sgd(clip=0.1|1|10)'"
+    said = [("data", f"*What* stops and costs here, {command}")]
+    text = rendering.to_markdown(content | {"in_short": said}, folder="figures")
+    assert f"\\*What\\* stops and costs here, `{command}`" in text
