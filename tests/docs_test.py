@@ -102,6 +102,13 @@ def test_named_paths_are_there():
     assert [path for path in named if not (_ROOT / path).exists()] == []
 
 
+def test_links_lead_to_files():
+    for page in _PAGES:
+        for link in re.findall(r"\]\(([^)\s#]+)[^)]*\)", page.read_text()):
+            if "://" not in link:
+                assert (page.parent / link).exists(), f"{page}: {link}"
+
+
 def test_python_on_the_pages_can_be_parsed():
     for path in _PAGES:
         for code in re.findall(

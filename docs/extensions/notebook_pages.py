@@ -1,7 +1,8 @@
 """Copies notebooks of `experiments/notebooks` to `docs/notebooks`, where they are run.
 
 The cell that clones and installs gives way to one that enters an empty folder with the
-repository beside it; outputs of a notebook land there.
+repository beside it; outputs of a notebook land there. Pages link to the originals, so
+that links hold without the site, too; on the site they lead to the copies.
 """
 
 import json
@@ -73,7 +74,13 @@ def _write(app: "Sphinx") -> None:
             path.write_text(text, encoding="utf-8")
 
 
+def _relink(app: "Sphinx", name: str, source: list[str]) -> None:
+    del app, name
+    source[0] = source[0].replace("](../experiments/notebooks/", "](notebooks/")
+
+
 def setup(app: "Sphinx") -> dict[str, bool]:
     """Copies are there before Sphinx looks for them."""
     app.connect("builder-inited", _write)
+    app.connect("source-read", _relink)
     return {"parallel_read_safe": True, "parallel_write_safe": True}

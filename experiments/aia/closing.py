@@ -172,8 +172,10 @@ def _command(
 
 
 def _without_folders(flags: Mapping[str, Any]) -> dict[str, Any]:
-    """A manifest need not tell twice how a disk is organised."""
+    """A manifest need not tell twice how a disk is organised, but for a relative path."""
     paths = {name: flags.get(name) for name in ("data_path", "data_dir")}
     return {**flags} | {
-        name: pathlib.PurePath(path).name for name, path in paths.items() if path
+        name: pathlib.PurePath(path).name
+        for name, path in paths.items()
+        if path and pathlib.PurePath(path).is_absolute()
     }

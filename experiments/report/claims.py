@@ -146,7 +146,7 @@ def _defenses(
     if stopped := found.pop(_STOPPED, []):
         stopped.sort(key=lambda case: case.loss)
         costs = _names(_cost(case, bare, several) for case in stopped)
-        parts = [f"{_STOPPED} by {costs}"]
+        parts = [f"no leak shown under {costs}, a lower bound on what leaks"]
     for kind, some in found.items():
         parts.append(f"{kind} under {_names(_label(case, several) for case in some)}")
     yield f"With a defense: {'; '.join(parts)}."

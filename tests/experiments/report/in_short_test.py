@@ -118,8 +118,8 @@ def test_a_defense_is_named_with_what_it_costs_and_promises(rows):
     made += _defended(rows, (50.0, 58.0, 66.0), "pruning", 0, 2.0)
     said = only(a_card("run", made))
     assert said.endswith(
-        "With a defense: stopped by dp_sgd(1) (epsilon 0.91, loss 3, 1.50 "
-        "times that without); leaks under dp_sgd(9); not shown under pruning."
+        "With a defense: no leak shown under dp_sgd(1) (epsilon 0.91, loss 3, 1.50 "
+        "times that without), a lower bound on what leaks; leaks under dp_sgd(9); not shown under pruning."
     )
 
 
@@ -132,7 +132,8 @@ def test_defenses_of_other_runs_are_read_together_and_named(rows):
     said = only(*cards)
     assert "model (passive), run a, leaks through messages:" in said
     assert said.endswith(
-        "With a defense: stopped by dp_sgd, run c (epsilon 1, loss 2); leaks under "
+        "With a defense: no leak shown under dp_sgd, run c (epsilon 1, loss 2), "
+        "a lower bound on what leaks; leaks under "
         "median, run b."
     )
 
