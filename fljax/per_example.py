@@ -19,6 +19,7 @@ layers that are called once per example and that nothing else reads; otherwise t
 way. Both give the same numbers to float32 rounding.
 """
 
+import functools
 import math
 from collections.abc import Callable
 from typing import Any, NamedTuple
@@ -47,11 +48,13 @@ class PerExample(NamedTuple):
       weighted_sum: `(weights) -> gradient`: of weights like params, leaves `[B]`, the
         weighted sum in the shape of params. An example of weight 0 is left out, whatever
         its gradient.
+      weighted_squares: `(weights) -> [like params]`, the same of the squared entries.
     """
 
     values: jax.Array
     squares: PyTree
     weighted_sum: Callable[[PyTree], Params]
+    weighted_squares: Callable[[PyTree], Params]
 
 
 class _Array(NamedTuple):
@@ -59,6 +62,7 @@ class _Array(NamedTuple):
 
     squares: jax.Array  # [B]
     weighted_sum: Callable[[jax.Array], jax.Array]
+    weighted_squares: Callable[[jax.Array], jax.Array]
 
 
 def gradients(
@@ -79,12 +83,15 @@ def gradients(
         values, arrays = _by_layers(loss_fn, layers, params, x, y)
     treedef = jax.tree.structure(params)
 
-    def weighted_sum(weights):
+    def over_arrays(name, weights):
         pairs = zip(arrays, treedef.flatten_up_to(weights), strict=True)
-        return treedef.unflatten([a.weighted_sum(w) for a, w in pairs])
+        return treedef.unflatten([getattr(a, name)(w) for a, w in pairs])
 
     return PerExample(
-        values, treedef.unflatten([a.squares for a in arrays]), weighted_sum
+        values,
+        treedef.unflatten([a.squares for a in arrays]),
+        functools.partial(over_arrays, "weighted_sum"),
+        functools.partial(over_arrays, "weighted_squares"),
     )
 
 
@@ -129,21 +136,29 @@ def _by_layers(loss_fn, layers, params, x, y):
 def _held(grads) -> _Array:
     """From the gradients `[B, ...]` themselves."""
 
-    def weighted_sum(weights):
-        kept = losses.masked_rows(weights != 0, grads)
+    def weighted(leaf, weights):
+        kept = losses.masked_rows(weights != 0, leaf)
         return jnp.tensordot(weights, kept, 1, precision=_HIGHEST)
 
-    return _Array(squared_norms(grads), weighted_sum)
+    return _Array(
+        squared_norms(grads),
+        functools.partial(weighted, grads),
+        lambda weights: weighted(jnp.square(grads), weights),
+    )
 
 
 def _outer(a, d) -> _Array:
     """Gradients `a d^T` of `a [B, I]` and `d [B, O]`, which are never formed."""
 
-    def weighted_sum(weights):
-        kept, slopes = losses.masked_rows(weights != 0, (a, d))
+    def weighted(power, weights):
+        kept, slopes = losses.masked_rows(weights != 0, (a**power, d**power))
         return jnp.matmul((weights[:, None] * kept).T, slopes, precision=_HIGHEST)
 
-    return _Array(squared_norms(a) * squared_norms(d), weighted_sum)
+    return _Array(
+        squared_norms(a) * squared_norms(d),
+        functools.partial(weighted, 1),
+        functools.partial(weighted, 2),
+    )
 
 
 def _tabular(x: Features, d, shape) -> _Array:
@@ -154,14 +169,18 @@ def _tabular(x: Features, d, shape) -> _Array:
     same = (x.codes[:, :, None] == x.codes[:, None, :]) & real[:, :, None]
     ones = jnp.sum(same, axis=(1, 2)).astype(d.dtype)
 
-    def weighted_sum(weights):
-        slopes = weights[:, None] * losses.masked_rows(weights != 0, d)
+    def onehot(each, weights):
+        slopes = weights[:, None] * losses.masked_rows(weights != 0, each)
         block = jnp.zeros((num_onehot, shape[1]), d.dtype)
         for column in range(x.codes.shape[1]):
             block = block.at[x.codes[:, column]].add(slopes, mode="drop")
-        return jnp.concatenate([numeric.weighted_sum(weights), block])
+        return block
 
-    return _Array(numeric.squares + ones * squared_norms(d), weighted_sum)
+    return _Array(
+        numeric.squares + ones * squared_norms(d),
+        lambda w: jnp.concatenate([numeric.weighted_sum(w), onehot(d, w)]),
+        lambda w: jnp.concatenate([numeric.weighted_squares(w), onehot(d * d, w)]),
+    )
 
 
 def _kernel(a, d, shape) -> _Array:

@@ -162,6 +162,7 @@ class AttackConfig:
     score: Literal["own", "pooled"] = option(
         "own", "rows that a client's model is attacked on: its own, or all clients'"
     )
+    knows_defense: bool = option(True, "attacks simulate the defense of the training")
     grad_rounds: tuple[int, ...] = several(
         (1, 5, 10, 20, 50, 100), "grad: numbers of first messages tried", min=1
     )

@@ -10,6 +10,8 @@ from experiments.aia.clients import outputs
 from experiments.aia.settings import TrainConfig
 from experiments.aia.setup import Setup
 from fljax.attacks.adversary import AdversaryView, LocalTraining
+from fljax.defenses import specs
+from fljax.defenses.specs import Spec
 from fljax.transcript import views
 from fljax.types import Transcript
 
@@ -38,20 +40,37 @@ def view(setup: Setup, seed: int = 0) -> AdversaryView:
         linear=config.model.name == "linear",
         training=local_training(config.train),
         seed=config.run.seeds[seed],
+        defense=_defense(setup, seed) if config.attack.knows_defense else None,
     )
+
+
+def _defense(setup: Setup, seed: int) -> Spec | None:
+    """That of a seed, with the clip that was chosen for it."""
+    shield = setup.problem.shield
+    if shield is None:
+        return None
+    first = specs.alternatives(shield.spec)[0]
+    chosen = [
+        {name: float(v[seed]) for name, v in part.items() if name == "clip"}
+        for part in shield.parts
+    ]
+    return specs.replaced(first, chosen)
 
 
 def local_training(train: TrainConfig) -> LocalTraining:
     """How clients train; FedSGD is one step of rate 1 on all rows."""
     one_step = train.algorithm == "fed_sgd"
+    adam = not one_step and train.client_optimiser == "adam"
     batch_size, epochs, steps = problem.local_work(train)
     return LocalTraining(
         batch_size=batch_size or 0,
         learning_rate=1.0 if one_step else train.learning_rate,
         epochs=epochs,
         steps=steps,
-        optimiser="sgd" if one_step else train.client_optimiser,
+        optimiser="adam" if adam else "sgd",
+        momentum=0.9 if not one_step and train.client_optimiser == "momentum" else 0.0,
         algorithm=train.algorithm,
+        proximal=train.proximal,
     )
 
 

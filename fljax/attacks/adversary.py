@@ -10,6 +10,7 @@ from typing import NamedTuple
 import numpy as np
 
 from fljax import losses, packing
+from fljax.defenses.specs import Spec
 from fljax.transcript import views
 from fljax.types import Array, Known, Transcript
 
@@ -26,6 +27,7 @@ class LocalTraining(NamedTuple):
       momentum: of sgd; 0 for none.
       weight_decay: of any optimiser; 0 for none.
       algorithm: fed_avg, fed_sgd, fed_prox or another name.
+      proximal: mu of fed_prox.
     """
 
     batch_size: int | None = None
@@ -36,6 +38,7 @@ class LocalTraining(NamedTuple):
     momentum: float = 0.0
     weight_decay: float = 0.0
     algorithm: str = "fed_avg"
+    proximal: float | None = None
 
     @property
     def missing(self) -> list[str]:
@@ -43,6 +46,8 @@ class LocalTraining(NamedTuple):
         needed = {"learning_rate": self.learning_rate}
         if self.steps is None:
             needed |= {"batch_size": self.batch_size, "local_epochs": self.epochs}
+        if self.algorithm == "fed_prox":
+            needed |= {"proximal": self.proximal}
         return [name for name, value in needed.items() if value is None]
 
     @property
@@ -89,6 +94,8 @@ class AdversaryView(NamedTuple):
       proxy: the adversary's own rows, if it has any.
       num_rows: `[C]` rows that each client trains on, where that is not the number of
         known ones.
+      defense: that the clients train with, without alternatives; None where the
+        adversary knows of none.
     """
 
     transcript: Transcript | None
@@ -106,6 +113,7 @@ class AdversaryView(NamedTuple):
     seed: int
     proxy: ProxyRows | None = None
     num_rows: np.ndarray | None = None
+    defense: Spec | None = None
 
     @property
     def sizes(self) -> np.ndarray:

@@ -21,8 +21,9 @@ class Needs:
       categorical: the sensitive column is no number.
       training: how clients train is known.
       epochs: ... in local epochs, not steps.
-      optimisers: of the clients, without weight decay and, if a message is of several
-        steps, without momentum; empty for any.
+      optimisers: of the clients; empty for any.
+      plain: ... without weight decay and, if a message is of several steps, without
+        momentum.
       algorithms_not: of the clients, that it cannot imitate.
       single_gradient: a message is one gradient of all of a client's rows, of which
         there are no more than `most_rows` of the attack's settings.
@@ -38,6 +39,7 @@ class Needs:
     training: bool = False
     epochs: bool = False
     optimisers: tuple[str, ...] = ()
+    plain: bool = True
     algorithms_not: tuple[str, ...] = ()
     single_gradient: bool = False
     more_messages_than_parameters: bool = False
@@ -84,7 +86,8 @@ def _about_training(needs: Needs, view: AdversaryView) -> str:
     if needs.optimisers:
         known = training.optimiser in needs.optimisers
         momentum = training.momentum and not needs.single_gradient
-        if not known or momentum or training.weight_decay:
+        extra = needs.plain and (momentum or training.weight_decay)
+        if not known or extra:
             wanted = " or ".join(needs.optimisers) + (" alone" if known else "")
             return f"needs clients that use {wanted}, they use {training.rule}"
     if training.algorithm in needs.algorithms_not:

@@ -104,6 +104,7 @@ def prepare(config: Config, inputs: Inputs, given: Model | None = None) -> Case:
         training=local_training.read(seen.about, config.training, seen.stem),
         seed=config.audit.seed,
         proxy=_proxy(encoding, inputs.proxy),
+        defense=local_training.simulated(seen.about, config.training, seen.stem),
     )
     numbers = [owned.row[each] for each in own]
     notes += local_training.notes(seen.about, config.training, seen.stem)

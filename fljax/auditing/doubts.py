@@ -10,6 +10,8 @@ Two things are said in place of a verdict:
 * *no conclusion: the model has hardly learnt*: nothing is shown, and it explains hardly
   anything. Where no misfit is known, the rows may be others, too.
 
+Rounds whose simulation runs away are followed to first order only, which is said.
+
 Where an attack that simulates the training could not be run, or was not asked for, what
 is not shown comes with *strongest attack not run*.
 """
@@ -45,7 +47,7 @@ def doubted(
         model explains; None where nobody looked.
     """
     least = np.nan if explained is None else float(np.fmin.reduce(explained))
-    lines = [_doubted(line, found, strangers, least) for line in found]
+    lines = [_rough(_doubted(line, found, strangers, least)) for line in found]
     run = {line.attack for line in found if line.total is not None}
     return lines if run & set(SIMULATING) else [_weak(line) for line in lines]
 
@@ -100,6 +102,14 @@ def _one(values, middle: bool) -> float:
     """NaN is infinite."""
     each = np.nan_to_num(values, nan=np.inf, posinf=np.inf)
     return float(np.median(each) if middle else np.max(each))
+
+
+def _rough(line: Line) -> Line:
+    """That some rounds were not simulated."""
+    left = 100 * (1 - np.min(line.diagnostics.get("simulated", 1)))
+    if left <= 0:
+        return line
+    return line.and_that(f"first order only in {left:.3g} % of the rounds")
 
 
 def _weak(line: Line) -> Line:

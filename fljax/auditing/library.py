@@ -187,7 +187,9 @@ def _score(
     audited = Audited(
         data=read.owned.table.name,
         model=config.training.model,
-        defense=local_training.defense(read.recording.about, read.recording.stem),
+        defense=local_training.defense(
+            read.recording.about, config.training, read.recording.stem
+        ),
         seed=config.audit.seed,
         clients=view.clients,
         used=np.asarray(view.messages.count),

@@ -3,13 +3,16 @@
 The description is free text of a stranger: each field that is used is checked. What the
 user says goes first. Fields: `optimiser` (or `optimizer`, `client_optimiser`), `momentum`,
 `weight_decay`, `batch_size` (null or 0: all rows), `learning_rate`, `local_epochs` or
-`epochs`, `local_steps`, `algorithm` and `defense`.
+`epochs`, `local_steps`, `algorithm`, `proximal` and `defense`.
 """
 
 from typing import Any
 
 from fljax.attacks.adversary import LocalTraining
 from fljax.auditing.settings import TrainingConfig
+from fljax.defenses import specs
+from fljax.defenses.specs import Spec
+from fljax.driver.config import ConfigError
 from fljax.transcript import TranscriptError
 
 _OPTIMISER = ("optimiser", "optimizer", "client_optimiser")
@@ -34,6 +37,7 @@ def read(about: dict[str, Any], config: TrainingConfig, stem: str) -> LocalTrain
         "momentum": _number(about, "momentum", stem, least=0) or 0.0,
         "weight_decay": _number(about, "weight_decay", stem, least=0) or 0.0,
         "algorithm": _name(about, "algorithm", "fed_avg", stem),
+        "proximal": _number(about, "proximal", stem, least=0),
     }
     if "batch_size" in about and about["batch_size"] is None:
         found["batch_size"] = 0
@@ -49,6 +53,7 @@ def read(about: dict[str, Any], config: TrainingConfig, stem: str) -> LocalTrain
         "optimiser": config.optimiser and config.optimiser.lower(),
         "momentum": config.momentum,
         "weight_decay": config.weight_decay,
+        "proximal": config.proximal,
     }
     if config.local_epochs is not None and config.local_steps is None:
         found["steps"] = None
@@ -61,13 +66,32 @@ def notes(about: dict[str, Any], config: TrainingConfig, stem: str) -> list[str]
     return [] if told or about.get("algorithm") == "fed_sgd" else [_ASSUMED]
 
 
-def defense(about: dict[str, Any], stem: str) -> str:
+def defense(about: dict[str, Any], config: TrainingConfig, stem: str) -> str:
     """Name of the clients' defense, `none` if none is named.
 
     Raises:
       TranscriptError: it is no name.
     """
-    return _name(about, "defense", "none", stem, most=300)
+    return config.defense or _name(about, "defense", "none", stem, most=300)
+
+
+def simulated(about: dict[str, Any], config: TrainingConfig, stem: str) -> Spec | None:
+    """The defense that attacks may simulate; None where nothing says which it is.
+
+    Raises:
+      ConfigError: the flag is no defense, or several.
+      TranscriptError: the description's is no name.
+    """
+    text = defense(about, config, stem)
+    try:
+        spec = specs.parse(text)
+        if len(specs.alternatives(spec)) > 1:
+            raise specs.SpecError(f"expected one value of each number, got {text}")
+    except specs.SpecError as error:
+        if config.defense is None:
+            return None
+        raise ConfigError(f"--defense: {error}") from error
+    return spec
 
 
 def _count(about, name: str, stem: str, least: int = 1) -> int | None:

@@ -106,6 +106,12 @@ class TrainingConfig:
     )
     momentum: float | None = option(None, "of the client optimiser", min=0, below=1)
     weight_decay: float | None = option(None, "of the client optimiser", min=0)
+    proximal: float | None = option(None, "fed_prox: mu", min=0)
+    defense: str | None = option(
+        None,
+        "that the clients trained with, for attacks to simulate: none, dp_sgd(clip=1, "
+        "sigma=1), ...; none, and not in the transcript: not known",
+    )
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)

@@ -16,6 +16,7 @@ are given. The numbers themselves may be traced: `bind(spec, setting, numbers)`.
 import dataclasses
 import itertools
 import re
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import jax
@@ -107,6 +108,12 @@ def alternatives(spec: Spec) -> tuple[Spec, ...]:
             )
         )
     return tuple(found)
+
+
+def replaced(spec: Spec, changes: Sequence[Mapping[str, float]]) -> Spec:
+    """The same with other values of some numbers, of each part."""
+    pairs = zip(spec.parts, changes, strict=True)
+    return Spec(tuple(trimmed(p.name, dict(p.given) | dict(new)) for p, new in pairs))
 
 
 def structure(spec: Spec) -> tuple:

@@ -89,9 +89,9 @@ def test_what_is_missing_about_the_training_is_said(linear, record, audited):
     assert all(line.verdict == lines_lib.NOT_APPLICABLE for line in lines)
     assert all(missing in line.detail for line in lines)
     given = {"learning_rate": 0.1, "batch_size": 0, "local_epochs": 1}
-    adam = {"optimiser": "Adam", "attacks": ("trajectory",)}
-    _, (line,) = audited(linear, **given, **adam)
-    assert line.detail == "needs clients that use sgd, they use adam"
+    other = {"optimiser": "Lion", "attacks": ("trajectory",)}
+    _, (line,) = audited(linear, **given, **other)
+    assert line.detail == "needs clients that use sgd or adam or adamw, they use lion"
     _, (line,) = audited(linear, **given, attacks=("inversion",))
     assert line.detail == "messages of 1 step over 30 rows"
 
@@ -122,6 +122,30 @@ def test_what_clients_use_is_read_from_the_description_or_told(config):
     )
     told = config(pathlib.Path(), optimiser="SGD", momentum=0.9, weight_decay=0.0)
     assert local_training.read(about, told.training, "").rule == "sgd with momentum 0.9"
+    prox = config(pathlib.Path(), learning_rate=0.1, local_steps=2).training
+    about = {"algorithm": "fed_prox"}
+    assert local_training.read(about, prox, "").missing == ["proximal"]
+    assert not local_training.read(about | {"proximal": 0.0}, prox, "").missing
+
+
+def test_the_defense_is_read_from_the_description_or_told(config):
+    training = config(pathlib.Path()).training
+    clips = "dp_sgd(clip=1|2, sigma=1)"
+    read = {
+        text: local_training.simulated({"defense": text}, training, "")
+        for text in ("pruning(ratio=0.9)", "our own", clips)
+    }
+    assert [str(each) for each in read.values()] == [
+        "pruning(ratio=0.9)",
+        "None",
+        "None",
+    ]
+    told = config(pathlib.Path(), defense="median").training
+    assert str(local_training.simulated({"defense": "our own"}, told, "")) == "median"
+    for text in ("our own", clips):
+        with pytest.raises(ConfigError, match="--defense: "):
+            told = config(pathlib.Path(), defense=text).training
+            local_training.simulated({}, told, "")
 
 
 def test_the_assumption_is_said_with_the_numbers(linear, config, record, capsys):

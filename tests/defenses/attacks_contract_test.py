@@ -20,6 +20,7 @@ from fljax.attacks.estimates import LabelEstimate, Prediction, Reconstruction
 from fljax.attacks.inversion import first_message as inversion
 from fljax.attacks.label_distribution import first_message
 from fljax.attacks.trajectory import clients as trajectory
+from fljax.defenses import specs
 from fljax.transcript import views
 from fljax.types import Defense, Features, Rows
 from tests.defenses import examples
@@ -171,6 +172,17 @@ def test_a_defense_and_an_attack_fit_together(defense, attack):
         assert np.isfinite(estimate.value).all()
         for value in getattr(estimate, "diagnostics", {}).values():
             assert np.shape(value) == (CLIENTS,)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("attack", ["trajectory", "linear_inversion"])
+@pytest.mark.parametrize("defense", DEFENSES)
+def test_a_defense_and_an_attack_that_knows_of_it_fit_together(defense, attack):
+    spec = registry.ATTACKS[attack]
+    view = _view(defense, range(CLIENTS))
+    view = view._replace(defense=specs.parse(defense.format(0.3)))
+    (estimate,) = spec.run(view, SETTINGS[attack]).values()
+    assert np.isfinite(estimate.details["probability"]).all()
 
 
 @pytest.mark.parametrize("defense", _TEXTS)

@@ -15,8 +15,9 @@ returned models over many rounds, in the metric of the noise (`noise`).
    needed to stop.
 5. The curvature of the objective, found by random probes, makes it a posterior.
 
-What is simulated is plain SGD: neither a proximal term nor the clipping of a defense,
-which then count as misfit, and the result is a lower bound on what leaks.
+What is simulated of the client, its rule and its defense, and what is not, is listed in
+`imagined`; what is not counts as misfit, and the result is a lower bound on what leaks.
+A round whose simulation runs away is followed to first order.
 
 This attack is not from a paper. Its first-order version, `first_order=True`, replaces
 the path by the gradients at its two known ends ("linear inversion"): cheap, exact for a
@@ -27,11 +28,11 @@ from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
-from jax.flatten_util import ravel_pytree
 
 from fljax import losses
-from fljax.attacks.trajectory import matching, relaxation, simulation
+from fljax.attacks.trajectory import imagined, matching, relaxation
 from fljax.attacks.trajectory import noise as noise_lib
+from fljax.attacks.trajectory.imagined import PLAIN, Imagined
 from fljax.attacks.trajectory.matching import Point, Problem, Settings
 from fljax.attacks.trajectory.posterior import posterior
 from fljax.types import Exchange, Key, Known
@@ -43,8 +44,8 @@ class Inference(NamedTuple):
     """What the attack believes.
 
     Attributes:
-      index: `[N]` int32 most probable candidate, -1 where the simulation diverged;
-        zeros for a continuous attribute.
+      index: `[N]` int32 most probable candidate, -1 where that is not a number; zeros
+        for a continuous attribute.
       probability: `[N, K]` posterior of the candidates; `[N, 0]` if continuous.
       value: `[N, W]` posterior mean in the encoding of the candidates; for a continuous
         attribute where the search ended.
@@ -58,6 +59,7 @@ class Inference(NamedTuple):
     value: jax.Array
     scale: jax.Array
     misfit: jax.Array
+    simulated: jax.Array
 
 
 def trajectory_matching(
@@ -70,6 +72,8 @@ def trajectory_matching(
     scale: jax.Array | float,
     continuous: bool = False,
     settings: Settings = _DEFAULT,
+    client: Imagined = PLAIN,
+    clips: jax.Array | None = None,
 ) -> Inference:
     """Infers a binary, categorical or continuous attribute of ONE client's rows.
 
@@ -84,35 +88,33 @@ def trajectory_matching(
         (`federation.scales`).
       continuous: whether the attribute is a number.
       settings: how hard to look.
+      client: its rule, and what its defense does.
+      clips: `[R, 2]` of its examples and of its message, where it clips.
 
     Returns:
       An `Inference`; rows outside `known.mask` carry meaningless values.
     """
     exchange, known = jax.tree.map(jnp.asarray, (exchange, known))
-    known = _without_padding(known)
-    flatten = jax.vmap(lambda tree: ravel_pytree(tree)[0])
-    unravel = ravel_pytree(jax.tree.map(lambda leaf: leaf[0], exchange.params))[1]
-    sent = flatten(exchange.params)
-    returned = sent - flatten(exchange.delta)
+    known, candidates = _without_padding(known), jnp.asarray(candidates)
     build = relaxation.continuous if continuous else relaxation.categorical
-    attribute = build(loss_fn, known, jnp.asarray(candidates))
-    field = simulation.of_loss(
-        lambda flat, values: attribute.mean_loss(unravel(flat), values)
+    attribute = build(loss_fn, known, candidates)
+    seen = imagined.seen(exchange)
+    if clips is None:
+        clips = jnp.ones((len(seen.sent), 2))
+    simulator, steady = imagined.simulator(
+        client, loss_fn, known, attribute, seen, clips, settings
     )
-    if settings.first_order:
-        simulator = simulation.chords(field, sent, returned)
-    else:
-        steps = settings.path_steps
-        simulator = simulation.paths(field, simulation.SGD, sent, steps)
+    logits = attribute.start(seen.unravel(seen.returned[-1]))
     problem = Problem(
-        returned,
+        seen.returned,
         simulator,
         attribute.relax,
         jnp.asarray(scale, jnp.float32),
         settings,
+        imagined.there(client, seen),
+        steady,
     )
-    logits = attribute.start(unravel(returned[-1]))
-    return solve(key, problem, logits, None if continuous else jnp.asarray(candidates))
+    return solve(key, problem, logits, None if continuous else candidates)
 
 
 def solve(
@@ -134,20 +136,23 @@ def solve(
         start = Point(logits, jnp.zeros(()))
         point = matching.search(jax.random.fold_in(key, 0), problem, start)
         rounds = jnp.arange(len(problem.observed))
-        residuals = matching.residuals_of(problem, point, rounds)
-        noise = noise_lib.estimate(residuals)
+        residuals, steady = matching.examined(problem, point, rounds)
+        noise = noise_lib.estimate(residuals, problem.there)
+        simulated = jnp.mean(steady.astype(jnp.float32))
         misfit = matching.misfit(noise, residuals)
         values, found = problem.relax(point.logits), matching.scale_of(problem, point)
         if candidates is None:
             index = jnp.zeros(values.shape, jnp.int32)
             nothing = jnp.zeros((*values.shape, 0))
-            return Inference(index, nothing, values[..., None], found, misfit)
+            value = values[..., None]
+            return Inference(index, nothing, value, found, misfit, simulated)
         weights = posterior(
             jax.random.fold_in(key, 1), problem, noise, point, residuals
         )
     sound = jnp.isfinite(weights).all(axis=-1)
     index = jnp.where(sound, jnp.argmax(weights, axis=-1), -1).astype(jnp.int32)
-    return Inference(index, weights, weights @ candidates, found, misfit)
+    value = weights @ candidates
+    return Inference(index, weights, value, found, misfit, simulated)
 
 
 def _without_padding(known: Known) -> Known:

@@ -13,8 +13,11 @@ from fljax.attacks.estimates import Estimates, Prediction
 from fljax.attacks.needs import Needs
 from fljax.attacks.spec import AttackSpec
 from fljax.attacks.trajectory import attack as one_client
-from fljax.attacks.trajectory import matching
+from fljax.attacks.trajectory import imagined, matching, rules
 from fljax.attacks.trajectory.attack import Inference
+from fljax.attacks.trajectory.imagined import Imagined
+from fljax.attacks.trajectory.rules import Practice
+from fljax.defenses import specs
 from fljax.transcript import views
 
 _DEFAULT = matching.Settings()
@@ -37,6 +40,7 @@ class Settings(NamedTuple):
 class _Static(NamedTuple):
     messages: int | None
     search: matching.Settings
+    client: Imagined
 
 
 def infer(
@@ -60,23 +64,58 @@ def infer(
     """
     training, sizes = view.training, view.sizes
     steps = training.local_steps(sizes)
-    most = settings.epoch_steps * (training.epochs or 1)
-    search = settings.search._replace(
-        path_steps=min(int(steps.max()), most), first_order=first_order
-    )
     if scales is None:
         scales = (training.learning_rate or 0.0) * steps
     scales = np.asarray(scales, np.float32)
-    static = task(view, _Static(settings.messages, search))
-    if settings.messages is None:
-        return over_clients(_one, static, view, scales)
-    return over_items(_one, static, view, np.arange(len(sizes)), scales)
+    client, clips = _imagined(view)
+    search = settings.search._replace(first_order=first_order)
+    if client.practice.merges:
+        most = settings.epoch_steps * (training.epochs or 1)
+        steps = np.full_like(steps, min(int(steps.max()), most))
+    found, order = [], []
+    for count in np.unique(steps):  # the steps of a path are static
+        group = np.flatnonzero(steps == count)
+        chosen = search._replace(path_steps=int(count))
+        static = task(view, _Static(settings.messages, chosen, client))
+        more = scales[group], clips[group]
+        if settings.messages is None:
+            some = view._replace(
+                clients=view.clients[group],
+                messages=view.messages.of(group),
+                known=jax.tree.map(lambda leaf, own=group: leaf[own], view.known),
+            )
+            found.append(over_clients(_one, static, some, *more))
+        else:
+            found.append(over_items(_one, static, view, group, *more))
+        order.append(group)
+    back = np.argsort(np.concatenate(order))
+    return jax.tree.map(lambda *leaves: np.concatenate(leaves)[back], *found)
+
+
+def _imagined(view: AdversaryView) -> tuple[Imagined, np.ndarray]:
+    """The client that is simulated, and `[C, Q, 2]` what it clips to."""
+    training, seen, messages = view.training, view.transcript, view.messages
+    assert seen is not None and messages is not None
+    practice = Practice(
+        training.optimiser,
+        training.momentum,
+        training.weight_decay,
+        (training.proximal or 0.0) if training.algorithm == "fed_prox" else 0.0,
+    )
+    client = Imagined(practice, training.batch_size or 0)
+    spec = view.defense or specs.NONE
+    rounds = np.asarray(seen.round)
+    client, _ = imagined.defended(client, spec)
+    number, layers = int(rounds[-1]) + 1, len(jax.tree.leaves(seen.params))
+    return client, imagined.clips(spec, rounds[messages.row], number, layers)
 
 
 def run(view: AdversaryView, settings: Settings) -> Estimates:
     """Trajectory matching; `details["inference"]` is what it believes.
 
-    `details["probability"]` `[C, n, K]` is the posterior of a category.
+    `details["probability"]` `[C, n, K]` is the posterior of a category. The diagnostic
+    `simulated` `[C]` is there where some rounds could not be simulated: the share of
+    the others.
     """
     return {"trajectory": _prediction(view, settings, first_order=False)}
 
@@ -92,15 +131,18 @@ def _prediction(view: AdversaryView, settings: Settings, *, first_order: bool):
     details: dict[str, Any] = {"inference": found}
     if not view.continuous:
         details["probability"] = found.probability
-    return Prediction(value, {"misfit": found.misfit}, details)
+    diagnostics = {"misfit": found.misfit}
+    if np.min(found.simulated) < 1:
+        diagnostics["simulated"] = found.simulated
+    return Prediction(value, diagnostics, details)
 
 
-def _one(static: Task, client: Client, scale: jax.Array) -> Inference:
+def _one(static: Task, client: Client, scale: jax.Array, clips: jax.Array) -> Inference:
     settings = static.settings
-    exchange = client.exchange
+    exchange, clips = client.exchange, clips[: len(client.places.row)]
     if settings.messages is not None:
         which = views.spread(_numbered(client.places), settings.messages).row
-        exchange = jax.tree.map(lambda leaf: leaf[which], exchange)
+        exchange, clips = jax.tree.map(lambda leaf: leaf[which], (exchange, clips))
     return views.if_messages(
         client.places,
         lambda: one_client.trajectory_matching(
@@ -112,6 +154,8 @@ def _one(static: Task, client: Client, scale: jax.Array) -> Inference:
             scale=scale,
             continuous=static.continuous,
             settings=settings.search,
+            client=settings.client,
+            clips=clips,
         ),
     )
 
@@ -121,6 +165,7 @@ def _numbered(places: views.ClientView) -> views.ClientView:
     return places._replace(row=jnp.arange(places.row.shape[0]))
 
 
-NEEDS = Needs(training=True, optimisers=("sgd",), algorithms_not=("fed_prox",))
+NEEDS = Needs(training=True, optimisers=rules.NAMES, plain=False)
 SPEC = AttackSpec("trajectory", NEEDS, run, Settings())
-FIRST_ORDER = AttackSpec("linear_inversion", NEEDS, run_first_order, Settings())
+_SGD = Needs(training=True, optimisers=("sgd",), algorithms_not=("fed_prox",))
+FIRST_ORDER = AttackSpec("linear_inversion", _SGD, run_first_order, Settings())

@@ -65,6 +65,9 @@ class Problem(NamedTuple):
       relax: `(logits) -> values`, those that the simulator takes.
       scale: [] that the simulator is given, but for `estimate_scale`.
       settings: how hard to look.
+      there: `[R, O]` which coordinates were observed at all; None for all.
+      steady: `(stored) -> [] bool`, whether a round was simulated as asked; None for
+        always.
     """
 
     observed: jax.Array
@@ -72,6 +75,8 @@ class Problem(NamedTuple):
     relax: Callable[[jax.Array], PyTree]
     scale: jax.Array
     settings: Settings
+    there: jax.Array | None = None
+    steady: Callable[[PyTree], jax.Array] | None = None
 
 
 def scale_of(problem: Problem, point: Point) -> jax.Array:
@@ -81,11 +86,19 @@ def scale_of(problem: Problem, point: Point) -> jax.Array:
 
 def residuals_of(problem: Problem, point: Point, rounds: Array) -> jax.Array:
     """Predicted minus observed `[len(rounds), O]`."""
+    return examined(problem, point, rounds)[0]
+
+
+def examined(
+    problem: Problem, point: Point, rounds: Array
+) -> tuple[jax.Array, jax.Array]:
+    """The same, and which rounds were simulated as asked."""
     values, scale = problem.relax(point.logits), scale_of(problem, point)
 
     def residual(round_):
-        predicted, _ = problem.simulator.end(round_, values, scale)
-        return predicted - problem.observed[round_]
+        predicted, stored = problem.simulator.end(round_, values, scale)
+        steady = True if problem.steady is None else problem.steady(stored)
+        return predicted - problem.observed[round_], jnp.asarray(steady)
 
     return lax.map(residual, jnp.asarray(rounds))
 
@@ -132,7 +145,7 @@ def _stage(problem: Problem, descent: _Descent, carry, number):
     """From one estimate of the noise to the best point under it."""
     settings = problem.settings
     everything = residuals_of(problem, carry[0], jnp.arange(len(problem.observed)))
-    noise = noise_lib.estimate(everything)
+    noise = noise_lib.estimate(everything, problem.there)
 
     def held_out(point):
         left = residuals_of(problem, point, descent.held)
@@ -192,11 +205,15 @@ def powers(noise, rounds, residuals: jax.Array) -> jax.Array:
     )
 
 
-def misfit(noise, residuals: jax.Array) -> jax.Array:
+def misfit(noise: noise_lib.Noise, residuals: jax.Array) -> jax.Array:
     """Mean squared whitened residual over that of the differences, which is noise."""
-    rounds = jnp.arange(residuals.shape[0])
+    rounds, there = jnp.arange(residuals.shape[0]), noise.there
     if len(rounds) < 3:
         return jnp.ones(())
-    steps = (residuals[1:] - residuals[:-1]) / jnp.sqrt(2.0)
-    alone = powers(noise, rounds[:-1], steps)
-    return jnp.mean(powers(noise, rounds, residuals)) / jnp.mean(alone)
+    steps, both = noise_lib.differences(residuals, there)
+    if there is None:
+        alone = powers(noise, rounds[:-1], steps)
+        return jnp.mean(powers(noise, rounds, residuals)) / jnp.mean(alone)
+    left = powers(noise, rounds, residuals * there).sum() / jnp.sum(there)
+    alone = powers(noise, rounds[:-1], steps).sum() / jnp.maximum(jnp.sum(both), 1)
+    return left / alone

@@ -18,6 +18,7 @@ from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
+from jax import lax
 
 from fljax.types import Key
 
@@ -28,9 +29,11 @@ class Noise(NamedTuple):
     Attributes:
       deviation: `[P]` square root of `D`.
       samples: `[R - 1, P]` normalised differences.
-      core: `[R - 1, R - 1]` inner inverse of Woodbury's identity, of all differences.
+      core: `[R - 1, R - 1]` inner inverse of Woodbury's identity, of all differences;
+        `[R, R - 1, R - 1]`, of those that a round keeps, where coordinates are missing.
       variance: `[R]`.
       shrinkage: [] rho.
+      there: `[R, P]` which coordinates were observed; None for all.
     """
 
     deviation: jax.Array
@@ -38,15 +41,21 @@ class Noise(NamedTuple):
     core: jax.Array
     variance: jax.Array
     shrinkage: jax.Array
+    there: jax.Array | None = None
 
 
 def estimate(
-    residuals: jax.Array, *, shrinkage: float = 0.3, floor: float = 0.3
+    residuals: jax.Array,
+    there: jax.Array | None = None,
+    *,
+    shrinkage: float = 0.3,
+    floor: float = 0.3,
 ) -> Noise:
     """Estimates the noise from residuals of rounds in their order.
 
     Args:
       residuals: `[R, P]`; coordinates that never move are ignored.
+      there: `[R, P]` which of them are observations; None for all.
       shrinkage: rho, in (0, 1).
       floor: quantile of the variances that is added to each of them.
 
@@ -56,42 +65,49 @@ def estimate(
     """
     num_rounds = residuals.shape[0]
     if num_rounds < 2:
-        return _white(residuals)
-    tiny = jnp.finfo(residuals.dtype).tiny
-    steps = (residuals[1:] - residuals[:-1]) / jnp.sqrt(2.0)
-    power = jnp.square(steps)
-    moves = jnp.any(power > 0, axis=0)
-    variance = jnp.maximum(jnp.mean(power, axis=1), tiny)
-    diagonal = jnp.ones(steps.shape[1])
-    for _ in range(3):  # a table of variances of rank one: rounds times coordinates
-        mean = jnp.mean(power / variance[:, None], axis=0)
-        least = jnp.nanquantile(jnp.where(moves, mean, jnp.nan), floor)
-        diagonal = mean + jnp.maximum(jnp.nan_to_num(least), tiny)
-        variance = jnp.sum(power / diagonal[None], axis=1) / jnp.maximum(
-            jnp.sum(moves), 1
-        )
-        variance = jnp.maximum(variance, tiny)
+        return _white(residuals, there)
+    steps, both = differences(residuals, there)
+    variance, diagonal = _rank_one(jnp.square(steps), both, floor)
     deviation = jnp.sqrt(diagonal)
     samples = steps / (deviation[None] * jnp.sqrt(variance)[:, None])
     shift = shrinkage / (1 - shrinkage) * (num_rounds - 1)
-    gram = samples @ samples.T
     before = jnp.concatenate([variance[:1], variance])
     after = jnp.concatenate([variance, variance[-1:]])
     return Noise(
         deviation,
         samples,
-        jnp.linalg.inv(gram + shift * jnp.eye(num_rounds - 1)),
+        _core(samples, shift, there),
         (before + after) / 2,
         jnp.asarray(shrinkage),
+        there,
     )
 
 
+def differences(
+    residuals: jax.Array, there: jax.Array | None = None
+) -> tuple[jax.Array, jax.Array | None]:
+    """Of consecutive rounds, scaled to the size of one; and where both are observed.
+
+    Both `[R - 1, P]`; zeros elsewhere.
+    """
+    steps = (residuals[1:] - residuals[:-1]) / jnp.sqrt(2.0)
+    if there is None:
+        return steps, None
+    both = there[1:] & there[:-1]
+    return jnp.where(both, steps, 0), both
+
+
 def whiten(noise: Noise, round_: jax.Array, residual: jax.Array) -> jax.Array:
-    """`C_t^-1` times a residual `[P]` of round t."""
+    """`C_t^-1` times a residual `[P]` of round t.
+
+    Where coordinates are missing: of the covariance of those that are there. What a
+    residual has at the others counts as independent.
+    """
     scaled = residual / noise.deviation
     if len(noise.samples):
-        inner = _apply_core(noise, round_, noise.samples @ scaled)
-        scaled = scaled - inner @ noise.samples
+        seen = scaled if noise.there is None else _only(noise, round_, scaled)
+        inner = _apply_core(noise, round_, noise.samples @ seen)
+        scaled = scaled - _only(noise, round_, inner @ noise.samples)
     return scaled / (noise.deviation * noise.variance[round_] * noise.shrinkage)
 
 
@@ -103,7 +119,49 @@ def draw(key: Key, noise: Noise, round_: jax.Array) -> jax.Array:
     mix = mix * jnp.sqrt((1 - rho) / max(count, 1))
     white = jnp.sqrt(rho) * jax.random.normal(own, noise.deviation.shape)
     scaled = white + mix @ noise.samples
-    return jnp.sqrt(noise.variance[round_]) * noise.deviation * scaled
+    drawn = jnp.sqrt(noise.variance[round_]) * noise.deviation * scaled
+    return _only(noise, round_, drawn)
+
+
+def _rank_one(power, both, floor):
+    """A table of variances of rank one: of differences `[R - 1]`, coordinates `[P]`."""
+    tiny = jnp.finfo(power.dtype).tiny
+    moves = jnp.any(power > 0, axis=0)
+    if both is None:
+        pairs = power.shape[0]
+        width = jnp.maximum(jnp.sum(moves), 1)
+    else:
+        pairs = jnp.maximum(jnp.sum(both, axis=0), 1)
+        width = jnp.maximum(jnp.sum(both & moves[None], axis=1), 1)
+    sums = jnp.sum(power, axis=1)
+    variance = jnp.maximum(sums / (power.shape[1] if both is None else width), tiny)
+    for _ in range(3):
+        mean = jnp.sum(power / variance[:, None], axis=0) / pairs
+        least = jnp.nanquantile(jnp.where(moves, mean, jnp.nan), floor)
+        diagonal = mean + jnp.maximum(jnp.nan_to_num(least), tiny)
+        if both is not None:  # no two rounds in a row have it: as the others on average
+            usual = jnp.nan_to_num(jnp.nanmean(jnp.where(moves, diagonal, jnp.nan)))
+            diagonal = jnp.where(moves, diagonal, jnp.maximum(usual, tiny))
+        variance = jnp.sum(power / diagonal[None], axis=1) / width
+        variance = jnp.maximum(variance, tiny)
+    return variance, diagonal
+
+
+def _core(samples, shift, there):
+    count = len(samples)
+    if there is None:
+        return jnp.linalg.inv(samples @ samples.T + shift * jnp.eye(count))
+
+    def of_round(round_):
+        kept = jnp.where(_kept(round_, count)[:, None] & there[round_], samples, 0)
+        return jnp.linalg.inv(kept @ kept.T + shift * jnp.eye(count))
+
+    return lax.map(of_round, jnp.arange(count + 1))
+
+
+def _only(noise: Noise, round_, vector):
+    """Zeros where a round has no observation."""
+    return vector if noise.there is None else vector * noise.there[round_]
 
 
 def _kept(round_: jax.Array, count: int) -> jax.Array:
@@ -119,7 +177,10 @@ def _apply_core(noise: Noise, round_: jax.Array, vector: jax.Array) -> jax.Array
     instead of an inverse for every round.
     """
     core, count = noise.core, len(noise.samples)
-    vector = jnp.where(_kept(round_, count), vector, 0)
+    kept = _kept(round_, count)
+    vector = jnp.where(kept, vector, 0)
+    if noise.there is not None:
+        return jnp.where(kept, core[round_] @ vector, 0)
     # The first and the last round are held by one difference, the others by two.
     first = jnp.clip(round_ - 1, 0, count - 1)
     second = jnp.clip(round_, 0, count - 1)
@@ -134,13 +195,16 @@ def _apply_core(noise: Noise, round_: jax.Array, vector: jax.Array) -> jax.Array
     return found - one * core[:, first] - two * core[:, second]
 
 
-def _white(residuals: jax.Array) -> Noise:
+def _white(residuals: jax.Array, there: jax.Array | None) -> Noise:
     size = residuals.shape[1]
-    power = jnp.maximum(jnp.mean(jnp.square(residuals)), jnp.finfo(jnp.float32).tiny)
+    seen = residuals if there is None else residuals * there
+    count = size if there is None else jnp.maximum(jnp.sum(there), 1)
+    power = jnp.sum(jnp.square(seen)) / count
     return Noise(
         jnp.ones(size),
         jnp.zeros((0, size)),
         jnp.zeros((0, 0)),
-        power[None],
+        jnp.maximum(power, jnp.finfo(jnp.float32).tiny)[None],
         jnp.ones(()),
+        there,
     )

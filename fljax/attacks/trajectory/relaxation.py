@@ -12,7 +12,7 @@ import jax.numpy as jnp
 
 from fljax import losses
 from fljax.attacks.attribute import complete, model_based, model_based_continuous
-from fljax.types import Begun, Known, Params
+from fljax.types import Begun, Features, Known, Params
 
 _DOUBT = 2.0  # largest log-odds that a start may have
 _FEW = 8  # candidates whose losses are written out one by one in a program
@@ -25,11 +25,14 @@ class Soft(NamedTuple):
       start: `(params) -> logits`, careful log-odds of the model-based attack.
       relax: `(logits) -> values`; `[N, K]` weights, or `[N]` encoded numbers.
       mean_loss: `(params, values) -> []` over the real rows.
+      spread: `(values) -> (inputs [K, N, ...], weights [K, N])`, the rows that values
+        stand for; one of weight 1 if continuous.
     """
 
     start: Callable[[Params], jax.Array]
     relax: Callable[[jax.Array], jax.Array]
     mean_loss: Callable[[Params, jax.Array], jax.Array]
+    spread: Callable[[jax.Array], tuple[Features, jax.Array]]
 
 
 def categorical(loss_fn: losses.LossFn, known: Known, candidates: jax.Array) -> Soft:
@@ -49,6 +52,13 @@ def categorical(loss_fn: losses.LossFn, known: Known, candidates: jax.Array) -> 
             each = jax.vmap(column, out_axes=1)(candidates)
         return losses.masked_mean(jnp.sum(values * each, axis=1), known.mask)
 
+    def spread(values):
+        shape = (known.y.shape[0], candidates.shape[1])
+        rows = jax.vmap(lambda c: complete(known.public, jnp.broadcast_to(c, shape)))(
+            candidates
+        )
+        return rows, values.T
+
     def start(params):
         found = model_based(loss_fn, params, known, candidates).losses
         spread = losses.masked_mean(found.min(axis=1), known.mask)
@@ -58,7 +68,7 @@ def categorical(loss_fn: losses.LossFn, known: Known, candidates: jax.Array) -> 
     def relax(logits):
         return jax.nn.softmax(jnp.pad(logits, ((0, 0), (1, 0))))
 
-    return Soft(start, relax, mean_loss)
+    return Soft(start, relax, mean_loss, spread)
 
 
 def continuous(loss_fn: losses.LossFn, known: Known, bounds: jax.Array) -> Soft:
@@ -69,6 +79,10 @@ def continuous(loss_fn: losses.LossFn, known: Known, bounds: jax.Array) -> Soft:
         each = _losses(loss_fn, params, known)(values[:, None])
         return losses.masked_mean(each, known.mask)
 
+    def spread(values):
+        rows = complete(known.public, values[:, None])
+        return jax.tree.map(lambda leaf: leaf[None], rows), jnp.ones((1, len(values)))
+
     def start(params):
         found = model_based_continuous(loss_fn, params, known, bounds)
         share = jnp.clip((found - low) / width, 1e-6, 1 - 1e-6)
@@ -78,7 +92,7 @@ def continuous(loss_fn: losses.LossFn, known: Known, bounds: jax.Array) -> Soft:
     def relax(logits):
         return low + width * jax.nn.sigmoid(logits[:, 0])
 
-    return Soft(start, relax, mean_loss)
+    return Soft(start, relax, mean_loss, spread)
 
 
 def _losses(loss_fn, params, known):

@@ -35,6 +35,9 @@ MeanLoss = Callable[[jax.Array, Any], jax.Array]
 # (flat params [P], soft attribute values) -> []
 
 
+_FAR = 30.0  # times the observed change; wrong values change a path by less
+
+
 class Simulator(NamedTuple):
     """Rounds as functions of what is looked for; both traceable, the round too.
 
@@ -65,12 +68,12 @@ class Rule(NamedTuple):
     """What a client does with the gradient of a step.
 
     Attributes:
-      init: `(sent [P]) -> state`, at the start of a round.
+      init: `(sent [P], values) -> state`, at the start of a round.
       step: `(params [P], state, slope [P], sent [P], size []) -> (params, state)`, of
         learning rate `size`.
     """
 
-    init: Callable[[jax.Array], PyTree]
+    init: Callable[[jax.Array, PyTree], PyTree]
     step: Callable[..., tuple[jax.Array, PyTree]]
 
 
@@ -87,7 +90,7 @@ def _plain(params, state, slope, sent, size):
     return params - size * slope, state
 
 
-SGD = Rule(lambda sent: (), _plain)
+SGD = Rule(lambda sent, values: (), _plain)
 
 
 def of_loss(mean_loss: MeanLoss) -> Field:
@@ -119,7 +122,9 @@ def paths(field: Field, rule: Rule, sent: jax.Array, steps: int) -> Simulator:
             slope = field.slope(carry[0], values)
             return rule.step(*carry, slope, first, size), Step(*carry, slope)
 
-        (params, _), path = lax.scan(step, (first, rule.init(first)), length=steps)
+        (params, _), path = lax.scan(
+            step, (first, rule.init(first, values)), length=steps
+        )
         return params, (path, first)
 
     def back(stored, cotangent, values, scale):
@@ -167,3 +172,62 @@ def chords(field: Field, sent: jax.Array, returned: jax.Array) -> Simulator:
         return by_values, -jnp.dot(cotangent, mean)
 
     return Simulator(end, back)
+
+
+def by_round(make: Callable[[jax.Array], Simulator], table: jax.Array) -> Simulator:
+    """A simulator of which a number changes from round to round: `make(table[t])`."""
+
+    def end(round_, values, scale):
+        predicted, stored = make(table[round_]).end(round_, values, scale)
+        return predicted, (table[round_], stored)
+
+    def back(stored, cotangent, values, scale):
+        number, inner = stored
+        return make(number).back(inner, cotangent, values, scale)
+
+    return Simulator(end, back)
+
+
+def steadied(
+    simulator: Simulator, other: Simulator, sent: jax.Array, returned: jax.Array
+) -> tuple[Simulator, Callable[[PyTree], jax.Array]]:
+    """Another simulator in rounds in which one runs away.
+
+    It does where it leaves the numbers, or goes far beyond what was observed.
+
+    Args:
+      simulator: of returned models.
+      other: of the same, that cannot run away.
+      sent: `[R, P]`.
+      returned: `[R, P]`.
+
+    Returns:
+      Both as one, and `(stored) -> [] bool`, whether a round was the first one's.
+    """
+    reach = _FAR * jnp.linalg.norm(returned - sent, axis=1)
+
+    def end(round_, values, scale):
+        found, stored = simulator.end(round_, values, scale)
+        moved = jnp.linalg.norm(found - sent[round_])
+        steady = moved <= reach[round_]  # never, if it is not a number
+
+        shapes = jax.eval_shape(other.end, round_, values, scale)[1]
+
+        def keep():
+            zeros = jax.tree.map(lambda leaf: jnp.zeros(leaf.shape, leaf.dtype), shapes)
+            return found, zeros
+
+        found, instead = lax.cond(
+            steady, keep, lambda: other.end(round_, values, scale)
+        )
+        return found, (steady, stored, instead)
+
+    def back(stored, cotangent, values, scale):
+        steady, first, second = stored
+        return lax.cond(
+            steady,
+            lambda: simulator.back(first, cotangent, values, scale),
+            lambda: other.back(second, cotangent, values, scale),
+        )
+
+    return Simulator(end, back), lambda stored: stored[0]

@@ -1,0 +1,100 @@
+"""The expected gradient of a step of a client that clips each of its examples'.
+
+With `g_ik` the gradient of row i with candidate k, and a factor `f_ik` from its norms,
+
+    slope = sum_i sum_k z_ik f_ik g_ik / n
+
+is affine in `z` still. Where the clip is the median norm of a batch, it is taken to be
+that of all rows, the norm of row i being `sum_k z_ik |g_ik|`.
+"""
+
+from collections.abc import Callable
+from typing import Literal
+
+import jax
+import jax.numpy as jnp
+
+from fljax import losses, per_example
+from fljax.attacks.trajectory.relaxation import Soft
+from fljax.attacks.trajectory.simulation import Field
+from fljax.defenses import clipping
+from fljax.types import Known, Params, PyTree
+
+Clipping = Literal["total", "per_layer", "median"]
+
+
+def clipped(
+    loss_fn: losses.LossFn,
+    known: Known,
+    attribute: Soft,
+    how: Clipping,
+    clip: jax.Array,
+    unravel: Callable[[jax.Array], Params],
+) -> Field:
+    """The mean of clipped gradients.
+
+    Args:
+      loss_fn: of one example.
+      known: of the client's rows `N`.
+      attribute: the rows that soft values stand for.
+      how: norms over all arrays, over each, or over each to the median.
+      clip: [] not read for the median.
+      unravel: flat params to the model's.
+    """
+    rows = jnp.maximum(jnp.sum(known.mask), 1)
+
+    def slope(flat, values):
+        x, y, mask, weights = _stacked(known, attribute, values)
+        each = per_example.gradients(loss_fn, unravel(flat), x, y)
+        norms = jax.tree.map(_root, losses.masked_rows(mask, each.squares))
+        if how == "median":
+            factors = jax.tree.map(lambda n: _to_median(n, weights, known.mask), norms)
+        else:
+            make = clipping.total if how == "total" else clipping.per_layer
+            factors = make(clip)(norms, mask)
+        shares = losses.masked_rows(mask, weights.reshape(-1)) / rows
+        total = each.weighted_sum(jax.tree.map(lambda f: f * shares, factors))
+        return jax.flatten_util.ravel_pytree(total)[0]
+
+    def pull(flat, values, cotangent):
+        return jax.vjp(slope, flat, values)[1](cotangent)
+
+    return Field(slope, pull)
+
+
+def variance(
+    loss_fn: losses.LossFn, known: Known, attribute: Soft, flat: jax.Array,
+    values: PyTree, unravel: Callable[[jax.Array], Params],
+) -> jax.Array:  # fmt: skip
+    """`[P]` variance of a row's gradient about the mean of the client's rows."""
+    x, y, mask, weights = _stacked(known, attribute, values)
+    each = per_example.gradients(loss_fn, unravel(flat), x, y)
+    shares = losses.masked_rows(mask, weights.reshape(-1))
+    shares = shares / jnp.maximum(jnp.sum(known.mask), 1)
+    like = jax.tree.map(lambda _: shares, each.squares)
+    mean, square = each.weighted_sum(like), each.weighted_squares(like)
+    spread = jax.tree.map(lambda m, s: jnp.maximum(s - m * m, 0), mean, square)
+    return jax.flatten_util.ravel_pytree(spread)[0]
+
+
+def _stacked(known: Known, attribute: Soft, values: PyTree):
+    """Inputs, targets and mask of `K N` rows, and their weights `[K, N]`."""
+    x, weights = attribute.spread(values)
+    many = weights.size
+    x = jax.tree.map(lambda leaf: leaf.reshape(many, *leaf.shape[2:]), x)
+    y, mask = (jnp.concatenate([leaf] * len(weights)) for leaf in (known.y, known.mask))
+    return x, y, mask, weights
+
+
+def _to_median(norms, weights, mask):
+    """Factors `[K N]` of one array's norms."""
+    of_row = jnp.sum(weights * norms.reshape(weights.shape), axis=0)
+    middle = jnp.nanmedian(jnp.where(mask, of_row, jnp.nan))
+    middle = jnp.where(mask.any(), middle, 0)
+    return clipping.per_layer(middle)([norms], None)[0]
+
+
+def _root(square):
+    """Square root whose derivative at 0 is 0."""
+    some = square > 0
+    return jnp.where(some, jnp.sqrt(jnp.where(some, square, 1)), 0)

@@ -1,0 +1,198 @@
+"""The client that is simulated: its rule, and what its defense does to its training.
+
+| defense or algorithm            | what is simulated                                    |
+|---------------------------------|------------------------------------------------------|
+| `dp_sgd`                        | mean of gradients clipped to a total norm            |
+| `fed_cdp`                       | ... layer by layer                                   |
+| `median`                        | ... to the median of the simulated norms             |
+| `fed_sdp` at the client         | the simulated update is clipped layer by layer       |
+| `pruning`, `dssgd`              | what was sent counts, what was not is bounded by it  |
+| noise on steps or messages      | nothing: what it leaves is measured, with all noise  |
+| FedProx, momentum, weight decay, Adam | the client's own steps (`rules`)               |
+
+Not simulated: a defense of one's own, a learning rate that changes over rounds, and
+where noise moves a path (its mean is simulated with the noise left out).
+"""
+
+from collections.abc import Callable
+from typing import NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax.flatten_util import ravel_pytree
+
+from fljax import losses
+from fljax.attacks.trajectory import fields, messages, rules, simulation
+from fljax.attacks.trajectory.matching import Settings
+from fljax.attacks.trajectory.relaxation import Soft
+from fljax.attacks.trajectory.rules import Practice
+from fljax.attacks.trajectory.simulation import Field, Simulator
+from fljax.defenses import clipping
+from fljax.defenses.specs import Spec
+from fljax.types import Exchange, Known, Params
+
+
+class Imagined(NamedTuple):
+    """What a client does; static.
+
+    Attributes:
+      practice: its rule.
+      batch_size: rows of a batch, 0 for all.
+      examples: how it clips gradients of examples, empty if it does not.
+      messages: whether it clips its update, layer by layer.
+      sparse: whether it sends only the largest changes.
+    """
+
+    practice: Practice = Practice()
+    batch_size: int = 0
+    examples: str = ""
+    messages: bool = False
+    sparse: bool = False
+
+
+PLAIN = Imagined()
+
+
+class Seen(NamedTuple):
+    """A client's messages, flat: models `[R, P]`."""
+
+    sent: jax.Array
+    returned: jax.Array
+    unravel: Callable[[jax.Array], Params]
+
+
+def seen(exchange: Exchange) -> Seen:
+    """Flat models of messages, leaves `[R, ...]`."""
+    flatten = jax.vmap(lambda tree: ravel_pytree(tree)[0])
+    unravel = ravel_pytree(jax.tree.map(lambda leaf: leaf[0], exchange.params))[1]
+    sent = flatten(exchange.params)
+    return Seen(sent, sent - flatten(exchange.delta), unravel)
+
+
+def defended(client: Imagined, spec: Spec) -> tuple[Imagined, list[str]]:
+    """The same client under a defense, and the parts of it that cannot be simulated."""
+    strange = []
+    for part in spec.parts:
+        match part.name:
+            case "dp_sgd":
+                client = client._replace(examples="total")
+            case "fed_cdp":
+                client = client._replace(examples="per_layer")
+            case "median":
+                client = client._replace(examples="median")
+            case "fed_sdp":
+                at_client = part.values["where"] == "client"
+                client = client._replace(messages=at_client or client.messages)
+            case "pruning" | "dssgd":
+                client = client._replace(sparse=True)
+            case "gaussian" | "laplace":
+                pass
+            case other:
+                strange.append(other)
+    return client, strange
+
+
+def clips(
+    spec: Spec, rounds: np.ndarray, num_rounds: int, num_layers: int
+) -> np.ndarray:
+    """Clips of examples and of messages `[..., 2]` in rounds `[...]`; 1 without one.
+
+    Args:
+      spec: of the defense, without alternatives.
+      rounds: numbers of rounds.
+      num_rounds: of the run, over which a clip decays.
+      num_layers: arrays of parameters, M.
+    """
+    found = np.ones((*np.shape(rounds), 2), np.float32)
+    for part in spec.parts:
+        values = part.values
+        if values.get("clip") is None:
+            continue
+        clip, end = values["clip"], values.get("decay_to")
+        if end is not None:
+            schedule = clipping.linear_decay(clip, end, num_rounds=num_rounds)
+            clip = np.asarray(schedule(np.asarray(rounds)))
+        if values.get("mode") == "recommended":
+            clip = clip / np.sqrt(num_layers)
+        found[..., 1 if part.name == "fed_sdp" else 0] = clip
+    return found
+
+
+def there(client: Imagined, seen: Seen) -> jax.Array | None:
+    """`[R, P]` which coordinates were sent, None for all."""
+    return seen.returned != seen.sent if client.sparse else None
+
+
+def simulator(
+    client: Imagined, loss_fn: losses.LossFn, known: Known, attribute: Soft,
+    seen: Seen, clips: jax.Array, settings: Settings,
+) -> tuple[Simulator, Callable | None]:  # fmt: skip
+    """Rounds of the client, and whether one was simulated as asked (`Problem`).
+
+    Args:
+      client: what it does.
+      loss_fn: of one example.
+      known: of its rows.
+      attribute: soft values of them.
+      seen: its messages.
+      clips: `[R, 2]` of examples and of messages.
+      settings: of the search.
+    """
+    sent, returned, unravel = seen
+
+    def of_field(make: Callable[[Field], Simulator]) -> Simulator:
+        """A simulator with the field of each round, then what is done to messages."""
+        if client.examples in ("total", "per_layer"):
+            found = simulation.by_round(
+                lambda clip: make(
+                    _field(client, loss_fn, known, attribute, clip, unravel)
+                ),
+                clips[:, 0],
+            )
+        else:
+            found = make(
+                _field(client, loss_fn, known, attribute, clips[0, 0], unravel)
+            )
+        if client.messages:
+            found = messages.encoded(
+                found, sent, messages.clipped(clips[:, 1], unravel)
+            )
+        if client.sparse:
+            found = messages.encoded(found, sent, messages.largest(sent, returned))
+        return found
+
+    chord = of_field(lambda field: simulation.chords(field, sent, returned))
+    if settings.first_order:
+        return chord, None
+    rule = rules.of(
+        client.practice, _variance(client, loss_fn, known, attribute, unravel)
+    )
+    path = of_field(
+        lambda field: simulation.paths(field, rule, sent, settings.path_steps)
+    )
+    return simulation.steadied(path, chord, sent, returned)
+
+
+def _field(client, loss_fn, known, attribute, clip, unravel) -> Field:
+    if client.examples:
+        how = client.examples
+        return fields.clipped(loss_fn, known, attribute, how, clip, unravel)
+    return simulation.of_loss(
+        lambda flat, values: attribute.mean_loss(unravel(flat), values)
+    )
+
+
+def _variance(client, loss_fn, known, attribute, unravel):
+    """Of a batch's mean gradient, drawn without replacement; None for full batches."""
+    if not client.batch_size or client.practice.optimiser == "sgd":
+        return None
+
+    def of_batch(sent, values):
+        rows = jnp.sum(known.mask)
+        batch = jnp.minimum(client.batch_size, rows)
+        share = (rows - batch) / (jnp.maximum(rows - 1, 1) * batch)
+        each = fields.variance(loss_fn, known, attribute, sent, values, unravel)
+        return share * each
+
+    return of_batch

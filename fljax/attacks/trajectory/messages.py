@@ -1,0 +1,70 @@
+"""What a client does to its message, around the simulator of its training.
+
+Noise on a message changes nothing in what is expected of it, and is met by `noise`.
+"""
+
+from collections.abc import Callable
+
+import jax
+import jax.numpy as jnp
+from jax.flatten_util import ravel_pytree
+
+from fljax.attacks.trajectory.simulation import Simulator
+from fljax.defenses import clipping
+from fljax.types import Params
+
+Encode = Callable[[jax.Array, jax.Array], jax.Array]
+# (round [], delta [P]) -> delta [P] of the message; differentiable by the delta
+
+
+def encoded(simulator: Simulator, sent: jax.Array, encode: Encode) -> Simulator:
+    """Returned models after the client has changed its delta.
+
+    Args:
+      simulator: of the returned model as it was trained.
+      sent: `[R, P]`.
+      encode: how.
+    """
+
+    def end(round_, values, scale):
+        returned, stored = simulator.end(round_, values, scale)
+        delta = sent[round_] - returned
+        return sent[round_] - encode(round_, delta), (stored, delta, round_)
+
+    def back(stored, cotangent, values, scale):
+        inner, delta, round_ = stored
+        (by_delta,) = jax.vjp(lambda d: encode(round_, d), delta)[1](cotangent)
+        return simulator.back(inner, by_delta, values, scale)
+
+    return Simulator(end, back)
+
+
+def clipped(clips: jax.Array, unravel: Callable[[jax.Array], Params]) -> Encode:
+    """A delta whose arrays are clipped one by one, to `clips [R]`."""
+
+    def encode(round_, delta):
+        to_layers = clipping.per_layer(clips[round_])
+        return ravel_pytree(clipping.clipped(unravel(delta), to_layers))[0]
+
+    return encode
+
+
+def largest(sent: jax.Array, returned: jax.Array) -> Encode:
+    """A delta of which only the largest coordinates were sent.
+
+    One that was not sent is an inequality and no equation: it changed by no more than
+    the least that was sent. What is predicted beyond that is left, as an excess.
+
+    Args:
+      sent: `[R, P]`.
+      returned: `[R, P]` as received: the coordinates that were not sent are equal.
+    """
+    change = jnp.abs(sent - returned)
+    least = jnp.min(jnp.where(change > 0, change, jnp.inf), axis=1)
+
+    def encode(round_, delta):
+        bound = least[round_]
+        beyond = delta - jnp.clip(delta, -bound, bound)
+        return jnp.where(change[round_] > 0, delta, beyond)
+
+    return encode

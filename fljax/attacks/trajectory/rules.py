@@ -1,0 +1,114 @@
+"""What clients do with the gradient of a step: the rules of `LocalTraining`.
+
+State goes along the path, from zero in each round. Only steps of plain SGD, with or
+without weight decay and a proximal term, may be merged into fewer and larger ones; for
+the others a simulated step is a step of the client's.
+
+Adam divides by the root of the mean squared gradient, which is that of batches: larger
+than the squared expected gradient by the variance of a batch's mean. That variance is
+taken where the round begins, and counts as a constant.
+"""
+
+from collections.abc import Callable
+from typing import NamedTuple
+
+import jax
+import jax.numpy as jnp
+
+from fljax.attacks.trajectory.simulation import Rule
+from fljax.types import PyTree
+
+NAMES = ("sgd", "adam", "adamw")
+_B1, _B2, _EPS = 0.9, 0.999, 1e-8  # as everywhere
+
+
+class Practice(NamedTuple):
+    """A rule by its numbers; static.
+
+    Attributes:
+      optimiser: one of `NAMES`.
+      momentum: of sgd.
+      weight_decay: added to the gradient, or, of adamw, to the step.
+      proximal: mu of FedProx.
+    """
+
+    optimiser: str = "sgd"
+    momentum: float = 0.0
+    weight_decay: float = 0.0
+    proximal: float = 0.0
+
+    @property
+    def merges(self) -> bool:
+        """Whether steps may be merged."""
+        return self.optimiser == "sgd" and not self.momentum
+
+
+class Moments(NamedTuple):
+    """Adam's, all `[P]` but the number of steps [] as a float."""
+
+    first: jax.Array
+    second: jax.Array
+    steps: jax.Array
+    variance: jax.Array
+
+
+def of(
+    practice: Practice,
+    variance: Callable[[jax.Array, PyTree], jax.Array] | None = None,
+) -> Rule:
+    """The rule.
+
+    Args:
+      practice: which.
+      variance: `(sent [P], values) -> [P]` of a batch's mean gradient, for Adam; None
+        for full batches, which have none.
+    """
+    decay, mu = practice.weight_decay, practice.proximal
+    decoupled = decay if practice.optimiser == "adamw" else 0.0
+    coupled = decay - decoupled
+    begin, update = _sgd(practice.momentum)
+    if practice.optimiser != "sgd":
+        begin, update = _adam(variance)
+
+    def step(params, state, slope, sent, size):
+        if coupled:
+            slope = slope + coupled * params
+        # The engine adds the proximal term to the gradient, before the optimiser.
+        if mu:
+            slope = slope + mu * (params - sent)
+        move, state = update(slope, state)
+        if decoupled:
+            move = move + decoupled * params
+        return params - size * move, state
+
+    return Rule(begin, step)
+
+
+def _sgd(momentum: float):
+    if not momentum:
+        return lambda sent, values: (), lambda slope, state: (slope, state)
+
+    def update(slope, trace):
+        trace = slope + momentum * trace
+        return trace, trace
+
+    return lambda sent, values: jnp.zeros_like(sent), update
+
+
+def _adam(variance):
+    def begin(sent, values):
+        zeros = jnp.zeros_like(sent)
+        spread = zeros if variance is None else variance(sent, values)
+        return Moments(zeros, zeros, jnp.zeros(()), jax.lax.stop_gradient(spread))
+
+    def update(slope, state):
+        steps = state.steps + 1
+        first = _B1 * state.first + (1 - _B1) * slope
+        square = jnp.square(slope) + state.variance
+        second = _B2 * state.second + (1 - _B2) * square
+        mean, power = first / (1 - _B1**steps), second / (1 - _B2**steps)
+        root = jnp.where(power > 0, jnp.sqrt(jnp.where(power > 0, power, 1)), 0)
+        state = state._replace(first=first, second=second, steps=steps)
+        return mean / (root + _EPS), state
+
+    return begin, update

@@ -1,0 +1,172 @@
+"""The simulated client against the real one: the same rule, defense and rows."""
+
+import functools
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import optax
+import pytest
+from jax.flatten_util import ravel_pytree
+
+from fljax import local, losses, models
+from fljax.attacks.attribute import conceal
+from fljax.attacks.trajectory import fields, imagined, matching, relaxation, simulation
+from fljax.attacks.trajectory.imagined import Imagined
+from fljax.attacks.trajectory.rules import Practice
+from fljax.defenses import specs
+from fljax.defenses.definition import Setting
+from fljax.defenses.parts import Part
+from fljax.types import Batch, Exchange, Features, Sender
+from tests.defenses import examples
+
+_N, _STEPS, _RATE, _ROUND = 6, 3, 0.1, 2
+_MODEL = models.mlp(3, hidden=(2,))
+_LOSS = losses.example_loss(_MODEL.apply, losses.squared)
+_CANDIDATES = jnp.array([[-1.0], [1.0]])
+# Programs run once: what takes time is making them fast.
+_jit = functools.partial(
+    jax.jit, compiler_options={"xla_backend_optimization_level": 0}
+)
+
+_RULES = {
+    "sgd": (Practice(), optax.sgd(_RATE)),
+    "momentum and decay": (
+        Practice(momentum=0.9, weight_decay=0.1),
+        optax.chain(optax.add_decayed_weights(0.1), optax.sgd(_RATE, momentum=0.9)),
+    ),
+    "adam": (Practice("adam"), optax.adam(_RATE)),
+    "adamw": (
+        Practice("adamw", weight_decay=0.1),
+        optax.adamw(_RATE, weight_decay=0.1),
+    ),
+    "fed_prox": (Practice(proximal=0.5), optax.sgd(_RATE)),
+}
+_DEFENSES = (
+    "dp_sgd(clip=0.5, sigma=0)",
+    "fed_cdp(clip=0.5, decay_to=0.1, sigma=0, mode=recommended)",
+    "median",
+    "fed_sdp(clip=0.05, sigma=0)",
+    "pruning(ratio=0.5)",
+)
+
+
+def _rows():
+    rng = np.random.default_rng(0)
+    numeric = rng.normal(size=(_N, 3)).astype(np.float32)
+    truth = rng.integers(0, 2, _N)
+    numeric[:, -1] = np.asarray(_CANDIDATES)[truth, 0]
+    x = Features(jnp.asarray(numeric), jnp.zeros((_N, 0), jnp.int32))
+    return x, jnp.asarray(rng.normal(size=_N), jnp.float32), truth
+
+
+def _returned(sent, optimiser, proximal, defense):
+    """What the real client sends, `sent - delta`, of full batches."""
+    x, y, _ = _rows()
+    update = local.sgd(
+        _LOSS, optimiser, proximal=proximal, gradient=defense.gradient,
+        encode=defense.encode,
+    )  # fmt: skip
+    batch = Batch(x, y, jnp.ones(_N, bool), jnp.int32(0), jnp.int32(_ROUND))
+    carry = update.init(sent)
+    for step in range(_STEPS):
+        carry = update.step(jax.random.key(step), carry, sent, batch)
+    sender = Sender(jnp.int32(0), jnp.int32(_ROUND))
+    return update.final(jax.random.key(9), carry, sent, sender).delta
+
+
+def _both(client, spec, optimiser, proximal=None):
+    """Real and simulated model, and the derivative of the latter in two ways."""
+    setting = Setting(_LOSS, 4, 5, "poisson", 1.0, float(_N))
+    defense = specs.bind(spec, setting)
+    x, y, truth = _rows()
+    known = conceal(x, y, jnp.ones(_N, bool), width=1)
+    attribute = relaxation.categorical(_LOSS, known, _CANDIDATES)
+    client, strange = imagined.defended(client, spec)
+    assert not strange
+    clips = jnp.asarray(imagined.clips(spec, np.array([_ROUND]), 5, 4))
+    values = jnp.eye(2)[truth]
+
+    def run(sent):
+        delta = _returned(sent, optimiser, proximal, defense)
+        messages = jax.tree.map(lambda leaf: leaf[None], Exchange(sent, delta))
+        seen = imagined.seen(messages)
+        simulator, steady = imagined.simulator(
+            client, _LOSS, known, attribute, seen, clips,
+            matching.Settings(path_steps=_STEPS),
+        )  # fmt: skip
+        scale = jnp.float32(_RATE * _STEPS)
+
+        def end(values, scale):
+            return simulator.end(0, values, scale)
+
+        predicted, stored = end(values, scale)
+        soft = 0.8 * values + 0.1
+        cotangent = jnp.cos(jnp.arange(predicted.size, dtype=jnp.float32))
+        ours = simulator.back(end(soft, scale)[1], cotangent, soft, scale)
+        theirs = jax.grad(lambda *a: end(*a)[0] @ cotangent, (0, 1))(soft, scale)
+        return seen.returned[0], predicted, steady(stored), ours, theirs
+
+    return _jit(run)(_MODEL.init(jax.random.key(1)))
+
+
+def _check(real, simulated, steady, ours, theirs):
+    assert steady
+    np.testing.assert_allclose(simulated, real, rtol=1e-4, atol=1e-5)
+    for one, other in zip(ours, theirs, strict=True):
+        assert np.abs(other).max() > 0
+        np.testing.assert_allclose(one, other, rtol=1e-3, atol=1e-5)
+
+
+_SLOW = ("sgd", "adamw", "fed_prox", *_DEFENSES[1:3])  # each compiles on its own
+
+
+def _cases(names):
+    slow = pytest.mark.slow
+    return [pytest.param(n, marks=slow if n in _SLOW else ()) for n in names]
+
+
+@pytest.mark.parametrize("rule", _cases(_RULES))
+def test_a_simulated_client_follows_its_rule(rule):
+    practice, optimiser = _RULES[rule]
+    mu = practice.proximal or None
+    _check(*_both(Imagined(practice), specs.NONE, optimiser, mu))
+
+
+@pytest.mark.parametrize("text", _cases(_DEFENSES))
+def test_a_simulated_client_has_its_defense(text):
+    _check(*_both(Imagined(), specs.parse(text), optax.sgd(_RATE)))
+
+
+def test_every_defense_is_simulated_or_said_not_to_be():
+    for text in examples.TEXTS:
+        assert not imagined.defended(Imagined(), specs.parse(text.format(0.3)))[1]
+    own = specs.Spec((Part("a.module:OWN"),))
+    assert imagined.defended(Imagined(), own)[1] == ["a.module:OWN"]
+
+
+def test_a_path_that_runs_away_is_replaced():
+    sent, returned = jnp.ones((1, 3)), jnp.full((1, 3), 0.9)
+    field = simulation.of_loss(lambda p, z: jnp.sum(z * p**4))
+    far = simulation.paths(field, simulation.SGD, sent, 8)
+    near = simulation.chords(field, sent, returned)
+    both, steady = simulation.steadied(far, near, sent, returned)
+    for scale, held in ((0.01, True), (50.0, False)):
+        found, stored = both.end(0, jnp.ones(3), jnp.float32(scale))
+        assert bool(steady(stored)) is held
+        expected = (far if held else near).end(0, jnp.ones(3), jnp.float32(scale))[0]
+        np.testing.assert_allclose(found, expected)
+        by_values, _ = both.back(stored, jnp.ones(3), jnp.ones(3), jnp.float32(scale))
+        assert np.isfinite(by_values).all()
+
+
+def test_the_variance_is_that_of_the_rows_gradients():
+    x, y, truth = _rows()
+    known = conceal(x, y, jnp.ones(_N, bool), width=1)
+    attribute = relaxation.categorical(_LOSS, known, _CANDIDATES)
+    flat, unravel = ravel_pytree(_MODEL.init(jax.random.key(1)))
+    each = jax.vmap(jax.grad(lambda p, x, y: _LOSS(unravel(p), x, y)), (None, 0, 0))
+    found = fields.variance(_LOSS, known, attribute, flat, jnp.eye(2)[truth], unravel)
+    np.testing.assert_allclose(
+        found, each(flat, x, y).var(axis=0), rtol=1e-4, atol=1e-6
+    )
