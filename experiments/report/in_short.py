@@ -28,6 +28,15 @@ def sentences(cards: Sequence[Card]) -> list[tuple[str, str]]:
     return found
 
 
+def apart(
+    said: Sequence[tuple[str, str]],
+) -> tuple[list[tuple[str, str]], list[tuple[str, str]]]:
+    """The sentences of each subject, and what to do, where they end with that."""
+    parts = [(about, *text.partition("What to do: ")) for about, text in said]
+    brief = [(about, text.strip()) for about, text, _, _ in parts]
+    return brief, [(about, what) for about, _, _, what in parts if what]
+
+
 def _part(card: Card, about: str) -> Card:
     rows = [row for row in card.rows if about in ("", facts.subject(card, row))]
     return card._replace(rows=rows)

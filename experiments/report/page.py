@@ -25,6 +25,7 @@ _CAPTIONS = {
     "bands",
     "accuracy_by_active_rounds": "Accuracy against the number of active rounds, with "
     "95 % bands",
+    "accuracy_by_client": "Accuracy of each attack on each client",
     "accuracy_by_size": "Accuracy on each client against its number of rows",
     "calibration": "How often an attack is right beside how sure it is; below the dashed "
     "line it claims more than it knows",
@@ -46,12 +47,13 @@ def content(cards: Sequence[Card]) -> dict[str, Any]:
     found = programs.of(rows)
     anchored = [(f"card{index}", card) for index, card in enumerate(cards, 1)]
     compared = any(card.compared for card in cards)
-    brief = in_short.sentences(cards)
+    brief, to_do = in_short.apart(in_short.sentences(cards))
     by_defense = [
         _compared(*each) for each in enumerate(defenses.comparisons(cards), 1)
     ]
     links = [
         ("short", "In short", brief),
+        ("to_do", "What to do now", to_do),
         ("summary", "Published numbers", compared),
         ("defenses", "Which defense would have stopped this?", by_defense),
         *((anchor, card.title, True) for anchor, card in anchored),
@@ -60,6 +62,7 @@ def content(cards: Sequence[Card]) -> dict[str, Any]:
         "title": programs.title(found),
         "programs": found,
         "in_short": brief,
+        "to_do": to_do,
         "names": programs.terms(found, rows),
         "judged": any(each.gains for each in found),
         "leak_rule": verdicts.RULE,

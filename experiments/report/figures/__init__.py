@@ -9,6 +9,7 @@ from experiments.report.figures.drawing import svg
 from experiments.report.figures.leakage import leakage_by_utility
 from experiments.report.figures.overview import (
     accuracy_by_attack,
+    accuracy_by_client,
     accuracy_by_size,
     loss_by_round,
 )
@@ -24,6 +25,7 @@ from fljax.results import Row
 __all__ = [
     "accuracy_by_active_rounds",
     "accuracy_by_attack",
+    "accuracy_by_client",
     "accuracy_by_loss",
     "accuracy_by_size",
     "accuracy_by_value",
@@ -41,6 +43,7 @@ _ALL = (
     accuracy_by_attack,
     accuracy_by_value,
     accuracy_by_active_rounds,
+    accuracy_by_client,
     accuracy_by_size,
     calibration,
     accuracy_by_loss,

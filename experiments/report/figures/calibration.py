@@ -2,43 +2,53 @@
 
 from collections.abc import Sequence
 
+import numpy as np
 from matplotlib.figure import Figure
 
 from experiments.report.figures import drawing, selection
-from fljax import certainty
-from fljax.results import Row, Summary, summarise
+from fljax import certainty, metrics
+from fljax.results import Row
 
 _MOST = 12  # lines, beyond which none can be told from another
+_Bins = dict[float, list[Row]]
 
 
 def calibration(rows: Sequence[Row]) -> Figure | None:
-    """Accuracy of the rows of which an attack is equally sure, means over seeds.
+    """Accuracy of the rows of which an attack is equally sure, over all seeds.
 
-    None without an attack that has a posterior, or with too many for one figure.
+    Larger marks are more rows; intervals are Wilson's. None without an attack that has
+    a posterior, or with too many for one figure.
     """
-    lines: dict[str, list[tuple[float, Summary]]] = {}
-    for s in summarise(rows):
-        sure = certainty.confidence_of(s.row.metric)
-        if sure is not None and s.row.client == "all" and selection.is_drawn(s.row):
-            lines.setdefault(drawing.label(s.row), []).append((sure, s))
+    lines: dict[str, _Bins] = {}
+    for row in rows:
+        sure = certainty.confidence_of(row.metric)
+        if sure is not None and row.client == "all" and selection.is_drawn(row):
+            lines.setdefault(drawing.label(row), {}).setdefault(sure, []).append(row)
     if not 0 < len(lines) <= _MOST:
         return None
     figure = Figure(figsize=(6.4, 4.8), layout="constrained")
     axes = figure.subplots()
-    least = min(sure for points in lines.values() for sure, _ in points)
     axes.axline((50, 50), slope=1, color="grey", ls="--")
-    axes.annotate(
-        "as right as sure", (0.98, 0.93), xycoords="axes fraction", ha="right",
-        fontsize=8, color="dimgrey",
-    )  # fmt: skip
-    for (name, points), look in zip(lines.items(), drawing.styles(), strict=False):
-        points = sorted(points, key=lambda pair: pair[0])
-        places = [100 * sure for sure, _ in points]
-        axes.plot(places, [s.estimate.mean for _, s in points], label=name, **look)
-    axes.set_xlim(100 * least - 5, 101)
-    axes.set_ylim(-2, 102)
-    axes.set_xlabel("how sure the attack is of a row (%)")
-    axes.set_ylabel("named rightly (%), mean over seeds")
+    for (name, bins), look in zip(lines.items(), drawing.styles(), strict=False):
+        places = sorted(bins)
+        shares, counts = zip(*(_together(bins[at]) for at in places), strict=True)
+        x, y = 100 * np.array(places), np.array(shares)
+        ends = np.array([metrics.of_rows(*each) for each in zip(shares, counts)])
+        reach = np.abs(ends.T - y)
+        axes.errorbar(x, y, yerr=reach, color=look["color"], fmt="none", lw=0.6)
+        sizes = 12 + 200 * np.array(counts) / sum(counts)
+        axes.scatter(x, y, sizes, color=look["color"], marker=look["marker"])
+        axes.plot(x, y, color=look["color"], lw=0.6, ls=look["ls"], label=name)
+    axes.set_xlim(100 * min(min(bins) for bins in lines.values()) - 5, 101)
+    axes.set_ylim(-2, 104)
+    axes.set_xlabel("how sure the attack is of a row (%); dashed: as right as sure")
+    axes.set_ylabel("named rightly (%), 95 %")
     axes.set_title(drawing.title(rows))
     drawing.name_lines(axes)
     return figure
+
+
+def _together(rows: Sequence[Row]) -> tuple[float, int]:
+    """Percent and number of the rows of all seeds."""
+    count = sum(row.n for row in rows)
+    return sum(row.value * row.n for row in rows) / max(count, 1), count

@@ -12,6 +12,8 @@ from fljax.results import Row, summarise
 
 _MOST_ATTACKS = 60  # higher figures are not readable, much higher ones not drawn
 _MOST_GROUPS = 24
+_MOST_CLIENTS = 60
+_ALIKE = 1.5  # sizes, the largest over the smallest
 
 
 def accuracy_by_attack(rows: Sequence[Row]) -> Figure | None:
@@ -81,7 +83,7 @@ def loss_by_round(rows: Sequence[Row]) -> Figure | None:
 
 
 def accuracy_by_size(rows: Sequence[Row]) -> Figure | None:
-    """Accuracy on each client against its number of rows; None if all have as many."""
+    """Accuracy on each client against its number of rows; None if these are alike."""
     groups: dict[str, list[tuple[int, float]]] = {}
     for s in summarise(rows):
         if s.row.client == "all" or not selection.is_drawn(s.row):
@@ -90,7 +92,7 @@ def accuracy_by_size(rows: Sequence[Row]) -> Figure | None:
             point = (s.row.n, s.estimate.mean)
             groups.setdefault(drawing.label(s.row), []).append(point)
     sizes = {size for points in groups.values() for size, _ in points}
-    if len(sizes) < 2 or len(groups) > _MOST_GROUPS:
+    if not sizes or max(sizes) < _ALIKE * min(sizes) or len(groups) > _MOST_GROUPS:
         return None
     figure = Figure(figsize=(6.4, 4), layout="constrained")
     axes = figure.subplots()
@@ -105,6 +107,32 @@ def accuracy_by_size(rows: Sequence[Row]) -> Figure | None:
     axes.set_ylabel("accuracy (%), mean over seeds")
     axes.set_title(drawing.title(rows))
     drawing.name_lines(axes)
+    return figure
+
+
+def accuracy_by_client(rows: Sequence[Row]) -> Figure | None:
+    """Accuracy on each client, a mark per attack; None without two clients."""
+    groups: dict[str, dict[int, float]] = {}
+    for s in summarise(rows):
+        client, found = s.row.client, s.row.metric == selection.ACCURACY
+        if found and isinstance(client, int) and selection.is_drawn(s.row):
+            groups.setdefault(drawing.label(s.row), {})[client] = s.estimate.mean
+    clients = sorted({client for each in groups.values() for client in each})
+    if not 2 <= len(clients) <= _MOST_CLIENTS or len(groups) > _MOST_GROUPS:
+        return None
+    figure = Figure(figsize=(6.4, 1.2 + 0.25 * len(clients)), layout="constrained")
+    axes = figure.subplots()
+    for (label, each), style in zip(groups.items(), drawing.styles(), strict=False):
+        look = {"marker": style["marker"], "color": style["color"]}
+        if label.startswith(tuple(drawing.REFERENCES)):
+            look = {"marker": "x+"[label.startswith("imputation")], "color": "grey"}
+        places = [clients.index(client) for client in each]
+        axes.scatter([*each.values()], places, label=label, s=24, **look)
+    axes.set_yticks(range(len(clients)), [f"client {each}" for each in clients])
+    axes.set_ylim(len(clients) - 0.5, -0.5)
+    axes.set_xlabel("accuracy (%), mean over seeds")
+    axes.set_title(drawing.title(rows))
+    drawing.name_lines(axes, beside=True)
     return figure
 
 

@@ -44,7 +44,7 @@ def test_default_run_writes_rows_manifest_and_figures(run, tmp_path):
     assert "majority" in out and "grad_oracle" in out
     assert {path.name for path in folder.iterdir()} == {
         "rows.jsonl", "manifest.json", "accuracy_by_attack.svg", "loss_by_round.svg",
-        "accuracy_by_size.svg",
+        "accuracy_by_client.svg",
     }  # fmt: skip
     first = json.loads((folder / "rows.jsonl").read_text().splitlines()[0])
     assert list(first) == _KEYS

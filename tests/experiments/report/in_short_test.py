@@ -1,5 +1,6 @@
 """A report in short: what is claimed, and above all what is not."""
 
+from experiments.report import in_short
 from tests.experiments.report.short import a_card, only, sentences
 
 _BASE = (57.0, 57.0, 57.0)
@@ -243,3 +244,10 @@ def test_distances_leak_where_they_are_small_and_vary_over_clients(rows):
         "model (passive) leaks through messages: 0.2 [0.1776, 0.2224] nearer than the "
         "mean distribution of the shadow clients; 0.1 [0.08, 0.12] total variation "
     ) in said
+
+
+def test_what_to_do_stands_apart():
+    said = [("diabetes", "All leaks. What to do: run it."), ("adult", "Nothing.")]
+    brief, to_do = in_short.apart(said)
+    assert brief == [("diabetes", "All leaks."), ("adult", "Nothing.")]
+    assert to_do == [("diabetes", "run it.")]

@@ -22,4 +22,4 @@ def test_a_line_per_attack_from_the_least_sure_rows_to_the_surest(row):
     (line,) = [e for e in figure.axes[0].lines if e.get_label().startswith("one")]
     assert line.get_xydata().tolist() == [[52.5, 50.0], [97.5, 90.0]]
     said = figures.alt_text(figures.svg(figure))
-    assert "50 at 52.5, 90 at 97.5" in said and "how sure" in said
+    assert "one (passive): 50 at 52.5, 90 at 97.5" in said and "how sure" in said

@@ -13,6 +13,7 @@ from experiments.report import figures
 _FIGURES = [
     figures.accuracy_by_attack,
     figures.loss_by_round,
+    figures.accuracy_by_client,
     figures.accuracy_by_size,
     figures.calibration,
     figures.accuracy_by_value,
@@ -36,6 +37,7 @@ def test_all_figures_are_those_that_have_something_to_show(make):
     assert list(figures.all_figures(rows)) == [
         "accuracy_by_attack",
         "accuracy_by_value",
+        "accuracy_by_client",
         "accuracy_by_size",
         "loss_by_round",
     ]

@@ -79,8 +79,12 @@ def test_the_size_axis_is_logarithmic_where_sizes_are_spread(make, sizes, scale)
     assert axes.get_xscale() == scale
 
 
-def test_clients_of_one_size_make_no_figure(make):
-    assert figures.accuracy_by_size(make.clients(20, 20)) is None
+def test_clients_of_much_the_same_size_are_drawn_one_by_one(make):
+    assert figures.accuracy_by_size(make.clients(20, 21)) is None
+    axes = figures.accuracy_by_client(make.clients(20, 21)).axes[0]
+    texts = [text.get_text() for text in axes.get_yticklabels()]
+    assert texts == ["client 0", "client 1"]
+    assert figures.accuracy_by_client(make.clients(20)) is None
 
 
 def test_clients_are_told_apart_by_attack_and_setting(make):
