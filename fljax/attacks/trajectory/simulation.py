@@ -130,8 +130,10 @@ def paths(field: Field, rule: Rule, sent: jax.Array, steps: int) -> Simulator:
     def back(stored, cotangent, values, scale):
         path, first = stored
 
-        def step(carry, at: Step):
-            after, by_values, by_size = carry
+        # Carried and not read where it is used: a compiler would look every number of
+        # a step up again in each of the many sums over rows that need it.
+        def step(carry, before: Step):
+            after, by_values, by_size, at = carry
             _, vjp = jax.vjp(
                 lambda p, s, g, size: rule.step(p, s, g, first, size),
                 *at, scale / steps,
@@ -139,12 +141,14 @@ def paths(field: Field, rule: Rule, sent: jax.Array, steps: int) -> Simulator:
             by_params, by_state, by_slope, by_this = vjp(after)
             bend, pull = field.pull(at.params, values, by_slope)
             by_values = jax.tree.map(jnp.add, by_values, pull)
-            return ((by_params + bend, by_state), by_values, by_size + by_this), None
+            after = by_params + bend, by_state
+            return (after, by_values, by_size + by_this, before), None
 
-        none = jax.tree.map(lambda leaf: jnp.zeros_like(leaf[0]), path.state)
-        zeros = jax.tree.map(jnp.zeros_like, values)
-        start = ((cotangent, none), zeros, jnp.zeros(()))
-        (_, by_values, by_size), _ = lax.scan(step, start, path, reverse=True)
+        last = jax.tree.map(lambda leaf: leaf[-1], path)
+        before = jax.tree.map(lambda leaf: jnp.roll(leaf, 1, axis=0), path)
+        after = cotangent, jax.tree.map(jnp.zeros_like, last.state)
+        start = (after, jax.tree.map(jnp.zeros_like, values), jnp.zeros(()), last)
+        (_, by_values, by_size, _), _ = lax.scan(step, start, before, reverse=True)
         return by_values, by_size / steps
 
     return Simulator(end, back)
