@@ -6,9 +6,6 @@ others' rows, and of imputation from ALL other rows, its own client's among them
 messages may tell of those. A row's guarantee protects no more than the row.
 """
 
-import functools
-from typing import NamedTuple
-
 import numpy as np
 
 from experiments.aia import baselines, population, privacy_report, result_rows, scoring
@@ -17,18 +14,9 @@ from experiments.aia.setup import Setup
 from experiments.aia.targets import Targets
 from fljax import imputation, privacy, verdicts
 from fljax.results import Labels, Row
-from fljax.types import NoiseSpec
 
 _ALL_OTHERS = "rows_of_all_others"
 _OVERLAPPING = ("sampled",)  # partitions that give a row to several clients
-
-
-class _Kept(NamedTuple):
-    """One kind of noise, and the sums that it is in."""
-
-    noise: NoiseSpec
-    steps: np.ndarray | int
-    rounds: int
 
 
 def why_not(setup: Setup) -> str:
@@ -43,10 +31,10 @@ def why_not(setup: Setup) -> str:
         return "--attack_score=pooled: rows are scored with messages of other clients"
     if config.partition.kind in _OVERLAPPING:
         return f"--partition_kind={config.partition.kind}: clients may share rows"
-    if not all(_kept(setup, seed) for seed in range(len(config.run.seeds))):
-        return "nothing is promised against whoever sees the messages"
     if "imputation" not in config.attack.controls:
         return "--attack_controls: without imputation the other columns are not known"
+    if any(_ceiling(setup, at, 1.0) is None for at in range(len(config.run.seeds))):
+        return "nothing is promised against whoever sees the messages"
     return ""
 
 
@@ -68,31 +56,16 @@ def rows(
     guess = np.stack([_imputed(setup, at, shared) for at in seeds])
     found = scoring.guesses(labels, verdicts.IMPUTATION, _ALL_OTHERS, guess, targets)
     share = _best([*told, *found], targets)
-    most = np.stack([_of_seed(setup, at, share[at]) for at in seeds])
+    most = np.stack([_ceiling(setup, at, share[at]) for at in seeds])
     about = labels, "none", privacy_report.SETTING, verdicts.CEILING
     return found + result_rows.by_client(*about, 100 * most, targets)
 
 
-def _kept(setup: Setup, seed: int) -> list[_Kept]:
-    """Noise that holds against whoever sees the messages, as these attacks do."""
+def _ceiling(setup: Setup, at: int, share: np.ndarray | float) -> np.ndarray | None:
+    """`[C]` in the run of one seed, whose attacks see messages."""
     bound = setup.problem.shield
     assert bound is not None
-    releases = bound.releases(seed)
-    made = bound.build(bound.of_seed(seed))
-    return [
-        _Kept(noise, releases.of(noise.unit), releases.rounds)
-        for noise in made.noise
-        if noise.against == "messages" and np.all(np.asarray(noise.noise_multiplier))
-    ]
-
-
-def _of_seed(setup: Setup, seed: int, share: np.ndarray) -> np.ndarray:
-    """`[C]` the smallest of what several kinds of noise allow."""
-    each = [
-        privacy.accuracy_without(noise, steps, share, rounds=rounds)
-        for noise, steps, rounds in _kept(setup, seed)
-    ]
-    return functools.reduce(np.minimum, each)
+    return privacy.ceiling(bound.build(bound.of_seed(at)), bound.releases(at), share)
 
 
 def _best(rows: list[Row], targets: Targets) -> np.ndarray:

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Sequence
 import numpy as np
 
 from experiments.report import cases as cases_lib
-from experiments.report import correlations, facts
+from experiments.report import correlations, curves, facts
 from experiments.report import lines as lines_lib
 from experiments.report.cards import Card
 from experiments.report.cases import Case
@@ -56,6 +56,8 @@ def of_attacks(cards: Sequence[Card]) -> Iterator[str]:
     if leaks and bare:
         yield from _defenses(case, score, defended, several)
     yield from _impossible(cards)
+    for card in cards:
+        yield from curves.sentences(card.rows)
     if leaks and not defended:
         yield from _what_to_do(cards)
 

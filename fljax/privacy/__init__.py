@@ -18,7 +18,7 @@ from fljax.privacy.bounds import (
     accuracy_of_prior,
     accuracy_without,
 )
-from fljax.privacy.budgets import Promise, Releases, numbers_for, promises
+from fljax.privacy.budgets import Promise, Releases, ceiling, numbers_for, promises
 from fljax.privacy.calibration import (
     Unattainable,
     noise_multiplier_for,
@@ -48,6 +48,7 @@ __all__ = [
     "accuracy_without",
     "as_poisson",
     "as_printed",
+    "ceiling",
     "check_dp",
     "epsilon",
     "guarantee",

@@ -12,6 +12,7 @@ import numpy as np
 from fljax.defenses import specs
 from fljax.defenses.definition import Setting
 from fljax.defenses.specs import Numbers, Spec
+from fljax.privacy.bounds import accuracy_without
 from fljax.privacy.calibration import noise_multiplier_for
 from fljax.privacy.noise_spec import Guarantee, as_poisson, guarantee
 from fljax.types import Array, Defense, NoiseSpec
@@ -82,6 +83,34 @@ def promises(defense: Defense, releases: Releases, delta: float) -> list[Promise
         )
         for noise in defense.noise
     ]
+
+
+def ceiling(
+    defense: Defense, releases: Releases, without: Array | float
+) -> np.ndarray | None:
+    """Share of rows that nobody who sees messages can be above, on average.
+
+    Args:
+      defense: with concrete numbers.
+      releases: that are seen.
+      without: `[C]` or [], share that is told rightly without the row, as
+        `bounds.accuracy_without` takes it.
+
+    Returns:
+      `[C]`, the smallest of what the kinds of noise allow; None where nothing is promised
+      against whoever sees messages.
+
+    Raises:
+      ValueError: for numbers out of range.
+    """
+    found = [
+        accuracy_without(
+            noise, releases.of(noise.unit), without, rounds=releases.rounds
+        )
+        for noise in defense.noise
+        if noise.against == "messages" and np.all(np.asarray(noise.noise_multiplier))
+    ]
+    return functools.reduce(np.minimum, found) if found else None
 
 
 def _sigma(part, unit: NoiseSpec, releases: Releases, delta: float) -> np.ndarray:

@@ -1,6 +1,13 @@
 """Generated blocks by their names: the one list of them."""
 
-from experiments.report.documents import defended, headline, papers, results, speed
+from experiments.report.documents import (
+    defended,
+    headline,
+    knowing,
+    papers,
+    results,
+    speed,
+)
 from fljax.driver.config import ConfigError
 
 _ALONE = {"headline": headline.text, "defenses": defended.text}
@@ -8,6 +15,7 @@ _FAMILIES = {
     "paper": (papers.text, papers.PAPERS),
     "results": (results.text, None),
     "benchmark": (speed.text, None),
+    "knowledge": (knowing.text, None),
 }
 
 
@@ -15,8 +23,8 @@ def make(name: str) -> str:
     """The Markdown of a block.
 
     Args:
-      name: `headline`, `defenses`, `paper.NAME`, `results.NAME` or `benchmark.NAME`, the
-        name being that of a paper, a result or a benchmark.
+      name: `headline`, `defenses`, `paper.NAME`, `results.NAME`, `knowledge.NAME` or
+        `benchmark.NAME`, the name being that of a paper, a result or a benchmark.
 
     Raises:
       ConfigError: there is no such block.

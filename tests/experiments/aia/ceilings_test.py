@@ -43,7 +43,8 @@ def test_each_client_has_what_its_noise_and_the_best_guess_without_it_allow(
     setup, monkeypatch
 ):
     monkeypatch.setattr("fljax.imputation.choose", lambda *_: "linear")
-    made = setup("--defense=dp_sgd(clip=1, epsilon=1) + fed_sdp(clip=1, sigma=0.1)")
+    text = "dp_sgd(clip=1, epsilon=1) + fed_sdp(clip=1, sigma=0.1)"
+    made = setup(f"--defense={text}", "--batch_size=none")
     most, without = _rows(made)
     assert most.shape == (2, 4)
     assert (without < most).all() and (most < 100).all()
@@ -78,7 +79,7 @@ def test_where_nothing_is_said_there_is_a_reason(setup, arguments, why):
 
 
 def test_nothing_is_said_of_a_number(setup):
-    made = setup("--defense=dp_sgd(clip=1, sigma=1)")
+    made = setup("--defense=dp_sgd(clip=1, sigma=1)", "--batch_size=none")
     assert not ceilings.why_not(made)
     number = made._replace(targets=made.targets._replace(continuous=True))
     assert "the sensitive column is a number" in ceilings.why_not(number)

@@ -1,0 +1,97 @@
+"""Where an attack stops being better than the last model, as less is known of the rows."""
+
+from collections.abc import Iterator, Sequence
+from typing import NamedTuple
+
+from experiments.report.figures import selection
+from fljax import metrics, verdicts
+from fljax.metrics import Estimate
+from fljax.results import Row
+
+MODEL = "model"
+_SETTINGS = "passive", "baseline"
+_SWEPT = ("knowledge_", "trajectory_scale_error")  # how their flags begin
+
+
+class Point(NamedTuple):
+    """One point of a sweep over what an adversary knows.
+
+    Attributes:
+      name: of the flag.
+      value: of it.
+      accuracy: attack or baseline -> percent, over the seeds.
+      better: attacks that are right for more rows than `model`, by more than chance.
+    """
+
+    name: str
+    value: str
+    accuracy: dict[str, Estimate]
+    better: tuple[str, ...]
+
+
+def points(rows: Sequence[Row]) -> list[Point]:
+    """In order of appearance; those that the last model was attacked in."""
+    found: dict[tuple[str, str], dict[str, dict[int, Row]]] = {}
+    for row in rows:
+        at = selection.swept(row)
+        if at is None or not at[0].startswith(_SWEPT) or row.setting not in _SETTINGS:
+            continue
+        if (row.metric, row.client) == (selection.ACCURACY, "all"):
+            of_attack = found.setdefault(at, {}).setdefault(row.attack, {})
+            of_attack[row.seed] = row
+    return [
+        Point(
+            *at,
+            {attack: _estimate(each) for attack, each in measured.items()},
+            tuple(
+                attack
+                for attack, each in measured.items()
+                if _is_attack(each) and _above(each, measured[MODEL])
+            ),
+        )
+        for at, measured in found.items()
+        if MODEL in measured
+    ]
+
+
+def sentences(rows: Sequence[Row]) -> Iterator[str]:
+    """One for each flag and each attack that is ever better than the last model."""
+    found = points(rows)
+    for name in dict.fromkeys(point.name for point in found):
+        own = [point for point in found if point.name == name]
+        for attack in dict.fromkeys(a for point in own for a in point.better):
+            above = [p.value for p in own if attack in p.better]
+            rest = [
+                p.value for p in own if attack in p.accuracy and p.value not in above
+            ]
+            ends = f"; it is not shown to with {', '.join(rest)}" if rest else ""
+            yield (
+                f"{attack} reads more than the last model that was returned with {name} "
+                f"{', '.join(above)}{ends}."
+            )
+
+
+def _is_attack(each: dict[int, Row]) -> bool:
+    row = next(iter(each.values()))
+    return verdicts.is_judged(row.attack, row.setting)
+
+
+def _estimate(each: dict[int, Row]) -> Estimate:
+    found = metrics.interval([row.value for row in each.values()])
+    if len(each) == 1:
+        (row,) = each.values()
+        low, high = metrics.of_rows(row.value, row.n)
+        found = found._replace(low=low, high=high)
+    return found
+
+
+def _above(ours: dict[int, Row], theirs: dict[int, Row]) -> bool:
+    """By the interval of the gain over seeds; of a single one by both intervals."""
+    seeds = sorted(ours.keys() & theirs.keys())
+    if len(seeds) > 1:
+        gains = [ours[seed].value - theirs[seed].value for seed in seeds]
+        return metrics.interval(gains).low > 0
+    if not seeds:
+        return False
+    low, high = _estimate(ours).low, _estimate(theirs).high
+    return low > high
