@@ -160,6 +160,7 @@ def _swept(rows, panels: Mapping[str, _Lines], ylabel: str) -> Figure | None:
         _draw(axes, panels[name], places)
         if numeric:
             _spread(axes, list(places.values()))
+            _in_order(axes, list(places.values()))
         if not numeric or len(places) <= 8:
             texts = [drawing.plain(value, _LONGEST_VALUE) for value in places]
             axes.set_xticks(list(places.values()), texts)
@@ -191,3 +192,9 @@ def _spread(axes: Axes, values: Sequence[float]) -> None:
     """A logarithmic axis where positive values differ much."""
     if min(values) > 0 and max(values) > 5 * min(values):
         axes.set_xscale("log")
+
+
+def _in_order(axes: Axes, values: Sequence[float]) -> None:
+    """Numbers that were swept from the largest to the smallest are drawn so."""
+    if len(values) > 2 and list(values) == sorted(values, reverse=True):
+        axes.invert_xaxis()

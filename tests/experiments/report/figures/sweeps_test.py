@@ -41,6 +41,15 @@ def test_flags_swept_in_turn_stand_side_by_side(make):
     assert texts == ["32", "64", "1024"]
 
 
+def test_what_was_swept_downwards_begins_with_the_largest(make):
+    for values, inverted in {
+        ("1", "0.5", "0.2"): True,
+        ("1", "0.2", "0.5"): False,
+    }.items():
+        axes = figures.accuracy_by_value(make.sweep("knowledge_rows", values)).axes[0]
+        assert axes.xaxis_inverted() == inverted
+
+
 def test_values_that_are_no_numbers_stand_in_their_order(make):
     rows = make.sweep("kind", ["iid", "dirichlet", "7"])
     axes = figures.accuracy_by_value(rows).axes[0]
