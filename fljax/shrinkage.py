@@ -8,17 +8,21 @@ independent of the truth, the error is least with the weight
 
 which needs none of the true values that it is judged by: the first comes from
 cross-validation over the population (`fljax.imputation.residual`).
+
+Where errors depend on the truth that weight is too large, and the error says less than
+is known. So the correlation of guess and truth, each less the imputed value, stands
+beside it: its square is the share that the best weight would explain.
 """
 
-from collections.abc import Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
 CORRELATION = "correlation"
 BEFORE = "error_before_shrinkage"
 BEYOND = "variance_beyond_imputation_percent"
-METRICS = (CORRELATION, BEFORE, BEYOND)
+PARTIAL = "correlation_beyond_imputation"
+METRICS = (CORRELATION, BEFORE, BEYOND, PARTIAL)
 
 
 class Judged(NamedTuple):
@@ -70,7 +74,9 @@ def judge(
     moved = shrunk(guess, imputed, left)
     apart, base = moved - real, np.asarray(imputed, np.float64) - real
     share = 1 - np.square(apart).sum() / max(np.square(base).sum(), 1e-30)
+    partial = correlation(guess - imputed, real - imputed)
     numbers |= {BEFORE: float(error.mean()), BEYOND: float(100 * share)}
+    numbers[PARTIAL] = partial
     return Judged(unit * np.abs(apart), unit * np.abs(base), numbers)
 
 
@@ -90,7 +96,7 @@ def correlation(guess: np.ndarray, real: np.ndarray) -> float:
     return float(np.corrcoef(guess, real)[0, 1])
 
 
-def mean_correlation(each: Sequence[float], counts: Sequence[int]) -> Interval | None:
+def mean_correlation(each: Any, counts: Any) -> Interval | None:
     """Of all clients, with Fisher's interval (1915); None where one has none.
 
     Args:
@@ -106,11 +112,21 @@ def mean_correlation(each: Sequence[float], counts: Sequence[int]) -> Interval |
     return Interval(float(middle), float(low), float(high))
 
 
-def said(r: Interval | None, beyond: float | None) -> str:
-    """A correlation and the share of variance in words, empty without the former."""
+def said(
+    r: Interval | None, beyond: float | None = None, partial: Interval | None = None
+) -> str:
+    """Correlations and the share of variance in words, empty without the first.
+
+    Args:
+      r: with the truth.
+      beyond: percent of the variance that imputation leaves.
+      partial: correlation beyond imputation.
+    """
     if r is None:
         return ""
-    text = f"correlation {r}"
-    if beyond is None or not np.isfinite(beyond):
-        return text
-    return f"{text}, {max(beyond, 0):.0f} % of the variance that imputation leaves"
+    parts = [f"correlation {r}"]
+    if partial is not None:
+        parts.append(f"beyond imputation {partial}")
+    if beyond is not None and np.isfinite(beyond):
+        parts.append(f"{max(beyond, 0):.0f} % of the variance that imputation leaves")
+    return ", ".join(parts)

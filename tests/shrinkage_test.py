@@ -17,8 +17,20 @@ def test_a_noisy_guess_tells_more_than_the_imputed_value_that_it_errs_beyond():
     # Noise of variance 4 beside a truth of variance 1: R2 = 1 / (1 + 4).
     assert found.numbers[shrinkage.BEYOND] == pytest.approx(20, abs=2)
     assert found.numbers[shrinkage.CORRELATION] == pytest.approx(0.2**0.5, abs=0.03)
+    assert found.numbers[shrinkage.PARTIAL] == pytest.approx(0.2**0.5, abs=0.03)
     blind = shrinkage.judge(2 * rng.normal(size=2000), real, imputed, left=1.0)
     assert blind.numbers[shrinkage.BEYOND] < 0
+    assert abs(blind.numbers[shrinkage.PARTIAL]) < 0.07
+
+
+def test_errors_that_depend_on_the_truth_still_tell():
+    rng = np.random.default_rng(0)
+    real = rng.normal(size=2000)
+    # Drawn to the middle: its error is not independent of the truth.
+    guess = 0.4 * real + rng.normal(size=2000)
+    found = shrinkage.judge(guess, real, np.zeros(2000), left=1.0)
+    assert found.numbers[shrinkage.BEYOND] < 0
+    assert found.numbers[shrinkage.PARTIAL] == pytest.approx(0.37, abs=0.05)
 
 
 def test_what_is_no_number_is_no_guess():
@@ -34,6 +46,7 @@ def test_clients_correlations_are_one_with_an_interval():
     assert str(found) == "0.50 [0.34, 0.63]"
     assert shrinkage.mean_correlation([0.5, np.nan], [53, 53]) is None
     assert shrinkage.mean_correlation([1.0], [3]) is None
-    text = shrinkage.said(found, 21.6)
+    text = shrinkage.said(found, 21.6, found)
+    assert "correlation 0.50 [0.34, 0.63], beyond imputation 0.50 [" in text
     assert text.endswith(", 22 % of the variance that imputation leaves")
     assert shrinkage.said(None, 21.6) == ""

@@ -19,24 +19,29 @@ def said(rows: Iterable[Row], score: Score) -> str:
     """
     if score.gain.measure is not verdicts.ERROR:
         return ""
-    clients: dict[int, list[Row]] = {}
-    shares = []
-    for row in rows:
-        if not score.is_of(row._replace(metric=score.row.metric)):
-            continue
-        if row.metric == shrinkage.CORRELATION and isinstance(row.client, int):
-            clients.setdefault(row.seed, []).append(row)
-        elif row.metric == shrinkage.BEYOND and row.client == "all":
-            shares.append(row.value)
+    own = [row for row in rows if score.is_of(row._replace(metric=score.row.metric))]
+    shares = [
+        row.value
+        for row in own
+        if row.metric == shrinkage.BEYOND and row.client == "all"
+    ]
     share = float(np.mean(shares)) if shares else None
-    return shrinkage.said(_over_seeds(clients.values()), share)
+    r, partial = (
+        _over_seeds(own, metric)
+        for metric in (shrinkage.CORRELATION, shrinkage.PARTIAL)
+    )
+    return shrinkage.said(r, share, partial)
 
 
-def _over_seeds(seeds: Iterable[list[Row]]) -> Interval | None:
+def _over_seeds(rows: Iterable[Row], metric: str) -> Interval | None:
     """Student's interval over the seeds; of one seed Fisher's over its rows."""
+    seeds: dict[int, list[Row]] = {}
+    for row in rows:
+        if row.metric == metric and isinstance(row.client, int):
+            seeds.setdefault(row.seed, []).append(row)
     each = [
-        shrinkage.mean_correlation([row.value for row in rows], [r.n for r in rows])
-        for rows in seeds
+        shrinkage.mean_correlation([row.value for row in some], [r.n for r in some])
+        for some in seeds.values()
     ]
     if len(each) < 2 or None in each:
         return each[0] if len(each) == 1 else None

@@ -154,4 +154,4 @@ def _judged_by_client(rows: Sequence[Row]) -> set[str]:
         return set()
     measures = [gain.measure.metric for gain in program.gains]
     beside = {m + half for m in measures for half in (HALF_WIDTH, PAIRED_HALF_WIDTH)}
-    return {*measures, *beside, shrinkage.CORRELATION}
+    return {*measures, *beside, shrinkage.CORRELATION, shrinkage.PARTIAL}

@@ -210,10 +210,13 @@ def _beyond(verdict: verdicts.Verdict, measure: Measure) -> str:
 def _explained(truth: Truth, line: Line) -> str:
     """Correlation of all rows, and their share of what imputation leaves."""
     counts = truth.mask.sum(axis=1)
-    r = np.asarray(line.diagnostics[shrinkage.CORRELATION])
-    beyond = line.diagnostics.get(shrinkage.BEYOND)
-    share = None if beyond is None else float(np.average(beyond, weights=counts))
-    return shrinkage.said(shrinkage.mean_correlation(r.tolist(), counts), share)
+    of = line.diagnostics
+    r = shrinkage.mean_correlation(of[shrinkage.CORRELATION], counts)
+    if shrinkage.BEYOND not in of:
+        return shrinkage.said(r)
+    share = float(np.average(of[shrinkage.BEYOND], weights=counts))
+    partial = shrinkage.mean_correlation(of[shrinkage.PARTIAL], counts)
+    return shrinkage.said(r, share, partial)
 
 
 def _silent(estimate: Prediction, truth: Truth) -> str:

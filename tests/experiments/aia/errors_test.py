@@ -104,6 +104,7 @@ def test_an_error_is_told_in_a_sentence_with_what_it_explains():
     assert "model (passive) leaks through messages: " in said
     assert "less error than imputation (over 3 clients, each alike)" in said
     assert "mean absolute error; correlation 0." in said
+    assert ", beyond imputation 0." in said
     assert "% of the variance that imputation leaves" in said
     blind = _World(9.0).rows()
     ((_, said),) = in_short.sentences([cards.card("run", blind, {}, None)])
