@@ -36,6 +36,13 @@ from fljax.driver import processes, screen_tables, stages
 from fljax.driver.output import Output, Results
 from fljax.driver.program import Program, Start
 
+_FIRST = (
+    "data_name", "data_path", "data_target", "data_sensitive", "data_drop",
+    "data_missing", "partition_kind", "partition_column", "partition_clients",
+    "model_hidden", "learning_rate", "batch_size", "num_rounds", "local_epochs",
+    "attack_kinds", "defense", "sweep", "seeds", "run_dir", "dry_run",
+)  # fmt: skip
+
 
 class Prepared(NamedTuple):
     """Every point of the sweep, its rows dealt and its schedule built."""
@@ -119,11 +126,16 @@ def _attacked(config: Settings) -> list[str]:
 
 def describe(prepared: Prepared) -> Iterator[str]:
     """The resolved configuration with sizes and an estimate of the memory."""
+    told: dict[str, Any] = {}
     for point in prepared.points:
         dealt, schedule = point.clients, point.problem.schedule
         sizes = memory.estimate(point)
         for name, value in PROGRAM.to_flags(point.config).items():
-            yield f"--{name}={value}"
+            if (
+                name not in told or told[name] != value
+            ):  # once for all points of a sweep
+                yield f"--{name}={value}"
+            told[name] = value
         yield from listing.columns(point)
         yield from listing.clients(point)
         yield (
@@ -159,6 +171,7 @@ PROGRAM = Program(
     name="aia",
     module=__name__,
     settings=Settings,
+    first=_FIRST,
     unprefixed=("train", "defense", "run"),
     start=start,
     afterwards=COMMAND,

@@ -21,11 +21,13 @@ class Command(abc.ABC):
       settings: NamedTuple of the dataclasses that become flags.
       unprefixed: fields of `settings` whose flags have no prefix; those of the others
         are prefixed by the field's name.
+      first: flags that --help shows first.
       errors: exceptions that stand for a user's mistake, beside `ConfigError`.
     """
 
     settings: type
     unprefixed: tuple[str, ...] = ("run",)
+    first: tuple[str, ...] = ()
     errors: tuple[type[Exception], ...] = ()
 
     @abc.abstractmethod
@@ -77,6 +79,16 @@ class Command(abc.ABC):
         for (prefix, _), group in zip(self._groups, settings, strict=True):
             flat |= config.to_flags(group, prefix)
         return flat
+
+    def sections(self) -> dict[str, list[str]]:
+        """Heading -> names of flags, as --help shows them."""
+        found = {
+            name: list(config.names(cls, prefix))
+            for name, (prefix, cls) in zip(
+                self.settings.__annotations__, self._groups, strict=True
+            )
+        }
+        return ({"first of all": list(self.first)} if self.first else {}) | found
 
     @property
     def mistakes(self) -> tuple[type[Exception], ...]:

@@ -122,6 +122,11 @@ def parse(cls: type, prefix: str, name: str, text: str) -> Any:
     return value
 
 
+def names(cls: type, prefix: str = "") -> list[str]:
+    """Names of its flags."""
+    return [spec.flag for spec in _specs(cls, prefix)]
+
+
 def to_flags(config: Any, prefix: str = "") -> dict[str, Any]:
     """Flattens a config to flag name -> JSON value; inf becomes the text "inf"."""
     return {

@@ -14,6 +14,7 @@ from typing import NoReturn
 
 from absl import app, flags
 
+from fljax.driver import help_text
 from fljax.driver.config import ConfigError
 
 _FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)  # no defect of the program
@@ -32,12 +33,13 @@ def run(name: str) -> None:
     except KeyboardInterrupt:
         print("interrupted", file=sys.stderr)
         raise SystemExit(130) from None
-    sys.modules["__main__"].__doc__ = module.__doc__  # which --help shows
-    before = set(flags.FLAGS)
     module.PROGRAM.define()
-    for added in set(flags.FLAGS) - before:
-        flags.FLAGS.register_key_flag_for_module(sys.argv[0], flags.FLAGS[added])
-    app_main(module.PROGRAM.main, module.PROGRAM.mistakes)
+
+    def help_() -> str:
+        sections = module.PROGRAM.sections()
+        return help_text.of(module.__doc__ or "", sections, flags.FLAGS)
+
+    app_main(module.PROGRAM.main, module.PROGRAM.mistakes, help_=help_)
 
 
 def app_main(
@@ -45,6 +47,7 @@ def app_main(
     errors: tuple[type[Exception], ...] = (),
     *,
     argv: list[str] | None = None,
+    help_: Callable[[], str] | None = None,
 ) -> None:
     """Parses the flags, runs `main_fn()` and exits the process.
 
@@ -56,6 +59,7 @@ def app_main(
       main_fn: the experiment; takes nothing and calls `read`.
       errors: exceptions that also stand for a user's mistake.
       argv: program name and arguments instead of `sys.argv`, for tests.
+      help_: makes what --help prints; None for absl's list of flags.
     """
 
     def main(args: list[str]) -> int | None:
@@ -67,6 +71,9 @@ def app_main(
     warnings.formatwarning = lambda message, *_, **__: f"warning: {message}\n"
     try:
         try:
+            if help_ and "--help" in sys.argv[1:]:
+                print(help_())
+                return
             app.run(main, argv=argv, flags_parser=_parse)
         finally:
             sys.stdout.flush()

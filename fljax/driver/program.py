@@ -64,6 +64,10 @@ class Program(Command):
         super().define(flag_values)
         config.define(ProcessFlags, flag_values=flag_values)
 
+    def sections(self) -> dict[str, list[str]]:
+        """The command's, and those of several processes."""
+        return super().sections() | {"processes": config.names(ProcessFlags)}
+
     def main(self) -> None:
         """Does what the flags say."""
         settings = self.read()

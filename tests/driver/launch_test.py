@@ -22,6 +22,10 @@ class PROGRAM:
         for number in range(5000):  # more than a pipe holds
             flags.DEFINE_integer(f"rows{number}", number, "how many")
 
+    def sections():
+        every = [f"rows{number}" for number in range(5000)]
+        return {"first of all": ["rows7"], "run": every}
+
     def main():
         print("done")
 '''
@@ -51,8 +55,9 @@ def test_a_program_is_imported_and_run(run):
 
 def test_help_says_what_the_program_does_before_its_flags(run):
     said = run(_PROGRAM, "--help").stdout
-    assert said.startswith("Counts leaks.\n\nAs a program.")
-    assert "--rows7: how many" in said
+    first = "\n\nfirst of all:\n  --rows7: how many (default: 7)\n\nrun:\n  --rows0:"
+    assert said.startswith(f"Counts leaks.\n\nAs a program.{first}")
+    assert said.count("--rows7: how many") == 1
 
 
 def test_a_reader_that_has_enough_is_no_error(run):
