@@ -32,6 +32,7 @@ _ERRORS_WITHOUT = {
     verdicts.IMPUTATION: "imputation from the other columns by",
     verdicts.MAJORITY: "always naming the median by",
 }
+_WORDS = "words of the tables: docs/start.md, Words of the table"
 _EPSILON = 4
 _CLIPS = (0.1, 1.0, 10.0, 100.0)  # in units of the targets; held-out rows choose
 
@@ -76,7 +77,7 @@ def said(
         told["what_to_do"] = _command(flags, usual, rows)
     card = cards.card("run", rows, {**manifest, **told}, None)
     top = _top(card)
-    above, below = list(who_sees(top, sensitive)), list(_fit(rows))
+    above, below = list(who_sees(top, sensitive)), [_WORDS, *_fit(rows)]
     for _, text in in_short.sentences([card]):
         found, what, to_do = text.partition("What to do:")
         above.append(found.strip())
