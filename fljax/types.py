@@ -197,13 +197,21 @@ class Transcript(NamedTuple):
       client: `[R, K]` int32 client ids, -1 where a slot is empty (the client did not
         take part in that round).
       params: leaves `[R, ...]`, the model that was sent in each round.
-      delta: leaves `[R, K, ...]`, sent minus returned, zeros in empty slots.
+      delta: leaves `[R, K, ...]`, sent minus returned, zeros in empty slots. Where only
+        sums are seen, the weighted mean of its members' messages; `client` then
+        numbers the sums.
+      member: `[R, K, M]` int32 ids of the clients in each sum, -1 for nobody; None where
+        each message is a client's own.
+      share: `[R, K, M]` their weights in it, 0 for nobody and else with the sum 1; NaN
+        where the adversary does not know who took part.
     """
 
     round: Array
     client: Array
     params: Params
     delta: Params
+    member: Array | None = None
+    share: Array | None = None
 
 
 class Exchange(NamedTuple):

@@ -11,6 +11,7 @@ import jax
 import numpy as np
 from rich.progress import Progress
 
+from experiments.aia.adversary_config import MESSAGES, Sight
 from fljax.attacks.adversary import AdversaryView
 from fljax.attacks.estimates import Estimates, Prediction
 from fljax.transcript import views
@@ -26,12 +27,14 @@ class Adversary(NamedTuple):
       transcript: what it saw, leaves `[seeds, ...]`.
       messages: where clients' messages lie in it, `[seeds, C, Q]`.
       bars: to show progress.
+      sight: what it sees.
     """
 
     views: list[AdversaryView]
     transcript: Transcript
     messages: ClientView
     bars: Progress
+    sight: Sight = MESSAGES
 
 
 class Attacked(NamedTuple):

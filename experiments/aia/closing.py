@@ -15,6 +15,7 @@ from experiments.report import cards, cases, in_short, lines
 from experiments.report.figures import selection
 from experiments.report.gains import Score
 from fljax import verdicts
+from fljax.auditing import words
 from fljax.driver import config
 from fljax.results import Row
 
@@ -114,8 +115,8 @@ def who_sees(top: Score | None, sensitive: str | None) -> Iterator[str]:
         if name in _WITHOUT
     ]
     yield (
-        f"Who sees a client's messages names {sensitive} of {mean:.1f} %{ends} of its "
-        f"rows ({top.row.attack}). Without them: {'; '.join(others)}."
+        f"{words.who(top.row.setting)} names {sensitive} of {mean:.1f} %{ends} of "
+        f"{words.whose(top.row.setting)} rows ({top.row.attack}). Without them: {'; '.join(others)}."
     )
 
 
@@ -127,7 +128,8 @@ def _of_a_number(top: Score, sensitive: str | None) -> str:
         if name in _ERRORS_WITHOUT
     ]
     return (
-        f"Who sees a client's messages knows {sensitive} of its rows to within "
+        f"{words.who(top.row.setting)} knows {sensitive} of "
+        f"{words.whose(top.row.setting)} rows to within "
         f"{lines.interval(error)} on average ({top.row.attack}). Without them: "
         f"{'; '.join(others)}."
     )

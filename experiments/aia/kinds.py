@@ -5,7 +5,7 @@ Here attacks, which are given an `Adversary`, meet what scores them.
 
 import dataclasses
 import functools
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import NamedTuple
 
 import numpy as np
@@ -21,18 +21,21 @@ from experiments.aia import (
     settings,
 )
 from experiments.aia.adversary import Adversary, Attacked
+from experiments.aia.adversary_config import MESSAGES, Sight
 from experiments.aia.guesses import Guess
 from experiments.aia.scoring import Scoring
 from experiments.aia.settings import attack_kinds
 from experiments.aia.setup import Setup
 from experiments.aia.strangers import Strangers
-from experiments.aia.wall import view
+from experiments.aia.wall import server, view
 from fljax import verdicts
+from fljax.attacks import needs
 from fljax.driver.config import ConfigError
 from fljax.results import Row
 
 _LAST_ROUND_DOES = ("model", "oracle")  # need no more of the transcript
 _SOME_DO = ("model", "grad", *attacks.SIMULATING)  # need no more clients
+_MESSAGES = ("active", "oracle")  # and those of the registry that need them
 _POOLED = ("model", "reconstruct", "active", "oracle")  # attack anyone's rows
 
 
@@ -58,20 +61,57 @@ def resolved(setup: Setup) -> tuple[Setup, dict[str, str]]:
             f"--data_sensitive: {setup.table.name} names no sensitive attribute; choose "
             "a column, or train only with --attack_kinds="
         )
-    left_out = {name: _why_not(*_refusal(setup, name)) for name in attack.standard}
-    kept = [name for name, why in left_out.items() if not why]
+    sights = setup.config.adversary.sights
+    _check_sights(setup)
+    left_out, kept = {}, []
+    for name in attack.standard:
+        refused = _refusals(setup, name)
+        kept += [name] if len(refused) < len(sights) else []
+        left_out |= _said(name, refused, len(sights))
     kinds = tuple(dict.fromkeys([*kept, *named]))
     config = setup.config._replace(attack=dataclasses.replace(attack, kinds=kinds))
     setup = setup._replace(config=config)
-    for name in chosen(setup):
-        flag, why = _refusal(setup, name)
-        if why:
+    for name in named:
+        refused = _refusals(setup, name)
+        if len(refused) == len(sights):
+            flag, why = refused[sights[0]]
             raise ConfigError(f"{flag}: {name}: {why}")
-    return setup, {name: why for name, why in left_out.items() if why}
+        left_out |= _said(name, refused, len(sights))
+    return setup, left_out
 
 
-def _why_not(flag: str, why: str) -> str:
-    return why if flag == "--attack_kinds" else f"{flag}: {why}" if why else ""
+def _refusals(setup: Setup, name: str) -> dict[Sight, tuple[str, str]]:
+    """For whom an attack cannot be run: the flag, and why."""
+    every = {s: _refusal(setup, name, s) for s in setup.config.adversary.sights}
+    return {sight: said for sight, said in every.items() if said[1]}
+
+
+def _said(name: str, refused: Mapping[Sight, tuple[str, str]], sights: int):
+    """The same for readers."""
+    return {
+        name if sights == 1 else f"{name} ({sight.setting})": (
+            why if flag == "--attack_kinds" else f"{flag}: {why}"
+        )
+        for sight, (flag, why) in refused.items()
+    }
+
+
+def applies(setup: Setup, name: str, sight: Sight) -> bool:
+    """Whether an attack can be run with what an adversary sees."""
+    return not _refusal(setup, name, sight)[1]
+
+
+def _check_sights(setup: Setup) -> None:
+    """Refuses sums of messages that are not kept."""
+    if all(sight == MESSAGES for sight in setup.config.adversary.sights):
+        return
+    if setup.config.run.max_clients_in_memory is not None:
+        raise ConfigError(
+            "--max_clients_in_memory: sums are of all clients, expected "
+            "--adversary=messages"
+        )
+    if setup.config.attack.score == "pooled":
+        raise ConfigError("--attack_score=pooled: expected --adversary=messages")
 
 
 def check_messages(setup: Setup, recorded: np.ndarray, source: str) -> None:
@@ -120,7 +160,11 @@ def run(
     """
     if name == "oracle":
         return Found(oracle.rows(setup, adversary, scored), [])
-    again = _runner(name, setup, adversary)
+    runner, sight = _runner(name, setup, adversary), adversary.sight
+
+    def again(given: Adversary) -> list[Attacked]:
+        return [_seen_by(sight, each) for each in runner(given)]
+
     found = again(adversary)
     scores = [row for each in found for row in scoring.rows(scored, each)]
     if name == "reconstruct":
@@ -152,13 +196,21 @@ def _runner(
         told = config.attack, config.trajectory
         return lambda given: attacks.run(name, given, *told)
     told = attacks.settings("grad", config.attack, config.trajectory)
-    if "active" not in config.attack.kinds:
+    if "active" not in config.attack.kinds or adversary.sight != MESSAGES:
         return lambda given: gradients.run(given, told)
     isolated = active.isolate(setup, adversary)
     return lambda given: gradients.run_active(given, told, isolated, config.active)
 
 
-def _refusal(setup: Setup, name: str) -> tuple[str, str]:
+def _seen_by(sight: Sight, each: Attacked) -> Attacked:
+    """An attack under the name of what its adversary sees."""
+    prediction = each.prediction
+    if prediction.setting != MESSAGES.setting:
+        return each
+    return each._replace(prediction=prediction._replace(setting=sight.setting))
+
+
+def _refusal(setup: Setup, name: str, sight: Sight) -> tuple[str, str]:
     """Which flag keeps a kind from running, and why; empty texts if none does."""
     config = setup.config
     if config.run.record == "last" and name not in _LAST_ROUND_DOES:
@@ -170,12 +222,21 @@ def _refusal(setup: Setup, name: str) -> tuple[str, str]:
         return flag, f"only --attack_kinds={only} attack some clients"
     if config.attack.score == "pooled" and name not in _POOLED:
         return "--attack_score=pooled", "it attacks a client's own rows only"
-    if name not in ("active", "oracle"):
+    if name in _MESSAGES and sight != MESSAGES:
+        return "--adversary", "needs each client's own messages"
+    if name not in _MESSAGES:
         told = attacks.settings(name, config.attack, config.trajectory)
-        if why := attacks.missing(name, view(setup), told):
+        if why := attacks.missing(name, view(setup, sight=sight), told):
             return "--attack_kinds", why
+        if attacks.find(name).needs.members and _hides_members(setup, sight):
+            return "--adversary=models", needs.UNKNOWN_MEMBERS
     if name == "active":
         active.check(setup)
     if name == "reconstruct" and config.run.transcript is None:
         check_messages(setup, setup.problem.schedule.recorded_clients, "--num_rounds")
     return "", ""
+
+
+def _hides_members(setup: Setup, sight: Sight) -> bool:
+    """Whether global models do not tell whose messages made them."""
+    return sight.view == "models" and not server(setup).tells_sums

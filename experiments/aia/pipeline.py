@@ -23,6 +23,7 @@ from experiments.aia import (
     targets,
 )
 from experiments.aia import clients as clients_lib
+from experiments.aia.adversary_config import MESSAGES, Sight
 from experiments.aia.baselines import Shared
 from experiments.aia.guesses import Guess
 from experiments.aia.problem import build
@@ -204,6 +205,7 @@ def _attack(
     """Every attack that was asked for, on every client of every seed."""
     adversary = eavesdrop(setup, seen, bars)
     scored = _scoring(setup, labels, adversary.messages.has_messages)
+    del adversary
     asked = setup.config.attack.controls
     rows, guesses = baselines.majority(labels, scored.targets), []
     drawn = strangers.draw(setup) if "strangers" in asked else None
@@ -222,14 +224,10 @@ def _attack(
     if drawn is not None:
         compared = scored._replace(targets=drawn.targets, imputed=told.strangers)
         others = drawn, compared
-    for name in kinds.chosen(setup):
-        with stages.stage(seconds, name):
-            attack = functools.partial(
-                kinds.run, name, setup, adversary, scored, others
-            )
-            found = part.cached(name, attack, kinds.Found, Guess, Row)
-            rows += found.rows
-            guesses += found.guesses
+    for sight in setup.config.adversary.sights:
+        found = _attack_as(setup, seen, sight, scored, others, bars, part, seconds)
+        rows += found.rows
+        guesses += found.guesses
     if {"active", "oracle"} <= set(setup.config.attack.kinds):
         # The paper's oracle equals its longest active attack to the last digit.
         strongest = max(setup.config.active.report)
@@ -237,6 +235,26 @@ def _attack(
             rows, "model_oracle_or_active", ("model_oracle", "oracle"),
             ("model", f"active_{strongest}"),
         )  # fmt: skip
+    return kinds.Found(rows, guesses)
+
+
+def _attack_as(
+    setup: Setup, seen: Transcript, sight: Sight, scored: Scoring, others,
+    bars: Progress, part: StageCache, seconds: stages.Seconds,
+) -> kinds.Found:  # fmt: skip
+    """Every attack by an adversary that sees so much."""
+    adversary = eavesdrop(setup, seen, bars, sight)
+    rows, guesses = [], []
+    for name in kinds.chosen(setup):
+        if kinds.applies(setup, name, sight):
+            stage = name if sight == MESSAGES else f"{name} {sight.setting}"
+            with stages.stage(seconds, stage):
+                run = functools.partial(
+                    kinds.run, name, setup, adversary, scored, others
+                )
+                found = part.cached(stage, run, kinds.Found, Guess, Row)
+            rows += found.rows
+            guesses += found.guesses
     return kinds.Found(rows, guesses)
 
 

@@ -7,6 +7,7 @@ from typing import NamedTuple
 import jax
 
 from experiments.aia import active_config, settings
+from experiments.aia.adversary_config import AdversaryConfig
 from experiments.aia.clients import Clients
 from experiments.aia.knowledge_config import KnowledgeConfig
 from experiments.aia.problem import Problem
@@ -29,6 +30,7 @@ class Settings(NamedTuple):
     defense: settings.DefenseConfig
     run: settings.RunConfig
     knowledge: KnowledgeConfig = KnowledgeConfig()
+    adversary: AdversaryConfig = AdversaryConfig()
 
 
 class Setup(NamedTuple):

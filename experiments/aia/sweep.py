@@ -11,7 +11,7 @@ from fljax.driver import config
 from fljax.driver.config import ConfigError
 
 _FIXED = ("data", "run")  # loaded and decided once for all points
-_UNPREFIXED = ("train", "defense")
+_UNPREFIXED = ("train", "defense", "adversary")
 # Where a defense may have spaces: beside a plus, and in parentheses.
 _SPACES = re.compile(r"\s*\+\s*|\s+(?=[^()]*\))")
 

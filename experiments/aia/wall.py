@@ -5,23 +5,26 @@ import numpy as np
 from rich.progress import Progress
 
 from experiments.aia import problem
-from experiments.aia.adversary import Adversary
+from experiments.aia.adversary import Adversary, of_seeds
+from experiments.aia.adversary_config import MESSAGES, Sight
 from experiments.aia.clients import outputs
 from experiments.aia.settings import TrainConfig
 from experiments.aia.setup import Setup
 from fljax.attacks.adversary import AdversaryView, LocalTraining
 from fljax.defenses import specs
 from fljax.defenses.specs import Spec
-from fljax.transcript import views
+from fljax.transcript import sums, views
+from fljax.transcript.sums import Server
 from fljax.types import Transcript
 
 
-def view(setup: Setup, seed: int = 0) -> AdversaryView:
+def view(setup: Setup, seed: int = 0, sight: Sight = MESSAGES) -> AdversaryView:
     """What the adversary of one seed has before the training.
 
     Args:
       setup: of the run, with a sensitive attribute.
       seed: position of the seed.
+      sight: what it will see.
     """
     config, table, clients = setup.config, setup.table, setup.clients
     attribute = clients.datasets[seed].attribute
@@ -41,6 +44,19 @@ def view(setup: Setup, seed: int = 0) -> AdversaryView:
         training=local_training(config.train),
         seed=config.run.seeds[seed],
         defense=_defense(setup, seed) if config.attack.knows_defense else None,
+        sees=sight.view,
+    )
+
+
+def server(setup: Setup, seed: int = 0) -> Server:
+    """How the server of one seed makes models of messages."""
+    train, sizes = setup.config.train, setup.clients.sizes[seed]
+    plain = train.server_optimiser == "sgd"
+    return Server(
+        clients=np.arange(len(sizes)),
+        weights=sizes if train.weights == "rows" else np.ones(len(sizes)),
+        learning_rate=setup.problem.rates.server if plain else None,
+        everybody=train.participation == "all",
     )
 
 
@@ -74,17 +90,39 @@ def local_training(train: TrainConfig) -> LocalTraining:
     )
 
 
-def eavesdrop(setup: Setup, seen: Transcript, bars: Progress) -> Adversary:
+def eavesdrop(
+    setup: Setup, seen: Transcript, bars: Progress, sight: Sight = MESSAGES
+) -> Adversary:
     """The adversary of every seed after the training.
 
     Args:
       setup: of the run.
-      seen: leaves `[seeds, ...]`.
+      seen: leaves `[seeds, ...]`, of the server.
       bars: to show progress.
+      sight: what is left of that.
     """
+    seen = _cut(setup, seen, sight)
     messages = views.client_view(seen, range(setup.clients.sizes.shape[1]))
     each = []
     for seed in range(len(setup.config.run.seeds)):
         mine, places = jax.tree.map(lambda leaf, at=seed: leaf[at], (seen, messages))
-        each.append(view(setup, seed)._replace(transcript=mine, messages=places))
-    return Adversary(each, seen, messages, bars)
+        told = view(setup, seed, sight)
+        each.append(told._replace(transcript=mine, messages=places))
+    return Adversary(each, seen, messages, bars, sight)
+
+
+def _cut(setup: Setup, seen: Transcript, sight: Sight) -> Transcript:
+    """What an adversary sees of every seed's transcript, leaves `[seeds, ...]`."""
+    if sight.view == "messages":
+        return seen
+    found = []
+    for seed, one in enumerate(of_seeds(seen)):
+        known = server(setup, seed)
+        match sight.view:
+            case "sum":
+                found.append(sums.add_up(one, known, sight.sum_of))
+            case "models":
+                found.append(sums.models(one, known))
+            case "final":
+                found.append(sums.final(one, known))
+    return sums.stacked(found)

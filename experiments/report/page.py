@@ -27,6 +27,7 @@ _CAPTIONS = {
     "95 % bands",
     "accuracy_by_client": "Accuracy of each attack on each client",
     "accuracy_by_size": "Accuracy on each client against its number of rows",
+    "accuracy_by_sum": "Accuracy against the clients whose messages are summed",
     "calibration": "How often an attack is right beside how sure it is; below the dashed "
     "line it claims more than it knows",
     "accuracy_by_loss": "Accuracy of each attack against the loss of the last model "

@@ -96,6 +96,8 @@ class AdversaryView(NamedTuple):
         known ones.
       defense: that the clients train with, without alternatives; None where the
         adversary knows of none.
+      sees: which of `transcript.views.VIEWS` the transcript is. Of sums, `messages` are
+        those that a client is in.
     """
 
     transcript: Transcript | None
@@ -114,6 +116,7 @@ class AdversaryView(NamedTuple):
     proxy: ProxyRows | None = None
     num_rows: np.ndarray | None = None
     defense: Spec | None = None
+    sees: views.View = "messages"
 
     @property
     def sizes(self) -> np.ndarray:

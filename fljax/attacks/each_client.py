@@ -109,10 +109,7 @@ def over_items(
     assert view.transcript is not None and view.messages is not None
     seen = view.transcript
     shared = _Shared(
-        seen._replace(
-            params=jax.tree.map(lambda leaf: _single(leaf, jnp.float32), seen.params),
-            delta=jax.tree.map(_single, seen.delta),
-        ),
+        single_precision(seen._replace(member=None, share=None)),
         view.known, view.candidates, np.asarray(view.seed, np.uint32),
     )  # fmt: skip
     ids = np.asarray(view.clients)[which].astype(np.uint32)
@@ -136,6 +133,14 @@ def _run(attack: Callable, static: Task, over: Mesh, items: PyTree, shared: _Sha
         return attack(static, client, *rest)
 
     return parallel.map_items(one, items, shared, over)
+
+
+def single_precision(seen: Transcript) -> Transcript:
+    """The same for devices: models in float32, messages in no more than that."""
+    return seen._replace(
+        params=jax.tree.map(lambda leaf: _single(leaf, jnp.float32), seen.params),
+        delta=jax.tree.map(_single, seen.delta),
+    )
 
 
 def _single(leaf: Array, dtype=None) -> Array:

@@ -6,8 +6,21 @@ import jax
 import numpy as np
 
 from fljax.attacks.adversary import AdversaryView
+from fljax.transcript import sums
 from fljax.transcript.views import View
 from fljax.types import Params
+
+UNKNOWN_MEMBERS = (
+    "needs to know who is in each sum; global models tell it only if everybody takes "
+    "part in every round and the server takes the mean"
+)
+SEEN: dict[View, str] = {
+    "messages": "each client's own messages",
+    "sum": "only sums of clients' messages",
+    "models": "only the global models",
+    "final": "only the last global model",
+    "active": "messages of clients whose models it chooses",
+}
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -15,7 +28,8 @@ class Needs:
     """What must be so before an attack can be run; by default nothing.
 
     Attributes:
-      view: what of the transcript it reads, one of `transcript.views.VIEWS`.
+      views: what the adversary may see, some of `transcript.views.VIEWS`.
+      members: where only sums are seen, it is known who is in each, and their rows.
       task: of the model, empty for any.
       linear: the model is known to be linear.
       categorical: the sensitive column is no number.
@@ -32,7 +46,8 @@ class Needs:
       proxy: the adversary has rows of its own, some of every class.
     """
 
-    view: View = "messages"
+    views: tuple[View, ...] = ("messages",)
+    members: bool = False
     task: str = ""
     linear: bool = False
     categorical: bool = False
@@ -56,7 +71,8 @@ def missing(needs: Needs, view: AdversaryView, settings: object = None) -> str:
       settings: of the attack.
     """
     return (
-        _about_columns(needs, view)
+        _about_view(needs, view)
+        or _about_columns(needs, view)
         or _about_training(needs, view)
         or _about_messages(needs, view, settings)
         or _about_proxy(needs, view)
@@ -68,6 +84,26 @@ def last_bias(params: Params, outputs: int) -> int | None:
     leaves = jax.tree.leaves(params)
     fits = [at for at, leaf in enumerate(leaves) if leaf.shape[1:] == (outputs,)]
     return fits[0] if len(fits) == 1 else None
+
+
+def _about_view(needs: Needs, view: AdversaryView) -> str:
+    if view.sees not in needs.views:
+        return f"needs {SEEN[needs.views[0]]}, the adversary sees {SEEN[view.sees]}"
+    seen = view.transcript
+    if not needs.members or seen is None or seen.member is None:
+        return ""
+    if not sums.are_known(seen):
+        return UNKNOWN_MEMBERS
+    ids = np.unique(seen.member)
+    unknown = np.setdiff1d(ids[ids >= 0], view.clients)
+    steps = view.training.local_steps(view.sizes)
+    if needs.training and view.training.rule != "sgd" and len(set(steps)) > 1:
+        return (
+            f"in sums simulates {view.training.rule} only for as many steps of everyone"
+        )
+    if len(unknown):
+        return f"needs the rows of everybody in a sum, has none of client {unknown[0]}"
+    return ""
 
 
 def _about_columns(needs: Needs, view: AdversaryView) -> str:

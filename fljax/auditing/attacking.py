@@ -11,6 +11,7 @@ from fljax.attacks.estimates import Estimates, Prediction
 from fljax.attacks.spec import AttackSpec
 from fljax.auditing import imported
 from fljax.driver.config import ConfigError
+from fljax.transcript.views import View
 
 Stage = Callable[[str], contextlib.AbstractContextManager[None]]
 
@@ -65,7 +66,7 @@ def estimates(
             found |= keep(
                 each.name,
                 lambda each=each: _plain(
-                    spec.apply(each, view, settings.get(each.name))
+                    spec.apply(each, view, settings.get(each.name)), view.sees
                 ),
             )
     return found
@@ -100,11 +101,12 @@ def on_control(
     return {k: each for k, each in found.items() if isinstance(each, Prediction)}
 
 
-def _plain(found: Estimates) -> Estimates:
-    """Without what nobody reads."""
+def _plain(found: Estimates, sees: View) -> Estimates:
+    """Without what nobody reads; the setting is what was seen, `passive` of all."""
     return {
         name: each._replace(
             diagnostics=dict(each.diagnostics),
+            setting=each.setting if sees == "messages" else sees,
             details={
                 what: np.asarray(value)
                 for what, value in each.details.items()

@@ -81,7 +81,9 @@ def prepare(config: Config, inputs: Inputs, given: Model | None = None) -> Case:
       TranscriptError: the transcript is damaged, or not one of this model.
       DataError: the rows cannot be encoded.
     """
-    owned, seen = inputs.owned, inputs.recording
+    owned = inputs.owned
+    sees = inputs.recording.sees
+    seen = recording.with_sums(inputs.recording, owned.client)
     clients, own = _whose(config, owned, seen)
     encoding, outputs, model, notes = _fitted(config, owned, seen, given)
     columns = encoding.columns
@@ -105,9 +107,11 @@ def prepare(config: Config, inputs: Inputs, given: Model | None = None) -> Case:
         seed=config.audit.seed,
         proxy=_proxy(encoding, inputs.proxy),
         defense=local_training.simulated(seen.about, config.training, seen.stem),
+        sees=sees,
     )
     numbers = [owned.row[each] for each in own]
     notes += local_training.notes(seen.about, config.training, seen.stem)
+    notes += recording.notes(inputs.recording)
     notes += normalisation.notes(architecture.names(seen.seen.params))
     others = population.strangers(every, encoding, outputs, config.audit.seed)
     return Case(

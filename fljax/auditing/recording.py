@@ -13,7 +13,7 @@ import numpy as np
 from fljax import transcript
 from fljax.auditing import architecture
 from fljax.driver.config import ConfigError
-from fljax.transcript import aliasing, archive, views
+from fljax.transcript import aliasing, archive, sums, views
 from fljax.types import Model, Transcript
 
 
@@ -40,9 +40,18 @@ class Recording(NamedTuple):
 
     @property
     def clients(self) -> np.ndarray:
-        """Ids of all who sent something, increasing."""
-        ids = np.unique(np.asarray(self.seen.client))
+        """Ids of all who sent something, or are in a sum, increasing."""
+        seen = self.seen
+        ids = np.unique(seen.client if seen.member is None else seen.member)
         return ids[ids >= 0]
+
+    @property
+    def sees(self) -> views.View:
+        """What whoever recorded it saw."""
+        rounds, slots = np.shape(self.seen.client)
+        if not slots:
+            return "models" if rounds > 1 else "final"
+        return "messages" if self.seen.member is None else "sum"
 
 
 def read(path: str) -> Recording:
@@ -81,6 +90,54 @@ def of(seen: Transcript, about: dict[str, Any] | None = None) -> Recording:
     return Recording("transcript", jax.tree.map(np.asarray, seen), about or {})
 
 
+def with_sums(recording: Recording, owner: np.ndarray | None) -> Recording:
+    """The same with sums where only global models were recorded.
+
+    Args:
+      recording: as it was read.
+      owner: client of each row, None where it is not known.
+
+    Raises:
+      ConfigError: it has to be.
+    """
+    stem, seen, about = recording
+    if recording.sees not in ("models", "final"):
+        return recording
+    if owner is None and recording.sees == "models":
+        raise ConfigError(
+            f"--client_column: {stem} has global models only, expected the column that "
+            "tells whose rows made them"
+        )
+    ids, counts = np.unique([0] if owner is None else owner, return_counts=True)
+    rate = about.get("server_learning_rate", 1.0)
+    if not (type(rate) in (int, float) and 0 < rate < 1e30):
+        raise transcript.TranscriptError(
+            f"{stem}.json: about, server_learning_rate: expected a number > 0, got "
+            f"{rate!r:.40}"
+        )
+    plain = about.get("server_optimiser", "sgd") == "sgd"
+    everybody = about.get("participation", "all") == "all"
+    server = sums.Server(ids, counts, rate if plain else None, everybody)
+    make = sums.models if recording.sees == "models" else sums.final
+    return recording._replace(seen=make(seen, server))
+
+
+def notes(recording: Recording) -> list[str]:
+    """What is taken for granted of a recording without single messages, in words."""
+    if recording.sees != "models":
+        return []
+    asked = ("participation", "server_optimiser", "server_learning_rate")
+    missing = [name for name in asked if name not in recording.about]
+    if not missing:
+        return []
+    text = (
+        "Only global models were recorded. Each is taken for the mean of what all "
+        "clients in the rows returned, weighted by their rows, since the recording's "
+        f"about says nothing of {', '.join(missing)}."
+    )
+    return [text]
+
+
 def select(recording: Recording, model: Model, clients: np.ndarray) -> Selected:
     """The messages of these clients, arrays under the model's names.
 
@@ -93,7 +150,8 @@ def select(recording: Recording, model: Model, clients: np.ndarray) -> Selected:
     _check_copies(seen, stem)
     finite = _finite(params, 1)[:, None] & _finite(delta, 2)
     view = views.client_view(seen, clients, finite)
-    sent = np.array([(np.asarray(seen.client) == client).sum() for client in clients])
+    member = seen.client[..., None] if seen.member is None else seen.member
+    sent = np.array([(member == each).any(axis=-1).sum() for each in clients])
     silent = np.flatnonzero(view.count == 0)
     if len(silent):
         raise transcript.TranscriptError(

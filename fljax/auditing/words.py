@@ -173,10 +173,26 @@ def _leak(sensitive: str, line: Line, clients) -> str:
     ]
     parts.append(f"the most frequent value is right for {total.baseline:.1f} %")
     return (
-        f"Who sees a client's messages names {sensitive} of {total.value:.1f} % "
-        f"[{total.low:.1f}, {total.high:.1f}] of its rows ({line.attack}). Without its "
-        f"messages: {'; '.join(parts)}. {_range(line, clients)}"
+        f"{who(line.setting)} names {sensitive} of {total.value:.1f} % "
+        f"[{total.low:.1f}, {total.high:.1f}] of {whose(line.setting)} rows "
+        f"({line.attack}). Without them: {'; '.join(parts)}. {_range(line, clients)}"
     ).strip()
+
+
+def who(setting: str) -> str:
+    """An adversary by the setting of its attack, as the beginning of a sentence."""
+    view, _, number = setting.partition("_of_")
+    return {
+        "sum": f"Who sees only sums of {number or 'all'} clients' messages, as a server "
+        "under secure aggregation does,",
+        "models": "Who sees only the global models, as every client does,",
+        "final": "Who has only the last global model",
+    }.get(view, "Who sees a client's messages")
+
+
+def whose(setting: str) -> str:
+    """The rows that such an adversary speaks of."""
+    return "the clients'" if setting.startswith(("sum", "models", "final")) else "its"
 
 
 def _measure(line: Line) -> str:

@@ -25,6 +25,7 @@ from fljax.types import Transcript
 
 _FORMAT = "fljax-transcript"
 _VERSION = 1
+_SUMS = ("member", "share")  # only where the messages are sums
 _HEADER_READERS = {
     (1, 0): np.lib.format.read_array_header_1_0,
     (2, 0): np.lib.format.read_array_header_2_0,
@@ -44,9 +45,11 @@ def save(
 
 def arrays(transcript: Transcript) -> dict[str, np.ndarray]:
     """A transcript of one seed under the names of the format."""
+    sums = {name: getattr(transcript, name) for name in _SUMS}
     return {
         "round": np.asarray(transcript.round),
         "client": np.asarray(transcript.client),
+        **{name: np.asarray(leaf) for name, leaf in sums.items() if leaf is not None},
         **_named("params", transcript.params),
         **_named("delta", transcript.delta),
     }
@@ -94,7 +97,8 @@ def load(stem: str | os.PathLike) -> tuple[Transcript, dict[str, Any]]:
     with blaming(description):
         check(arrays)
     params, delta = _nested(arrays, "params"), _nested(arrays, "delta")
-    return Transcript(arrays["round"], arrays["client"], params, delta), about
+    sums = (arrays.get(name) for name in _SUMS)
+    return Transcript(arrays["round"], arrays["client"], params, delta, *sums), about
 
 
 # What the readers of JSON, zip and .npy raise for damaged content.
@@ -170,7 +174,8 @@ def check(arrays) -> None:
     """Raises ValueError unless the arrays are those of one transcript."""
     leaves = [n.removeprefix("params/") for n in arrays if n.startswith("params/")]
     both = {f"{kind}/{leaf}" for kind in ("params", "delta") for leaf in leaves}
-    if not leaves or set(arrays) != {"round", "client"} | both:
+    sums = set(_SUMS) & set(arrays)
+    if not leaves or set(arrays) != {"round", "client"} | sums | both:
         raise ValueError("expected 'round', 'client', and each parameter with a delta")
     folders = {n[:at] for n in arrays for at, letter in enumerate(n) if letter == "/"}
     if folders & set(arrays):
@@ -185,6 +190,8 @@ def check(arrays) -> None:
     if clients.dtype.kind not in "iu" or (clients < -1).any():
         raise ValueError("'client' has entries that are neither an id nor -1")
     _check_once(rounds, clients)
+    if sums:
+        _check_sums(arrays)
     for leaf in leaves:
         sent, delta = arrays[f"params/{leaf}"], arrays[f"delta/{leaf}"]
         if {sent.dtype.kind, delta.dtype.kind} != {"f"}:
@@ -193,6 +200,25 @@ def check(arrays) -> None:
             raise ValueError(f"parameter {leaf!r} is not one per round")
         if delta.shape != clients.shape + sent.shape[1:]:
             raise ValueError(f"delta of {leaf!r} does not fit the parameter")
+
+
+def _check_sums(arrays) -> None:
+    """Who is in each sum."""
+    if not set(_SUMS) <= set(arrays):
+        raise ValueError("expected both 'member' and 'share', or none")
+    members, shares = arrays["member"], arrays["share"]
+    if members.ndim != 3 or members.shape[:2] != arrays["client"].shape:
+        raise ValueError("'member' has not a line for each sum")
+    if members.dtype.kind not in "iu" or (members < -1).any():
+        raise ValueError("'member' has entries that are neither an id nor -1")
+    if shares.shape != members.shape or shares.dtype.kind != "f":
+        raise ValueError("'share' is not one number for each member")
+    there = members >= 0
+    known = np.isnan(shares) | ((shares >= 0) & (shares <= 1))
+    if not known.all() or (shares[~there] != 0).any():
+        raise ValueError("'share' has entries that are no share of a sum")
+    if ((arrays["client"] >= 0) != there.any(axis=2)).any():
+        raise ValueError("'member' has nobody in a sum, or somebody in none")
 
 
 def _check_once(rounds, clients) -> None:

@@ -6,7 +6,7 @@ not imported here: its messages are only read.
 
 import operator
 from collections.abc import Callable, Iterable, Mapping
-from typing import Any, TypeVar
+from typing import Any, Literal, TypeVar
 
 import numpy as np
 
@@ -27,6 +27,7 @@ def record(
     arrays_fn: Callable[[Named], Named] = dict,
     client_fn: Callable[[Message], int] | None = None,
     record_key: str = "arrays",
+    sees: Literal["messages", "sum", "models"] = "messages",
 ) -> Strategy:
     """Makes a strategy record its rounds of training.
 
@@ -53,12 +54,17 @@ def record(
       arrays_fn: a model's arrays by name -> those to record, e.g. `transcript.from_torch`.
       client_fn: reply -> id of the client who sent it, 0 or more, instead of a number.
       record_key: names the model where a message has several array records.
+      sees: what is recorded. `sum`: as under secure aggregation, who answered and what
+        the strategy makes of that, which has to be the mean weighted by the metric that
+        the strategy names (`num-examples`); `models`: the global models, as a client
+        that takes part sees them.
 
     Returns:
       The same strategy. It raises TranscriptError, from within its training, when the
       clients of a round are sent different models, and where `Recorder.record` does.
     """
     hooked: Any = strategy
+    weighted_by = getattr(strategy, "weighted_by_key", "num-examples")
     configure, aggregate = hooked.configure_train, hooked.aggregate_train
     nodes: dict[str, int] = dict(recorder.about.get(_NODES, {}))
     sent: dict[int, Named] = {}
@@ -72,20 +78,30 @@ def record(
     def aggregate_train(server_round, replies):
         replies = list(replies)
         model, returned = sent.pop(server_round, {}), {}
+        weights: dict[int, float] = {}
         for reply, arrays in _returned(replies, record_key):
             client = _number(nodes, reply, client_fn)
             if client in returned:
                 raise TranscriptError(
                     f"Flower's round {server_round}: two models of client {client}"
                 )
-            returned[client] = arrays
-        if returned:
-            if recorder.about.get(_NODES) != nodes:
-                recorder.describe(**{_NODES: nodes})
-            number = max(recorder.last_round + 1, server_round - 1)
-            answers = {client: arrays_fn(arrays) for client, arrays in returned.items()}
-            recorder.record(number, arrays_fn(model), answers)
-        return aggregate(server_round, replies)
+            returned[client] = arrays_fn(arrays)
+            if sees == "sum":
+                weights[client] = _weight(reply, weighted_by)
+        if not returned:
+            return aggregate(server_round, replies)
+        if recorder.about.get(_NODES) != nodes and sees != "models":
+            recorder.describe(**{_NODES: nodes})
+        number, model = max(recorder.last_round + 1, server_round - 1), arrays_fn(model)
+        if sees == "messages":
+            recorder.record(number, model, returned)
+        if sees == "models":
+            recorder.record_model(number, model)
+        made = aggregate(server_round, replies)
+        if sees == "sum" and made[0] is not None:
+            mean = arrays_fn(_arrays(made[0]))
+            recorder.record_sums(number, model, [(weights, mean)])
+        return made
 
     hooked.configure_train, hooked.aggregate_train = configure_train, aggregate_train
     return strategy
@@ -116,6 +132,14 @@ def _model(message: Message, key: str):
 
 def _arrays(model) -> Named:
     return {name: array.numpy() for name, array in model.items()}
+
+
+def _weight(reply: Message, key: str) -> float:
+    """What a reply counts for in the mean."""
+    for metrics in reply.content.metric_records.values():
+        if key in metrics:
+            return float(metrics[key])
+    raise TranscriptError(f"expected the metric {key!r} in every reply, by its weight")
 
 
 def _number(nodes: dict[str, int], reply: Message, client_fn) -> int:

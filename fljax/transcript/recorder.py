@@ -10,13 +10,13 @@ import os
 import pathlib
 import shutil
 import warnings
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, Self
 
 import numpy as np
 
 from fljax import files
-from fljax.transcript import aliasing, archive
+from fljax.transcript import aliasing, archive, pieces
 from fljax.transcript import arrays as arrays_lib
 from fljax.transcript.arrays import Arrays
 from fljax.transcript.views import TranscriptError
@@ -60,15 +60,17 @@ class Recorder:
             self._folder.mkdir(parents=True, exist_ok=True)
         except OSError as error:
             raise TranscriptError(f"{self._folder}: {error.strerror}") from error
-        self._about = _described(self._folder / _ABOUT)
+        self._about = pieces.described(self._folder / _ABOUT)
         if about:
             self.describe(**about)
         self._shapes: dict[str, tuple[int, ...]] | None = None
         self._watch = aliasing.Watch()
-        self._last = -1
+        self._last, self._kind = -1, None  # of what the rounds are
         if there := sorted(self._folder.glob("*.npz")):
             self._last = int(there[-1].stem)
-            self._shapes = _shapes(_read(there[-1]))
+            last = pieces.read(there[-1])
+            self._shapes = pieces.shapes(last)
+            self._kind = {"member", "share"} & set(last), len(last["client"]) > 0
 
     @property
     def last_round(self) -> int:
@@ -88,7 +90,7 @@ class Recorder:
         """
         described = self._about | about
         try:
-            text = json.dumps(described, default=_plain)
+            text = json.dumps(described, default=pieces.plain)
         except (TypeError, ValueError) as error:
             raise TranscriptError(f"about: {error}") from error
         files.write_text(self._folder / _ABOUT, text + "\n")
@@ -109,7 +111,63 @@ class Recorder:
           TranscriptError: naming what does not fit; nothing is written then. Models
             that were not copied in time do not fit, see `transcript.aliasing`.
         """
-        self._check_place(round, returned)
+        self._check_place(round)
+        pieces.check_ids(round, returned)
+        self._keep(round, sent, returned, {})
+
+    def record_sums(
+        self, round: int, sent: Arrays, sums: Sequence[tuple[Mapping[int, float], Arrays]]
+    ) -> None:  # fmt: skip
+        """Writes one round of secure aggregation, of which only sums are seen.
+
+        Args:
+          round: as in `record`.
+          sent: as in `record`.
+          sums: one for each group of clients, mostly a single one: client id -> its
+            weight, e.g. its number of rows, and the weighted mean of the models that
+            these clients returned.
+
+        Raises:
+          TranscriptError: as `record` does.
+        """
+        self._check_place(round)
+        if not sums:
+            raise TranscriptError(f"round {round}: expected at least one sum")
+        for weights, _ in sums:
+            pieces.check_ids(round, weights)
+            if not all(0 < weight < np.inf for weight in weights.values()):
+                raise TranscriptError(f"round {round}: expected weights above 0")
+        most = max(len(weights) for weights, _ in sums)
+        member = np.full((len(sums), most), -1, np.int64)
+        share = np.zeros(member.shape)
+        for at, (weights, _) in enumerate(sums):
+            member[at, : len(weights)] = list(weights)
+            share[at, : len(weights)] = list(weights.values())
+        share /= share.sum(axis=1, keepdims=True)
+        means = {at: mean for at, (_, mean) in enumerate(sums)}
+        self._keep(round, sent, means, {"member": member, "share": share})
+
+    def record_model(self, round: int, model: Arrays) -> None:
+        """Writes the global model of a round, all that a participating client sees.
+
+        The description says how models become sums: `server_optimiser` (sgd),
+        `server_learning_rate` (1) and `participation` (all) are as in parentheses
+        where it says nothing.
+
+        Args:
+          round: as in `record`.
+          model: arrays of floating point by name.
+
+        Raises:
+          TranscriptError: as `record` does.
+        """
+        self._check_place(round)
+        self._keep(round, model, {}, {})
+
+    def _keep(
+        self, round: int, sent: Arrays, returned: Mapping[int, Arrays], more: dict
+    ) -> None:
+        """Writes a round of checked ids, if its models fit those before."""
         model = arrays_lib.named(sent, f"round {round}, sent")
         answers = [
             arrays_lib.named(arrays, f"round {round}, client {client}")
@@ -117,27 +175,37 @@ class Recorder:
         ]
         left_out = self._leave_out(round, [model, *answers])
         shapes = {name: array.shape for name, array in model.items()}
-        _compare(shapes, self._shapes or shapes, f"round {round}, sent")
+        pieces.compare(shapes, self._shapes or shapes, f"round {round}, sent")
         for client, arrays in zip(returned, answers, strict=True):
             found = {name: array.shape for name, array in arrays.items()}
-            _compare(found, shapes, f"round {round}, client {client}")
+            pieces.compare(found, shapes, f"round {round}, client {client}")
         deltas = [
             {k: array - each[k] for k, array in model.items()} for each in answers
         ]
-        said = aliasing.one_memory(returned, deltas) or self._watch.look(model, deltas)
-        if said:
-            raise TranscriptError(f"round {round}: {said}")
+        if returned:
+            said = aliasing.one_memory(returned, deltas)
+            if said := said or self._watch.look(model, deltas):
+                raise TranscriptError(f"round {round}: {said}")
+        kind = set(more), bool(returned)
+        if self._kind not in (None, kind):
+            raise TranscriptError(
+                f"round {round}: expected what the rounds before have, one of messages "
+                "(record), sums (record_sums) or models (record_model)"
+            )
         self._say(left_out)
-        kept = {"client": np.array(list(returned), np.int64)}
+        kept = {"client": np.array(list(returned), np.int64), **more}
         for name, array in model.items():
             kept[f"params/{name}"] = array
-            kept[f"delta/{name}"] = np.stack([each[name] for each in deltas])
+            none = np.zeros((0, *array.shape), array.dtype)
+            kept[f"delta/{name}"] = (
+                np.stack([each[name] for each in deltas]) if deltas else none
+            )
         with files.replacing(self._folder / f"{round:09d}.npz") as file:
             np.savez(file, allow_pickle=False, **kept)
-        self._last, self._shapes = round, shapes
+        self._last, self._shapes, self._kind = round, shapes, kind
 
-    def _check_place(self, round: int, returned: Mapping[int, Arrays]) -> None:
-        """The number of a round and the ids of its clients."""
+    def _check_place(self, round: int) -> None:
+        """The number of a round."""
         if round < 0:
             raise TranscriptError(f"round: expected 0 or more, got {round}")
         if round <= self._last:
@@ -146,15 +214,6 @@ class Recorder:
                 "holds what was recorded before: go on from there with the model of "
                 "then, or remove it to begin anew"
             )
-        if not returned:
-            raise TranscriptError(f"round {round}: expected at least one client")
-        if not all(isinstance(c, int | np.integer) and c >= 0 for c in returned):
-            raise TranscriptError(
-                f"round {round}: expected client ids that are integers of 0 or more, got "
-                f"{list(returned)[:3]}"
-            )
-        if len({int(client) for client in returned}) < len(returned):
-            raise TranscriptError(f"round {round}: one client is there twice")
 
     def _leave_out(self, round: int, models: list[dict[str, np.ndarray]]) -> set[str]:
         """Takes out what is of integers, or was once: averages of integers are floats."""
@@ -188,12 +247,11 @@ class Recorder:
         paths = sorted(self._folder.glob("*.npz"))
         if not paths:
             raise TranscriptError(f"{self._folder}: no round was recorded")
-        rounds = [_read(path) for path in paths]
+        rounds = [pieces.read(path) for path in paths]
         for path, each in zip(paths, rounds, strict=True):
-            _compare(_shapes(each), _shapes(rounds[0]), str(path))
-        slots = max(len(each["client"]) for each in rounds)
+            pieces.compare(pieces.shapes(each), pieces.shapes(rounds[0]), str(path))
         arrays = {
-            name: np.stack([_filled(name, each[name], slots) for each in rounds])
+            name: np.stack(pieces.filled(name, [each[name] for each in rounds]))
             for name in rounds[0]
         }
         arrays["round"] = np.array([int(path.stem) for path in paths])
@@ -206,49 +264,3 @@ class Recorder:
     def __exit__(self, kind, error, trace) -> None:
         if kind is None:
             self.finish()
-
-
-def _plain(value: Any) -> Any:
-    """NumPy's and JAX's numbers and arrays, as JSON has them."""
-    if not hasattr(value, "dtype"):
-        raise TypeError(f"{value!r:.60} is nothing that JSON can hold")
-    return np.asarray(value).tolist()
-
-
-def _compare(found: dict, expected: dict, where: str) -> None:
-    if missing := sorted(expected.keys() ^ found.keys()):
-        raise TranscriptError(f"{where}: {missing[0]!r} is missing or was not there")
-    for name, shape in found.items():
-        if shape != expected[name]:
-            raise TranscriptError(
-                f"{where}: {name!r} has the shape {list(shape)}, "
-                f"expected {list(expected[name])}"
-            )
-
-
-def _read(path: pathlib.Path) -> dict[str, np.ndarray]:
-    with archive.blaming(path), np.load(path, allow_pickle=False) as arrays:
-        return dict(arrays)
-
-
-def _described(path: pathlib.Path) -> dict[str, Any]:
-    if not path.exists():
-        return {}
-    with archive.blaming(path):
-        return dict(**json.loads(path.read_text(encoding="utf-8")))
-
-
-def _shapes(arrays: dict[str, np.ndarray]) -> dict[str, tuple[int, ...]]:
-    return {
-        name.removeprefix("params/"): array.shape
-        for name, array in arrays.items()
-        if name.startswith("params/")
-    }
-
-
-def _filled(name: str, array: np.ndarray, slots: int) -> np.ndarray:
-    """A round's clients and deltas padded to as many slots as the fullest round has."""
-    if name.startswith("params/"):
-        return array
-    pad = [(0, slots - len(array))] + [(0, 0)] * (array.ndim - 1)
-    return np.pad(array, pad, constant_values=-1 if name == "client" else 0)

@@ -1,7 +1,8 @@
-"""What an adversary sees of a transcript: the one place where it is cut.
+"""Where a client's messages lie in a transcript: the one place where they are cut out.
 
-An adversary's view is one of `VIEWS`. Most attacks have one client's messages: a
-`ClientView` says where they lie, `messages` takes them out. Everything here works on a
+An adversary sees one of `VIEWS`; `sums` makes a transcript into what is left of it where
+single messages are not seen. A `ClientView` says where the messages of a client, or the
+sums that it is in, lie in either; `messages` takes them out. Everything here works on a
 transcript with and without a leading axis over seeds, on NumPy and on traced arrays.
 """
 
@@ -58,15 +59,17 @@ def client_view(
     clients: Sequence[int] | np.ndarray,
     usable: np.ndarray | None = None,
 ) -> ClientView:
-    """Finds the messages of these clients; on the host.
+    """Finds the messages of these clients, or the sums that they are in; on the host.
 
     Args:
       transcript: client ids `[R, K]`, or `[seeds, R, K]`.
       clients: `C` ids.
       usable: which messages may be used, like the ids; None for all.
     """
-    ids = np.asarray(transcript.client)
-    if ids.ndim == 3:
+    own = transcript.member is None
+    several = transcript.client.ndim == 3
+    ids = np.asarray(transcript.client)[..., None] if own else transcript.member
+    if several:
         marks = [None] * len(ids) if usable is None else usable
         lists = [_places(*each, clients) for each in zip(ids, marks, strict=True)]
     else:
@@ -80,7 +83,7 @@ def client_view(
                 last = np.minimum(np.arange(shape[-1]), len(rows) - 1)
                 row[seed, number], slot[seed, number] = rows[last], slots[last]
     view = ClientView(row, slot, count)
-    return view if ids.ndim == 3 else view.of(0)
+    return view if several else view.of(0)
 
 
 def first(view: ClientView, number: int) -> ClientView:
@@ -242,9 +245,9 @@ def if_messages(view: ClientView, attack: Callable[[], PyTree]) -> PyTree:
 
 
 def _places(ids, usable, clients) -> list[tuple[np.ndarray, ...]]:
-    """Rounds and slots of each client's messages."""
-    fits = np.ones(ids.shape, bool) if usable is None else usable
-    return [np.nonzero((ids == client) & fits) for client in clients]
+    """Rounds and slots of each client's messages, of ids `[R, K, members]`."""
+    fits = np.ones(ids.shape[:2], bool) if usable is None else usable
+    return [np.nonzero((ids == client).any(axis=2) & fits) for client in clients]
 
 
 def _cut(transcript: Transcript, row: Array, slot: Array) -> Exchange:

@@ -216,3 +216,46 @@ def test_counters_are_left_out_with_one_word(tmp_path):
     assert about["left_out"] == ["norm/seen"]
     assert found.params.keys() == {"dense"}
     assert len(found.round) == 3
+
+
+def test_sums_are_recorded_with_who_is_in_them(tmp_path):
+    with transcript.Recorder(tmp_path / "sums") as recorder:
+        recorder.record_sums(0, _model(0), [({4: 30, 7: 10}, _model(20))])
+        recorder.record_sums(1, _model(1), [({1: 5}, _model(21)), ({9: 8}, _model(22))])
+    found, _ = transcript.load(tmp_path / "sums")
+    np.testing.assert_array_equal(found.client, [[0, -1], [0, 1]])
+    np.testing.assert_array_equal(
+        found.member, [[[4, 7], [-1, -1]], [[1, -1], [9, -1]]]
+    )
+    np.testing.assert_allclose(found.share[0, 0], [0.75, 0.25])
+    mean = found.params["dense"]["bias"] - found.delta["dense"]["bias"][:, 0]
+    np.testing.assert_allclose(mean, [_model(n)["dense"]["bias"] for n in (20, 21)])
+
+
+def test_global_models_are_recorded_alone(tmp_path):
+    transcript.Recorder(tmp_path / "models").record_model(0, _model(0))
+    with transcript.Recorder(tmp_path / "models") as recorder:
+        recorder.record_model(3, _model(3))
+    found, _ = transcript.load(tmp_path / "models")
+    assert found.client.shape == (2, 0) and found.member is None
+    np.testing.assert_array_equal(
+        found.params["dense"]["bias"], [_model(n)["dense"]["bias"] for n in (0, 3)]
+    )
+
+
+@pytest.mark.parametrize(
+    ("record", "why"),
+    [
+        (lambda r: r.record_model(1, _model(1)), "what the rounds before have"),
+        (lambda r: r.record(1, _model(1), {1: _model(2)}), "what the rounds before"),
+        (lambda r: r.record_sums(1, _model(1), []), "at least one sum"),
+        (lambda r: r.record_sums(1, _model(1), [({1: 0}, _model(2))]), "above 0"),
+        (lambda r: r.record_sums(1, _model(1), [({-1: 2}, _model(2))]), "0 or more"),
+    ],
+)
+def test_what_is_no_round_of_sums_is_refused(tmp_path, record, why):
+    recorder = transcript.Recorder(tmp_path / "sums")
+    recorder.record_sums(0, _model(0), [({4: 30, 7: 10}, _model(20))])
+    with pytest.raises(transcript.TranscriptError, match=why):
+        record(recorder)
+    assert recorder.last_round == 0

@@ -14,6 +14,7 @@ from experiments.report.figures.overview import (
     loss_by_round,
 )
 from experiments.report.figures.statements import alt_text
+from experiments.report.figures.sums import accuracy_by_sum
 from experiments.report.figures.sweeps import (
     accuracy_by_active_rounds,
     accuracy_by_loss,
@@ -28,6 +29,7 @@ __all__ = [
     "accuracy_by_client",
     "accuracy_by_loss",
     "accuracy_by_size",
+    "accuracy_by_sum",
     "accuracy_by_value",
     "all_figures",
     "alt_text",
@@ -44,6 +46,7 @@ _ALL = (
     accuracy_by_value,
     accuracy_by_active_rounds,
     accuracy_by_client,
+    accuracy_by_sum,
     accuracy_by_size,
     calibration,
     accuracy_by_loss,

@@ -49,6 +49,7 @@ def gradient_based(
     num_iterations: int = 100,
     temperature: float = 1.0,
     noise: Noise = "gumbel",
+    present: jax.Array | None = None,
 ) -> GradientGuess:
     """Matches virtual gradients to the first `num_rounds` messages.
 
@@ -63,6 +64,8 @@ def gradient_based(
       num_iterations: gradient steps.
       temperature: tau of the relaxation.
       noise: for two candidates; more always use Gumbel-softmax.
+      present: `[R, N]` bool, whose rows a message is of, where it is a sum over clients;
+        None for all.
 
     Returns:
       A `GradientGuess`.
@@ -79,7 +82,7 @@ def gradient_based(
         logits, opt_state = carry
         key = jax.random.fold_in(key_noise, iteration)
         block, pull_back = jax.vjp(lambda u: block_of(u, key), logits)
-        loss, slope = _mismatch(loss_fn, exchange, known, block, num_rounds)
+        loss, slope = _mismatch(loss_fn, exchange, known, block, num_rounds, present)
         updates, opt_state = optimiser.update(pull_back(slope)[0], opt_state, logits)
         return (logits + updates, opt_state), loss
 
@@ -94,18 +97,19 @@ def gradient_based(
     )
 
 
-def _mismatch(loss_fn, exchange, known, block, num_rounds):
+def _mismatch(loss_fn, exchange, known, block, num_rounds, present=None):
     """Sum over rounds of 1 - cos, and its gradient with respect to `block [N, W]`."""
 
-    def objective(params, block):
-        batch = Batch(complete(known.public, block), known.y, known.mask)
+    def objective(params, block, t):
+        mask = known.mask if present is None else known.mask & present[t]
+        batch = Batch(complete(known.public, block), known.y, mask)
         return losses.batch_loss(loss_fn, params, batch)
 
     def add_round(t, carry):
         total, slope = carry
         params = jax.tree.map(lambda leaf: leaf[t], exchange.params)
         target = jax.tree.map(lambda leaf: leaf[t], exchange.delta)
-        grad, pull_back = jax.vjp(lambda b: jax.grad(objective)(params, b), block)
+        grad, pull_back = jax.vjp(lambda b: jax.grad(objective)(params, b, t), block)
         # 1e-12 keeps the cosine of a vanished gradient finite.
         size = jnp.maximum(tree.norm(grad), 1e-12)
         scale = size * jnp.maximum(tree.norm(target), 1e-12)

@@ -16,9 +16,11 @@ from fljax.attacks.adversary import AdversaryView
 from fljax.attacks.attribute import gradient
 from fljax.attacks.each_client import Client, Task, over_items, task
 from fljax.attacks.estimates import Estimates, Prediction
+from fljax.attacks.groups import Group, over_groups
 from fljax.attacks.needs import Needs
 from fljax.attacks.spec import AttackSpec
 from fljax.transcript import views
+from fljax.types import Known
 
 
 class Settings(NamedTuple):
@@ -62,8 +64,11 @@ def grid(view: AdversaryView, settings: Settings) -> Grid:
     rounds = np.unique(np.minimum(settings.rounds, most)).astype(np.int32)
     rates = np.asarray(settings.learning_rates, np.float32)
     count = len(view.clients)
+    tried = settings._replace(rounds=tuple(map(int, rounds)))
+    static = task(view, tried)
+    if view.transcript is not None and view.transcript.member is not None:
+        return Grid(rounds, rates, *over_groups(_of_group, static, view))
     which = np.repeat(np.arange(count), len(rates))
-    static = task(view, settings._replace(rounds=tuple(map(int, rounds))))
     index, far = over_items(_one, static, view, which, np.tile(rates, count))
     shape = (count, len(rates), len(rounds))
     return Grid(
@@ -87,25 +92,60 @@ def run(view: AdversaryView, settings: Settings) -> Estimates:
 
 
 def _one(static: Task, client: Client, rate: jax.Array):
-    settings = static.settings
+    counts = jnp.asarray(static.settings.rounds, jnp.int32)
 
-    def attack(num_rounds):
-        guess = gradient.gradient_based(
-            streams.key(client.seed, streams.GRADIENT, client.id),
-            static.loss_fn,
-            client.exchange,
-            client.known,
-            client.candidates,
-            num_rounds=jnp.clip(num_rounds, 1, jnp.maximum(client.places.count, 1)),
-            optimiser=optax.sgd(rate),
-            num_iterations=settings.iterations,
-            temperature=settings.temperature,
-            noise=settings.noise,
-        )
-        return guess.index.astype(jnp.int16), guess.dissimilarity
+    def attack(number):
+        return _search(static, client, client.known, rate, number)
 
-    counts = jnp.asarray(settings.rounds, jnp.int32)
     return views.if_messages(client.places, lambda: jax.lax.map(attack, counts))
 
 
-SPEC = AttackSpec("grad", Needs(categorical=True), run, Settings())
+def _of_group(static: Task, group: Group):
+    """All rows of a group as those of one client, but for who was absent from a round."""
+    clients, rows = group.known.mask.shape
+    known = jax.tree.map(
+        lambda leaf: leaf.reshape(clients * rows, *leaf.shape[2:]), group.known
+    )
+    weight = jnp.einsum(
+        "qs,qsm->qm", group.share, jax.nn.one_hot(group.member, clients)
+    )
+    present = jnp.repeat(weight > 0, rows, axis=1)
+
+    def attack(setting):
+        number, rate = setting
+        return _search(static, group, known, rate, number, present)
+
+    numbers, rates = jnp.meshgrid(
+        jnp.asarray(static.settings.rounds, jnp.int32),
+        jnp.asarray(static.settings.learning_rates),
+        indexing="ij",
+    )
+    index, far = jax.lax.map(attack, (numbers.ravel(), rates.ravel()))
+    index = index.reshape(*numbers.shape, clients, rows)
+    far = jnp.broadcast_to(far.reshape(numbers.shape), (clients, *numbers.shape))
+    return jnp.moveaxis(index, 2, 0), far
+
+
+def _search(
+    static: Task, seen: Client | Group, known: Known, rate, number, present=None
+):
+    """One setting's values and mismatch."""
+    settings = static.settings
+    guess = gradient.gradient_based(
+        streams.key(seen.seed, streams.GRADIENT, seen.id),
+        static.loss_fn,
+        seen.exchange,
+        known,
+        seen.candidates,
+        num_rounds=jnp.clip(number, 1, jnp.maximum(seen.places.count, 1)),
+        optimiser=optax.sgd(rate),
+        num_iterations=settings.iterations,
+        temperature=settings.temperature,
+        noise=settings.noise,
+        present=present,
+    )
+    return guess.index.astype(jnp.int16), guess.dissimilarity
+
+
+NEEDS = Needs(views=("messages", "sum", "models"), members=True, categorical=True)
+SPEC = AttackSpec("grad", NEEDS, run, Settings())

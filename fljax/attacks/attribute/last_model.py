@@ -1,4 +1,8 @@
-"""`model`: equation 3 with the last model that each client returned, and was sent."""
+"""`model`: equation 3 with the last model that each client returned, and was sent.
+
+Where only sums are seen, the last returned model is that of a sum that the client is in;
+where only global models are, it is the last of them.
+"""
 
 import jax
 import numpy as np
@@ -22,6 +26,8 @@ def run(view: AdversaryView, settings: None) -> Estimates:
     values = over_items(_one, task(few), few, np.arange(len(few.clients)))
     assert few.transcript is not None and few.messages is not None
     models = views.last_models(few.transcript, few.messages)
+    if view.sees == "final":  # nothing was seen before it
+        return {"model": Prediction(values[0], {}, {"params": models[0]})}
     return {
         name: Prediction(value, {}, {"params": params})
         for name, value, params in zip(
@@ -66,4 +72,4 @@ def _fit(static: Task, params: Params, client: Client) -> jax.Array:
     return attribute.model_based(*arguments).index
 
 
-SPEC = AttackSpec("model", Needs(), run)
+SPEC = AttackSpec("model", Needs(views=("messages", "sum", "models", "final")), run)

@@ -95,7 +95,7 @@ def trajectory_matching(
       An `Inference`; rows outside `known.mask` carry meaningless values.
     """
     exchange, known = jax.tree.map(jnp.asarray, (exchange, known))
-    known, candidates = _without_padding(known), jnp.asarray(candidates)
+    known, candidates = without_padding(known), jnp.asarray(candidates)
     build = relaxation.continuous if continuous else relaxation.categorical
     attribute = build(loss_fn, known, candidates)
     seen = imagined.seen(exchange)
@@ -155,7 +155,7 @@ def solve(
     return Inference(index, weights, value, found, misfit, simulated)
 
 
-def _without_padding(known: Known) -> Known:
+def without_padding(known: Known) -> Known:
     """Zeros in rows that are no rows: derivatives would multiply NaN by zero."""
 
     def clean(leaf):

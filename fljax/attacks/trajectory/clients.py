@@ -1,4 +1,7 @@
-"""`trajectory` and `linear_inversion`: trajectory matching, and its first order."""
+"""`trajectory` and `linear_inversion`: trajectory matching, and its first order.
+
+Where only sums of clients' messages are seen, all clients of a sum are simulated.
+"""
 
 from typing import Any, NamedTuple
 
@@ -10,10 +13,11 @@ from fljax.attacks import streams
 from fljax.attacks.adversary import AdversaryView
 from fljax.attacks.each_client import Client, Task, over_clients, over_items, task
 from fljax.attacks.estimates import Estimates, Prediction
+from fljax.attacks.groups import Group, over_groups
 from fljax.attacks.needs import Needs
 from fljax.attacks.spec import AttackSpec
 from fljax.attacks.trajectory import attack as one_client
-from fljax.attacks.trajectory import imagined, matching, rules
+from fljax.attacks.trajectory import imagined, matching, rules, sums
 from fljax.attacks.trajectory.attack import Inference
 from fljax.attacks.trajectory.imagined import Imagined
 from fljax.attacks.trajectory.rules import Practice
@@ -72,6 +76,11 @@ def infer(
     if client.practice.merges:
         most = settings.epoch_steps * (training.epochs or 1)
         steps = np.full_like(steps, min(int(steps.max()), most))
+    if view.transcript is not None and view.transcript.member is not None:
+        chosen = search._replace(path_steps=int(steps.max()))
+        static = task(view, _Static(settings.messages, chosen, client))
+        fill = settings.messages is not None
+        return over_groups(_of_group, static, view, scales, clips, fill=fill)
     found, order = [], []
     for count in np.unique(steps):  # the steps of a path are static
         group = np.flatnonzero(steps == count)
@@ -93,7 +102,10 @@ def infer(
 
 
 def _imagined(view: AdversaryView) -> tuple[Imagined, np.ndarray]:
-    """The client that is simulated, and `[C, Q, 2]` what it clips to."""
+    """The client that is simulated, and `[C, Q, 2]` what it clips to.
+
+    Where only sums are seen, `[C, R, 2]` in all rounds of the transcript.
+    """
     training, seen, messages = view.training, view.transcript, view.messages
     assert seen is not None and messages is not None
     practice = Practice(
@@ -107,7 +119,12 @@ def _imagined(view: AdversaryView) -> tuple[Imagined, np.ndarray]:
     rounds = np.asarray(seen.round)
     client, _ = imagined.defended(client, spec)
     number, layers = int(rounds[-1]) + 1, len(jax.tree.leaves(seen.params))
-    return client, imagined.clips(spec, rounds[messages.row], number, layers)
+    if seen.member is None:
+        return client, imagined.clips(spec, rounds[messages.row], number, layers)
+    clips = imagined.clips(spec, rounds, number, layers)
+    # Which changes of a client are its largest nobody sees in a sum.
+    client = client._replace(sparse=False)
+    return client, np.broadcast_to(clips, (len(view.clients), *clips.shape))
 
 
 def run(view: AdversaryView, settings: Settings) -> Estimates:
@@ -141,7 +158,7 @@ def _one(static: Task, client: Client, scale: jax.Array, clips: jax.Array) -> In
     settings = static.settings
     exchange, clips = client.exchange, clips[: len(client.places.row)]
     if settings.messages is not None:
-        which = views.spread(_numbered(client.places), settings.messages).row
+        which = _spread(client.places, settings.messages)
         exchange, clips = jax.tree.map(lambda leaf: leaf[which], (exchange, clips))
     return views.if_messages(
         client.places,
@@ -160,12 +177,42 @@ def _one(static: Task, client: Client, scale: jax.Array, clips: jax.Array) -> In
     )
 
 
-def _numbered(places: views.ClientView) -> views.ClientView:
-    """The same with numbers of the client's own messages as rounds."""
-    return places._replace(row=jnp.arange(places.row.shape[0]))
+def _of_group(
+    static: Task, group: Group, scales: jax.Array, clips: jax.Array
+) -> Inference:
+    settings = static.settings
+    seen = sums.Seen(
+        group.exchange, group.member, group.share, clips[0][group.places.row]
+    )
+    if settings.messages is not None:
+        which = _spread(group.places, settings.messages)
+        seen = jax.tree.map(lambda leaf: leaf[which], seen)
+    return sums.trajectory_matching(
+        streams.key(group.seed, streams.TRAJECTORY, group.id),
+        static.loss_fn,
+        seen,
+        group.known,
+        group.candidates,
+        scales=scales,
+        continuous=static.continuous,
+        settings=settings.search,
+        client=settings.client,
+    )
 
 
-NEEDS = Needs(training=True, optimisers=rules.NAMES, plain=False)
+def _spread(places: views.ClientView, number: int) -> jax.Array:
+    """Numbers of so many messages, evenly spread over the client's own or a group's."""
+    own = places._replace(row=jnp.arange(places.row.shape[0]))
+    return views.spread(own, number).row
+
+
+_SEEN: tuple[views.View, ...] = ("messages", "sum", "models")
+NEEDS = Needs(
+    views=_SEEN, members=True, training=True, optimisers=rules.NAMES, plain=False
+)
 SPEC = AttackSpec("trajectory", NEEDS, run, Settings())
-_SGD = Needs(training=True, optimisers=("sgd",), algorithms_not=("fed_prox",))
+_SGD = Needs(
+    views=_SEEN, members=True, training=True, optimisers=("sgd",),
+    algorithms_not=("fed_prox",),
+)  # fmt: skip
 FIRST_ORDER = AttackSpec("linear_inversion", _SGD, run_first_order, Settings())

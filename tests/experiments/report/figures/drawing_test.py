@@ -15,6 +15,7 @@ _FIGURES = [
     figures.loss_by_round,
     figures.accuracy_by_client,
     figures.accuracy_by_size,
+    figures.accuracy_by_sum,
     figures.calibration,
     figures.accuracy_by_value,
     figures.loss_by_value,

@@ -1,0 +1,134 @@
+"""Trajectory matching where only sums of clients' messages are seen.
+
+Each client of a sum is simulated by itself, and the weighted mean of what they return
+is compared with the sum. With changing participants every sum is one of other clients:
+only those who are in it are simulated.
+"""
+
+from collections.abc import Callable
+from typing import NamedTuple
+
+import jax
+import jax.numpy as jnp
+
+from fljax import losses
+from fljax.attacks.trajectory import attack, imagined, relaxation
+from fljax.attacks.trajectory.attack import Inference
+from fljax.attacks.trajectory.imagined import Imagined
+from fljax.attacks.trajectory.matching import Problem, Settings
+from fljax.attacks.trajectory.simulation import Simulator
+from fljax.types import Exchange, Key, Known
+
+
+class Seen(NamedTuple):
+    """Sums `R` of clients' messages.
+
+    Attributes:
+      exchange: leaves `[R, ...]`, the weighted mean of the members' messages.
+      member: `[R, S]` which clients, `0 .. M - 1`.
+      share: `[R, S]` their weights, 0 for nobody.
+      clips: `[R, 2]` as one client's attack takes them.
+    """
+
+    exchange: Exchange
+    member: jax.Array
+    share: jax.Array
+    clips: jax.Array
+
+
+def trajectory_matching(
+    key: Key,
+    loss_fn: losses.LossFn,
+    seen: Seen,
+    known: Known,
+    candidates: jax.Array,
+    *,
+    scales: jax.Array,
+    continuous: bool,
+    settings: Settings,
+    client: Imagined,
+) -> Inference:
+    """Infers an attribute of the rows of ALL clients `M` of some sums.
+
+    Args:
+      key, loss_fn, candidates, continuous, settings, client: as those of one client's
+        attack.
+      seen: the sums, oldest first.
+      known: public columns and targets, leaves `[M, n, ...]`.
+      scales: `[M]` learning rate times steps in a round, of each client.
+
+    Returns:
+      An `Inference` with leaves `[M, ...]`; misfit and simulated share are of their sums.
+    """
+    seen, known = jax.tree.map(jnp.asarray, (seen, known))
+    candidates, flat = jnp.asarray(candidates), imagined.seen(seen.exchange)
+    build = relaxation.continuous if continuous else relaxation.categorical
+
+    def of_client(known):
+        known = attack.without_padding(known)
+        attribute = build(loss_fn, known, candidates)
+        told = client, loss_fn, known, attribute, flat, seen.clips, settings
+        return attribute, imagined.simulator(*told)
+
+    # How logits become values, and what is steady, depends on no row.
+    first, (_, steady) = of_client(jax.tree.map(lambda leaf: leaf[0], known))
+    problem = Problem(
+        flat.returned,
+        added(lambda known: of_client(known)[1][0], seen, known, scales),
+        jax.vmap(first.relax),
+        jnp.ones(()),
+        settings,
+        steady=steady and (lambda stored: jax.vmap(steady)(stored[1]).all()),
+    )
+    last = flat.unravel(flat.returned[-1])
+    logits = jax.vmap(lambda known: of_client(known)[0].start(last))(known)
+    found = attack.solve(key, problem, logits, None if continuous else candidates)
+    shape = scales.shape
+    return found._replace(
+        scale=found.scale * scales,
+        misfit=jnp.broadcast_to(found.misfit, shape),
+        simulated=jnp.broadcast_to(found.simulated, shape),
+    )
+
+
+def added(
+    simulate: Callable[..., Simulator], seen: Seen, known: Known, scales: jax.Array
+) -> Simulator:
+    """What the members of a round's sum return on average.
+
+    Args:
+      simulate: the rows of a client -> `Simulator` of its rounds.
+      seen: who is in which sum.
+      known: leaves `[M, n, ...]`.
+      scales: `[M]`.
+    """
+
+    seen = jax.tree.map(jnp.asarray, seen)
+
+    def members(round_, values):
+        who = seen.member[round_]
+        mine = jax.tree.map(lambda leaf: leaf[who], (known, values, scales))
+        return who, seen.share[round_], mine
+
+    def end(round_, values, scale):
+        _, share, (rows, own, sizes) = members(round_, values)
+
+        def one(rows, own, size):
+            return simulate(rows).end(round_, own, scale * size)
+
+        predicted, stored = jax.vmap(one)(rows, own, sizes)
+        return share @ predicted, (round_, stored)
+
+    def back(stored, cotangent, values, scale):
+        round_, paths = stored
+        who, share, (rows, own, sizes) = members(round_, values)
+
+        def one(rows, path, own, size, weight):
+            back_ = simulate(rows).back
+            by_values, by_scale = back_(path, weight * cotangent, own, scale * size)
+            return by_values, by_scale * size
+
+        by_values, by_scale = jax.vmap(one)(rows, paths, own, sizes, share)
+        return jnp.zeros_like(values).at[who].add(by_values), by_scale.sum()
+
+    return Simulator(end, back)

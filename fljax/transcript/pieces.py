@@ -1,0 +1,80 @@
+"""Rounds of a recorder: what they may hold, and how they are joined."""
+
+import json
+import pathlib
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from fljax.transcript import archive
+from fljax.transcript.views import TranscriptError
+
+
+def check_ids(round: int, clients: Mapping[int, Any]) -> None:
+    """Raises unless these are clients of a round."""
+    if not clients:
+        raise TranscriptError(f"round {round}: expected at least one client")
+    if not all(isinstance(c, int | np.integer) and c >= 0 for c in clients):
+        raise TranscriptError(
+            f"round {round}: expected client ids that are integers of 0 or more, got "
+            f"{list(clients)[:3]}"
+        )
+    if len({int(client) for client in clients}) < len(clients):
+        raise TranscriptError(f"round {round}: one client is there twice")
+
+
+def plain(value: Any) -> Any:
+    """NumPy's and JAX's numbers and arrays, as JSON has them."""
+    if not hasattr(value, "dtype"):
+        raise TypeError(f"{value!r:.60} is nothing that JSON can hold")
+    return np.asarray(value).tolist()
+
+
+def compare(found: dict, expected: dict, where: str) -> None:
+    """Raises unless names and shapes are those of the rounds before."""
+    if missing := sorted(expected.keys() ^ found.keys()):
+        raise TranscriptError(f"{where}: {missing[0]!r} is missing or was not there")
+    for name, shape in found.items():
+        if shape != expected[name]:
+            raise TranscriptError(
+                f"{where}: {name!r} has the shape {list(shape)}, "
+                f"expected {list(expected[name])}"
+            )
+
+
+def read(path: pathlib.Path) -> dict[str, np.ndarray]:
+    """The arrays of a round."""
+    with archive.blaming(path), np.load(path, allow_pickle=False) as arrays:
+        return dict(arrays)
+
+
+def described(path: pathlib.Path) -> dict[str, Any]:
+    """The description so far, empty before the first."""
+    if not path.exists():
+        return {}
+    with archive.blaming(path):
+        return dict(**json.loads(path.read_text(encoding="utf-8")))
+
+
+def shapes(arrays: dict[str, np.ndarray]) -> dict[str, tuple[int, ...]]:
+    """Shape of each parameter."""
+    return {
+        name.removeprefix("params/"): array.shape
+        for name, array in arrays.items()
+        if name.startswith("params/")
+    }
+
+
+def filled(name: str, arrays: list[np.ndarray]) -> list[np.ndarray]:
+    """Rounds with as many slots, and members, as the fullest has."""
+    shape = np.max([each.shape for each in arrays], axis=0)
+    nobody = -1 if name in ("client", "member") else 0
+    return [
+        np.pad(
+            each,
+            [(0, most - size) for most, size in zip(shape, each.shape, strict=True)],
+            constant_values=nobody,
+        )
+        for each in arrays
+    ]

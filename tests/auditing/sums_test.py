@@ -1,0 +1,62 @@
+"""Audits of what somebody recorded who sees no single messages."""
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import fljax
+from fljax import transcript
+from fljax.transcript import sums
+
+_KNOWN = {"target": "y", "sensitive": "married", "model": "linear"}
+
+
+@pytest.fixture
+def recorded(linear):
+    """Records the linear federation as others see it: (rows, record)."""
+    seen, about = transcript.load(linear / "seen")
+    rows = pd.read_csv(linear / "rows.csv")
+    server = sums.Server(np.array([4, 7]), np.array([30.0, 30.0]))
+
+    def record(sees, **more):
+        stem = linear / sees
+        if sees == "sum":
+            transcript.save(stem, sums.add_up(seen, server), about | more)
+            return stem
+        with transcript.Recorder(stem, about | more) as recorder:
+            for at, number in enumerate(seen.round if sees == "models" else [0]):
+                model = {k: leaf[at] for k, leaf in _flat(seen.params).items()}
+                recorder.record_model(int(number), model)
+        return stem
+
+    return rows, record
+
+
+def _flat(tree):
+    return {f"{a}/{b}": leaf for a, part in tree.items() for b, leaf in part.items()}
+
+
+@pytest.mark.parametrize("sees", ["sum", "models", "final"])
+def test_an_audit_says_who_the_adversary_is(recorded, sees):
+    rows, record = recorded
+    found = fljax.audit(
+        record(sees), rows, client_column="client", attacks=["model", "reconstruct"],
+        controls=("imputation",), **_KNOWN,
+    )  # fmt: skip
+    lines = {line.attack: line for line in found.lines}
+    assert lines["model"].setting == sees
+    assert len(lines["model"].clients) == 2
+    assert "the adversary sees only" in lines["reconstruct"].detail
+    assumed = any("Only global models" in note for note in found.notes)
+    assert assumed == (sees == "models")
+
+
+def test_global_models_need_to_know_whose_rows_made_them(recorded):
+    rows, record = recorded
+    with pytest.raises(ValueError, match="client_column: .* global models only"):
+        fljax.audit(record("models"), rows, attacks=["model"], **_KNOWN)
+    stem = record("models", participation="uniform")
+    found = fljax.audit(
+        stem, rows, client_column="client", attacks=["trajectory"], **_KNOWN
+    )
+    assert "who is in each sum" in found.lines[0].detail
