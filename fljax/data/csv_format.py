@@ -15,6 +15,7 @@ _SEPARATORS = (";", "\t", "|", ",")
 _NAMES = {"tab": "\t", "\\t": "\t", "space": " "}
 _START, _LINES = 1 << 17, 20  # bytes and lines in which a separator is looked for
 _CELL = re.compile(r"[;,|\t\r\n\"]")  # what ends one
+_COMMA = re.compile(r"[+-]?\d+,\d+")  # a number
 _MARKS = (",", ".", "space", "'")  # of thousands
 _FEW = 2  # different texts between numbers are codes of missing values
 
@@ -142,13 +143,20 @@ def other_separator(content: bytes, form: CsvFormat) -> str:
         if mark == form.mark:
             continue
         try:
-            widths = {len(cells) for cells in csv.reader(lines, delimiter=mark)}
+            cells = [*csv.reader(lines, delimiter=mark)]
         except csv.Error:
             continue
-        if len(widths) == 1 and widths.pop() > 1:
+        if len({*map(len, cells)}) == 1 and len(cells[0]) > 1:
             shown = "tab" if mark == "\t" else repr(mark)
-            return f", try separator={shown}"
+            return f", try separator={shown}{_and_decimal(cells[1:], form)}"
     return ""
+
+
+def _and_decimal(rows: Sequence[Sequence[str]], form: CsvFormat) -> str:
+    """` and decimal=','` if some column of the first lines is written with it."""
+    columns = (list(filter(None, map(str.strip, column))) for column in zip(*rows))
+    comma = any(column and all(map(_COMMA.fullmatch, column)) for column in columns)
+    return " and decimal=','" if comma and form.decimal == "." else ""
 
 
 def numbers(texts: pd.Series, form: CsvFormat) -> np.ndarray:

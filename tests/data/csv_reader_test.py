@@ -43,8 +43,8 @@ def test_a_broken_file_is_one_clear_line(content, line):
 @pytest.mark.parametrize(
     ("content", "line"),
     [
-        (b"a;b\n1;2\n", "header 'a;b' is one column, try separator=';'"),
-        (b"a;b\n1,5;2\n", "header 'a;b' is one column, try separator=';'"),
+        (b"a;b\n1;2\n", "header 'a;b' is one column, try separator=';'$"),
+        (b"a;b\n1,5;2\n;3\n", "one column, try separator=';' and decimal=','$"),
         (b"a,b;c\n1,5,7;2\n1;2\n", "malformed CSV .*, try separator=';'"),
         (b"a\tb\n1\t2\n", "try separator=tab"),
         (b"a,b\nS\xfcd,2\n", "byte 5\\), try encoding=latin-1, which reads 'S\xfcd'"),
