@@ -30,6 +30,7 @@ from fljax.types import PyTree
 _AXIS = "devices"
 _DEVICES = "jax_num_cpu_devices"
 _REDUCTIONS = "--xla_cpu_experimental_ynn_fusion_type"
+_WAITING = "--xla_cpu_collective_call_{}_timeout_seconds"  # warn_stuck, terminate
 
 
 def use_cpu_cores() -> None:
@@ -41,13 +42,20 @@ def use_cpu_cores() -> None:
     Also turns off XLA's YNNPACK kernels, by the environment variable XLA_FLAGS: their
     reductions share one pool of threads, in which two devices wait for each other
     (trajectory matching of two clients on two cores takes 3.3 times as long with them).
+    A device that has less to do than another waits for it in the end, after which XLA
+    would end the program in 40 s; it may wait for a month.
     What was chosen before, by `jax_num_cpu_devices` or in XLA_FLAGS, stays.
     """
     if getattr(jax.config, _DEVICES) < 0:
         jax.config.update(_DEVICES, max(2, cores.available()))
     chosen = os.environ.get("XLA_FLAGS", "")
-    if _REDUCTIONS not in chosen:
-        os.environ["XLA_FLAGS"] = f"{chosen} {_REDUCTIONS}=".strip()
+    wanted = {_REDUCTIONS: ""}
+    wanted |= {
+        _WAITING.format(what): 30 * 86_400 for what in ("warn_stuck", "terminate")
+    }
+    more = [f"{name}={value}" for name, value in wanted.items() if name not in chosen]
+    if more:
+        os.environ["XLA_FLAGS"] = " ".join(filter(None, [chosen, *more]))
 
 
 def mesh(num_devices: int | None = None) -> Mesh:
