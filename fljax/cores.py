@@ -52,3 +52,24 @@ def _quota(folder: pathlib.Path) -> float | None:
         return float(quota) / float(period) if float(quota) > 0 else None
     except (OSError, ValueError):  # "max", or no such file
         return None
+
+
+def xla_flags(chosen: str = "") -> str:
+    """The environment variable XLA_FLAGS for a device on each core.
+
+    XLA's YNNPACK kernels are off: their reductions share one pool of threads, in which
+    two devices wait for each other (trajectory matching of two clients on two cores
+    takes 3.3 times as long with them). And a device that has less to do than another may
+    wait for it; XLA would end the program after 40 s.
+
+    Args:
+      chosen: what it was; flags that are there stay.
+    """
+    month = 30 * 86_400
+    wanted = {
+        "--xla_cpu_experimental_ynn_fusion_type": "",
+        "--xla_cpu_collective_call_warn_stuck_timeout_seconds": month,
+        "--xla_cpu_collective_call_terminate_timeout_seconds": month,
+    }
+    more = [f"{name}={value}" for name, value in wanted.items() if name not in chosen]
+    return " ".join(filter(None, [chosen, *more]))

@@ -29,8 +29,6 @@ from fljax.types import PyTree
 
 _AXIS = "devices"
 _DEVICES = "jax_num_cpu_devices"
-_REDUCTIONS = "--xla_cpu_experimental_ynn_fusion_type"
-_WAITING = "--xla_cpu_collective_call_{}_timeout_seconds"  # warn_stuck, terminate
 
 
 def use_cpu_cores() -> None:
@@ -39,23 +37,13 @@ def use_cpu_cores() -> None:
     There are two devices at least: a program for one device is compiled in another way,
     which rounds differently, and results shall not depend on their number.
 
-    Also turns off XLA's YNNPACK kernels, by the environment variable XLA_FLAGS: their
-    reductions share one pool of threads, in which two devices wait for each other
-    (trajectory matching of two clients on two cores takes 3.3 times as long with them).
-    A device that has less to do than another waits for it in the end, after which XLA
-    would end the program in 40 s; it may wait for a month.
+    Also sets XLA_FLAGS, see `cores.xla_flags`.
+
     What was chosen before, by `jax_num_cpu_devices` or in XLA_FLAGS, stays.
     """
     if getattr(jax.config, _DEVICES) < 0:
         jax.config.update(_DEVICES, max(2, cores.available()))
-    chosen = os.environ.get("XLA_FLAGS", "")
-    wanted = {_REDUCTIONS: ""}
-    wanted |= {
-        _WAITING.format(what): 30 * 86_400 for what in ("warn_stuck", "terminate")
-    }
-    more = [f"{name}={value}" for name, value in wanted.items() if name not in chosen]
-    if more:
-        os.environ["XLA_FLAGS"] = " ".join(filter(None, [chosen, *more]))
+    os.environ["XLA_FLAGS"] = cores.xla_flags(os.environ.get("XLA_FLAGS", ""))
 
 
 def mesh(num_devices: int | None = None) -> Mesh:
