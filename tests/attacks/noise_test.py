@@ -74,3 +74,37 @@ def test_few_rounds_have_few_correlations(rounds):
     white = noise.whiten(found, jnp.int32(1), residuals[1])
     expected = np.linalg.solve(_dense(found, 1), np.asarray(residuals[1]))
     np.testing.assert_allclose(white, expected, rtol=1e-3)
+
+
+def _partial(rounds=12, size=6):
+    residuals = _residuals(rounds=rounds, size=size)
+    there = jnp.abs(residuals) > 1.0
+    there = there.at[:, 0].set(False).at[:, 1].set(True)
+    partial = noise.Partial(there, jnp.full(rounds, 1.0))
+    return jnp.where(there, residuals, 0), partial
+
+
+def test_what_was_not_observed_counts_by_its_likelihood():
+    found = noise.estimate(*_partial())
+    size = found.deviation * jnp.sqrt(found.variance[3])
+    mean = jnp.array([0.5, 0.5, -3.0, 0.0, 2.0, -0.2])
+
+    def log_likelihood(m):
+        inside = [jax.scipy.stats.norm.cdf((b - m) / size) for b in (1.0, -1.0)]
+        return jnp.sum(jnp.log(inside[0] - inside[1]))
+
+    ours = noise.bounded(found, 3, mean)
+    there = found.partial.there[3]
+    expected = jnp.where(there, mean, -jax.grad(log_likelihood)(mean) * size**2)
+    np.testing.assert_allclose(ours, expected, rtol=2e-3, atol=1e-4)
+
+
+def test_whitening_is_the_inverse_covariance_of_what_was_observed():
+    found = noise.estimate(*_partial())
+    there = np.asarray(found.partial.there[3])
+    residual = jnp.arange(1.0, 7.0) * there
+    block = _dense(found, 3)[np.ix_(there, there)]
+    expected = np.linalg.solve(block, np.asarray(residual)[there])
+    white = np.asarray(noise.whiten(found, jnp.int32(3), residual))
+    np.testing.assert_allclose(white[there], expected, rtol=1e-3)
+    assert not white[~there].any()

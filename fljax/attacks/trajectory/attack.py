@@ -111,7 +111,7 @@ def trajectory_matching(
         attribute.relax,
         jnp.asarray(scale, jnp.float32),
         settings,
-        imagined.there(client, seen),
+        imagined.partial(client, seen),
         steady,
     )
     return solve(key, problem, logits, None if continuous else candidates)
@@ -137,7 +137,7 @@ def solve(
         point = matching.search(jax.random.fold_in(key, 0), problem, start)
         rounds = jnp.arange(len(problem.observed))
         residuals, steady = matching.examined(problem, point, rounds)
-        noise = noise_lib.estimate(residuals, problem.there)
+        noise = noise_lib.estimate(residuals, problem.partial)
         simulated = jnp.mean(steady.astype(jnp.float32))
         misfit = matching.misfit(noise, residuals)
         values, found = problem.relax(point.logits), matching.scale_of(problem, point)

@@ -23,7 +23,7 @@ import numpy as np
 from jax.flatten_util import ravel_pytree
 
 from fljax import losses
-from fljax.attacks.trajectory import fields, messages, rules, simulation
+from fljax.attacks.trajectory import fields, messages, noise, rules, simulation
 from fljax.attacks.trajectory.matching import Settings
 from fljax.attacks.trajectory.relaxation import Soft
 from fljax.attacks.trajectory.rules import Practice
@@ -119,9 +119,13 @@ def clips(
     return found
 
 
-def there(client: Imagined, seen: Seen) -> jax.Array | None:
-    """`[R, P]` which coordinates were sent, None for all."""
-    return seen.returned != seen.sent if client.sparse else None
+def partial(client: Imagined, seen: Seen) -> noise.Partial | None:
+    """What is known of coordinates that were not sent; None where all were."""
+    if not client.sparse:
+        return None
+    change = jnp.abs(seen.sent - seen.returned)
+    least = jnp.min(jnp.where(change > 0, change, jnp.inf), axis=1)
+    return noise.Partial(change > 0, least)
 
 
 def simulator(
@@ -158,8 +162,6 @@ def simulator(
             found = messages.encoded(
                 found, sent, messages.clipped(clips[:, 1], unravel)
             )
-        if client.sparse:
-            found = messages.encoded(found, sent, messages.largest(sent, returned))
         return found
 
     chord = of_field(lambda field: simulation.chords(field, sent, returned))

@@ -65,7 +65,7 @@ class Problem(NamedTuple):
       relax: `(logits) -> values`, those that the simulator takes.
       scale: [] that the simulator is given, but for `estimate_scale`.
       settings: how hard to look.
-      there: `[R, O]` which coordinates were observed at all; None for all.
+      partial: which coordinates were observed at all; None for all.
       steady: `(stored) -> [] bool`, whether a round was simulated as asked; None for
         always.
     """
@@ -75,7 +75,7 @@ class Problem(NamedTuple):
     relax: Callable[[jax.Array], PyTree]
     scale: jax.Array
     settings: Settings
-    there: jax.Array | None = None
+    partial: noise_lib.Partial | None = None
     steady: Callable[[PyTree], jax.Array] | None = None
 
 
@@ -108,7 +108,9 @@ def _slope(problem: Problem, noise, point: Point, round_) -> Point:
     values, relax_back = jax.vjp(problem.relax, point.logits)
     scale, simulator = scale_of(problem, point), problem.simulator
     predicted, stored = simulator.end(round_, values, scale)
-    cotangent = noise_lib.whiten(noise, round_, predicted - problem.observed[round_])
+    residual = predicted - problem.observed[round_]
+    residual = noise_lib.bounded(noise, round_, residual)
+    cotangent = noise_lib.whiten(noise, round_, residual)
     by_values, by_scale = simulator.back(stored, cotangent, values, scale)
     fixed = not problem.settings.estimate_scale
     by_scale = jnp.zeros(()) if fixed else by_scale * scale
@@ -145,7 +147,7 @@ def _stage(problem: Problem, descent: _Descent, carry, number):
     """From one estimate of the noise to the best point under it."""
     settings = problem.settings
     everything = residuals_of(problem, carry[0], jnp.arange(len(problem.observed)))
-    noise = noise_lib.estimate(everything, problem.there)
+    noise = noise_lib.estimate(everything, problem.partial)
 
     def held_out(point):
         left = residuals_of(problem, point, descent.held)
@@ -198,8 +200,10 @@ def _split(num_rounds: int, share: float) -> tuple[np.ndarray, np.ndarray]:
 
 
 def powers(noise, rounds, residuals: jax.Array) -> jax.Array:
-    """Squared whitened residual of each round."""
+    """Squared whitened residual of each round, of what was observed."""
     rounds = jnp.asarray(rounds)
+    if noise.partial is not None:
+        residuals = residuals * noise.partial.there[rounds]
     return jax.vmap(lambda t, r: jnp.dot(r, noise_lib.whiten(noise, t, r)))(
         rounds, residuals
     )
@@ -207,13 +211,13 @@ def powers(noise, rounds, residuals: jax.Array) -> jax.Array:
 
 def misfit(noise: noise_lib.Noise, residuals: jax.Array) -> jax.Array:
     """Mean squared whitened residual over that of the differences, which is noise."""
-    rounds, there = jnp.arange(residuals.shape[0]), noise.there
+    rounds, partial = jnp.arange(residuals.shape[0]), noise.partial
     if len(rounds) < 3:
         return jnp.ones(())
-    steps, both = noise_lib.differences(residuals, there)
-    if there is None:
+    steps, both = noise_lib.differences(residuals, partial)
+    if partial is None:
         alone = powers(noise, rounds[:-1], steps)
         return jnp.mean(powers(noise, rounds, residuals)) / jnp.mean(alone)
-    left = powers(noise, rounds, residuals * there).sum() / jnp.sum(there)
+    left = powers(noise, rounds, residuals).sum() / jnp.sum(partial.there)
     alone = powers(noise, rounds[:-1], steps).sum() / jnp.maximum(jnp.sum(both), 1)
     return left / alone

@@ -6,7 +6,6 @@ Noise on a message changes nothing in what is expected of it, and is met by `noi
 from collections.abc import Callable
 
 import jax
-import jax.numpy as jnp
 from jax.flatten_util import ravel_pytree
 
 from fljax.attacks.trajectory.simulation import Simulator
@@ -45,26 +44,5 @@ def clipped(clips: jax.Array, unravel: Callable[[jax.Array], Params]) -> Encode:
     def encode(round_, delta):
         to_layers = clipping.per_layer(clips[round_])
         return ravel_pytree(clipping.clipped(unravel(delta), to_layers))[0]
-
-    return encode
-
-
-def largest(sent: jax.Array, returned: jax.Array) -> Encode:
-    """A delta of which only the largest coordinates were sent.
-
-    One that was not sent is an inequality and no equation: it changed by no more than
-    the least that was sent. What is predicted beyond that is left, as an excess.
-
-    Args:
-      sent: `[R, P]`.
-      returned: `[R, P]` as received: the coordinates that were not sent are equal.
-    """
-    change = jnp.abs(sent - returned)
-    least = jnp.min(jnp.where(change > 0, change, jnp.inf), axis=1)
-
-    def encode(round_, delta):
-        bound = least[round_]
-        beyond = delta - jnp.clip(delta, -bound, bound)
-        return jnp.where(change[round_] > 0, delta, beyond)
 
     return encode

@@ -19,8 +19,23 @@ from typing import NamedTuple
 import jax
 import jax.numpy as jnp
 from jax import lax
+from jax.scipy.stats import norm
 
 from fljax.types import Key
+
+_ROUGH = 4.0  # differences that a variance by its bounds is worth
+
+
+class Partial(NamedTuple):
+    """Residuals of which some are only known to be small.
+
+    Attributes:
+      there: `[R, P]` which of them are observations.
+      bound: `[R]` most that what was not observed can have been, in magnitude.
+    """
+
+    there: jax.Array
+    bound: jax.Array
 
 
 class Noise(NamedTuple):
@@ -33,7 +48,7 @@ class Noise(NamedTuple):
         `[R, R - 1, R - 1]`, of those that a round keeps, where coordinates are missing.
       variance: `[R]`.
       shrinkage: [] rho.
-      there: `[R, P]` which coordinates were observed; None for all.
+      partial: which coordinates were observed; None for all.
     """
 
     deviation: jax.Array
@@ -41,12 +56,12 @@ class Noise(NamedTuple):
     core: jax.Array
     variance: jax.Array
     shrinkage: jax.Array
-    there: jax.Array | None = None
+    partial: Partial | None = None
 
 
 def estimate(
     residuals: jax.Array,
-    there: jax.Array | None = None,
+    partial: Partial | None = None,
     *,
     shrinkage: float = 0.3,
     floor: float = 0.3,
@@ -55,7 +70,7 @@ def estimate(
 
     Args:
       residuals: `[R, P]`; coordinates that never move are ignored.
-      there: `[R, P]` which of them are observations; None for all.
+      partial: which of them are observations; None for all.
       shrinkage: rho, in (0, 1).
       floor: quantile of the variances that is added to each of them.
 
@@ -65,9 +80,10 @@ def estimate(
     """
     num_rounds = residuals.shape[0]
     if num_rounds < 2:
-        return _white(residuals, there)
-    steps, both = differences(residuals, there)
-    variance, diagonal = _rank_one(jnp.square(steps), both, floor)
+        return _white(residuals, partial)
+    steps, both = differences(residuals, partial)
+    usual = None if partial is None else _of_bounds(partial)
+    variance, diagonal = _rank_one(jnp.square(steps), both, floor, usual)
     deviation = jnp.sqrt(diagonal)
     samples = steps / (deviation[None] * jnp.sqrt(variance)[:, None])
     shift = shrinkage / (1 - shrinkage) * (num_rounds - 1)
@@ -76,39 +92,63 @@ def estimate(
     return Noise(
         deviation,
         samples,
-        _core(samples, shift, there),
+        _core(samples, shift, partial),
         (before + after) / 2,
         jnp.asarray(shrinkage),
-        there,
+        partial,
     )
 
 
 def differences(
-    residuals: jax.Array, there: jax.Array | None = None
+    residuals: jax.Array, partial: Partial | None = None
 ) -> tuple[jax.Array, jax.Array | None]:
     """Of consecutive rounds, scaled to the size of one; and where both are observed.
 
     Both `[R - 1, P]`; zeros elsewhere.
     """
     steps = (residuals[1:] - residuals[:-1]) / jnp.sqrt(2.0)
-    if there is None:
+    if partial is None:
         return steps, None
-    both = there[1:] & there[:-1]
+    both = partial.there[1:] & partial.there[:-1]
     return jnp.where(both, steps, 0), both
 
 
 def whiten(noise: Noise, round_: jax.Array, residual: jax.Array) -> jax.Array:
     """`C_t^-1` times a residual `[P]` of round t.
 
-    Where coordinates are missing: of the covariance of those that are there. What a
-    residual has at the others counts as independent.
+    Of coordinates that were not observed a residual is that of `bounded`. They count as
+    independent of each other and of those that were.
     """
     scaled = residual / noise.deviation
     if len(noise.samples):
-        seen = scaled if noise.there is None else _only(noise, round_, scaled)
+        seen = _only(noise, round_, scaled)
         inner = _apply_core(noise, round_, noise.samples @ seen)
         scaled = scaled - _only(noise, round_, inner @ noise.samples)
-    return scaled / (noise.deviation * noise.variance[round_] * noise.shrinkage)
+    share = noise.shrinkage
+    if noise.partial is not None:
+        share = jnp.where(noise.partial.there[round_], share, 1.0)
+    return scaled / (noise.deviation * noise.variance[round_] * share)
+
+
+def bounded(noise: Noise, round_: jax.Array, residual: jax.Array) -> jax.Array:
+    """A residual `[P]`, of what was not observed minus the mean that is to be expected.
+
+    Where a change of mean m and variance `D v` is only known to be within the bound b,
+    its likelihood is `P(|X| <= b)`; `(m - E[X | |X| <= b]) / (D v)` is minus the
+    derivative of its logarithm by m. Of a noise that is small beside the bound, what m
+    has beyond it. So that only large changes are seen misleads no more: who counts them
+    alone takes large noise for large change.
+    """
+    if noise.partial is None:
+        return residual
+    bound, size = noise.partial.bound[round_], noise.deviation
+    size = size * jnp.sqrt(noise.variance[round_])
+    low, high = (-bound - residual) / size, (bound - residual) / size
+    inside = norm.cdf(high) - norm.cdf(low)
+    pull = size * (norm.pdf(high) - norm.pdf(low)) / jnp.maximum(inside, 1e-5)
+    beyond = residual - jnp.clip(residual, -bound, bound)
+    pull = jnp.where(inside > 1e-5, pull, beyond)
+    return jnp.where(noise.partial.there[round_], residual, pull)
 
 
 def draw(key: Key, noise: Noise, round_: jax.Array) -> jax.Array:
@@ -123,7 +163,20 @@ def draw(key: Key, noise: Noise, round_: jax.Array) -> jax.Array:
     return _only(noise, round_, drawn)
 
 
-def _rank_one(power, both, floor):
+def _of_bounds(partial: Partial) -> jax.Array:
+    """`[P]` variances by how often each was beyond the bound; NaN if mostly.
+
+    Of a normal change of mean 0 that is beyond b in a share f of the rounds, b is the
+    quantile of `1 - f / 2`.
+    """
+    rounds = len(partial.there)
+    share = (jnp.sum(partial.there, axis=0) + 0.5) / (rounds + 1)
+    finite = jnp.where(jnp.isfinite(partial.bound), partial.bound, jnp.nan)
+    size = jnp.nanmean(finite) / norm.ppf(1 - share / 2)
+    return jnp.where(share < 0.5, jnp.square(size), jnp.nan)
+
+
+def _rank_one(power, both, floor, usual):
     """A table of variances of rank one: of differences `[R - 1]`, coordinates `[P]`."""
     tiny = jnp.finfo(power.dtype).tiny
     moves = jnp.any(power > 0, axis=0)
@@ -131,29 +184,35 @@ def _rank_one(power, both, floor):
         pairs = power.shape[0]
         width = jnp.maximum(jnp.sum(moves), 1)
     else:
-        pairs = jnp.maximum(jnp.sum(both, axis=0), 1)
+        pairs = jnp.sum(both, axis=0)
         width = jnp.maximum(jnp.sum(both & moves[None], axis=1), 1)
     sums = jnp.sum(power, axis=1)
     variance = jnp.maximum(sums / (power.shape[1] if both is None else width), tiny)
     for _ in range(3):
-        mean = jnp.sum(power / variance[:, None], axis=0) / pairs
+        mean = jnp.sum(power / variance[:, None], axis=0) / jnp.maximum(pairs, 1)
         least = jnp.nanquantile(jnp.where(moves, mean, jnp.nan), floor)
+        if usual is not None:  # few rounds in a row have it
+            rough = usual / jnp.mean(variance)
+            mean = jnp.where(
+                jnp.isfinite(rough),
+                (pairs * mean + _ROUGH * rough) / (pairs + _ROUGH),
+                mean,
+            )
         diagonal = mean + jnp.maximum(jnp.nan_to_num(least), tiny)
-        if both is not None:  # no two rounds in a row have it: as the others on average
-            usual = jnp.nan_to_num(jnp.nanmean(jnp.where(moves, diagonal, jnp.nan)))
-            diagonal = jnp.where(moves, diagonal, jnp.maximum(usual, tiny))
         variance = jnp.sum(power / diagonal[None], axis=1) / width
         variance = jnp.maximum(variance, tiny)
     return variance, diagonal
 
 
-def _core(samples, shift, there):
+def _core(samples, shift, partial):
     count = len(samples)
-    if there is None:
+    if partial is None:
         return jnp.linalg.inv(samples @ samples.T + shift * jnp.eye(count))
 
     def of_round(round_):
-        kept = jnp.where(_kept(round_, count)[:, None] & there[round_], samples, 0)
+        kept = jnp.where(
+            _kept(round_, count)[:, None] & partial.there[round_][None], samples, 0
+        )
         return jnp.linalg.inv(kept @ kept.T + shift * jnp.eye(count))
 
     return lax.map(of_round, jnp.arange(count + 1))
@@ -161,7 +220,7 @@ def _core(samples, shift, there):
 
 def _only(noise: Noise, round_, vector):
     """Zeros where a round has no observation."""
-    return vector if noise.there is None else vector * noise.there[round_]
+    return vector if noise.partial is None else vector * noise.partial.there[round_]
 
 
 def _kept(round_: jax.Array, count: int) -> jax.Array:
@@ -179,7 +238,7 @@ def _apply_core(noise: Noise, round_: jax.Array, vector: jax.Array) -> jax.Array
     core, count = noise.core, len(noise.samples)
     kept = _kept(round_, count)
     vector = jnp.where(kept, vector, 0)
-    if noise.there is not None:
+    if noise.partial is not None:
         return jnp.where(kept, core[round_] @ vector, 0)
     # The first and the last round are held by one difference, the others by two.
     first = jnp.clip(round_ - 1, 0, count - 1)
@@ -195,10 +254,10 @@ def _apply_core(noise: Noise, round_: jax.Array, vector: jax.Array) -> jax.Array
     return found - one * core[:, first] - two * core[:, second]
 
 
-def _white(residuals: jax.Array, there: jax.Array | None) -> Noise:
+def _white(residuals: jax.Array, partial: Partial | None) -> Noise:
     size = residuals.shape[1]
-    seen = residuals if there is None else residuals * there
-    count = size if there is None else jnp.maximum(jnp.sum(there), 1)
+    seen = residuals if partial is None else residuals * partial.there
+    count = size if partial is None else jnp.maximum(jnp.sum(partial.there), 1)
     power = jnp.sum(jnp.square(seen)) / count
     return Noise(
         jnp.ones(size),
@@ -206,5 +265,5 @@ def _white(residuals: jax.Array, there: jax.Array | None) -> Noise:
         jnp.zeros((0, 0)),
         jnp.maximum(power, jnp.finfo(jnp.float32).tiny)[None],
         jnp.ones(()),
-        there,
+        partial,
     )

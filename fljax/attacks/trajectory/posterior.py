@@ -28,8 +28,8 @@ def posterior(key: Key, problem: Problem, noise, point: Point, residuals) -> jax
         after = jnp.where(t + 1 < num_rounds, t + 1, t - 1)
         real = (residuals[t] - residuals[after]) / jnp.sqrt(2.0)
         drawn = noise_lib.draw(jax.random.fold_in(key, t), noise, t)
-        if noise.there is not None:
-            both = noise.there[t] & noise.there[after]
+        if noise.partial is not None:
+            both = noise.partial.there[t] & noise.partial.there[after]
             real, drawn = real * both, drawn * both
 
         def back(residual):
