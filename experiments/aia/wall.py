@@ -8,6 +8,7 @@ from experiments.aia import problem
 from experiments.aia.adversary import Adversary, of_seeds
 from experiments.aia.adversary_config import MESSAGES, Sight
 from experiments.aia.clients import outputs
+from experiments.aia.defense_config import BoundDefense
 from experiments.aia.settings import TrainConfig
 from experiments.aia.setup import Setup
 from fljax.attacks.adversary import AdversaryView, LocalTraining
@@ -43,7 +44,9 @@ def view(setup: Setup, seed: int = 0, sight: Sight = MESSAGES) -> AdversaryView:
         linear=config.model.name == "linear",
         training=local_training(config.train),
         seed=config.run.seeds[seed],
-        defense=_defense(setup, seed) if config.attack.knows_defense else None,
+        defense=known_defense(setup.problem.shield, seed)
+        if config.attack.knows_defense
+        else None,
         sees=sight.view,
     )
 
@@ -60,9 +63,8 @@ def server(setup: Setup, seed: int = 0) -> Server:
     )
 
 
-def _defense(setup: Setup, seed: int) -> Spec | None:
+def known_defense(shield: BoundDefense | None, seed: int) -> Spec | None:
     """That of a seed, with the clip that was chosen for it."""
-    shield = setup.problem.shield
     if shield is None:
         return None
     first = specs.alternatives(shield.spec)[0]

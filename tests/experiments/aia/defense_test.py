@@ -14,8 +14,10 @@ from experiments.aia import (
     privacy_report,
     problem,
     settings,
+    wall,
 )
 from fljax import privacy
+from fljax.defenses import specs
 from fljax.driver.config import ConfigError
 from fljax.results import Labels
 from fljax.types import Batch, Sender
@@ -62,6 +64,15 @@ def test_without_a_defense_nothing_is_drawn_or_shielded(dealt):
     assert defense.maker(none, TRAIN, 6) is None
     plain = _posed(dealt, none)
     assert plain.shield is None and not plain.schedule.poisson
+
+
+def test_an_adversary_knows_the_clip_of_its_seed(posed):
+    shield = posed.shield
+    for seed in range(2):
+        spec = wall.known_defense(shield, seed)
+        (part,) = spec.parts
+        assert part.values["clip"] == pytest.approx(shield.parts[0]["clip"][seed])
+        assert (spec,) == specs.alternatives(spec)
 
 
 def test_the_noise_spends_the_budget_over_training_and_attacked_rounds(dealt, posed):
