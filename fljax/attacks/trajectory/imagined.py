@@ -6,7 +6,7 @@
 | `fed_cdp`                       | ... layer by layer                                   |
 | `median`                        | ... to the median of the simulated norms             |
 | `fed_sdp` at the client         | the simulated update is clipped layer by layer       |
-| `pruning`, `dssgd`              | what was sent counts, what was not is bounded by it  |
+| `pruning`, `dssgd`              | what was sent; of the rest, that it was no larger    |
 | noise on steps or messages      | nothing: what it leaves is measured, with all noise  |
 | FedProx, momentum, weight decay, Adam | the client's own steps (`rules`)               |
 
