@@ -93,10 +93,14 @@ def is_ordinal(series: pd.Series) -> bool:
 def check_target(name: str, series: pd.Series, form: CsvFormat) -> None:
     """A target is no date, no id and no column of numbers with broken cells.
 
+    Numbers are an id only if they are called so: a target may rise from row to row.
+
     Raises:
       DataError: it is one, saying what may help.
     """
-    if doubt := _doubt(series):
+    text = not pd.api.types.is_numeric_dtype(series)
+    named = _ID_NAME.fullmatch(str(series.name))
+    if (text or named) and (doubt := _doubt(series)):
         raise DataError(f"{name}: target {series.name!r} {doubt}; {_ANOTHER}")
     if broken := _broken(series, "predict another column", form):
         raise DataError(f"{name}: {broken}")

@@ -193,6 +193,10 @@ def test_all_dates_and_ids_are_named_at_once(load):
     assert table.kinds["patient_id"] == "numeric"
 
 
+def test_a_target_may_rise_from_row_to_row(load):
+    assert load(rows().assign(pay=range(100, 120))).task == "regression"
+
+
 def test_columns_with_other_faults_are_named_in_the_same_line(load):
     comma = [f"{i % 5},{i % 3}" for i in range(20)]
     frame = rows().assign(id=range(20), bmi=comma, crp=comma)
