@@ -10,6 +10,11 @@ _DRAWN = "the noise that is drawn"  # setting of a defense's epsilon
 # flagfiles begin -> metrics.
 _FIGURES = {
     "lmra.fig": {"test_accuracy_percent", "mapping_loss"},
+    "label_distribution.fig": {
+        "silhouette",
+        "silhouette_vehicles",
+        "nearest_centroid_percent",
+    },
     "gradient_leakage.fig": {"reconstruction_distance", "ssim", "label_accuracy"},
 }
 
