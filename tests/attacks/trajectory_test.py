@@ -143,6 +143,7 @@ def test_another_clients_messages_gain_nothing():
     assert _accuracy(found.index, case) < 0.75
 
 
+@pytest.mark.slow
 def test_the_posterior_knows_what_it_does_not_know():
     case = _case()
     sure = np.asarray(_attack(case).probability).max(axis=1)
@@ -167,6 +168,7 @@ def test_the_first_order_version_is_cheap_and_useful():
     assert _accuracy(found.index, case) > _passive(case)
 
 
+@pytest.mark.slow
 def test_one_round_is_enough_to_run():
     case = _case()
     few = jax.tree.map(lambda leaf: leaf[-1:], case.exchange)

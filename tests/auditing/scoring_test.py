@@ -253,7 +253,9 @@ def test_a_leak_of_messages_that_fit_no_better_than_on_strangers_is_none():
     assert line.verdict == lines_lib.MISFIT
 
 
-@pytest.mark.parametrize("change", ["order", "units"])
+@pytest.mark.parametrize(
+    "change", [pytest.param("order", marks=pytest.mark.slow), "units"]
+)
 def test_rows_that_were_not_trained_on_are_noticed(linear, config, capsys, change):
     frame = pd.read_csv(linear / "rows.csv")
     columns = ["height", "age", "married", "client", "y"]
