@@ -119,6 +119,7 @@ def test_it_finds_what_the_last_model_does_not_tell(kind):
     assert found.value.shape == (_ROWS, case.candidates.shape[1])
 
 
+@pytest.mark.slow
 def test_a_number_is_found_better_than_by_the_last_model():
     case = _case("continuous")
     found = _attack(case, continuous=True).value[:, 0]
@@ -204,6 +205,7 @@ def test_a_simulation_that_diverges_falls_back_and_says_so():
     assert np.isfinite(found.probability).all() and (found.index >= 0).all()
 
 
+@pytest.mark.slow
 def test_the_posterior_is_calibrated():
     """Over several federations and few messages, so that there is something to doubt."""
     hits, sure = [], []

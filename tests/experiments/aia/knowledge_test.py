@@ -93,6 +93,7 @@ def test_flags_that_do_not_fit_are_refused(setup, arguments, said):
         setup(*arguments)
 
 
+@pytest.mark.slow
 def test_only_known_rows_are_scored(run, tmp_path):
     code, _, errors = run("--sweep=knowledge_rows=0.5", "--attack_kinds=model")
     assert code == 0, errors

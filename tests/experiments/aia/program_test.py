@@ -137,11 +137,8 @@ def test_sweep_labels_its_points_and_means_are_weighted_by_rows(run, tmp_path):
     assert mean.value == pytest.approx(expected)
 
 
-_EVERY_KIND = pytest.param("model,grad,active", marks=pytest.mark.slow)
-
-
-@pytest.mark.long("two whole programs")
-@pytest.mark.parametrize("kinds", ["model", _EVERY_KIND])
+@pytest.mark.slow
+@pytest.mark.parametrize("kinds", ["model", "model,grad,active"])
 def test_continuous_and_categorical_attributes_are_attacked(run, tmp_path, kinds):
     path = tmp_path / "own.csv"
     rng = np.random.default_rng(0)
