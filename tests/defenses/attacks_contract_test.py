@@ -43,19 +43,8 @@ DEFENSES = {
     if "decay_to" not in text  # how a clip changes is nothing to an attack
 }
 
-
-def _first_of_its_name(text):
-    """Whether no other words of the defense came before."""
-    name = text.partition("(")[0]
-    alike = [other for other in DEFENSES if other.partition("(")[0] == name]
-    return text == alike[0] or " + " in text
-
-
 # Other words of a defense change where its noise is, seldom what an attack meets.
-_TEXTS = [
-    pytest.param(text, marks=() if _first_of_its_name(text) else pytest.mark.slow)
-    for text in DEFENSES
-]
+_TEXTS = [*examples.marked(DEFENSES)]
 
 
 # Programs run once: what takes time is making them fast.
@@ -152,9 +141,10 @@ SHAPES = {
 }
 
 
-# It is compiled as long as the trajectory attack, whose search is its own.
+# They are compiled for ten seconds, and have tests of their own.
+_LARGE = ("linear_inversion", "trajectory")
 _ATTACKS = [
-    pytest.param(name, marks=pytest.mark.slow if name == "linear_inversion" else ())
+    pytest.param(name, marks=pytest.mark.slow if name in _LARGE else ())
     for name in registry.ATTACKS
 ]
 
@@ -175,7 +165,7 @@ def test_a_defense_and_an_attack_fit_together(defense, attack):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("attack", ["trajectory", "linear_inversion"])
+@pytest.mark.parametrize("attack", _LARGE)
 @pytest.mark.parametrize("defense", DEFENSES)
 def test_a_defense_and_an_attack_that_knows_of_it_fit_together(defense, attack):
     spec = registry.ATTACKS[attack]

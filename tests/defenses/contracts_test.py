@@ -16,8 +16,8 @@ from tests.defenses import examples
 MODEL = models.mlp(3, 1, hidden=(4,), num_onehot=2)
 LOSS = losses.example_loss(MODEL.apply, losses.squared)
 CLIENTS, STEPS, DRAWS = 3, 2, 2000
-EVERY = pytest.mark.parametrize("text", examples.TEXTS)
-WITH_NOISE = pytest.mark.parametrize("text", examples.NOISY)
+EVERY = pytest.mark.parametrize("text", [*examples.marked(examples.TEXTS)])
+WITH_NOISE = pytest.mark.parametrize("text", [*examples.marked(examples.NOISY)])
 CDP = "fed_cdp(clip=0.5, sigma={}, mode=recommended)"
 SDP = "fed_sdp(clip=0.5, sigma={}, where=%s)"
 

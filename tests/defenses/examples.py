@@ -3,6 +3,7 @@
 import itertools
 
 import numpy as np
+import pytest
 
 from fljax.defenses import specs
 from fljax.defenses.definition import BUDGET, Choice, Definition, Setting
@@ -45,6 +46,17 @@ def _texts(name: str, known: Definition):
 
 TEXTS = [t for name, known in DEFENSES.items() for t in _texts(name, known)]
 TEXTS.append(_TOGETHER)
+
+
+def marked(texts):
+    """The texts as parameters; further words of one defense are of the slow tier."""
+    texts, met = [*texts], set()
+    for text in texts:
+        name = text if " + " in text else text.partition("(")[0]
+        yield pytest.param(text, marks=pytest.mark.slow if name in met else ())
+        met.add(name)
+
+
 # Those whose noise is all that an empty batch, or a message of zeros, leaves.
 NOISY = [text for text in TEXTS if "{" in text and "pruning" not in text]
 

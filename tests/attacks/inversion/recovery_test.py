@@ -106,6 +106,7 @@ def test_an_update_of_several_steps_is_inverted_through_the_training(
     np.testing.assert_allclose(found.x, x, atol=0.02)
 
 
+@pytest.mark.slow
 def test_more_starts_never_end_worse(victim, cpl, images):
     params, _, simulate = victim
     x, y = images(1, seed=4)
@@ -123,6 +124,7 @@ def test_more_starts_never_end_worse(victim, cpl, images):
     assert loss == pytest.approx(float(three.loss), rel=1e-2)
 
 
+@pytest.mark.slow
 def test_clients_side_by_side_equal_clients_one_by_one(victim, cpl, images):
     params, _, simulate = victim
     x, y = images(3)

@@ -84,7 +84,9 @@ _SMALL = (
 
 
 @pytest.mark.long("epsilons in all ways")
-@pytest.mark.parametrize("method", ["fed_cdp", "fed_sdp"])
+@pytest.mark.parametrize(
+    "method", ["fed_cdp", pytest.param("fed_sdp", marks=pytest.mark.slow)]
+)
 def test_ones_own_training_in_all_ways_and_at_both_levels(
     run, reported, tmp_path, method
 ):

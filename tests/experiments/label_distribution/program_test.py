@@ -75,7 +75,6 @@ def test_a_run_writes_rows_figures_and_a_manifest(written):
 
 
 @pytest.mark.slow
-@pytest.mark.slow
 def test_numbers_are_the_same_to_the_bit_whatever_else_is_run(written, tmp_path):
     _, first = written
     _, second = _write(tmp_path / "run", defense="none", attackers=("aware",))

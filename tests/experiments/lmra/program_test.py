@@ -50,7 +50,7 @@ def finished(tmp_path_factory):
     return folder
 
 
-@pytest.mark.long("a whole program, run once for the tests of this file")
+@pytest.mark.slow
 def test_a_training_that_was_stopped_goes_on(finished, tmp_path, interrupted):
     told = _told(run_dir=str(tmp_path / "run"), paper_table="table1")
     assert interrupted(program.PROGRAM, told, after=5) == 5

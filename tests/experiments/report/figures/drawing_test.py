@@ -97,6 +97,7 @@ print(hashlib.sha256(drawn).hexdigest())
 """
 
 
+@pytest.mark.slow
 def test_two_processes_write_the_same_bytes_and_no_date():
     def digest(seed):
         program = (sys.executable, "-c", _AFRESH)
