@@ -7,16 +7,19 @@ Divergence: there every client draws the same noise; here noises are independent
 """
 
 import dataclasses
+import functools
 from collections.abc import Callable
 from typing import NamedTuple
 
 import jax
 import numpy as np
 
+from experiments.aia import budgets
 from experiments.aia.clients import Clients
 from experiments.aia.defense_config import BoundDefense, read
 from experiments.aia.federation import Diverged, mean_loss, stops
-from experiments.aia.problem import Plan, Problem, local_work
+from experiments.aia.problem import Plan, Problem
+from experiments.aia.schedules import local_work
 from experiments.aia.settings import DefenseConfig, TrainConfig
 from fljax import federation, packing, privacy
 from fljax.defenses import clipping, specs
@@ -42,21 +45,26 @@ def maker(config: DefenseConfig, train: TrainConfig, active_rounds: int) -> Plan
         that do not fit the training.
     """
     spec = read(config)
+    budgets.check(config, spec, active_rounds)
     if not spec:
         return None
     num_rounds = train.num_rounds + active_rounds
+    stops = config.stop_at_epsilon is not None
 
     def bound(schedule: Schedule, model: Model, loss_fn: LossFn) -> BoundDefense:
         sizes, how = schedule.sizes[:, :-1], local_work(train)
+        rounds = budgets.rounds_of_each(schedule) if stops else num_rounds
         try:
             made = _with_numbers(
                 BoundDefense(
                     spec,
                     config.delta,
-                    _setting(spec, train, schedule, model, loss_fn, active_rounds),
+                    _setting(
+                        spec, train, schedule, model, loss_fn, active_rounds, stops
+                    ),
                     (),
-                    num_rounds * packing.steps_per_round(sizes, *how),
-                    num_rounds,
+                    rounds * packing.steps_per_round(sizes, *how),
+                    rounds,
                     packing.batches_per_epoch(sizes, how.batch_size),
                 )
             )
@@ -65,7 +73,8 @@ def maker(config: DefenseConfig, train: TrainConfig, active_rounds: int) -> Plan
             raise ConfigError(f"--defense={spec}: {error}") from error
         return made
 
-    return Plan(specs.needs_poisson(spec), bound)
+    within = functools.partial(budgets.within, config) if stops else None
+    return Plan(specs.needs_poisson(spec), bound, within)
 
 
 def for_epochs(bound: BoundDefense, epochs: int) -> BoundDefense:
@@ -119,11 +128,17 @@ def choose_clip(
 
 
 def _setting(
-    spec: Spec, train: TrainConfig, schedule, model, loss_fn, active_rounds: int
+    spec: Spec,
+    train: TrainConfig,
+    schedule,
+    model,
+    loss_fn,
+    active_rounds: int,
+    stops: bool,
 ) -> Setting:
     sizes, rates = schedule.sizes[:, :-1], schedule.sampling_rate[:, :-1]
     poisson = specs.needs_poisson(spec)
-    drawn, rate, summed = _participation(train, schedule)
+    drawn, rate, summed = _participation(train, schedule, stops)
     if active_rounds and "receive" not in specs.acts_on(specs.alternatives(spec)[0]):
         # An active server asks the attacked client in every round of its own.
         drawn, rate = "all", np.ones(len(sizes))
@@ -141,7 +156,7 @@ def _setting(
 
 
 def _participation(
-    train: TrainConfig, schedule: Schedule
+    train: TrainConfig, schedule: Schedule, stops: bool
 ) -> tuple[Sampling, np.ndarray, np.ndarray]:
     """How clients are drawn, their rate `[seeds]`, and messages in a sum `[seeds]`.
 
@@ -150,12 +165,12 @@ def _participation(
     noise is added before its message leaves or on arrival (`privacy.noise_spec`).
 
     In a weighted sum the noise is that of `sum w^2 / max w^2` messages, seen from the
-    client of the largest weight. Where any number of clients may come, who does is
-    taken to be seen, and a message to be alone.
+    client of the largest weight. Where any number of clients may come, or clients stop,
+    who comes is taken to be seen, and a message to be alone.
     """
     num_seeds, num_clients = len(schedule.sizes), schedule.sizes.shape[1] - 1
     ones = np.ones(num_seeds)
-    if train.participation == "poisson":
+    if stops or train.participation == "poisson":
         return "all", ones, ones
     weight = np.asarray(schedule.client_ends.weight, float)
     squares = np.square(weight).sum(axis=(2, 3))

@@ -26,7 +26,7 @@ class BoundDefense(NamedTuple):
       setting: the training; its numbers are `[seeds, ...]`.
       parts: numbers of each part of the spec, `[seeds, ...]`.
       steps: `[seeds, C]` local steps that a budget covers.
-      rounds: in which they are taken.
+      rounds: in which they are taken; `[seeds, C]` where clients may have stopped.
       per_epoch: `[seeds, C]` local steps of one epoch.
     """
 
@@ -35,7 +35,7 @@ class BoundDefense(NamedTuple):
     setting: Setting
     parts: Numbers
     steps: np.ndarray
-    rounds: int
+    rounds: int | np.ndarray
     per_epoch: np.ndarray
 
     @property
@@ -59,7 +59,8 @@ class BoundDefense(NamedTuple):
         return jax.tree.map(lambda leaf: leaf[seed], self.numbers)
 
     def releases(self, seed: int) -> Releases:
-        return Releases(self.steps[seed], self.rounds)
+        stopped = not isinstance(self.rounds, int)
+        return Releases(self.steps[seed], self.rounds[seed] if stopped else self.rounds)
 
 
 class Builder(NamedTuple):

@@ -65,6 +65,8 @@ def describe(
         "steps": bound.steps.tolist(),
         "delta": bound.delta,
     }
+    if not isinstance(bound.rounds, int):
+        statement["rounds_within_budget"] = bound.rounds.tolist()
     spent = [_spent(bound, seed) for seed in range(len(bound.steps))]
     for prefix in spent[0]:
         each = [of_seed[prefix] for of_seed in spent]

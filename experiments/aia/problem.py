@@ -1,6 +1,7 @@
 """What a run trains and how: model, clients' algorithm and schedule, over all seeds."""
 
 import dataclasses
+import functools
 from collections.abc import Callable, Sequence
 from typing import Literal, NamedTuple
 
@@ -9,12 +10,12 @@ import jax.numpy as jnp
 import numpy as np
 import optax
 
+from experiments.aia import schedules
 from experiments.aia.clients import Clients
 from experiments.aia.defense_config import BoundDefense, Builder
 from experiments.aia.settings import ModelConfig, TrainConfig
-from fljax import local, losses, models, participation, stacking
+from fljax import local, losses, models
 from fljax import schedule as schedule_lib
-from fljax.driver.config import ConfigError
 from fljax.federation import FedAvg, Tables, Training
 from fljax.types import Defense, Model, PyTree
 
@@ -25,24 +26,13 @@ class Plan(NamedTuple):
     Attributes:
       poisson: whether its batches must be Poisson samples.
       shield: `(schedule joined over seeds, model, loss of one example) -> BoundDefense`.
+      within: `(shield, position of a seed, who is drawn [T, C]) -> [T, C]`, without
+        those who have spent their budget; None where nobody stops.
     """
 
     poisson: bool
     shield: Callable[[schedule_lib.Schedule, Model, losses.LossFn], BoundDefense]
-
-
-class LocalWork(NamedTuple):
-    """How far a client trains in a round, as `schedule.build` takes it.
-
-    Attributes:
-      batch_size: rows in a mini-batch; None takes all at once.
-      epochs: local epochs.
-      steps: local steps in place of epochs, or None.
-    """
-
-    batch_size: int | None
-    epochs: int
-    steps: int | None
+    within: Callable[[BoundDefense, int, np.ndarray], np.ndarray] | None = None
 
 
 class Rates(NamedTuple):
@@ -154,20 +144,6 @@ def _numbers(problem: Problem, seed) -> PyTree:
     return jax.tree.map(lambda leaf: jnp.asarray(leaf)[seed], numbers)
 
 
-def local_work(train: TrainConfig, epochs: int | None = None) -> LocalWork:
-    """How far a client trains in a round; FedSGD is one step on all of its rows.
-
-    Args:
-      train: how clients train.
-      epochs: so many local epochs in place of what that says.
-    """
-    one_step = train.algorithm == "fed_sgd"
-    batch_size = None if one_step else train.batch_size
-    if epochs is not None or one_step:
-        return LocalWork(batch_size, epochs or 1, None)
-    return LocalWork(batch_size, train.local_epochs, train.local_steps)
-
-
 def build(
     clients: Clients,
     model: ModelConfig,
@@ -200,20 +176,21 @@ def build(
     client_rate = 1.0 if one_step else train.learning_rate
     server_rate = train.server_learning_rate * (train.learning_rate if one_step else 1)
     client_name = "sgd" if one_step else train.client_optimiser
-    poisson = defense is not None and defense.poisson
-    schedules = [
-        _schedule(
-            sizes,
-            train,
-            seed,
-            poisson=poisson,
-            record_rounds=record_rounds,
-            record_clients=_drawn(len(sizes), most_clients, seed),
-        )
-        for sizes, seed in zip(clients.sizes, seeds, strict=True)
-    ]
-    schedule, _ = stacking.stack(schedules)
-    shield = None if defense is None else defense.shield(schedule, built, loss_fn)
+    plan = functools.partial(
+        schedules.build,
+        clients.sizes,
+        train,
+        seeds,
+        poisson=defense is not None and defense.poisson,
+        record_rounds=record_rounds,
+        most_clients=most_clients,
+    )
+    schedule, shield = plan(), None
+    if defense is not None:
+        shield = defense.shield(schedule, built, loss_fn)
+        if defense.within is not None:
+            schedule = plan(keep=functools.partial(defense.within, shield))
+            shield = defense.shield(schedule, built, loss_fn)
     method = FedAvg(
         model=built,
         loss_fn=loss_fn,
@@ -253,34 +230,4 @@ def _model(clients: Clients, config: ModelConfig) -> Model:
         outputs=outputs,
         num_onehot=dataset.num_onehot,
         initialisation=config.initialisation,
-    )
-
-
-def _drawn(count: int, most: int | None, seed: int) -> np.ndarray | None:
-    """So many of all clients, or None where that is everyone."""
-    if most is None or most >= count:
-        return None
-    return np.random.default_rng([seed, 3]).choice(count, most, replace=False)
-
-
-def _schedule(sizes, train: TrainConfig, seed: int, **kept):
-    rng = np.random.default_rng([seed, 2])
-    chosen = None
-    if train.participation != "all":
-        draw = getattr(participation, train.participation)
-        chosen = draw(rng, len(sizes), train.num_rounds, train.fraction)
-        if not any(map(len, chosen)):
-            raise ConfigError(
-                f"--fraction: expected a share with which somebody takes part in one of "
-                f"--num_rounds={train.num_rounds}, got {train.fraction:g}"
-            )
-    return schedule_lib.build(
-        sizes,
-        num_rounds=train.num_rounds,
-        **local_work(train)._asdict(),
-        participants=chosen,
-        lanes=train.lanes,
-        weights=train.weights,
-        shuffle=train.shuffle and train.algorithm != "fed_sgd",
-        **kept,
     )

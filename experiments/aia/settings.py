@@ -228,6 +228,12 @@ class DefenseConfig:
         "from on held-out rows, for each seed",
     )
     delta: float = option(1e-5, "delta of every epsilon", above=0, below=1)
+    stop_at_epsilon: float | None = option(
+        None,
+        "a client takes part no more once the next round would bring what it has spent "
+        "(by Renyi divergences) above this; none: nobody stops",
+        above=0,
+    )
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)

@@ -16,7 +16,8 @@ import numpy as np
 from jax import lax
 
 from experiments.aia.clients import Clients
-from experiments.aia.problem import Problem, local_work
+from experiments.aia.problem import Problem
+from experiments.aia.schedules import local_work
 from experiments.aia.settings import TrainConfig
 from fljax import losses, parallel
 from fljax import schedule as schedule_lib

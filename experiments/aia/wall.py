@@ -4,7 +4,7 @@ import jax
 import numpy as np
 from rich.progress import Progress
 
-from experiments.aia import problem
+from experiments.aia import schedules
 from experiments.aia.adversary import Adversary, of_seeds
 from experiments.aia.adversary_config import MESSAGES, Sight
 from experiments.aia.clients import outputs
@@ -59,7 +59,8 @@ def server(setup: Setup, seed: int = 0) -> Server:
         clients=np.arange(len(sizes)),
         weights=sizes if train.weights == "rows" else np.ones(len(sizes)),
         learning_rate=setup.problem.rates.server if plain else None,
-        everybody=train.participation == "all",
+        everybody=train.participation == "all"
+        and setup.config.defense.stop_at_epsilon is None,
     )
 
 
@@ -79,7 +80,7 @@ def local_training(train: TrainConfig) -> LocalTraining:
     """How clients train; FedSGD is one step of rate 1 on all rows."""
     one_step = train.algorithm == "fed_sgd"
     adam = not one_step and train.client_optimiser == "adam"
-    batch_size, epochs, steps = problem.local_work(train)
+    batch_size, epochs, steps = schedules.local_work(train)
     return LocalTraining(
         batch_size=batch_size or 0,
         learning_rate=1.0 if one_step else train.learning_rate,

@@ -5,6 +5,7 @@
     accounting.guarantee(defense.noise, steps, delta=1e-5)
     accounting.accuracy_without(defense.noise[0], steps, without=0.6)
     accounting.statements("fed_cdp", accounting.Training(...))
+    accounting.Ledger(noise, delta=1e-5, steps=5).charge(0, clients)  # while it trains
     accounting.check_dp(step_fn, params, batch, noise=..., sensitivity=..., batch_size=...)
 
 All accountants are those of dp_accounting; `bounds` says how often any
@@ -26,6 +27,7 @@ from fljax.privacy.calibration import (
     sigma_for,
     steps_for,
 )
+from fljax.privacy.ledger import Ledger
 from fljax.privacy.noise_spec import Guarantee, as_poisson, guarantee
 from fljax.privacy.printed import as_printed
 from fljax.privacy.sampled import Accountant, epsilon
@@ -38,6 +40,7 @@ __all__ = [
     "Accountant",
     "Finding",
     "Guarantee",
+    "Ledger",
     "Promise",
     "Releases",
     "Statement",

@@ -67,7 +67,7 @@ def accuracy_without(
     steps: Array | int,
     without: Array | float,
     *,
-    rounds: int | None = None,
+    rounds: Array | int | None = None,
 ) -> np.ndarray:
     """Most that any adversary can be right for, of rows with any priors.
 

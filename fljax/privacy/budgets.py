@@ -23,11 +23,11 @@ class Releases(NamedTuple):
 
     Attributes:
       steps: `[C]` or [], sums over records of each client.
-      rounds: over which they are spread; each is also a sum over clients.
+      rounds: `[C]` or [], over which they are spread; each is also a sum over clients.
     """
 
     steps: Array | int
-    rounds: int
+    rounds: Array | int
 
     def of(self, unit: str) -> Array | int:
         """Sums that a unit, record or client, may be in."""

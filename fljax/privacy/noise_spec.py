@@ -6,6 +6,7 @@ from typing import NamedTuple
 import numpy as np
 
 from fljax.privacy import exact, sampled
+from fljax.privacy.sampled import Accountant
 from fljax.types import Array, NoiseSpec
 
 
@@ -30,7 +31,7 @@ def guarantee(
     steps: Array | int,
     delta: float,
     *,
-    rounds: int | None = None,
+    rounds: Array | int | None = None,
 ) -> Guarantee:
     """What one kind of noise of a defense promises.
 
@@ -39,35 +40,56 @@ def guarantee(
       steps: `[C]` or [], noisy sums that are released: of each client's records, or, for
         a unit 'client', rounds.
       delta: in (0, 1).
-      rounds: for 'fixed' batches of records, that many rounds the steps are spread over
-        if each begins a pass of its own; None: a pass goes on in the next round.
+      rounds: `[C]` or [], for 'fixed' batches of records, that many rounds the steps are
+        spread over if each begins a pass of its own; None: a pass goes on in the next
+        round.
 
     Raises:
       ValueError: for numbers out of range, or a unit or sampling that is not known.
     """
-    multiplier, rate, count = np.broadcast_arrays(
-        *map(np.atleast_1d, (noise.noise_multiplier, noise.sampling_rate, steps))
+    renyi, tight = (
+        epsilons(noise, steps, delta, each, rounds=rounds) for each in ("rdp", "pld")
     )
+    return Guarantee(renyi, tight, delta, _say(noise, steps, delta, rounds))
+
+
+def epsilons(
+    noise: NoiseSpec,
+    steps: Array | int,
+    delta: float,
+    accountant: Accountant,
+    *,
+    rounds: Array | int | None = None,
+) -> np.ndarray:
+    """The `[C]` epsilons of `guarantee` by one of its accountants.
+
+    Args:
+      noise: as in `guarantee`.
+      steps: as in `guarantee`.
+      delta: as in `guarantee`.
+      accountant: 'rdp' or 'pld'.
+      rounds: as in `guarantee`.
+
+    Raises:
+      ValueError: as `guarantee` does.
+    """
+    multiplier, rate, count = _numbers(noise, steps)
     for s, q in set(zip(multiplier.tolist(), rate.tolist())):
         exact.check(s, q, delta)
-    each, met = as_poisson(noise, count, rounds)
+    drawn = (noise.unit, noise.sampling) == ("client", "fixed")
 
     @functools.cache  # many clients have the same numbers
-    def epsilons(s, q, n, rate, met):
-        renyi = sampled.epsilon(s, rate, met, delta, "rdp")
-        if (noise.unit, noise.sampling) == ("client", "fixed"):
-            return renyi, exact.gaussian(s, *exact.drawn(int(n), float(q)), delta)
-        return renyi, sampled.epsilon(s, rate, met, delta, "pld")
+    def epsilon(s, q, n, rate, met):
+        if drawn and accountant == "pld":
+            return exact.gaussian(s, *exact.drawn(int(n), float(q)), delta)
+        return sampled.epsilon(s, rate, met, delta, accountant)
 
-    of_all = np.vectorize(epsilons, otypes=[float, float])
-    renyi, tight = of_all(multiplier, rate, count, each, met)
-    return Guarantee(
-        renyi, tight, delta, _say(noise, multiplier, rate, count, met, delta)
-    )
+    of_all = np.vectorize(epsilon, otypes=[float])
+    return of_all(multiplier, rate, count, *as_poisson(noise, count, rounds))
 
 
 def as_poisson(
-    noise: NoiseSpec, steps: Array | int, rounds: int | None = None
+    noise: NoiseSpec, steps: Array | int, rounds: Array | int | None = None
 ) -> tuple[np.ndarray, np.ndarray]:
     """Rate and number of Poisson sums that promise no more than these sums.
 
@@ -94,10 +116,10 @@ def as_poisson(
     if noise.sampling == "poisson":
         return rate, count
     if kind == ("record", "fixed"):
-        spread = 1 if rounds is None else rounds
+        spread = np.maximum(1 if rounds is None else rounds, 1)
         passes = np.ceil(-(-count // spread) * rate * (1 - 1e-9))
         count = spread * passes.astype(int)
-    return np.ones(rate.shape), count
+    return np.ones(count.shape), count
 
 
 # How a unit comes into the sums; `{q}` is its rate.
@@ -124,7 +146,15 @@ _HOW = {
 }
 
 
-def _say(noise, multiplier, rate, count, met, delta) -> str:
+def _numbers(noise: NoiseSpec, steps) -> list[np.ndarray]:
+    """Multiplier, rate and steps, `[C]` each."""
+    told = noise.noise_multiplier, noise.sampling_rate, steps
+    return np.broadcast_arrays(*map(np.atleast_1d, told))
+
+
+def _say(noise: NoiseSpec, steps, delta: float, rounds) -> str:
+    multiplier, rate, count = _numbers(noise, steps)
+    _, met = as_poisson(noise, count, rounds)
     how = _HOW[noise.unit, noise.sampling].format(q=_span(rate))
     whose, one, public = {
         "record": ("(one row) of one client", "row", "rows it has"),

@@ -2,13 +2,23 @@
 
 import json
 import pathlib
-from collections.abc import Mapping
-from typing import Any
+from collections.abc import Iterable, Mapping
+from typing import Any, Protocol
 
 import numpy as np
 
 from fljax.transcript import archive
 from fljax.transcript.views import TranscriptError
+
+
+class Ledger(Protocol):
+    """What the rounds are charged to, e.g. a `privacy.Ledger`."""
+
+    def charge(self, round: int, clients: Iterable[int]) -> None:
+        """Notes who took part in a round."""
+
+    def statement(self) -> dict[str, Any]:
+        """What was charged, in what JSON holds."""
 
 
 def check_ids(round: int, clients: Mapping[int, Any]) -> None:
@@ -47,6 +57,12 @@ def read(path: pathlib.Path) -> dict[str, np.ndarray]:
     """The arrays of a round."""
     with archive.blaming(path), np.load(path, allow_pickle=False) as arrays:
         return dict(arrays)
+
+
+def present(arrays: dict[str, np.ndarray]) -> list[int]:
+    """Clients whose messages, or sums, a round has."""
+    found = np.unique(arrays.get("member", arrays["client"]))
+    return found[found >= 0].tolist()
 
 
 def described(path: pathlib.Path) -> dict[str, Any]:

@@ -40,7 +40,12 @@ class Recorder:
     `load` reads. A second `Recorder` on the same stem goes on after `last_round`.
     """
 
-    def __init__(self, stem: str | os.PathLike, about: dict[str, Any] | None = None):
+    def __init__(
+        self,
+        stem: str | os.PathLike,
+        about: dict[str, Any] | None = None,
+        ledger: pieces.Ledger | None = None,
+    ):
         """Creates the folder, or finds the rounds of an earlier recorder.
 
         Args:
@@ -49,10 +54,13 @@ class Recorder:
             adam, ...), `momentum`, `weight_decay`, `learning_rate`, `batch_size` (null:
             all rows), `local_epochs` or `local_steps`, `algorithm` and `defense`; an audit of
             rows whose clients have names reads `client_names`, `{name: client id}`.
+          ledger: with nothing charged to it: every round that is recorded is, those of
+            an earlier recorder first, and `privacy` of the description has what it says.
 
         Raises:
           TranscriptError: if the folder cannot be made, what is already there cannot be
             read, or JSON cannot hold the description.
+          ValueError: the ledger does not know a client that is there.
         """
         self._stem = pathlib.Path(stem)
         self._folder = pathlib.Path(f"{self._stem}.rounds")
@@ -66,11 +74,14 @@ class Recorder:
         self._shapes: dict[str, tuple[int, ...]] | None = None
         self._watch = aliasing.Watch()
         self._last, self._kind = -1, None  # of what the rounds are
+        self._ledger = ledger
         if there := sorted(self._folder.glob("*.npz")):
             self._last = int(there[-1].stem)
             last = pieces.read(there[-1])
             self._shapes = pieces.shapes(last)
             self._kind = {"member", "share"} & set(last), len(last["client"]) > 0
+            for path in there if ledger is not None else ():
+                ledger.charge(int(path.stem), pieces.present(pieces.read(path)))
 
     @property
     def last_round(self) -> int:
@@ -162,6 +173,11 @@ class Recorder:
           TranscriptError: as `record` does.
         """
         self._check_place(round)
+        if self._ledger is not None:
+            raise TranscriptError(
+                f"round {round}: expected messages or sums, for a model does not say to "
+                "whom the ledger is to charge it"
+            )
         self._keep(round, model, {}, {})
 
     def _keep(
@@ -203,6 +219,8 @@ class Recorder:
         with files.replacing(self._folder / f"{round:09d}.npz") as file:
             np.savez(file, allow_pickle=False, **kept)
         self._last, self._shapes, self._kind = round, shapes, kind
+        if self._ledger is not None:
+            self._ledger.charge(round, pieces.present(kept))
 
     def _check_place(self, round: int) -> None:
         """The number of a round."""
@@ -247,6 +265,8 @@ class Recorder:
         paths = sorted(self._folder.glob("*.npz"))
         if not paths:
             raise TranscriptError(f"{self._folder}: no round was recorded")
+        if self._ledger is not None:
+            self.describe(privacy=self._ledger.statement())
         rounds = [pieces.read(path) for path in paths]
         for path, each in zip(paths, rounds, strict=True):
             pieces.compare(pieces.shapes(each), pieces.shapes(rounds[0]), str(path))

@@ -7,8 +7,8 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from fljax import transcript
-from fljax.types import Transcript
+from fljax import privacy, transcript
+from fljax.types import NoiseSpec, Transcript
 
 
 def _model(number, size=3):
@@ -259,3 +259,28 @@ def test_what_is_no_round_of_sums_is_refused(tmp_path, record, why):
     with pytest.raises(transcript.TranscriptError, match=why):
         record(recorder)
     assert recorder.last_round == 0
+
+
+def _ledger():
+    return privacy.Ledger(NoiseSpec(4.0, 1.0, 0.5, "leave a row out"), delta=1e-5)
+
+
+def test_a_ledger_is_charged_with_every_round_also_after_a_crash(tmp_path):
+    crashed = transcript.Recorder(tmp_path / "seen", ledger=_ledger())
+    _record(crashed, [0, 2])
+    ledger = _ledger()
+    with transcript.Recorder(tmp_path / "seen", ledger=ledger) as recorder:
+        _record(recorder, [5])
+    _, about = transcript.load(tmp_path / "seen")
+    assert about["privacy"]["rounds"] == {"1": 1, "4": 2, "7": 2}
+    assert about["privacy"]["epsilon"]["7"] == privacy.epsilon(4.0, 0.5, 2, 1e-5)
+    assert about["privacy"] == ledger.statement()
+
+
+def test_a_ledger_is_charged_with_the_members_of_sums_and_asks_for_them(tmp_path):
+    ledger = _ledger()
+    recorder = transcript.Recorder(tmp_path / "seen", ledger=ledger)
+    with pytest.raises(transcript.TranscriptError, match="does not say to whom"):
+        recorder.record_model(0, _model(0))
+    recorder.record_sums(0, _model(0), [({4: 2.0, 7: 1.0}, _model(1))])
+    assert [ledger.rounds(client) for client in (1, 4, 7)] == [0, 1, 1]

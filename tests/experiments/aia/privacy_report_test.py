@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 from experiments.aia import (
+    budgets,
     clients,
     defense,
     privacy_report,
@@ -16,6 +17,7 @@ from experiments.aia import (
 from fljax import results
 from fljax.defenses import specs
 from fljax.defenses.registry import DEFENSES
+from fljax.driver.config import ConfigError
 from fljax.privacy import exact
 from fljax.results import Labels
 from fljax.types import Batch
@@ -252,3 +254,45 @@ def test_a_defense_of_ones_own_is_put_before_the_attacks(run, tmp_path, monkeypa
     assert code == 0, errors
     rows = results.read_rows(tmp_path / "out" / "rows.jsonl")
     assert {row.defense for row in rows} == {"signs:signs(step=0.01)"}
+
+
+def test_clients_stop_before_they_exceed_their_budget_and_the_report_says_so(dealt):
+    text = "dp_sgd(clip=0.5, sigma=2)"
+    config = settings.DefenseConfig(defense=text, stop_at_epsilon=2.0)
+    posed = _posed(dealt, config, 0, participation="uniform", fraction=0.7)
+    free = _posed(dealt, _config(text), 0, participation="uniform", fraction=0.7)
+    rows = privacy_report.rows(Labels("aia", "d", "m", text), posed, SEEDS)
+    taken = posed.shield.rounds
+    told = privacy_report.describe(posed.shield, UNTRIED, active=False)
+    assert told["rounds_within_budget"] == taken.tolist()
+    before = budgets.rounds_of_each(free.schedule)
+    assert (taken <= before).all() and taken.sum() < before.sum()
+    for at, seed in enumerate(SEEDS):
+        (ledger,) = budgets.ledgers(config, posed.shield, at)
+        for number in range(ROUNDS):
+            ledger.charge(number, np.flatnonzero(taken[at] > number))
+        for client in range(CLIENTS):
+            (said,) = [
+                row.value
+                for row in rows
+                if (row.metric, row.seed, row.client) == ("epsilon_rdp", seed, client)
+            ]
+            assert said == ledger.spent(client) <= config.stop_at_epsilon
+            stopped = before[at, client] > taken[at, client]
+            assert not (stopped and ledger.affords([client]))
+
+
+@pytest.mark.parametrize(
+    ("text", "active", "said"),
+    [
+        ("none", 0, "promises an epsilon, got none"),
+        ("median", 0, "promises an epsilon, got median"),
+        ("dp_sgd(clip=1, epsilon=3)", 0, "a defense with sigma="),
+        ("dp_sgd(clip=1, sigma=3)", 2, "no active server"),
+        ("dp_sgd(clip=1, sigma=1e-3)", 0, "one round of one client"),
+    ],
+)
+def test_nobody_stops_at_an_epsilon_that_is_not_promised(dealt, text, active, said):
+    config = settings.DefenseConfig(defense=text, stop_at_epsilon=2.0)
+    with pytest.raises(ConfigError, match=said):
+        _posed(dealt, config, active)
