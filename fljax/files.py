@@ -28,12 +28,19 @@ def replacing(path: str | os.PathLike) -> Iterator[BinaryIO]:
             yield file
             file.flush()
             os.fsync(file.fileno())
-        os.chmod(name, 0o644)
+        os.chmod(name, 0o666 & ~_umask())
         os.replace(name, path)
     except BaseException:
         with contextlib.suppress(FileNotFoundError):
             os.unlink(name)
         raise
+
+
+def _umask() -> int:
+    """Bits that new files of this process lack."""
+    mask = os.umask(0o077)  # reading it means setting it
+    os.umask(mask)
+    return mask
 
 
 def clear(folder: str | os.PathLike) -> None:

@@ -208,7 +208,7 @@ def _check(sizes, num_rounds, batch_size, epochs, steps, lanes, weights) -> None
 def _check_room(packed: packing.Packing, num_rounds: int) -> None:
     """Refuses tables that would fill the memory, before they are made."""
     tables, lanes = packed.length.shape
-    entries = tables * packed.width * lanes * len(Slots._fields)
+    entries = float(tables) * packed.width * lanes * len(Slots._fields)
     needed, free = 4.0 * (entries + 2 * packed.present.size), memory.available()
     if _COPIES * needed > free:
         raise MemoryError(

@@ -15,6 +15,8 @@ ROOT = pathlib.Path(__file__).parents[1]
 LEVELS = {
     "types": 0,
     "files": 0,
+    "imports": 0,
+    "printable": 0,
     "packing": 1,
     "tree": 1,
     "losses": 1,

@@ -50,10 +50,15 @@ def test_what_a_killed_process_left_is_cleared_and_nothing_else(tmp_path):
     assert sorted(os.listdir(tmp_path)) == [".hidden", "notes.part", "rows.jsonl"]
 
 
-def test_others_may_read_the_file(tmp_path):
-    files.write_text(tmp_path / "file.txt", "text")
+@pytest.mark.parametrize("mask", [0o022, 0o077])
+def test_the_umask_says_who_may_read_the_file(tmp_path, mask):
+    before = os.umask(mask)
+    try:
+        files.write_text(tmp_path / "file.txt", "text")
+    finally:
+        os.umask(before)
     mode = stat.S_IMODE((tmp_path / "file.txt").stat().st_mode)
-    assert mode == 0o644
+    assert mode == 0o666 & ~mask
 
 
 def test_text_is_written_as_utf_8(tmp_path):

@@ -72,6 +72,13 @@ def load_table(config: settings.DataConfig) -> data.Table:
             f"--data_path: {config.name} reads no file of yours; for {config.path} "
             "choose --data_name=csv"
         )
+    known = data.options(config.name)
+    for field in chosen.keys() - known.keys():
+        ours = [f"--data_{name}" for name in known if name in vars(config)]
+        raise ConfigError(
+            f"--data_{field}: {config.name} has no such option, it has "
+            f"{', '.join(ours) or 'none'}"
+        )
     with named_as_flags(config.name, "data"):
         return data.load(config.name, data_dir=config.dir, **chosen)
 

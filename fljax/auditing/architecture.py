@@ -149,7 +149,9 @@ def _imported(spec: str) -> Model:
             f"got {spec!r}"
         )
     found = imported.attribute("--model", spec)
-    made: Any = found if _is_model(found) or not callable(found) else found()
+    made: Any = found
+    if callable(found) and not _is_model(found):
+        made = imported.called("--model", spec, found)
     if not _is_model(made):
         raise ConfigError(
             f"--model: expected {spec} to be a fljax.types.Model (init, apply), or a "

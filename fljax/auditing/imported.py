@@ -1,8 +1,8 @@
 """The user's own code, named on the command line."""
 
-import importlib
 from typing import Any
 
+from fljax import imports
 from fljax.attacks.spec import AttackSpec
 from fljax.driver.config import ConfigError
 
@@ -17,9 +17,21 @@ def attribute(flag: str, text: str) -> Any:
     if not (module and name):
         raise ConfigError(f"{flag}: expected package.module:attribute, got {text!r}")
     try:
-        return getattr(importlib.import_module(module), name)
-    except (ImportError, AttributeError) as error:
+        return imports.attribute(text)
+    except ImportError as error:
         raise ConfigError(f"{flag}: {text} cannot be imported: {error}") from error
+
+
+def called(flag: str, text: str, found: Any) -> Any:
+    """What a function of the user's returns.
+
+    Raises:
+      ConfigError: it stopped with an error.
+    """
+    try:
+        return imports.called(found)
+    except ImportError as error:
+        raise ConfigError(f"{flag}: {text}: {error}") from error
 
 
 def attack(flag: str, text: str) -> AttackSpec:

@@ -19,6 +19,7 @@ from fljax.attacks.estimates import Estimates, Prediction
 from fljax.attacks.spec import AttackSpec
 from fljax.auditing import (
     attacking,
+    effort,
     fits,
     inputs,
     local_training,
@@ -125,6 +126,7 @@ def audit(
             seen=_recording(transcript),
         )
         case = case_lib.prepare(config, read, None if isinstance(model, str) else model)
+        effort.check(case, chosen, config.audit)
     more = dict(settings or {})
     return attack_and_score(config, read, case, chosen, more)
 

@@ -27,7 +27,7 @@ from fljax.attacks.estimates import (
     Reconstruction,
 )
 from fljax.attacks.spec import AttackSpec
-from fljax.auditing import attacking, inputs, library, reporting
+from fljax.auditing import attacking, effort, inputs, library, reporting
 from fljax.auditing import case as case_lib
 from fljax.auditing.case import Case
 from fljax.auditing.inputs import Inputs
@@ -51,10 +51,13 @@ def start(config: Config) -> Start:
     """Reads the rows; the transcript follows."""
     attacks = attacking.chosen(config.audit.attacks)
     read = inputs.read(config.files, config.rows)
-    return Start(
-        read.owned.table.name,
-        lambda: Prepared(config, attacks, read, case_lib.prepare(config, read)),
-    )
+
+    def prepare() -> Prepared:
+        case = case_lib.prepare(config, read)
+        effort.check(case, attacks, config.audit)
+        return Prepared(config, attacks, read, case)
+
+    return Start(read.owned.table.name, prepare)
 
 
 def work(prepared: Prepared, output: Output, bars: Progress) -> Results:
@@ -81,7 +84,7 @@ def work(prepared: Prepared, output: Output, bars: Progress) -> Results:
 
 def describe(prepared: Prepared) -> list[str]:
     """The size of the audit."""
-    config, _, read, case = prepared
+    config, attacks, read, case = prepared
     columns, sizes = case.encoding.columns, case.view.sizes
     assert case.view.messages is not None
     count = case.view.messages.count
@@ -99,6 +102,7 @@ def describe(prepared: Prepared) -> list[str]:
         ),
         f"inputs of {config.training.model}: {', '.join(columns.names)}",
         f"sensitive: {config.files.sensitive}, {values}",
+        f"at most {effort.steps(case, attacks, config.audit)} simulated steps a message",
         *case.notes,
     ]
 

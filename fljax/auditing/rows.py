@@ -24,7 +24,7 @@ from fljax.auditing.truth import Truth
 from fljax.data import Dataset, Preprocessing
 from fljax.data.encoder import Column
 from fljax.data.preprocess import Split
-from fljax.data.table import Attribute, get_column
+from fljax.data.table import Attribute, check_numbers, get_column
 from fljax.data.vocabulary import positions
 from fljax.types import Features, Known
 
@@ -233,9 +233,8 @@ def _checked(encoding: Encoding, frame: pd.DataFrame) -> pd.DataFrame:
         if name in frame.columns and get_column(frame, name).isna().to_numpy().any():
             raise data.DataError(f"column {name!r} has missing values")
     for name, kind in kinds.items():
-        text = name in frame.columns and not pd.api.types.is_numeric_dtype(frame[name])
-        if kind == "numeric" and text:
-            raise data.DataError(f"column {name!r} is not numeric")
+        if kind == "numeric" and name in frame.columns:
+            check_numbers("rows to encode", "column", get_column(frame, name))
     if table.task == "regression":
         return frame
     classes = positions(get_column(frame, table.target), encoding.labels)

@@ -91,7 +91,10 @@ class RowsConfig:
 class TrainingConfig:
     """No prefix: the model and what clients do with it; none: as the transcript says."""
 
-    model: str = _required("linear, mlp:128, mlp:64,32 or package.module:attribute")
+    model: str = _required(
+        "linear, mlp:128, mlp:64,32 or package.module:attribute: a fljax.types.Model, or "
+        "a function that is called and returns one; the module is imported, its code runs"
+    )
     classes: int | None = option(
         None, "multiclass: outputs of the model; none: classes in the file", min=2
     )
@@ -121,7 +124,7 @@ class AuditConfig(RunFlags):
     attacks: tuple[str, ...] = several(
         ATTACKS,
         "attacks to try: names or groups of fljax.attacks.registry, or "
-        "package.module:attribute, an AttackSpec of your own",
+        "package.module:attribute, an AttackSpec of your own, whose module is imported",
     )
     controls: tuple[Literal["imputation", "strangers", "permuted"], ...] = option(
         ("imputation", "strangers"),
@@ -138,6 +141,9 @@ class AuditConfig(RunFlags):
         (1e2, 1e3, 1e4, 1e5, 1e6), "grad: learning rates tried", above=0
     )
     grad_iterations: int = option(100, "grad: iterations", min=1)
+    most_steps: int = option(
+        10_000, "local steps of a message that attacks simulate, at most", min=1
+    )
     path_steps: int = option(16, "trajectory: simulated steps of a local epoch", min=1)
     trajectory_iterations: int = option(240, "trajectory: steps of the search", min=1)
     shadow_clients: int = option(

@@ -59,7 +59,7 @@ def read(path: str, files: FilesConfig, config: RowsConfig) -> Owned:
     raw = frame_of(path, config)
     _check_named(files, raw)
     ids = files.client_column
-    aside = [*config.drop, *([ids] if ids else ())]
+    aside = list(dict.fromkeys([*config.drop, *([ids] if ids else ())]))
     with warnings.catch_warnings(), named_as_flags("csv"):
         # They are put back below.
         warnings.filterwarnings("ignore", ".*constant columns left out")
@@ -221,9 +221,19 @@ def _constant(series: pd.Series) -> float:
 
 
 def _ids(series: pd.Series) -> np.ndarray:
-    """Whole numbers, or else texts."""
-    read: Any = pd.to_numeric(series, errors="coerce")
-    numbers = np.asarray(read, np.float64)
-    if np.array_equal(numbers, np.round(numbers)):  # NaN is not equal to itself
-        return np.asarray(numbers, np.int64)
+    """Whole numbers, or else texts.
+
+    Raises:
+      ConfigError: one is infinite, or so large that it may have been another one.
+    """
+    exact = pd.api.types.is_integer_dtype(series)
+    if exact or pd.api.types.is_float_dtype(series):
+        fits = series.abs() < 2 ** (63 if exact else 53)  # decimals are rounded beyond
+        if not fits.all():
+            raise ConfigError(
+                f"--client_column: expected ids below 2^63, without a decimal point, in "
+                f"{series.name!r}, got {series[~fits].iloc[0]}"
+            )
+        if exact or (series % 1 == 0).all():
+            return series.to_numpy(np.int64)
     return np.array([label(value) for value in series], object)

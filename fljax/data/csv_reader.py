@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from fljax import printable
 from fljax.data import csv_format
 from fljax.data.csv_format import CsvFormat
 from fljax.data.table import DataError
@@ -71,7 +72,24 @@ def read_csv(
         raise csv_format.not_utf8(content, name) from error
     if not len(frame):
         raise DataError(f"{name}: no rows below the header")
-    return frame
+    return _stripped(frame, name)
+
+
+def _stripped(frame: pd.DataFrame, name: str) -> pd.DataFrame:
+    """Without spaces behind a text, which would make two categories of one."""
+    changed = {}
+    for column in frame.columns:
+        series = frame[column]
+        texts = [each for each in series.unique() if isinstance(each, str)]
+        bare = {each: each.strip() for each in texts if each != each.strip()}
+        if bare:
+            changed[column] = series.map(lambda cell, bare=bare: bare.get(cell, cell))
+    if changed:
+        warnings.warn(
+            f"{name}: spaces at the ends of texts left out in {', '.join(changed)}",
+            stacklevel=3,
+        )
+    return frame.assign(**changed)
 
 
 def _grouped(frame: pd.DataFrame, texts: pd.DataFrame, form: CsvFormat) -> pd.DataFrame:
@@ -104,6 +122,11 @@ def _header(content: bytes, name: str, form: CsvFormat) -> list[str]:
             f"{name}: its header {first.strip()[:60]!r} is one column{hint}"
         )
     for position, word in enumerate(names):
+        if not printable.is_plain(word):
+            raise DataError(
+                f"{name}: column {position + 1} has control characters in its name, "
+                f"{printable.escaped(word)[:60]!r}"
+            )
         if word in names[:position]:
             raise DataError(f"{name}: column {word!r} appears more than once")
     return names

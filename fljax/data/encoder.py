@@ -14,6 +14,7 @@ from fljax.data.table import DataError, get_column
 from fljax.data.vocabulary import label, positions
 from fljax.types import Features
 
+_STEPS = 100  # of float32, at least, between the least and the largest number
 Form = Literal["number", "log", "log1p", "binary", "dummies", "codes"]
 
 
@@ -85,9 +86,28 @@ class Encoder:
           DataError: a column is absent, or a category is not in the vocabulary.
         """
         scaled = (write(self.dense, frame) - self.mean) / self.scale
+        for name, values in zip(self.numeric_names, scaled.T, strict=True):
+            check_steps(name, values)
         numeric: Any = scaled.astype(np.float32)
         codes: Any = _codes(self.coded, frame, self.num_onehot)
         return Features(numeric=numeric, codes=codes)
+
+
+def check_steps(name: str, values: np.ndarray) -> None:
+    """Refuses `[N]` numbers that float32 cannot tell apart.
+
+    Raises:
+      DataError: naming the column.
+    """
+    if not len(values):
+        return
+    step = float(np.spacing(np.float32(np.abs(values).max())))
+    if 0 < np.ptp(values) < _STEPS * step:
+        raise DataError(
+            f"column {name!r}: all numbers are within {np.ptp(values):.3g} of each other, "
+            f"and those of their size are {step:.3g} apart in float32; subtract a "
+            "constant"
+        )
 
 
 def fit_encoder(

@@ -80,7 +80,7 @@ def locate(
         raise DataError(f"{source.dataset}: {wanted} not found; {advice}")
     cached = _cache_path(source)
     if cached.exists():
-        _check_cached(cached)
+        _check_cached(cached, source.sha256)
         return cached, source.url
     try:
         found = download(
@@ -140,15 +140,17 @@ def _cache_path(source: Source) -> pathlib.Path:
     return folder.joinpath(*parts[-2:], source.filename)
 
 
-def _check_cached(path: pathlib.Path) -> None:
+def _check_cached(path: pathlib.Path, pinned: str | None) -> None:
     """A file without a pinned hash must stay what it was when it first came."""
     try:
         recorded = _beside(path).read_text().strip()
     except FileNotFoundError:
-        return
+        if pinned:  # `fetch` looks
+            return
+        recorded = None
     if recorded != files.sha256(path):
         raise DataError(
-            f"{path}: changed since it was downloaded, delete it to download it again"
+            f"{path}: not known to be what was downloaded, delete it to download it again"
         )
 
 

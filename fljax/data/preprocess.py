@@ -11,7 +11,14 @@ from typing import Any, NamedTuple
 import numpy as np
 import pandas as pd
 
-from fljax.data.encoder import Column, Encoder, fit_encoder, take_log, write
+from fljax.data.encoder import (
+    Column,
+    Encoder,
+    check_steps,
+    fit_encoder,
+    take_log,
+    write,
+)
 from fljax.data.options import Preprocessing
 from fljax.data.split import split_rows
 from fljax.data.table import Attribute, DataError, Kind, Table, get_column
@@ -141,6 +148,7 @@ def _encode(
 ) -> Split:
     x, (mean, std) = encoder.encode(frame), target
     y = (_target(table, options, frame) - mean) / std
+    check_steps(table.target, y)
     dtype = np.int32 if table.task == "multiclass" else np.float32
     truth = _truth(attribute, encoder, frame, x)
     return Split(x=x, y=y.astype(dtype), truth=truth, frame=frame)

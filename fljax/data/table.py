@@ -9,6 +9,7 @@ import pandas as pd
 
 Kind = Literal["numeric", "binary", "categorical"]
 Task = Literal["regression", "binary", "multiclass"]
+_MOST = 1e19
 
 
 class DataError(ValueError):
@@ -126,32 +127,42 @@ def _check_complete(name: str, frame: pd.DataFrame, column: str) -> None:
 def _check_kinds(table: Table) -> None:
     for column, kind in table.kinds.items():
         series = get_column(table.frame, column)
-        if kind == "numeric":
-            _check_numbers(table.name, "column", series)
-        elif kind == "binary" and series.nunique() > 2:
+        number = pd.api.types.is_numeric_dtype(series)
+        if kind == "numeric" or kind == "binary" and number:
+            check_numbers(table.name, "column", series)
+        if kind == "binary" and series.nunique() > 2:
             raise DataError(
                 f"{table.name}: binary column {column!r} has {series.nunique()} "
                 "different values"
             )
-        elif kind not in ("binary", "categorical"):
+        if kind not in ("numeric", "binary", "categorical"):
             raise DataError(f"{table.name}: column {column!r} has unknown {kind=}")
 
 
-def _check_numbers(name: str, role: str, series: pd.Series) -> None:
+def check_numbers(name: str, role: str, series: pd.Series) -> None:
+    """Refuses what is no number, or none whose square float32 can hold.
+
+    Raises:
+      DataError: naming the column and the row.
+    """
     if not pd.api.types.is_numeric_dtype(series):
         raise DataError(
             f"{name}: {role} {series.name!r} is not numeric, it holds "
             f"{str(series.iloc[0])!r}"
         )
-    finite = np.isfinite(series.to_numpy(np.float64))
-    if not finite.all():
-        row = int(finite.argmin())
-        raise DataError(f"{name}: {role} {series.name!r} is infinite in row {row}")
+    values = series.to_numpy(np.float64)
+    fits = np.abs(values) < _MOST
+    if not fits.all():
+        row = int(fits.argmin())
+        raise DataError(
+            f"{name}: {role} {series.name!r} holds {values[row]:g} in row {row}, "
+            f"expected numbers below {_MOST:g} in size"
+        )
 
 
 def _check_target(table: Table) -> None:
     series = get_column(table.frame, table.target)
-    _check_numbers(table.name, "target", series)
+    check_numbers(table.name, "target", series)
     if table.task == "regression":
         return
     classes = np.unique(series.to_numpy())

@@ -3,6 +3,7 @@
 import numpy as np
 import pandas as pd
 
+from fljax import printable
 from fljax.data.table import DataError
 
 
@@ -25,7 +26,7 @@ def label(value: object) -> str:
     """`1.0` reads "1": whole numbers stored as floats keep their code's spelling."""
     if isinstance(value, (float, np.floating)) and float(value).is_integer():
         return str(int(value))
-    return str(value)
+    return printable.escaped(str(value))
 
 
 def positions(series: pd.Series, values: pd.Index) -> np.ndarray:

@@ -2,9 +2,9 @@
 
 import dataclasses
 import functools
-import importlib
 import re
 
+from fljax import imports
 from fljax.defenses.definition import Definition, Parameter
 from fljax.defenses.registry import DEFENSES
 
@@ -89,13 +89,12 @@ def definition(name: str) -> Definition:
     """
     if name in DEFENSES:
         return DEFENSES[name]
-    module, colon, attribute = name.partition(":")
-    if not colon:
+    if ":" not in name:
         known = f"none, module:attribute, or one of {', '.join(DEFENSES)}"
         raise SpecError(f"{name}: expected {known}")
     try:
-        found = getattr(importlib.import_module(module), attribute)
-    except (ImportError, AttributeError) as error:
+        found = imports.attribute(name)
+    except ImportError as error:
         raise SpecError(f"{name}: cannot be imported: {error}") from error
     if not isinstance(found, Definition):
         raise SpecError(

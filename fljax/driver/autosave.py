@@ -142,6 +142,7 @@ class Autosave:
 
     def _check(self) -> None:
         """Refuses what others computed; what nobody signed counts as not there."""
+        run_folder.unlink(self.path)
         found = run_folder.begun(self.path.parent)
         if not found:
             run_folder.forget(self.path.parent)

@@ -5,7 +5,7 @@ builds the checked object after parsing, `parse` reads one value as its flag wou
 `to_flags` flattens an object for the manifest. The library itself never sees a flag.
 Only what flags can say is supported:
 
-    int, float, bool, str, Literal[...]   one value
+    int, float, bool, str, Literal[...]   one value, a finite one
     tuple[int, ...] and the like          values separated by commas, or nothing
     X | None                              the word "none" stands for None
 
@@ -37,6 +37,7 @@ _NOUNS = {  # one value, several
     str: ("text", "texts"),
 }
 _BOOLS = {"true": True, "1": True, "false": False, "0": False}
+_LEAST, _MOST = 1e-37, 1e38  # of a number that is not 0
 _BOUNDS = {
     "min": (">=", operator.ge),
     "above": (">", operator.gt),
@@ -244,9 +245,14 @@ def _check(spec: _Spec, value: Any) -> None:
         _refuse(spec, value)
     for item in value if spec.many else [value]:
         fits = type(item) is spec.kind and (not spec.choices or item in spec.choices)
-        fits = fits and not (spec.kind is float and math.isnan(item))
+        fits = fits and not (spec.kind is float and not math.isfinite(item))
         if not fits or not all(_BOUNDS[key][1](item, b) for key, b in spec.bounds):
             _refuse(spec, item)
+        if spec.kind is float and item and not _LEAST <= abs(item) <= _MOST:
+            raise ConfigError(
+                f"--{spec.flag}: expected a number of size {_LEAST:g} to {_MOST:g}, "
+                f"which float32 holds, got {item!r}"
+            )
     if spec.distinct and (not value or len(set(value)) < len(value)):
         raise ConfigError(
             f"--{spec.flag}: expected each at most once, and one at least, got {value}"

@@ -3,8 +3,10 @@
 Whatever a user got wrong is one line, not a traceback.
 """
 
+import contextlib
 import errno
 import importlib
+import io
 import logging
 import os
 import sys
@@ -14,6 +16,7 @@ from typing import NoReturn
 
 from absl import app, flags
 
+from fljax import printable
 from fljax.driver import help_text
 from fljax.driver.config import ConfigError
 
@@ -68,7 +71,9 @@ def app_main(
         return main_fn()
 
     logging.getLogger("jax").setLevel(logging.WARNING)  # else: backends not found
-    warnings.formatwarning = lambda message, *_, **__: f"warning: {message}\n"
+    warnings.formatwarning = lambda message, *_, **__: (
+        f"warning: {printable.line(message)}\n"
+    )
     try:
         try:
             if help_ and "--help" in sys.argv[1:]:
@@ -101,17 +106,23 @@ def _close_output() -> None:
 
 def _parse(argv: list[str]) -> list[str]:
     """Arguments that are no flags; absl's own would print the usage after a wrong one."""
+    said = io.StringIO()
     try:
-        return flags.FLAGS(argv)
+        with contextlib.redirect_stderr(said):
+            rest = flags.FLAGS(argv)
     except UnicodeDecodeError as error:
         raise ConfigError(
             f"--flagfile: expected a text file in UTF-8: {error}"
         ) from error
+    if "circular" in said.getvalue():  # absl would go on
+        raise ConfigError("--flagfile: expected files that do not name themselves")
+    sys.stderr.write(said.getvalue())
+    return rest
 
 
 def _stop(reason: object, code: int) -> NoReturn:
     # absl puts the parser's own message behind a second copy of flag and value.
     cause = reason.__context__ if isinstance(reason, flags.Error) else None
     shown = cause if isinstance(cause, ConfigError) else reason
-    print(" ".join(str(shown).split()), file=sys.stderr)
+    print(printable.line(shown), file=sys.stderr)
     raise SystemExit(code)

@@ -90,7 +90,9 @@ class Lock:
         Args:
           finished: the manifest is written, and is the mark from now on.
         """
-        others = [p for p in self._path.parent.glob("*") if p.name != LOCK]
+        others = []
+        with contextlib.suppress(OSError):  # a name that is too long
+            others = [p for p in self._path.parent.glob("*") if p.name != LOCK]
         if self._file is not None:
             if finished or not others:
                 self._path.unlink(missing_ok=True)
@@ -162,6 +164,14 @@ def begun(path: pathlib.Path) -> dict[str, Any]:
     return _read(path / UNFINISHED / IDENTITY)
 
 
+def unlink(path: pathlib.Path) -> None:
+    """Removes links at and below a path: nothing is written or cleared through them."""
+    if path.is_symlink():
+        path.unlink()
+    for each in [each for each in path.rglob("*") if each.is_symlink()]:
+        each.unlink()
+
+
 def forget(path: pathlib.Path) -> None:
     """Removes the beginning of a run."""
     shutil.rmtree(path / UNFINISHED, ignore_errors=True)
@@ -171,6 +181,7 @@ def _check_writable(path: pathlib.Path) -> None:
     """Looks at the folder or, before it is created, at the nearest one above it."""
     full = path.absolute()
     try:
+        full.exists()  # `lexists` says False of a name that is too long
         nearest = next(p for p in (full, *full.parents) if os.path.lexists(p))
     except OSError as error:  # e.g. a name that is too long
         raise ConfigError(f"--run_dir: {path!s:.80}: {error.strerror}") from error

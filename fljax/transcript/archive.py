@@ -19,7 +19,7 @@ from typing import Any
 import jax
 import numpy as np
 
-from fljax import files
+from fljax import files, printable
 from fljax.transcript.views import TranscriptError
 from fljax.types import Transcript
 
@@ -116,8 +116,7 @@ def blaming(path) -> Iterator[None]:
         yield
     except _DAMAGE as error:
         reason = error if isinstance(error, OSError | ValueError) else repr(error)
-        line = " ".join(str(reason).split())[:300]
-        raise TranscriptError(f"{path}: {line}") from error
+        raise TranscriptError(f"{path}: {printable.line(reason)[:300]}") from error
 
 
 def _read_description(path) -> tuple[dict[str, tuple], str, dict[str, Any]]:
@@ -132,6 +131,8 @@ def _read_description(path) -> tuple[dict[str, tuple], str, dict[str, Any]]:
         raise ValueError("'arrays' or 'about' is not an object")
     specs = {}
     for name, spec in header["arrays"].items():
+        if not printable.is_plain(name):
+            raise ValueError(f"an array has control characters in its name: {name!r}")
         shape, dtype = tuple(spec["shape"]), np.dtype(spec["dtype"])
         if not all(type(size) is int and size >= 0 for size in shape):
             raise ValueError(f"{name!r} has the impossible shape {list(shape)}")

@@ -7,7 +7,7 @@ import pandas as pd
 import pytest
 
 from fljax import files, transcript
-from fljax.auditing import program
+from fljax.auditing import attacking, case, effort, inputs, program
 from fljax.driver.config import ConfigError
 
 _FLAGS = {
@@ -158,3 +158,76 @@ def test_a_sensitive_category_of_many_values_is_refused_with_the_way_out(
     few = {"sensitive": "town", "categorical": ("town",), "most_values": 20}
     said = "town has 30 different values, .*--most_values=30"
     _refused(linear, config(linear, **few), said)
+
+
+_IDS = {
+    "infinite": (["inf", "7"], "expected ids below 2.63, without .* got inf"),
+    "rounded": (["9007199254740993.0", "7"], "expected ids below 2.63, .*got 9007"),
+    "too large": (
+        ["18446744073709551615", "7"],
+        "expected ids below 2.63, .*got 18446",
+    ),
+    "no integers": (["9" * 30, "7"], "--client_column: expected whole numbers"),
+}
+
+
+@pytest.mark.parametrize("name", _IDS)
+def test_ids_that_would_be_others(linear, config, name):
+    ids, said = _IDS[name]
+    frame = pd.read_csv(linear / "rows.csv").assign(client=np.repeat(ids, 30))
+    frame.to_csv(linear / "rows.csv", index=False)
+    _refused(linear, config(linear), said)
+
+
+def test_large_ids_are_exact(linear, config):
+    large = [2**62 + 1, 2**62 + 2]
+    seen, about = transcript.load(linear / "seen")
+    ids = np.where(np.asarray(seen.client) == 4, *large)
+    transcript.save(linear / "seen", seen._replace(client=ids), about)
+    frame = pd.read_csv(linear / "rows.csv").assign(client=np.repeat(large, 30))
+    frame.to_csv(linear / "rows.csv", index=False)
+    told = config(linear, drop=("client",))  # which it is not, twice
+    ready = case.prepare(told, inputs.read(told.files, told.rows))
+    assert ready.view.clients.tolist() == large
+    assert [len(rows) for rows in ready.row_numbers] == [30, 30]
+
+
+@pytest.mark.parametrize("column", ["age", "y"])
+@pytest.mark.parametrize("cell", ["1e308", "1e39"])
+def test_a_number_that_is_none_in_float32_is_named(linear, config, column, cell):
+    frame = pd.read_csv(linear / "rows.csv").astype(object)
+    frame.loc[3, column] = cell
+    frame.to_csv(linear / "rows.csv", index=False)
+    _refused(linear, config(linear), f"'{column}' holds 1e.{cell[2:]} in row 3, expec")
+
+
+def test_numbers_that_float32_takes_for_one(linear, config):
+    frame = pd.read_csv(linear / "rows.csv")
+    frame.assign(y=frame.y + 1e12).to_csv(linear / "rows.csv", index=False)
+    _refused(linear, config(linear), "'y': all numbers are within .* 6.55e.04 apart")
+
+
+@pytest.mark.parametrize("about", [{"local_epochs": 10**6}, {"local_steps": 10**9}])
+def test_a_description_does_not_make_endless_work(linear, config, record, about):
+    about = {"batch_size": 0, "learning_rate": 0.1, "momentum": 0.9} | about
+    record(linear / "seen", pd.read_csv(linear / "rows.csv"), about=about)
+    _refused(linear, config(linear), "seen.json a message is 10.* --most_steps=10")
+    told = config(linear, attacks=("model",))
+    ready = case.prepare(told, inputs.read(told.files, told.rows))
+    effort.check(ready, attacking.chosen(("model",)), told.audit)
+
+
+def test_the_users_own_code_that_stops_is_one_line(
+    linear, config, monkeypatch, tmp_path
+):
+    (tmp_path / "stops.py").write_text("import sys\nsys.exit(0)\n")
+    (tmp_path / "torn.py").write_text("def (\n")
+    (tmp_path / "late.py").write_text("def made():\n    return 1 / 0\n")
+    monkeypatch.syspath_prepend(tmp_path)
+    for model, said in {
+        "stops:made": r"--model: .* SystemExit: 0 \(stops.py, line 2\)",
+        "torn:made": "--model: torn:made cannot be imported: SyntaxError",
+        "late:made": r"--model: .*ZeroDivisionError: .* \(late.py, line 2\)",
+        "..:made": "--model: .*expected the full name of a module",
+    }.items():
+        _refused(linear, config(linear, model=model), said)

@@ -23,6 +23,7 @@ def test_only_the_wanted_columns_that_are_there_are_read():
         (b"", "empty"),
         (b"\n1,2\n", "names no columns"),
         (b"a,b\n", "no rows"),
+        (b"a,\x1b[31mb\n1,2\n", r"column 2 has control characters .*x1b\[31mb"),
         (b"a,b,a\n1,2,3\n", "column 'a' appears more than once"),
         (b"a,b\n1,2\n1,2,3\n", "malformed CSV"),
         (b"a,b\n1,2,3\n4,5,6\n", "malformed CSV"),
@@ -103,3 +104,9 @@ def test_thousands_are_groups_of_three_digits():
 def test_options_of_the_wrong_kind_are_one_line(options, line):
     with pytest.raises(DataError, match=line):
         read_csv("a,b\n1,ü\n".encode(), "f.csv", form=CsvFormat(**options))
+
+
+def test_spaces_behind_a_text_make_no_second_category():
+    with pytest.warns(UserWarning, match="f.csv: spaces .* left out in b$"):
+        frame = read_csv(b"a,b\n1,yes\n2,yes \n3,no\n4,\n", "f.csv")
+    assert frame["b"].tolist()[:3] == ["yes", "yes", "no"] and frame["b"].isna()[3]

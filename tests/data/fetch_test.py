@@ -75,7 +75,15 @@ def test_an_unpinned_file_must_stay_as_it_first_came(server, reply):
     path, _ = locate(unpinned, policy=FAST)
     assert fetch(unpinned, policy=FAST).record.sha256 == PINNED
     path.write_bytes(b"changed")
-    with pytest.raises(DataError, match="changed since it was downloaded"):
+    with pytest.raises(DataError, match="not known to be what was downloaded"):
+        fetch(unpinned, policy=FAST)
+
+
+def test_an_unpinned_file_that_nothing_vouches_for_is_refused(server, reply):
+    unpinned = source(server.serve("/pub/file.csv", reply(BODY)), sha256=None)
+    path, _ = locate(unpinned, policy=FAST)
+    path.with_name(f"{path.name}.sha256").unlink()
+    with pytest.raises(DataError, match="file.csv: not known .* delete it"):
         fetch(unpinned, policy=FAST)
 
 

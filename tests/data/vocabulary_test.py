@@ -22,6 +22,10 @@ def test_values_are_sorted_and_a_categorical_keeps_its_own_order():
     np.testing.assert_array_equal(positions(ordered, vocabulary(ordered)), [0, 1])
 
 
+def test_a_label_does_not_steer_the_terminal():
+    assert label("\x1b[31m\xa0\xe9\u202e") == "\\x1b[31m\xa0\xe9\\u202e"
+
+
 def test_an_unknown_category_names_column_category_and_known_ones():
     with pytest.raises(
         DataError, match="'town' holds the unknown category 'x', .* a, b"

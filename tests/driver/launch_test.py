@@ -84,3 +84,21 @@ def test_output_that_finds_no_room_is_one_line(run):
     done = run(_PROGRAM, "> /dev/full")
     assert done.returncode == 2
     assert done.stderr == "cannot be written: No space left on device\n"
+
+
+def test_what_strangers_wrote_does_not_steer_the_terminal(run):
+    said = "\\x1b[31m" + "\\x1b]0;name\\x07" + "x" * 120_000 + " the end"
+    text = _PROGRAM.replace("mistakes = ()", "mistakes = (KeyError,)")
+    text = text.replace('print("done")', f'raise KeyError("{said}")')
+    done = run(text)
+    assert done.returncode == 2 and done.stdout == ""
+    assert "\x1b" not in done.stderr and "\\x1b[31m" in done.stderr
+    assert len(done.stderr) < 2000 and done.stderr.endswith(" the end'\n")
+
+
+def test_flagfiles_that_name_themselves_are_refused(run, tmp_path):
+    (tmp_path / "one.flags").write_text("--flagfile=two.flags\n--rows1=2\n")
+    (tmp_path / "two.flags").write_text("--flagfile=one.flags\n")
+    done = run(_PROGRAM, "--flagfile=one.flags")
+    said = "--flagfile: expected files that do not name themselves\n"
+    assert (done.returncode, done.stderr) == (2, said)

@@ -78,6 +78,15 @@ def test_files_without_a_finished_run_are_refused_as_such(tmp_path, manifest):
     )
 
 
+def test_a_name_that_is_too_long_is_refused(tmp_path):
+    said = _refusal(tmp_path / ("x" * 300))
+    assert said.startswith(f"--run_dir: {tmp_path}")
+    assert said.endswith(": File name too long")
+    with pytest.raises(ConfigError, match="File name too long"):
+        run_folder.Lock(tmp_path / "new" / ("x" * 300), "digest")
+    assert not (tmp_path / "new").exists()
+
+
 @pytest.mark.parametrize("below", ["", "run", "run/deeper"])
 def test_a_file_or_a_path_below_one_is_refused(tmp_path, below):
     (tmp_path / "file").touch()

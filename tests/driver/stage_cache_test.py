@@ -119,6 +119,17 @@ def test_a_loop_goes_on_from_its_last_state(tmp_path):
     assert again.latest(np.zeros(2)) is None
 
 
+@pytest.mark.parametrize("place", ["", "deep/train"])
+def test_nothing_is_cleared_or_written_through_a_link(tmp_path, place):
+    theirs = tmp_path / "theirs" / "7"
+    theirs.mkdir(parents=True)
+    link = tmp_path / "run" / run_folder.UNFINISHED / place
+    link.parent.mkdir(parents=True)
+    link.symlink_to(theirs.parent)
+    _autosave(tmp_path / "run")
+    assert not link.exists() and theirs.is_dir()
+
+
 @pytest.mark.parametrize(
     ("key", "value"), [("digest", "b"), ("packages", {"jax": "0.1"}), ("devices", 77)]
 )

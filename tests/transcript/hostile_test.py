@@ -130,3 +130,13 @@ def test_any_flipped_byte_is_refused_or_harmless(saved):
         saved.describe()
         with contextlib.suppress(transcript.TranscriptError):
             saved.load()
+
+
+def test_names_that_steer_a_terminal_are_refused(saved):
+    arrays = saved.arrays()
+    name = "params/dense/\x1b]0;yours\x07"
+    saved.forge({name if k == "params/dense/bias" else k: v for k, v in arrays.items()})
+    saved.refused(".json")
+    with pytest.raises(transcript.TranscriptError) as caught:
+        saved.load()
+    assert "control characters" in str(caught.value) and str(caught.value).isprintable()

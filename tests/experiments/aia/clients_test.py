@@ -4,7 +4,6 @@ import numpy as np
 import pytest
 
 from experiments.aia import clients, settings
-from fljax import data
 from fljax.driver.config import ConfigError
 
 _DATA = settings.DataConfig(name="acs_shaped", task="binary", largest_state=600)
@@ -31,7 +30,9 @@ def test_the_seed_of_generated_data_is_a_flag():
         for seed in (1, 2)
     ]
     assert not tables[0].frame.equals(tables[1].frame)
-    with pytest.raises(data.DataError, match="diabetes: unknown option 'seed'"):
+    with pytest.raises(
+        ConfigError, match="--data_seed: diabetes has no such option, it has"
+    ):
         clients.load_table(settings.DataConfig(seed=1))
     with pytest.raises(ConfigError, match="--data_path: .* choose --data_name=csv"):
         clients.load_table(settings.DataConfig(path="people.csv"))
