@@ -97,8 +97,8 @@ class Lock:
             if finished or not others:
                 self._path.unlink(missing_ok=True)
             os.close(self._file)
-        with contextlib.suppress(OSError):  # somebody put something there
-            for folder in self._created if not others else ():
+        for folder in self._created if not others else ():
+            with contextlib.suppress(OSError):  # somebody put something there
                 folder.rmdir()
 
     def _mark(self, path: pathlib.Path, identity: str) -> None:
