@@ -52,11 +52,11 @@ class Attack:
 
     def _program(self, example: bool) -> Callable:
         if example not in self._programs:
-            images, *shape = self._targets.shape
+            images = self._run.images_sought(example)
             search = adversary.attack(
                 self._run,
                 self._network.loss_fn,
-                (1 if example else images, *shape),
+                (images, *self._targets.shape[1:]),
                 self._targets.num_classes,
                 example=example,
             )

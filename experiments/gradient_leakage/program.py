@@ -123,7 +123,7 @@ def _score(
     run: Config, found: Inversion, clients, truth: Truth, view: View, read
 ) -> list[Score]:
     """Of every client of a block; one that is repeated counts once."""
-    owned = truth_lib.first(truth, 1) if view.example else truth
+    owned = truth_lib.first(truth, run.images_sought(view.example))
     return [
         scores.score(
             run,
@@ -145,7 +145,7 @@ def describe(prepared: Prepared) -> Iterator[str]:
         count = sum(leaf.size for leaf in jax.tree.leaves(params))
         yield f"{attacked.name} {list(shape)}, {name} of {count} parameters"
     for view in views.views(run):
-        images = 1 if view.example else run.images
+        images = run.images_sought(view.example)
         yield (
             f"{view.spec}, {view.setting}: {attacked.num_clients} clients of {images} "
             f"images, {len(run.pruned)} fractions pruned, up to "

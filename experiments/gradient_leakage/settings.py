@@ -58,6 +58,11 @@ class Config(RunFlags):
     batch_size: int | None = option(
         None, "images of a local step, in their order; none: all", min=1
     )
+    sought: Literal["all", "one"] = option(
+        "all",
+        "types 0 and 1: all images of the client, side by side; or, as the paper's "
+        "notebook, one, whose gradient shall be that of all, compared with the first",
+    )
     steps: int = option(
         1, "local steps before the message of types 0 and 1; the paper: 1", min=1
     )
@@ -106,6 +111,10 @@ class Config(RunFlags):
         None, "table of Wei et al. (2021) to show beside the results"
     )
 
+    def images_sought(self, example: bool) -> int:
+        """How many are sought behind one example's gradient, or behind a message."""
+        return 1 if example or self.sought == "one" else self.images
+
 
 class Settings(NamedTuple):
     """All that the program was told, with nothing left at none that has a default."""
@@ -142,6 +151,10 @@ def complete(settings: Settings) -> Settings:
         raise ConfigError(
             f"--round: expected less than --num_rounds={run.num_rounds}, "
             f"got {run.round}"
+        )
+    if run.sought == "one" and run.steps > 1:
+        raise ConfigError(
+            f"--sought: one image is sought behind one step, got --steps={run.steps}"
         )
     if run.attack == "inverting_gradients" and run.solver != "lbfgs":
         raise ConfigError("--solver: inverting_gradients has its own, Adam on signs")
