@@ -5,9 +5,16 @@ from collections.abc import Sequence
 from experiments.report import lines
 from experiments.report.cards import Card
 from experiments.report.program_report import ProgramReport
-from fljax.results import summarise
+from fljax.results import Row, summarise
 
 _ERROR, _RATE = "optimum_distance_slope", "rate_slope"
+_MESSAGES = "num_messages="
+_SHOWN = {
+    ("reconstruct", "optimum_distance"): "Algorithm 2",
+    ("reconstruct_forward", "optimum_distance"): "the regression reversed",
+    ("theorem1", "rate"): "eq. (6)",
+    ("theorem1", "bound"): "eq. (18)",
+}
 
 
 def _sentences(cards: Sequence[Card]) -> list[str]:
@@ -27,7 +34,30 @@ def _sentences(cards: Sequence[Card]) -> list[str]:
     return [
         f"Slopes of the error of Algorithm 2, {batches} batches: {'; '.join(each)}."
         for batches, each in said.items()
-    ]
+    ] + _by_messages(rows)
+
+
+def _by_messages(rows: Sequence[Row]) -> list[str]:
+    """Errors and bound with the fewest and with the most messages."""
+    found: dict[str, dict[int, dict[str, float]]] = {}
+    for summary in summarise([row for row in rows if row.point.startswith(_MESSAGES)]):
+        row = summary.row
+        if name := _SHOWN.get((row.attack, row.metric)):
+            number = int(float(row.point.removeprefix(_MESSAGES)))
+            at = found.setdefault(row.setting, {}).setdefault(number, {})
+            at[name] = summary.estimate.mean
+    said = []
+    for batches, numbers in found.items():
+        fewest, most = min(numbers), max(numbers)
+        each = ", ".join(
+            f"{name} {numbers[fewest][name]:.3g} and {numbers[most][name]:.3g}"
+            for name in numbers[most]
+        )
+        said.append(
+            f"Distance from the optimum with {fewest:,} and {most:,} messages, "
+            f"{batches} batches: {each}."
+        )
+    return said
 
 
 REPORT = ProgramReport(

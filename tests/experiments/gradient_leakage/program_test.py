@@ -99,7 +99,10 @@ def test_table_7_stands_beside_a_run_on_its_data():
         (["--damping=inf"], "--damping: expected a number > 0 and < inf"),
         (["--pruned=1"], "--pruned: expected numbers >= 0 and < 1"),
         (["--images=3", "--batch_size=2"], "--batch_size: expected a divisor"),
-        (["--sought=one", "--steps=2"], "--sought: one image is sought behind one step"),
+        (
+            ["--sought=one", "--steps=2"],
+            "--sought: one image is sought behind one step",
+        ),
         (["--batch_size=1"], "--images: expected at most --steps=1 batches of 1"),
         (["--round=10"], "--round: expected less than --num_rounds=10"),
         (["--data_subset=half"], "--data_subset: expected all for digits"),
