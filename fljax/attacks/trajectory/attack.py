@@ -30,7 +30,7 @@ import jax
 import jax.numpy as jnp
 
 from fljax import losses
-from fljax.attacks.trajectory import imagined, matching, relaxation
+from fljax.attacks.trajectory import exact, imagined, matching, relaxation
 from fljax.attacks.trajectory import noise as noise_lib
 from fljax.attacks.trajectory.imagined import PLAIN, Imagined
 from fljax.attacks.trajectory.matching import Point, Problem, Settings
@@ -113,6 +113,7 @@ def trajectory_matching(
         settings,
         imagined.partial(client, seen),
         steady,
+        imagined.rounding(client, seen, settings),
     )
     return solve(key, problem, logits, None if continuous else candidates)
 
@@ -133,6 +134,9 @@ def solve(
     """
     # Matching models needs more than an accelerator's default precision.
     with jax.default_matmul_precision("highest"):
+        if problem.rounding is not None:
+            weights = candidates is not None
+            logits = exact.start(jax.random.fold_in(key, 2), problem, logits, weights)
         start = Point(logits, jnp.zeros(()))
         point = matching.search(jax.random.fold_in(key, 0), problem, start)
         rounds = jnp.arange(len(problem.observed))

@@ -114,8 +114,13 @@ def _imagined(view: AdversaryView) -> tuple[Imagined, np.ndarray]:
         training.weight_decay,
         (training.proximal or 0.0) if training.algorithm == "fed_prox" else 0.0,
     )
-    client = Imagined(practice, training.batch_size or 0)
+    batch, most = training.batch_size, view.sizes.max()
+    full = batch is not None and (batch or most) >= most
+    client = Imagined(practice, 0 if full else batch or 0)
     spec = view.defense or specs.NONE
+    if full and not spec:
+        travels = jax.tree.leaves(seen.delta)[0].dtype
+        client = client._replace(precision=float(jnp.finfo(travels).eps))
     rounds = np.asarray(seen.round)
     client, _ = imagined.defended(client, spec)
     number, layers = int(rounds[-1]) + 1, len(jax.tree.leaves(seen.params))

@@ -42,6 +42,8 @@ class Imagined(NamedTuple):
       examples: how it clips gradients of examples, empty if it does not.
       messages: whether it clips its update, layer by layer.
       sparse: whether it sends only the largest changes.
+      precision: of a message whose only noise is rounding, the spacing of numbers at 1;
+        0 where anything is drawn.
     """
 
     practice: Practice = Practice()
@@ -49,6 +51,7 @@ class Imagined(NamedTuple):
     examples: str = ""
     messages: bool = False
     sparse: bool = False
+    precision: float = 0.0
 
 
 PLAIN = Imagined()
@@ -126,6 +129,20 @@ def partial(client: Imagined, seen: Seen) -> noise.Partial | None:
     change = jnp.abs(seen.sent - seen.returned)
     least = jnp.min(jnp.where(change > 0, change, jnp.inf), axis=1)
     return noise.Partial(change > 0, least)
+
+
+def rounding(client: Imagined, seen: Seen, settings: Settings) -> jax.Array | None:
+    """`[R, P]` bounds on the rounding of messages that hold no other noise; or None.
+
+    Each step rounds a model to float32, and a message is rounded to what it travels in.
+    """
+    fixed = client.precision and client.practice.optimiser == "sgd"
+    if not fixed or settings.first_order or settings.estimate_scale:
+        return None
+    single = jnp.finfo(jnp.float32)
+    of_steps = single.eps * settings.path_steps * jnp.abs(seen.sent)
+    of_message = client.precision * jnp.abs(seen.sent - seen.returned)
+    return of_steps + of_message + single.tiny
 
 
 def simulator(

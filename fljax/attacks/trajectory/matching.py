@@ -68,6 +68,7 @@ class Problem(NamedTuple):
       partial: which coordinates were observed at all; None for all.
       steady: `(stored) -> [] bool`, whether a round was simulated as asked; None for
         always.
+      rounding: `[R, O]` of observations that hold no other noise; None where they do.
     """
 
     observed: jax.Array
@@ -77,6 +78,7 @@ class Problem(NamedTuple):
     settings: Settings
     partial: noise_lib.Partial | None = None
     steady: Callable[[PyTree], jax.Array] | None = None
+    rounding: jax.Array | None = None
 
 
 def scale_of(problem: Problem, point: Point) -> jax.Array:
