@@ -48,7 +48,7 @@ class BoundDefense(NamedTuple):
     def builder(self) -> "Builder":
         """What makes the defense of one seed from its numbers."""
         fixed = self.setting._replace(**dict.fromkeys(_TRACED, 1.0))
-        return Builder(self.spec, fixed)
+        return Builder(specs.skeleton(self.spec), fixed)
 
     def build(self, numbers: PyTree) -> Defense:
         """The defense of one seed from its `numbers`, which may be traced."""
@@ -64,7 +64,7 @@ class BoundDefense(NamedTuple):
 
 
 class Builder(NamedTuple):
-    """A spec in a setting without its numbers; equal ones share compiled programs."""
+    """A spec in a setting without their numbers; equal ones share compiled programs."""
 
     spec: Spec
     setting: Setting

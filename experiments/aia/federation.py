@@ -1,5 +1,6 @@
 """The trainings of a run, and the loss of their models; all axes lead with seeds."""
 
+import functools
 from collections.abc import Callable
 
 import jax
@@ -65,18 +66,22 @@ def loss_curve(
     problem: Problem, params: Params, rows: Rows, mask: np.ndarray
 ) -> np.ndarray:
     """Mean loss `[seeds, R]` of models `[seeds, R, ...]` on `rows [seeds, N]`."""
-
-    def curve(args):
-        params, rows, mask = args
-        return jax.lax.map(lambda p: mean_loss(problem.loss_fn, p, rows, mask), params)
-
-    return np.asarray(jax.jit(lambda *a: jax.lax.map(curve, a))(params, rows, mask))
+    return np.asarray(_curves(params, rows, mask, loss_fn=problem.loss_fn))
 
 
 def mean_loss(loss_fn: losses.LossFn, params: Params, rows: Rows, mask) -> jax.Array:
     """Mean loss `[]` of one model on `rows [N]` where `mask`; traceable."""
     values = jax.vmap(loss_fn, (None, 0, 0))(params, rows.x, rows.y)
     return losses.masked_mean(values, mask)
+
+
+@functools.partial(jax.jit, static_argnames="loss_fn")
+def _curves(params, rows, mask, *, loss_fn) -> jax.Array:
+    def curve(args):
+        params, rows, mask = args
+        return jax.lax.map(lambda p: mean_loss(loss_fn, p, rows, mask), params)
+
+    return jax.lax.map(curve, (params, rows, mask))
 
 
 def _finite(run: rounds.Run, training, tables) -> tuple[jax.Array, jax.Array]:

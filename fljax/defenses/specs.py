@@ -127,6 +127,21 @@ def structure(spec: Spec) -> tuple:
     return tuple(parts)
 
 
+def skeleton(spec: Spec) -> Spec:
+    """The spec of a `structure`: every number is 1, a sigma is in a budget's place.
+
+    Example:
+      >>> str(skeleton(parse("dp_sgd(clip=0.3|3, epsilon=8)")))
+      'dp_sgd(clip=1, sigma=1)'
+    """
+    return Spec(
+        tuple(
+            Part(name, (*words, *((each, 1.0) for each in traced)))
+            for name, words, traced in structure(spec)
+        )
+    )
+
+
 def numbers(spec: Spec) -> Numbers:
     """The numbers of each part, without a sigma that is left to a budget."""
     return tuple(_numbers(part) for part in spec.parts)

@@ -1,6 +1,7 @@
 """Generated blocks by their names: the one list of them."""
 
 from experiments.report.documents import (
+    choosing,
     defended,
     headline,
     knowing,
@@ -16,6 +17,7 @@ _FAMILIES = {
     "results": (results.text, None),
     "benchmark": (speed.text, None),
     "knowledge": (knowing.text, None),
+    "choice": (choosing.text, None),
 }
 
 
@@ -23,8 +25,8 @@ def make(name: str) -> str:
     """The Markdown of a block.
 
     Args:
-      name: `headline`, `defenses`, `paper.NAME`, `results.NAME`, `knowledge.NAME` or
-        `benchmark.NAME`, the name being that of a paper, a result or a benchmark.
+      name: `headline`, `defenses`, `paper.NAME`, `results.NAME`, `knowledge.NAME`,
+        `choice.NAME` or `benchmark.NAME`, the name being that of a paper, a result or a benchmark.
 
     Raises:
       ConfigError: there is no such block.

@@ -1,0 +1,125 @@
+"""What was measured of each defense of a grid, from the rows of its runs."""
+
+import math
+from collections.abc import Sequence
+
+import numpy as np
+
+from experiments.aia.setup import Setup
+from experiments.choose_defense.rule import Candidate
+from experiments.report import gains
+from experiments.report.figures import selection
+from experiments.report.gains import Score
+from fljax import metrics, verdicts
+from fljax.defenses.specs import Spec
+from fljax.metrics import Estimate
+from fljax.privacy import Releases, promises
+from fljax.results import Labels, Row
+
+EPSILON, TUNED = "epsilon_rdp", "epsilon_rdp_with_choice_of_clip"
+_CLIENT = "client_"  # before both, where whole clients are protected
+_NOTHING = Estimate(math.nan, math.nan, math.nan, math.nan, 0)
+
+
+def of_rows(rows: Sequence[Row]) -> list[Candidate]:
+    """Every defense, in order of appearance.
+
+    Args:
+      rows: of `experiments.aia`, and of `tuned_rows`.
+    """
+    scores: dict[str, list[Score]] = {}
+    for score in gains.scores(rows):
+        if score.gain.measure in (verdicts.ACCURACY, verdicts.ERROR):
+            scores.setdefault(score.row.defense, []).append(score)
+    by_defense: dict[str, list[Row]] = {}
+    for row in rows:
+        by_defense.setdefault(row.defense, []).append(row)
+    return [_of(name, own, scores.get(name, [])) for name, own in by_defense.items()]
+
+
+def tuned_rows(setup: Setup, grid: Sequence[Spec]) -> list[Row]:
+    """Epsilon if every clip that was tried with the same numbers is charged.
+
+    All their trainings then count as released; which of the grid's epsilons is needed
+    is not charged, nor what the attacks said.
+
+    Args:
+      setup: of one defense.
+      grid: all of them.
+    """
+    bound, config = setup.problem.shield, setup.config
+    if bound is None:
+        return []
+    tried = sum(_without_clip(each) == _without_clip(bound.spec) for each in grid)
+    labels = Labels(
+        "aia", setup.table.name, config.model.name, str(bound.spec), setup.label
+    )
+    found = []
+    for at, seed in enumerate(config.run.seeds):
+        made, once = bound.build(bound.of_seed(at)), bound.releases(at)
+        all_tried = Releases(tried * once.steps, tried * once.rounds)
+        for promise in promises(made, all_tried, bound.delta):
+            prefix = _CLIENT if promise.noise.unit == "client" else ""
+            value = promise.guarantee.epsilon_rdp.max()
+            where = "none", "defense", seed, prefix + TUNED
+            found.append(labels.row(*where, value, setup.clients.sizes[at].sum()))
+    return found
+
+
+def _without_clip(spec: Spec) -> tuple:
+    return tuple(
+        (p.name, tuple((n, v) for n, v in p.given if n != "clip")) for p in spec.parts
+    )
+
+
+def _of(name: str, rows: Sequence[Row], scores: Sequence[Score]) -> Candidate:
+    totals = [row for row in rows if row.client == "all"]
+    top = max(scores, key=lambda score: score.verdict.beyond.mean, default=None)
+    beyond = None if top is None else top.verdict.beyond
+    epsilon = next(
+        (
+            (mean, _mean(totals, prefix + TUNED))
+            for prefix in ("", _CLIENT)
+            if 0 < (mean := _mean(totals, prefix + EPSILON)) < math.inf
+        ),
+        (math.inf, math.inf),
+    )
+    return Candidate(
+        name,
+        *epsilon,
+        _explained(totals),
+        "" if top is None else top.row.attack,
+        _NOTHING
+        if beyond is None
+        else Estimate(beyond.mean, beyond.low, beyond.high, beyond.mean, 0),
+        any(score.verdict.kind == verdicts.LEAKS for score in scores),
+        _most(totals),
+    )
+
+
+def _explained(totals: Sequence[Row]) -> Estimate:
+    """On held-out rows; on the training rows where there are none."""
+    for metric in reversed(selection.EXPLAINED):
+        values = [row.value for row in totals if row.metric == metric]
+        if values:
+            return metrics.interval(values)
+    return _NOTHING
+
+
+def _most(totals: Sequence[Row]) -> float:
+    """Points that the bound allows beyond the better of imputation and majority."""
+    known = [
+        _mean([r for r in totals if r.attack == name], verdicts.ACCURACY.metric)
+        for name in (verdicts.MAJORITY, verdicts.IMPUTATION)
+    ]
+    return _mean(totals, verdicts.CEILING) - np.nanmax([*known, -math.inf])
+
+
+def _mean(rows: Sequence[Row], metric: str) -> float:
+    """NaN without any; of the baseline's settings the plain one."""
+    found = [
+        row.value
+        for row in rows
+        if row.metric == metric and not row.setting.startswith(gains.CURVE)
+    ]
+    return float(np.mean(found)) if found else math.nan

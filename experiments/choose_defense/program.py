@@ -1,0 +1,142 @@
+"""Which defense, and which epsilon, do I need? (a grid of defenses, and a stated rule)
+
+    python -m experiments.choose_defense --flagfile=experiments/flags/choose_defense.diabetes.flags
+    python -m experiments.choose_defense --data_name=csv --data_path=patients.csv \
+        --data_target=charges --data_sensitive=smoker --partition_kind=iid
+
+Trains the federation once with every defense of `--defenses`, attacks each training as
+`experiments.aia` does, with attacks that know the defense, and recommends one: of what is
+leaked, explained, bounded and promised, drawn in `choice.svg`. Rates, clips, noise and
+seeds share compiled programs.
+"""
+
+import dataclasses
+from collections.abc import Iterator
+from typing import NamedTuple
+
+from rich.progress import Progress
+
+from experiments.aia import baselines, federation, pipeline
+from experiments.aia import program as aia
+from experiments.aia.setup import Settings as Training
+from experiments.choose_defense import candidates, choice_figure, said
+from experiments.choose_defense.rule import Wishes, choose
+from experiments.choose_defense.settings import ChoiceConfig, Settings
+from experiments.report import COMMAND, figures
+from fljax.defenses import specs
+from fljax.defenses.specs import Spec
+from fljax.driver import stages
+from fljax.driver.config import ConfigError
+from fljax.driver.output import Output, Results
+from fljax.driver.program import Program, Start
+
+_NAME = "choose_defense"
+_FIRST = (
+    "data_name", "data_path", "data_target", "data_sensitive", "data_drop",
+    "data_missing", "partition_kind", "partition_column", "partition_clients",
+    "model_hidden", "learning_rate", "batch_size", "num_rounds", "local_epochs",
+    "defenses", "tolerance", "most_beyond", "attack_kinds", "seeds", "run_dir", "dry_run",
+)  # fmt: skip
+
+
+class Prepared(NamedTuple):
+    """The grid, and every training of it dealt and scheduled."""
+
+    choice: ChoiceConfig
+    grid: tuple[Spec, ...]
+    trainings: aia.Prepared
+
+
+def start(config: Settings) -> Start:
+    """Reads the grid and the table.
+
+    Raises:
+      ConfigError: for flags that do not fit.
+    """
+    *training, choice = config
+    told = Training(*training)
+    grid = _grid(told, choice)
+    sweep = "; ".join(f"defense={spec}" for spec in grid)
+    told = told._replace(run=dataclasses.replace(told.run, sweep=sweep))
+    first = aia.start(told)
+
+    def prepare() -> Prepared:
+        return Prepared(choice, grid, first.prepare())
+
+    return Start(first.name, prepare)
+
+
+def work(prepared: Prepared, output: Output, bars: Progress) -> Results:
+    """Trains and attacks with every defense, then applies the rule."""
+    choice, grid, (config, table, points) = prepared
+    cache, shared = output.cache(table.files), baselines.Shared()
+    rows, failed = [], {}
+    for number, each in enumerate(points):
+        part = cache.part(f"point{number}")
+        try:
+            outcome = pipeline.run(each, bars, part, shared)
+        except federation.Diverged as error:
+            failed[each.label.partition("=")[2]] = str(error)
+            continue
+        output.seconds[each.label] = _summed(outcome.seconds)
+        rows += [*outcome.rows, *candidates.tuned_rows(each, grid)]
+    if not rows:
+        raise federation.Diverged(next(iter(failed.values())))
+    found = candidates.of_rows(rows)
+    wishes = Wishes(choice.tolerance, choice.most_beyond)
+    chosen = choose(found, wishes)
+    drawn = choice_figure.choice(found, chosen, figures.drawing.title(rows))
+    return Results(
+        [row._replace(experiment=_NAME) for row in rows],
+        figures.rendered({} if drawn is None else {"choice": drawn}),
+        files=table.files,
+        manifest=said.manifest(found, chosen, wishes, failed, len(config.run.seeds)),
+        tables=said.tables(found, chosen, wishes, failed, len(config.run.seeds)),
+    )
+
+
+def describe(prepared: Prepared) -> Iterator[str]:
+    """The grid, and what `experiments.aia` says of its trainings."""
+    yield f"{len(prepared.grid)} trainings of every seed"
+    yield from aia.describe(prepared.trainings)
+
+
+def _grid(training: Training, choice: ChoiceConfig) -> tuple[Spec, ...]:
+    """No defense, and all that were asked for."""
+    for flag, given in (
+        ("defense", training.defense.defense != "none"),
+        ("sweep", bool(training.run.sweep)),
+        ("transcript", training.run.transcript is not None),
+        ("paper_table", training.run.paper_table is not None),
+    ):
+        if given:
+            raise ConfigError(f"--{flag}: expected none, the grid is in --defenses")
+    try:
+        asked = specs.parse_all(choice.defenses)
+    except specs.SpecError as error:
+        raise ConfigError(f"--defenses: {error}") from error
+    if not any(asked):
+        raise ConfigError("--defenses: expected at least one defense, got none")
+    return specs.NONE, *(spec for spec in asked if spec)
+
+
+def _summed(seconds: stages.Seconds) -> dict[str, float]:
+    """Of all stages of a training."""
+    return {
+        what: sum(each[what] for each in seconds.values())
+        for what in ("compile", "run")
+    }
+
+
+PROGRAM = Program(
+    name=_NAME,
+    module=__name__,
+    settings=Settings,
+    first=_FIRST,
+    unprefixed=("train", "defense", "run", "adversary", "choice"),
+    start=start,
+    afterwards=COMMAND,
+    work=work,
+    describe=describe,
+    errors=(federation.Diverged,),
+)

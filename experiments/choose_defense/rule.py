@@ -1,0 +1,103 @@
+"""The rule by which one defense of a grid is recommended; pure."""
+
+import math
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from fljax import fit
+from fljax.metrics import Estimate
+
+RULE = (
+    "of the defenses that promise an epsilon, under which no attack that knows them is "
+    "shown to have more than who sees no message, whose bound allows no more than was "
+    "asked for, and whose model explains something of the held-out rows: the smallest "
+    "epsilon among those that explain nearly as much as the best"
+)
+
+
+class Candidate(NamedTuple):
+    """One defense of the grid as it was measured.
+
+    Attributes:
+      defense: its text.
+      epsilon: of a record, or of a client where only that is promised; inf without.
+      tuned: epsilon if the choice of the clip is charged, too.
+      utility: percent of the held-out targets' variation that the model explains.
+      attack: the strongest that was run; empty without any.
+      gain: its points beyond who sees no message.
+      leaks: whether some attack is shown to have more than that.
+      most: points that any adversary can have beyond that; NaN where it is not known.
+    """
+
+    defense: str
+    epsilon: float
+    tuned: float
+    utility: Estimate
+    attack: str
+    gain: Estimate
+    leaks: bool
+    most: float
+
+
+class Wishes(NamedTuple):
+    """What a defense is asked for.
+
+    Attributes:
+      tolerance: points of utility below the best that do not matter.
+      most: points that any adversary may have beyond who sees no message; None: any.
+    """
+
+    tolerance: float = 2.0
+    most: float | None = None
+
+
+class Choice(NamedTuple):
+    """What the rule says.
+
+    Attributes:
+      chosen: the recommended one, None where no defense of the grid is one.
+      why_not: the defense of every other candidate -> why it is not.
+    """
+
+    chosen: Candidate | None
+    why_not: dict[str, str]
+
+
+def choose(candidates: Sequence[Candidate], wishes: Wishes) -> Choice:
+    """Applies `RULE`.
+
+    Args:
+      candidates: with distinct defenses, in any order.
+      wishes: of the user.
+    """
+    why_not = {each.defense: _refused(each, wishes) for each in candidates}
+    left = [each for each in candidates if not why_not[each.defense]]
+    if not left:
+        return Choice(None, why_not)
+    best = max(each.utility.mean for each in left)
+    for each in left:
+        if each.utility.mean < best - wishes.tolerance:
+            why_not[each.defense] = (
+                f"explains {best - each.utility.mean:.1f} points less than the best"
+            )
+    left = [each for each in left if not why_not[each.defense]]
+    chosen = min(left, key=lambda each: (each.epsilon, -each.utility.mean))
+    for each in left:
+        larger = each.epsilon > chosen.epsilon
+        why_not[each.defense] = "a larger epsilon" if larger else "explains less"
+    del why_not[chosen.defense]
+    return Choice(chosen, why_not)
+
+
+def _refused(each: Candidate, wishes: Wishes) -> str:
+    """Why it is none for anybody; empty if it may be."""
+    if not math.isfinite(each.epsilon):
+        return "promises nothing"
+    if each.leaks:
+        return "leaks"
+    if wishes.most is not None and not each.most <= wishes.most:
+        allowed = "unknown" if math.isnan(each.most) else f"{each.most:.1f} points"
+        return f"its bound is {allowed}"
+    if not each.utility.mean >= fit.LEARNT:
+        return "the model has hardly learnt"
+    return ""

@@ -1,0 +1,101 @@
+"""What is said of a grid: a table, a recommendation, and what both rest on."""
+
+import math
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from rich.table import Table
+from rich.text import Text
+
+from experiments.choose_defense.rule import RULE, Candidate, Choice, Wishes
+from fljax.driver import screen_tables
+from fljax.metrics import Estimate
+
+_TUNING = (
+    "tuned: epsilon that charges every clip that was tried with the same noise; which "
+    "epsilon of the grid is taken is not charged: the attacks' scores need the truth, so "
+    "choose on data that stand for the clients' own"
+)
+
+
+def tables(
+    found: Sequence[Candidate],
+    choice: Choice,
+    wishes: Wishes,
+    failed: Mapping[str, str],
+    seeds: int,
+) -> list[Table | Text]:
+    """For the screen."""
+    table = screen_tables.empty("smallest epsilon first; beyond imputation, in points")
+    table.add_column("defense")
+    screen_tables.add_numbers(
+        table, "epsilon", "tuned", "expl. %", "strongest attack", "anyone"
+    )
+    table.add_column("verdict")
+    for each in sorted(found, key=lambda c: c.epsilon):
+        table.add_row(
+            Text(each.defense),
+            number(each.epsilon, ".3g"),
+            number(each.tuned, ".3g"),
+            number(each.utility.mean, ".1f"),
+            _interval(each.gain),
+            number(each.most, ".1f"),
+            choice.why_not.get(each.defense, "RECOMMENDED"),
+        )
+    about = [recommendation(found, choice, wishes, seeds), f"rule: {RULE}", _TUNING]
+    said = [*(f"{name}: {why}" for name, why in failed.items()), *about]
+    return [table, *map(Text, said)]
+
+
+def recommendation(
+    found: Sequence[Candidate], choice: Choice, wishes: Wishes, seeds: int
+) -> str:
+    """In words, with its numbers."""
+    bare = next((each for each in found if each.defense == "none"), None)
+    asked = "" if wishes.most is None else f" and --most_beyond={wishes.most:g}"
+    under = f"(--tolerance={wishes.tolerance:g}{asked}, {seeds} seed{'s'[: seeds > 1]})"
+    if choice.chosen is None:
+        return f"Recommended: none of this grid {under}. See why in the last column."
+    each = choice.chosen
+    against = "" if bare is None else f" (without a defense {bare.utility.mean:.1f} %)"
+    parts = [
+        f"Recommended: {each.defense} {under}: epsilon {each.epsilon:.3g}",
+        f"{each.tuned:.3g} with the choice of the clip charged",
+        f"explains {each.utility.mean:.1f} % of the held-out variation{against}",
+    ]
+    if each.attack:
+        parts.append(
+            f"the strongest attack, {each.attack}, has {_interval(each.gain)} points "
+            "beyond imputation"
+            + ("" if bare is None else f" (without a defense {_interval(bare.gain)})")
+        )
+    if math.isfinite(each.most):
+        parts.append(f"no adversary can have more than {each.most:.1f} points")
+    return "; ".join(parts) + "."
+
+
+def manifest(
+    found: Sequence[Candidate],
+    choice: Choice,
+    wishes: Wishes,
+    failed: Mapping[str, str],
+    seeds: int,
+) -> dict[str, Any]:
+    """The same for programs."""
+    return {
+        "recommended": None if choice.chosen is None else choice.chosen.defense,
+        "recommendation": recommendation(found, choice, wishes, seeds),
+        "why_not": choice.why_not,
+        "diverged": dict(failed),
+        "rule": RULE,
+        "tuning": _TUNING,
+    }
+
+
+def number(value: float, form: str) -> str:
+    """Empty for what is infinite or not known."""
+    return f"{value:{form}}" if math.isfinite(value) else ""
+
+
+def _interval(e: Estimate) -> str:
+    return screen_tables.interval(e, ".1f") if math.isfinite(e.mean) else ""

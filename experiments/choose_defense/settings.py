@@ -1,0 +1,34 @@
+"""What the program can be told: all that `experiments.aia` can, the grid, and wishes."""
+
+import dataclasses
+from typing import NamedTuple
+
+from experiments import defense_options
+from experiments.aia.setup import Settings as Training
+from fljax.driver.option import option
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class ChoiceConfig:
+    """No prefix."""
+
+    defenses: str = option(
+        "dp_sgd(clip=0.3|1|3, epsilon=0.5|1|2|4|8|16|32|64)",
+        f"the grid: {defense_options.SEVERAL}; none is always among them",
+    )
+    tolerance: float = option(
+        2.0,
+        "points of held-out variation explained, below the best, that do not matter",
+        min=0,
+    )
+    most_beyond: float | None = option(
+        None,
+        "percentage points that any adversary may have beyond imputation by the bound "
+        "of the defense; none: only attacks that are run decide",
+        min=0,
+    )
+
+
+Settings = NamedTuple(
+    "Settings", [*Training.__annotations__.items(), ("choice", ChoiceConfig)]
+)

@@ -1,0 +1,62 @@
+"""The program: a grid trained, attacked and judged; flags that do not fit."""
+
+import json
+
+import pytest
+
+from experiments.choose_defense.program import PROGRAM
+from fljax import privacy, results
+from fljax.driver.config import ConfigError
+
+_TINY = (
+    "--num_rounds=4", "--model_hidden=8", "--learning_rate=0.05", "--attack_kinds=model",
+    "--seeds=0,1",
+)  # fmt: skip
+
+
+@pytest.fixture
+def run(tmp_path, parsed):
+    def call(*arguments):
+        told = (*_TINY, f"--run_dir={tmp_path / 'out'}", *arguments)
+        PROGRAM.run(parsed(PROGRAM, *told))
+
+    return call
+
+
+@pytest.mark.parametrize(
+    ("told", "said"),
+    [
+        ("--defenses=none", "--defenses: expected at least one defense"),
+        ("--defenses=dp_sgd(clip=1)", "--defenses: dp_sgd: expected one of sigma"),
+        ("--defense=median", "--defense: expected none, the grid is in --defenses"),
+        ("--sweep=batch_size=8", "--sweep: expected none"),
+        ("--transcript=seen", "--transcript: expected none"),
+    ],
+)
+def test_flags_that_do_not_fit_are_refused(run, told, said, tmp_path):
+    with pytest.raises(ConfigError, match=said):
+        run(told)
+    assert not (tmp_path / "out").exists()
+
+
+@pytest.mark.slow
+def test_a_grid_is_trained_attacked_and_judged(run, tmp_path, capsys):
+    run("--defenses=dp_sgd(clip=1|3, epsilon=8); dp_sgd(clip=1, sigma=1e9)")
+    assert "Recommended: " in capsys.readouterr().out
+    manifest = json.loads((tmp_path / "out" / "manifest.json").read_text())
+    names = [f"dp_sgd(clip={clip}, epsilon=8)" for clip in (1, 3)]
+    judged = {*manifest["why_not"], *manifest["diverged"], manifest["recommended"]}
+    assert judged - {None} == {"none", "dp_sgd(clip=1, sigma=1e+09)", *names}
+    rows = results.read_rows(tmp_path / "out" / "rows.jsonl")
+    assert {row.experiment for row in rows} == {"choose_defense"}
+    spent = [row for row in rows if row.defense == names[0] and row.client == "all"]
+    once, tuned, sigma = (
+        [row.value for row in spent if row.metric == metric]
+        for metric in (
+            "epsilon_rdp", "epsilon_rdp_with_choice_of_clip", "noise_multiplier",
+        )
+    )  # fmt: skip
+    assert 7.9 < once[0] <= 8 < tuned[0]
+    steps = 2 * 4 * 7  # clips, rounds, batches of a client
+    assert tuned[0] == privacy.epsilon(sigma[0], 1 / 7, steps, 1e-5)
+    assert (tmp_path / "out" / "choice.svg").stat().st_size

@@ -1,0 +1,112 @@
+"""The rule that recommends a defense, and what it makes of result rows."""
+
+import math
+
+import pytest
+
+from experiments.choose_defense import candidates, choice_figure, said
+from experiments.choose_defense.rule import Candidate, Wishes, choose
+from fljax.metrics import Estimate
+from fljax.results import Labels
+
+
+def _candidate(defense, epsilon, utility, *, leaks=False, most=10.0):
+    one = Estimate(utility, utility - 1, utility + 1, utility, 3)
+    mean = 8.0 if leaks else -1.0
+    gain = Estimate(mean, mean - 4.0, mean + 4.0, mean, 3)
+    return Candidate(defense, epsilon, 2 * epsilon, one, "mine", gain, leaks, most)
+
+
+NONE = _candidate("none", math.inf, 50.0, leaks=True, most=math.nan)
+WEAK = _candidate("weak", 64.0, 49.0, leaks=True, most=40.0)
+FINE = _candidate("fine", 16.0, 48.5, most=30.0)
+SMALL = _candidate("small", 4.0, 47.5, most=15.0)
+OTHER = _candidate("other", 4.0, 47.0, most=15.0)
+POOR = _candidate("poor", 1.0, 30.0, most=5.0)
+BLIND = _candidate("blind", 0.5, 1.0, most=2.0)
+GRID = (NONE, WEAK, FINE, SMALL, OTHER, POOR, BLIND)
+
+
+@pytest.mark.parametrize(
+    ("wishes", "chosen"),
+    [
+        (Wishes(tolerance=0.0), "fine"),
+        (Wishes(tolerance=2.0), "small"),
+        (Wishes(tolerance=20.0), "poor"),
+        (Wishes(tolerance=0.0, most=20.0), "small"),
+        (Wishes(most=5.0), "poor"),
+        (Wishes(most=1.0), None),
+    ],
+)
+def test_the_smallest_epsilon_that_explains_nearly_as_much(wishes, chosen):
+    for grid in (GRID, GRID[::-1]):
+        found = choose(grid, wishes)
+        assert (found.chosen and found.chosen.defense) == chosen
+        assert found.why_not.keys() == {c.defense for c in GRID} - {chosen}
+        assert all(found.why_not.values())
+
+
+def test_every_other_defense_is_told_why_it_is_not():
+    assert choose(GRID, Wishes(most=15.0)).why_not == {
+        "none": "promises nothing",
+        "weak": "leaks",
+        "fine": "its bound is 30.0 points",
+        "other": "explains less",
+        "poor": "explains 17.5 points less than the best",
+        "blind": "the model has hardly learnt",
+    }
+    unknown = _candidate("x", 1.0, 50.0, most=math.nan)
+    assert choose([unknown], Wishes(most=9.0)).why_not == {"x": "its bound is unknown"}
+    assert choose([unknown], Wishes()).chosen is unknown
+
+
+def test_the_recommendation_has_its_numbers():
+    text = said.recommendation(GRID, choose(GRID, Wishes()), Wishes(), 3)
+    for part in (
+        "Recommended: small (--tolerance=2, 3 seeds): epsilon 4; 8 with the choice",
+        "explains 47.5 % of the held-out variation (without a defense 50.0 %)",
+        "no adversary can have more than 15.0 points.",
+    ):
+        assert part in text
+    asked = Wishes(most=1.0)
+    text = said.recommendation(GRID, choose(GRID, asked), asked, 1)
+    assert "none of this grid (--tolerance=2 and --most_beyond=1, 1 seed)" in text
+    assert choice_figure.choice(GRID, choose(GRID, Wishes()), "grid") is not None
+    assert choice_figure.choice([], choose([], Wishes()), "nothing") is None
+
+
+def _rows(defense, accuracy, explained, more=()):
+    labels = Labels("aia", "d", "m", defense, f"defense={defense}")
+    for seed in range(3):
+        by = 0.1 * seed
+        yield labels.row("none", "round_9", seed, "train_explained_percent", 99, 9)
+        yield labels.row(
+            "none", "round_9", seed, "test_explained_percent", explained, 9
+        )
+        for attack, setting, value in (
+            ("majority", "baseline", 50.0),
+            ("imputation", "baseline", 60.0),
+            ("imputation", "rows_100", 0.0),
+            ("trajectory", "passive", accuracy + by),
+            ("trajectory_strangers", "passive", 50.0 + by),
+        ):
+            yield labels.row(attack, setting, seed, "aia_accuracy_percent", value, 9)
+        for metric, value in more:
+            yield labels.row("none", "defense", seed, metric, value, 9)
+
+
+def test_candidates_are_read_from_result_rows():
+    promised = {
+        "epsilon_rdp": 4.0, candidates.TUNED: 7.0, "accuracy_ceiling_percent": 75.0,
+    }  # fmt: skip
+    rows = [
+        *_rows("none", 90.0, 50.0, [("epsilon_rdp", math.inf)]),
+        *_rows("mine", 59.0, 40.0, promised.items()),
+    ]
+    none, mine = candidates.of_rows(rows)
+    assert (none.epsilon, none.leaks, none.attack) == (math.inf, True, "trajectory")
+    assert none.gain.mean == pytest.approx(30.1)
+    assert math.isnan(none.most)
+    assert (mine.epsilon, mine.tuned, mine.leaks) == (4.0, 7.0, False)
+    assert (mine.most, mine.utility.mean) == (15.0, 40.0)
+    assert mine.gain.mean == pytest.approx(-0.9)
