@@ -39,12 +39,12 @@ _RULE = {
 _COLOURS = {verdicts.LEAKS: "bad"}
 _MOST_RECORDS = 10
 _DEFENSES = {
-    "dp_sgd(clip=1, epsilon=8), fed_cdp(clip=1, epsilon=8)": "clip every example's "
-    "gradient and add noise; what they leave to any adversary has a bound",
-    "pruning(ratio=0.9), dssgd(fraction=0.3)": "send less; no guarantee, and an attack "
-    "that knows of it reads what is sent",
-    "secure aggregation": "the server sees sums alone; of few clients that hides little, "
-    "and every client still sees the sum",
+    "--defense='dp_sgd(clip=1, epsilon=8)' or 'fed_cdp(clip=1, epsilon=8)'": "clip "
+    "every example's gradient and add noise; what they leave to any adversary has a bound",
+    "--defense='pruning(ratio=0.9)' or 'dssgd(fraction=0.3)'": "send less; no guarantee, "
+    "and an attack that knows of it reads what is sent",
+    "--adversary=sum": "secure aggregation: the server sees sums alone; of few clients "
+    "that hides little, and every client still sees the sum",
 }
 
 

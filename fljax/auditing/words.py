@@ -11,7 +11,7 @@ from fljax.attacks.adversary import LocalTraining
 from fljax.auditing import doubts
 from fljax.auditing.lines import MISFIT, Line
 from fljax.fit import UNLEARNT
-from fljax.verdicts import ACCURACY, IMPUTATION, STRANGERS
+from fljax.verdicts import ACCURACY, DISTANCE, ERROR, IMPUTATION, STRANGERS
 
 _REFERENCES = {
     IMPUTATION: "the other columns alone, learned from other people's rows, name {}",
@@ -118,7 +118,7 @@ def what_to_do(
         (
             ""
             if "learning_rate" in trained
-            else "with the learning rate of your training. "
+            else "Run it with the learning rate of your training. "
         )
         + "Then record your own training with the defense, and audit that.",
     )
@@ -157,8 +157,10 @@ def _told(flags: Mapping[str, Any], name: str, usual: Any) -> str | None:
 
 
 def _strength(line: Line) -> tuple[bool, float]:
-    """Accuracies first, then what is most beyond."""
-    return line.metric == ACCURACY.metric, line.total.value if line.total else 0.0
+    """What speaks of the column first, then what is furthest: errors are small."""
+    value = line.total.value if line.total else 0.0
+    errs = line.metric in (ERROR.metric, DISTANCE.metric)
+    return line.metric in (ACCURACY.metric, ERROR.metric), -value if errs else value
 
 
 def _leak(sensitive: str, line: Line, clients) -> str:
@@ -198,7 +200,7 @@ def whose(setting: str) -> str:
 def _measure(line: Line) -> str:
     total = line.total
     assert total is not None
-    names = {each.metric: each.text for each in (verdicts.ERROR, verdicts.DISTANCE)}
+    names = {each.metric: each.text for each in (ERROR, DISTANCE)}
     text = names.get(line.metric, line.metric.replace("_", " "))
     return f"{text} of {total.value:.4g} where {total.baseline:.4g} needs no message"
 
