@@ -7,6 +7,9 @@ A saved transcript is two files that any program can read without JAX:
   `params/LAYER/NAME` `[R, ...]`, the model that was sent, and `delta/LAYER/NAME`
   `[R, K, ...]`, sent minus returned. These may be NaN or infinite, as a diverged run
   is: a reader who needs finite ones has to look.
+  Where only sums of messages were seen, a slot is a sum, `delta` its weighted mean, and
+  integers `member` `[R, K, M]` name the clients in it (-1 for nobody), floats `share`
+  `[R, K, M]` their weights, which add up to 1. Where only global models were, K is 0.
 * `NAME.json`: format and version, the shape and dtype of every array, the sha256 of the
   `.npz`, and `about`, a free object (batch size, learning rate, ...).
 

@@ -26,6 +26,7 @@ from fljax.types import Transcript
 _FORMAT = "fljax-transcript"
 _VERSION = 1
 _SUMS = ("member", "share")  # only where the messages are sums
+_ROUNDING = 0.01  # of shares that add up, written with two digits perhaps
 _HEADER_READERS = {
     (1, 0): np.lib.format.read_array_header_1_0,
     (2, 0): np.lib.format.read_array_header_2_0,
@@ -220,6 +221,12 @@ def _check_sums(arrays) -> None:
         raise ValueError("'share' has entries that are no share of a sum")
     if ((arrays["client"] >= 0) != there.any(axis=2)).any():
         raise ValueError("'member' has nobody in a sum, or somebody in none")
+    ordered = np.sort(members, axis=2)
+    if ((ordered[..., 1:] == ordered[..., :-1]) & (ordered[..., 1:] >= 0)).any():
+        raise ValueError("'member' has a client twice in a sum")
+    whole = shares.sum(axis=2, where=there, dtype=np.float64)[there.any(axis=2)]
+    if (np.abs(whole - 1) > _ROUNDING).any():  # never of NaN
+        raise ValueError("'share' does not add up to 1 in every sum")
 
 
 def _check_once(rounds, clients) -> None:

@@ -28,7 +28,8 @@ def check_ids(round: int, clients: Mapping[int, Any]) -> None:
     if not all(isinstance(c, int | np.integer) and c >= 0 for c in clients):
         raise TranscriptError(
             f"round {round}: expected client ids that are integers of 0 or more, got "
-            f"{list(clients)[:3]}"
+            f"{list(clients)[:3]}; client_names of the description, {{name: id}}, names "
+            "them"
         )
     if len({int(client) for client in clients}) < len(clients):
         raise TranscriptError(f"round {round}: one client is there twice")

@@ -101,6 +101,9 @@ def test_sums_come_back_from_a_file(tmp_path):
         ({"member": np.full((2, 1, 3), -2, np.int32)}, "neither an id"),
         ({"member": np.full((2, 1, 3), -1, np.int32)}, "no share"),
         ({"share": np.full((2, 1, 3), 2.0)}, "no share"),
+        ({"share": np.full((2, 1, 3), 0.5)}, "no share"),
+        ({"member": np.array([[[3, 5, 5]], [[3, 5, -1]]])}, "twice in a sum"),
+        ({"share": np.array([[[0.3, 0.2, 0.3]], [[0.5, 0.5, 0]]])}, "add up to 1"),
     ],
 )
 def test_a_file_of_sums_that_cannot_be_is_refused(tmp_path, change, why):
