@@ -99,14 +99,17 @@ def correlation(guess: np.ndarray, real: np.ndarray) -> float:
 def mean_correlation(each: Any, counts: Any) -> Interval | None:
     """Of all clients, with Fisher's interval (1915); None where one has none.
 
+    A client of three rows or fewer counts for nothing.
+
     Args:
       each: `[C]` correlation within a client.
       counts: `[C]` its rows.
     """
     weights = np.maximum(np.asarray(counts, np.float64) - 3, 0)
-    if not np.isfinite(each).all() or not weights.sum():
+    counted, weights = np.asarray(each, np.float64)[weights > 0], weights[weights > 0]
+    if not len(counted) or not np.isfinite(counted).all():
         return None
-    r = np.arctanh(np.clip(np.asarray(each, np.float64), -0.999999, 0.999999))
+    r = np.arctanh(np.clip(counted, -0.999999, 0.999999))
     mean, half = np.average(r, weights=weights), 1.96 / np.sqrt(weights.sum())
     low, middle, high = np.tanh([mean - half, mean, mean + half])
     return Interval(float(middle), float(low), float(high))

@@ -46,6 +46,7 @@ def test_clients_correlations_are_one_with_an_interval():
     assert str(found) == "0.50 [0.34, 0.63]"
     assert shrinkage.mean_correlation([0.5, np.nan], [53, 53]) is None
     assert shrinkage.mean_correlation([1.0], [3]) is None
+    assert shrinkage.mean_correlation([0.5, np.nan, 0.5], [53, 1, 53]) == found
     text = shrinkage.said(found, 21.6, found)
     assert "correlation 0.50 [0.34, 0.63], beyond imputation 0.50 [" in text
     assert text.endswith(", 22 % of the variance that imputation leaves")
