@@ -161,7 +161,10 @@ def _groups(view: AdversaryView) -> list[_Item]:
     """Clients who are linked by sums, with those that may be used."""
     assert view.transcript is not None and view.messages is not None
     clients, (row, slot, count) = np.asarray(view.clients), view.messages
-    member, share = (np.asarray(leaf) for leaf in view.transcript[-2:])
+    member, share = (
+        np.asarray(view.transcript.member),
+        np.asarray(view.transcript.share),
+    )
     order = np.argsort(clients)
     at = order[np.searchsorted(clients, member, sorter=order) % len(order)]
     at = np.where(member >= 0, at, -1)
@@ -179,7 +182,7 @@ def _groups(view: AdversaryView) -> list[_Item]:
         left -= here
         group = np.array(sorted(here))
         rows, slots = np.array(sorted(mine)).T
-        position = np.maximum(np.searchsorted(group, at[rows, slots]), 0)
+        position = np.searchsorted(group, at[rows, slots])
         shares = np.where(at[rows, slots] >= 0, share[rows, slots], 0.0)
         places = views.ClientView(
             rows.astype(np.int32), slots.astype(np.int32), np.int32(len(rows))

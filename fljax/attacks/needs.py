@@ -97,12 +97,15 @@ def _about_view(needs: Needs, view: AdversaryView) -> str:
     ids = np.unique(seen.member)
     unknown = np.setdiff1d(ids[ids >= 0], view.clients)
     steps = view.training.local_steps(view.sizes)
-    if needs.training and view.training.rule != "sgd" and len(set(steps)) > 1:
-        return (
-            f"in sums simulates {view.training.rule} only for as many steps of everyone"
-        )
     if len(unknown):
         return f"needs the rows of everybody in a sum, has none of client {unknown[0]}"
+    training = view.training
+    stateless = training.optimiser == "sgd" and not training.momentum
+    if needs.training and not stateless and len(set(steps)) > 1:
+        return (
+            f"simulates {training.rule} in sums only if all clients take as many local "
+            f"steps, they take {_span(steps, 'step')}"
+        )
     return ""
 
 

@@ -177,5 +177,12 @@ def test_who_sees_less_is_told_which_attacks_it_cannot_run():
     few = _view()
     few = few._replace(clients=_IDS[:3], messages=few.messages.of(slice(3)))
     assert "has none of client 9" in why("trajectory", few)
+    training = LocalTraining(
+        batch_size=3, learning_rate=0.1, epochs=1, weight_decay=0.1
+    )
+    uneven = _view()._replace(num_rows=np.array([6, 3, 6, 6, 6]), training=training)
+    assert not why("trajectory", uneven)
+    adam = uneven._replace(training=training._replace(optimiser="adam"))
+    assert "they take 1 to 2 steps" in why("trajectory", adam)
     (said,) = spec.apply(registry.ATTACKS["trajectory"], few).values()
     assert isinstance(said, NotApplicable)
