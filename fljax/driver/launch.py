@@ -20,6 +20,7 @@ from fljax import printable
 from fljax.driver import help_text
 from fljax.driver.config import ConfigError
 
+_HELP = {"--help", "-help", "-h"}
 _FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)  # no defect of the program
 flags.disclaim_key_flags()  # they are then those of __main__, which --help shows
 
@@ -76,7 +77,7 @@ def app_main(
     )
     try:
         try:
-            if help_ and "--help" in sys.argv[1:]:
+            if help_ and _HELP & {*sys.argv[1:]}:
                 print(help_())
                 return
             app.run(main, argv=argv, flags_parser=_parse)

@@ -61,7 +61,7 @@ def test_help_says_what_the_program_does_before_its_flags(run):
 
 
 def test_a_reader_that_has_enough_is_no_error(run):
-    done = run(_PROGRAM, "--help | head -n 1")
+    done = run(_PROGRAM, "-h | head -n 1")
     assert (done.returncode, done.stdout) == (1, "Counts leaks.\n")
     assert not done.stderr
 
