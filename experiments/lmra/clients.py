@@ -106,7 +106,12 @@ def _leaf(settings: DataConfig, seed: int):
         for n in settings.sizes
     ]
     total = np.add(settings.sizes, extra)
-    table = data.load("leaf_synthetic", seed=seed, sizes=tuple(map(int, total)))
+    table = data.load(
+        "leaf_synthetic",
+        seed=seed,
+        sizes=tuple(map(int, total)),
+        generator=settings.generator,
+    )
     ends = np.cumsum(total)
     parts = [
         (np.arange(end - n, end - n + size), np.arange(end - n + size, end))

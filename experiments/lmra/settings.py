@@ -31,6 +31,11 @@ class DataConfig:
         (280, 184, 1536, 256, 208), "leaf_synthetic: training rows of each client",
         min=2,
     )  # fmt: skip
+    generator: Literal["code", "text"] = option(
+        "code",
+        "leaf_synthetic: as its public code draws, or as its text says, which makes "
+        "labels easier to guess",
+    )
     missing: Literal["category", "drop"] = option(
         "category", "adult: unknown values are a category, or their rows are dropped"
     )

@@ -32,12 +32,32 @@ def test_later_features_vary_less_around_a_clients_mean():
 def test_each_client_is_nearly_separable_by_a_line():
     from sklearn.linear_model import LogisticRegression
 
-    table = data.load("leaf_synthetic", seed=3)
+    table = data.load("leaf_synthetic", seed=3, generator="text")
     for _, rows in table.frame.groupby("client"):
         if rows["y"].nunique() == 2:
             x = rows[list(table.kinds)]
             model = LogisticRegression(C=100.0, max_iter=500).fit(x, rows["y"])
             assert model.score(x, rows["y"]) > 0.95
+
+
+def _most_frequent(generator):
+    """Share of the most frequent class, of clients in many draws."""
+    drawn = [
+        data.load("leaf_synthetic", seed=s, generator=generator).frame
+        for s in range(30)
+    ]
+    each = [frame.groupby("client")["y"].mean().to_numpy() for frame in drawn]
+    ones = np.concatenate(each)
+    return np.maximum(ones, 1 - ones)
+
+
+def test_the_codes_clients_have_both_classes_and_the_texts_often_one():
+    code, text = map(_most_frequent, ("code", "text"))
+    assert code.max() < 1
+    assert (text == 1).mean() > 0.2
+    # 72 % and 89 % in 400 draws.
+    assert code.mean() == pytest.approx(0.72, abs=0.05)
+    assert text.mean() == pytest.approx(0.89, abs=0.05)
 
 
 def test_more_classes_make_a_multiclass_task():
@@ -46,7 +66,8 @@ def test_more_classes_make_a_multiclass_task():
 
 
 @pytest.mark.parametrize(
-    "options", [{"sizes": ()}, {"sizes": (0,)}, {"num_classes": 1}]
+    "options",
+    [{"sizes": ()}, {"sizes": (0,)}, {"num_classes": 1}, {"generator": "paper"}],
 )
 def test_impossible_sizes_are_one_line(options):
     with pytest.raises(data.DataError, match="leaf_synthetic: .*must"):

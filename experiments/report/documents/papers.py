@@ -88,8 +88,10 @@ PAPERS = {
         Item(
             "Table 1",
             "lmra.table1",
-            "The paper leaves rounds and start open; this setting comes nearest to its "
-            "last returned models.",
+            "The paper leaves rounds and start open; this setting comes near its last "
+            "returned models on rows as LEAF's public code draws them "
+            "(--data_generator=text: as its text says). The paper's mapping gains little "
+            "there, a simulated client more.",
         ),
         Item(
             "The setting of Table 1, searched",
