@@ -16,7 +16,8 @@ example and `d` the gradient with respect to the layer's output,
 This way is taken for a `losses.example_loss` on a `models.from_flax` model whose
 parameters all belong to `flax.linen.Dense`, `models.PatchConv` and `models.TabularDense`
 layers that are called once per example and that nothing else reads; otherwise the first
-way. Both give the same numbers to float32 rounding.
+way. Both give the same numbers to float32 rounding. A loss that has a method
+`per_example` of its own, `(params, x, y) -> PerExample`, is asked instead.
 """
 
 import functools
@@ -76,6 +77,9 @@ def gradients(
       x: leaves `[B, ...]`.
       y: `[B]`.
     """
+    own = getattr(loss_fn, "per_example", None)
+    if own is not None:
+        return own(params, x, y)
     layers = _layers(loss_fn, params, x)
     if layers is None:
         values, arrays = _one_by_one(loss_fn, params, x, y)

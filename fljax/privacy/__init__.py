@@ -6,14 +6,23 @@
     accounting.accuracy_without(defense.noise[0], steps, without=0.6)
     accounting.statements("fed_cdp", accounting.Training(...))
     accounting.Ledger(noise, delta=1e-5, steps=5).charge(0, clients)  # while it trains
+    accounting.audit(method_of, loss_fn, tables, accounting.Canary(), trainings=10_000, ...)
     accounting.check_dp(step_fn, params, batch, noise=..., sensitivity=..., batch_size=...)
 
-All accountants are those of dp_accounting; `bounds` says how often any
-adversary can be right, `exact` and `sampled` hold one function per kind of
-sampling, `printed` the recipe of a paper's table, `fed_cdp` and `fed_sdp` what can be
-said of a whole training, every number with its assumptions in words.
+All accountants are those of dp_accounting; `bounds` says how often any adversary can be
+right, `audits` what one demonstrably has; `exact` and `sampled` hold one function per
+kind of sampling, `printed` the recipe of a paper's table, `fed_cdp` and `fed_sdp` what
+can be said of a whole training, every number with its assumptions in words.
 """
 
+from fljax.privacy.audits import (
+    Audit,
+    Audited,
+    Canary,
+    audit,
+    audited,
+    one_run,
+)
 from fljax.privacy.bounds import (
     accuracy_of_epsilon,
     accuracy_of_prior,
@@ -38,6 +47,9 @@ from fljax.privacy.trainings import METHODS, statements
 __all__ = [
     "METHODS",
     "Accountant",
+    "Audit",
+    "Audited",
+    "Canary",
     "Finding",
     "Guarantee",
     "Ledger",
@@ -51,12 +63,15 @@ __all__ = [
     "accuracy_without",
     "as_poisson",
     "as_printed",
+    "audit",
+    "audited",
     "ceiling",
     "check_dp",
     "epsilon",
     "guarantee",
     "noise_multiplier_for",
     "numbers_for",
+    "one_run",
     "promises",
     "rounds_for",
     "sigma_for",

@@ -1,0 +1,224 @@
+"""Many independent trainings, half of them with a canary: what each observer can prove."""
+
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
+
+import jax
+import numpy as np
+
+from fljax import federation as federation_lib
+from fljax import losses
+from fljax.federation import Federation, Tables
+from fljax.privacy import sampled
+from fljax.privacy.audits import evidence, planting, statistics
+from fljax.privacy.audits.canaries import Canary
+from fljax.privacy.audits.evidence import OBSERVERS, Observer, Seen
+from fljax.privacy.audits.likelihood import Inclusions, likelihood_ratios
+from fljax.privacy.audits.planting import MethodOf, Planted
+from fljax.privacy.audits.statistics import Audited
+from fljax.privacy.noise_spec import as_poisson
+from fljax.types import NoiseSpec, PyTree
+
+_BLOCK = 250  # trainings whose messages are held at the same time
+
+Keep = Callable[[str, Callable[[], Any]], Any]
+# (name, compute) -> what `compute` returns, or returned in a run that was stopped
+
+
+class Scores(NamedTuple):
+    """Of many trainings.
+
+    Attributes:
+      present: `[N]` bool, whether the canary was in.
+      tuning: `[N]` bool, trainings by which nuisances and thresholds are chosen.
+      of: observer -> `[N]` logarithms of likelihood ratios.
+    """
+
+    present: np.ndarray
+    tuning: np.ndarray
+    of: dict[Observer, np.ndarray]
+
+
+class Audit(NamedTuple):
+    """Epsilon from both sides.
+
+    Attributes:
+      canary: what was planted, and what it was compared with.
+      accounted: upper bound of epsilon for whoever sees messages, and so for all others.
+      audited: observer -> lower bound, with its delta, confidence and counts.
+      trainings: number of them.
+    """
+
+    canary: Canary
+    accounted: float
+    audited: dict[Observer, Audited]
+    trainings: int
+
+
+def audit(
+    method_of: MethodOf,
+    loss_fn: losses.LossFn,
+    tables: Tables,
+    canary: Canary,
+    *,
+    trainings: int,
+    delta: float,
+    confidence: float = 0.95,
+    observers: Sequence[Observer] = OBSERVERS,
+    numbers: PyTree = (),
+    seed: int = 0,
+    keep: Keep | None = None,
+    progress: Callable[[int], None] | None = None,
+) -> Audit:
+    """Audits a private federation by training it many times.
+
+    Args:
+      method_of: `(loss_fn) -> FedAvg`, whose defense clips the gradients of this loss.
+      loss_fn: of one example.
+      tables: of one federation whose every round is recorded.
+      canary: what is planted in every second training.
+      trainings: number of them.
+      delta: in (0, 1), of both sides.
+      confidence: of each lower bound.
+      observers: who is asked.
+      numbers: of the method, e.g. learning rate.
+      seed: of the canary, the first model and all trainings.
+      keep: keeps blocks of trainings, so that an audit can go on.
+      progress: called with the number of trainings done.
+
+    Raises:
+      ValueError: for a canary, tables or numbers that do not fit.
+    """
+    whole, at = planting.plant(method_of, loss_fn, tables, canary, seed=seed)
+    found = scores(
+        whole, at, trainings=trainings, observers=observers, numbers=numbers,
+        seed=seed, keep=keep, progress=progress,
+    )  # fmt: skip
+    audited = {
+        observer: statistics.audited(
+            found.of[observer],
+            found.present,
+            delta=delta,
+            confidence=confidence,
+            tuning=found.tuning,
+        )
+        for observer in observers
+    }
+    noise = method_of(loss_fn).defended(numbers).noise
+    upper = accounted(noise, tables, canary, delta)
+    return Audit(canary, upper, audited, trainings)
+
+
+def scores(
+    federation: Federation,
+    at: int,
+    *,
+    trainings: int,
+    observers: Sequence[Observer] = OBSERVERS,
+    numbers: PyTree = (),
+    seed: int = 0,
+    keep: Keep | None = None,
+    progress: Callable[[int], None] | None = None,
+) -> Scores:
+    """A score of each of many trainings, for each observer.
+
+    Args:
+      federation: with a place for a canary, from `planting.plant`.
+      at: that place.
+      trainings: number of them; every second has the canary.
+      observers: who is asked.
+      numbers: as in `audit`.
+      seed: as in `audit`.
+      keep: as in `audit`.
+      progress: as in `audit`.
+    """
+    seen = _seen(federation, at, trainings, numbers, seed, keep, progress)
+    planted = federation.method
+    assert isinstance(planted, Planted)
+    present = np.arange(trainings) % 2 > 0
+    tuning = statistics.first(trainings)
+    often = inclusions(federation.tables, planted.canary)
+    of: dict[Observer, np.ndarray] = {
+        observer: likelihood_ratios(seen[observer], observer, often, tuning & ~present)
+        for observer in observers
+    }
+    return Scores(present, tuning, of)
+
+
+def inclusions(tables: Tables, canary: Canary) -> Inclusions:
+    """How often a canary is in the steps of its client."""
+    schedule, client = tables.schedule, canary.client
+    own = jax.tree.map(lambda leaf: np.asarray(leaf)[0], schedule.participants)
+    rounds = np.arange(schedule.num_rounds) % len(own)
+    present = (own == client).any(axis=1)[rounds]
+    if canary.kind == "client":
+        return Inclusions(1, 1.0, present)
+    count = _local_steps(tables)[client]
+    if schedule.poisson:
+        rate = float(np.asarray(schedule.sampling_rate)[0, client])
+        return Inclusions(int(count), rate, present)
+    # A pass has a row in one of its steps.
+    return Inclusions(schedule.num_epochs, 1.0, present)
+
+
+def accounted(
+    noise: Sequence[NoiseSpec], tables: Tables, canary: Canary, delta: float
+) -> float:
+    """Upper bound of epsilon of what `messages` tell of a canary; inf without a promise."""
+    unit = "client" if canary.kind == "client" else "record"
+    client, bounds = canary.client, [np.inf]
+    rounds = int(inclusions(tables, canary).present.sum())
+    for spec in noise:
+        if spec.unit != unit or spec.against != "messages":
+            continue
+        steps = rounds * (1 if unit == "client" else int(_local_steps(tables)[client]))
+        rate, count = as_poisson(_of(spec, client), steps, rounds)
+        multiplier = float(np.asarray(_of(spec, client).noise_multiplier))
+        replaced = canary.neighbours != "remove"
+        at = multiplier, float(rate), [int(count)], [1.0], delta
+        bounds.append(sampled.poisson(*at, replace=replaced))
+    return min(bounds)
+
+
+def _of(spec: NoiseSpec, client: int) -> NoiseSpec:
+    """That of one client."""
+
+    def own(value):
+        return np.asarray(value)[client] if np.ndim(value) else value
+
+    return spec._replace(
+        noise_multiplier=own(spec.noise_multiplier),
+        sampling_rate=own(spec.sampling_rate),
+    )
+
+
+def _local_steps(tables: Tables) -> np.ndarray:
+    schedule = jax.tree.map(np.asarray, tables.schedule)
+    return jax.tree.map(lambda leaf: leaf[0], schedule).local_steps
+
+
+def _seen(federation, at, trainings, numbers, seed, keep, progress):
+    """Observers -> leaves `[N, R]`, a block of trainings after the other."""
+    look, blocks = evidence.witness(federation, at), []
+
+    def block(first, count):
+        items = planting.trainings(first, count, seed, numbers)
+        trained = federation_lib.train(federation, items, evaluate=look, room=_BLOCK)
+        return jax.tree.map(lambda leaf: np.asarray(leaf[-1]), trained.evaluations)
+
+    for first in range(0, trainings, _BLOCK):
+        count = min(_BLOCK, trainings - first)
+        name = f"trainings-{first}-{count}"
+        if keep is None:
+            found = block(first, count)
+        else:
+            found = keep(name, lambda first=first, count=count: block(first, count))
+        blocks.append(found)
+        if progress is not None:
+            progress(first + count)
+    return {
+        observer: Seen(
+            *map(np.concatenate, zip(*(b[observer] for b in blocks), strict=True))
+        )
+        for observer in OBSERVERS
+    }

@@ -1,0 +1,214 @@
+"""What scores of trainings with and without a canary prove: lower bounds of epsilon.
+
+The bounds are those of `jax_privacy.auditing`. Here it is said on which trainings a
+threshold is chosen, and on which others the bound is computed with it.
+"""
+
+import importlib
+from typing import Any, NamedTuple
+
+import numpy as np
+from scipy import stats
+
+from fljax.privacy import exact
+from fljax.types import Array
+
+_TUNING = 0.1  # share of the trainings by which the threshold is chosen
+_THRESHOLDS = 200  # that are looked at
+_AT_LEAST = 100  # trainings, or half of all, choose it
+_FEWEST = 8  # trainings on each side
+
+
+class Audited(NamedTuple):
+    """What an adversary demonstrably has.
+
+    Attributes:
+      epsilon: lower bound, by Clopper-Pearson; 0 where nothing is proven.
+      delta: of the bound.
+      confidence: share of audits whose bound holds.
+      counts: canaries, or trainings, with and without one, that the bound rests on.
+      tuned: the same by which the threshold was chosen.
+      gaussian: bound of epsilon if the scores were those of a Gaussian mechanism. It
+        assumes a shape, and is shown beside the other, never instead.
+      auc: area under the curve of true over false positives.
+    """
+
+    epsilon: float
+    delta: float
+    confidence: float
+    counts: tuple[int, int]
+    tuned: tuple[int, int]
+    gaussian: float
+    auc: float
+
+
+def audited(
+    scores: Array,
+    present: Array,
+    *,
+    delta: float,
+    confidence: float = 0.95,
+    tuning: Array | None = None,
+) -> Audited:
+    """Lower bound of epsilon from one score of each of many trainings.
+
+    Args:
+      scores: `[N]`, higher where a canary is taken to be in.
+      present: `[N]` bool, whether it was.
+      delta: in [0, 1), of the bound.
+      confidence: in (0.5, 1), of the bound.
+      tuning: `[N]` bool, trainings that choose the threshold and are not counted; None
+        takes the first tenth, or hundred.
+
+    Raises:
+      ValueError: for numbers out of range, or fewer than 8 on some side.
+      ModuleNotFoundError: jax-privacy is not there.
+    """
+    values, there = np.asarray(scores, float), np.asarray(present, bool)
+    chosen = first(len(values)) if tuning is None else np.asarray(tuning, bool)
+    check(values, there, chosen, delta, confidence)
+    rest = ~chosen
+    within, without = values[chosen & there], values[chosen & ~there]
+    counted = values[rest & there], values[rest & ~there]
+    sizes = len(counted[0]), len(counted[1])
+    grid, hits, alarms = _expected(within, without, sizes)
+    few, many = _bounds(hits, alarms, sizes, confidence)
+    gain = np.log(np.maximum(few - delta, 1e-300)) - np.log(many)
+    auditing = library()
+    auditor = auditing.CanaryScoreAuditor(*counted)
+    found = auditor.epsilon_clopper_pearson(
+        1 - confidence,
+        delta,
+        threshold_strategy=auditing.Explicit(float(grid[np.argmax(gain)])),
+    )
+    apart = grid[np.argmax(stats.norm.isf(many) - stats.norm.isf(few))]
+    return Audited(
+        max(0.0, float(found)),
+        delta,
+        confidence,
+        sizes,
+        (len(within), len(without)),
+        _gaussian(
+            *((side > apart).sum() for side in counted), sizes, delta, confidence
+        ),
+        float(auditor.attack_auroc()),
+    )
+
+
+def one_run(
+    scores: Array, present: Array, *, delta: float, confidence: float = 0.95
+) -> Audited:
+    """The same from one training with many canaries, each in by a fair coin of its own.
+
+    Steinke, Nasr and Jagielski (2023, arXiv:2305.08846): guesses are made of the highest
+    scores alone, as many as is best, for which the bound is corrected.
+
+    Args:
+      scores: `[M]` of the canaries.
+      present: `[M]` bool, how the coins fell.
+      delta: in (0, 1), of the bound.
+      confidence: in (0.5, 1), of the bound.
+
+    Raises:
+      ValueError: for numbers out of range, or fewer than 8 on some side.
+      ModuleNotFoundError: jax-privacy is not there.
+    """
+    values, there = np.asarray(scores, float), np.asarray(present, bool)
+    check(values, there, None, delta, confidence)
+    auditing = library()
+    auditor = auditing.CanaryScoreAuditor(values[there], values[~there])
+    significance = 1 - confidence
+    return Audited(
+        max(0.0, float(auditor.epsilon_one_run(significance, delta))),
+        delta,
+        confidence,
+        (int(there.sum()), int((~there).sum())),
+        (0, 0),
+        max(0.0, float(auditor.epsilon_one_run_fdp(significance, delta))),
+        float(auditor.attack_auroc()),
+    )
+
+
+def first(count: int) -> np.ndarray:
+    """`[count]` bool, the trainings by which thresholds are chosen if nothing is said."""
+    return np.arange(count) < max(round(_TUNING * count), min(_AT_LEAST, count // 2))
+
+
+def library() -> Any:
+    """`jax_privacy.auditing`, imported when it is needed.
+
+    Raises:
+      ModuleNotFoundError: it is not there; says what to install.
+    """
+    try:
+        return importlib.import_module("jax_privacy.auditing")
+    except ModuleNotFoundError as error:
+        raise ModuleNotFoundError(
+            "auditing an epsilon needs jax-privacy: pip install 'fljax[epsilon]'",
+            name=error.name,
+        ) from error
+
+
+def check(values, there, tuning, delta: float, confidence: float) -> None:
+    """Refuses what no bound can be computed of.
+
+    Raises:
+      ValueError: naming the argument.
+    """
+    if values.ndim != 1 or there.shape != values.shape:
+        raise ValueError(
+            f"scores and present: expected one of each for every training, got shapes "
+            f"{values.shape} and {there.shape}"
+        )
+    if np.isnan(values).any():
+        raise ValueError(f"scores: {int(np.isnan(values).sum())} are NaN")
+    if not 0 <= delta < 1:
+        raise ValueError(f"delta must be in [0, 1), got {delta}")
+    if not 0.5 < confidence < 1:
+        raise ValueError(f"confidence must be in (0.5, 1), got {confidence}")
+    parts = [np.ones(len(values), bool)] if tuning is None else [tuning, ~tuning]
+    for part in parts:
+        sides = int((part & there).sum()), int((part & ~there).sum())
+        if min(sides) < _FEWEST:
+            raise ValueError(
+                f"expected {_FEWEST} scores at least with and without the canary, to "
+                f"choose a threshold and to count by it, got {sides[0]} and {sides[1]}"
+            )
+
+
+def _expected(within, without, sizes) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Thresholds, and hits and alarms that counts as large as `sizes` would give.
+
+    The tails of the scores at hand are few: rates are those of normal distributions, or
+    the observed ones, whichever promises less.
+    """
+    ends = np.quantile(np.concatenate([within, without]), [0.25, 1])
+    grid = np.linspace(*ends, _THRESHOLDS)
+    normal, seen = [], []
+    for part, size in zip((within, without), sizes, strict=True):
+        tail = stats.norm.sf(grid, part.mean(), part.std() + 1e-12)
+        normal.append(np.round(tail * size))
+        seen.append(np.round((part[:, None] > grid).mean(axis=0) * size))
+    return grid, np.minimum(normal[0], seen[0]), np.maximum(normal[1], seen[1])
+
+
+def _bounds(hits, alarms, sizes, confidence: float):
+    """Clopper-Pearson: at least this share of hits and at most that of alarms."""
+    error = (1 - confidence) / 2
+    few = stats.beta.ppf(error, np.maximum(hits, 1e-9), sizes[0] - hits + 1)
+    left = sizes[1] - alarms
+    many = stats.beta.ppf(1 - error, alarms + 1, np.maximum(left, 1e-9))
+    return np.where(hits > 0, few, 0.0), np.where(left > 0, many, 1.0)
+
+
+def _gaussian(hits, alarms, sizes, delta: float, confidence: float) -> float:
+    """Epsilon of the Gaussian mechanism that these counts prove.
+
+    `CanaryScoreAuditor.epsilon_from_gdp` takes the size of a shift whichever way it
+    points, and so proves an epsilon from bounds that say nothing.
+    """
+    few, many = _bounds(np.asarray(hits), np.asarray(alarms), sizes, confidence)
+    shift = stats.norm.isf(many) - stats.norm.isf(few)
+    if not shift > 0 or not delta > 0:
+        return 0.0
+    return exact.gaussian(1 / float(shift), [1], [1.0], delta)

@@ -1,0 +1,59 @@
+"""Bounds of epsilon from scores whose law is known."""
+
+import re
+
+import numpy as np
+import pytest
+
+from fljax import privacy
+from fljax.privacy import exact
+
+_SHIFT, _DELTA = 2.0, 0.1
+
+
+def _scores(seed, shift, count=2000):
+    rng = np.random.default_rng(seed)
+    present = np.arange(count) % 2 > 0
+    return rng.normal(size=count) + shift * present, present
+
+
+def test_a_bound_is_below_the_truth_and_not_far_below():
+    truth = exact.gaussian(1 / _SHIFT, [1], [1.0], _DELTA)
+    found = privacy.audited(*_scores(0, _SHIFT), delta=_DELTA)
+    assert 0.5 * truth < found.epsilon <= truth
+    assert found.epsilon < found.gaussian <= truth
+    assert found.counts == (900, 900)
+    assert found.tuned == (100, 100)
+
+
+@pytest.mark.parametrize("shift", [0.0, 1.0])
+def test_bounds_are_too_high_in_no_more_than_their_share_of_audits(shift):
+    truth = exact.gaussian(1 / shift, [1], [1.0], _DELTA) if shift else 0.0
+    audits = [privacy.audited(*_scores(s, shift, 400), delta=_DELTA) for s in range(60)]
+    # 5 % of 60, and three deviations more.
+    assert sum(audit.epsilon > truth for audit in audits) <= 8
+    assert sum(audit.gaussian > truth for audit in audits) <= 8
+
+
+def test_guesses_within_one_training_prove_less_than_many_trainings():
+    scores = _scores(3, 4.0)
+    alone = privacy.one_run(*scores, delta=1e-5)
+    assert 0 < alone.epsilon < privacy.audited(*scores, delta=1e-5).epsilon
+    assert alone.counts == (1000, 1000)
+
+
+@pytest.mark.parametrize(
+    "changed, said",
+    [
+        ({"delta": 1.0}, "delta must be in [0, 1), got 1.0"),
+        ({"confidence": 0.4}, "confidence must be in (0.5, 1), got 0.4"),
+        ({"scores": np.full(2000, np.nan)}, "scores: 2000 are NaN"),
+        ({"present": np.ones(2000, bool)}, "expected 8 scores at least"),
+        ({"present": np.ones(3, bool)}, "got shapes (2000,) and (3,)"),
+    ],
+)
+def test_what_no_bound_can_be_computed_of(changed, said):
+    scores, present = _scores(0, 1.0)
+    told = {"scores": scores, "present": present, "delta": 0.1} | changed
+    with pytest.raises(ValueError, match=re.escape(said)):
+        privacy.audited(**told)
