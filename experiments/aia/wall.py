@@ -18,6 +18,8 @@ from fljax.transcript import sums, views
 from fljax.transcript.sums import Server
 from fljax.types import Transcript
 
+_CHOSEN = ("clip", "sigma")
+
 
 def view(setup: Setup, seed: int = 0, sight: Sight = MESSAGES) -> AdversaryView:
     """What the adversary of one seed has before the training.
@@ -65,12 +67,15 @@ def server(setup: Setup, seed: int = 0) -> Server:
 
 
 def known_defense(shield: BoundDefense | None, seed: int) -> Spec | None:
-    """That of a seed, with the clip that was chosen for it."""
+    """That of a seed, with the clip and the noise that were chosen for it.
+
+    Where clients have noise of different sizes, the mean of them.
+    """
     if shield is None:
         return None
     first = specs.alternatives(shield.spec)[0]
     chosen = [
-        {name: float(v[seed]) for name, v in part.items() if name == "clip"}
+        {name: float(np.mean(v[seed])) for name, v in part.items() if name in _CHOSEN}
         for part in shield.parts
     ]
     return specs.replaced(first, chosen)

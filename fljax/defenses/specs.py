@@ -111,9 +111,13 @@ def alternatives(spec: Spec) -> tuple[Spec, ...]:
 
 
 def replaced(spec: Spec, changes: Sequence[Mapping[str, float]]) -> Spec:
-    """The same with other values of some numbers, of each part."""
-    pairs = zip(spec.parts, changes, strict=True)
-    return Spec(tuple(trimmed(p.name, dict(p.given) | dict(new)) for p, new in pairs))
+    """The same with other values of some numbers, of each part; a sigma for a budget."""
+    found = []
+    for part, new in zip(spec.parts, changes, strict=True):
+        gone = BUDGET if "sigma" in new else ()
+        kept = {name: value for name, value in part.given if name not in gone}
+        found.append(trimmed(part.name, kept | dict(new)))
+    return Spec(tuple(found))
 
 
 def structure(spec: Spec) -> tuple:

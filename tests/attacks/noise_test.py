@@ -19,10 +19,10 @@ def _residuals(rounds=40, size=6, bias=0.0, seed=0):
 
 def _dense(found, t):
     """`C_t` written out."""
-    rho = float(found.shrinkage)
-    samples = np.asarray(found.samples)
+    rho = np.asarray(found.shrinkage)
+    samples = np.asarray(found.samples) * np.sqrt(rho)
     kept = np.delete(samples, [i for i in (t - 1, t) if 0 <= i < len(samples)], axis=0)
-    inner = (1 - rho) * kept.T @ kept / len(samples) + rho * np.eye(kept.shape[1])
+    inner = kept.T @ kept / len(samples) + np.diag(rho)
     d = np.asarray(found.deviation)
     return float(found.variance[t]) * d[:, None] * inner * d[None]
 

@@ -89,7 +89,8 @@ def trajectory_matching(
       continuous: whether the attribute is a number.
       settings: how hard to look.
       client: its rule, and what its defense does.
-      clips: `[R, 2]` of its examples and of its message, where it clips.
+      clips: `[R, 3]` of its examples and of its message, where it clips, and the variance
+        that is known to be added to each coordinate of a message.
 
     Returns:
       An `Inference`; rows outside `known.mask` carry meaningless values.
@@ -100,7 +101,7 @@ def trajectory_matching(
     attribute = build(loss_fn, known, candidates)
     seen = imagined.seen(exchange)
     if clips is None:
-        clips = jnp.ones((len(seen.sent), 2))
+        clips = jnp.ones((len(seen.sent), 3)).at[:, 2].set(0.0)
     simulator, steady = imagined.simulator(
         client, loss_fn, known, attribute, seen, clips, settings
     )
@@ -113,6 +114,7 @@ def trajectory_matching(
         settings,
         imagined.partial(client, seen),
         steady,
+        clips[:, 2],
         imagined.rounding(client, seen, settings),
     )
     return solve(key, problem, logits, None if continuous else candidates)
@@ -141,7 +143,7 @@ def solve(
         point = matching.search(jax.random.fold_in(key, 0), problem, start)
         rounds = jnp.arange(len(problem.observed))
         residuals, steady = matching.examined(problem, point, rounds)
-        noise = noise_lib.estimate(residuals, problem.partial)
+        noise = noise_lib.estimate(residuals, problem.partial, problem.known)
         simulated = jnp.mean(steady.astype(jnp.float32))
         misfit = matching.misfit(noise, residuals)
         values, found = problem.relax(point.logits), matching.scale_of(problem, point)

@@ -16,8 +16,8 @@ from fljax.attacks.estimates import Estimates, Prediction
 from fljax.attacks.groups import Group, over_groups
 from fljax.attacks.needs import Needs
 from fljax.attacks.spec import AttackSpec
+from fljax.attacks.trajectory import added, imagined, matching, rules, sums
 from fljax.attacks.trajectory import attack as one_client
-from fljax.attacks.trajectory import imagined, matching, rules, sums
 from fljax.attacks.trajectory.attack import Inference
 from fljax.attacks.trajectory.imagined import Imagined
 from fljax.attacks.trajectory.rules import Practice
@@ -102,9 +102,9 @@ def infer(
 
 
 def _imagined(view: AdversaryView) -> tuple[Imagined, np.ndarray]:
-    """The client that is simulated, and `[C, Q, 2]` what it clips to.
+    """The client that is simulated, and `[C, Q, 3]` its clips and its noise.
 
-    Where only sums are seen, `[C, R, 2]` in all rounds of the transcript.
+    Where only sums are seen, `[C, R, 3]` in all rounds of the transcript.
     """
     training, seen, messages = view.training, view.transcript, view.messages
     assert seen is not None and messages is not None
@@ -124,12 +124,14 @@ def _imagined(view: AdversaryView) -> tuple[Imagined, np.ndarray]:
     rounds = np.asarray(seen.round)
     client, _ = imagined.defended(client, spec)
     number, layers = int(rounds[-1]) + 1, len(jax.tree.leaves(seen.params))
-    if seen.member is None:
-        return client, imagined.clips(spec, rounds[messages.row], number, layers)
-    clips = imagined.clips(spec, rounds, number, layers)
-    # Which changes of a client are its largest nobody sees in a sum.
-    client = client._replace(sparse=False)
-    return client, np.broadcast_to(clips, (len(view.clients), *clips.shape))
+    sums = seen.member is not None
+    if sums:  # which changes of a client are its largest nobody sees in a sum
+        client = client._replace(sparse=False)
+    own = np.broadcast_to(rounds, (len(view.clients), len(rounds)))
+    own = own if sums else rounds[messages.row]
+    clips = imagined.clips(spec, own, number, layers)
+    noise = added.variance(spec, training, view.sizes, own, number)
+    return client, np.concatenate([clips, noise[..., None]], axis=-1)
 
 
 def run(view: AdversaryView, settings: Settings) -> Estimates:

@@ -7,11 +7,12 @@
 | `median`                        | ... to the median of the simulated norms             |
 | `fed_sdp` at the client         | the simulated update is clipped layer by layer       |
 | `pruning`, `dssgd`              | what was sent; of the rest, that it was no larger    |
-| noise on steps or messages      | nothing: what it leaves is measured, with all noise  |
+| noise on steps or messages      | nothing: it counts as noise, of known size (`added`) |
 | FedProx, momentum, weight decay, Adam | the client's own steps (`rules`)               |
 
 Not simulated: a defense of one's own, a learning rate that changes over rounds, and
-where noise moves a path (its mean is simulated with the noise left out).
+where noise moves a path (its mean is simulated with the noise left out). Messages that
+hold no noise at all are solved for (`exact`).
 """
 
 from collections.abc import Callable
@@ -157,7 +158,7 @@ def simulator(
       known: of its rows.
       attribute: soft values of them.
       seen: its messages.
-      clips: `[R, 2]` of examples and of messages.
+      clips: `[R, ...]` of examples, of messages, and more.
       settings: of the search.
     """
     sent, returned, unravel = seen

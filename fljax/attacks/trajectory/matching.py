@@ -68,6 +68,7 @@ class Problem(NamedTuple):
       partial: which coordinates were observed at all; None for all.
       steady: `(stored) -> [] bool`, whether a round was simulated as asked; None for
         always.
+      known: `[R]` variances of noise of known size; None for none.
       rounding: `[R, O]` of observations that hold no other noise; None where they do.
     """
 
@@ -78,6 +79,7 @@ class Problem(NamedTuple):
     settings: Settings
     partial: noise_lib.Partial | None = None
     steady: Callable[[PyTree], jax.Array] | None = None
+    known: jax.Array | None = None
     rounding: jax.Array | None = None
 
 
@@ -149,7 +151,7 @@ def _stage(problem: Problem, descent: _Descent, carry, number):
     """From one estimate of the noise to the best point under it."""
     settings = problem.settings
     everything = residuals_of(problem, carry[0], jnp.arange(len(problem.observed)))
-    noise = noise_lib.estimate(everything, problem.partial)
+    noise = noise_lib.estimate(everything, problem.partial, problem.known)
 
     def held_out(point):
         left = residuals_of(problem, point, descent.held)

@@ -12,6 +12,10 @@ white: a few directions, those of large curvature, hold most of it. The estimate
 with a diagonal `D`, the correlation `S_t` of all differences that do not hold round t
 (their sum of squares over the number of all), shrunk to the identity, and one variance
 for each round. Leaving the round itself out is what lets its own residual count.
+
+Of noise that a defense adds the size is known: no coordinate has less than that in `D`,
+and this share of it is not correlated with others, so that rho of a coordinate grows
+with it.
 """
 
 from typing import NamedTuple
@@ -43,11 +47,11 @@ class Noise(NamedTuple):
 
     Attributes:
       deviation: `[P]` square root of `D`.
-      samples: `[R - 1, P]` normalised differences.
+      samples: `[R - 1, P]` normalised differences, times `sqrt((1 - rho) / rho)`.
       core: `[R - 1, R - 1]` inner inverse of Woodbury's identity, of all differences;
         `[R, R - 1, R - 1]`, of those that a round keeps, where coordinates are missing.
       variance: `[R]`.
-      shrinkage: [] rho.
+      shrinkage: `[P]` rho.
       partial: which coordinates were observed; None for all.
     """
 
@@ -62,6 +66,7 @@ class Noise(NamedTuple):
 def estimate(
     residuals: jax.Array,
     partial: Partial | None = None,
+    known: jax.Array | None = None,
     *,
     shrinkage: float = 0.3,
     floor: float = 0.3,
@@ -71,7 +76,8 @@ def estimate(
     Args:
       residuals: `[R, P]`; coordinates that never move are ignored.
       partial: which of them are observations; None for all.
-      shrinkage: rho, in (0, 1).
+      known: `[R]` variances of noise that is known to be on every coordinate.
+      shrinkage: least rho, in (0, 1).
       floor: quantile of the variances that is added to each of them.
 
     Returns:
@@ -83,18 +89,21 @@ def estimate(
         return _white(residuals, partial)
     steps, both = differences(residuals, partial)
     usual = None if partial is None else _of_bounds(partial)
-    variance, diagonal = _rank_one(jnp.square(steps), both, floor, usual)
+    known = jnp.zeros(num_rounds) if known is None else known
+    around = (known[1:] + known[:-1]) / 2
+    variance, diagonal, white = _rank_one(jnp.square(steps), both, floor, usual, around)
     deviation = jnp.sqrt(diagonal)
+    rho = shrinkage + (1 - shrinkage) * white
     samples = steps / (deviation[None] * jnp.sqrt(variance)[:, None])
-    shift = shrinkage / (1 - shrinkage) * (num_rounds - 1)
+    samples = samples * jnp.sqrt((1 - rho) / rho)[None]
     before = jnp.concatenate([variance[:1], variance])
     after = jnp.concatenate([variance, variance[-1:]])
     return Noise(
         deviation,
         samples,
-        _core(samples, shift, partial),
+        _core(samples, partial),
         (before + after) / 2,
-        jnp.asarray(shrinkage),
+        rho,
         partial,
     )
 
@@ -119,15 +128,16 @@ def whiten(noise: Noise, round_: jax.Array, residual: jax.Array) -> jax.Array:
     Of coordinates that were not observed a residual is that of `bounded`. They count as
     independent of each other and of those that were.
     """
-    scaled = residual / noise.deviation
+    share = noise.shrinkage
+    if noise.partial is not None:
+        share = jnp.where(noise.partial.there[round_], share, 1.0)
+    size = noise.deviation * jnp.sqrt(share)
+    scaled = residual / size
     if len(noise.samples):
         seen = _only(noise, round_, scaled)
         inner = _apply_core(noise, round_, noise.samples @ seen)
         scaled = scaled - _only(noise, round_, inner @ noise.samples)
-    share = noise.shrinkage
-    if noise.partial is not None:
-        share = jnp.where(noise.partial.there[round_], share, 1.0)
-    return scaled / (noise.deviation * noise.variance[round_] * share)
+    return scaled / (size * noise.variance[round_])
 
 
 def bounded(noise: Noise, round_: jax.Array, residual: jax.Array) -> jax.Array:
@@ -154,12 +164,11 @@ def bounded(noise: Noise, round_: jax.Array, residual: jax.Array) -> jax.Array:
 def draw(key: Key, noise: Noise, round_: jax.Array) -> jax.Array:
     """A residual `[P]` of round t that is noise alone: Gaussian with covariance `C_t`."""
     own, shared = jax.random.split(key)
-    count, rho = len(noise.samples), noise.shrinkage
+    count, size = len(noise.samples), noise.deviation * jnp.sqrt(noise.shrinkage)
     mix = jax.random.normal(shared, (count,)) * _kept(round_, count)
-    mix = mix * jnp.sqrt((1 - rho) / max(count, 1))
-    white = jnp.sqrt(rho) * jax.random.normal(own, noise.deviation.shape)
-    scaled = white + mix @ noise.samples
-    drawn = jnp.sqrt(noise.variance[round_]) * noise.deviation * scaled
+    white = jax.random.normal(own, noise.deviation.shape)
+    scaled = white + mix @ noise.samples / jnp.sqrt(max(count, 1))
+    drawn = jnp.sqrt(noise.variance[round_]) * size * scaled
     return _only(noise, round_, drawn)
 
 
@@ -176,8 +185,11 @@ def _of_bounds(partial: Partial) -> jax.Array:
     return jnp.where(share < 0.5, jnp.square(size), jnp.nan)
 
 
-def _rank_one(power, both, floor, usual):
-    """A table of variances of rank one: of differences `[R - 1]`, coordinates `[P]`."""
+def _rank_one(power, both, floor, usual, known):
+    """A table of variances of rank one: of differences `[R - 1]`, coordinates `[P]`.
+
+    And the share of the latter that is `known` `[R - 1]`.
+    """
     tiny = jnp.finfo(power.dtype).tiny
     moves = jnp.any(power > 0, axis=0)
     if both is None:
@@ -198,22 +210,24 @@ def _rank_one(power, both, floor, usual):
                 (pairs * mean + _ROUGH * rough) / (pairs + _ROUGH),
                 mean,
             )
-        diagonal = mean + jnp.maximum(jnp.nan_to_num(least), tiny)
+        white = jnp.mean(known / variance)
+        least = jnp.maximum(jnp.nan_to_num(least) - white, tiny)
+        diagonal = jnp.maximum(mean - white, 0) + white + least
         variance = jnp.sum(power / diagonal[None], axis=1) / width
         variance = jnp.maximum(variance, tiny)
-    return variance, diagonal
+    return variance, diagonal, white / diagonal
 
 
-def _core(samples, shift, partial):
+def _core(samples, partial):
     count = len(samples)
     if partial is None:
-        return jnp.linalg.inv(samples @ samples.T + shift * jnp.eye(count))
+        return jnp.linalg.inv(samples @ samples.T + count * jnp.eye(count))
 
     def of_round(round_):
         kept = jnp.where(
             _kept(round_, count)[:, None] & partial.there[round_][None], samples, 0
         )
-        return jnp.linalg.inv(kept @ kept.T + shift * jnp.eye(count))
+        return jnp.linalg.inv(kept @ kept.T + count * jnp.eye(count))
 
     return lax.map(of_round, jnp.arange(count + 1))
 
@@ -264,6 +278,6 @@ def _white(residuals: jax.Array, partial: Partial | None) -> Noise:
         jnp.zeros((0, size)),
         jnp.zeros((0, 0)),
         jnp.maximum(power, jnp.finfo(jnp.float32).tiny)[None],
-        jnp.ones(()),
+        jnp.ones(size),
         partial,
     )

@@ -27,7 +27,7 @@ class Seen(NamedTuple):
       exchange: leaves `[R, ...]`, the weighted mean of the members' messages.
       member: `[R, S]` which clients, `0 .. M - 1`.
       share: `[R, S]` their weights, 0 for nobody.
-      clips: `[R, 2]` as one client's attack takes them.
+      clips: `[R, 3]` as one client's attack takes them.
     """
 
     exchange: Exchange
@@ -78,6 +78,7 @@ def trajectory_matching(
         jax.vmap(first.relax),
         jnp.ones(()),
         settings,
+        known=seen.clips[:, 2] * jnp.sum(jnp.square(seen.share), axis=1),
         steady=steady and (lambda stored: jax.vmap(steady)(stored[1]).all()),
     )
     last = flat.unravel(flat.returned[-1])
