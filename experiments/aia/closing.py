@@ -104,35 +104,24 @@ def who_sees(top: Score | None, sensitive: str | None) -> Iterator[str]:
     """The strongest leak in plain words."""
     if top is None:
         return
+    who, whose = words.who(top.row.setting), words.whose(top.row.setting)
     if top.gain.measure is verdicts.ERROR:
-        yield _of_a_number(top, sensitive)
-        return
-    mean, low, high = top.shown[:3]
-    ends = f" [{low:.1f}, {high:.1f}]" if math.isfinite(high - low) else ""
+        said, form = _ERRORS_WITHOUT, "{} {:.4g}"
+        claim = (
+            f"{who} knows {sensitive} of {whose} rows to within "
+            f"{lines.interval(top.shown)} on average"
+        )
+    else:
+        said, form = _WITHOUT, "{} {:.1f} %"
+        mean, low, high = top.shown[:3]
+        ends = f" [{low:.1f}, {high:.1f}]" if math.isfinite(high - low) else ""
+        claim = f"{who} names {sensitive} of {mean:.1f} %{ends} of {whose} rows"
     others = [
-        f"{_WITHOUT[name]} {value:.1f} %"
+        form.format(said[name], value)
         for name, value in reversed(top.beside.items())
-        if name in _WITHOUT
+        if name in said
     ]
-    yield (
-        f"{words.who(top.row.setting)} names {sensitive} of {mean:.1f} %{ends} of "
-        f"{words.whose(top.row.setting)} rows ({top.row.attack}). Without them: {'; '.join(others)}."
-    )
-
-
-def _of_a_number(top: Score, sensitive: str | None) -> str:
-    error = top.shown
-    others = [
-        f"{_ERRORS_WITHOUT[name]} {value:.4g}"
-        for name, value in reversed(top.beside.items())
-        if name in _ERRORS_WITHOUT
-    ]
-    return (
-        f"{words.who(top.row.setting)} knows {sensitive} of "
-        f"{words.whose(top.row.setting)} rows to within "
-        f"{lines.interval(error)} on average ({top.row.attack}). Without them: "
-        f"{'; '.join(others)}."
-    )
+    yield f"{claim} ({top.row.attack}). Without them: {'; '.join(others)}."
 
 
 def _fit(rows: Sequence[Row]) -> Iterator[str]:

@@ -144,10 +144,14 @@ def measure(
 
 
 def largest_difference(got: Any, want: Any) -> float:
-    """Largest absolute difference of two trees, over the largest value of `want`."""
+    """Largest absolute difference of two trees, over the largest value of `want`.
+
+    NaN if any of either is.
+    """
     gaps = jax.tree.map(lambda a, b: np.abs(np.asarray(a) - b).max(), got, want)
     sizes = jax.tree.map(lambda b: np.abs(b).max(), want)
-    return float(max(jax.tree.leaves(gaps)) / max(jax.tree.leaves(sizes)))
+    # Not Python's max, which passes over NaN behind a number.
+    return float(np.max(jax.tree.leaves(gaps)) / np.max(jax.tree.leaves(sizes)))
 
 
 def check_equal(name: str, difference: float, tolerance: float) -> None:

@@ -129,8 +129,12 @@ def lines(rows: Sequence[Row]) -> list[Line]:
 
 
 def _is_attack(row: Row) -> bool:
-    """Whether it is an accuracy of what an adversary could run."""
+    """Whether it is an accuracy of what an adversary could run.
+
+    An active server tunes on several answers with the same noise: no ceiling is of that.
+    """
     named = row.metric == ACCURACY and row.attack not in _BASELINES
+    named = named and not selection.active_rounds(row)
     return named and verdicts.is_judged(row.attack, row.setting)
 
 

@@ -35,6 +35,8 @@ def test_the_difference_is_relative_to_the_largest_value():
     got = {"a": np.array([1.0, 2.0]), "b": np.array([4.5])}
     want = {"a": np.array([1.0, 2.0]), "b": np.array([5.0])}
     assert harness.largest_difference(got, want) == 0.1
+    got["b"][0] = np.nan
+    assert math.isnan(harness.largest_difference(got, want))
 
 
 @pytest.mark.parametrize("difference", [2e-4, math.nan], ids=["large", "nan"])

@@ -115,5 +115,7 @@ def test_no_adversary_is_above_what_a_defense_allows(rows):
     assert found["model_oracle", "passive"] == (None, False)
     assert found["majority", "baseline"] == (None, False)
     assert lines.lines(made)[-1].ceiling is None
+    active = made[:1] + rows(95.0, setting="active_50")
+    assert lines.lines(active)[-1].ceiling is None  # its trials share their noise
     few = [row._replace(n=4) for row in made]
     assert not _by_attack(lines.lines(few))["grad", "passive"].is_impossible
