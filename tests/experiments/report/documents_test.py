@@ -73,7 +73,7 @@ def test_flagfiles_of_papers_are_items():
     stems = {path.name.removesuffix(".flags") for path in commands.FLAGFILES.iterdir()}
     items = [item.result for paper in papers.PAPERS.values() for item in paper]
     ours = {"aia.defenses.diabetes", "aia.diabetes.mlp", "audit.diabetes"}
-    ours |= {"aia.trajectory.medical", "aia.knowledge.medical"}
+    ours |= {"aia.trajectory.medical", "aia.knowledge.medical", "aia.clients.medical"}
     ours |= {"aia.sums.medical", "aia.sums.diabetes"}
     ours |= {"aia.knowledge.diabetes", "choose_defense.diabetes"}
     assert stems - set(items) == ours
