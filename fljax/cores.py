@@ -60,7 +60,8 @@ def xla_flags(chosen: str = "") -> str:
     XLA's YNNPACK kernels are off: their reductions share one pool of threads, in which
     two devices wait for each other (trajectory matching of two clients on two cores
     takes 3.3 times as long with them). And a device that has less to do than another may
-    wait for it; XLA would end the program after 40 s.
+    wait for it; XLA would end the program after 40 s. It ends every program that is given
+    a flag which it does not know: a new version of jaxlib has to be tried first.
 
     Args:
       chosen: what it was; flags that are there stay.
