@@ -1,4 +1,7 @@
-"""Where an attack stops being better than the last model, as less is known of the rows."""
+"""Where an attack stops being better than the last model, as less is known of the rows.
+
+And than imputation, without which it shows no leak: that keeps the columns as they are.
+"""
 
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
@@ -21,12 +24,14 @@ class Point(NamedTuple):
       value: of it.
       accuracy: attack or baseline -> percent, over the seeds.
       better: attacks that are right for more rows than `model`, by more than chance.
+      beyond: likewise than imputation; None where that was not run.
     """
 
     name: str
     value: str
     accuracy: dict[str, Estimate]
     better: tuple[str, ...]
+    beyond: tuple[str, ...] | None
 
 
 def points(rows: Sequence[Row]) -> list[Point]:
@@ -43,11 +48,10 @@ def points(rows: Sequence[Row]) -> list[Point]:
         Point(
             *at,
             {attack: _estimate(each) for attack, each in measured.items()},
-            tuple(
-                attack
-                for attack, each in measured.items()
-                if _is_attack(each) and _above(each, measured[MODEL])
-            ),
+            _better(measured, MODEL),
+            _better(measured, verdicts.IMPUTATION)
+            if verdicts.IMPUTATION in measured
+            else None,
         )
         for at, measured in found.items()
         if MODEL in measured
@@ -67,8 +71,29 @@ def sentences(rows: Sequence[Row]) -> Iterator[str]:
             ends = f"; it is not shown to with {', '.join(rest)}" if rest else ""
             yield (
                 f"{attack} reads more than the last model that was returned with {name} "
-                f"{', '.join(above)}{ends}."
+                f"{', '.join(above)}{ends}.{_beyond(attack, own)}"
             )
+
+
+def _beyond(attack: str, own: Sequence[Point]) -> str:
+    """Where it reads more than imputation, and so may be a leak."""
+    known = [p for p in own if p.beyond is not None and attack in p.accuracy]
+    values = [p.value for p in known if attack in (p.beyond or ())]
+    if not known:
+        return ""
+    where = f"with {', '.join(values)} only" if values else "with none of these"
+    if len(values) == len(known):
+        where = "with all of these"
+    return f" More than imputation from exact columns {where}."
+
+
+def _better(measured: dict[str, dict[int, Row]], than: str) -> tuple[str, ...]:
+    """Attacks that are above another."""
+    return tuple(
+        attack
+        for attack, each in measured.items()
+        if _is_attack(each) and _above(each, measured[than])
+    )
 
 
 def _is_attack(each: dict[int, Row]) -> bool:
