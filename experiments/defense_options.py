@@ -28,8 +28,12 @@ def parse(text: str) -> Spec:
         raise ConfigError(f"{FLAG}: {error}") from error
 
 
-def parse_all(text: str) -> tuple[Spec, ...]:
+def parse_all(text: str, flag: str = FLAG) -> tuple[Spec, ...]:
     """Every alternative of several specs.
+
+    Args:
+      text: value of the flag.
+      flag: with its dashes.
 
     Raises:
       ConfigError: naming the flag.
@@ -37,7 +41,7 @@ def parse_all(text: str) -> tuple[Spec, ...]:
     try:
         return specs.parse_all(text)
     except specs.SpecError as error:
-        raise ConfigError(f"{FLAG}: {error}") from error
+        raise ConfigError(f"{flag}: {error}") from error
 
 
 def short_name(spec: Spec) -> str:

@@ -16,6 +16,7 @@ from typing import NamedTuple
 
 from rich.progress import Progress
 
+from experiments import defense_options
 from experiments.aia import baselines, federation, pipeline
 from experiments.aia import program as aia
 from experiments.aia.setup import Settings as Training
@@ -111,10 +112,7 @@ def _grid(training: Training, choice: ChoiceConfig) -> tuple[Spec, ...]:
     ):
         if given:
             raise ConfigError(f"--{flag}: expected none, the grid is in --defenses")
-    try:
-        asked = specs.parse_all(choice.defenses)
-    except specs.SpecError as error:
-        raise ConfigError(f"--defenses: {error}") from error
+    asked = defense_options.parse_all(choice.defenses, "--defenses")
     if not any(asked):
         raise ConfigError("--defenses: expected at least one defense, got none")
     return specs.NONE, *(spec for spec in asked if spec)

@@ -9,6 +9,7 @@ from experiments.fed_cdp.report import REPORT as FED_CDP
 from experiments.gradient_leakage.report import REPORT as GRADIENT_LEAKAGE
 from experiments.label_distribution.report import REPORT as LABEL_DISTRIBUTION
 from experiments.lmra.report import REPORT as LMRA
+from experiments.membership.report import REPORT as MEMBERSHIP
 from experiments.report.audited import REPORT as AUDIT
 from experiments.report.program_report import ProgramReport
 from experiments.theory.report import REPORT as THEORY
@@ -16,7 +17,7 @@ from fljax.results import Row
 
 _ALL = (
     AIA, ACCOUNTING, FED_CDP, GRADIENT_LEAKAGE, LABEL_DISTRIBUTION, AUDIT, LMRA, THEORY,
-    CHOOSE_DEFENSE,
+    CHOOSE_DEFENSE, MEMBERSHIP,
 )  # fmt: skip
 PROGRAMS = {each.name: each for each in _ALL}
 _SEVERAL = "What federated training leaks, and what is promised"

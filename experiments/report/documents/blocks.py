@@ -5,6 +5,7 @@ from experiments.report.documents import (
     defended,
     headline,
     knowing,
+    members,
     papers,
     results,
     speed,
@@ -18,6 +19,7 @@ _FAMILIES = {
     "benchmark": (speed.text, None),
     "knowledge": (knowing.text, None),
     "choice": (choosing.text, None),
+    "membership": (members.text, None),
 }
 
 
@@ -26,7 +28,8 @@ def make(name: str) -> str:
 
     Args:
       name: `headline`, `defenses`, `paper.NAME`, `results.NAME`, `knowledge.NAME`,
-        `choice.NAME` or `benchmark.NAME`, the name being that of a paper, a result or a benchmark.
+        `choice.NAME`, `membership.NAME` or `benchmark.NAME`, the name being that of a
+        paper, a result or a benchmark.
 
     Raises:
       ConfigError: there is no such block.

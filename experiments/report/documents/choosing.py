@@ -22,7 +22,7 @@ def text(name: str) -> str:
     found = candidates.of_rows(card.rows)
     choice = choose(found, wishes)
     body = [
-        [_cell(text) for text in _line(each, choice.why_not)]
+        _line(each, choice.why_not)
         for each in sorted(found, key=lambda each: each.epsilon)
     ]
     seeds = len({row.seed for row in card.rows})
@@ -43,9 +43,5 @@ def _line(each: Candidate, why_not: dict[str, str]) -> Sequence[str]:
         said.number(each.utility.mean, ".1f"),
         screen_tables.interval(each.gain, ".1f"),
         said.number(each.most, ".1f"),
-        why_not.get(each.defense, "**recommended**"),
+        why_not.get(each.defense, "recommended"),
     )
-
-
-def _cell(text: str) -> str:
-    return text.replace("|", "\\|")

@@ -76,6 +76,8 @@ def test_flagfiles_of_papers_are_items():
     ours |= {"aia.trajectory.medical", "aia.knowledge.medical", "aia.clients.medical"}
     ours |= {"aia.sums.medical", "aia.sums.diabetes"}
     ours |= {"aia.knowledge.diabetes", "choose_defense.diabetes"}
+    data = "diabetes", "breast_cancer", "digits", "medical"
+    ours |= {f"membership.{each}" for each in data}
     assert stems - set(items) == ours
     assert len(set(items)) == len(items)
 

@@ -1,0 +1,1 @@
+"""Membership inference against federated training, by observer and defense."""

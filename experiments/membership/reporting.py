@@ -1,0 +1,102 @@
+"""Result rows, and the table on the screen."""
+
+import math
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+from rich.table import Table
+from rich.text import Text
+
+from experiments.membership.coins import Pool
+from experiments.membership.scores import Told
+from experiments.membership.settings import Settings
+from experiments.membership.trainings import Trained, row_losses
+from fljax import certainty, data, fit, privacy
+from fljax.defenses.specs import Spec
+from fljax.driver import screen_tables
+from fljax.results import Labels, Row, summarise
+
+AUC, FOUND = "membership_auc", certainty.FOUND
+EPSILONS = ("epsilon_rdp", "client_epsilon_rdp")
+
+
+def labels(settings: Settings, table: data.Table, spec: Spec) -> Labels:
+    """Of one defense."""
+    about = table.name, settings.model.name, str(spec)
+    return Labels("membership", *about, f"defense={spec}")
+
+
+def rows(
+    labels: Labels, told: Mapping[tuple[str, str], Told], seed: int, count: int
+) -> list[Row]:
+    """Of every attack and observer."""
+    return [
+        labels.row(attack, observer, seed, metric, value, count)
+        for (attack, observer), each in told.items()
+        for metric, value in ((AUC, each.auc), (FOUND, each.found))
+    ]
+
+
+def described(
+    labels: Labels,
+    settings: Settings,
+    trained: Trained,
+    table: data.Table,
+    pool: Pool,
+    there: np.ndarray,
+    seed: int,
+) -> list[Row]:
+    """How much the models explain of members and of others, and every epsilon."""
+    found = []
+    last = f"round_{settings.train.num_rounds}"
+    everyone = np.ones((len(there), len(pool.population.y)), bool)
+    for name, rows_, mask in (
+        ("train", pool.rows, there),
+        ("test", pool.population, everyone),
+    ):
+        loss = row_losses(trained, trained.last, rows_)
+        mean = np.where(mask, loss, 0).sum(axis=1) / mask.sum(axis=1)
+        y = np.broadcast_to(np.asarray(rows_.y), mask.shape)
+        explained = fit.explained(mean, y, mask, table.task)
+        for metric, values in (("loss", mean), (fit.METRIC, explained)):
+            about = "none", last, seed, f"{name}_{metric}"
+            found.append(labels.row(*about, float(np.mean(values)), mask.sum()))
+    bound = trained.problem.shield
+    if bound is not None:
+        made = bound.build(bound.of_seed(0))
+        for promise in privacy.promises(made, bound.releases(0), bound.delta):
+            metric = EPSILONS[promise.noise.unit == "client"]
+            value = promise.guarantee.epsilon_rdp.max()
+            found.append(labels.row("none", "defense", seed, metric, value, there.size))
+    return found
+
+
+def tables(rows: Sequence[Row]) -> list[Table | Text]:
+    """A line for each defense, observer and attack."""
+    table = screen_tables.empty("membership: members told from others")
+    table.add_column("defense")
+    screen_tables.add_texts(table, "observer", "attack")
+    screen_tables.add_numbers(table, "AUC", "found at FPR 0.001, %")
+    found: dict[tuple[str, str, str], dict[str, str]] = {}
+    for s in summarise(rows):
+        at = s.row.defense, s.row.setting, s.row.attack
+        if s.row.metric in (AUC, FOUND):
+            form = ".3f" if s.row.metric == AUC else ".2f"
+            shown = screen_tables.interval(s.shown, form)
+            found.setdefault(at, {})[s.row.metric] = shown
+    before = ""
+    for (defense, *words), each in found.items():
+        name = "" if defense == before else defense + _promise(rows, defense)
+        table.add_row(Text(name), *words, each[AUC], each[FOUND])
+        before = defense
+    return [table]
+
+
+def _promise(rows: Sequence[Row], defense: str) -> str:
+    """Epsilon in words."""
+    for metric, whose in zip(EPSILONS, ("", " of a client"), strict=True):
+        for row in rows:
+            here = row.defense == defense and row.metric == metric
+            if here and math.isfinite(row.value):
+                return f", epsilon {row.value:.3g}{whose}"
+    return ""

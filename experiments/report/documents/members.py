@@ -1,0 +1,43 @@
+"""Membership inference by defense: areas under the curve, and what few alarms find."""
+
+from experiments.membership.reporting import AUC, EPSILONS, FOUND
+from experiments.report import kept
+from experiments.report.documents import writing
+from fljax.results import summarise
+
+_COLUMNS = (  # observer, attack, metric, heading
+    ("messages", "loss_threshold", AUC, "loss"),
+    ("messages", "lira", AUC, "LiRA"),
+    ("messages", "rmia", AUC, "RMIA"),
+    ("messages", "gradient", AUC, "gradient"),
+    ("messages", "gradient_joint", AUC, "gradient, pool known"),
+    ("messages", "rmia", FOUND, "RMIA finds, %"),
+    ("messages", "gradient_joint", FOUND, "gradient, pool known, finds, %"),
+    ("sum", "gradient_joint", AUC, "of sums"),
+    ("final", "rmia", AUC, "RMIA of the final model"),
+)
+
+
+def text(name: str) -> str:
+    """A line for each defense of a kept result."""
+    card = kept.shown(name)
+    found = {
+        (s.row.defense, s.row.setting, s.row.attack, s.row.metric): s.shown
+        for s in summarise(card.rows)
+    }
+    body = []
+    for defense in dict.fromkeys(row.defense for row in card.rows):
+        epsilons = [
+            f"{each.mean:.3g}" + (" of a client" if metric.startswith("client") else "")
+            for metric in EPSILONS
+            if (each := found.get((defense, "defense", "none", metric)))
+        ]
+        cells = []
+        for observer, attack, metric, _ in _COLUMNS:
+            each = found.get((defense, observer, attack, metric))
+            places = 2 if metric == AUC else 1
+            cells.append("" if each is None else writing.plain(each, places))
+        body.append([defense, "".join(epsilons), *cells])
+    headings = [heading for *_, heading in _COLUMNS]
+    lines = writing.table(["defense", "epsilon", *headings], body, headings)
+    return f"{writing.command(card.manifest['command'])}\n\n{lines}"
