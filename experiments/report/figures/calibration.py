@@ -16,7 +16,8 @@ _Bins = dict[float, list[Row]]
 def calibration(rows: Sequence[Row]) -> Figure | None:
     """Accuracy of the rows of which an attack is equally sure, over all seeds.
 
-    Larger marks are more rows; intervals are Wilson's. None without an attack that has
+    Larger marks are more rows; intervals are Wilson's over those of one seed, since seeds
+    share people. None without an attack that has
     a posterior, or with too many for one figure.
     """
     lines: dict[str, _Bins] = {}
@@ -33,7 +34,9 @@ def calibration(rows: Sequence[Row]) -> Figure | None:
         places = sorted(bins)
         shares, counts = zip(*(_together(bins[at]) for at in places), strict=True)
         x, y = 100 * np.array(places), np.array(shares)
-        ends = np.array([metrics.of_rows(*each) for each in zip(shares, counts)])
+        seeds = len({row.seed for each in bins.values() for row in each})
+        alone = [max(1, round(count / seeds)) for count in counts]
+        ends = np.array([metrics.of_rows(*each) for each in zip(shares, alone)])
         reach = np.abs(ends.T - y)
         axes.errorbar(x, y, yerr=reach, color=look["color"], fmt="none", lw=0.6)
         sizes = 12 + 200 * np.array(counts) / sum(counts)
