@@ -5,7 +5,6 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from fljax import losses, models
 from fljax.attacks import needs, registry, spec
 from fljax.attacks.adversary import AdversaryView, LocalTraining
 from fljax.attacks.attribute import gradient_grid
@@ -15,12 +14,11 @@ from fljax.attacks.groups import over_groups
 from fljax.attacks.trajectory import Settings as Search
 from fljax.attacks.trajectory import simulation
 from fljax.attacks.trajectory import sums as together
-from fljax.transcript import sums, views
+from fljax.transcript import sums
 from fljax.transcript.sums import Server
 from fljax.types import Exchange, Features, Known, Transcript
+from tests.attacks import regression
 
-_MODEL = models.mlp(3, hidden=())
-_LOSS = losses.example_loss(_MODEL.apply, losses.squared)
 _IDS, _ROWS, _ROUNDS = np.array([2, 4, 7, 9, 30]), 6, 4
 _SEARCH = Search(path_steps=2, iterations=4, batch_rounds=1, stages=1, probes=1)
 
@@ -31,7 +29,9 @@ def _view(size=2, absent=(), sees="sum", server=None) -> AdversaryView:
     ids = np.tile(_IDS, (_ROUNDS, 1))
     for at, client in absent:
         ids[at, _IDS == client] = -1
-    params = jax.vmap(_MODEL.init)(jax.random.split(jax.random.key(0), _ROUNDS))
+    params = jax.vmap(regression.MODEL.init)(
+        jax.random.split(jax.random.key(0), _ROUNDS)
+    )
     delta = jax.tree.map(
         lambda leaf: rng.normal(size=(*ids.shape, *leaf.shape[1:])).astype(np.float32),
         params,
@@ -49,22 +49,7 @@ def _view(size=2, absent=(), sees="sum", server=None) -> AdversaryView:
     seen = sums.add_up(whole, server, size)
     if sees != "sum":
         seen = getattr(sums, sees)(whole, server)
-    return AdversaryView(
-        transcript=seen,
-        messages=views.client_view(seen, _IDS),
-        clients=_IDS,
-        known=known,
-        candidates=np.array([[0.0], [1.0]], np.float32),
-        continuous=False,
-        loss_fn=_LOSS,
-        apply=_MODEL.apply,
-        task="regression",
-        outputs=1,
-        linear=True,
-        training=LocalTraining(batch_size=3, learning_rate=0.1, epochs=1),
-        seed=3,
-        sees=sees,
-    )
+    return regression.view(seen, _IDS, known, sees=sees)
 
 
 def _told(static, group, number):

@@ -4,25 +4,23 @@ import jax
 import numpy as np
 import pytest
 
-from fljax import losses, models
 from fljax.attacks import needs, registry, spec, streams
-from fljax.attacks.adversary import AdversaryView, LocalTraining, ProxyRows
+from fljax.attacks.adversary import LocalTraining, ProxyRows
 from fljax.attacks.attribute import gradient_grid
 from fljax.attacks.estimates import NotApplicable, Prediction
 from fljax.attacks.needs import Needs
 from fljax.attacks.spec import AttackSpec
 from fljax.attacks.trajectory import Settings as Search
 from fljax.attacks.trajectory import clients as trajectory
-from fljax.transcript import views
 from fljax.types import Features, Known, Transcript
+from tests.attacks import regression
 
-_MODEL = models.mlp(3, hidden=())
 _ROWS = 10
 
 
 def _view(clients=(4, 7, 9), rounds=3, **changes):
     """Random messages of these clients, who sent in every round."""
-    sent = jax.vmap(_MODEL.init)(jax.random.split(jax.random.key(0), rounds))
+    sent = jax.vmap(regression.MODEL.init)(jax.random.split(jax.random.key(0), rounds))
     everyone = (4, 7, 9)
     delta = jax.tree.map(
         lambda leaf: (
@@ -41,25 +39,9 @@ def _view(clients=(4, 7, 9), rounds=3, **changes):
         rng.normal(size=(3, _ROWS)).astype(np.float32)[at],
         np.ones((len(at), _ROWS), bool),
     )
-    view = AdversaryView(
-        transcript=seen,
-        messages=views.client_view(seen, clients),
-        clients=np.array(clients),
-        known=known,
-        candidates=np.array([[0.0], [1.0]], np.float32),
-        continuous=False,
-        loss_fn=_LOSS,
-        apply=_MODEL.apply,
-        task="regression",
-        outputs=1,
-        linear=True,
-        training=LocalTraining(batch_size=5, learning_rate=0.1, epochs=1),
-        seed=3,
-    )
-    return view._replace(**changes)
+    return regression.view(seen, clients, known, **changes)
 
 
-_LOSS = losses.example_loss(_MODEL.apply, losses.squared)
 _SEARCH = Search(path_steps=2, iterations=4, batch_rounds=1, stages=1, probes=1)
 _QUICK = trajectory.Settings(epoch_steps=2, search=_SEARCH)
 _GRID = gradient_grid.Settings(rounds=(1, 3), learning_rates=(1.0, 10.0), iterations=2)
@@ -103,7 +85,7 @@ def test_a_second_seed_compiles_nothing():
 
     def loss_fn(params, x, y):
         traced.append(1)
-        return _LOSS(params, x, y)
+        return regression.LOSS(params, x, y)
 
     view = _view(loss_fn=loss_fn)
     attack = registry.ATTACKS["grad"]
