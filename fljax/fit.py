@@ -6,6 +6,7 @@ import numpy as np
 
 METRIC = "explained_percent"
 LEARNT = 2.0  # percent of the variation of the targets
+FAR = 10.0  # losses of a constant
 UNLEARNT = "no conclusion: the model has hardly learnt"
 
 
@@ -37,8 +38,21 @@ def has_learnt(percent: float) -> bool:
 
 def said(percent: float) -> str:
     """In words."""
+    if worse := diverged(percent):
+        return worse
     shown = f"{max(percent, 0):.1f} %"
     return f"it explains {shown} of the variation of its training targets"
+
+
+def diverged(percent: float) -> str:
+    """That a model is far worse than a constant, in words; empty if it is not."""
+    times = 1 - percent / 100
+    if not times >= FAR:
+        return ""
+    return (
+        f"its loss on training targets is {times:.3g} times that of a constant: it "
+        "diverged, or is drowned in noise"
+    )
 
 
 def _of_constant(y: np.ndarray, task: str) -> float:

@@ -14,7 +14,7 @@ from experiments.aia.setup import Setup
 from experiments.report import cards, cases, in_short, lines
 from experiments.report.figures import selection
 from experiments.report.gains import Score
-from fljax import verdicts
+from fljax import fit, verdicts
 from fljax.auditing import words
 from fljax.driver import config
 from fljax.results import Row
@@ -132,7 +132,9 @@ def _fit(rows: Sequence[Row]) -> Iterator[str]:
             for metric in selection.EXPLAINED
             if metric in percent
         )
-        yield f"variation explained by the last model sent{where}: {shown}"
+        worse = fit.diverged(percent.get(f"train_{fit.METRIC}", 0))
+        more = f"; {worse}" if worse else ""
+        yield f"variation explained by the last model sent{where}: {shown}{more}"
 
 
 def _command(

@@ -10,6 +10,7 @@ from fljax.defenses.specs import Spec
 from fljax.driver import config
 from fljax.driver.config import ConfigError
 
+_MOST = 1000  # characters of a label; a report takes no longer ones
 _FIXED = ("data", "run")  # loaded and decided once for all points
 _UNPREFIXED = ("train", "defense", "adversary")
 # Where a defense may have spaces: beside a plus, and in parentheses.
@@ -41,6 +42,11 @@ def points(settings: Any, text: str) -> Iterator[tuple[str, Any]]:
         if not assignments:
             raise ConfigError("--sweep: expected 'flag=value' between semicolons")
         label = _label(assignments[0])
+        if len(label) > _MOST:
+            raise ConfigError(
+                f"--sweep: expected a first assignment of at most {_MOST} characters, "
+                f"for it is the point's label, got {label[:60]}..."
+            )
         if label in found:
             raise ConfigError(f"--sweep: two points begin with {label!r}, their label")
         found[label] = _point(settings, assignments)

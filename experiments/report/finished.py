@@ -17,7 +17,7 @@ from fljax.driver.config import ConfigError
 from fljax.results import Row
 
 _ROWS, _MANIFEST = "rows.jsonl", "manifest.json"
-_MOST_BYTES, _MOST_CHARACTERS = 2**28, 300
+_MOST_BYTES, _MOST_CHARACTERS = 2**28, 2000
 _MOST_PICTURE_BYTES, _MOST_PICTURES = 2**24, 200
 _PNG = b"\x89PNG\r\n\x1a\n"
 _TEXTS = (
@@ -178,6 +178,8 @@ def _below(start: pathlib.Path) -> Iterator[pathlib.Path]:
 
 def _text(path: pathlib.Path) -> str:
     try:
+        if not path.is_file():  # a pipe would never end
+            raise ConfigError(f"{path}: expected a file")
         with path.open("rb") as file:
             content = file.read(_MOST_BYTES + 1)
         if len(content) > _MOST_BYTES:

@@ -220,6 +220,7 @@ def _said(**said):
         (_said(misfit=[5.0]), -20, lines_lib.MISFIT, "explains -20 %"),
         ({}, 50, verdicts.NOT_SHOWN, ""),
         ({}, 1.9, fit.UNLEARNT, "explains 1.9 %"),
+        (_said(misfit=[1.4]), -1e6, fit.UNLEARNT, "is 1e+04 times that of a constant"),
     ],
 )
 def test_nothing_is_concluded_where_rows_do_not_fit(own, explained, verdict, why):

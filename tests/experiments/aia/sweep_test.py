@@ -85,6 +85,7 @@ REFUSED = {
     "seeds=1": "'seeds' is no flag that can be swept",
     "batch_size": "expected flag=value, got 'batch_size'",
     "batch_size=8;": "expected 'flag=value' between semicolons",
+    f"model_hidden={'1,' * 600}1": "expected a first assignment of at most 1000",
     "batch_size=8 batch_size=9": "one point gives 'batch_size' twice",
     "batch_size=8 fraction=1; batch_size=8 fraction=0.5": "begin with 'batch_size=8'",
 }

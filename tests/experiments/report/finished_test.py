@@ -2,6 +2,7 @@
 
 import json
 import math
+import os
 
 import pytest
 
@@ -136,7 +137,7 @@ def test_numbers_that_are_not_finite_or_absurd_become_nan(tmp_path, value):
         ({"attack": "model"}, f"expected the fields {', '.join(_ROW)}"),
         (_ROW | {"more": 1}, "expected the fields experiment"),
         (_ROW | {"attack": 7}, "attack must be text"),
-        (_ROW | {"attack": "x" * 301}, "attack is too long"),
+        (_ROW | {"attack": "x" * 2001}, "attack is too long"),
         (_ROW | {"experiment": "theory"}, "is no row of experiments.aia"),
         (_ROW | {"seed": -1}, "seed must be a whole number"),
         (_ROW | {"seed": True}, "seed must be a whole number"),
@@ -221,4 +222,11 @@ def test_files_that_are_no_text_or_no_file_or_empty_or_huge(tmp_path, monkeypatc
     )
     rows.unlink()
     rows.mkdir()
-    assert "cannot be read" in _refusal(finished.read, tmp_path, "aia")
+    assert "rows.jsonl: expected a file" in _refusal(finished.read, tmp_path, "aia")
+
+
+def test_a_pipe_is_no_file(tmp_path):
+    _write(tmp_path, [_ROW])
+    (tmp_path / "manifest.json").unlink()
+    os.mkfifo(tmp_path / "manifest.json")
+    assert "manifest.json: expected a file" in _refusal(finished.read, tmp_path, "aia")
