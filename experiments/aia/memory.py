@@ -10,6 +10,7 @@ import jax
 
 from experiments.aia.setup import Setup
 from fljax import memory as memory_lib
+from fljax.auditing import effort
 from fljax.driver.config import ConfigError
 
 _PROGRAM = 5e8  # bytes of Python, its packages and the compiled programs
@@ -24,7 +25,8 @@ class Sizes(NamedTuple):
       transcript: what the adversary keeps, of all seeds.
       training: models, gradients and the models that were sent, side by side, and
         what the devices keep of the transcript until it is whole.
-      attacks: copies of one seed's transcript.
+      attacks: copies of one seed's transcript, and of rows under each value of a
+        sensitive category.
     """
 
     rows: float
@@ -55,7 +57,25 @@ def estimate(setup: Setup) -> Sizes:
         transcript=seen,
         training=min(devices, num_seeds) * schedule.num_lanes * count * 3
         + places * seen / num_seeds,
-        attacks=read * seen / num_seeds,
+        attacks=read * seen / num_seeds + _of_candidates(setup),
+    )
+
+
+def _of_candidates(setup: Setup) -> float:
+    """Of an attack that tries each value of a category on each row of a client."""
+    truth, config = setup.targets, setup.config
+    if truth is None or truth.continuous or not config.attack.kinds:
+        return 0.0
+    known, hidden = setup.known, config.model.hidden
+    inputs = known.public.numeric.shape[-1] + known.public.codes.shape[-1]
+    return effort.of_candidates(
+        known.y.shape[-1],
+        truth.candidates.shape[1],
+        inputs
+        + truth.candidates.shape[2]
+        + (sum(hidden) if config.model.name == "mlp" else 0),
+        config.attack.kinds,
+        min(len(jax.devices()), known.y.shape[0] * known.y.shape[1]),
     )
 
 
@@ -71,5 +91,6 @@ def check(setup: Setup) -> None:
             f"about {sizes.total / 1e9:.1f} GB of memory are needed, {free / 1e9:.1f} GB "
             f"are free; the transcript takes {sizes.transcript / 1e9:.1f} GB: expected a "
             "smaller --max_clients_in_memory, --record=last, --record_dtype=bfloat16 or "
-            "fewer --seeds"
+            "fewer --seeds; the attacks "
+            f"{sizes.attacks / 1e9:.1f} GB: fewer values of the sensitive column"
         )

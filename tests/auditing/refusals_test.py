@@ -6,7 +6,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from fljax import files, transcript
+from fljax import files, memory, transcript
 from fljax.auditing import attacking, case, effort, inputs, program
 from fljax.driver.config import ConfigError
 
@@ -231,3 +231,22 @@ def test_the_users_own_code_that_stops_is_one_line(
         "..:made": "--model: .*expected the full name of a module",
     }.items():
         _refused(linear, config(linear, model=model), said)
+
+
+def test_values_that_fit_into_no_memory_are_refused(linear, config, monkeypatch):
+    frame = pd.read_csv(linear / "rows.csv")
+    towns = frame.assign(married=[f"t{number % 30}" for number in range(len(frame))])
+    towns.to_csv(linear / "rows.csv", index=False)
+    told = config(linear, categorical=("married",), attacks=("model",))
+    read = inputs.read(told.files, told.rows)
+    sent = {"out": {"kernel": np.zeros((12, 32, 1)), "bias": np.zeros((12, 1))}}
+    gone = {"out": {k: np.ones((12, 2, *v.shape[1:])) for k, v in sent["out"].items()}}
+    gone["out"]["kernel"][:, 1] = 2
+    seen = read.recording.seen._replace(params=sent, delta=gone)
+    read = read._replace(recording=read.recording._replace(seen=seen))
+    ready, chosen = case.prepare(told, read), attacking.chosen(("model",))
+    monkeypatch.setattr(memory, "available", lambda: 1e5)
+    with pytest.raises(ConfigError, match="30 values tried on each of 30 rows need"):
+        effort.check(ready, chosen, told.audit)
+    monkeypatch.setattr(memory, "available", lambda: 1e9)
+    effort.check(ready, chosen, told.audit)

@@ -4,8 +4,11 @@ import json
 
 import jax
 import numpy as np
+import pandas as pd
 import pytest
 
+from experiments.aia import memory as aia_memory
+from experiments.aia import program
 from fljax import memory, transcript
 
 _FOUR = "--partition_clients=4"
@@ -78,3 +81,18 @@ def test_the_transcript_is_estimated_to_the_byte(run):
     # What 2 clients returned, and what they were sent, in 100 rounds.
     inputs = int(out.split(" parameters")[0].split()[-1])
     assert f"transcript {4 * 3 * 100 * inputs / 1e6:.1f} MB" in out
+
+
+def test_the_values_of_a_category_are_estimated(parsed, tmp_path):
+    count = np.arange(400)
+    frame = pd.DataFrame({"town": [f"t{n % 80}" for n in count], "y": np.sin(count)})
+    frame.to_csv(tmp_path / "rows.csv", index=False)
+    told = parsed(
+        program.PROGRAM, "--data_name=csv", f"--data_path={tmp_path}/rows.csv",
+        "--data_target=y", "--data_sensitive=town", "--model_name=linear",
+        "--attack_kinds=model", "--num_rounds=1",
+    )  # fmt: skip
+    setup = program.prepare(told, program.start(told).prepare.args[1]).points[0]
+    rows = setup.known.y.shape[2]
+    at_least = 4 * rows * 80 * 80 * 2  # inputs of each row under each value, 2 devices
+    assert at_least < aia_memory.estimate(setup).attacks < 2 * at_least
