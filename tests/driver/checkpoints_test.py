@@ -68,8 +68,9 @@ def test_going_back_replaces_what_was_later(tmp_path):
 
 
 @pytest.mark.parametrize("damage", ["cut", "changed", "emptied", "removed"])
-def test_a_damaged_state_is_none_and_the_one_before_counts(tmp_path, damage):
+def test_a_damaged_state_is_none_and_the_one_before_counts(tmp_path, damage, capfd):
     _saved(tmp_path, 3, 9)
+    capfd.readouterr()
     path = _files(tmp_path, 9)[-1]
     content = path.read_bytes()
     middle = len(content) // 2
@@ -88,6 +89,7 @@ def test_a_damaged_state_is_none_and_the_one_before_counts(tmp_path, damage):
     step, found = Checkpoints(tmp_path).latest(_state())
     assert step == 3
     assert found["loss"] == 1
+    assert capfd.readouterr().err == ""
 
 
 def test_what_a_dying_process_leaves_is_cleared(tmp_path):
