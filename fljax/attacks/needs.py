@@ -88,7 +88,9 @@ def last_bias(params: Params, outputs: int) -> int | None:
 
 def _about_view(needs: Needs, view: AdversaryView) -> str:
     if view.sees not in needs.views:
-        return f"needs {SEEN[needs.views[0]]}, the adversary sees {SEEN[view.sees]}"
+        first, *others = needs.views
+        wanted = ", or ".join([SEEN[first], *others])
+        return f"needs {wanted}, the adversary sees {SEEN[view.sees]}"
     seen = view.transcript
     if not needs.members or seen is None or seen.member is None:
         return ""

@@ -130,12 +130,15 @@ def _trained(training: LocalTraining) -> dict[str, str]:
         return {"algorithm": "fed_sgd"}
     rate, rows = training.learning_rate, training.batch_size
     optimiser = "momentum" if training.momentum else training.optimiser
+    proximal = training.proximal if training.algorithm == "fed_prox" else None
     found = {
         "learning_rate": None if rate is None else f"{rate:g}",
         "batch_size": "none" if rows == 0 else rows,
         "local_epochs": None if training.steps else training.epochs,
         "local_steps": training.steps,
         "client_optimiser": optimiser if optimiser in ("momentum", "adam") else None,
+        "algorithm": "fed_prox" if proximal else None,
+        "proximal": f"{proximal:g}" if proximal else None,
     }
     return {name: str(value) for name, value in found.items() if value is not None}
 

@@ -85,6 +85,8 @@ def test_the_command_for_a_defense_has_what_is_known_of_the_training():
     ):  # fmt: skip
         assert f" --{flag} " in f"{advice.command} "
     assert "in a clone" in advice.why and advice.then.startswith("Then record")
+    told = words.what_to_do(flags, 3, LocalTraining(algorithm="fed_prox", proximal=0.1))
+    assert "--algorithm=fed_prox --proximal=0.1" in told.command
     advice = words.what_to_do(flags, 3, LocalTraining())
     assert "learning_rate" not in advice.command
     assert advice.then.startswith("Run it with the learning rate")
