@@ -5,6 +5,7 @@ from collections.abc import Iterable
 from experiments.accounting.report import REPORT as ACCOUNTING
 from experiments.aia.report import REPORT as AIA
 from experiments.choose_defense.report import REPORT as CHOOSE_DEFENSE
+from experiments.epsilon_audit.report import REPORT as EPSILON_AUDIT
 from experiments.fed_cdp.report import REPORT as FED_CDP
 from experiments.gradient_leakage.report import REPORT as GRADIENT_LEAKAGE
 from experiments.label_distribution.report import REPORT as LABEL_DISTRIBUTION
@@ -17,7 +18,7 @@ from fljax.results import Row
 
 _ALL = (
     AIA, ACCOUNTING, FED_CDP, GRADIENT_LEAKAGE, LABEL_DISTRIBUTION, AUDIT, LMRA, THEORY,
-    CHOOSE_DEFENSE, MEMBERSHIP,
+    CHOOSE_DEFENSE, MEMBERSHIP, EPSILON_AUDIT,
 )  # fmt: skip
 PROGRAMS = {each.name: each for each in _ALL}
 _SEVERAL = "What federated training leaks, and what is promised"

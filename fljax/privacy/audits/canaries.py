@@ -192,7 +192,7 @@ class PlantedLoss:
     loss_fn: losses.LossFn
     direction: Params
 
-    def __call__(self, params: Params, x: Marked, y: jax.Array) -> jax.Array:
+    def __call__(self, params: Params, x: Marked, y: Array) -> jax.Array:
         """Loss [] of one row."""
         along = jax.tree.map(lambda p, u: jnp.sum(p * u), params, self.direction)
         line = _LARGE * jax.tree.reduce(jnp.add, along)
@@ -201,7 +201,7 @@ class PlantedLoss:
         return jnp.where(x.canary != 0, line, self.loss_fn(params, x.x, y))
 
     def per_example(
-        self, params: Params, x: Marked, y: jax.Array
+        self, params: Params, x: Marked, y: Array
     ) -> per_example.PerExample:
         """As cheaply as those of the loss: a canary's gradient is known."""
         each = per_example.gradients(self.loss_fn, params, x.x, y)

@@ -162,8 +162,10 @@ def shares(schedule: Schedule, client: int) -> np.ndarray:
       schedule: leaves `[1, ...]`, as in `Tables`.
       client: id.
     """
-    slots = schedule.slots.participant_index[0][:, np.asarray(schedule.end_steps) - 1]
-    weight, people = schedule.client_ends.weight[0], schedule.participants[0]
+    ends = np.asarray(schedule.end_steps) - 1
+    slots = np.asarray(schedule.slots.participant_index)[0][:, ends]
+    weight = np.asarray(schedule.client_ends.weight)[0]
+    people = np.asarray(schedule.participants)[0]
     who = np.take_along_axis(people, slots.reshape(len(people), -1), axis=1)
     own = np.where(who.reshape(weight.shape) == client, weight, 0)
     share = own.sum(axis=(1, 2)) / np.maximum(weight.sum(axis=(1, 2)), _TINY)

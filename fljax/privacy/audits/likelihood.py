@@ -72,9 +72,9 @@ def likelihood_ratios(
 
 def _counts(steps: int, rate: float) -> tuple[np.ndarray, np.ndarray]:
     """Numbers of steps that are not too rare, and logarithms of their probabilities."""
-    law = stats.binom(steps, rate)
-    counts = np.arange(int(law.ppf(_RARE)), int(law.isf(_RARE)) + 1)
-    return counts, law.logpmf(counts)
+    first, last = stats.binom.ppf([_RARE, 1 - _RARE], steps, rate)
+    counts = np.arange(int(first), int(last) + 1)
+    return counts, stats.binom.logpmf(counts, steps, rate)
 
 
 def _mixture(along, share, counts, odds, variance: float) -> np.ndarray:

@@ -90,11 +90,44 @@ def audit(
       ValueError: for a canary, tables or numbers that do not fit.
     """
     whole, at = planting.plant(method_of, loss_fn, tables, canary, seed=seed)
+    return of_planted(
+        whole, at, trainings=trainings, delta=delta, confidence=confidence,
+        observers=observers, numbers=numbers, seed=seed, keep=keep, progress=progress,
+    )  # fmt: skip
+
+
+def of_planted(
+    federation: Federation,
+    at: int,
+    *,
+    trainings: int,
+    delta: float,
+    confidence: float = 0.95,
+    observers: Sequence[Observer] = OBSERVERS,
+    numbers: PyTree = (),
+    seed: int = 0,
+    keep: Keep | None = None,
+    progress: Callable[[int], None] | None = None,
+) -> Audit:
+    """The same of a federation from `planting.plant`, whose programs are compiled once.
+
+    Args:
+      federation: with a place for a canary.
+      at: that place.
+      trainings: as in `audit`, like all else.
+      delta: as in `audit`.
+      confidence: as in `audit`.
+      observers: as in `audit`.
+      numbers: as in `audit`.
+      seed: as in `audit`.
+      keep: as in `audit`.
+      progress: as in `audit`.
+    """
     found = scores(
-        whole, at, trainings=trainings, observers=observers, numbers=numbers,
+        federation, at, trainings=trainings, observers=observers, numbers=numbers,
         seed=seed, keep=keep, progress=progress,
     )  # fmt: skip
-    audited = {
+    audited: dict[Observer, Audited] = {
         observer: statistics.audited(
             found.of[observer],
             found.present,
@@ -104,9 +137,11 @@ def audit(
         )
         for observer in observers
     }
-    noise = method_of(loss_fn).defended(numbers).noise
-    upper = accounted(noise, tables, canary, delta)
-    return Audit(canary, upper, audited, trainings)
+    planted = federation.method
+    assert isinstance(planted, Planted)
+    noise = planted.method.defended(numbers).noise
+    upper = accounted(noise, federation.tables, planted.canary, delta)
+    return Audit(planted.canary, upper, audited, trainings)
 
 
 def scores(

@@ -88,9 +88,7 @@ def audited(
         confidence,
         sizes,
         (len(within), len(without)),
-        _gaussian(
-            *((side > apart).sum() for side in counted), sizes, delta, confidence
-        ),
+        _gaussian(counted, float(apart), delta, confidence),
         float(auditor.attack_auroc()),
     )
 
@@ -127,6 +125,27 @@ def one_run(
         max(0.0, float(auditor.epsilon_one_run_fdp(significance, delta))),
         float(auditor.attack_auroc()),
     )
+
+
+def reachable(
+    profile: exact.Profile, count: int, *, delta: float, confidence: float = 0.95
+) -> float:
+    """About the most that as many trainings could prove, of what is accounted exactly.
+
+    Args:
+      profile: epsilon to delta, as it is accounted.
+      count: of trainings, half of them with the canary.
+      delta: of the bound.
+      confidence: of the bound.
+    """
+    size = (count - int(first(count).sum())) // 2
+    alarms = np.geomspace(1 / size, 0.5, _THRESHOLDS)
+    epsilons = np.linspace(0, 20, _THRESHOLDS)
+    deltas = np.array([profile(float(each)) for each in epsilons])
+    hits = np.min(np.exp(epsilons) * alarms[:, None] + deltas, axis=1)
+    counts = np.round(np.minimum(hits, 1) * size), np.round(alarms * size)
+    few, many = _bounds(*counts, (size, size), confidence)
+    return max(0.0, float(np.max(np.log(np.maximum(few - delta, 1e-300) / many))))
 
 
 def first(count: int) -> np.ndarray:
@@ -182,8 +201,8 @@ def _expected(within, without, sizes) -> tuple[np.ndarray, np.ndarray, np.ndarra
     The tails of the scores at hand are few: rates are those of normal distributions, or
     the observed ones, whichever promises less.
     """
-    ends = np.quantile(np.concatenate([within, without]), [0.25, 1])
-    grid = np.linspace(*ends, _THRESHOLDS)
+    low, high = np.quantile(np.concatenate([within, without]), [0.25, 1])
+    grid = np.linspace(low, high, _THRESHOLDS)
     normal, seen = [], []
     for part, size in zip((within, without), sizes, strict=True):
         tail = stats.norm.sf(grid, part.mean(), part.std() + 1e-12)
@@ -201,13 +220,15 @@ def _bounds(hits, alarms, sizes, confidence: float):
     return np.where(hits > 0, few, 0.0), np.where(left > 0, many, 1.0)
 
 
-def _gaussian(hits, alarms, sizes, delta: float, confidence: float) -> float:
-    """Epsilon of the Gaussian mechanism that these counts prove.
+def _gaussian(counted, threshold: float, delta: float, confidence: float) -> float:
+    """Epsilon of the Gaussian mechanism that scores above a threshold prove.
 
     `CanaryScoreAuditor.epsilon_from_gdp` takes the size of a shift whichever way it
     points, and so proves an epsilon from bounds that say nothing.
     """
-    few, many = _bounds(np.asarray(hits), np.asarray(alarms), sizes, confidence)
+    hits, alarms = (np.asarray((side > threshold).sum()) for side in counted)
+    sizes = len(counted[0]), len(counted[1])
+    few, many = _bounds(hits, alarms, sizes, confidence)
     shift = stats.norm.isf(many) - stats.norm.isf(few)
     if not shift > 0 or not delta > 0:
         return 0.0

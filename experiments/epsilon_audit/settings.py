@@ -1,0 +1,89 @@
+"""What `experiments.epsilon_audit` can be told."""
+
+import dataclasses
+from typing import Literal, NamedTuple
+
+from fljax.driver.config import ConfigError
+from fljax.driver.option import MOST_ROUNDS, RunFlags, option, several
+from fljax.privacy.audits import OBSERVERS, Canary, Observer
+from fljax.privacy.audits.canaries import Kind, Neighbours
+
+Planted = Literal[
+    "gradient", "gradient:replace", "row", "row:sensitive", "mislabelled",
+    "mislabelled:replace", "outlier", "outlier:replace", "client", "client:replace",
+]  # fmt: skip
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class DataConfig:
+    """Prefix `data`."""
+
+    name: Literal["diabetes", "medical", "breast_cancer"] = option(
+        "diabetes", "tabular data with a sensitive column"
+    )
+    dir: str | None = option(None, "folder with local copies of the data files")
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Config(RunFlags):
+    """No prefix."""
+
+    trainings: int = option(
+        1000, "independent trainings of each canary and epsilon", min=100, max=10**6
+    )
+    canaries: tuple[Planted, ...] = several(
+        ("gradient",),
+        "what is planted in every second training; after a colon what it is compared "
+        "with, else nothing in its place. `client` audits Fed-SDP, all others DP-SGD",
+    )
+    epsilons: tuple[float, ...] = several(
+        (1.0, 2.0, 4.0),
+        "budgets that the noise keeps, a unit added or removed",
+        above=0,
+    )
+    delta: float = option(0.1, "delta of both sides", above=0, below=1)
+    confidence: float = option(0.95, "of each lower bound", above=0.5, below=1)
+    observers: tuple[Observer, ...] = several(OBSERVERS, "who is asked")
+    num_rounds: int = option(100, "rounds", min=1, max=MOST_ROUNDS)
+    clients: int = option(2, "clients, all in every round", min=1)
+    batch_size: int = option(32, "rows of a mini-batch, drawn one by one", min=1)
+    learning_rate: float = option(0.01, "of the clients' SGD", above=0)
+    clip: float = option(1.0, "C, of a gradient or of each array of an update", above=0)
+    hidden: int = option(128, "hidden units", min=1)
+    seed: int = option(0, "of all trainings", min=0, max=2**32 - 1)
+
+
+class Settings(NamedTuple):
+    """All that the program can be told."""
+
+    data: DataConfig
+    run: Config
+
+
+def canary(planted: Planted, values=None) -> Canary:
+    """The canary that a flag names.
+
+    Args:
+      planted: kind, and after a colon what it is compared with.
+      values: `[2, W]` of the sensitive column.
+    """
+    kind, _, compared = planted.partition(":")
+    kinds: dict[str, Kind] = {
+        each: each for each in ("gradient", "row", "mislabelled", "outlier", "client")
+    }  # type: ignore[assignment]
+    others: dict[str, Neighbours] = {
+        "": "remove", "replace": "replace", "sensitive": "sensitive"
+    }  # fmt: skip
+    told = values if compared == "sensitive" else None
+    return Canary(kinds[kind], others[compared], values=told)
+
+
+def check(settings: Settings) -> None:
+    """Refuses what no bound could come of.
+
+    Raises:
+      ConfigError: naming the flag.
+    """
+    run = settings.run
+    if "client" in run.canaries and run.clients < 2 and "messages" not in run.observers:
+        raise ConfigError("--clients: a client alone is seen in its messages only")
