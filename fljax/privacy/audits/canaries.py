@@ -201,7 +201,7 @@ class PlantedLoss:
         return jnp.where(x.canary != 0, line, self.loss_fn(params, x.x, y))
 
     def per_example(
-        self, params: Params, x: Marked, y: Array
+        self, params: Params, x: Marked, y: jax.Array
     ) -> per_example.PerExample:
         """As cheaply as those of the loss: a canary's gradient is known."""
         each = per_example.gradients(self.loss_fn, params, x.x, y)

@@ -1,0 +1,63 @@
+"""Flags that name canaries, the figure, and a small run that is stopped and goes on."""
+
+import subprocess
+import sys
+
+import pytest
+
+from experiments.epsilon_audit import figure, settings
+from experiments.epsilon_audit.report import REPORT
+from experiments.report.cards import Card
+from fljax import results
+from fljax.results import Row
+
+
+def _rows():
+    for budget, audited in ((1.0, 0.5), (2.0, 1.5)):
+        for metric, value in (
+            ("epsilon_audited", audited),
+            ("epsilon_reachable", 0.9 * budget),
+            ("epsilon_accounted", budget),
+            ("audited_of_accounted_percent", 100 * audited / budget),
+        ):
+            yield Row(
+                "epsilon_audit", "diabetes", "mlp", "dp_sgd", "messages", "gradient",
+                f"epsilon={budget:g}", 0, "all", metric, value, 100,
+            )  # fmt: skip
+
+
+def test_the_figure_shows_what_is_audited_against_what_is_accounted():
+    (axes,) = figure.audited_by_accounted(list(_rows())).axes
+    lines = {line.get_label(): line.get_xydata().tolist() for line in axes.lines}
+    assert lines["messages"] == [[1, 0.5], [2, 1.5]]
+    assert lines["accounted"] == [[0, 0], [2, 2]]
+    assert figure.audited_by_accounted([]) is None
+
+
+def test_the_report_says_how_much_was_shown():
+    card = Card._make([None] * len(Card._fields))._replace(rows=list(_rows()))
+    (said,) = REPORT.sentences([card])
+    assert "messages 50 to 75 %" in said
+
+
+def test_a_flag_names_a_canary_and_what_it_is_compared_with():
+    assert str(settings.canary("row")) == "one record: row against left out"
+    assert settings.canary("client:replace").neighbours == "replace"
+    assert settings.canary("row:sensitive", [[0], [1]]).values == [[0], [1]]
+
+
+@pytest.mark.slow
+def test_a_small_run_keeps_its_bounds_in_order(tmp_path):
+    command = [
+        sys.executable, "-m", "experiments.epsilon_audit", "--trainings=200",
+        "--num_rounds=2", "--epsilons=4", "--canaries=gradient,client",
+        f"--run_dir={tmp_path}",
+    ]  # fmt: skip
+    subprocess.run(command, check=True, capture_output=True)
+    found = results.read_rows(tmp_path / "rows.jsonl")
+    values = {(r.setting, r.attack, r.metric): r.value for r in found}
+    for canary in ("gradient", "client"):
+        for observer in ("messages", "sum", "models", "final"):
+            at = canary, observer
+            assert values[*at, "epsilon_audited"] <= values[*at, "epsilon_accounted"]
+    assert (tmp_path / "epsilon_by_observer.svg").exists()
