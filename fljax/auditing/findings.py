@@ -13,6 +13,7 @@ from fljax.attacks.adversary import LocalTraining
 from fljax.attacks.estimates import Estimates, Prediction
 from fljax.auditing import at_risk, words
 from fljax.auditing import lines as lines_lib
+from fljax.auditing.ceilings import Ceiling
 from fljax.auditing.lines import Line
 from fljax.data import FileRecord
 
@@ -41,6 +42,7 @@ class Audited(NamedTuple):
       notes: what was taken for granted.
       names: of clients by their ids, where the file has names.
       training: how they train, as far as is known.
+      ceiling: what no adversary is above, under the declared defense.
     """
 
     data: str
@@ -62,6 +64,7 @@ class Audited(NamedTuple):
     notes: Sequence[str] = ()
     names: Mapping[int, str] = types.MappingProxyType({})
     training: LocalTraining = LocalTraining()
+    ceiling: Ceiling = Ceiling()
 
 
 class Findings(NamedTuple):
@@ -131,7 +134,9 @@ class Findings(NamedTuple):
     @property
     def notes(self) -> list[str]:
         """What a reader of the numbers has to know."""
-        return [*_means(self.audited), *self.audited.notes, *_left_out(self.audited)]
+        audited = self.audited
+        notes = [*_means(audited), *audited.ceiling.note, *audited.notes]
+        return [*notes, *_left_out(audited)]
 
     @property
     def leaks(self) -> bool:
@@ -187,7 +192,7 @@ def verdict_text(line: Line) -> str:
 def _numbers(line: Line) -> dict[str, Any]:
     total = line.total
     if total is None:
-        names = ("value", "low", "high", *_REFERENCES)
+        names = ("value", "low", "high", *_REFERENCES, "ceiling")
         return dict.fromkeys(names, np.nan)
     first, *others = _REFERENCES
     return {
@@ -196,6 +201,7 @@ def _numbers(line: Line) -> dict[str, Any]:
         "high": total.high,
         first: total.baseline,
         **{name: total.references.get(name, np.nan) for name in others},
+        "ceiling": np.nan if line.ceiling is None else line.ceiling,
     }
 
 

@@ -19,6 +19,7 @@ from fljax.attacks.estimates import Estimates, Prediction
 from fljax.attacks.spec import AttackSpec
 from fljax.auditing import (
     attacking,
+    ceilings,
     effort,
     fits,
     inputs,
@@ -184,14 +185,17 @@ def _score(
         controls=beside,
         explained=explained,
     )
+    about, stem = read.recording.about, read.recording.stem
+    ceiling = ceilings.find(
+        view, case.truth, case.everyone, beside.imputed, case.left_out,
+        local_training.delta(about, config.training, stem),
+    )  # fmt: skip
     encoder = case.encoding.dataset.encoder
     assert view.messages is not None
     audited = Audited(
         data=read.owned.table.name,
         model=config.training.model,
-        defense=local_training.defense(
-            read.recording.about, config.training, read.recording.stem
-        ),
+        defense=local_training.defense(about, config.training, stem),
         seed=config.audit.seed,
         clients=view.clients,
         used=np.asarray(view.messages.count),
@@ -208,8 +212,9 @@ def _score(
         names=read.owned.names,
         training=view.training,
         explained=explained,
+        ceiling=ceiling,
     )
-    return Findings(audited, lines, estimates)
+    return Findings(audited, ceilings.beside(lines, ceiling), estimates)
 
 
 def _config(values: Mapping[str, Any]) -> Config:

@@ -67,6 +67,8 @@ class Line(NamedTuple):
       diagnostics: metric -> `[C]`.
       gains: over each reference.
       records: of an attack with a posterior.
+      ceiling: percent that no adversary is above under the declared defense, on average;
+        None where nothing is promised, or it is of another measure.
     """
 
     attack: str
@@ -79,6 +81,7 @@ class Line(NamedTuple):
     diagnostics: Mapping[str, np.ndarray] = types.MappingProxyType({})
     gains: Sequence[Gain] = ()
     records: PerRecord | None = None
+    ceiling: float | None = None
 
     def and_that(self, *texts: str) -> "Line":
         """The same with more to its detail."""

@@ -3,7 +3,7 @@
 The description is free text of a stranger: each field that is used is checked. What the
 user says goes first. Fields: `optimiser` (or `optimizer`, `client_optimiser`), `momentum`,
 `weight_decay`, `batch_size` (null or 0: all rows), `learning_rate`, `local_epochs` or
-`epochs`, `local_steps`, `algorithm`, `proximal` and `defense`.
+`epochs`, `local_steps`, `algorithm`, `proximal`, `defense` and its `delta`.
 """
 
 from typing import Any
@@ -92,6 +92,20 @@ def simulated(about: dict[str, Any], config: TrainingConfig, stem: str) -> Spec 
             return None
         raise ConfigError(f"--defense: {error}") from error
     return spec
+
+
+def delta(about: dict[str, Any], config: TrainingConfig, stem: str) -> float | None:
+    """Of the epsilon that the defense's text may have.
+
+    Raises:
+      TranscriptError: the description's is no probability.
+    """
+    told = _number(about, "delta", stem)
+    if told is not None and told >= 1:
+        raise TranscriptError(
+            f"{stem}.json: about, delta: expected a number < 1, got {told!r:.40}"
+        )
+    return told if config.delta is None else config.delta
 
 
 def _count(about, name: str, stem: str, least: int = 1) -> int | None:

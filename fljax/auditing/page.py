@@ -106,6 +106,11 @@ def reference(value: Number | None, name: str | None = None) -> str:
     return f"{found:.4g}"
 
 
+def ceiling(line: Line) -> str:
+    """What no adversary is above; empty where nothing is promised."""
+    return "" if line.ceiling is None else f"{line.ceiling:.4g}"
+
+
 def fragment(lines: Sequence[Line]) -> str:
     """The table alone, for a notebook."""
     return _template("table.html.j2").render(_table(lines))
@@ -120,6 +125,7 @@ def _shown(line: Line) -> dict[str, str]:
         "majority": reference(line.total),
         "imputation": reference(line.total, verdicts.IMPUTATION),
         "strangers": reference(line.total, verdicts.STRANGERS),
+        "ceiling": ceiling(line),
         "metric": METRICS.get(line.metric, ""),
         "setting": line.setting,
         "detail": line.detail,
@@ -129,6 +135,7 @@ def _shown(line: Line) -> dict[str, str]:
 def _table(lines: Sequence[Line]) -> dict[str, Any]:
     return {
         "lines": [_shown(line) for line in lines],
+        "capped": any(line.ceiling is not None for line in lines),
         "several_settings": len({line.setting for line in lines if line.setting}) > 1,
     }
 

@@ -45,16 +45,19 @@ def screen(findings: Findings) -> list[Table | Text]:
     audited = findings.audited
     shown = screen_tables.empty(Text(f"audit: {audited.data} {audited.model}"))
     screen_tables.add_texts(shown, "attack", "metric")
+    capped = audited.ceiling.percent is not None
     screen_tables.add_numbers(
-        shown, "value [95 %]", "majority", "imputation", "strangers"
-    )
+        shown, "value [95 %]", "majority", "imputation", "strangers",
+        *(["any adversary"] * capped),
+    )  # fmt: skip
     screen_tables.add_texts(shown, "verdict")
     for line in findings.lines:
         shown.add_row(
             line.attack, page.METRICS.get(line.metric, ""), page.number(line.total),
             page.reference(line.total),
             page.reference(line.total, verdicts.IMPUTATION),
-            page.reference(line.total, verdicts.STRANGERS), Text(line.verdict),
+            page.reference(line.total, verdicts.STRANGERS),
+            *([page.ceiling(line)] * capped), Text(line.verdict),
         )  # fmt: skip
     details = [
         f"{each.attack}: {each.detail}" for each in findings.lines if each.detail
@@ -101,6 +104,10 @@ def _rows(findings: Findings) -> Iterator[Row]:
             yield from each(*where, metric, values, counts)
         if line.records is not None:
             yield from _per_record(labels, (*where, audited.seed), line, audited)
+    if audited.ceiling.percent is not None:
+        counts = [len(each) for each in audited.row_numbers]
+        bound = "none", "defense", verdicts.CEILING, audited.ceiling.percent, counts
+        yield from each(*bound)
     used = {
         "messages_used": audited.used,
         "messages_left_out": audited.left_out,

@@ -115,6 +115,12 @@ class TrainingConfig:
         "that the clients trained with, for attacks to simulate: none, dp_sgd(clip=1, "
         "sigma=1), ...; none, and not in the transcript: not known",
     )
+    delta: float | None = option(
+        None,
+        "of the defense's epsilon, if it names one, for its ceiling",
+        above=0,
+        below=1,
+    )
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)

@@ -6,10 +6,12 @@ import pytest
 
 import fljax
 from experiments.report import finished
-from fljax import fit, models, transcript
+from fljax import fit, models, transcript, verdicts
 from fljax.attacks.estimates import Prediction
 from fljax.attacks.needs import Needs
 from fljax.attacks.spec import AttackSpec
+from fljax.auditing import ceilings
+from fljax.auditing.lines import Line, Number
 
 _TOLD = {
     "target": "y", "sensitive": "married", "client_column": "client",
@@ -107,3 +109,43 @@ def test_dates_in_a_frame_are_refused_in_the_words_of_arguments(linear, rows):
     said = r"^rows.csv: 'day' holds dates such as '2021-03-01', .* with drop=day, or"
     with pytest.raises(ValueError, match=said):
         fljax.audit(linear / "seen", rows.assign(day=days), **_TOLD)
+
+
+def test_what_no_adversary_is_above_stands_beside_every_accuracy(linear, rows, record):
+    rows["y"] = np.random.default_rng(0).normal(size=len(rows)).round(3)
+    record(linear / "seen", rows)
+    told = _TOLD | {
+        "attacks": ("model", "label_distribution"), "controls": ("imputation",),
+    }  # fmt: skip
+    most = []
+    for sigma in (2, 32):
+        told["defense"] = f"dp_sgd(clip=1, sigma={sigma})"
+        findings = fljax.audit(linear / "seen", rows, **told)
+        table = findings.table.set_index("attack")
+        most.append(table.ceiling["model"])
+        assert np.isnan(table.ceiling["predictor"])
+        assert any(f"more than {most[-1]:.1f} %" in note for note in findings.notes)
+        assert "any adversary" in findings._repr_html_()
+    assert table.baseline["model"] < most[1] < most[0] < 100
+
+
+def test_an_attack_above_the_ceiling_says_that_the_noise_was_not_as_declared():
+    number = Number(99.0, 98.0, 100.0, 1000, {"majority": 50.0})
+    line = Line("model", "passive", verdicts.ACCURACY.metric, number, [number], "leaks")
+    for percent, broken in ((60.0, True), (99.5, False)):
+        (found,) = ceilings.beside([line], ceilings.Ceiling(np.array([percent])))
+        assert (verdicts.IMPOSSIBLE in found.detail) == broken
+
+
+@pytest.mark.parametrize(
+    ("defense", "why"),
+    [
+        ("dp_sgd(clip=1, epsilon=8)", "--delta"),
+        ("pruning(ratio=0.5)", "nothing is promised"),
+    ],
+)
+def test_where_there_is_no_ceiling_the_reason_is_said(linear, rows, defense, why):
+    told = {**_TOLD, "attacks": ("label_distribution",), "defense": defense}
+    findings = fljax.audit(linear / "seen", rows, **told)
+    assert findings.audited.ceiling.percent is None
+    assert any(why in note for note in findings.notes)

@@ -1,0 +1,187 @@
+"""The most that any adversary can have under the defense that clients say they train with.
+
+`privacy.bounds` derives it from the noise, from how often a row is in a noisy sum, and
+from what is told of a row without it: the best, for each client, of its most frequent
+value, of imputation from other people's rows, and of imputation from ALL other rows. It
+is no better than what was declared: whoever adds less noise, or names a smaller clip
+than was used, has no such ceiling. An attack above it says that this is so.
+
+Batches may be disjoint in an epoch or Poisson samples; where a defense takes both, the
+larger bound counts. Rounds that nobody recorded count as if a client had taken part in
+them, for they are in the models that were sent later.
+"""
+
+from collections.abc import Iterator, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from fljax import imputation, packing, privacy, verdicts
+from fljax.attacks.adversary import AdversaryView
+from fljax.auditing.lines import Line
+from fljax.auditing.measuring import Imputed
+from fljax.auditing.population import Everyone
+from fljax.auditing.truth import Truth
+from fljax.defenses import clipping, specs
+from fljax.defenses.definition import Setting
+from fljax.defenses.specs import Spec
+from fljax.privacy import Releases
+from fljax.types import Sampling
+
+
+class Ceiling(NamedTuple):
+    """What no adversary is above, on average over rows.
+
+    Attributes:
+      percent: `[C]` of each client's rows; None where nothing is promised or known.
+      why: there is none; empty where there is one, or no defense.
+    """
+
+    percent: np.ndarray | None = None
+    why: str = ""
+
+    @property
+    def note(self) -> list[str]:
+        """For readers of the numbers."""
+        if self.percent is None:
+            said = f"What the defense leaves to any adversary is not known: {self.why}."
+            return [said] if self.why else []
+        most = self.percent.mean()
+        return [
+            (
+                f"Under the declared defense no adversary at all can name more than "
+                f"{most:.1f} % of these rows, on average, if its noise and clip are as "
+                "declared; the attacks here need not find all of that."
+            )
+        ]
+
+
+def find(
+    view: AdversaryView,
+    truth: Truth,
+    everyone: Everyone,
+    imputed: Imputed | None,
+    left_out: np.ndarray,
+    delta: float | None,
+) -> Ceiling:
+    """Of an audit.
+
+    Args:
+      view: what attacks had, with the declared defense and training.
+      truth: about the audited rows.
+      everyone: all rows.
+      imputed: what other columns tell, None if nobody looked.
+      left_out: `[C]` messages that are not finite.
+      delta: of a budget in the defense's text; None: not known.
+    """
+    spec = view.defense
+    if not spec:
+        return Ceiling()
+    why = _why_not(view, spec, imputed, delta)
+    if why:
+        return Ceiling(why=why)
+    assert imputed is not None
+    share = _without(truth, everyone, imputed, view.seed)
+    try:
+        found = list(_bounds(view, spec, left_out, delta, share))
+    except ValueError as error:
+        return Ceiling(why=str(error))
+    if not found:
+        return Ceiling(why=f"{spec} promises nothing to whoever sees the messages")
+    return Ceiling(100 * np.max(found, axis=0))
+
+
+def beside(lines: Sequence[Line], ceiling: Ceiling) -> list[Line]:
+    """Lines of accuracies with the ceiling, and a word where one is above it."""
+    if ceiling.percent is None:
+        return list(lines)
+    mean, found = float(ceiling.percent.mean()), []
+    for line in lines:
+        if line.metric == verdicts.ACCURACY.metric and line.total is not None:
+            above = verdicts.is_impossible(line.total.value, line.total.n, mean)
+            said = f"{verdicts.IMPOSSIBLE} under the declared noise" if above else ""
+            line = line.and_that(said)._replace(ceiling=mean)
+        found.append(line)
+    return found
+
+
+def _why_not(
+    view: AdversaryView, spec: Spec, imputed: Imputed | None, delta: float | None
+) -> str:
+    """In a few words; empty if there is a ceiling as far as can be told."""
+    training = view.training
+    unknown = [
+        name for name in training.missing if name in ("batch_size", "local_epochs")
+    ]
+    if training.steps is not None and training.batch_size is None:
+        unknown = ["batch_size"]
+    if view.continuous:
+        return "it is of accuracies, and the sensitive column is a number"
+    if specs.unpromised(spec):
+        return f"nothing is promised; {specs.unpromised(spec)}"
+    if imputed is None:
+        return "without the control imputation the other columns are not known"
+    if unknown:
+        return f"nothing says {' and '.join(unknown)}, so how often a row is used"
+    if delta is None and any(p.values.get("epsilon") is not None for p in spec.parts):
+        return "the noise of a budget depends on its delta; say --delta, or sigma"
+    return ""
+
+
+def _without(
+    truth: Truth, everyone: Everyone, imputed: Imputed, seed: int
+) -> np.ndarray:
+    """Largest share `[C]` that is told of each client's rows without them."""
+    known = everyone.population
+    x = np.column_stack([known.x, everyone.owner + 1])
+    known = known._replace(x=x, codes=np.append(known.codes, True))
+    every, found = imputation.crossed(known, seed), []
+    for client, (value, mask) in enumerate(zip(truth.sensitive, truth.mask)):
+        real = value[mask]
+        majority = np.bincount(real.astype(int)).max() / len(real)
+        others = np.mean(imputed.own[client] == real)
+        all_others = np.mean(every[everyone.own[client]] == real)
+        found.append(max(majority, others, all_others))
+    return np.array(found)
+
+
+def _bounds(
+    view: AdversaryView,
+    spec: Spec,
+    left_out: np.ndarray,
+    delta: float | None,
+    share: np.ndarray,
+) -> Iterator[np.ndarray]:
+    """`[C]` of each way to make batches that the defense takes."""
+    assert view.transcript is not None and view.messages is not None
+    recorded = np.asarray(view.transcript.round)
+    num_rounds = int(recorded[-1]) + 1
+    took_part = np.asarray(view.messages.count) + left_out
+    if view.sees != "messages":
+        took_part = np.full(len(view.sizes), len(recorded))
+    rounds = took_part + num_rounds - len(recorded)
+    releases = Releases(rounds * view.training.local_steps(view.sizes), rounds)
+    ways: tuple[Sampling, ...] = ("poisson", "fixed")
+    for way in ways[: 1 if specs.needs_poisson(spec) else 2]:
+        setting = _setting(view, way, num_rounds)
+        numbers: Any = specs.numbers(spec)
+        if delta is not None:
+            numbers = privacy.numbers_for(spec, setting, releases, delta)
+        bound = privacy.ceiling(specs.bind(spec, setting, numbers), releases, share)
+        if bound is not None:
+            yield bound
+
+
+def _setting(view: AdversaryView, way: Sampling, num_rounds: int) -> Setting:
+    assert view.transcript is not None
+    size = view.training.batch_size or None
+    per_epoch = packing.batches_per_epoch(view.sizes, size)
+    fixed = np.minimum(size or view.sizes, view.sizes)
+    return Setting(
+        view.loss_fn,
+        clipping.num_layers(view.transcript.params),
+        num_rounds,
+        batches=way,
+        sampling_rate=1 / per_epoch,
+        batch_size=view.sizes / per_epoch if way == "poisson" else fixed,
+    )
