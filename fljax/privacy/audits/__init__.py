@@ -4,6 +4,7 @@
 * `canaries`, `planting`: two federations that differ in one row, or in one client;
 * `evidence`, `likelihood`: what each observer sees, and its likelihood ratio;
 * `multi_run`: many independent trainings, half of them with the canary;
+* `steps`: any private step, from its outputs;
 """
 
 from fljax.privacy.audits.canaries import Canary
@@ -11,6 +12,7 @@ from fljax.privacy.audits.evidence import OBSERVERS, Observer
 from fljax.privacy.audits.multi_run import Audit, Scores, accounted, audit, scores
 from fljax.privacy.audits.planting import plant
 from fljax.privacy.audits.statistics import Audited, audited, one_run
+from fljax.privacy.audits.steps import StepAudit, audit_step, planted_step
 
 __all__ = [
     "OBSERVERS",
@@ -19,10 +21,13 @@ __all__ = [
     "Canary",
     "Observer",
     "Scores",
+    "StepAudit",
     "accounted",
     "audit",
+    "audit_step",
     "audited",
     "one_run",
     "plant",
+    "planted_step",
     "scores",
 ]
