@@ -1,9 +1,8 @@
 """What an adversary knows of clients' rows where it does not know everything.
 
-Cells of the public columns are wrong or missing, or only some rows are known. Only
-`Known` changes: clients train on their rows as they are, and scores compare with the
-truth. Baselines without messages, and strangers, keep exact columns. The target of a row
-that is known is known.
+Cells of the public columns are wrong or missing, targets are not known, or only some rows
+are. Only `Known` changes: clients train on their rows as they are, and scores compare with
+the truth. Baselines without messages, and strangers, keep exact columns and targets.
 
 Draws are nested: what is wrong, missing or unknown at one share is so at every larger one.
 """
@@ -14,10 +13,11 @@ import numpy as np
 from experiments.aia import population
 from experiments.aia.knowledge_config import KnowledgeConfig
 from experiments.aia.setup import Setup
+from fljax import imputation
 from fljax.driver.config import ConfigError
 from fljax.types import Features, Known
 
-_NOISE, _MISSING, _ROWS, _STAND_INS = 11, 12, 13, 14  # streams of a seed
+_NOISE, _MISSING, _ROWS, _STAND_INS, _TARGETS = 11, 12, 13, 14, 15  # streams of a seed
 
 
 def degraded(setup: Setup) -> Known:
@@ -43,7 +43,8 @@ def degraded(setup: Setup) -> Known:
             _of_client(jax.tree.map(lambda leaf, c=c: leaf[c], known), config, seed, c)
             for c in range(len(known.mask))
         ]
-        every.append(jax.tree.map(lambda *leaves: np.stack(leaves), *each))
+        known = jax.tree.map(lambda *leaves: np.stack(leaves), *each)
+        every.append(_with_imputed_targets(setup, known, at))
     return jax.tree.map(lambda *leaves: np.stack(leaves), *every)
 
 
@@ -77,6 +78,37 @@ def _rows_known(mask: np.ndarray, share: float, seed: int, client: int) -> np.nd
     found = np.zeros_like(mask)
     found[order[: max(1, round(share * len(own)))]] = True
     return found
+
+
+def _with_imputed_targets(setup: Setup, known: Known, at: int) -> Known:
+    """What others' rows say in the place of unknown targets, `[C, ...]`.
+
+    Learned from rows of other clients and held-out ones, by public columns as the
+    adversary has them; nobody's sensitive value is among these.
+    """
+    share = setup.config.knowledge.targets
+    if share == 1:
+        return known
+    everyone, seed = population.of_seed(setup, at), setup.config.run.seeds[at]
+    task, y = setup.table.task, np.array(known.y)
+    people = imputation.Population(
+        imputation.columns(everyone.x, everyone.y)[:, :-1],
+        everyone.y,
+        imputation.coded(everyone.x, task)[:-1],
+        task == "regression",
+    )
+    for client, mask in enumerate(np.asarray(known.mask, bool)):
+        own = np.flatnonzero(mask)
+        order = np.random.default_rng([seed, _TARGETS, client]).permutation(own)
+        gone, others = order[round(share * len(own)) :], everyone.owner != client
+        if len(gone) and not others.any():
+            raise ConfigError(
+                "--knowledge_targets: expected 1 where there are no rows but one client's"
+            )
+        x = Features(*(np.asarray(leaf)[client, gone] for leaf in known.public))
+        asked = imputation.columns(x, y[client, gone])[:, :-1]
+        y[client, gone] = imputation.impute(people.take(others), asked, seed)
+    return known._replace(y=y)
 
 
 def _with_stand_ins(setup: Setup, known: Known, at: int) -> Known:

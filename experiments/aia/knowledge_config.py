@@ -26,3 +26,10 @@ class KnowledgeConfig:
         above=0,
         max=1,
     )
+    targets: float = option(
+        1.0,
+        "share of known rows whose target is known; the adversary puts what other "
+        "people's rows say of it, by the public columns, in the place of the others",
+        min=0,
+        max=1,
+    )

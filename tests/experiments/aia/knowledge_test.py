@@ -105,3 +105,18 @@ def test_only_known_rows_are_scored(run, tmp_path):
         if row.metric == "aia_accuracy_percent"
     }
     assert counts == {199}  # of 198 and 199 rows of two clients
+
+
+def test_unknown_targets_are_what_other_peoples_rows_say_of_them(setup):
+    few = "--seeds=0", "--partition_clients=2"
+    exact, half, none = (setup(f"--knowledge_targets={s}", *few) for s in (1, 0.5, 0))
+    mask, true = exact.targets.mask, exact.known.y
+    assert (half.known.y != true)[mask].mean() == pytest.approx(0.5, abs=0.02)
+    assert ((half.known.y != true) <= (none.known.y != true)).all()
+    told = none.known.y[mask], true[mask]
+    assert 0.3 < np.corrcoef(*told)[0, 1] < 0.9 and (told[0] != told[1]).all()
+    for made in (half, none):
+        jax.tree.map(np.testing.assert_array_equal, made.targets, exact.targets)
+        same = zip(made.known.public, exact.known.public, strict=True)
+        assert all((a == b).all() for a, b in same)
+        np.testing.assert_array_equal(made.known.y[~mask], true[~mask])
