@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 
 from experiments.aia import knowledge, pipeline, program
-from fljax import results
+from fljax import imputation, results
 from fljax.data import load
 from fljax.driver.config import ConfigError
 
@@ -107,7 +107,8 @@ def test_only_known_rows_are_scored(run, tmp_path):
     assert counts == {199}  # of 198 and 199 rows of two clients
 
 
-def test_unknown_targets_are_what_other_peoples_rows_say_of_them(setup):
+def test_unknown_targets_are_what_other_peoples_rows_say_of_them(setup, monkeypatch):
+    monkeypatch.setattr(imputation, "choose", lambda *_: imputation.LINEAR)
     few = "--seeds=0", "--partition_clients=2"
     exact, half, none = (setup(f"--knowledge_targets={s}", *few) for s in (1, 0.5, 0))
     mask, true = exact.targets.mask, exact.known.y
