@@ -166,6 +166,22 @@ def test_a_path_that_runs_away_is_replaced():
         assert np.isfinite(by_values).all()
 
 
+def test_a_path_that_runs_away_is_first_tried_in_shorter_steps():
+    sent, returned = jnp.ones((1, 3)), jnp.full((1, 3), 0.5)
+    field = simulation.of_loss(lambda p, z: jnp.sum(z * p**4))
+    long, short = (simulation.paths(field, simulation.SGD, sent, n) for n in (2, 40))
+    near = simulation.chords(field, sent, returned)
+    other, held = simulation.seldom(*simulation.steadied(short, near, sent, returned))
+    both, steady = simulation.steadied(long, other, sent, returned)
+    at = 0, jnp.ones(3), jnp.float32(4.0)
+    found, stored = both.end(*at)
+    assert held(stored[2]) and not steady(stored)
+    np.testing.assert_allclose(found, short.end(*at)[0])
+    ours = both.back(stored, jnp.ones(3), *at[1:])
+    theirs = short.back(short.end(*at)[1], jnp.ones(3), *at[1:])
+    np.testing.assert_allclose(ours[0], theirs[0])
+
+
 def test_the_variance_is_that_of_the_rows_gradients():
     x, y, truth = _rows()
     known = conceal(x, y, jnp.ones(_N, bool), width=1)

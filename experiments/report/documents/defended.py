@@ -8,6 +8,7 @@ from experiments.report.cases import Case
 from experiments.report.documents import writing
 
 _NAME = "aia.defenses.diabetes"
+_UNAWARE = f"{_NAME}.unaware"  # the same with --attack_knows_defense=false
 _ATTACKS = ("model", "trajectory")
 
 
@@ -21,20 +22,23 @@ def text() -> str:
         for each in card.judged
         if each.line.ceiling is not None
     }
+    unaware = {each.label: each for each in cases_lib.of_run(kept.shown(_UNAWARE))}
     body = [
         [case.label if case.defended else "none", case.epsilon,
          f"{case.loss / bare:.2f}" if math.isfinite(case.loss) else "",
          *(_accuracy(case, attack) for attack in _ATTACKS),
+         _accuracy(unaware[case.label], _ATTACKS[-1]),
          most.get((case.defense, case.point), ""),
          _verdict(case)]
         for case in cases
     ]  # fmt: skip
     header = [
         "defense", "epsilon of a record, delta 1e-5", "test loss, times that of none",
-        *(f"{attack}, accuracy %" for attack in _ATTACKS), "no adversary above, %",
+        *(f"{attack}, accuracy %" for attack in _ATTACKS),
+        "that does not know the defense, accuracy %", "no adversary above, %",
         f"verdict on {_ATTACKS[-1]}",
     ]  # fmt: skip
-    lines = writing.table(header, body, header[2:6])
+    lines = writing.table(header, body, header[2:7])
     return f"{writing.command(card.manifest['command'])}\n\n{lines}"
 
 

@@ -17,7 +17,8 @@ returned models over many rounds, in the metric of the noise (`noise`).
 
 What is simulated of the client, its rule and its defense, and what is not, is listed in
 `imagined`; what is not counts as misfit, and the result is a lower bound on what leaks.
-A round whose simulation runs away is followed to first order.
+A round whose simulation runs away is simulated in shorter steps, or, if they do not help,
+followed to first order.
 
 This attack is not from a paper. Its first-order version, `first_order=True`, replaces
 the path by the gradients at its two known ends ("linear inversion"): cheap, exact for a

@@ -25,15 +25,17 @@ from fljax.defenses import specs
 from fljax.transcript import views
 
 _DEFAULT = matching.Settings()
+_SHORTER = 4  # times the steps where they are too long
 
 
 class Settings(NamedTuple):
     """How hard to look.
 
     Attributes:
-      epoch_steps: simulated steps of a local epoch.
+      epoch_steps: simulated steps of a local epoch; where they are too long for a path, up
+        to four times as many.
       messages: of each client, evenly from its first to its last; None for all.
-      search: everything else; its `path_steps` and `first_order` are set here.
+      search: everything else; steps of a path and `first_order` are set here.
     """
 
     epoch_steps: int = 16
@@ -74,10 +76,11 @@ def infer(
     client, clips = _imagined(view)
     search = settings.search._replace(first_order=first_order)
     if client.practice.merges:
-        most = settings.epoch_steps * (training.epochs or 1)
-        steps = np.full_like(steps, min(int(steps.max()), most))
+        own, most = int(steps.max()), settings.epoch_steps * (training.epochs or 1)
+        steps = np.full_like(steps, min(own, most))
+        search = search._replace(shorter_steps=min(own, _SHORTER * most))
     if view.transcript is not None and view.transcript.member is not None:
-        chosen = search._replace(path_steps=int(steps.max()))
+        chosen = search._replace(path_steps=int(steps.max()), shorter_steps=0)
         static = task(view, _Static(settings.messages, chosen, client))
         fill = settings.messages is not None
         return over_groups(_of_group, static, view, scales, clips, fill=fill)

@@ -188,10 +188,18 @@ def simulator(
     rule = rules.of(
         client.practice, _variance(client, loss_fn, known, attribute, unravel)
     )
-    path = of_field(
-        lambda field: simulation.paths(field, rule, sent, settings.path_steps)
+
+    def path(steps: int) -> Simulator:
+        return of_field(lambda field: simulation.paths(field, rule, sent, steps))
+
+    short, steps = settings.shorter_steps, settings.path_steps
+    if short <= steps:
+        return simulation.steadied(path(steps), chord, sent, returned)
+    other, held = simulation.seldom(
+        *simulation.steadied(path(short), chord, sent, returned)
     )
-    return simulation.steadied(path, chord, sent, returned)
+    both, steady = simulation.steadied(path(steps), other, sent, returned)
+    return both, lambda stored: steady(stored) | held(stored[2])
 
 
 def _field(client, loss_fn, known, attribute, clip, unravel) -> Field:

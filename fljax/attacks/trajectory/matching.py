@@ -25,6 +25,7 @@ class Settings(NamedTuple):
     Attributes:
       path_steps: M, simulated steps; more than half of `eta K` times the largest
         curvature keeps the simulation stable.
+      shorter_steps: of a path in rounds in which M are too few; 0 for none.
       iterations: steps of Adam on the logits, over all stages; rounded down to a
         multiple of stages times checkpoints, but at least one between two looks.
       batch_rounds: random rounds in each of them.
@@ -38,6 +39,7 @@ class Settings(NamedTuple):
     """
 
     path_steps: int = 16
+    shorter_steps: int = 0
     iterations: int = 240
     batch_rounds: int = 3
     rate: float = 0.5

@@ -235,3 +235,19 @@ def steadied(
         )
 
     return Simulator(end, back), lambda stored: stored[0]
+
+
+def seldom(
+    simulator: Simulator, steady: Callable[[PyTree], jax.Array]
+) -> tuple[Simulator, Callable[[PyTree], jax.Array]]:
+    """The same, for rare use: nothing is stored, and it is run again for derivatives."""
+
+    def end(round_, values, scale):
+        found, stored = simulator.end(round_, values, scale)
+        return found, (steady(stored), round_)
+
+    def back(stored, cotangent, values, scale):
+        _, path = simulator.end(stored[1], values, scale)
+        return simulator.back(path, cotangent, values, scale)
+
+    return Simulator(end, back), lambda stored: stored[0]
