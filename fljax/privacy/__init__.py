@@ -22,8 +22,11 @@ from fljax.privacy.audits import (
     StepAudit,
     audit,
     audit_step,
+    audit_transcript,
     audited,
     one_run,
+    plant_canaries,
+    planted,
     planted_step,
 )
 from fljax.privacy.bounds import (
@@ -69,6 +72,7 @@ __all__ = [
     "as_printed",
     "audit",
     "audit_step",
+    "audit_transcript",
     "audited",
     "ceiling",
     "check_dp",
@@ -77,6 +81,8 @@ __all__ = [
     "noise_multiplier_for",
     "numbers_for",
     "one_run",
+    "plant_canaries",
+    "planted",
     "planted_step",
     "promises",
     "rounds_for",

@@ -5,12 +5,14 @@
 * `evidence`, `likelihood`: what each observer sees, and its likelihood ratio;
 * `multi_run`: many independent trainings, half of them with the canary;
 * `steps`: any private step, from its outputs;
+* `recorded`: one recorded training with many canaries.
 """
 
 from fljax.privacy.audits.canaries import Canary
 from fljax.privacy.audits.evidence import OBSERVERS, Observer
 from fljax.privacy.audits.multi_run import Audit, Scores, accounted, audit, scores
 from fljax.privacy.audits.planting import plant
+from fljax.privacy.audits.recorded import audit_transcript, plant_canaries, planted
 from fljax.privacy.audits.statistics import Audited, audited, one_run
 from fljax.privacy.audits.steps import StepAudit, audit_step, planted_step
 
@@ -25,9 +27,12 @@ __all__ = [
     "accounted",
     "audit",
     "audit_step",
+    "audit_transcript",
     "audited",
     "one_run",
     "plant",
+    "plant_canaries",
+    "planted",
     "planted_step",
     "scores",
 ]
