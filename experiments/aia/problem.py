@@ -196,7 +196,7 @@ def build(
         loss_fn=loss_fn,
         optimiser=Optimiser(client_name, "client"),
         server_optimiser=Optimiser(train.server_optimiser, "server"),
-        defense=None if shield is None else _Defended(shield.builder),
+        defense=None if shield is None else Defended(shield.builder),
         proximal=train.proximal if train.algorithm == "fed_prox" else None,
     )
     return Problem(
@@ -209,7 +209,7 @@ def build(
     )
 
 
-class _Defended(NamedTuple):
+class Defended(NamedTuple):
     """The defense of a training, from the second part of its numbers."""
 
     builder: Builder

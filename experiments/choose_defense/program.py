@@ -20,8 +20,8 @@ from experiments import defense_options
 from experiments.aia import baselines, federation, pipeline
 from experiments.aia import program as aia
 from experiments.aia.setup import Settings as Training
-from experiments.choose_defense import candidates, choice_figure, said
-from experiments.choose_defense.rule import Wishes, choose
+from experiments.choose_defense import audited, candidates, choice_figure, said
+from experiments.choose_defense.rule import Candidate, Wishes, choose
 from experiments.choose_defense.settings import ChoiceConfig, Settings
 from experiments.report import COMMAND, figures
 from fljax.defenses import specs
@@ -30,6 +30,7 @@ from fljax.driver import stages
 from fljax.driver.config import ConfigError
 from fljax.driver.output import Output, Results
 from fljax.driver.program import Program, Start
+from fljax.results import Labels, Row
 
 _NAME = "choose_defense"
 _FIRST = (
@@ -86,14 +87,40 @@ def work(prepared: Prepared, output: Output, bars: Progress) -> Results:
     found = candidates.of_rows(rows)
     wishes = Wishes(choice.tolerance, choice.most_beyond)
     chosen = choose(found, wishes)
+    proven = _audited(prepared, chosen.chosen, output, bars)
+    rows += proven
     drawn = choice_figure.choice(found, chosen, figures.drawing.title(rows))
     return Results(
         [row._replace(experiment=_NAME) for row in rows],
         figures.rendered({} if drawn is None else {"choice": drawn}),
         files=table.files,
         manifest=said.manifest(found, chosen, wishes, failed, len(config.run.seeds)),
-        tables=said.tables(found, chosen, wishes, failed, len(config.run.seeds)),
+        tables=[
+            *said.tables(found, chosen, wishes, failed, len(config.run.seeds)),
+            *said.audited(proven),
+        ],
     )
+
+
+def _audited(
+    prepared: Prepared, chosen: Candidate | None, output: Output, bars: Progress
+) -> list[Row]:
+    """Lower bounds of the recommended defense's epsilon, by observer."""
+    count, (_, table, points) = prepared.choice.audit_trainings, prepared.trainings
+    if count is None or chosen is None:
+        return []
+    (setup,) = (e for e in points if e.label == f"defense={chosen.defense}")
+    bar = bars.add_task("audit", total=count)
+    with output.stage("audit"):
+        found = audited.of(setup, count, lambda done: bars.update(bar, completed=done))
+    labels = Labels(
+        "aia", table.name, setup.config.model.name, chosen.defense, setup.label
+    )
+    seed = setup.config.run.seeds[0]
+    return [
+        labels.row("audit", observer, seed, candidates.AUDITED, each.epsilon, count)
+        for observer, each in found.audited.items()
+    ]
 
 
 def describe(prepared: Prepared) -> Iterator[str]:

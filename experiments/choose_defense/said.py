@@ -10,6 +10,7 @@ from rich.text import Text
 from experiments.choose_defense.rule import RULE, Candidate, Choice, Wishes
 from fljax.driver import screen_tables
 from fljax.metrics import Estimate
+from fljax.results import Row
 
 _TUNING = (
     "tuned: epsilon that charges every clip that was tried with the same noise; which "
@@ -45,6 +46,15 @@ def tables(
     about = [recommendation(found, choice, wishes, seeds), f"rule: {RULE}", _TUNING]
     said = [*(f"{name}: {why}" for name, why in failed.items()), *about]
     return [table, *map(Text, said)]
+
+
+def audited(rows: Sequence[Row]) -> list[Text]:
+    """Lower bounds of the recommended defense's epsilon, in one line."""
+    each = ", ".join(f"{row.value:.3g} by {row.setting}" for row in rows)
+    about = (
+        f"of {rows[0].n} trainings with and without a gradient canary" if rows else ""
+    )
+    return [Text(f"audited epsilon, at least (95 %), {about}: {each}")] if rows else []
 
 
 def recommendation(

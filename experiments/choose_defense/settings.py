@@ -27,6 +27,12 @@ class ChoiceConfig:
         "of the defense; none: only attacks that are run decide",
         min=0,
     )
+    audit_trainings: int | None = option(
+        None,
+        "trainings of the first seed by which the recommended defense's epsilon is "
+        "audited, half with a gradient canary; none: no audit",
+        min=100,
+    )
 
 
 Settings = NamedTuple(
