@@ -23,6 +23,7 @@ from typing import Any
 import jax
 
 import fljax
+from fljax import cores
 from fljax.driver import source
 from fljax.driver.config import ConfigError
 
@@ -155,7 +156,7 @@ def environment(program: str = __name__, settings: Any = None) -> dict[str, Any]
         "device": device.device_kind,
         "devices": jax.device_count(),
         "processes": jax.process_count(),
-        "cpus": os.cpu_count(),
+        "cpus": cores.available(),
     }
 
 

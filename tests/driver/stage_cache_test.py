@@ -131,7 +131,8 @@ def test_nothing_is_cleared_or_written_through_a_link(tmp_path, place):
 
 
 @pytest.mark.parametrize(
-    ("key", "value"), [("digest", "b"), ("packages", {"jax": "0.1"}), ("devices", 77)]
+    ("key", "value"),
+    [("digest", "b"), ("packages", {"jax": "0.1"}), ("devices", 77), ("cpus", 77)],
 )
 def test_what_others_have_begun_is_refused(tmp_path, key, value):
     _part(_autosave(tmp_path), "a").cached("model", lambda: 1)
