@@ -15,7 +15,8 @@ WIDTH = 340.0  # of the longest bar
 _SIDE = 260.0  # of a calibration plot
 _LEAK, _OTHER = ("#efc1bc", "#a8382f"), ("#c9d8e8", "#4a6d92")  # inside, edge
 _TICKS = (verdicts.IMPUTATION, verdicts.STRANGERS)
-_MOST, _LAST = 20, 5  # bars; of many, the highest and so many of the lowest
+_SMALL = verdicts.ERROR.metric, verdicts.DISTANCE.metric  # where there is a leak
+_MOST, _LAST = 20, 5  # bars; of many, those who lose most and so many who lose least
 
 
 class Bar(NamedTuple):
@@ -86,7 +87,7 @@ def of_attacks(name: str, lines: Sequence[Line]) -> Bars:
 
 
 def of_clients(name: str, line: Line, clients: Sequence[str]) -> Bars:
-    """One attack on each client, the highest first.
+    """One attack on each client, who loses most first: of errors the smallest.
 
     Args:
       name: of the measure.
@@ -94,7 +95,8 @@ def of_clients(name: str, line: Line, clients: Sequence[str]) -> Bars:
       clients: names.
     """
     pairs = [*zip(clients, line.clients, strict=True)]
-    pairs.sort(key=lambda pair: np.nan_to_num(pair[1].value), reverse=True)
+    sign = -1 if line.metric in _SMALL else 1
+    pairs.sort(key=lambda pair: np.nan_to_num(-sign * pair[1].value, nan=np.inf))
     kept = pairs
     if len(pairs) > _MOST:
         kept = [*pairs[: _MOST - _LAST], *pairs[-_LAST:]]

@@ -185,6 +185,9 @@ def test_many_clients_are_drawn_from_both_ends():
     assert len(drawn.bars) == 20 and drawn.left_out == 40
     assert drawn.bars[0].label.startswith("client 59,")
     assert drawn.bars[-1].label.startswith("client 0,")
+    line = line._replace(clients=numbers, metric=verdicts.ERROR.metric)
+    drawn = drawings.of_clients("error", line, names)
+    assert drawn.bars[0].label.startswith("client 0,")
 
 
 def test_numbers_of_each_record_are_rows_of_results(page, tmp_path):
