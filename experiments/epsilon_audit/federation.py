@@ -62,6 +62,7 @@ def load(settings: Settings) -> Loaded:
         np.array_split(np.arange(len(y)), run.clients),
         num_rounds=run.num_rounds,
         batch_size=run.batch_size,
+        steps=run.local_steps,
         poisson=True,
     )
     attribute = prepared.attribute

@@ -45,6 +45,9 @@ class Config(RunFlags):
     confidence: float = option(0.95, "of each lower bound", above=0.5, below=1)
     observers: tuple[Observer, ...] = several(OBSERVERS, "who is asked")
     num_rounds: int = option(100, "rounds", min=1, max=MOST_ROUNDS)
+    local_steps: int | None = option(
+        None, "of a round, each of which the account counts; none: an epoch", min=1
+    )
     clients: int = option(2, "clients, all in every round", min=1)
     batch_size: int = option(32, "rows of a mini-batch, drawn one by one", min=1)
     learning_rate: float = option(0.01, "of the clients' SGD", above=0)

@@ -13,6 +13,7 @@ _NOTEBOOKS = sorted((_ROOT / "experiments/notebooks").glob("*.ipynb"))
 _MOST_CELLS, _MOST_LINES, _SECONDS = 12, 40, 300
 # What someone writes who adds something, the cell that installs apart.
 _OF_USERS = ("new_attack", "new_defense")
+_NEEDED = {"epsilon_audit": ("torch", "opacus")}  # of the extra `bench`
 # What takes the place of a notebook's parameters.
 _SMALL = {
     "attribute_inference": """
@@ -22,6 +23,7 @@ MORE = (
 )
 """,
     "audit": 'NUM_ROUNDS, OPTIONS = 20, {"attacks": ("model", "linear_inversion")}\n',
+    "epsilon_audit": "DRAWS = 600\n",
     "gradient_leakage": """
 MORE = (
     "--clients=2", "--images=1", "--iterations=2", "--types=2",
@@ -53,6 +55,9 @@ if importlib.util.find_spec("IPython") is None:
 
 # Put behind it: what its numbers must show.
 _SHOWN = {
+    "epsilon_audit": """
+assert not sound.crossed and broken.audited.epsilon > sound.audited.epsilon
+""",
     "new_attack": """
 assert {"majority", "imputation", "model_strangers", "fell_most"} <= set(scores.attack)
 """,
@@ -124,6 +129,8 @@ def test_what_a_user_writes_is_short(path):
 @pytest.mark.slow
 @pytest.mark.parametrize("path", _NOTEBOOKS, ids=lambda path: path.stem)
 def test_every_cell_runs(path, tmp_path):
+    for needed in _NEEDED.get(path.stem, ()):
+        pytest.importorskip(needed)
     (tmp_path / "experiments").symlink_to(_ROOT / "experiments")
     done = subprocess.run(
         (sys.executable, "-c", _script(path)),

@@ -3,6 +3,7 @@
 from experiments.report.documents import (
     choosing,
     defended,
+    epsilons,
     headline,
     knowing,
     members,
@@ -20,6 +21,7 @@ _FAMILIES = {
     "knowledge": (knowing.text, None),
     "choice": (choosing.text, None),
     "membership": (members.text, None),
+    "epsilon": (epsilons.text, None),
 }
 
 
@@ -28,8 +30,8 @@ def make(name: str) -> str:
 
     Args:
       name: `headline`, `defenses`, `paper.NAME`, `results.NAME`, `knowledge.NAME`,
-        `choice.NAME`, `membership.NAME` or `benchmark.NAME`, the name being that of a
-        paper, a result or a benchmark.
+        `choice.NAME`, `membership.NAME`, `epsilon.NAME` or
+        `benchmark.NAME`, the name being that of a paper, a result or a benchmark.
 
     Raises:
       ConfigError: there is no such block.
