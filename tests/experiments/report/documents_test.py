@@ -78,6 +78,7 @@ def test_flagfiles_of_papers_are_items():
     ours |= {"aia.knowledge.diabetes", "choose_defense.diabetes"}
     data = "diabetes", "breast_cancer", "digits", "medical"
     ours |= {f"membership.{each}" for each in data}
+    ours |= {f"epsilon_audit.{each}" for each in ("diabetes", "medical", "canaries")}
     assert stems - set(items) == ours
     assert len(set(items)) == len(items)
 
