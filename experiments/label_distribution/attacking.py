@@ -7,6 +7,7 @@
 | `fused` | passive | the same shadow clients, components and closed forms weighed together (fljax) |
 | `class_gradients` | closed_form | first order, all parameters (fljax, not the paper) |
 | `last_layer` | closed_form | delta of the last layer's bias |
+| `simulated_path` | passive | expected local training of proxy rows, with `--path_steps` (fljax) |
 | `mean_distribution` | baseline | no message: the shadow clients' mean distribution |
 """
 
@@ -23,17 +24,18 @@ from experiments.label_distribution.settings import Config
 from experiments.label_distribution.task import Task
 from experiments.label_distribution.training import Programs
 from fljax.attacks import label_distribution
-from fljax.attacks.label_distribution import predictor, rules
+from fljax.attacks.label_distribution import predictor, rules, simulated_path
 from fljax.attacks.label_distribution.shadow_clients import Pool
 from fljax.defenses import specs
 from fljax.defenses.specs import Spec
 from fljax.types import Array, Params
 
-_ATTACK = 10  # stream of a seed
+_ATTACK, _PATH = 10, 13  # streams of a seed
 SETTINGS = {
     "predictor": "passive",
     "predictor_unaware": "passive",
     "fused": "passive",
+    "simulated_path": "passive",
     "class_gradients": "closed_form",
     "last_layer": "closed_form",
     "mean_distribution": "baseline",
@@ -47,11 +49,13 @@ class Adversary(NamedTuple):
       attacks: what learned from shadow clients, by the names of `SETTINGS`.
       readers: the model's gradients by label, and where the last layer's bias lies.
       distance: learning rate times local steps.
+      path: `simulated_path` of messages; None where it is not run.
     """
 
     attacks: dict[str, label_distribution.Attack]
     readers: label_distribution.Readers
     distance: float
+    path: Callable[[Array], Array] | None
 
 
 class Preparation:
@@ -78,6 +82,7 @@ class Preparation:
         self._run, self._task, self._programs = run, task, programs
         self._progress = progress
         self._proxy = programs.placed(task.proxy)
+        self._loss_fn = _on_bytes(task)
         self._unaware: dict[int, label_distribution.Attack] = {}
 
     def adversary(self, spec: Spec, seed: int, sent: Params) -> Adversary:
@@ -96,7 +101,21 @@ class Preparation:
             if seed not in self._unaware or run.attack_round:
                 self._unaware[seed] = self._learn(specs.NONE, seed, sent, readers)
             attacks["predictor_unaware"] = self._unaware[seed]
-        return Adversary(attacks, readers, run.learning_rate * defended.steps(run))
+        distance = run.learning_rate * defended.steps(run)
+        path = self._path(seed, sent, distance) if run.path_steps else None
+        return Adversary(attacks, readers, distance, path)
+
+    def _path(self, seed: int, sent: Params, distance: float):
+        chosen = simulated_path.Settings(path_steps=self._run.path_steps, messages=1)
+        key = jax.random.fold_in(jax.random.key(seed), _PATH)
+
+        def infer(messages):
+            return simulated_path.infer_all(
+                key, sent, messages, self._task.proxy, distance,
+                loss_fn=self._loss_fn, settings=chosen,
+            )  # fmt: skip
+
+        return infer
 
     def _readers(self, sent: Params) -> label_distribution.Readers:
         gradients = _mean_gradients(self._task, sent, self._proxy)
@@ -121,7 +140,7 @@ class Preparation:
 
 def predict(adversary: Adversary, messages: Array) -> dict[str, np.ndarray]:
     """Attack -> label distributions `[n, K]` of the senders of messages `[n, P]`."""
-    attacks, (gradients, bias), distance = adversary
+    attacks, (gradients, bias), distance, path = adversary
     found = {
         name: label_distribution.predict(attack, messages)
         for name, attack in attacks.items()
@@ -130,6 +149,8 @@ def predict(adversary: Adversary, messages: Array) -> dict[str, np.ndarray]:
         found["fused"] = label_distribution.predict_fused(
             attacks["predictor"], messages
         )
+    if path is not None:
+        found["simulated_path"] = path(messages)
     found["class_gradients"] = rules.class_gradients(messages, gradients)
     if len(bias):
         found["last_layer"] = rules.last_layer(
@@ -163,9 +184,16 @@ def parameters(sent: Params) -> int:
     return ravel_pytree(sent)[0].size
 
 
-def _mean_gradients(task: Task, sent: Params, proxy: Pool) -> jax.Array:
+def _on_bytes(task: Task):
+    """The loss of rows as the pool holds them."""
+
     def loss_fn(params, x, y):
         return task.loss_fn(params, task.look_up(x), y)
 
+    return loss_fn
+
+
+def _mean_gradients(task: Task, sent: Params, proxy: Pool) -> jax.Array:
+    loss_fn = _on_bytes(task)
     found = jax.jit(lambda s, p: rules.mean_gradients(loss_fn, s, p))(sent, proxy)
     return jax.device_put(found, jax.devices()[0])

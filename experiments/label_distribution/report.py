@@ -17,6 +17,8 @@ REPORT = ProgramReport(
         "predictor": "Algorithm 1 of Rajani et al., 2023: a network that learned from "
         "shadow clients with the clients' defense",
         "predictor_unaware": "the same, from shadow clients without the defense",
+        "simulated_path": "the client's expected local training, simulated on proxy "
+        "rows as a function of its label distribution",
         "class_gradients": "closed form: the shares of the labels' mean gradients that "
         "make up the message",
         "last_layer": "closed form: the delta of the last layer's bias",

@@ -77,6 +77,9 @@ class Config(RunFlags):
     learning_rate: float | None = option(None, "clients' learning rate", above=0)
     optimiser: Literal["sgd", "adam"] = option("sgd", "of the clients")
     attack_round: int = option(0, "round whose messages are attacked", min=0)
+    path_steps: int = option(
+        0, "simulated_path: simulated steps of a round; 0: it is not run", min=0
+    )
     components: int = option(10, "principal components", min=1)
     predictor_hidden: tuple[int, ...] | None = option(None, "its widths", min=1)
     predictor_epochs: int = option(20, "passes over the shadow clients", min=1)
@@ -136,6 +139,11 @@ def _check(settings: Settings, run: Config) -> None:
         raise ConfigError(
             f"--components: expected at most --kept and fewer than --basis_clients, "
             f"{most}, got {run.components}"
+        )
+    if run.path_steps and run.optimiser != "sgd":
+        raise ConfigError(
+            "--path_steps: expected 0 for clients that do not use sgd, got "
+            f"{run.path_steps}"
         )
     if run.chunk % run.lanes:
         raise ConfigError(

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 
 from fljax.attacks.attribute import gradient_grid, last_model
 from fljax.attacks.inversion import first_message as inversion
-from fljax.attacks.label_distribution import first_message, last_layer
+from fljax.attacks.label_distribution import first_message, last_layer, simulated_path
 from fljax.attacks.reconstruction import local_optimum
 from fljax.attacks.spec import AttackSpec
 from fljax.attacks.trajectory import clients as trajectory
@@ -27,6 +27,7 @@ ATTACKS: dict[str, AttackSpec] = {
         last_layer.SPEC,
         first_message.CLASS_GRADIENTS,
         first_message.PREDICTOR,
+        simulated_path.SPEC,
         inversion.SPEC,
     )
 }

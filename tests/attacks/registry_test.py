@@ -175,6 +175,8 @@ def test_user_code_registers_an_attack(monkeypatch):
 def test_groups_are_found_by_name_in_the_registrys_order():
     found = registry.find(["label_distribution", "model"])
     names = [each.name for each in found]
-    assert names == ["model", "last_layer", "class_gradients", "predictor"]
+    assert names == [
+        "model", "last_layer", "class_gradients", "predictor", "simulated_path"
+    ]  # fmt: skip
     with pytest.raises(ValueError, match="unknown attack 'guess'; known: model, grad"):
         registry.find(["guess"])

@@ -18,7 +18,7 @@ from fljax.attacks.adversary import AdversaryView, LocalTraining, ProxyRows
 from fljax.attacks.attribute import gradient_grid
 from fljax.attacks.estimates import LabelEstimate, Prediction, Reconstruction
 from fljax.attacks.inversion import first_message as inversion
-from fljax.attacks.label_distribution import first_message
+from fljax.attacks.label_distribution import first_message, simulated_path
 from fljax.attacks.trajectory import clients as trajectory
 from fljax.defenses import specs
 from fljax.transcript import views
@@ -132,6 +132,7 @@ SETTINGS = {
     "linear_inversion": _TRAJECTORY,
     "trajectory": _TRAJECTORY,
     "predictor": first_message.Settings(shadow_clients=8),
+    "simulated_path": simulated_path.Settings(2, iterations=3, per_label=2),
     "inversion": inversion.Settings(iterations=2, starts=1),
 }
 SHAPES = {
@@ -141,10 +142,11 @@ SHAPES = {
 }
 
 
-# They are compiled for ten seconds, and have tests of their own.
+# They are compiled for seconds, and have tests of their own.
 _LARGE = ("linear_inversion", "trajectory")
+_SLOW = (*_LARGE, "simulated_path")
 _ATTACKS = [
-    pytest.param(name, marks=pytest.mark.slow if name in _LARGE else ())
+    pytest.param(name, marks=pytest.mark.slow if name in _SLOW else ())
     for name in registry.ATTACKS
 ]
 

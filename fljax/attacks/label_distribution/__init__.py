@@ -9,6 +9,7 @@ Internet-of-Things Devices", 2023, Algorithm 1:
 * `attack`: all of it.
 * `fusion`: components and closed forms, weighed together (not in the paper).
 * `rules`: closed forms to compare with.
+* `simulated_path`: a client's local training, simulated as a function of its labels.
 """
 
 from fljax.attacks.label_distribution.attack import (

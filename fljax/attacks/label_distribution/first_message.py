@@ -37,7 +37,7 @@ class Settings(NamedTuple):
 def run_class_gradients(view: AdversaryView, settings: None) -> Estimates:
     """Least squares of each client's first message over class gradients."""
     del settings
-    pool = jax.tree.map(jnp.asarray, _pool(view))
+    pool = jax.tree.map(jnp.asarray, pool_of(view))
     value = []
     for sent, delta, _ in _first_messages(view):
         value.append(_closed_form(view.loss_fn, sent, delta, pool))
@@ -48,7 +48,7 @@ def run_class_gradients(view: AdversaryView, settings: None) -> Estimates:
 
 def run_predictor(view: AdversaryView, settings: Settings) -> Estimates:
     """Algorithm 1; clients that are alike share their shadow clients."""
-    pool, value, prepared = _pool(view), [], {}
+    pool, value, prepared = pool_of(view), [], {}
     for (sent, delta, round_), rows in zip(
         _first_messages(view), view.sizes.tolist(), strict=True
     ):
@@ -96,7 +96,8 @@ def _program(loss_fn: Callable, training: LocalTraining, rows: int) -> Callable:
     return shadow_clients.compiled(recipe, parallel.mesh())
 
 
-def _pool(view: AdversaryView) -> shadow_clients.Pool:
+def pool_of(view: AdversaryView) -> shadow_clients.Pool:
+    """The adversary's own rows, by class."""
     assert view.proxy is not None
     nothing = np.zeros((len(view.proxy.y), 0), np.int32)
     x = Features(view.proxy.x, nothing)

@@ -34,6 +34,8 @@ _SMALL = {
     "clients": 4, "percent": 50.0, "trials": 2, "eval_rows": 20, "alphas": (0.1, 10.0),
 }  # fmt: skip
 
+_RUN = set(SETTINGS) - {"simulated_path"}
+
 
 def _told(**changes) -> Settings:
     return Settings(DataConfig(), Config(**_SMALL | changes))
@@ -69,9 +71,21 @@ def test_a_run_writes_rows_figures_and_a_manifest(written):
     }
     parts = ("", "alpha=0.1", "alpha=10")
     both = ("none", "fed_sdp(clip=4, sigma=2)")
-    assert leaks == {(d, p, a) for d in both for p in parts for a in SETTINGS}
+    assert leaks == {(d, p, a) for d in both for p in parts for a in _RUN}
     trials = {r.seed for r in rows if r.metric == "accuracy_percent"}
     assert trials == {0, 1}
+
+
+@pytest.mark.slow
+def test_a_simulated_path_is_an_attack_more(tmp_path):
+    told = {"attackers": ("aware",), "num_rounds": 0, "defense": "none"}
+    _, rows = _write(tmp_path / "run", path_steps=2, **told)
+    assert {r.attack for r in rows} == set(SETTINGS) - {"predictor_unaware"}
+
+
+def test_a_path_of_adam_is_refused():
+    with pytest.raises(ConfigError, match="--path_steps: expected 0 .* sgd, got 4"):
+        complete(_told(path_steps=4, optimiser="adam"))
 
 
 @pytest.mark.slow
@@ -110,7 +124,7 @@ def test_without_a_defense_both_adversaries_are_the_same(written):
 def test_tables_show_every_attack(written):
     _, rows = written
     first, second = reporting.tables(rows)
-    assert first.row_count == second.row_count == 2 * len(SETTINGS)
+    assert first.row_count == second.row_count == 2 * len(_RUN)
     assert len(second.columns) == 2 + 2
 
 
