@@ -36,6 +36,8 @@ NAMES = {
     "mean_distribution": "no attack: the mean label distribution of the shadow clients",
     "predictor": "Algorithm 1 of Rajani et al., 2023: a network that learned label "
     "distributions from shadow clients with the clients' defense",
+    "simulated_path": "the client's expected local training, simulated on proxy rows "
+    "as a function of its label distribution",
     "class_gradients": "closed form: the shares of the labels' mean gradients that "
     "make up the message",
     "last_layer": "closed form: the delta of the last layer's bias",
