@@ -48,7 +48,7 @@ def screen(findings: Findings) -> list[Table | Text]:
     capped = audited.ceiling.percent is not None
     screen_tables.add_numbers(
         shown, "value [95 %]", "majority", "imputation", "strangers",
-        *(["any adversary"] * capped),
+        *(["at most"] * capped),
     )  # fmt: skip
     screen_tables.add_texts(shown, "verdict")
     for line in findings.lines:
