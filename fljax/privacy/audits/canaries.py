@@ -164,20 +164,20 @@ def _valued(x, at: int, values: np.ndarray):
 
 
 def direction(shapes: Params, seed: int) -> Params:
-    """A unit vector, random, with the same share of its norm in every array.
+    """A random unit vector, of which no array has more than its share of parameters.
+
+    What all rows have in common, such as a gradient of the last bias, is hardly in it.
 
     Args:
       shapes: of the model, as `jax.eval_shape` says them.
       seed: of the draw.
     """
     rng = np.random.default_rng(seed)
-    share = len(jax.tree.leaves(shapes)) ** -0.5
-
-    def one(leaf):
-        drawn = rng.normal(size=leaf.shape)
-        return np.asarray(share * drawn / np.linalg.norm(drawn), leaf.dtype)
-
-    return jax.tree.map(one, shapes)
+    drawn = jax.tree.map(lambda leaf: rng.normal(size=leaf.shape), shapes)
+    norm = np.sqrt(sum(np.sum(leaf**2) for leaf in jax.tree.leaves(drawn)))
+    return jax.tree.map(
+        lambda leaf, like: np.asarray(leaf / norm, like.dtype), drawn, shapes
+    )
 
 
 @dataclasses.dataclass(frozen=True, eq=False)  # holds arrays: no two are alike
