@@ -251,7 +251,10 @@ def test_global_models_are_recorded_alone(tmp_path):
         (lambda r: r.record(1, _model(1), {1: _model(2)}), "what the rounds before"),
         (lambda r: r.record_sums(1, _model(1), []), "at least one sum"),
         (lambda r: r.record_sums(1, _model(1), [({1: 0}, _model(2))]), "above 0"),
-        (lambda r: r.record_sums(1, _model(1), [({-1: 2}, _model(2))]), "0 or more"),
+        (
+            lambda r: r.record_sums(1, _model(1), [({-1: 2}, _model(2))]),
+            "integers from 0",
+        ),
     ],
 )
 def test_what_is_no_round_of_sums_is_refused(tmp_path, record, why):
