@@ -1,7 +1,7 @@
 """Estimates beside the truth, row by row, and what needs none of a client's messages.
 
-With `population` this is all that reads the truth. A reference has one score for each
-row, as the attack has, or one exact number for each client.
+With `population` and `ceilings` this is all that reads the truth. A reference has one
+score for each row, as the attack has, or one exact number for each client.
 
 A continuous guess is judged after shrinkage towards the imputed value
 (`fljax.shrinkage`).
