@@ -90,12 +90,15 @@ def of_rows(rows: Sequence[Row]) -> list[Row]:
     """The rows that are kept, in their order."""
     ends = _ends(rows)
     judged = _judged_by_client(rows)
+    program = PROGRAMS.get(rows[0].experiment)
+    wanted = ("",) if program is None else program.kept
     return [
         row._replace(value=float(f"{row.value:.8g}"))
         for row in rows
         if (row.client == "all" or row.metric in judged or row.metric.endswith(_SLOPE))
         and selection.round_number(row) in ends.get(_curve(row), (None,))
         and not row.metric.endswith(_TIMES)
+        and row.metric.startswith(wanted)
         and certainty.confidence_of(row.metric) is None  # counts of rows may differ
     ]
 

@@ -54,6 +54,7 @@ class ProgramReport(NamedTuple):
       strongest: attacks, the first by name, without which no leak means little.
       reference: flags and data -> the published numbers beside a run.
       sentences: of runs with the same data and model, in short, without gains.
+      kept: how the names of the metrics begin that its kept results have.
     """
 
     name: str
@@ -65,3 +66,4 @@ class ProgramReport(NamedTuple):
     strongest: Sequence[str] = ()
     reference: Callable[[Mapping[str, Any], str], Reference | None] = no_reference
     sentences: Callable[[Sequence[Card]], list[str]] = no_sentences
+    kept: tuple[str, ...] = ("",)
