@@ -68,6 +68,11 @@ def to_markdown(content: Mapping[str, Any], folder: str) -> str:
     return re.sub(r"\n{3,}", "\n\n", "\n".join(lines)).strip() + "\n"
 
 
+def drawing(template: str, **content: Any) -> str:
+    """An SVG picture of a template: the same content gives the same bytes."""
+    return _environment(_html_text).get_template(template).render(content)
+
+
 def _environment(finalize) -> jinja2.Environment:
     return jinja2.Environment(
         loader=jinja2.FileSystemLoader(TEMPLATES),

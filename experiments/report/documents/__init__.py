@@ -14,12 +14,15 @@ import pathlib
 import re
 from collections.abc import Callable, Iterator
 
-from experiments.report.documents import blocks, picture
+from experiments.report.documents import blocks, picture, sums_picture
 from fljax import files
 from fljax.driver.config import ConfigError
 
 ROOT = pathlib.Path(__file__).parents[3]
-PICTURES = {"docs/images/leak.svg": picture.leak}
+PICTURES = {
+    "docs/images/leak.svg": picture.leak,
+    "docs/images/sums.svg": sums_picture.draw,
+}
 _BEGIN = r"^<!-- generated: *(?P<name>\S+) *-->\n"
 _MARK = re.compile(r"^<!-- (?:generated\b.*|end) -->$", re.MULTILINE)
 _BLOCK = re.compile(

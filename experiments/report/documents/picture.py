@@ -5,8 +5,6 @@ Drawn from kept results by a template, so that the same numbers give the same by
 
 from typing import Any, NamedTuple
 
-import jinja2
-
 from experiments.report import kept, rendering
 from experiments.report import lines as lines_lib
 from fljax.driver.config import ConfigError
@@ -60,7 +58,8 @@ def leak() -> str:
         for attack in ("majority", "imputation")
     )
     described = [f"{bar.said}: {e.mean:.1f} %" for bar, e in measured]
-    return _template().render(
+    return rendering.drawing(
+        "leak.svg.j2",
         width=_WIDTH,
         height=_TOP + _STEP * len(_BARS) + 44,
         left=_LEFT,
@@ -99,13 +98,3 @@ def _estimate(result: str, attack: str, setting: str, defense: str) -> Estimate:
         if (row.attack, row.setting, row.defense, row.metric, row.client) == wanted:
             return within(each.estimate, row.metric)
     raise ConfigError(f"picture: {result} has no {attack} ({setting}, {defense})")
-
-
-def _template() -> jinja2.Template:
-    environment = jinja2.Environment(
-        loader=jinja2.FileSystemLoader(rendering.TEMPLATES),
-        autoescape=True,
-        undefined=jinja2.StrictUndefined,
-        trim_blocks=True,
-    )
-    return environment.get_template("leak.svg.j2")

@@ -1,0 +1,120 @@
+"""Lines with 95 % intervals as SVG, from a template: the same numbers, the same bytes."""
+
+import math
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
+
+from experiments.report import rendering
+from fljax.metrics import Estimate
+
+_LEFT, _RIGHT, _TOP, _BOTTOM = 60, 520, 60, 330  # of the plot, in pixels
+_WIDTH, _HEIGHT = 760, 390
+_APART = 17  # pixels between the names of two lines
+_COLOURS = ("#c0504d", "#e08e45", "#8c6bb1", "#1d5f99", "#777777")
+
+
+class Line(NamedTuple):
+    """One line of a chart.
+
+    Attributes:
+      name: shown at its right end.
+      points: x -> the mean and its interval.
+      dashed: whether it is there to compare with.
+    """
+
+    name: str
+    points: Mapping[float, Estimate]
+    dashed: bool = False
+
+
+class Chart(NamedTuple):
+    """What is drawn.
+
+    Attributes:
+      title: above it.
+      across: name of the horizontal axis, of positive numbers on a logarithmic scale.
+      lines: at most five.
+      levels: name -> a number that does not depend on x.
+      low, high: ends of the vertical axis.
+      tick: between two numbers of it.
+    """
+
+    title: str
+    across: str
+    lines: Sequence[Line]
+    levels: Mapping[str, float]
+    low: float
+    high: float
+    tick: float
+
+
+def svg(chart: Chart) -> str:
+    """The picture."""
+    numbers = sorted({x for line in chart.lines for x in line.points})
+
+    def right(x: float) -> float:
+        span = math.log(numbers[-1] / numbers[0]) or 1.0
+        share = math.log(x / numbers[0]) / span
+        return round(_LEFT + 20 + share * (_RIGHT - _LEFT - 40), 1)
+
+    def down(y: float) -> float:
+        share = (y - chart.low) / (chart.high - chart.low)
+        return round(_BOTTOM - share * (_BOTTOM - _TOP), 1)
+
+    count = round((chart.high - chart.low) / chart.tick)
+    ticks = [chart.low + chart.tick * at for at in range(count + 1)]
+    lines = [
+        _drawn(line, colour, right, down)
+        for line, colour in zip(chart.lines, _COLOURS, strict=False)
+    ]
+    levels = [
+        {"text": f"{name} {y:.0f}", "y": down(y), "fill": "#555555"}
+        for name, y in chart.levels.items()
+    ]
+    _spread([*lines, *levels])
+    return rendering.drawing(
+        "chart.svg.j2",
+        width=_WIDTH, height=_HEIGHT, left=_LEFT, end=_RIGHT, bottom=_BOTTOM,
+        title=chart.title, across=chart.across, description=_described(chart),
+        ticks=[{"y": down(y), "text": f"{y:g}"} for y in ticks],
+        numbers=[{"x": right(x), "text": f"{x:g}"} for x in numbers],
+        lines=lines, levels=levels,
+    )  # fmt: skip
+
+
+def _drawn(line: Line, colour: str, right, down) -> dict[str, Any]:
+    marks = [
+        {
+            "x": right(x),
+            "y": down(e.mean),
+            "low": down(e.low if math.isfinite(e.low) else e.mean),
+            "high": down(e.high if math.isfinite(e.high) else e.mean),
+        }
+        for x, e in sorted(line.points.items())
+    ]
+    return {
+        "text": line.name,
+        "fill": colour,
+        "dashed": line.dashed,
+        "marks": marks,
+        "path": "M" + "L".join(f"{mark['x']} {mark['y']}" for mark in marks),
+        "y": marks[-1]["y"],
+    }
+
+
+def _spread(named: Sequence[dict[str, Any]]) -> None:
+    """Gives each a place of its name, none upon another's."""
+    last = -math.inf
+    for each in sorted(named, key=lambda each: each["y"]):
+        last = max(each["y"], last + _APART)
+        each["name_y"] = round(last + 4, 1)
+
+
+def _described(chart: Chart) -> str:
+    told = [
+        f"{line.name}: "
+        + ", ".join(f"{e.mean:.1f} at {x:g}" for x, e in sorted(line.points.items()))
+        for line in chart.lines
+    ]
+    levels = [f"{name}: {value:.1f}" for name, value in chart.levels.items()]
+    return "; ".join([*told, *levels])

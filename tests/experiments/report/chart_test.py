@@ -1,0 +1,40 @@
+"""A chart shows its numbers where its axes say, and no name upon another."""
+
+import itertools
+import re
+from xml.etree import ElementTree
+
+from experiments.report.documents import chart
+from experiments.report.documents.chart import Chart, Line
+from fljax.metrics import Estimate
+
+ONE = float("nan")
+
+
+def estimate(mean, half=ONE):
+    return Estimate(mean, mean - half, mean + half, mean, 3)
+
+
+def drawn(*lines, levels=()):
+    return chart.svg(Chart("a < b", "x", lines, dict(levels), 0, 100, 50))
+
+
+def test_points_and_intervals_are_where_the_axis_says():
+    text = drawn(Line("own", {1.0: estimate(100, 50), 4.0: estimate(0)}))
+    root = ElementTree.fromstring(text)
+    circles = [each.attrib for each in root.iter() if each.tag.endswith("circle")]
+    ticks = re.findall(r'<text x="52" y="([0-9.]+)"[^>]*>(\d+)<', text)
+    at = {number: float(y) - 4 for y, number in ticks}
+    assert [float(each["cy"]) for each in circles] == [at["100"], at["0"]]
+    first = circles[0]
+    assert f'd="M{first["cx"]} {at["50"]}V' in text
+    assert "own: 100.0 at 1, 0.0 at 4" in text and "a &lt; b" in text
+
+
+def test_names_stand_apart():
+    lines = [Line(f"line {n}", {1.0: estimate(50), 2.0: estimate(50)}) for n in "abc"]
+    text = drawn(*lines, levels=[("level", 50.0)])
+    names = re.findall(r'y="([0-9.]+)" fill="[^"]*">(?:line|level)', text)
+    places = sorted(map(float, names))
+    assert len(places) == 4
+    assert min(b - a for a, b in itertools.pairwise(places)) >= 13
