@@ -12,6 +12,7 @@ import pytest
 from fljax import local, losses, models, rounds, schedule, transcript
 from fljax.attacks import trajectory
 from fljax.attacks.attribute import conceal, model_based, model_based_continuous
+from fljax.attacks.trajectory.imagined import Imagined
 from fljax.types import Features, Rows
 
 _ROWS, _BATCH, _RATE = 60, 10, 0.05
@@ -216,3 +217,25 @@ def test_the_posterior_is_calibrated():
         hits.append(np.asarray(found.index) == case.truth)
         sure.append(np.asarray(found.probability).max(axis=1))
     assert abs(np.mean(hits) - np.mean(sure)) < 0.15
+
+
+@pytest.mark.slow
+def test_messages_that_are_alike_to_the_last_digit_give_a_posterior():
+    """Full batches of a server that stands still: no difference holds any noise."""
+    case = _case()
+    first = jax.tree.map(lambda leaf: leaf[:1], case.exchange)
+    own = 2.0 * case.truth[:, None] - 1
+    x = jnp.concatenate([case.known.public.numeric, own], axis=1)
+    rows = case.known.public._replace(numeric=x.astype(jnp.float32))
+    sent = jax.tree.map(lambda leaf: leaf[0], first.params)
+    slope = jax.grad(
+        lambda p: jnp.mean(jax.vmap(case.loss_fn, (None, 0, 0))(p, rows, case.known.y))
+    )(sent)
+    alike = first._replace(delta=jax.tree.map(lambda g: _RATE * g[None], slope))
+    alike = jax.tree.map(lambda leaf: jnp.repeat(leaf, 3, axis=0), alike)
+    found = trajectory.trajectory_matching(
+        jax.random.key(3), case.loss_fn, alike, case.known, case.candidates,
+        scale=_RATE, settings=_QUICK._replace(path_steps=1, iterations=6),
+        client=Imagined(precision=float(jnp.finfo(jnp.float32).eps)),
+    )  # fmt: skip
+    assert np.isfinite(found.probability).all() and (found.index >= 0).all()
