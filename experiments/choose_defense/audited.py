@@ -8,9 +8,8 @@ import numpy as np
 
 from experiments.aia.problem import Defended, Problem
 from experiments.aia.setup import Setup
-from fljax import losses
+from fljax import losses, privacy
 from fljax.federation import FedAvg, Tables
-from fljax.privacy import audits
 from fljax.privacy.audits import Audit, Canary
 
 
@@ -27,15 +26,17 @@ def of(setup: Setup, trainings: int, progress: Callable[[int], None]) -> Audit:
     """
     problem = setup.problem
     numbers = jax.tree.map(lambda leaf: leaf[0], problem.trainings.numbers)
-    return audits.audit(
-        _method_of(problem),
-        problem.loss_fn,
-        _first(problem.tables),
-        Canary(),
+    seed = setup.config.run.seeds[0]
+    tables = _first(problem.tables)
+    planted = privacy.plant(
+        _method_of(problem), problem.loss_fn, tables, Canary(), seed=seed
+    )
+    return privacy.audit(
+        planted,
         trainings=trainings,
         delta=setup.config.defense.delta,
         numbers=numbers,
-        seed=setup.config.run.seeds[0],
+        seed=seed,
         progress=progress,
     )
 

@@ -24,11 +24,12 @@ from experiments.epsilon_audit.federation import Loaded, Numbers
 from experiments.epsilon_audit.figure import audited_by_accounted
 from experiments.epsilon_audit.settings import Planted, Settings
 from experiments.report import COMMAND, figures
+from fljax import privacy
 from fljax.driver import screen_tables
 from fljax.driver.output import Output, Results
 from fljax.driver.program import Program, Start
 from fljax.privacy import sampled
-from fljax.privacy.audits import Audit, multi_run, planting, statistics
+from fljax.privacy.audits import Audit, multi_run, statistics
 from fljax.privacy.audits.evidence import Seen
 from fljax.results import Row
 
@@ -74,21 +75,18 @@ def work(prepared: Prepared, output: Output, bars: Progress) -> Results:
     bar = bars.add_task("trainings", total=total)
     found = []
     for name in run.canaries:
-        part, unit = (
-            cache.part(name.replace(":", "-")),
-            federation.planted(loaded, name),
-        )
+        part = cache.part(name.replace(":", "-"))
+        unit = federation.planted(loaded, name)
         method = federation.method_of(prepared.settings, loaded, unit)
-        whole, at = planting.plant(
+        planted = privacy.plant(
             method, loaded.loss_fn, loaded.tables, unit, seed=run.seed
         )
         for budget in run.epsilons:
             kept, done = part.part(f"{budget:g}"), len(found) * run.trainings
             noise = federation.noise_for(prepared.settings, loaded, unit, budget)
             with output.stage(f"{name}, epsilon {budget:g}"):
-                audit = multi_run.of_planted(
-                    whole,
-                    at,
+                audit = privacy.audit(
+                    planted,
                     trainings=run.trainings,
                     delta=run.delta,
                     confidence=run.confidence,

@@ -6,7 +6,7 @@
     accounting.accuracy_without(defense.noise[0], steps, without=0.6)
     accounting.statements("fed_cdp", accounting.Training(...))
     accounting.Ledger(noise, delta=1e-5, steps=5).charge(0, clients)  # while it trains
-    accounting.audit(method_of, loss_fn, tables, accounting.Canary(), trainings=10_000, ...)
+    accounting.audit(accounting.plant(method_of, ...), trainings=10_000, delta=0.1)
     accounting.check_dp(step_fn, params, batch, noise=..., sensitivity=..., batch_size=...)
 
 All accountants are those of dp_accounting; `bounds` says how often any adversary can be
@@ -25,6 +25,7 @@ from fljax.privacy.audits import (
     audit_transcript,
     audited,
     one_run,
+    plant,
     plant_canaries,
     planted,
     planted_step,
@@ -81,6 +82,7 @@ __all__ = [
     "noise_multiplier_for",
     "numbers_for",
     "one_run",
+    "plant",
     "plant_canaries",
     "planted",
     "planted_step",

@@ -10,7 +10,7 @@
 
 from fljax.privacy.audits.canaries import Canary
 from fljax.privacy.audits.evidence import OBSERVERS, Observer
-from fljax.privacy.audits.multi_run import Audit, Scores, accounted, audit, scores
+from fljax.privacy.audits.multi_run import Audit, accounted, audit
 from fljax.privacy.audits.planting import plant
 from fljax.privacy.audits.recorded import audit_transcript, plant_canaries, planted
 from fljax.privacy.audits.statistics import Audited, audited, one_run
@@ -22,7 +22,6 @@ __all__ = [
     "Audited",
     "Canary",
     "Observer",
-    "Scores",
     "StepAudit",
     "accounted",
     "audit",
@@ -34,5 +33,4 @@ __all__ = [
     "plant_canaries",
     "planted",
     "planted_step",
-    "scores",
 ]

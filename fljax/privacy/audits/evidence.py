@@ -48,12 +48,10 @@ class Witness:
 
     Attributes:
       planted: the method.
-      at: position of the canary's row.
       share: `[R]` weight of its client's message in each round's mean.
     """
 
     planted: Planted
-    at: int
     share: np.ndarray
 
     def __call__(
@@ -105,7 +103,7 @@ class Witness:
 
     def _effect(self, model: Params, training: Training, tables: Tables, world: int):
         """What the canary adds to its client's message if one step has it."""
-        at, who = self.at, self.planted.canary.client
+        at, who = self.planted.at, self.planted.canary.client
         x, y = jax.tree.map(
             lambda leaf: jnp.asarray(leaf)[world, at][None], tables.rows
         )
@@ -147,12 +145,12 @@ def _inner(one: Params, other: Params) -> jax.Array:
     return jax.tree.reduce(jnp.add, parts)
 
 
-def witness(federation: Federation, at: int) -> Witness:
+def witness(federation: Federation) -> Witness:
     """That of a federation from `planting.plant`."""
     planted = federation.method
     assert isinstance(planted, Planted)
     schedule = jax.tree.map(lambda leaf: np.asarray(leaf), federation.tables.schedule)
-    return Witness(planted, at, shares(schedule, planted.canary.client))
+    return Witness(planted, shares(schedule, planted.canary.client))
 
 
 def shares(schedule: Schedule, client: int) -> np.ndarray:

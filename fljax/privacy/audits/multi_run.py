@@ -7,14 +7,13 @@ import jax
 import numpy as np
 
 from fljax import federation as federation_lib
-from fljax import losses
 from fljax.federation import Federation, Tables
 from fljax.privacy import sampled
 from fljax.privacy.audits import evidence, planting, statistics
 from fljax.privacy.audits.canaries import Canary
 from fljax.privacy.audits.evidence import OBSERVERS, Observer, Seen
 from fljax.privacy.audits.likelihood import Inclusions, likelihood_ratios
-from fljax.privacy.audits.planting import MethodOf, Planted
+from fljax.privacy.audits.planting import Planted
 from fljax.privacy.audits.statistics import Audited
 from fljax.privacy.noise_spec import as_poisson
 from fljax.types import NoiseSpec, PyTree
@@ -23,20 +22,6 @@ _BLOCK = 250  # trainings whose messages are held at the same time
 
 Keep = Callable[[str, Callable[[], Any]], Any]
 # (name, compute) -> what `compute` returns, or returned in a run that was stopped
-
-
-class Scores(NamedTuple):
-    """Of many trainings.
-
-    Attributes:
-      present: `[N]` bool, whether the canary was in.
-      tuning: `[N]` bool, trainings by which nuisances and thresholds are chosen.
-      of: observer -> `[N]` logarithms of likelihood ratios.
-    """
-
-    present: np.ndarray
-    tuning: np.ndarray
-    of: dict[Observer, np.ndarray]
 
 
 class Audit(NamedTuple):
@@ -56,10 +41,7 @@ class Audit(NamedTuple):
 
 
 def audit(
-    method_of: MethodOf,
-    loss_fn: losses.LossFn,
-    tables: Tables,
-    canary: Canary,
+    federation: Federation,
     *,
     trainings: int,
     delta: float,
@@ -73,111 +55,40 @@ def audit(
     """Audits a private federation by training it many times.
 
     Args:
-      method_of: `(loss_fn) -> FedAvg`, whose defense clips the gradients of this loss.
-      loss_fn: of one example.
-      tables: of one federation whose every round is recorded.
-      canary: what is planted in every second training.
-      trainings: number of them.
+      federation: with a place for a canary, from `plant`; audits of it share its
+        compiled programs.
+      trainings: number of them; every second has the canary.
       delta: in (0, 1), of both sides.
       confidence: of each lower bound.
       observers: who is asked.
       numbers: of the method, e.g. learning rate.
-      seed: of the canary, the first model and all trainings.
+      seed: of all trainings.
       keep: keeps blocks of trainings, so that an audit can go on.
       progress: called with the number of trainings done.
 
     Raises:
-      ValueError: for a canary, tables or numbers that do not fit.
+      TypeError: for a federation without a place for a canary.
     """
-    whole, at = planting.plant(method_of, loss_fn, tables, canary, seed=seed)
-    return of_planted(
-        whole, at, trainings=trainings, delta=delta, confidence=confidence,
-        observers=observers, numbers=numbers, seed=seed, keep=keep, progress=progress,
-    )  # fmt: skip
-
-
-def of_planted(
-    federation: Federation,
-    at: int,
-    *,
-    trainings: int,
-    delta: float,
-    confidence: float = 0.95,
-    observers: Sequence[Observer] = OBSERVERS,
-    numbers: PyTree = (),
-    seed: int = 0,
-    keep: Keep | None = None,
-    progress: Callable[[int], None] | None = None,
-) -> Audit:
-    """The same of a federation from `planting.plant`, whose programs are compiled once.
-
-    Args:
-      federation: with a place for a canary.
-      at: that place.
-      trainings: as in `audit`, like all else.
-      delta: as in `audit`.
-      confidence: as in `audit`.
-      observers: as in `audit`.
-      numbers: as in `audit`.
-      seed: as in `audit`.
-      keep: as in `audit`.
-      progress: as in `audit`.
-    """
-    found = scores(
-        federation, at, trainings=trainings, observers=observers, numbers=numbers,
-        seed=seed, keep=keep, progress=progress,
-    )  # fmt: skip
+    planted = federation.method
+    if not isinstance(planted, Planted):
+        raise TypeError("federation: expected one from privacy.plant")
+    seen = _seen(federation, trainings, numbers, seed, keep, progress)
+    # Nuisances and thresholds are chosen by one part, bounds are of the other.
+    present, tuning = np.arange(trainings) % 2 > 0, statistics.first(trainings)
+    often = inclusions(federation.tables, planted.canary)
     audited: dict[Observer, Audited] = {
         observer: statistics.audited(
-            found.of[observer],
-            found.present,
+            likelihood_ratios(seen[observer], observer, often, tuning & ~present),
+            present,
             delta=delta,
             confidence=confidence,
-            tuning=found.tuning,
+            tuning=tuning,
         )
         for observer in observers
     }
-    planted = federation.method
-    assert isinstance(planted, Planted)
     noise = planted.method.defended(numbers).noise
     upper = accounted(noise, federation.tables, planted.canary, delta)
     return Audit(planted.canary, upper, audited, trainings)
-
-
-def scores(
-    federation: Federation,
-    at: int,
-    *,
-    trainings: int,
-    observers: Sequence[Observer] = OBSERVERS,
-    numbers: PyTree = (),
-    seed: int = 0,
-    keep: Keep | None = None,
-    progress: Callable[[int], None] | None = None,
-) -> Scores:
-    """A score of each of many trainings, for each observer.
-
-    Args:
-      federation: with a place for a canary, from `planting.plant`.
-      at: that place.
-      trainings: number of them; every second has the canary.
-      observers: who is asked.
-      numbers: as in `audit`.
-      seed: as in `audit`.
-      keep: as in `audit`.
-      progress: as in `audit`.
-    """
-    seen = _seen(federation, at, trainings, numbers, seed, keep, progress)
-    planted = federation.method
-    assert isinstance(planted, Planted)
-    present = np.arange(trainings) % 2 > 0
-    tuning = statistics.first(trainings)
-    often = inclusions(federation.tables, planted.canary)
-    of: dict[Observer, np.ndarray] = {
-        observer: likelihood_ratios(seen[observer], observer, often, tuning & ~present)
-        for observer in observers
-    }
-    return Scores(present, tuning, of)
 
 
 def inclusions(tables: Tables, canary: Canary) -> Inclusions:
@@ -232,9 +143,9 @@ def _local_steps(tables: Tables) -> np.ndarray:
     return jax.tree.map(lambda leaf: leaf[0], schedule).local_steps
 
 
-def _seen(federation, at, trainings, numbers, seed, keep, progress):
+def _seen(federation, trainings, numbers, seed, keep, progress):
     """Observers -> leaves `[N, R]`, a block of trainings after the other."""
-    look, blocks = evidence.witness(federation, at), []
+    look, blocks = evidence.witness(federation), []
 
     def block(first, count):
         items = planting.trainings(first, count, seed, numbers)

@@ -44,12 +44,14 @@ class Planted:
     Attributes:
       method: made with `canaries.PlantedLoss`.
       canary: what is planted.
+      at: position of its row among the rows of all clients.
       direction: of a canary that has one, a unit vector in the shape of params.
       start: seed of the model that every training begins with; an adversary knows it.
     """
 
     method: FedAvg
     canary: Canary
+    at: int
     direction: Params
     start: int
 
@@ -99,8 +101,8 @@ def plant(
     canary: Canary,
     *,
     seed: int = 0,
-) -> tuple[Federation, int]:
-    """The federation with a place for a canary, and the position of that place.
+) -> Federation:
+    """The federation with a place for a canary.
 
     Args:
       method_of: `(loss_fn) -> FedAvg`, with the defense that is audited.
@@ -129,8 +131,8 @@ def plant(
     direction = canaries.direction(shapes, seed)
     method = method_of(canaries.PlantedLoss(loss_fn, direction))
     both = canaries.neighbours(rows, at, canary)
-    planted = Planted(method, canary, direction, seed)
-    return Federation(planted, tables._replace(rows=both)), at
+    planted = Planted(method, canary, at, direction, seed)
+    return Federation(planted, tables._replace(rows=both))
 
 
 def trainings(first: int, count: int, seed: int, numbers: PyTree = ()) -> Training:

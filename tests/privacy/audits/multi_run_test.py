@@ -59,8 +59,8 @@ def _fed_sdp(loss_fn):
 
 def _audit(canary, method=None, trainings=700, **more):
     method = _dp_sgd(0.6) if method is None else method
-    told = {"trainings": trainings, "delta": _DELTA} | more
-    return privacy.audit(method, _LOSS, _tables(), canary, **told)
+    planted = privacy.plant(method, _LOSS, _tables(), canary)
+    return privacy.audit(planted, trainings=trainings, delta=_DELTA, **more)
 
 
 def test_a_gradient_canary_is_found_in_messages_and_no_bound_is_crossed():
