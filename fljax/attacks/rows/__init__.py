@@ -1,0 +1,17 @@
+"""Whole rows from one gradient of a batch, exact where that can be proven.
+
+The gradient of a first dense layer is `sum_i (1, x_i) d_i^T` over the rows of the batch,
+`d_i` being the gradient at the layer's outputs. Its columns span the rows, and its rows
+span the `d_i` (Dimitrov et al., "SPEAR: Exact Gradient Inversion of Batches in Federated
+Learning", 2024, https://arxiv.org/abs/2403.03945, who look for the `d_i` by the zeros that
+ReLU leaves). A table says more: one column of every one-hot group is 1 and the others are
+0, so that few rows with such columns lie in the span at all. Of those that do, a true one
+is told by its `d`, which the network gives and which has to lie in the other span.
+"""
+
+from fljax.attacks.rows.network import Network
+from fljax.attacks.rows.recovery import Found, recover
+from fljax.attacks.rows.schema import Group, Schema
+from fljax.attacks.rows.search import Effort
+
+__all__ = ["Effort", "Found", "Group", "Network", "Schema", "recover"]

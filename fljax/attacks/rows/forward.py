@@ -1,0 +1,135 @@
+"""Which rows' hidden units lie in the span of the second layer's gradient.
+
+That gradient is `sum_i (1, h_i) e_i^T`, `h_i` being the hidden units of row i. Of no row
+that is not in the batch do they lie in its span, as long as the batch is smaller than
+both layers. They change continuously with a row's numbers, so that numbers that the
+categories leave open are solved for: Gauss-Newton steps, with the units that are on.
+"""
+
+import functools
+from typing import NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from fljax.attacks.rows.categories import Rows
+from fljax.types import Params
+
+_AT_ONCE = 512
+_FEW, _MANY = 5, 20  # steps of all rows, and of the nearest
+_DAMPING, _EASIER, _HARDER = 1e-3, 0.2, 8.0
+_ABOVE = 10  # times the largest singular value of rounding
+_HIGHEST = jax.lax.Precision.HIGHEST
+
+
+class Hidden(NamedTuple):
+    """The first layer, and what hidden units of the batch's rows are orthogonal to.
+
+    Attributes:
+      kernel: `[D, H]`.
+      bias: `[H]`.
+      outside: `[1 + H, c]` orthonormal; the bias of the second layer comes first.
+      rank: different rows in the batch.
+    """
+
+    kernel: np.ndarray
+    bias: np.ndarray
+    outside: np.ndarray
+    rank: int
+
+
+def hidden(params: Params, message: Params, first: str, rows: int) -> Hidden | None:
+    """Looks at the second layer, None where its gradient does not tell rows apart.
+
+    Args:
+      params: of an `MLP`, whose second layer is `Dense_0`.
+      message: the gradient of a batch.
+      first: name of the first layer.
+      rows: of the batch.
+    """
+    layer = message.get("Dense_0", {})
+    if "bias" not in layer or min(np.shape(layer["kernel"])) <= rows:
+        return None
+    gradient = np.concatenate([layer["bias"][None], layer["kernel"]]).astype(float)
+    left, values, _ = np.linalg.svd(gradient, full_matrices=True)
+    rank = int((values[:rows] > _ABOVE * values[rows]).sum())
+    kernel, bias = params[first]["kernel"], params[first]["bias"]
+    return Hidden(
+        np.asarray(kernel), np.asarray(bias), np.float32(left[:, rank:]), rank
+    )
+
+
+def solved(
+    rows: Rows, numbers: np.ndarray, hidden: Hidden, nearest: int
+) -> tuple[np.ndarray, np.ndarray]:
+    """Rows `[n, D]` with their numbers solved for, and their distances `[n]`.
+
+    Args:
+      rows: combinations of categories with a first guess of the numbers.
+      numbers: `[Dn]` their places.
+      hidden: of the batch.
+      nearest: rows that many steps are taken for.
+    """
+    ways = np.zeros((rows.x.shape[1], len(numbers)))
+    ways[numbers, : rows.ways.shape[1]] = rows.ways
+    free = rows.ways.shape[1] > 0
+    x, far = _stepped(rows.x, ways, hidden, _FEW if free else 0)
+    if free:
+        best = np.argsort(far)[:nearest]
+        x, far = _stepped(x[best], ways, hidden, _MANY)
+    return x, far
+
+
+def _stepped(x, ways, hidden: Hidden, steps: int):
+    """In blocks, so that one program serves any number of rows."""
+    found = []
+    for start in range(0, max(1, len(x)), _AT_ONCE):
+        part = x[start : start + _AT_ONCE]
+        padded = np.pad(part, ((0, _AT_ONCE - len(part)), (0, 0))).astype(np.float32)
+        arrays = np.float32(ways), hidden.kernel, hidden.bias, hidden.outside
+        moved, far = _steps(padded, *arrays, steps)
+        moved = np.asarray(moved, np.float64)[: len(part)]
+        found.append((part + moved @ ways.T, np.asarray(far)[: len(part)]))
+    x, far = (np.concatenate(each) for each in zip(*found, strict=True))
+    return x, far
+
+
+@functools.partial(jax.jit, static_argnums=5)
+def _steps(x, ways, kernel, bias, outside, steps: int):
+    """Moves `[n, f]` along the ways and the distances `[n]` that they end at."""
+    turned = jnp.matmul(ways.T, kernel, precision=_HIGHEST)  # [f, H]
+    start = jnp.matmul(x, kernel, precision=_HIGHEST) + bias[None]
+
+    def one(start):
+        def at(moved):
+            units = start + jnp.matmul(moved, turned, precision=_HIGHEST)
+            on = units > 0
+            shown = jnp.concatenate([jnp.ones(1), jnp.where(on, units, 0)])
+            off = jnp.matmul(shown, outside, precision=_HIGHEST)
+            return off, on, jnp.linalg.norm(off) / jnp.linalg.norm(shown)
+
+        def step(_, state):
+            moved, damping, far = state
+            off, on, _ = at(moved)
+            slope = jnp.matmul(
+                jnp.where(on[None], turned, 0), outside[1:], precision=_HIGHEST
+            )
+            square = jnp.matmul(slope, slope.T, precision=_HIGHEST)
+            size = jnp.trace(square) / len(square) + 1e-20
+            damped = square + damping * size * jnp.eye(len(square))
+            tried = moved - jnp.linalg.solve(damped, slope @ off)
+            new = at(tried)[2]
+            better = new < far
+            return (
+                jnp.where(better, tried, moved),
+                damping * jnp.where(better, _EASIER, _HARDER),
+                jnp.where(better, new, far),
+            )
+
+        still = jnp.zeros(len(turned))
+        state = still, jnp.float32(_DAMPING), at(still)[2]
+        moved, _, far = jax.lax.fori_loop(0, steps, step, state)
+        return moved, far
+
+    return jax.vmap(one)(start)
