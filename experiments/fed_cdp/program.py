@@ -18,8 +18,8 @@ from typing import NamedTuple
 from absl import logging
 from rich.progress import Progress
 
+from experiments.fed_cdp import averaging, methods, reporting
 from experiments.fed_cdp import clients as clients_lib
-from experiments.fed_cdp import methods, reporting
 from experiments.fed_cdp import setup as setup_lib
 from experiments.fed_cdp.clients import Task
 from experiments.fed_cdp.methods import Trial, Variant
@@ -154,6 +154,7 @@ def _point(setup: Setup, trial: Trial, tried, trained) -> Point:
 def _check(run: Config, task: Task, variants: list[Variant]) -> None:
     """Builds every defense and deals every client before anything is trained."""
     for variant in variants:
+        averaging.server(run.divisor, variant.per_round)
         at = methods.setting(run, variant, task.loss_fn, 1)
         for spec in variant.specs:
             trial = Trial(run.learning_rates[0], spec)

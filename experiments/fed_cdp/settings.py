@@ -90,6 +90,11 @@ class Config(RunFlags):
     participation: Literal["fixed", "poisson"] = option(
         "fixed", "a fixed number of clients in each round, as the code, or by chance"
     )
+    divisor: Literal["participants", "one_less"] = option(
+        "participants",
+        "what the sum of a round's models is divided by; one_less as the paper's code, "
+        "so that weights grow by K_t / (K_t - 1) every round",
+    )
     hidden: tuple[int, ...] = option((100, 100), "tables: hidden widths", min=1)
     biases: bool = option(False, "layers have biases, each clipped apart")
     eval_every: int = option(1, "rounds between two evaluations of the model", min=1)
@@ -136,6 +141,10 @@ def complete(settings: Settings) -> Settings:
             f"got {tuning_rounds}"
         )
     run = dataclasses.replace(run, tuning_rounds=tuning_rounds)
+    if (run.divisor, run.participation) == ("one_less", "poisson"):
+        raise ConfigError(
+            "--divisor=one_less: expected --participation=fixed, got poisson"
+        )
     if run.batch_size > run.rows_per_client:
         raise ConfigError(
             f"--batch_size: expected at most --rows_per_client={run.rows_per_client}, "

@@ -12,7 +12,7 @@ import jax.numpy as jnp
 import numpy as np
 import optax
 
-from experiments.fed_cdp import clients, evaluation, methods
+from experiments.fed_cdp import averaging, clients, evaluation, methods
 from experiments.fed_cdp.evaluation import Evaluation
 from experiments.fed_cdp.methods import Numbers, Trial
 from experiments.fed_cdp.setup import Pool, Setup
@@ -57,7 +57,10 @@ class Trainer:
         """
         task, spec = setup.task, setup.variant.specs[0]
         self._setup, self._part, self._room, self._calls = setup, part, room, 0
-        method = _Counting(task.model, task.loss_fn, task.white, setup.defended, spec)
+        method = _Counting(
+            task.model, task.loss_fn, task.white, setup.defended, spec,
+            setup.run.divisor, setup.variant.per_round,
+        )  # fmt: skip
         self._federation = Federation(method, setup.tables)
 
     def train(
@@ -153,13 +156,15 @@ class _Counting(NamedTuple):
     white: int | None
     defended: Setting
     spec: Spec
+    divisor: str
+    per_round: int
 
     def __call__(self, key, numbers: Numbers, pool: Pool) -> Parts:
         built = methods.defense(self.defended, self.spec, numbers)
         return Parts(
             lambda: Counted(self.model.init(key), jnp.zeros(())),
             self._local(built, numbers.rate, pool.x),
-            optax.sgd(1.0),
+            averaging.server(self.divisor, self.per_round),
             _on_model(built.receive),
         )
 

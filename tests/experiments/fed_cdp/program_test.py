@@ -5,11 +5,16 @@ import pathlib
 
 import jax.numpy as jnp
 import numpy as np
+import optax
 import pytest
 from absl import flags
 
-from experiments.fed_cdp import clients, program, published, reporting, training
-from experiments.fed_cdp import methods as methods_lib
+from experiments.fed_cdp import (
+    averaging,
+    clients,
+    program,
+    training,
+)
 from experiments.fed_cdp import setup as setup_lib
 from experiments.fed_cdp.methods import Trial, Variant
 from experiments.fed_cdp.settings import Config, DataConfig, Settings, complete
@@ -157,6 +162,19 @@ def test_without_noise_and_with_a_wide_clip_fed_cdp_is_plain_training():
     assert plain.losses[1] != plain.losses[0]
 
 
+def test_one_less_than_the_participants_makes_their_mean_grow():
+    sent = training.Counted({"w": jnp.array([8.0, -4.0])}, jnp.zeros(()))
+    mean = training.Counted({"w": jnp.array([2.0, 2.0])}, jnp.array(-3.0))
+    models, counts = {}, {}
+    for divisor in ("participants", "one_less"):
+        server = averaging.server(divisor, 5)
+        changes, _ = server.update(mean, server.init(sent), sent)
+        after = optax.apply_updates(sent, changes)
+        models[divisor], counts[divisor] = after.params["w"].tolist(), after.dropped
+    assert models == {"participants": [6.0, -6.0], "one_less": [7.5, -7.5]}  # 5 of 4
+    assert counts == {"participants": 3, "one_less": 3}
+
+
 def test_images_are_looked_up_as_floats_from_0_to_1():
     task = clients.load(DataConfig(name="digits"), Config())
     x = clients.look_up(jnp.asarray(task.pool), task.white, task.train[:3])
@@ -203,6 +221,14 @@ def test_rows_that_train_tune_and_test_are_different_ones(data):
         ({"tuning_rounds": 9}, "--tuning_rounds: expected at most --num_rounds=2"),
         ({"data_subset": "half"}, "--data_subset: expected all for breast_cancer"),
         ({"partition": "few_classes", "classes_per_client": 3}, "--partition=few_cl"),
+        (
+            {"divisor": "one_less", "percent": (25.0,)},
+            "--divisor=one_less: expected at least 2 clients in a round, got 1",
+        ),
+        (
+            {"divisor": "one_less", "participation": "poisson"},
+            "--divisor=one_less: expected --participation=fixed",
+        ),
     ],
     ids=[
         "negative decay",
@@ -212,6 +238,8 @@ def test_rows_that_train_tune_and_test_are_different_ones(data):
         "rounds",
         "half",
         "classes",
+        "one less than one",
+        "one less than by chance",
     ],
 )
 def test_what_does_not_fit_together_is_one_line(changes, said, tmp_path):
@@ -236,46 +264,6 @@ def test_bad_values_are_refused_with_their_flag(parsed, argument, said):
     with pytest.raises((ConfigError, flags.Error)) as stopped:
         parsed(program.PROGRAM, argument)
     assert said in str(stopped.value.__context__ or stopped.value) + str(stopped.value)
-
-
-def test_points_have_the_names_of_the_published_table(parsed):
-    told = parsed(
-        program.PROGRAM,
-        "--flagfile=experiments/flags/fed_cdp.table2.flags",
-        "--clients=100,1000",
-        "--percent=5,10,20,50",
-    )
-    told = complete(told)
-    variants = methods_lib.variants(told.run, 500)
-    printed = published.numbers("table2", "mnist")
-    numbers = {
-        (v.name, v.clients, v.percent): printed.get(
-            (methods_lib.label(told.run, v, spec), v.name, reporting.ACCURACY)
-        )
-        for v in variants
-        for spec in v.specs
-    }
-    assert len(numbers) == 32
-    assert numbers["fed_cdp_decay", 1000, 10.0] == pytest.approx(97.5)
-    assert None not in numbers.values()
-
-
-def test_a_report_sets_accuracies_beside_the_table_that_the_run_names():
-    beside = published.reference({"paper_table": "table4"}, "breast_cancer")
-    assert (beside.table, beside.model, beside.same_data) == ("Table IV", "mlp", True)
-    at = "clip=4;sigma=6", "fed_cdp", "accuracy_percent"
-    assert beside.numbers[at].mean == pytest.approx(97.9)
-    for ours, paper in (("lfw_deepfunneled", "lfw"), ("cifar10_half", "cifar10")):
-        like = published.reference({"paper_table": "table4"}, ours)
-        assert (like.data, like.same_data, len(like.numbers)) == (paper, False, 6)
-    one = published.reference({"paper_table": "table1"}, "mnist")
-    assert ("final", "non_private", "accuracy_percent") in one.numbers
-    times = published.numbers("table3", "mnist")
-    assert times["", "fed_cdp_decay", "ms_per_local_iteration"] == 22.6
-    assert published.reference({"paper_table": "table3"}, "mnist") is None
-    assert published.reference({"paper_table": None}, "mnist") is None
-    digits = published.reference({"paper_table": "table1"}, "digits")
-    assert (digits.data, digits.same_data) == ("mnist", False)
 
 
 @pytest.mark.parametrize("path", _FLAGS, ids=[path.stem for path in _FLAGS])
