@@ -4,6 +4,7 @@ Everything gets a leading axis over seeds, whose splits and partitions differ. W
 federation has, what an adversary knows and the truth are three objects.
 """
 
+import dataclasses
 import warnings
 from typing import NamedTuple
 
@@ -61,7 +62,7 @@ class Dealt(NamedTuple):
 
 def load_table(config: settings.DataConfig) -> data.Table:
     """Loads the data set; refuses options that it does not know."""
-    ignored = ("name", "dir", "preset")
+    ignored = ("name", "dir", "preset", "also_sensitive")
     chosen = {
         field: value
         for field, value in vars(config).items()
@@ -80,7 +81,8 @@ def load_table(config: settings.DataConfig) -> data.Table:
             f"{', '.join(ours) or 'none'}"
         )
     with named_as_flags(config.name, "data"):
-        return data.load(config.name, data_dir=config.dir, **chosen)
+        table = data.load(config.name, data_dir=config.dir, **chosen)
+        return dataclasses.replace(table, also_sensitive=config.also_sensitive)
 
 
 def deal(
@@ -149,6 +151,7 @@ def _targets(
         unit=np.array([float(each.encoder.scale[-1]) for each in clients.datasets]),
         known=known,
         candidates=np.stack([each.candidates for each in attributes]),
+        parts=attributes[0].parts,
         seeds=seeds,
     )
 

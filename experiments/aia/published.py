@@ -34,6 +34,8 @@ _SAME = {
     ("medical", None): "medical",
     ("toy", None): "toy",
 }
+# What attacks infer there; of other columns nothing is published.
+_INFERRED = {"income_l": "SEX", "income_a": "SEX", "medical": "smoker"}
 # Ours, up to a first difference in year or survey -> the paper's data that it is like.
 _STAND_INS = {
     "pums2016": "income_l",
@@ -64,7 +66,7 @@ def reference(
       table: value of `--paper_table`.
       data: name in the run's rows.
       flags: what the run was told. Rows of one's own file, whatever its name, stand
-        beside nothing.
+        beside nothing, and so do other columns than the papers'.
 
     Raises:
       ConfigError: as `check_table`.
@@ -77,6 +79,9 @@ def reference(
     column = same or next(
         (name for ours, name in _STAND_INS.items() if data.startswith(ours)), None
     )
+    asked = flags.get("data_sensitive") or _INFERRED.get(str(column))
+    if asked != _INFERRED.get(str(column)) or flags.get("data_also_sensitive"):
+        return None
     numbers = {
         (line["setting"], line["method"], line["metric"]): _number(line)
         for line in stored(_PAPER)

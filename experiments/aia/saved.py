@@ -75,7 +75,9 @@ def _identity(setup: Setup, seed: int) -> dict[str, Any]:
     """Which rows a transcript was recorded on, for its description."""
     config = setup.config
     where = to_flags(config.data, "data") | to_flags(config.partition, "partition")
-    del where["data_dir"], where["data_sensitive"]
+    # What is inferred stands last among a model's inputs.
+    del where["data_dir"], where["data_also_sensitive"]
+    where["data_sensitive"] = list(setup.table.concealed)
     hashes = [file.sha256 for file in setup.table.files]
     return where | {"seed": seed, "sha256": hashes}
 

@@ -69,10 +69,21 @@ def rows(scored: Scoring, attacked: Attacked) -> list[Row]:
 def guesses(
     labels: Labels, attack: str, setting: str, guess: np.ndarray, targets: Targets
 ) -> list[Row]:
-    """Rows of one attack from values `guess [seeds, C, n]` of a category."""
+    """Rows of one attack from values `guess [seeds, C, n]` of a category.
+
+    Of columns that are inferred together all must be right; each has rows of its own, too.
+    """
     values = _each_client(metrics.accuracy, guess, targets)
-    about = labels, attack, setting, ACCURACY
-    return result_rows.by_client(*about, 100 * values, targets)
+    about = labels, attack, setting
+    found = result_rows.by_client(*about, ACCURACY, 100 * values, targets)
+    for column, number in targets.parts.items():
+        own = np.where(guess < 0, -1, number[guess])
+        values = _each_client(
+            metrics.accuracy, own, targets._replace(value=number[targets.value])
+        )
+        metric = f"accuracy_of_{column}_percent"
+        found += result_rows.by_client(*about, metric, 100 * values, targets)
+    return found
 
 
 def _each_client(measure: Callable, guess: np.ndarray, targets: Targets) -> np.ndarray:

@@ -27,6 +27,9 @@ class DataConfig:
     path: str | None = option(None, "csv: the file")
     target: str | None = option(None, "csv: column to predict")
     sensitive: str | None = option(None, "column that the attacks infer")
+    also_sensitive: tuple[str, ...] = option(
+        (), "columns of categories that are inferred together with it"
+    )
     numeric: tuple[str, ...] = option((), "csv: columns to take as numbers")
     categorical: tuple[str, ...] = option((), "csv: columns to take as categories")
     drop: tuple[str, ...] = option(

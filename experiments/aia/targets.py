@@ -3,7 +3,7 @@
 Only what scores imports this: no attack, and nothing that an attack is given.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 import jax
@@ -24,6 +24,8 @@ class Targets(NamedTuple):
       known: the other columns, leaves `[seeds, C, n, ...]`.
       candidates: `[seeds, K, W]` encoded values.
       seeds: `[seeds]` the seed of each repetition.
+      parts: of several columns that are inferred together, column -> `[K]` number of
+        its value in each candidate.
     """
 
     value: np.ndarray
@@ -34,6 +36,7 @@ class Targets(NamedTuple):
     known: Known
     candidates: np.ndarray
     seeds: Sequence[int]
+    parts: Mapping[str, np.ndarray]
 
 
 def only(targets: Targets, clients: np.ndarray) -> Targets:

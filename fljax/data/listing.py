@@ -42,7 +42,7 @@ def columns(dataset: Dataset) -> list[Listed]:
             values = "number" if table.task == "regression" else _labels(series)
             found.append(Listed(name, "target", f"{table.task}, {values}", 0, False))
         elif name in table.kinds:
-            role = "sensitive" if name == table.sensitive else "input"
+            role = "sensitive" if name in table.concealed else "input"
             found.append(_of_feature(role, written[name], series, table.kinds[name]))
         else:
             found.append(

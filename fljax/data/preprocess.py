@@ -157,17 +157,18 @@ def _encode(
 def _plan(
     table: Table, options: Preprocessing
 ) -> tuple[tuple[Column, ...], tuple[Column, ...]]:
-    """Dense columns (sensitive last) and coded columns."""
+    """Dense columns (sensitive ones last) and coded columns."""
     order: tuple[Kind, ...] = ("numeric", "binary", "categorical")
     names = sorted(table.kinds, key=lambda name: order.index(table.kinds[name]))
     columns = [_column(table, options, name) for name in names]
-    columns.sort(key=lambda column: column.name == table.sensitive)
+    place = {name: at for at, name in enumerate(table.concealed)}
+    columns.sort(key=lambda column: place.get(column.name, -1))
     dense = tuple(column for column in columns if column.form != "codes")
     return dense, tuple(column for column in columns if column.form == "codes")
 
 
 def _column(table: Table, options: Preprocessing, name: str) -> Column:
-    kind, sensitive = table.kinds[name], name == table.sensitive
+    kind, sensitive = table.kinds[name], name in table.concealed
     if kind == "numeric":
         log: Any = options.numeric.removesuffix("_standardise")
         form = log if log in ("log", "log1p") else "number"
@@ -194,14 +195,15 @@ def _column(table: Table, options: Preprocessing, name: str) -> Column:
 def _attribute(table: Table, encoder: Encoder, train: pd.DataFrame) -> Attribute | None:
     if table.sensitive is None:
         return None
+    if table.also_sensitive:
+        return _together(table, encoder)
     column = encoder.dense[-1]
     kind = table.kinds[table.sensitive]
     if kind == "numeric":
         written = write((column,), train)
         unscaled = np.stack([written.min(0), written.max(0)])
     else:
-        every = pd.DataFrame({column.name: pd.Series(column.values)})
-        unscaled = write((column,), every)
+        unscaled = _every_value(column)
     block = slice(len(encoder.mean) - column.width, None)
     candidates = (unscaled - encoder.mean[block]) / encoder.scale[block]
     return Attribute(
@@ -212,6 +214,34 @@ def _attribute(table: Table, encoder: Encoder, train: pd.DataFrame) -> Attribute
     )
 
 
+def _together(table: Table, encoder: Encoder) -> Attribute:
+    """Each combination of the values of several columns, the last one fastest."""
+    columns = encoder.dense[-len(table.concealed) :]
+    values = [_every_value(column) for column in columns]
+    numbers = np.indices([len(each) for each in values]).reshape(len(values), -1)
+    pairs = list(zip(values, numbers, strict=True))
+    unscaled = np.concatenate([each[index] for each, index in pairs], axis=1)
+    block = slice(len(encoder.mean) - unscaled.shape[1], None)
+    labels = [
+        ", ".join(label(c.values[i]) for c, i in zip(columns, index, strict=True))
+        for index in numbers.T
+    ]
+    return Attribute(
+        name=" and ".join(table.concealed),
+        kind="categorical",
+        categories=tuple(labels),
+        candidates=((unscaled - encoder.mean[block]) / encoder.scale[block]).astype(
+            np.float32
+        ),
+        parts=dict(zip(table.concealed, numbers, strict=True)),
+    )
+
+
+def _every_value(column: Column) -> np.ndarray:
+    """`[K, W]` each value of a column of categories as it is written, unscaled."""
+    return write((column,), pd.DataFrame({column.name: pd.Series(column.values)}))
+
+
 def _truth(
     attribute: Attribute | None, encoder: Encoder, frame: pd.DataFrame, x: Features
 ) -> np.ndarray:
@@ -219,8 +249,12 @@ def _truth(
         return np.zeros(len(frame), np.int32)
     if attribute.kind == "continuous":
         return np.asarray(x.numeric)[:, -1]
-    column = encoder.dense[-1]
-    return positions(get_column(frame, column.name), column.values).astype(np.int32)
+    columns = encoder.dense[-max(len(attribute.parts), 1) :]
+    found = np.ravel_multi_index(
+        [positions(get_column(frame, c.name), c.values) for c in columns],
+        [len(column.values) for column in columns],
+    )
+    return found.astype(np.int32)
 
 
 def _target(table: Table, options: Preprocessing, frame: pd.DataFrame) -> np.ndarray:

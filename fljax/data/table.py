@@ -42,6 +42,7 @@ class Table:
       target: column to predict. Classes are the integers 0 to K - 1.
       kinds: kind of every feature column, target excluded, in order.
       sensitive: feature column that attribute attacks infer, or None.
+      also_sensitive: columns that are inferred together with it.
       task: what the target is.
       files: what was read.
       parameters: true parameters of generated data (`weights`, `bias`), else empty.
@@ -56,6 +57,7 @@ class Table:
     kinds: Mapping[str, Kind]
     sensitive: str | None
     task: Task
+    also_sensitive: tuple[str, ...] = ()
     files: tuple[FileRecord, ...] = ()
     parameters: Mapping[str, np.ndarray] = dataclasses.field(default_factory=dict)
 
@@ -65,7 +67,14 @@ class Table:
             _check_complete(self.name, self.frame, name)
         _check_kinds(self)
         _check_target(self)
-        _check_sensitive(self)
+        for column in self.concealed:
+            _check_sensitive(self, column)
+        _check_together(self)
+
+    @property
+    def concealed(self) -> tuple[str, ...]:
+        """All columns that attacks infer."""
+        return (self.sensitive, *self.also_sensitive) if self.sensitive else ()
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True, eq=False)
@@ -73,18 +82,21 @@ class Attribute:
     """The sensitive attribute as the adversary knows it: its possible values.
 
     Attributes:
-      name: column of the table.
+      name: column of the table, or several that are inferred together.
       kind: `continuous` for a numeric column.
       categories: label of each candidate, () for continuous.
       candidates: `[K, W]` float32, each value as it stands in the sensitive block.
         Binary: K = 2, W = 1. Categorical: W = K - 1 dummies without the first
-        category. Continuous: `[[min], [max]]` of the training rows.
+        category. Continuous: `[[min], [max]]` of the training rows. Several columns:
+        each combination of their values, their blocks side by side.
+      parts: column -> number of its value in each candidate `[K]`, of several columns.
     """
 
     name: str
     kind: Literal["binary", "categorical", "continuous"]
     categories: tuple[str, ...]
     candidates: np.ndarray
+    parts: Mapping[str, np.ndarray] = dataclasses.field(default_factory=dict)
 
     @property
     def width(self) -> int:
@@ -175,10 +187,8 @@ def _check_target(table: Table) -> None:
         )
 
 
-def _check_sensitive(table: Table) -> None:
-    name, column = table.name, table.sensitive
-    if column is None:
-        return
+def _check_sensitive(table: Table, column: str) -> None:
+    name = table.name
     if column == table.target:
         raise DataError(f"{name}: sensitive column {column!r} is the target")
     if column not in table.kinds:
@@ -188,3 +198,19 @@ def _check_sensitive(table: Table) -> None:
         )
     if get_column(table.frame, column).nunique() < 2:
         raise DataError(f"{name}: sensitive column {column!r} is constant")
+
+
+def _check_together(table: Table) -> None:
+    """Columns that are inferred together are different ones, of categories."""
+    if not table.also_sensitive:
+        return
+    if table.sensitive is None:
+        raise DataError(f"{table.name}: also_sensitive without a sensitive column")
+    for column in table.concealed:
+        if table.concealed.count(column) > 1:
+            raise DataError(f"{table.name}: column {column!r} is sensitive twice")
+        if table.kinds[column] == "numeric":
+            raise DataError(
+                f"{table.name}: column {column!r} is a number, and only categories are "
+                "inferred together"
+            )

@@ -137,6 +137,20 @@ def test_the_sensitive_block_is_last_and_holds_the_true_candidate(
     assert len(attribute.candidates) == len(attribute.categories)
 
 
+def test_columns_inferred_together_are_each_combination_of_their_values():
+    both = dataclasses.replace(table("job"), also_sensitive=("sex",))
+    data = prepare(both, Preprocessing(categorical="codes"), seed=0)
+    found, split = data.attribute, data.train
+    assert (found.name, found.kind, found.width) == ("job and sex", "categorical", 4)
+    assert found.categories[:3] == ("1, f", "1, m", "2, f")
+    np.testing.assert_array_equal(
+        split.x.numeric[:, -4:], found.candidates[split.truth]
+    )
+    for column, values in (("job", [1, 2, 3, 7]), ("sex", ["f", "m"])):
+        told = np.array(values)[found.parts[column][split.truth]]
+        assert (told == split.frame[column].to_numpy()).all()
+
+
 @pytest.mark.parametrize("categorical", ["codes", "dummies"])
 def test_unknown_values_get_no_column_and_all_others_one(categorical):
     options = Preprocessing(drop_first=False, unknown="b", categorical=categorical)

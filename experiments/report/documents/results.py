@@ -6,6 +6,7 @@ from experiments.report.documents import writing
 from experiments.report.programs import PROGRAMS
 
 _DRAWN = "the noise that is drawn"  # setting of a defense's epsilon
+_PARTS = "accuracy_of_"  # of columns that are inferred together
 # What papers' figures show beside what an attack is judged by: how the names of their
 # flagfiles begin -> metrics.
 _FIGURES = {
@@ -67,7 +68,11 @@ def _told(card: Card) -> list[Judged]:
     return [
         _named_once(each)
         for each in card.judged
-        if (each.line.row.metric in metrics or each.line.row.setting == _DRAWN)
+        if (
+            each.line.row.metric in metrics
+            or each.line.row.metric.startswith(_PARTS)
+            or each.line.row.setting == _DRAWN
+        )
         and (each.line.row.setting != "baseline" or each.line.row.metric in shown)
         and not each.line.row.setting.startswith(gains.CURVE)
         and not each.line.row.point.startswith(gains.PART)

@@ -65,7 +65,7 @@ class _World:
 def _targets(value):
     ones = np.ones((1, *_SHAPE), bool)
     return Targets(
-        value[None], ones, ones.sum(-1), True, np.array([_UNIT]), None, None, (7,)
+        value[None], ones, ones.sum(-1), True, np.array([_UNIT]), None, None, (7,), {}
     )
 
 

@@ -115,6 +115,14 @@ def test_saved_transcript_gives_the_numbers_of_the_run_that_wrote_it(run, tmp_pa
         assert values[0] == values[1]
 
 
+def test_a_transcript_of_models_with_another_column_last_is_refused(run, tmp_path):
+    run("--seeds=4", "--attack_kinds=", "--save_transcript", folder="a")
+    stem = tmp_path / "a" / "transcript-seed4"
+    told = f"--transcript={stem}", "--seeds=4", "--attack_kinds=model"
+    code, _, err = run(*told, "--data_sensitive=bmi")
+    assert code and "recorded on other rows" in err and "Traceback" not in err
+
+
 @pytest.mark.long("a whole program at two points")
 def test_sweep_labels_its_points_and_means_are_weighted_by_rows(run, tmp_path):
     code, out, _ = run(
