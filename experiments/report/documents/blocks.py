@@ -7,13 +7,18 @@ from experiments.report.documents import (
     headline,
     knowing,
     members,
+    overview,
     papers,
     results,
     speed,
 )
 from fljax.driver.config import ConfigError
 
-_ALONE = {"headline": headline.text, "defenses": defended.text}
+_ALONE = {
+    "headline": headline.text,
+    "defenses": defended.text,
+    "overview": overview.text,
+}
 _FAMILIES = {
     "paper": (papers.text, papers.PAPERS),
     "results": (results.text, None),
@@ -29,7 +34,7 @@ def make(name: str) -> str:
     """The Markdown of a block.
 
     Args:
-      name: `headline`, `defenses`, `paper.NAME`, `results.NAME`, `knowledge.NAME`,
+      name: `headline`, `defenses`, `overview`, `paper.NAME`, `results.NAME`, `knowledge.NAME`,
         `choice.NAME`, `membership.NAME`, `epsilon.NAME` or
         `benchmark.NAME`, the name being that of a paper, a result or a benchmark.
 

@@ -1,0 +1,140 @@
+"""Every table and figure of the papers: how far it is repeated, and what is left.
+
+The list is `experiments/report/items.toml`; how far follows from the kept results. An
+item of which nothing is left must have every number that was published, or writing the
+page fails: nobody can call a table done that is not.
+"""
+
+import pathlib
+import tomllib
+from collections import Counter
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from experiments.report import commands, kept, published, reproduction
+from experiments.report.documents import writing
+from fljax.driver.config import ConfigError
+
+_FILE = pathlib.Path(__file__).parents[1] / "items.toml"
+_STORED = {
+    "diana2025": "diana2024",
+    "xu_neglia2021": "xu2021",
+    "wei2021": "wei2021",
+}  # name in published.csv
+PAGES = {
+    "diana2025": "Diana et al. 2025",
+    "xu_neglia2021": "Xu and Neglia 2021",
+    "wei2021": "Wei et al. 2021",
+    "rajani2023": "Rajani et al. 2023",
+}
+DONE, REST = "done", "done but for data that could not be had"
+PARTLY, MISSING = "partly", "not run"
+
+
+class Item(NamedTuple):
+    """A table or figure, as `items.toml` has it."""
+
+    item: str
+    results: Sequence[str]
+    table: str = ""
+    lacking: str = ""
+    left: str = ""
+    elsewhere: str = ""
+
+
+class Standing(NamedTuple):
+    """How far an item is repeated.
+
+    Attributes:
+      status: one of the four.
+      published: numbers that the paper prints.
+      measured: of them, those beside which a kept result has one of the same data.
+      verdicts: kind -> how many.
+    """
+
+    status: str
+    published: int
+    measured: int
+    verdicts: Counter
+
+
+def items() -> dict[str, list[Item]]:
+    """Paper -> its items.
+
+    Raises:
+      ConfigError: a key of the file that no item has.
+    """
+    listed = tomllib.loads(_FILE.read_text())
+    try:
+        return {
+            paper: [Item(**each) for each in told] for paper, told in listed.items()
+        }
+    except TypeError as error:
+        raise ConfigError(f"{_FILE.name}: {error}") from error
+
+
+def standing(paper: str, item: Item) -> Standing:
+    """Of one item.
+
+    Raises:
+      ConfigError: nothing is left of it, but a published number has no neighbour.
+    """
+    own = [n for n in kept.names() if commands.flagfile(n) in item.results]
+    stored = published.stored(_STORED[paper]) if item.table else []
+    printed = sum(line["table"] == item.table for line in stored)
+    kinds: dict[tuple[str, ...], str] = {}
+    for name in own:
+        card = kept.shown(name)
+        for each in card.compared:
+            if each.verdict.kind != reproduction.NOT_COMPARABLE:
+                row = each.line.row
+                key = row.data, row.point or row.setting, row.attack, row.metric
+                kinds.setdefault(key, each.verdict.kind)
+    done = _status(item, bool(own))
+    if done == DONE and len(kinds) < printed:
+        raise ConfigError(
+            f"{_FILE.name}: {PAGES[paper]}, {item.item}: expected what is left, "
+            f"{len(kinds)} of {printed} published numbers are measured"
+        )
+    return Standing(done, printed, len(kinds), Counter(kinds.values()))
+
+
+def _status(item: Item, has_result: bool) -> str:
+    if not has_result and not item.elsewhere:
+        return MISSING
+    if item.left:
+        return PARTLY
+    return REST if item.lacking else DONE
+
+
+def text() -> str:
+    """How many items stand how, then a line for each."""
+    every = [(paper, each) for paper, told in items().items() for each in told]
+    found = [standing(paper, each) for paper, each in every]
+    counts = Counter(each.status for each in found)
+    said = ", ".join(f"{counts[s]} {s}" for s in (DONE, REST, PARTLY, MISSING))
+    body = [
+        _line(paper, item, each)
+        for (paper, item), each in zip(every, found, strict=True)
+    ]
+    header = ["paper", "item", "status", "numbers", "verdicts", "what is left, and why"]
+    numbers = sum(each.measured for each in found), sum(e.published for e in found)
+    total = (
+        f"Of {len(every)} tables and figures: {said}. Beside {numbers[0]} of "
+        f"{numbers[1]} published numbers stands one that was measured on the same data."
+    )
+    return f"{total}\n\n{writing.table(header, body, ('numbers',))}"
+
+
+def _line(paper: str, item: Item, found: Standing) -> list[str]:
+    verdicts = (f"{found.verdicts[k]} {k}" for k in reproduction.KINDS)
+    why = [item.elsewhere, item.left]
+    why += [f"Could not be had: {item.lacking}"] if item.lacking else []
+    return [
+        PAGES[paper],
+        item.item,
+        found.status,
+        f"{found.measured} of {found.published}" if found.published else "none printed",
+        ", ".join(v for v in verdicts if not v.startswith("0 ")),
+        " ".join(filter(None, why)),
+    ]

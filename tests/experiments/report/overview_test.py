@@ -1,0 +1,43 @@
+"""The overview of tables and figures says no more than the kept results do."""
+
+import pytest
+
+from experiments.report import commands
+from experiments.report.documents import overview, papers
+from experiments.report.documents.overview import Item
+from fljax.driver.config import ConfigError
+
+
+def test_items_are_those_of_the_papers_and_name_their_flagfiles():
+    told = overview.items()
+    assert set(told) == set(papers.PAPERS) == set(overview.PAGES)
+    assert sum(map(len, told.values())) == 27
+    for paper, items in told.items():
+        known = {item.result for item in papers.PAPERS[paper]}
+        for item in items:
+            assert set(item.results) <= known, item
+            assert all(
+                (commands.FLAGFILES / f"{r}.flags").is_file() for r in item.results
+            )
+
+
+@pytest.mark.parametrize(
+    ("changes", "status", "measured"),
+    [
+        ({}, overview.DONE, 30),
+        ({"left": "some"}, overview.PARTLY, 30),
+        ({"lacking": "some"}, overview.REST, 30),
+        ({"results": []}, overview.MISSING, 0),
+        ({"results": [], "elsewhere": "there", "left": "some"}, overview.PARTLY, 0),
+    ],
+)
+def test_how_far_an_item_is_follows_from_what_is_kept(changes, status, measured):
+    item = Item("Table VI", ["accounting.table6"], "table6")._replace(**changes)
+    found = overview.standing("wei2021", item)
+    assert found[:3] == (status, 30, measured)
+
+
+def test_no_item_is_done_that_lacks_a_published_number():
+    item = Item("Table IV", ["fed_cdp.table4.breast_cancer"], "table4")
+    with pytest.raises(ConfigError, match=r"Table IV: expected what is left, 6 of 30"):
+        overview.standing("wei2021", item)
