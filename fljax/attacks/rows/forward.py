@@ -20,6 +20,8 @@ _AT_ONCE = 512
 _FEW, _MANY = 5, 20  # steps of all rows, and of the nearest
 _DAMPING, _EASIER, _HARDER = 1e-3, 0.2, 8.0
 _ABOVE = 10  # times the largest singular value of rounding
+_CLOSE = 1e-2  # distance from which all numbers are free
+_TOWARDS = 0.1  # deviations from a known row, to which steps lead then
 _HIGHEST = jax.lax.Precision.HIGHEST
 
 
@@ -61,24 +63,33 @@ def hidden(params: Params, message: Params, first: str, rows: int) -> Hidden | N
 
 
 def solved(
-    rows: Rows, numbers: np.ndarray, hidden: Hidden, nearest: int
+    rows: Rows, numbers: np.ndarray, hidden: Hidden, nearest: int, known: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Rows `[n, D]` with their numbers solved for, and their distances `[n]`.
+    """Rows `[m, D]` with their numbers solved for, and their distances `[m]`.
+
+    First along the ways that the categories leave; close to a solution all numbers are
+    free, so that it is as exact as the second layer's gradient.
 
     Args:
       rows: combinations of categories with a first guess of the numbers.
       numbers: `[Dn]` their places.
       hidden: of the batch.
       nearest: rows that many steps are taken for.
+      known: `[k, D]` rows that are not looked for.
     """
     ways = np.zeros((rows.x.shape[1], len(numbers)))
+    every = ways.copy()
     ways[numbers, : rows.ways.shape[1]] = rows.ways
-    free = rows.ways.shape[1] > 0
-    x, far = _stepped(rows.x, ways, hidden, _FEW if free else 0)
-    if free:
+    every[numbers, np.arange(len(numbers))] = 1
+    if rows.ways.shape[1]:
+        x, far = _stepped(rows.x, ways, hidden, _FEW)
+        for row in known:
+            far[np.abs(x - row).max(axis=1) < _TOWARDS] = np.inf
         best = np.argsort(far)[:nearest]
-        x, far = _stepped(x[best], ways, hidden, _MANY)
-    return x, far
+        x, far = _stepped(x[best[np.isfinite(far[best])]], ways, hidden, _MANY)
+    else:
+        x, far = _stepped(rows.x, ways, hidden, 0)
+    return _stepped(x[far < _CLOSE], every, hidden, _MANY)
 
 
 def _stepped(x, ways, hidden: Hidden, steps: int):

@@ -17,6 +17,7 @@ _LEAST = 1e-3  # of a way's length, below which it does not change a number
 _SLACK, _WIDE = 0.05, 0.25  # deviations beyond the range: of a guess, of a draw
 _SPREAD = 2.5  # deviations around the mean that are drawn from
 _PER_ROW, _REFINED = 400, 400
+_STARTS = 20_000  # of all rows
 _FIRST, _SHRINK, _TRIES, _STEPS = 0.5, 0.7, 8, 12  # of the improvement
 
 Distance = Callable[[np.ndarray], np.ndarray]
@@ -63,14 +64,24 @@ def filled(
 
 
 def begun(rows: Rows, schema: Schema, draws: np.random.Generator | None) -> Rows:
-    """A point to solve for the numbers from: zeros and means, or one in the range."""
+    """Points to solve for the numbers from.
+
+    Args:
+      rows: combinations of categories.
+      schema: of the table.
+      draws: what several points of each row in the range are drawn from; None for one
+        point, of zeros and means.
+    """
     if draws is None:
         x, ways = _at_zero(rows, schema)
         targets = np.zeros((1, len(schema.numbers)))
     else:
-        x, ways = rows
-        low, high = _usual(schema)
-        targets = draws.uniform(low, high, (len(x), len(low)))
+        count = max(1, min(_PER_ROW, _STARTS // max(1, len(rows.x))))
+        x, ways = np.repeat(rows.x, count, axis=0), rows.ways
+        ranges = np.stack([_usual(schema), schema.range(0)])
+        which = draws.integers(0, 2, (len(x), len(schema.numbers)))
+        low, high = ranges[which, :, np.arange(len(schema.numbers))].transpose(2, 0, 1)
+        targets = draws.uniform(low, high)
     every = np.arange(len(schema.numbers))
     x, _ = _pinned(Rows(x, ways), schema, every, targets)
     return Rows(x, rows.ways)

@@ -74,10 +74,11 @@ def recover(
     hidden = forward.hidden(params, message, network.layer.name, rows)
     x = search.search(network, sent, hidden, schema, ways, seed, effort)
     x = schema.encode(schema.read(x))
-    best = _judged(network, sent, message, schema, x, targets, rows)
-    if not best.exact and len(x) == search.different(sent, hidden):
+    distinct = search.different(sent, hidden)
+    best = _judged(network, sent, message, schema, x, targets, rows, distinct)
+    if len(x) == distinct:
         x = schema.encode(schema.read(_solved(network, sent, x, ways)))
-        again = _judged(network, sent, message, schema, x, targets, rows)
+        again = _judged(network, sent, message, schema, x, targets, rows, distinct)
         best = max(best, again, key=lambda found: found.explained)
     return best
 
@@ -118,11 +119,15 @@ def _told(network: Network, sent: Sent, x: np.ndarray, targets, rows: int):
     return targets[chosen], nearest.astype(int)
 
 
-def _judged(network, sent, message, schema: Schema, x, targets, rows: int) -> Found:
+def _judged(
+    network, sent, message, schema: Schema, x, targets, rows: int, distinct: int
+) -> Found:
     """Recomputes the message from the rows, as often as they are there."""
     if not len(x):
         return Found(schema.read(x), targets[:0], 0.0, False)
     y, counts = _told(network, sent, x, targets, rows)
+    if distinct == rows:
+        counts = np.ones_like(counts)
     places = np.repeat(np.arange(len(x)), counts)[:rows]
     weights = np.zeros(rows)
     weights[: len(places)] = 1 / rows

@@ -18,6 +18,7 @@ from fljax.attacks.rows.span import Sent
 
 _UNITS = 1e-4  # distance at which hidden units count as a row's
 _LADDER = (1e-5, 1e-4, 1e-3, 1e-2)  # distances at which a delta does, in turn
+_SAME = 1e-3  # deviations between two solutions for one row
 _NEW = 1e-2  # of a delta outside of those found, that makes it another one
 
 
@@ -79,7 +80,7 @@ def search(
         except categories.TooMany:
             break
         if hidden is not None:
-            found = _by_units(rows, schema, hidden, draws, effort, idle)
+            found = _by_units(rows, schema, hidden, draws, effort, idle, x)
             step = _LADDER[-2]
         else:
             step = _LADDER[min(idle, len(_LADDER) - 1)]
@@ -87,10 +88,9 @@ def search(
                 rows, schema, network, sent, targets, draws, effort, step
             )
         before = len(x)
-        for row in found:
-            new = _distance(row, x, schema) > 0
+        for row in _once(found, x):
             delta = _delta(network, sent, row, targets, step)
-            if new and (hidden is not None or _is_new(delta, deltas)):
+            if hidden is not None or _is_new(delta, deltas):
                 x = np.concatenate([x, row[None]])
                 if delta is not None and _is_new(delta, deltas):
                     deltas = np.concatenate([deltas, delta[None]])
@@ -98,10 +98,12 @@ def search(
     return x
 
 
-def _by_units(rows: Rows, schema, hidden: Hidden, draws, effort: Effort, idle: int):
+def _by_units(
+    rows: Rows, schema, hidden: Hidden, draws, effort: Effort, idle: int, known
+) -> np.ndarray:
     """Rows whose hidden units lie in the span, the nearest first."""
     begun = numbers.begun(rows, schema, draws if idle else None)
-    x, far = forward.solved(begun, schema.numbers, hidden, effort.nearest)
+    x, far = forward.solved(begun, schema.numbers, hidden, effort.nearest, known)
     near = np.flatnonzero(far < _UNITS)
     return x[near[np.argsort(far[near])]]
 
@@ -138,8 +140,12 @@ def _is_new(delta: np.ndarray | None, deltas: np.ndarray) -> bool:
     return bool(np.linalg.norm(delta - known @ (known.T @ delta)) > _NEW)
 
 
-def _distance(row: np.ndarray, x: np.ndarray, schema: Schema) -> float:
-    """Largest difference in the table's units to the nearest row found."""
-    if not len(x):
-        return np.inf
-    return float(np.abs(schema.read(x) - schema.read(row[None])).max(axis=1).min())
+def _once(found: np.ndarray, x: np.ndarray) -> np.ndarray:
+    """Each of the rows found `[n, D]` once, the first of it, if it is not in `x`."""
+    kept = []
+    for row in x:
+        found = found[np.abs(found - row).max(axis=1) > _SAME]
+    while len(found):
+        kept.append(found[0])
+        found = found[np.abs(found - kept[-1]).max(axis=1) > _SAME]
+    return np.reshape(kept, (-1, x.shape[1]))
