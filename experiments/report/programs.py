@@ -13,12 +13,13 @@ from experiments.lmra.report import REPORT as LMRA
 from experiments.membership.report import REPORT as MEMBERSHIP
 from experiments.report.audited import REPORT as AUDIT
 from experiments.report.program_report import ProgramReport
+from experiments.rows.report import REPORT as ROWS
 from experiments.theory.report import REPORT as THEORY
 from fljax.results import Row
 
 _ALL = (
     AIA, ACCOUNTING, FED_CDP, GRADIENT_LEAKAGE, LABEL_DISTRIBUTION, AUDIT, LMRA, THEORY,
-    CHOOSE_DEFENSE, MEMBERSHIP, EPSILON_AUDIT,
+    CHOOSE_DEFENSE, MEMBERSHIP, EPSILON_AUDIT, ROWS,
 )  # fmt: skip
 PROGRAMS = {each.name: each for each in _ALL}
 _SEVERAL = "What federated training leaks, and what is promised"

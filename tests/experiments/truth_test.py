@@ -27,6 +27,7 @@ _WALLS = {
     "label_distribution": (("attacking", "training"), ("clients", "scores")),
     "lmra": (("attack",), ("clients", "optimum", "scores", "search")),
     "membership": (("attacking",), ("coins", "trainings", "scores")),
+    "rows": (("attacking",), ("batches", "scores")),
     "theory": (("estimates",), ("mitm_server", "theorem1", "slopes")),
 }
 

@@ -1,0 +1,1 @@
+"""Whole rows of a table from one message, and under secure aggregation."""

@@ -1,0 +1,134 @@
+"""Whole rows of a table from one message of a batch.
+
+    python -m experiments.rows --flagfile=experiments/flags/rows.adult.flags
+
+Draws batches, sends the gradient of each at a fresh network to the adversary, and writes
+how many cells and whole rows it reads, beside guessing the mean row and beside rows of
+others. Cells are counted as by TabLeak (Vero et al. 2023): a category has to be right, a
+number to lie within 0.319 standard deviations.
+"""
+
+from collections.abc import Iterator
+from typing import NamedTuple
+
+import numpy as np
+from rich.progress import Progress
+
+from experiments.report import COMMAND
+from experiments.rows import attacking, batches, reporting, scores
+from experiments.rows.batches import Population
+from experiments.rows.settings import RunConfig, Settings
+from fljax.driver.config import ConfigError
+from fljax.driver.output import Output, Results
+from fljax.driver.program import Program, Start
+from fljax.results import Row
+
+_FIRST = (
+    "data_name", "data_dir", "data_path", "data_target", "batch_sizes", "batches", "hidden",
+    "seeds", "run_dir", "dry_run",
+)  # fmt: skip
+
+
+class Prepared(NamedTuple):
+    """The flags and the table."""
+
+    settings: Settings
+    population: Population
+
+
+class Made(NamedTuple):
+    """Rows of results of one size and seed, and the seconds of each attack."""
+
+    rows: list[Row]
+    seconds: list[float]
+
+
+def start(settings: Settings) -> Start:
+    """Refuses networks that the attack does not know."""
+    if not settings.run.hidden:
+        raise ConfigError("--hidden: expected at least one hidden layer, got none")
+
+    def prepare() -> Prepared:
+        return Prepared(settings, batches.load(settings.data, settings.run.hidden))
+
+    return Start(settings.data.name, prepare)
+
+
+def work(prepared: Prepared, output: Output, bars: Progress) -> Results:
+    """Attacks every batch."""
+    (_, run), population = prepared
+    cache = output.cache(population.table.files)
+    bar = bars.add_task("batches", total=len(run.batch_sizes) * len(run.seeds))
+    rows: list[Row] = []
+    seconds: dict[str, list[float]] = {}
+    for size in run.batch_sizes:
+        for seed in run.seeds:
+
+            def compute(size=size, seed=seed) -> Made:
+                with output.stage(f"batch_{size}"):
+                    return _of_seed(run, population, size, seed)
+
+            made = cache.cached(f"{size}.{seed}", compute, Made, Row)
+            rows += made.rows
+            seconds.setdefault(str(size), []).extend(made.seconds)
+            bars.advance(bar)
+    spent = {
+        size: {"median": float(np.median(each)), "most": max(each)}
+        for size, each in seconds.items()
+    }
+    return Results(
+        rows,
+        files=population.table.files,
+        manifest={"seconds_of_a_batch": spent},
+        tables=reporting.tables(rows, spent),
+    )
+
+
+def _of_seed(run: RunConfig, population: Population, size: int, seed: int) -> Made:
+    schema, told, seconds = population.known.schema, [], []
+    for number in range(run.batches):
+        batch = batches.draw(population, size, number, seed)
+        sight = batches.sight(population, batch, number, seed)
+        guess = attacking.attack(population.known, sight, run.combinations)
+        others = batches.strangers(population, size, number, seed)
+        none = np.zeros((0, len(schema.scale)))
+        told.append(
+            reporting.Told(
+                scores.score(
+                    schema, guess.found.raw, guess.found.y, batch, run.tolerance
+                ),
+                guess.found.exact,
+                scores.score(schema, none, none[:, 0], batch, run.tolerance),
+                scores.score(
+                    schema, others, np.full(size, np.nan), batch, run.tolerance
+                ),
+            )
+        )
+        seconds.append(guess.seconds)
+    labels = reporting.labels(population.table.name)
+    return Made(reporting.rows(labels, told, size, seed), seconds)
+
+
+def describe(prepared: Prepared) -> Iterator[str]:
+    """Sizes."""
+    (_, run), population = prepared
+    schema = population.known.schema
+    yield (
+        f"{len(population.raw)} rows of {len(schema.scale)} inputs: "
+        f"{len(schema.groups)} groups of categories and {len(schema.numbers)} numbers"
+    )
+    for size in run.batch_sizes:
+        yield f"{len(run.seeds)} x {run.batches} batches of {size} rows"
+
+
+PROGRAM = Program(
+    name=reporting.EXPERIMENT,
+    module=__name__,
+    settings=Settings,
+    first=_FIRST,
+    unprefixed=("run",),
+    start=start,
+    afterwards=COMMAND,
+    work=work,
+    describe=describe,
+)

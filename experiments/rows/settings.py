@@ -1,0 +1,34 @@
+"""What the program can be told."""
+
+import dataclasses
+from typing import NamedTuple
+
+from experiments.aia.settings import DataConfig
+from fljax.driver.option import RunFlags, option, several
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class RunConfig(RunFlags):
+    """No prefix."""
+
+    batch_sizes: tuple[int, ...] = several((8,), "rows of a message", min=2)
+    batches: int = option(10, "messages of each seed and size", min=1)
+    hidden: tuple[int, ...] = option(
+        (100, 100),
+        "hidden widths of the network; from the second layer on it is attacked best",
+        min=1,
+    )
+    tolerance: float = option(
+        0.319, "deviations that a number may be off to count as read", min=0
+    )
+    combinations: int = option(
+        200_000, "combinations of categories that are looked at in a round", min=1
+    )
+    seeds: tuple[int, ...] = several((0, 1, 2), "repetitions", min=0, max=2**20)
+
+
+class Settings(NamedTuple):
+    """The configuration of a run."""
+
+    data: DataConfig
+    run: RunConfig

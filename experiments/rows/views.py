@@ -1,0 +1,34 @@
+"""What the adversary has: everything but the rows."""
+
+from typing import NamedTuple
+
+import numpy as np
+
+from fljax import losses
+from fljax.attacks import rows
+from fljax.types import Params
+
+
+class Known(NamedTuple):
+    """Of the federation: how the table is encoded, and the loss of one example."""
+
+    schema: rows.Schema
+    loss_fn: losses.LossFn
+
+
+class Sight(NamedTuple):
+    """One message.
+
+    Attributes:
+      params: that the server sent.
+      message: mean gradient of a batch that came back, float32.
+      rows: of the batch.
+      targets: what a target may be: the classes, or numbers that it is among.
+      seed: of what the attack draws.
+    """
+
+    params: Params
+    message: Params
+    rows: int
+    targets: np.ndarray
+    seed: int

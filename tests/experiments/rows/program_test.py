@@ -1,0 +1,107 @@
+"""The program of whole rows: its scores, what its attack gets, and a whole run."""
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from experiments.aia.settings import DataConfig
+from experiments.rows import batches, scores
+from experiments.rows.batches import Batch
+from experiments.rows.program import PROGRAM
+from fljax import results
+from fljax.attacks import rows
+from fljax.driver.config import ConfigError
+from tests import truth
+
+_SCHEMA = rows.Schema(
+    groups=(rows.Group((0, 1, 2)),),
+    numbers=np.array([3, 4]),
+    mean=np.array([0.5, 0.3, 0.2, 40.0, 0.0]),
+    scale=np.array([0.5, 0.5, 0.4, 10.0, 1.0]),
+    low=np.array([18.0, -3.0]),
+    high=np.array([90.0, 3.0]),
+    whole=np.array([True, False]),
+)
+_ROWS = np.array([[1, 0, 0, 30, 0.5], [0, 1, 0, 50, -0.5], [0, 0, 1, 60, 0.0]])
+
+
+@pytest.fixture
+def table(tmp_path):
+    draws = np.random.default_rng(0)
+    count = 300
+    frame = pd.DataFrame(
+        {
+            "job": draws.choice(list("abcdefgh"), count),
+            "town": draws.choice(list("tuvwxyz"), count),
+            "smoker": draws.choice(["yes", "no"], count),
+            "age": draws.integers(18, 90, count),
+            "ill": draws.integers(0, 2, count),
+        }
+    )
+    frame.to_csv(tmp_path / "table.csv", index=False)
+    return tmp_path / "table.csv"
+
+
+def test_rows_are_matched_before_cells_are_counted():
+    batch = Batch(_ROWS, np.array([0, 1, 0]))
+    order = [2, 0, 1]
+    found = scores.score(_SCHEMA, _ROWS[order], batch.y[order], batch, 0.319)
+    assert found == (100, 100, 100)
+    off = _ROWS + [0, 0, 0, 3, 0.3]  # within the tolerance of every number
+    assert scores.score(_SCHEMA, off, batch.y, batch, 0.319) == (100, 0, 0)
+    one = scores.score(_SCHEMA, _ROWS[:1], 1 - batch.y[:1], batch, 0.319)
+    assert one.exact == pytest.approx(100 / 3) and one.labelled == 0
+    assert 100 / 3 < one.accuracy < 100
+
+
+def test_a_row_that_is_found_twice_counts_once():
+    batch = Batch(_ROWS, np.zeros(3))
+    twice = scores.score(_SCHEMA, _ROWS[[0, 0, 0]], batch.y, batch, 0.319)
+    assert twice.exact == pytest.approx(100 / 3)
+
+
+def test_an_adversary_gets_columns_and_ranges_and_no_row(table):
+    told = DataConfig(name="csv", path=str(table), target="ill")
+    population = batches.load(told, (24, 24))
+    schema = population.known.schema
+    assert [len(group.columns) for group in schema.groups] == [1, 7, 6]
+    assert schema.whole.all() and (schema.low, schema.high) == (18, 89)
+    np.testing.assert_array_equal(
+        schema.read(schema.encode(population.raw).astype(float)), population.raw
+    )
+    batch = batches.draw(population, 4, 0, 0)
+    seen = batches.sight(population, batch, 0, 0)
+    wanted = {"rows": batch.raw, "encoded": schema.encode(batch.raw)}
+    assert not truth.leaks((population.known, seen), wanted)
+    assert truth.leaks(batch, wanted)
+
+
+@pytest.mark.parametrize(
+    ("told", "said"),
+    [
+        ("--hidden=", "--hidden: expected at least one hidden layer"),
+        ("--batch_sizes=400", "--batch_sizes: expected at most 270 rows, got 400"),
+    ],
+)
+def test_flags_that_do_not_fit_are_refused(told, said, table, parsed, tmp_path):
+    folder = tmp_path / "out"
+    asked = f"--data_path={table}", "--data_name=csv", "--data_target=ill", told
+    with pytest.raises(ConfigError, match=said):
+        PROGRAM.run(parsed(PROGRAM, *asked, f"--run_dir={folder}"))
+    assert not (folder / "rows.jsonl").exists()
+
+
+@pytest.mark.slow
+def test_whole_rows_of_a_table_of_ones_own_are_read(table, parsed, tmp_path):
+    PROGRAM.run(
+        parsed(
+            PROGRAM, f"--data_path={table}", "--data_name=csv", "--data_target=ill",
+            "--batch_sizes=4", "--batches=3", "--hidden=32,32", "--seeds=0,1",
+            f"--run_dir={tmp_path / 'out'}",
+        )
+    )  # fmt: skip
+    found = {}
+    for row in results.read_rows(tmp_path / "out" / "rows.jsonl"):
+        found.setdefault((row.attack, row.metric), []).append(row.value)
+    assert np.mean(found["rows", "exact_rows_percent"]) > 90
+    assert np.mean(found["strangers", "exact_rows_percent"]) < 20
