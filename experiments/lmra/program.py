@@ -19,7 +19,15 @@ import numpy as np
 import threadpoolctl
 from rich.progress import Progress
 
-from experiments.lmra import attack, clients, federation, optimum, reporting, scores
+from experiments.lmra import (
+    attack,
+    claims,
+    clients,
+    federation,
+    optimum,
+    reporting,
+    scores,
+)
 from experiments.lmra import search as search_lib
 from experiments.lmra.federation import Trained
 from experiments.lmra.reporting import Attacked
@@ -63,6 +71,8 @@ def work(prepared: Prepared, output: Output, bars: Progress) -> Results:
     with threadpoolctl.threadpool_limits(1):
         attacked = _attack(settings, loaded, output, bars)
     rows = reporting.rows(settings, loaded, attacked)
+    if settings.run.paper_table is not None:
+        rows += claims.rows(settings, loaded, attacked)
     gains = reporting.gains(rows)
     return Results(
         rows,

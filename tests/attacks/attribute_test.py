@@ -52,6 +52,23 @@ def test_a_planted_linear_model_gives_every_row_away(candidates):
     assert found.index.dtype == jnp.int32
 
 
+def test_a_linear_classifier_gives_no_more_than_the_label_away():
+    """Diana et al. (2025), section 6: cross-entropy falls with the logit of the label."""
+    known, params, _ = _planted([[0.0], [1.0]])
+    known = known._replace(y=(known.y > 0).astype(jnp.float32))
+    assert 10 < known.y.sum() < 40
+
+    def loss(params, x, y):
+        logit = jnp.sum(x.numeric * params["w"]) + params["b"]
+        return losses.logistic(logit, y)
+
+    for sign in (1.0, -1.0):  # of the attribute's coefficient
+        told = params | {"w": params["w"].at[3].set(sign)}
+        found = attribute.model_based(loss, told, known, jnp.array([[0.0], [1.0]]))
+        by_label = known.y if sign > 0 else 1 - known.y
+        np.testing.assert_array_equal(found.index, by_label)
+
+
 def test_a_model_of_other_rows_does_no_better_than_chance():
     known, params, truth = _planted([[0.0], [1.0]], num_rows=400)
     wrong = params | {"w": -params["w"]}

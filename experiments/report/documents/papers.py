@@ -144,8 +144,9 @@ PAPERS = {
         ),
         Item("Figure 3", "fed_cdp.fig3", _PICTURES),
         Item("Figure 4", "gradient_leakage.fig4", _PICTURES),
+        Item("Figure 5, accuracy", "fed_cdp.fig5", f"{_PICTURES} In little."),
         Item(
-            "Figure 5",
+            "Figure 5, leakage",
             "gradient_leakage.fig5",
             f"{_PICTURES} As there, digits are read while few entries are zeroed, under "
             "Fed-SDP as without a defense, and none under Fed-CDP.",

@@ -10,12 +10,19 @@ _PARTS = "accuracy_of_"  # of columns that are inferred together
 # What papers' figures show beside what an attack is judged by: how the names of their
 # flagfiles begin -> metrics.
 _FIGURES = {
+    "lmra.table1": {
+        "gain_over_last_returned_points",
+        "gain_over_majority_points",
+        "gain_of_least_alike_over_others_points",
+        "most_local_steps_over_fewest_points",
+    },
     "lmra.fig": {"test_accuracy_percent", "mapping_loss"},
     "label_distribution.fig": {
         "silhouette",
         "silhouette_vehicles",
         "nearest_centroid_percent",
     },
+    "fed_cdp.fig": {"accuracy_percent", "gradient_norm"},
     "gradient_leakage.fig": {"reconstruction_distance", "ssim", "label_accuracy"},
 }
 

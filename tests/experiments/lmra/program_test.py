@@ -105,6 +105,9 @@ def test_a_run_says_what_the_messages_determine(finished):
         ]
     )
     assert gain["gain_points"] == pytest.approx(expected)
+    over = "gain_over_last_returned_points"
+    claimed = [_value(rows, "decoded_affine", over, seed=seed) for seed in (0, 1)]
+    assert np.mean(claimed) == pytest.approx(expected)
     assert {"optima_distances.svg", f"{metric}.svg"} <= {
         path.name for path in finished.iterdir()
     }
