@@ -26,6 +26,7 @@ LEVELS = {
     "schedule": 2,
     "batches": 3,
     "per_example": 2,
+    "draws": 1,
     "defenses": 3,
     "cores": 0,
     "memory": 0,

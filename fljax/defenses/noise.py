@@ -12,7 +12,7 @@ import jax
 import jax.numpy as jnp
 from jax.flatten_util import ravel_pytree
 
-from fljax import losses
+from fljax import draws, losses
 from fljax.defenses.checks import check_noise
 from fljax.defenses.definition import ON, Definition, Number, Setting
 from fljax.types import Array, Defense, Key, PyTree
@@ -34,7 +34,8 @@ def like(
       sampler: standard normal by default.
     """
     flat, unravel = ravel_pytree(tree)
-    return unravel(jnp.asarray(scale * sampler(key, flat.shape, flat.dtype)))
+    drawn = sampler(draws.unrolled(key), flat.shape, flat.dtype)
+    return unravel(jnp.asarray(scale * drawn))
 
 
 def gaussian(scale: Array | float) -> Defense:
