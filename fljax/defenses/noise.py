@@ -17,6 +17,7 @@ from fljax.defenses.checks import check_noise
 from fljax.defenses.definition import ON, Definition, Number, Setting
 from fljax.types import Array, Defense, Key, PyTree
 
+_EVEN = 64
 Sampler = Callable[..., jax.Array]  # (key, shape, dtype) -> noise of scale 1
 
 
@@ -25,7 +26,9 @@ def like(
 ) -> PyTree:
     """Independent noise in the shape of a tree; the key is consumed.
 
-    One draw for the whole tree: a draw per leaf compiles and runs slower.
+    One draw for the whole tree: a draw per leaf compiles and runs slower. An even number
+    is drawn, which changes none of them: XLA deals an array to the threads of a CPU, and
+    does not vectorise one of odd length.
 
     Args:
       key: of this draw.
@@ -34,8 +37,9 @@ def like(
       sampler: standard normal by default.
     """
     flat, unravel = ravel_pytree(tree)
-    drawn = sampler(draws.unrolled(key), flat.shape, flat.dtype)
-    return unravel(jnp.asarray(scale * drawn))
+    count = -(-flat.size // _EVEN) * _EVEN
+    drawn = scale * sampler(draws.unrolled(key), (count,), flat.dtype)
+    return unravel(jnp.asarray(drawn[: flat.size]))
 
 
 def gaussian(scale: Array | float) -> Defense:

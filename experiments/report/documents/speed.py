@@ -45,6 +45,13 @@ _COLUMNS = {
         _Column("milliseconds", "ms per local iteration", ".3g"),
         _Column("ratio", "times SGD", ".2f"),
     ),
+    "draws": (
+        _Column("way", "generator"), _Column("what", "what"),
+        _Column("count", "numbers a draw", ",d"),
+        _Column("nanoseconds", "ns each", ".2f"),
+        _Column("millions", "millions/s", ".3g"),
+        _Column("ratio", "times unrolled", ".2f"),
+    ),
     "false_alarms": (
         _Column("kind", "kind"), _Column("audits", "audits", "d"),
         _Column("alarms", "alarms", "d"), _Column("percent", "% of audits", ".1f"),
