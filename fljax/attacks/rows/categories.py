@@ -11,12 +11,12 @@ import numpy as np
 
 from fljax.attacks.rows import span as span_lib
 from fljax.attacks.rows.schema import Group, Schema
-from fljax.attacks.rows.span import Span
+from fljax.attacks.rows.span import Sent, Span
 
 _LEAST, _ERRORS = 1e-3, 30  # of a singular value, at least so many errors
 _CLOSE = 3  # times that, how far from the span a combination may be
 _ROUNDING = 3e-6  # of a gradient's entry, below which no row has the category
-_MOST_NUMBERS = 2e7  # that are held at once
+_MOST_NUMBERS = 4e7  # that are held at once
 
 
 class TooMany(Exception):
@@ -49,19 +49,22 @@ def present(schema: Schema, gradient: np.ndarray) -> np.ndarray:
     return raw > _ROUNDING * (sizes + np.abs(schema.mean) * np.abs(bias).max())
 
 
-def consistent(schema: Schema, span: Span, whole: np.ndarray, most: int) -> Rows:
-    """Rows in a span.
+def consistent(
+    schema: Schema, span: Span, sent: Sent, most: int, part: int = 0
+) -> tuple[Rows, int]:
+    """Rows in a span, and how many parts of them there are.
 
     Args:
       schema: of the table.
       span: where the rows lie.
-      whole: `[1 + D, H]` the gradient that came, whose rounding counts.
-      most: rows that are given, those that fit best.
+      sent: the gradient that came, whose rounding counts.
+      most: rows of a part, the first of which has those that fit best.
+      part: which one is given, modulo how many there are.
 
     Raises:
       TooMany: more combinations than memory should hold.
     """
-    there = present(schema, span.remaining) & present(schema, whole)
+    there = present(schema, span.remaining) & present(schema, sent.gradient)
     groups = [
         Group(tuple(c for c in group.columns if there[c]), group.reference)
         for group in schema.groups
@@ -72,14 +75,16 @@ def consistent(schema: Schema, span: Span, whole: np.ndarray, most: int) -> Rows
     for count, group in enumerate(groups, 1):
         options = _extended(options, len(group.columns), group.reference)
         options, off = _kept(schema, span, groups[:count], options, least)
-    if len(options) > most:
-        options = options[np.argsort(off)[:most]]
+    parts = max(1, -(-len(options) // most))
+    if parts > 1:
+        start = part % parts * most
+        options = options[np.argsort(off, kind="stable")[start : start + most]]
     x = np.tile(schema.off, (len(options), 1))
     for chosen, group in zip(options.T, groups, strict=True):
         on = chosen < len(group.columns)
         places = np.asarray(group.columns, int)[chosen[on]]
         x[np.flatnonzero(on), places] = schema.on[places]
-    return _with_numbers(schema, span, _places(groups), x, least)
+    return _with_numbers(schema, span, _places(groups), x, least), parts
 
 
 def _places(groups: Sequence[Group]) -> np.ndarray:

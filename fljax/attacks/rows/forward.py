@@ -16,6 +16,7 @@ import numpy as np
 from fljax.attacks.rows.categories import Rows
 from fljax.types import Params
 
+SECOND = "Dense_0"  # name of the second layer of an `MLP`
 _AT_ONCE = 512
 _FEW, _MANY = 5, 20  # steps of all rows, and of the nearest
 _DAMPING, _EASIER, _HARDER = 1e-3, 0.2, 8.0
@@ -31,35 +32,41 @@ class Hidden(NamedTuple):
     Attributes:
       kernel: `[D, H]`.
       bias: `[H]`.
-      outside: `[1 + H, c]` orthonormal; the bias of the second layer comes first.
+      gradient: `[1 + H, O]` of the second layer, the bias first.
+      outside: `[1 + H, c]` orthonormal.
       rank: different rows in the batch.
     """
 
     kernel: np.ndarray
     bias: np.ndarray
+    gradient: np.ndarray
     outside: np.ndarray
     rank: int
+
+    def units(self, x: np.ndarray) -> np.ndarray:
+        """A leading 1 and the hidden units of encoded rows, `[n, 1 + H]`."""
+        found = np.maximum(np.float32(x) @ self.kernel + self.bias, 0)
+        return np.concatenate([np.ones((len(x), 1)), found], axis=1)
 
 
 def hidden(params: Params, message: Params, first: str, rows: int) -> Hidden | None:
     """Looks at the second layer, None where its gradient does not tell rows apart.
 
     Args:
-      params: of an `MLP`, whose second layer is `Dense_0`.
+      params: of an `MLP`.
       message: the gradient of a batch.
       first: name of the first layer.
       rows: of the batch.
     """
-    layer = message.get("Dense_0", {})
+    layer = message.get(SECOND, {})
     if "bias" not in layer or min(np.shape(layer["kernel"])) <= rows:
         return None
     gradient = np.concatenate([layer["bias"][None], layer["kernel"]]).astype(float)
     left, values, _ = np.linalg.svd(gradient, full_matrices=True)
     rank = int((values[:rows] > _ABOVE * values[rows]).sum())
     kernel, bias = params[first]["kernel"], params[first]["bias"]
-    return Hidden(
-        np.asarray(kernel), np.asarray(bias), np.float32(left[:, rank:]), rank
-    )
+    outside = np.float32(left[:, rank:])
+    return Hidden(np.asarray(kernel), np.asarray(bias), gradient, outside, rank)
 
 
 def solved(

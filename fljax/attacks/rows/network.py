@@ -57,13 +57,15 @@ class Network:
         self.layer = first_layer(params)
         self._params, self._loss_fn = params, loss_fn
 
-    def deltas(self, x: np.ndarray, y: Any) -> np.ndarray:
-        """Gradient `[n, H]` float64 of each row's loss at the outputs of the first layer.
+    def deltas(self, x: np.ndarray, y: Any, layer: str = "") -> np.ndarray:
+        """Gradient `[n, H]` float64 of each row's loss at the outputs of a layer.
 
         Args:
           x: `[n, D]` encoded rows.
           y: `[n]` or [] targets.
+          layer: its name, default the first one.
         """
+        name = layer or self.layer.name
         y = np.broadcast_to(np.asarray(y), len(x))
         found = []
         for start in range(0, len(x), _AT_ONCE):
@@ -72,9 +74,9 @@ class Network:
             rows = np.pad(part, ((0, short), (0, 0)))
             targets = np.pad(y[start : start + _AT_ONCE], (0, short))
             asked = self._params, rows, targets
-            each = _deltas(self._loss_fn, self.layer.name, *asked)
+            each = _deltas(self._loss_fn, name, *asked)
             found.append(np.asarray(each, np.float64)[: len(part)])
-        width = len(self._params[self.layer.name]["bias"])
+        width = len(self._params[name]["bias"])
         return np.concatenate(found) if found else np.zeros((0, width))
 
     def directions(self, x: np.ndarray, y: Any) -> np.ndarray:

@@ -10,17 +10,16 @@ from typing import NamedTuple
 import jax
 import numpy as np
 
-from fljax.attacks.rows import forward, search, span
+from fljax.attacks.rows import forward, search, span, units, weights
 from fljax.attacks.rows.network import Network
 from fljax.attacks.rows.schema import Schema
 from fljax.attacks.rows.search import Effort
 from fljax.attacks.rows.span import Sent
+from fljax.attacks.rows.weights import Weights
 from fljax.losses import LossFn
 from fljax.types import Params
 
-_NEAR = 1e-2  # of a delta to the span
 _EXACT = 1e-5  # of the message, that recomputing it may miss
-_TINY = 1e-30
 _EFFORT = Effort()
 
 
@@ -72,13 +71,24 @@ def recover(
     ways = network.distinct(schema.off, targets)
     sent = span.sent(network.layer.gradient(message), rows)
     hidden = forward.hidden(params, message, network.layer.name, rows)
-    x = search.search(network, sent, hidden, schema, ways, seed, effort)
-    x = schema.encode(schema.read(x))
-    distinct = search.different(sent, hidden)
-    best = _judged(network, sent, message, schema, x, targets, rows, distinct)
+    if hidden is None:
+        x = search.search(network, sent, schema, ways, seed, effort)
+        distinct = sent.rank
+    else:
+        given = network, sent, hidden, schema, targets, rows
+        x, distinct = units.search(*given, seed, effort), hidden.rank
+
+    def judged(x: np.ndarray) -> Found:
+        x = schema.encode(schema.read(x))
+        if hidden is None:
+            about = weights.first(network, sent, x, targets, rows)
+        else:
+            about = weights.second(network, hidden, x, targets, rows)
+        return _judged(network, message, schema, x, about, rows)
+
+    best = judged(x)
     if len(x) == distinct:
-        x = schema.encode(schema.read(_solved(network, sent, x, ways)))
-        again = _judged(network, sent, message, schema, x, targets, rows, distinct)
+        again = judged(_solved(network, sent, schema.encode(schema.read(x)), ways))
         best = max(best, again, key=lambda found: found.explained)
     return best
 
@@ -96,48 +106,20 @@ def _solved(network: Network, sent: Sent, x: np.ndarray, targets) -> np.ndarray:
     return (solved[1:] / solved[0]).T
 
 
-def _told(network: Network, sent: Sent, x: np.ndarray, targets, rows: int):
-    """The target `[n]` of each row and how often it is in the batch `[n]`.
-
-    In a sum of matrices whose ranks add up, each has the weight `1 / (d^T G^+ x)`.
-    """
-    left, values, right = np.linalg.svd(sent.gradient, full_matrices=False)
-    rank = sent.rank
-    inverse = (right[:rank].T / values[:rank]) @ left[:, :rank].T
-    behind = np.concatenate([np.ones((len(x), 1)), x], axis=1) @ inverse.T
-    counts = []
-    for target in targets:
-        deltas = network.deltas(x, target)
-        length = np.linalg.norm(deltas, axis=1, keepdims=True)
-        far = sent.distance(deltas / np.maximum(length, _TINY)) > _NEAR
-        count = rows / np.einsum("nh,nh->n", deltas, behind)
-        counts.append(np.where(far & (len(targets) > 2), np.inf, count))
-    many = np.stack(counts)
-    off = np.abs(many - np.clip(np.round(many), 1, rows))
-    chosen = np.where(np.isfinite(off), off, np.inf).argmin(axis=0)
-    nearest = np.clip(np.round(many[chosen, np.arange(len(x))]), 1, rows)
-    return targets[chosen], nearest.astype(int)
-
-
-def _judged(
-    network, sent, message, schema: Schema, x, targets, rows: int, distinct: int
-) -> Found:
+def _judged(network, message, schema: Schema, x, about: Weights, rows: int) -> Found:
     """Recomputes the message from the rows, as often as they are there."""
     if not len(x):
-        return Found(schema.read(x), targets[:0], 0.0, False)
-    y, counts = _told(network, sent, x, targets, rows)
-    if distinct == rows:
-        counts = np.ones_like(counts)
-    places = np.repeat(np.arange(len(x)), counts)[:rows]
-    weights = np.zeros(rows)
-    weights[: len(places)] = 1 / rows
+        return Found(schema.read(x), about.y, 0.0, False)
+    places = np.repeat(np.arange(len(x)), about.counts)[:rows]
+    shares = np.zeros(rows)
+    shares[: len(places)] = 1 / rows
     padded = np.concatenate([places, np.zeros(rows - len(places), int)])
-    ours = network.message(x[padded], y[padded], weights)
-    share = (
+    ours = network.message(x[padded], about.y[padded], shares)
+    missed = (
         _square(jax.tree.map(np.subtract, ours, message)) / _square(message)
     ) ** 0.5
-    exact = bool(len(places) == rows and share < _EXACT)
-    return Found(schema.read(x[places]), y[places], max(0.0, 1 - share), exact)
+    exact = bool(len(places) == rows and missed < _EXACT)
+    return Found(schema.read(x[places]), about.y[places], max(0.0, 1 - missed), exact)
 
 
 def _square(tree: Params) -> float:

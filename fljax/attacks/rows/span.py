@@ -60,6 +60,15 @@ class Span(NamedTuple):
     error: float
 
 
+def of(remaining: np.ndarray, rows: int, noise: float) -> Span:
+    """The span of so many rows, whose gradient `[1 + D, H]` is left."""
+    left, values, _ = np.linalg.svd(remaining, full_matrices=False)
+    if rows < len(values):
+        noise = max(noise, float(values[rows]))
+    rank = max(1, int((values[:rows] > _ABOVE * noise).sum()))
+    return Span(left[:, :rank], remaining, float(noise / values[rank - 1]))
+
+
 def without(sent: Sent, found: np.ndarray) -> Span:
     """The span of the rows whose deltas are not among `found` `[m, H]`, m below r.
 

@@ -1,0 +1,73 @@
+"""Rows found one after another by their hidden units.
+
+What is found is subtracted from the first layer's gradient, and the fewer rows that is
+left of, the fewer combinations of categories lie in its span.
+"""
+
+import numpy as np
+
+from fljax.attacks.rows import categories, forward, numbers, span, weights
+from fljax.attacks.rows.forward import Hidden
+from fljax.attacks.rows.network import Network
+from fljax.attacks.rows.schema import Schema
+from fljax.attacks.rows.search import Effort, once
+from fljax.attacks.rows.span import Sent, Span
+
+_UNITS = 1e-4  # distance at which hidden units count as a row's
+
+
+def search(
+    network: Network,
+    sent: Sent,
+    hidden: Hidden,
+    schema: Schema,
+    targets: np.ndarray,
+    rows: int,
+    seed: int,
+    effort: Effort,
+) -> np.ndarray:
+    """Encoded rows `[n, D]`, each once.
+
+    Args:
+      network: whose gradient was sent.
+      sent: what was sent of the first layer.
+      hidden: and of the second.
+      schema: of the table.
+      targets: what a target may be.
+      rows: of the batch.
+      seed: of what is drawn.
+      effort: how hard to look.
+    """
+    draws = np.random.default_rng(seed)
+    x = np.zeros((0, len(schema.scale)))
+    quiet, parts = 0, 1
+    for turn in range(effort.rounds):
+        if len(x) >= hidden.rank or quiet >= effort.patience * parts:
+            break
+        left = _left(network, sent, hidden, schema, targets, x, rows)
+        try:
+            most = effort.combinations
+            every, parts = categories.consistent(schema, left, sent, most, turn)
+        except categories.TooMany:
+            break
+        begun = numbers.begun(every, schema, draws if quiet >= parts else None)
+        tried, far = forward.solved(begun, schema.numbers, hidden, effort.nearest, x)
+        near = np.flatnonzero(far < _UNITS)
+        new = once(tried[near[np.argsort(far[near])]], x)[: hidden.rank - len(x)]
+        x = np.concatenate([x, new])
+        quiet = 0 if len(new) else quiet + 1
+    return x
+
+
+def _left(
+    network, sent: Sent, hidden: Hidden, schema: Schema, targets, x, rows: int
+) -> Span:
+    """The span of the rows that are still to be found."""
+    remaining = sent.gradient
+    if len(x):
+        x = schema.encode(schema.read(x))
+        y, counts = weights.second(network, hidden, x, targets, rows)
+        deltas = network.deltas(x, y) * (counts / rows)[:, None]
+        ones = np.concatenate([np.ones((len(x), 1)), x], axis=1)
+        remaining = remaining - ones.T @ deltas
+    return span.of(remaining, hidden.rank - len(x), sent.noise)
