@@ -9,6 +9,7 @@ from experiments.report.documents import (
     members,
     overview,
     papers,
+    recovered,
     results,
     speed,
 )
@@ -27,6 +28,7 @@ _FAMILIES = {
     "choice": (choosing.text, None),
     "membership": (members.text, None),
     "epsilon": (epsilons.text, None),
+    "rows": (recovered.text, None),
 }
 
 
@@ -35,7 +37,7 @@ def make(name: str) -> str:
 
     Args:
       name: `headline`, `defenses`, `overview`, `paper.NAME`, `results.NAME`, `knowledge.NAME`,
-        `choice.NAME`, `membership.NAME`, `epsilon.NAME` or
+        `choice.NAME`, `membership.NAME`, `epsilon.NAME`, `rows.NAME` or
         `benchmark.NAME`, the name being that of a paper, a result or a benchmark.
 
     Raises:

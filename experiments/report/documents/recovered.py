@@ -1,0 +1,40 @@
+"""Whole rows from one message, by the size of the batch."""
+
+from experiments.report import kept
+from experiments.report.documents import writing
+from experiments.rows.reporting import (
+    ATTACK,
+    CELLS,
+    EXACT,
+    LABELLED,
+    MAJORITY,
+    PROVEN,
+    STRANGERS,
+)
+from fljax.results import summarise
+
+_COLUMNS = (  # attack, metric, heading
+    (ATTACK, CELLS, "cells, %"),
+    (MAJORITY, CELLS, "of the mean row, %"),
+    (STRANGERS, CELLS, "of others' rows, %"),
+    (ATTACK, EXACT, "whole rows, %"),
+    (ATTACK, LABELLED, "with their target, %"),
+    (ATTACK, PROVEN, "batches proven, %"),
+)
+
+
+def text(name: str) -> str:
+    """A line for each size of a kept result."""
+    card = kept.shown(name)
+    found = {
+        (s.row.setting, s.row.attack, s.row.metric): s for s in summarise(card.rows)
+    }
+    body = []
+    for setting in dict.fromkeys(row.setting for row in card.rows):
+        told = [found[(setting, attack, metric)] for attack, metric, _ in _COLUMNS]
+        count = f"{told[0].shown.repetitions} x {told[0].row.n}"
+        shown = [writing.plain(each.shown, 2) for each in told]
+        body.append([setting.removeprefix("batch_"), count, *shown])
+    headings = [heading for *_, heading in _COLUMNS]
+    lines = writing.table(["rows of a batch", "n", *headings], body, headings)
+    return f"{writing.command(card.manifest['command'])}\n\n{lines}"
