@@ -39,10 +39,10 @@ def names() -> list[str]:
 
 
 class Reason(NamedTuple):
-    """Why a flagfile has no result, and what an earlier version of the code gave."""
+    """Why a flagfile has no result, and what earlier code gave, if it was run."""
 
     why: str
-    earlier: str
+    earlier: str = ""
 
 
 def reasons() -> dict[str, Reason]:

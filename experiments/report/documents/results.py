@@ -42,12 +42,12 @@ def text(name: str) -> str:
     reason = kept.reasons().get(name)
     if reason is None:
         return _of_card(kept.shown(name))
-    told = [
-        _of_card(kept.shown(n)) for n in kept.names() if n.startswith(f"{name}.")
-    ] or [
-        writing.command(commands.of_flagfile(name)),
-        f"An earlier version of the code gave: {markdown.escape(reason.earlier)}",
-    ]
+    told = [_of_card(kept.shown(n)) for n in kept.names() if n.startswith(f"{name}.")]
+    if not told:
+        told.append(writing.command(commands.of_flagfile(name)))
+        if reason.earlier:
+            earlier = markdown.escape(reason.earlier)
+            told.append(f"An earlier version of the code gave: {earlier}")
     about = f"There is no result of `{name}.flags` as it stands."
     return "\n\n".join([f"{about} {markdown.escape(reason.why)}", *told])
 
