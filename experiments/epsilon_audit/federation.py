@@ -11,8 +11,8 @@ from fljax import data, losses, models
 from fljax.defenses import clipping, dp_sgd, fed_sdp
 from fljax.driver.config import ConfigError
 from fljax.federation import FedAvg, Tables
-from fljax.privacy import calibration, noise_multiplier_for
-from fljax.privacy.audits import Canary, multi_run
+from fljax.privacy import audits, calibration, noise_multiplier_for
+from fljax.privacy.audits import Canary
 from fljax.types import Array, Features, Model, Rows
 
 
@@ -115,7 +115,7 @@ def noise_for(settings: Settings, loaded: Loaded, unit: Canary, budget: float) -
     Raises:
       ConfigError: no noise does.
     """
-    often = multi_run.inclusions(loaded.tables, unit)
+    often = audits.inclusions(loaded.tables, unit)
     try:
         return noise_multiplier_for(
             budget, settings.run.delta, often.rate, often.total, accountant="pld"

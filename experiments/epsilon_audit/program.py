@@ -28,8 +28,8 @@ from fljax import privacy
 from fljax.driver import screen_tables
 from fljax.driver.output import Output, Results
 from fljax.driver.program import Program, Start
-from fljax.privacy import sampled
-from fljax.privacy.audits import Audit, multi_run, statistics
+from fljax.privacy import audits, sampled
+from fljax.privacy.audits import Audit, statistics
 from fljax.privacy.audits.evidence import Seen
 from fljax.results import Row
 
@@ -113,7 +113,7 @@ def work(prepared: Prepared, output: Output, bars: Progress) -> Results:
 
 def _reachable(prepared: Prepared, audit: Audit, noise: float) -> float:
     run, tables = prepared.settings.run, prepared.loaded.tables
-    often = multi_run.inclusions(tables, audit.canary)
+    often = audits.inclusions(tables, audit.canary)
     profile = sampled.profile(
         noise, often.rate, often.total, replace=audit.canary.neighbours != "remove"
     )
@@ -172,7 +172,7 @@ def _table(rows: list[Row]) -> Table:
 def describe(prepared: Prepared) -> Iterator[str]:
     """The size of the run."""
     run, tables = prepared.settings.run, prepared.loaded.tables
-    often = multi_run.inclusions(tables, federation.planted(prepared.loaded, "row"))
+    often = audits.inclusions(tables, federation.planted(prepared.loaded, "row"))
     cells = len(run.canaries) * len(run.epsilons)
     yield (
         f"{prepared.loaded.table.name}: {run.clients} clients, {run.num_rounds} rounds of "

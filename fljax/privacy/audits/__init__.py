@@ -2,6 +2,7 @@
 
 * `statistics`: bounds from scores, of many trainings or of one with many canaries;
 * `canaries`, `planting`: two federations that differ in one row, or in one client;
+* `chances`, `background`: how often rows are in steps, and what that hides;
 * `evidence`, `likelihood`: what each observer sees, and its likelihood ratio;
 * `multi_run`: many independent trainings, half of them with the canary;
 * `steps`: any private step, from its outputs;
@@ -9,6 +10,7 @@
 """
 
 from fljax.privacy.audits.canaries import Canary
+from fljax.privacy.audits.chances import inclusions
 from fljax.privacy.audits.evidence import OBSERVERS, Observer
 from fljax.privacy.audits.multi_run import Audit, accounted, audit
 from fljax.privacy.audits.planting import plant
@@ -28,6 +30,7 @@ __all__ = [
     "audit_step",
     "audit_transcript",
     "audited",
+    "inclusions",
     "one_run",
     "plant",
     "plant_canaries",

@@ -4,24 +4,30 @@
 part; `models`: the models that are sent, where who took part is not known; `final`: the
 first model, which anyone may know, and the last.
 
-What is seen is taken along the direction in which the canary moves it: the difference
-between what one local step makes of a batch with the canary alone, with and without it.
-Both steps have the same key, so that the noise is the same and only the canary's clipped
-and scaled share is left.
+The canary's effect is the difference between what one local step makes of a batch with the
+canary alone, with and without it. Both steps have the same key, so that the noise is the
+same and only the canary's clipped and scaled share is left. What is seen is taken along
+the effect of a canary that no other row resembles, and of a real row where it is told best
+beside all others (`background`), less what those others are expected to add.
 """
 
 import dataclasses
+import functools
 from typing import Literal, NamedTuple, get_args
 
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jax.flatten_util import ravel_pytree
 
 from fljax import rounds
 from fljax.federation import Federation, Tables, Training
+from fljax.local import LocalUpdate
+from fljax.privacy.audits import background, chances
+from fljax.privacy.audits.chances import Others
 from fljax.privacy.audits.planting import Given, Planted
 from fljax.schedule import Schedule
-from fljax.types import Array, Batch, Params, Sender
+from fljax.types import Array, Batch, Params, Rows, Sender
 
 Observer = Literal["messages", "sum", "models", "final"]
 OBSERVERS: tuple[Observer, ...] = get_args(Observer)
@@ -42,17 +48,35 @@ class Seen(NamedTuple):
     present: Array
 
 
+class Along(NamedTuple):
+    """A direction, and what is known there.
+
+    Attributes:
+      unit: unit vector like params.
+      without: [] share along it of one step that the canary is in, where it is absent.
+      present: [] the same where it is present.
+      expected: [] what other rows add.
+    """
+
+    unit: Params
+    without: Array
+    present: Array
+    expected: Array
+
+
 @dataclasses.dataclass(frozen=True, eq=False)  # holds arrays: no two are alike
 class Witness:
     """`federation.Evaluate` of a planted federation: observers -> `Seen`.
 
     Attributes:
       planted: the method.
-      share: `[R]` weight of its client's message in each round's mean.
+      share: `[R, C]` weight of each client's message in each round's mean.
+      others: rows beside the canary.
     """
 
     planted: Planted
     share: np.ndarray
+    others: Others
 
     def __call__(
         self, run: rounds.Run, training: Training, tables: Tables
@@ -69,74 +93,127 @@ class Witness:
             lambda leaf, end: leaf - jnp.concatenate([leaf[1:], end[None]]), sent, last
         )
         in_all = jax.tree.map(lambda a, b: (a - b)[None], begun, last)
-
-        def effects(models):
-            return jax.vmap(lambda model: self._effects(model, training, tables))(
-                models
-            )
-
-        if self.planted.canary.fixed:
-            one = effects(jax.tree.map(lambda leaf: leaf[:1], sent))
-            steps = jax.tree.map(
-                lambda leaf: jnp.broadcast_to(leaf[0], (len(slot), *leaf.shape[1:])),
-                one,
-            )
-        else:
-            steps = effects(sent)
-            one = effects(jax.tree.map(lambda leaf: leaf[None], last))
-        share = jnp.asarray(self.share)
-        seen = _seen(moved, steps, share)
+        own, mean, final = self._directions(sent, last, training, tables)
+        share = jnp.asarray(self.share[:, self.planted.canary.client])
+        seen = _seen(moved, mean, share)
         return {
-            "messages": _seen(delta, steps, here),
+            "messages": _seen(delta, own, here),
             "sum": seen,
             "models": seen,
-            "final": _seen(in_all, one, jnp.mean(share, keepdims=True)),
+            "final": _seen(in_all, final, jnp.mean(share, keepdims=True)),
         }
 
-    def _effects(self, model: Params, training: Training, tables: Tables):
-        """Unit direction, and share along it without and with the canary."""
-        without, present = (self._effect(model, training, tables, w) for w in (0, 1))
-        apart = jax.tree.map(jnp.subtract, present, without)
-        norm = jnp.sqrt(_inner(apart, apart))
-        unit = jax.tree.map(lambda leaf: leaf / jnp.maximum(norm, _TINY), apart)
-        return unit, _inner(unit, without), _inner(unit, present)
-
-    def _effect(self, model: Params, training: Training, tables: Tables, world: int):
-        """What the canary adds to its client's message if one step has it."""
-        at, who = self.planted.at, self.planted.canary.client
-        x, y = jax.tree.map(
-            lambda leaf: jnp.asarray(leaf)[world, at][None], tables.rows
+    def _directions(self, sent, last, training, tables):
+        """`Along` of messages, of their means, leaves `[R, ...]`, and of the last model."""
+        effects = functools.partial(
+            _effects, self.planted, training=training, rows=tables.rows
         )
+        if self.planted.canary.fixed:
+            begun = jax.tree.map(lambda leaf: leaf[0], sent)
+            one = jax.tree.map(lambda leaf: leaf[None], _plain(*effects(begun)))
+            each = jax.tree.map(
+                lambda leaf: jnp.broadcast_to(
+                    leaf[0], (len(self.share), *leaf.shape[1:])
+                ),
+                one,
+            )
+            return each, each, one
+        told = functools.partial(
+            _told, self.planted, self.others, training=training, rows=tables.rows
+        )
+        alone = np.eye(self.share.shape[1], dtype=np.float32)
+        alone = jnp.asarray(alone[self.planted.canary.client])
+
+        def round_(given):
+            model, share = given
+            return told(effects(model), model, (alone, share))
+
+        own, mean = jax.lax.map(round_, (sent, jnp.asarray(self.share)))
+        _, final = round_((last, jnp.mean(jnp.asarray(self.share), axis=0)))
+        # Of models between the first and the last nothing is known.
+        final = final._replace(expected=jnp.zeros_like(final.expected))
+        return own, mean, jax.tree.map(lambda leaf: leaf[None], final)
+
+
+def _told(planted, others: Others, canary, model: Params, shares, *, training, rows):
+    """`Along` of each of some `[C]` weights of the clients' messages, at one model."""
+    without, present = (ravel_pytree(each)[0] for each in canary)
+    first = np.unique(others.client, return_index=True)[1]
+    given, key = Given(jnp.float32(0), training.numbers.own), jax.random.key(0)
+    local = planted(key, given, None).local
+
+    def sent(row, who, there):
+        return ravel_pytree(_message(local, model, row, there, who))[0]
+
+    all_rows = jax.tree.map(lambda leaf: jnp.asarray(leaf)[0], rows)
+    some = jax.tree.map(lambda leaf: leaf[first], all_rows)
+    who = jnp.asarray(others.client, jnp.int32)
+    noise = jax.vmap(lambda row, c: sent(row, c, False))(some, who[first])
+    effects = jax.vmap(lambda row, c: sent(row, c, True) - noise[c])(all_rows, who)
+    beside = background.Beside.of(effects, jnp.mean(jnp.square(noise), axis=1))
+    _, like = ravel_pytree(model)
+
+    def along(share):
+        weight = share[who]
+        unit = background.telling(
+            beside,
+            present - without,
+            jnp.square(weight) * others.variance,
+            jnp.sum(jnp.square(share) * others.steps * beside.noise),
+        )
+        expected = (weight * others.mean) @ (effects @ unit)
+        return Along(like(unit), unit @ without, unit @ present, expected)
+
+    return tuple(map(along, shares))
+
+
+def _plain(without: Params, present: Params) -> Along:
+    """Along what the canary makes of a message."""
+    apart = jax.tree.map(jnp.subtract, present, without)
+    norm = jnp.sqrt(_inner(apart, apart))
+    unit = jax.tree.map(lambda leaf: leaf / jnp.maximum(norm, _TINY), apart)
+    return Along(unit, _inner(unit, without), _inner(unit, present), jnp.zeros(()))
+
+
+def _effects(planted: Planted, model: Params, *, training, rows):
+    """What the canary adds to its client's message if one step has it, in both worlds."""
+    at, who, key = planted.at, planted.canary.client, jax.random.key(0)
+
+    def effect(world):
+        row = jax.tree.map(lambda leaf: jnp.asarray(leaf)[world, at], rows)
         given = Given(jnp.float32(world), training.numbers.own)
-        local = self.planted(jax.random.key(0), given, None).local
-
-        def message(local, there):
-            key_step, key_final = jax.random.split(jax.random.key(0))
-            batch = Batch(x, y, jnp.full(1, there), jnp.int32(who), jnp.int32(0))
-            carry = local.step(key_step, local.init(model), model, batch)
-            sender = Sender(jnp.int32(who), jnp.int32(0))
-            return local.final(key_final, carry, model, sender).delta
-
-        if self.planted.canary.kind == "client":  # beside a client who sends nothing
-            alone = self.planted.canary._replace(neighbours="remove")
-            nothing = dataclasses.replace(self.planted, canary=alone)
+        local = planted(key, given, None).local
+        if planted.canary.kind == "client":  # beside a client who sends nothing
+            alone = planted.canary._replace(neighbours="remove")
+            nothing = dataclasses.replace(planted, canary=alone)
             given = given._replace(present=jnp.float32(0))
-            without = message(nothing(jax.random.key(0), given, None).local, False)
+            still = nothing(key, given, None).local
         else:
-            without = message(local, False)
-        with_ = message(local, self.planted.canary.kind != "client")
+            still = local
+        without = _message(still, model, row, False, who)
+        with_ = _message(local, model, row, planted.canary.kind != "client", who)
         return jax.tree.map(jnp.subtract, with_, without)
 
+    return effect(0), effect(1)
 
-def _seen(what, steps, factor) -> Seen:
+
+def _message(local: LocalUpdate, model: Params, row: Rows, there: bool, who) -> Params:
+    """What a client sends after one step on one row, or on none."""
+    key_step, key_final = jax.random.split(jax.random.key(0))
+    x, y = jax.tree.map(lambda leaf: leaf[None], row)
+    batch = Batch(x, y, jnp.full(1, there), jnp.int32(who), jnp.int32(0))
+    carry = local.step(key_step, local.init(model), model, batch)
+    return local.final(key_final, carry, model, Sender(batch.client, batch.round)).delta
+
+
+def _seen(what, along: Along, factor) -> Seen:
     """`what`, leaves `[R, ...]`, along the directions of `[R]` rounds."""
-    unit, without, present = steps
-    along = jax.vmap(_inner)(unit, what)
-    zero = jnp.zeros_like(along)
+    found = jax.vmap(_inner)(along.unit, what) - along.expected
+    zero = jnp.zeros_like(found)
     return Seen(
-        jnp.where(factor > 0, along, zero),
-        jnp.where(factor > 0, factor * without, zero),
-        jnp.where(factor > 0, factor * present, zero),
+        jnp.where(factor > 0, found, zero),
+        jnp.where(factor > 0, factor * along.without, zero),
+        jnp.where(factor > 0, factor * along.present, zero),
     )
 
 
@@ -147,10 +224,12 @@ def _inner(one: Params, other: Params) -> jax.Array:
 
 def witness(federation: Federation) -> Witness:
     """That of a federation from `planting.plant`."""
-    planted = federation.method
+    planted, tables = federation.method, federation.tables
     assert isinstance(planted, Planted)
-    schedule = jax.tree.map(lambda leaf: np.asarray(leaf), federation.tables.schedule)
-    return Witness(planted, shares(schedule, planted.canary.client))
+    schedule = jax.tree.map(lambda leaf: np.asarray(leaf), tables.schedule)
+    others = chances.others(tables, planted.canary, planted.at)
+    each = [shares(schedule, client) for client in range(len(others.steps))]
+    return Witness(planted, np.stack(each, axis=1), others)
 
 
 def shares(schedule: Schedule, client: int) -> np.ndarray:

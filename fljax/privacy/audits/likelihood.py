@@ -6,35 +6,15 @@ of all else that changes from training to training: both are estimated together,
 trainings without a canary that no bound is computed of. So are the means of the rounds.
 """
 
-from typing import NamedTuple
-
 import numpy as np
 from scipy import stats
 
+from fljax.privacy.audits.chances import Inclusions
 from fljax.privacy.audits.evidence import Observer, Seen
 from fljax.types import Array
 
 _RARE = 1e-12  # probability of the numbers of steps that are left out
 _TINY = 1e-30
-
-
-class Inclusions(NamedTuple):
-    """How often a canary is in a round's steps.
-
-    Attributes:
-      steps: of its client in a round.
-      rate: probability to be in each of them.
-      present: `[R]` bool, rounds that its client takes part in.
-    """
-
-    steps: int
-    rate: float
-    present: np.ndarray
-
-    @property
-    def total(self) -> int:
-        """Steps in all rounds."""
-        return self.steps * int(self.present.sum())
 
 
 def likelihood_ratios(

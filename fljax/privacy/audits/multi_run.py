@@ -11,8 +11,9 @@ from fljax.federation import Federation, Tables
 from fljax.privacy import sampled
 from fljax.privacy.audits import evidence, planting, statistics
 from fljax.privacy.audits.canaries import Canary
+from fljax.privacy.audits.chances import inclusions, local_steps
 from fljax.privacy.audits.evidence import OBSERVERS, Observer, Seen
-from fljax.privacy.audits.likelihood import Inclusions, likelihood_ratios
+from fljax.privacy.audits.likelihood import likelihood_ratios
 from fljax.privacy.audits.planting import Planted
 from fljax.privacy.audits.statistics import Audited
 from fljax.privacy.noise_spec import as_poisson
@@ -91,22 +92,6 @@ def audit(
     return Audit(planted.canary, upper, audited, trainings)
 
 
-def inclusions(tables: Tables, canary: Canary) -> Inclusions:
-    """How often a canary is in the steps of its client."""
-    schedule, client = tables.schedule, canary.client
-    own = jax.tree.map(lambda leaf: np.asarray(leaf)[0], schedule.participants)
-    rounds = np.arange(schedule.num_rounds) % len(own)
-    present = (own == client).any(axis=1)[rounds]
-    if canary.kind == "client":
-        return Inclusions(1, 1.0, present)
-    count = _local_steps(tables)[client]
-    if schedule.poisson:
-        rate = float(np.asarray(schedule.sampling_rate)[0, client])
-        return Inclusions(int(count), rate, present)
-    # A pass has a row in one of its steps.
-    return Inclusions(schedule.num_epochs, 1.0, present)
-
-
 def accounted(
     noise: Sequence[NoiseSpec], tables: Tables, canary: Canary, delta: float
 ) -> float:
@@ -117,7 +102,7 @@ def accounted(
     for spec in noise:
         if spec.unit != unit or spec.against != "messages":
             continue
-        steps = rounds * (1 if unit == "client" else int(_local_steps(tables)[client]))
+        steps = rounds * (1 if unit == "client" else int(local_steps(tables)[client]))
         rate, count = as_poisson(_of(spec, client), steps, rounds)
         multiplier = float(np.asarray(_of(spec, client).noise_multiplier))
         replaced = canary.neighbours != "remove"
@@ -136,11 +121,6 @@ def _of(spec: NoiseSpec, client: int) -> NoiseSpec:
         noise_multiplier=own(spec.noise_multiplier),
         sampling_rate=own(spec.sampling_rate),
     )
-
-
-def _local_steps(tables: Tables) -> np.ndarray:
-    schedule = jax.tree.map(np.asarray, tables.schedule)
-    return jax.tree.map(lambda leaf: leaf[0], schedule).local_steps
 
 
 def _seen(federation, trainings, numbers, seed, keep, progress):

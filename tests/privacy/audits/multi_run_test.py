@@ -10,7 +10,14 @@ import pytest
 from fljax import losses, models, privacy
 from fljax.defenses import clipping, dp_sgd, fed_sdp
 from fljax.federation import FedAvg, Tables
-from fljax.privacy.audits import canaries, evidence, likelihood, multi_run, planting
+from fljax.privacy.audits import (
+    canaries,
+    chances,
+    evidence,
+    likelihood,
+    multi_run,
+    planting,
+)
 from fljax.privacy.audits.canaries import Canary, PlantedLoss
 from fljax.types import Batch, Features, Rows
 
@@ -149,7 +156,7 @@ def test_a_likelihood_ratio_counts_the_steps_that_a_canary_may_be_in():
     rng = np.random.default_rng(0)
     along = rng.normal(size=(4000, 1))
     seen = evidence.Seen(along, np.zeros((4000, 1)), np.full((4000, 1), 2.0))
-    often = likelihood.Inclusions(2, 0.25, np.ones(1, bool))
+    often = chances.Inclusions(2, 0.25, np.ones(1, bool))
     found = likelihood.likelihood_ratios(seen, "messages", often, np.ones(4000, bool))
     y, v = along[:, 0] - along.mean(), along.var()
     odds = [0.75**2, 2 * 0.25 * 0.75, 0.25**2]
