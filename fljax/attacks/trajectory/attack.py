@@ -106,6 +106,10 @@ def trajectory_matching(
     simulator, steady = imagined.simulator(
         client, loss_fn, known, attribute, seen, clips, settings
     )
+    # Traced once, however many stages call them.
+    simulator = simulator._replace(
+        end=jax.jit(simulator.end), back=jax.jit(simulator.back)
+    )
     logits = attribute.start(seen.unravel(seen.returned[-1]))
     known_noise, rounding = clips[:, 2], imagined.rounding(client, seen, settings)
     if rounding is not None:  # messages of two rounds may be equal to the last digit

@@ -155,8 +155,7 @@ def _stage(problem: Problem, descent: _Descent, carry, number):
     everything = residuals_of(problem, carry[0], jnp.arange(len(problem.observed)))
     noise = noise_lib.estimate(everything, problem.partial, problem.known)
 
-    def held_out(point):
-        left = residuals_of(problem, point, descent.held)
+    def held_out(left):
         return jnp.mean(powers(noise, descent.held, left))
 
     def look(carry, look_number):
@@ -164,14 +163,14 @@ def _stage(problem: Problem, descent: _Descent, carry, number):
         begin = (number * settings.checkpoints + look_number) * descent.per_look
         step = functools.partial(_iterate, problem, descent, noise)
         current = lax.fori_loop(begin, begin + descent.per_look, step, current)
-        misfit = held_out(current[0])
+        misfit = held_out(residuals_of(problem, current[0], descent.held))
         better = misfit <= best[1]  # never, if it is not a number
         best = jax.tree.map(
             lambda new, old: jnp.where(better, new, old), (current[0], misfit), best
         )
         return (current, best), None
 
-    first = (carry, (carry[0], held_out(carry[0])))
+    first = (carry, (carry[0], held_out(everything[descent.held])))
     ((_, state), best), _ = lax.scan(look, first, jnp.arange(settings.checkpoints))
     return (best[0], state), None
 
