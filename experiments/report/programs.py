@@ -14,12 +14,13 @@ from experiments.membership.report import REPORT as MEMBERSHIP
 from experiments.report.audited import REPORT as AUDIT
 from experiments.report.program_report import ProgramReport
 from experiments.rows.report import REPORT as ROWS
+from experiments.rows_of_sums.report import REPORT as ROWS_OF_SUMS
 from experiments.theory.report import REPORT as THEORY
 from fljax.results import Row
 
 _ALL = (
     AIA, ACCOUNTING, FED_CDP, GRADIENT_LEAKAGE, LABEL_DISTRIBUTION, AUDIT, LMRA, THEORY,
-    CHOOSE_DEFENSE, MEMBERSHIP, EPSILON_AUDIT, ROWS,
+    CHOOSE_DEFENSE, MEMBERSHIP, EPSILON_AUDIT, ROWS, ROWS_OF_SUMS,
 )  # fmt: skip
 PROGRAMS = {each.name: each for each in _ALL}
 _SEVERAL = "What federated training leaks, and what is promised"

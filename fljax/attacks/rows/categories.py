@@ -123,4 +123,6 @@ def _with_numbers(schema: Schema, span: Span, places, x, least: float) -> Rows:
     told = np.concatenate([np.ones((len(x), 1)), x[:, places]], axis=1)
     numbers = span.basis[1 + schema.numbers]
     x[:, schema.numbers] = (told @ inverse.T) @ numbers.T
-    return Rows(x, numbers @ free)
+    # Where rounding counts as a row, more ways are left than there are numbers.
+    turned, lengths, _ = np.linalg.svd(numbers @ free, full_matrices=False)
+    return Rows(x, turned * lengths)

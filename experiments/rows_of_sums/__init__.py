@@ -1,0 +1,1 @@
+"""Rows of clients behind sums of their updates: what secure aggregation leaves."""

@@ -1,0 +1,111 @@
+"""The clients, their rows, and what a server under secure aggregation gets: the truth."""
+
+import functools
+from collections.abc import Iterator
+from typing import NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from experiments.rows_of_sums.settings import RunConfig
+from fljax import data, losses
+from fljax.driver.config import ConfigError
+from fljax.models import mlp
+from fljax.types import Features, Model
+
+
+class Owned(NamedTuple):
+    """Rows of all clients, `[C * n]` of them, client by client.
+
+    Attributes:
+      x: `[C * n, D]` float32 in [0, 1].
+      y: `[C * n]` int32.
+      white: largest value of a pixel.
+      classes: of the target.
+    """
+
+    x: np.ndarray
+    y: np.ndarray
+    white: int
+    classes: int
+
+
+def draw(images: data.Images, run: RunConfig, seed: int) -> Owned:
+    """Deals images, none twice.
+
+    Raises:
+      ConfigError: there are too few, or more than a span can hold.
+    """
+    count, have = run.clients * run.rows, len(images.train.x)
+    if count > have:
+        raise ConfigError(
+            f"--rows: expected at most {have // run.clients}, got {run.rows}"
+        )
+    chosen = np.random.default_rng([seed, 5]).choice(have, count, replace=False)
+    x = np.asarray(images.train.x)[chosen].reshape(count, -1)
+    if count >= x.shape[1]:
+        raise ConfigError(
+            f"--rows: expected fewer rows of all clients than their {x.shape[1]} inputs, "
+            f"got {run.clients} x {run.rows}"
+        )
+    y = np.asarray(images.train.y)[chosen].astype(np.int32)
+    return Owned(
+        np.float32(x) / np.float32(images.white), y, images.white, len(images.classes)
+    )
+
+
+def updates(owned: Owned, run: RunConfig, order: str, seed: int, number: int):
+    """What a server gets of one training: `[1 + D, H]` of the first layer, every round."""
+    model = mlp(owned.x.shape[1], hidden=(run.hidden,), outputs=owned.classes)
+    key = jax.random.fold_in(jax.random.key(seed), number)
+    params = model.init(key)
+    draws = np.random.default_rng([seed, number, 6])
+    clients = [_batches(run, order, draws) for _ in range(run.clients)]
+    found = []
+    for _ in range(run.num_rounds):
+        chosen = [[next(each) for _ in range(run.local_steps)] for each in clients]
+        rows = np.array(chosen) + run.rows * np.arange(run.clients)[:, None, None]
+        weights = np.float32(np.array(chosen) >= 0)
+        rows = np.where(weights > 0, rows, 0)
+        params, mean = _round(
+            model, params, owned.x[rows], owned.y[rows], weights, run.learning_rate
+        )
+        layer = jax.device_get(mean["TabularDense_0"])
+        found.append(np.concatenate([layer["bias"][None], layer["kernel"]]))
+    return found
+
+
+def _batches(run: RunConfig, order: str, draws) -> Iterator[np.ndarray]:
+    """A client's batches, epoch after epoch; the last of one is filled up with -1."""
+    while True:
+        rows = (
+            draws.permutation(run.rows) if order == "shuffled" else np.arange(run.rows)
+        )
+        for start in range(0, run.rows, run.batch_size):
+            part = rows[start : start + run.batch_size]
+            yield np.pad(part, (0, run.batch_size - len(part)), constant_values=-1)
+
+
+@functools.partial(jax.jit, static_argnums=0)
+def _round(model: Model, params, x, y, weights, rate):
+    """The new model and the mean update, of batches `[C, S, B, ...]`."""
+    loss_fn = losses.example_loss(model.apply, losses.cross_entropy)
+
+    def batch_loss(params, x, y, weights):
+        def one(x, y):
+            return loss_fn(params, Features(x, jnp.zeros((0,), jnp.int32)), y)
+
+        return jnp.sum(weights * jax.vmap(one)(x, y)) / jnp.sum(weights)
+
+    def client(x, y, weights):
+        def step(params, batch):
+            slope = jax.grad(batch_loss)(params, *batch)
+            return jax.tree.map(lambda leaf, g: leaf - rate * g, params, slope), None
+
+        end, _ = jax.lax.scan(step, params, (x, y, weights))
+        return jax.tree.map(jnp.subtract, end, params)
+
+    each = jax.lax.map(lambda batch: client(*batch), (x, y, weights))
+    mean = jax.tree.map(lambda leaf: jnp.mean(leaf, axis=0), each)
+    return jax.tree.map(jnp.add, params, mean), mean

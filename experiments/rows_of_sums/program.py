@@ -1,0 +1,106 @@
+"""Rows of clients behind the sums that secure aggregation gives out.
+
+    python -m experiments.rows_of_sums
+    python -m experiments.rows_of_sums \\
+        --flagfile=experiments/flags/rows_of_sums.cifar10.flags
+
+Trains federations of clients with few rows, keeps the mean update of every round, and
+writes how many rows two attacks find in these means: what the spans of several rounds
+have in common, and the neurons that one row alone has switched on (SRATTA).
+"""
+
+from collections.abc import Iterator
+from typing import NamedTuple
+
+import numpy as np
+from rich.progress import Progress
+
+from experiments.report import COMMAND
+from experiments.rows_of_sums import attacking, federation, reporting
+from experiments.rows_of_sums.settings import RunConfig, Settings
+from fljax import data
+from fljax.driver.config import ConfigError
+from fljax.driver.data_flags import load_images
+from fljax.driver.output import Output, Results
+from fljax.driver.program import Program, Start
+from fljax.results import Labels, Row
+
+_ATTACKS = {
+    attacking.COMMON: attacking.common,
+    attacking.EXCLUSIVE: attacking.exclusive,
+}
+
+
+class Prepared(NamedTuple):
+    """The flags and the images."""
+
+    settings: Settings
+    images: data.Images
+
+
+def start(settings: Settings) -> Start:
+    """Refuses what does not fit.
+
+    Raises:
+      ConfigError: for an order that there is not.
+    """
+    for order in settings.run.orders:
+        if order not in ("shuffled", "fixed"):
+            raise ConfigError(f"--orders: expected shuffled or fixed, got {order}")
+    return Start(
+        settings.data.name, lambda: Prepared(settings, load_images(settings.data))
+    )
+
+
+def work(prepared: Prepared, output: Output, bars: Progress) -> Results:
+    """Trains and attacks, seed by seed."""
+    (_, run), images = prepared
+    cache = output.cache(images.files)
+    bar = bars.add_task("trainings", total=len(run.orders) * len(run.seeds))
+    rows: list[Row] = []
+    for order in run.orders:
+        for seed in run.seeds:
+
+            def compute(order=order, seed=seed) -> list[Row]:
+                with output.stage(order):
+                    return _of_seed(run, images, order, seed)
+
+            rows += cache.cached(f"{order}.{seed}", compute, Row)
+            bars.advance(bar)
+    return Results(rows, files=images.files, tables=reporting.tables(rows))
+
+
+def _of_seed(run: RunConfig, images: data.Images, order: str, seed: int) -> list[Row]:
+    owned = federation.draw(images, run, seed)
+    truth = np.round(owned.x * owned.white)
+    labels = Labels(reporting.EXPERIMENT, images.name, f"mlp{run.hidden}")
+    seen: list[np.ndarray] = []
+    rows = []
+    for number in range(max(run.trainings)):
+        seen += federation.updates(owned, run, order, seed, number)
+        if number + 1 in run.trainings:
+            setting = f"{order}_{number + 1}"
+            for name, attack in _ATTACKS.items():
+                found = attack(seen, owned.white)
+                rows += reporting.rows(labels, name, setting, seed, found, truth)
+    return rows
+
+
+def describe(prepared: Prepared) -> Iterator[str]:
+    """Sizes."""
+    (_, run), images = prepared
+    inputs = int(np.prod(images.train.x.shape[1:]))
+    yield f"{run.clients} clients of {run.rows} rows with {inputs} inputs"
+    yield f"{max(run.trainings)} trainings of {run.num_rounds} rounds for each seed"
+
+
+PROGRAM = Program(
+    name=reporting.EXPERIMENT,
+    module=__name__,
+    settings=Settings,
+    unprefixed=("run",),
+    start=start,
+    afterwards=COMMAND,
+    work=work,
+    describe=describe,
+)
