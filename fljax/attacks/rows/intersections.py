@@ -17,7 +17,7 @@ import numpy as np
 
 _RANK = 1e-5  # of the largest singular value, above which one is no rounding
 _SINE = 1e-2  # between directions that are the same
-_TRIES = 8  # orders of the rounds in which nothing is found
+_TRIES = 4  # orders of the rounds, one after another, in which nothing is found
 
 
 class Common(NamedTuple):
@@ -56,6 +56,7 @@ def recover(updates: Sequence[np.ndarray], seed: int = 0) -> Common:
             there = np.array([_sine(each, row) < _SINE for each in spans])
             rows = np.concatenate([rows, row[None]])
             inside = np.concatenate([inside, there[None]])
+            failed = 0
     kept = np.abs(rows[:, 0]) > np.finfo(np.float32).eps
     left = np.array([span.shape[1] for span in spans]) - inside[kept].sum(axis=0)
     return Common(rows[kept, 1:] / rows[kept, :1], inside[kept], left)

@@ -1,0 +1,63 @@
+"""The program of rows behind sums: its wall, its refusals, and a whole run."""
+
+import numpy as np
+import pytest
+
+from experiments.rows_of_sums import attacking, federation
+from experiments.rows_of_sums.program import PROGRAM
+from experiments.rows_of_sums.settings import RunConfig
+from fljax import data, results
+from fljax.driver.config import ConfigError
+from tests import truth
+
+
+def test_a_row_that_a_neuron_has_for_itself_is_read_and_a_mixture_is_not():
+    row = np.array([0.0, 5.0, 16.0, 2.0]) / 16
+    other = np.array([3.0, 0.0, 1.0, 9.0]) / 16
+    alone, mixed = (
+        np.array([1.0, *row]) * 0.3,
+        np.array([1.0, *(0.45 * row + 0.55 * other)]),
+    )
+    update = np.stack([alone, mixed, np.zeros(5)], axis=1)
+    np.testing.assert_array_equal(attacking.exclusive([update], 16), [16 * row])
+
+
+def test_what_attacks_sums_gets_sums_and_no_row():
+    run = RunConfig(clients=2, rows=4, batch_size=2, num_rounds=2, hidden=4)
+    owned = federation.draw(data.load_images("digits"), run, 0)
+    seen = federation.updates(owned, run, "shuffled", 0, 0)
+    wanted = {"rows": owned.x, "labels": owned.y}
+    assert len(seen) == 2 and seen[0].shape == (65, 4)
+    assert not truth.leaks(seen, wanted) and truth.leaks(owned, wanted)
+    assert not truth.imports(attacking, "experiments.rows_of_sums")
+
+
+@pytest.mark.parametrize(
+    ("told", "said"),
+    [
+        ("--orders=sorted", "--orders: expected shuffled or fixed, got sorted"),
+        (
+            "--rows=16",
+            "--rows: expected fewer rows of all clients than their 64 inputs",
+        ),
+    ],
+)
+def test_flags_that_do_not_fit_are_refused(told, said, parsed, tmp_path):
+    folder = tmp_path / "out"
+    with pytest.raises(ConfigError, match=said):
+        PROGRAM.run(parsed(PROGRAM, f"--run_dir={folder}", told))
+    assert not (folder / "rows.jsonl").exists()
+
+
+@pytest.mark.slow
+def test_shuffled_rows_are_found_and_those_that_stay_together_are_not(parsed, tmp_path):
+    told = f"--run_dir={tmp_path / 'out'}", "--trainings=2", "--seeds=0"
+    PROGRAM.run(parsed(PROGRAM, *told))
+    found = {
+        (row.setting, row.attack, row.metric): row.value
+        for row in results.read_rows(tmp_path / "out" / "rows.jsonl")
+    }
+    common = "common_to_rounds"
+    assert found["shuffled_2", common, "rows_found_percent"] > 95
+    assert found["fixed_2", common, "rows_found_percent"] == 0
+    assert not any(v for (*_, metric), v in found.items() if "wrong" in metric)
