@@ -115,6 +115,7 @@ def of_clients(
     rows: list[np.ndarray],
     seed: int,
     most: int = _MOST,
+    asked: np.ndarray | None = None,
 ) -> list[np.ndarray]:
     """Each client's rows imputed from rows that are not its own.
 
@@ -127,7 +128,10 @@ def of_clients(
       rows: of each client, numbers of its rows.
       seed: of what is drawn.
       most: rows that are known, drawn where there are more.
+      asked: `[N, D]` all rows as they are asked about, where columns of them are not
+        known as they are; None for `everyone.x`.
     """
+    asked = everyone.x if asked is None else asked
     found: dict[int, np.ndarray] = {}
     method = None
     for group in np.array_split(np.arange(len(rows)), min(_GROUPS, len(rows))):
@@ -138,7 +142,7 @@ def of_clients(
         known = sampled(everyone.take(others), most, seed)
         method = method or choose(known, seed)
         together = np.concatenate([rows[client] for client in group])
-        value = impute(known, everyone.x[together], seed, method)
+        value = impute(known, asked[together], seed, method)
         ends = np.cumsum([len(rows[client]) for client in group])[:-1]
         found |= dict(zip(group.tolist(), np.split(value, ends), strict=True))
     return [found[client] for client in range(len(rows))]

@@ -1,7 +1,8 @@
 """What is told without a message: the majority, and imputation from other columns.
 
 Imputation learns from held-out rows and those of other clients; by number of rows known
-it is a curve (`fljax.imputation`). It does not depend on the training: points of a sweep
+it is a curve (`fljax.imputation`). Where an adversary does not know the attacked rows as
+they are (`knowledge`), it is done from what is known of them, too. It does not depend on the training: points of a sweep
 that have the same rows share it.
 """
 
@@ -9,10 +10,11 @@ import hashlib
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
+import jax
 import numpy as np
 from rich.progress import Progress
 
-from experiments.aia import errors, population, scoring
+from experiments.aia import errors, knowledge, population, scoring
 from experiments.aia.errors import Imputed
 from experiments.aia.population import Population
 from experiments.aia.setup import Setup
@@ -104,6 +106,12 @@ def imputed(
         values[setting] = guess
         about = labels, verdicts.IMPUTATION, setting, guess, targets
         rows += errors.rows(*about) if targets.continuous else scoring.guesses(*about)
+    if not targets.continuous and not knowledge.is_exact(setup.config.knowledge):
+        guess = np.zeros_like(targets.value)
+        for at, each in enumerate(everyone):
+            guess[at] = _of_seed(setup, at, each, None, shared, as_known=True)
+        about = labels, verdicts.IMPUTATION, knowledge.AS_KNOWN, guess, targets
+        rows += scoring.guesses(*about)
     if not targets.continuous:
         return Imputation(rows, None, None)
     numbers = [_left(setup, at, each, shared) for at, each in enumerate(everyone)]
@@ -116,21 +124,25 @@ def imputed(
 
 
 def _of_seed(
-    setup: Setup, at: int, rows: Population, most: int | None, shared: Shared
-) -> np.ndarray:
+    setup: Setup, at: int, rows: Population, most: int | None, shared: Shared,
+    *, as_known: bool = False,
+) -> np.ndarray:  # fmt: skip
     """Guesses as targets have them, `[C, n]`."""
     assert setup.targets is not None
     count, size = setup.clients.sizes.shape[1], setup.clients.sizes.max()
     seed = setup.config.run.seeds[at]
     own = [np.flatnonzero(rows.owner == client) for client in range(count)]
-    more = {} if most is None else {"most": most}
-    values = shared.of(
-        rows,
-        f"clients {seed} {most} {count}",
-        lambda: imputation.of_clients(
+    more: dict[str, Any] = {} if most is None else {"most": most}
+    if as_known:
+        more["asked"] = _asked(setup, at, rows)
+
+    def compute():
+        return imputation.of_clients(
             learned(setup, rows), rows.owner, own, seed, **more
-        ),
-    )
+        )
+
+    what = f"clients {seed} {most} {count}"
+    values = compute() if as_known else shared.of(rows, what, compute)
     guess = np.zeros((count, size), setup.targets.value.dtype)
     for client, value in enumerate(values):
         guess[client, : len(value)] = value
@@ -150,6 +162,16 @@ def _left(
         return imputation.residual(known, seed), imputation.crossed(known, seed)
 
     return shared.of(rows, f"everyone {seed}", compute)
+
+
+def _asked(setup: Setup, at: int, rows: Population) -> np.ndarray:
+    """Columns of all rows `[N, D]`, those of clients as the adversary has them."""
+    assert setup.targets is not None
+    mask = setup.targets.mask[at]
+    known = jax.tree.map(lambda leaf: np.asarray(leaf)[at][mask], setup.known)
+    found = imputation.columns(rows.x, rows.y)
+    found[rows.owner != population.HELD_OUT] = imputation.columns(known.public, known.y)
+    return found
 
 
 def learned(setup: Setup, rows: Population) -> imputation.Population:

@@ -2,7 +2,8 @@
 
 Cells of the public columns are wrong or missing, targets are not known, or only some rows
 are. Only `Known` changes: clients train on their rows as they are, and scores compare with
-the truth. Baselines without messages, and strangers, keep exact columns and targets.
+the truth. Strangers and the majority stay as they are; imputation is done from exact
+columns and targets, and from what is known of them.
 
 Draws are nested: what is wrong, missing or unknown at one share is so at every larger one.
 """
@@ -18,6 +19,14 @@ from fljax.driver.config import ConfigError
 from fljax.types import Features, Known
 
 _NOISE, _MISSING, _ROWS, _STAND_INS, _TARGETS = 11, 12, 13, 14, 15  # streams of a seed
+
+
+AS_KNOWN = "as_known"  # setting of imputation from what is known of the rows
+
+
+def is_exact(config: KnowledgeConfig) -> bool:
+    """Whether all columns and targets of the rows that are known at all are known."""
+    return (config.noise, config.missing, config.targets) == (0, 0, 1)
 
 
 def degraded(setup: Setup) -> Known:

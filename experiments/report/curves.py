@@ -1,6 +1,7 @@
 """Where an attack stops being better than the last model, as less is known of the rows.
 
-And than imputation, without which it shows no leak: that keeps the columns as they are.
+And than imputation, without which it shows no leak: from exact columns, and from what is
+known of them.
 """
 
 from collections.abc import Iterator, Sequence
@@ -13,6 +14,7 @@ from fljax.results import Row
 
 MODEL = "model"
 _SETTINGS = "passive", "baseline"
+AS_KNOWN = f"{verdicts.IMPUTATION}, as known"  # from what is known of the rows
 _SWEPT = ("knowledge_", "trajectory_scale_error")  # how their flags begin
 
 
@@ -25,6 +27,7 @@ class Point(NamedTuple):
       accuracy: attack or baseline -> percent, over the seeds.
       better: attacks that are right for more rows than `model`, by more than chance.
       beyond: likewise than imputation; None where that was not run.
+      beyond_known: likewise than imputation from what is known of the rows.
     """
 
     name: str
@@ -32,6 +35,7 @@ class Point(NamedTuple):
     accuracy: dict[str, Estimate]
     better: tuple[str, ...]
     beyond: tuple[str, ...] | None
+    beyond_known: tuple[str, ...] | None
 
 
 def points(rows: Sequence[Row]) -> list[Point]:
@@ -39,19 +43,23 @@ def points(rows: Sequence[Row]) -> list[Point]:
     found: dict[tuple[str, str], dict[str, dict[int, Row]]] = {}
     for row in rows:
         at = selection.swept(row)
-        if at is None or not at[0].startswith(_SWEPT) or row.setting not in _SETTINGS:
+        if at is None or not at[0].startswith(_SWEPT):
             continue
-        if (row.metric, row.client) == (selection.ACCURACY, "all"):
-            of_attack = found.setdefault(at, {}).setdefault(row.attack, {})
+        name = row.attack if row.setting in _SETTINGS else None
+        if (row.attack, row.setting) == (verdicts.IMPUTATION, "as_known"):
+            name = AS_KNOWN
+        if name and (row.metric, row.client) == (selection.ACCURACY, "all"):
+            of_attack = found.setdefault(at, {}).setdefault(name, {})
             of_attack[row.seed] = row
     return [
         Point(
             *at,
             {attack: _estimate(each) for attack, each in measured.items()},
             _better(measured, MODEL),
-            _better(measured, verdicts.IMPUTATION)
-            if verdicts.IMPUTATION in measured
-            else None,
+            *(
+                _better(measured, than) if than in measured else None
+                for than in (verdicts.IMPUTATION, AS_KNOWN)
+            ),
         )
         for at, measured in found.items()
         if MODEL in measured
@@ -77,14 +85,24 @@ def sentences(rows: Sequence[Row]) -> Iterator[str]:
 
 def _beyond(attack: str, own: Sequence[Point]) -> str:
     """Where it reads more than imputation, and so may be a leak."""
-    known = [p for p in own if p.beyond is not None and attack in p.accuracy]
-    values = [p.value for p in known if attack in (p.beyond or ())]
-    if not known:
+    own = [point for point in own if attack in point.accuracy]
+    exact = _where(attack, {p.value: p.beyond for p in own})
+    known = _where(attack, {p.value: p.beyond_known for p in own})
+    more = f"; from the columns as they are known {known}" if known else ""
+    return f" More than imputation from exact columns {exact}{more}." if exact else ""
+
+
+def _where(attack: str, beyond: dict[str, tuple[str, ...] | None]) -> str:
+    """At which values it is among those beyond; empty if nobody looked."""
+    looked = {
+        value: attacks for value, attacks in beyond.items() if attacks is not None
+    }
+    values = [value for value, attacks in looked.items() if attack in attacks]
+    if looked and len(values) == len(looked):
+        return "with all of these"
+    if not looked:
         return ""
-    where = f"with {', '.join(values)} only" if values else "with none of these"
-    if len(values) == len(known):
-        where = "with all of these"
-    return f" More than imputation from exact columns {where}."
+    return f"with {', '.join(values)} only" if values else "with none of these"
 
 
 def _better(measured: dict[str, dict[int, Row]], than: str) -> tuple[str, ...]:

@@ -4,10 +4,17 @@ from experiments.report import curves, kept
 from experiments.report.documents import writing
 from fljax import verdicts
 
-_ATTACKS = (verdicts.IMPUTATION, curves.MODEL, "linear_inversion", "trajectory")
+_ATTACKS = (
+    verdicts.IMPUTATION,
+    curves.AS_KNOWN,
+    curves.MODEL,
+    "linear_inversion",
+    "trajectory",
+)
 _WORDS = {
     "knowledge_noise": "share of public cells that are another row's",
     "knowledge_missing": "share of public cells that are missing",
+    "knowledge_targets": "share of rows whose target is known",
     "knowledge_rows": "share of rows that are known",
     "trajectory_scale_error": "learning rate times steps, taken for so many times it",
 }

@@ -3,8 +3,9 @@
 import jax
 import numpy as np
 import pytest
+from rich.progress import Progress
 
-from experiments.aia import knowledge, pipeline, program
+from experiments.aia import baselines, knowledge, pipeline, program
 from fljax import imputation, results
 from fljax.data import load
 from fljax.driver.config import ConfigError
@@ -121,3 +122,14 @@ def test_unknown_targets_are_what_other_peoples_rows_say_of_them(setup, monkeypa
         same = zip(made.known.public, exact.known.public, strict=True)
         assert all((a == b).all() for a, b in same)
         np.testing.assert_array_equal(made.known.y[~mask], true[~mask])
+
+
+def test_imputation_is_done_from_what_is_known_too(setup):
+    made = setup("--knowledge_missing=1", "--seeds=0")
+    assert knowledge.is_exact(setup("--knowledge_rows=0.5").config.knowledge)
+    shared, bars = baselines.Shared(), Progress(disable=True)
+    labels = results.Labels("aia", "diabetes", "mlp")
+    rows = baselines.imputed(made, labels, made.targets, None, shared, bars).rows
+    found = {row.setting: row.value for row in rows if row.client == "all"}
+    # Without any column but the target little is left.
+    assert found["as_known"] < found["baseline"] - 5

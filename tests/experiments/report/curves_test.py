@@ -43,3 +43,14 @@ def test_it_is_said_for_every_flag_that_makes_an_adversary_know_less(swept, rows
 def test_of_one_seed_both_intervals_are_over_its_rows(swept):
     found = curves.points([row for row in swept if row.seed == 0])
     assert [point.better for point in found] == [("trajectory",), ("trajectory",), ()]
+
+
+def test_imputation_from_what_is_known_stands_beside(swept, rows):
+    point = {"point": "knowledge_noise=0.2"}
+    known = rows(58.0, 59.0, attack="imputation", setting="as_known", **point)
+    swept += [row._replace(n=400) for row in known]
+    (said,) = curves.sentences(swept)
+    assert said.endswith(
+        "with 0 only; from the columns as they are known with all of these."
+    )
+    assert curves.points(swept)[1].accuracy[curves.AS_KNOWN].mean == 58.5
