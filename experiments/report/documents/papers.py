@@ -200,9 +200,13 @@ def text(paper: str) -> str:
 
 
 def _cards(item: Item) -> list[Card]:
-    """The result of the flagfile as it stands, then those with more flags."""
+    """The result of the flagfile as it stands, then those with more flags.
+
+    Of an item with published numbers those that stand beside one.
+    """
     names = kept.names()
-    return [kept.shown(n) for n in names if commands.flagfile(n) == item.result]
+    every = [kept.shown(n) for n in names if commands.flagfile(n) == item.result]
+    return [card for card in every if card.compared] or every
 
 
 def _line(item: Item, cards: list[Card]) -> str:
