@@ -14,8 +14,8 @@ A saved transcript is two files that any program can read without JAX:
   `.npz`, and `about`, a free object (batch size, learning rate, ...).
 
 `Recorder` writes them round by round from any framework's arrays (PyTorch's by way of
-`from_torch`), `flower.record` (a module of its own) from a Flower strategy's messages,
-`save` from the arrays of a run.
+`from_torch`), `flower.record` and `nvflare.record` (modules of their own) from the messages
+of a Flower strategy or an NVFlare workflow, `save` from the arrays of a run.
 """
 
 from fljax.transcript.archive import load, save
