@@ -52,6 +52,14 @@ _COLUMNS = {
         _Column("millions", "millions/s", ".3g"),
         _Column("ratio", "times unrolled", ".2f"),
     ),
+    "exchange": (
+        _Column("shape", "shape"), _Column("way", "way"), _PLACE,
+        _Column("trainings", "trainings", "d"),
+        _Column("exchanges", "exchanges a round", "d"),
+        _Column("numbers", "numbers", ",d"),
+        _Column("milliseconds", "ms a round or sum", ".3g"),
+        _Column("speedup", "times one device", ".2f"),
+    ),
     "false_alarms": (
         _Column("kind", "kind"), _Column("audits", "audits", "d"),
         _Column("alarms", "alarms", "d"), _Column("percent", "% of audits", ".1f"),
