@@ -72,6 +72,15 @@ _COLUMNS = {
         _Column("limit", "limit", ".3g"),
         _Column("times_limit", "times the limit", ".2g"),
     ),
+    "steps": (
+        _Column("shape", "shape"), _PLACE,
+        _Column("step", "microseconds of a step", ".3g"),
+        _Column("multiply", "to multiply", ".3g"),
+        _Column("gather", "to gather", ".3g"),
+        _Column("move", "to move the model", ".3g"),
+        _Column("share", "share of the first two", ".0%"),
+        _Column("share_moved", "of all three", ".0%"),
+    ),
     "trajectory": (
         _Column("shape", "shape"), _Column("task", "task"),
         _Column("clients", "clients", "d"), _PLACE, _COMPILE,
