@@ -41,8 +41,22 @@ def _random_bits(key, bit_width: int, shape) -> jax.Array:
     size = math.prod(shape)
     if bit_width != 32 or size >= 2**32:
         return _THREEFRY.random_bits(key, bit_width, shape)
-    high, low = _block(key, lax.iota(np.uint32, size).reshape(shape))
+    low = lax.iota(np.uint32, size).reshape(shape)
+    return lax.platform_dependent(key, low, cpu=_once, default=_bits)
+
+
+def _bits(key, low):
+    high, low = _block(key, low)
     return high ^ low
+
+
+def _once(key, low):
+    """The same, kept. A compiler would draw them again wherever they are used.
+
+    It does not look into a loop, unless it knows that it ends after one turn.
+    """
+    turns = lax.optimization_barrier(np.int32(1))
+    return lax.fori_loop(0, turns, lambda *_: _bits(key, low), jnp.zeros_like(low))
 
 
 @jax.jit  # eagerly, a hundred operations would be a hundred programs
