@@ -12,6 +12,7 @@ from experiments.report.documents import (
     recovered,
     results,
     speed,
+    summed,
 )
 from fljax.driver.config import ConfigError
 
@@ -29,6 +30,7 @@ _FAMILIES = {
     "membership": (members.text, None),
     "epsilon": (epsilons.text, None),
     "rows": (recovered.text, None),
+    "sums": (summed.text, None),
 }
 
 
@@ -37,8 +39,8 @@ def make(name: str) -> str:
 
     Args:
       name: `headline`, `defenses`, `overview`, `paper.NAME`, `results.NAME`, `knowledge.NAME`,
-        `choice.NAME`, `membership.NAME`, `epsilon.NAME`, `rows.NAME` or
-        `benchmark.NAME`, the name being that of a paper, a result or a benchmark.
+        `choice.NAME`, `membership.NAME`, `epsilon.NAME`, `rows.NAME`,
+        `sums.NAME` or `benchmark.NAME`, the name being that of a paper, a result or a benchmark.
 
     Raises:
       ConfigError: there is no such block.

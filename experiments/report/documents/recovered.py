@@ -1,6 +1,6 @@
 """Whole rows from one message, by the size of the batch."""
 
-from experiments.report import kept
+from experiments.report import kept, published
 from experiments.report.documents import writing
 from experiments.rows.reporting import (
     ATTACK,
@@ -29,12 +29,18 @@ def text(name: str) -> str:
     found = {
         (s.row.setting, s.row.attack, s.row.metric): s for s in summarise(card.rows)
     }
+    printed = {
+        line["setting"]: f"{line['value']} ± {line['std']}"
+        for line in published.stored("vero2023")
+    }
     body = []
     for setting in dict.fromkeys(row.setting for row in card.rows):
         told = [found[(setting, attack, metric)] for attack, metric, _ in _COLUMNS]
         count = f"{told[0].shown.repetitions} x {told[0].row.n}"
         shown = [writing.plain(each.shown, 2) for each in told]
         body.append([setting.removeprefix("batch_"), count, *shown])
+        body[-1].insert(3, printed.get(setting, ""))
     headings = [heading for *_, heading in _COLUMNS]
+    headings.insert(1, "TabLeak, cells, %, published")
     lines = writing.table(["rows of a batch", "n", *headings], body, headings)
     return f"{writing.command(card.manifest['command'])}\n\n{lines}"
