@@ -64,7 +64,7 @@ class Along(NamedTuple):
     expected: Array
 
 
-@dataclasses.dataclass(frozen=True, eq=False)  # holds arrays: no two are alike
+@dataclasses.dataclass(frozen=True, eq=False)
 class Witness:
     """`federation.Evaluate` of a planted federation: observers -> `Seen`.
 
@@ -77,6 +77,18 @@ class Witness:
     planted: Planted
     share: np.ndarray
     others: Others
+
+    def __eq__(self, other: object) -> bool:
+        """Of the same federation: its program is compiled once."""
+        return (
+            isinstance(other, Witness)
+            and self.planted is other.planted
+            and np.array_equal(self.share, other.share)
+            and all(map(np.array_equal, self.others, other.others))
+        )
+
+    def __hash__(self) -> int:
+        return hash(self.planted)
 
     def __call__(
         self, run: rounds.Run, training: Training, tables: Tables
