@@ -25,6 +25,16 @@ def test_an_unknown_preset_lists_the_known_ones():
         data.preset("toy", "deep")
 
 
+def test_what_is_measured_of_tumours_can_be_cut_at_its_median():
+    table = data.load("breast_cancer", sensitive="high_texture")
+    whole = data.load("breast_cancer").frame.mean_texture
+    np.testing.assert_array_equal(table.frame.high_texture, whole > whole.median())
+    assert table.sensitive == "high_texture"
+    assert not [name for name in table.frame if name.endswith("n_texture")]
+    with pytest.raises(data.DataError, match="nothing is measured as 'size'"):
+        data.load("breast_cancer", sensitive="high_size")
+
+
 @pytest.mark.parametrize("name", data.names())
 def test_every_data_set_has_a_neural_and_a_linear_preset(name):
     assert set(data.presets(name)) >= {"neural", "linear"}
