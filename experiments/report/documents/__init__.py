@@ -14,12 +14,13 @@ import pathlib
 import re
 from collections.abc import Callable, Iterator
 
-from experiments.report.documents import blocks, picture, sums_picture
+from experiments.report.documents import blocks, epsilon_picture, picture, sums_picture
 from fljax import files
 from fljax.driver.config import ConfigError
 
 ROOT = pathlib.Path(__file__).parents[3]
 PICTURES = {
+    "docs/images/epsilon.svg": epsilon_picture.draw,
     "docs/images/leak.svg": picture.leak,
     "docs/images/sums.svg": sums_picture.draw,
 }

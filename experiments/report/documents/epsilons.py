@@ -1,5 +1,6 @@
 """Epsilon from both sides: for each canary and budget, what each observer proves."""
 
+from experiments.epsilon_audit.published import PUBLISHED
 from experiments.report import kept
 from experiments.report.documents import writing
 from fljax.results import Row
@@ -8,8 +9,39 @@ _UPPER = "epsilon_reachable", "epsilon_accounted"
 _AUDITED = "epsilon_audited"
 
 
+_MEASURED = {  # kept result -> what is audited
+    "epsilon_audit.diabetes": "all rows in each step",
+    "epsilon_audit.rows": "all rows in each step",
+    "epsilon_audit.canaries": "a drawn batch in each step",
+}
+_OURS = "here, messages of a client of diabetes"
+
+
 def text(name: str) -> str:
-    """A line for each canary and budget of a kept result."""
+    """A line for each canary and budget of a kept result, or of others (`published`)."""
+    return _beside_others() if name == "published" else _kept(name)
+
+
+def _beside_others() -> str:
+    """What was proved by others, and here of the last budget of each canary."""
+    body = [
+        [one.who, one.what, f"{one.audited:g}", f"{one.accounted:g}",
+         f"{one.audited / one.accounted:.3f}"]
+        for one in PUBLISHED
+    ]  # fmt: skip
+    for name, how in _MEASURED.items():
+        found = {_key(row): row.value for row in kept.shown(name).rows}
+        last = {row.setting: row.point for row in kept.shown(name).rows}
+        for canary, point in last.items():
+            of = canary, point, "messages"
+            low, high = found[*of, _AUDITED], found[*of, "epsilon_accounted"]
+            cells = f"{low:.2f}", f"{high:.2f}", f"{low / high:.3f}"
+            body.append([_OURS, f"many trainings, {canary}, {how}", *cells])
+    headings = "audited", "accounted", "share"
+    return writing.table(["who", "what", *headings], body, headings)
+
+
+def _kept(name: str) -> str:
     card = kept.shown(name)
     observers = list(dict.fromkeys(row.attack for row in card.rows))
     found = {_key(row): row.value for row in card.rows}
@@ -17,9 +49,10 @@ def text(name: str) -> str:
     for canary, point in dict.fromkeys((row.setting, row.point) for row in card.rows):
         low = [found[canary, point, each, _AUDITED] for each in observers]
         high = [found[canary, point, observers[0], each] for each in _UPPER]
-        cells = [f"{value:.2f}" for value in (*low, *high)]
+        auc = found[canary, point, observers[0], "auc"]
+        cells = [f"{value:.2f}" for value in (*low, *high, auc)]
         body.append([canary, *cells])
-    headings = [*observers, "so many could prove", "accounted"]
+    headings = [*observers, "so many could prove", "accounted", f"AUC, {observers[0]}"]
     lines = writing.table(["canary", *headings], body, headings)
     flags = card.manifest["flags"]
     said = (
