@@ -9,6 +9,7 @@ from experiments.report.documents import (
     members,
     overview,
     papers,
+    posteriors,
     recovered,
     results,
     speed,
@@ -29,6 +30,7 @@ _FAMILIES = {
     "choice": (choosing.text, None),
     "membership": (members.text, None),
     "epsilon": (epsilons.text, None),
+    "posterior": (posteriors.text, None),
     "rows": (recovered.text, None),
     "sums": (summed.text, None),
 }
@@ -40,7 +42,8 @@ def make(name: str) -> str:
     Args:
       name: `headline`, `defenses`, `overview`, `paper.NAME`, `results.NAME`, `knowledge.NAME`,
         `choice.NAME`, `membership.NAME`, `epsilon.NAME`, `rows.NAME`,
-        `sums.NAME` or `benchmark.NAME`, the name being that of a paper, a result or a benchmark.
+        `sums.NAME`, `posterior.NAME` or `benchmark.NAME`, the name being that of a
+        paper, a result or a benchmark.
 
     Raises:
       ConfigError: there is no such block.

@@ -1,8 +1,10 @@
 """Epsilon from both sides: for each canary and budget, what each observer proves."""
 
+import json
+
 from experiments.epsilon_audit.published import PUBLISHED
 from experiments.report import kept
-from experiments.report.documents import writing
+from experiments.report.documents import speed, writing
 from fljax.results import Row
 
 _UPPER = "epsilon_reachable", "epsilon_accounted"
@@ -18,8 +20,27 @@ _OURS = "here, messages of a client of diabetes"
 
 
 def text(name: str) -> str:
-    """A line for each canary and budget of a kept result, or of others (`published`)."""
-    return _beside_others() if name == "published" else _kept(name)
+    """Of a kept result; `published`: beside others; `soundness`: that benchmark."""
+    alone = {"published": _beside_others, "soundness": _sound}
+    return alone[name]() if name in alone else _kept(name)
+
+
+def _sound() -> str:
+    """A line for each canary and budget: audits above the account, by observer."""
+    lines = (speed.FOLDER / "soundness.jsonl").read_text().splitlines()
+    rows = [row for row in map(json.loads, lines) if "target" not in row]
+    found: dict[tuple[str, float], list[dict]] = {}
+    for row in rows:
+        found.setdefault((row["canary"], row["epsilon"]), []).append(row)
+    observers = list(dict.fromkeys(row["observer"] for row in rows))
+    body = [
+        [canary, f"{each[0]['accounted']:.2f}", *(str(row["above"]) for row in each)]
+        for (canary, _), each in found.items()
+    ]
+    header = ["accounted", *observers]
+    told = f"Of {rows[0]['audits']} audits each, of {rows[0]['trainings']} trainings."
+    command = writing.command(rows[0]["command"])
+    return f"{command}\n\n{writing.table(['canary', *header], body, header)}\n\n{told}"
 
 
 def _beside_others() -> str:

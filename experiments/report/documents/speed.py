@@ -81,6 +81,12 @@ _COLUMNS = {
         _Column("share", "share of the first two", ".0%"),
         _Column("share_moved", "of all three", ".0%"),
     ),
+    "soundness": (
+        _Column("canary", "canary"), _Column("epsilon", "budget", "g"),
+        _Column("accounted", "accounted", ".2f"), _Column("observer", "observer"),
+        _Column("audits", "audits", "d"), _Column("above", "above it", "d"),
+        _Column("median", "median audited", ".2f"),
+    ),
     "trajectory": (
         _Column("shape", "shape"), _Column("task", "task"),
         _Column("clients", "clients", "d"), _PLACE, _COMPILE,

@@ -71,7 +71,8 @@ def test_every_item_of_a_paper_has_a_result_or_a_reason(paper):
 
 # How the names of flagfiles begin that repeat no item of a paper.
 _OURS = (
-    "aia.clients.", "aia.defenses.", "aia.diabetes.", "aia.knowledge.", "aia.sums.",
+    "aia.breast_cancer", "aia.clients.", "aia.defenses.", "aia.diabetes.",
+    "aia.knowledge.", "aia.sums.",
     "aia.trajectory.", "audit.", "choose_defense.", "epsilon_audit.",
     "label_distribution.digits.epochs", "membership.", "rows",
 )  # fmt: skip
