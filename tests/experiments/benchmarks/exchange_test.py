@@ -2,6 +2,8 @@
 
 import pytest
 
+pytest.importorskip("torch")
+
 from experiments.benchmarks import exchange, federations, steps
 
 
