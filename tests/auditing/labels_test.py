@@ -61,7 +61,7 @@ def _lines(audited, folder, **changes):
     return audited(folder, attacks=("label_distribution",), **config)
 
 
-@pytest.mark.long("every attack on labels is compiled")
+@pytest.mark.slow
 def test_every_attack_is_nearer_than_what_needs_no_message(folder, audited):
     proxy = str(folder / "proxy.csv")
     answers, lines = _lines(audited, folder, proxy=proxy, shadow_clients=64)

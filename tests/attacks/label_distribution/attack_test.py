@@ -65,6 +65,7 @@ def test_an_attack_is_the_same_for_the_same_key(attacked):
     jax.tree.map(np.testing.assert_array_equal, first, second)
 
 
+@pytest.mark.slow
 def test_a_recorded_client_of_any_round_is_attacked(digits, recipe):
     _, sent, proxy, own = digits
     labels = np.asarray(own.y)

@@ -83,10 +83,8 @@ _SMALL = (
 )  # fmt: skip
 
 
-@pytest.mark.long("epsilons in all ways")
-@pytest.mark.parametrize(
-    "method", ["fed_cdp", pytest.param("fed_sdp", marks=pytest.mark.slow)]
-)
+@pytest.mark.slow
+@pytest.mark.parametrize("method", ["fed_cdp", "fed_sdp"])
 def test_ones_own_training_in_all_ways_and_at_both_levels(
     run, reported, tmp_path, method
 ):
