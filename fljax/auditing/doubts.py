@@ -28,7 +28,7 @@ from fljax.verdicts import ACCURACY, ERROR
 
 STRONGEST = "strongest attack not run"
 SIMULATING = ("trajectory", "linear_inversion")
-_CHECK = "check input_order, standardise, standardise_target"
+_CHECK = "check input_order, standardise, standardise_target, and defense"
 _NO_BETTER = 0.75  # of the misfit on strangers
 _COLUMN = (ACCURACY.metric, ERROR.metric)
 
