@@ -1,7 +1,7 @@
 """Results that the repository keeps: the one source of the numbers in its documents.
 
-`experiments/results/NAME/` holds what is kept of a finished run. Its `rows.jsonl` has
-only what summaries need:
+`experiments/results/NAME/` holds what is kept of a finished run. Its `rows.csv`, a line
+for each number, has only what summaries need:
 
 * numbers over all clients, for every seed, and slopes;
 * each client's, with half widths, where there is a single seed and an attack is judged
@@ -14,6 +14,10 @@ packages, and the machine in general words. Flagfiles without a result stand in
 `experiments/results/not_kept.toml`, which says why.
 """
 
+import csv
+import io
+import json
+import math
 import pathlib
 import tomllib
 from collections.abc import Mapping, Sequence
@@ -23,19 +27,20 @@ from experiments.report import commands, finished
 from experiments.report.cards import Card, card
 from experiments.report.figures import selection
 from experiments.report.programs import PROGRAMS
-from fljax import certainty, results, shrinkage
+from fljax import certainty, files, results, shrinkage
 from fljax.driver.config import ConfigError
 from fljax.results import HALF_WIDTH, PAIRED_HALF_WIDTH, Row
 
 FOLDER = pathlib.Path(__file__).parents[1] / "results"
-_NOT_KEPT = "not_kept.toml"
+_ROWS, _MANIFEST, _NOT_KEPT = "rows.csv", "manifest.json", "not_kept.toml"
+_COLUMNS = tuple(name for name in Row._fields if name != "experiment")
 _ASIS = ("experiment", "code", "python", "packages", "verdicts", "not_run")
 _TIMES, _SLOPE = ("seconds", "milliseconds"), "_slope"
 
 
 def names() -> list[str]:
     """Of all results."""
-    return sorted(path.parent.name for path in FOLDER.glob("*/manifest.json"))
+    return sorted(path.parent.name for path in FOLDER.glob(f"*/{_MANIFEST}"))
 
 
 class Reason(NamedTuple):
@@ -62,8 +67,8 @@ def keep(run: finished.Run, name: str) -> pathlib.Path:
     except ConfigError as error:
         raise ConfigError(f"--keep: {error}") from error
     folder = FOLDER / name
-    results.write_rows(folder / "rows.jsonl", of_rows(run.rows))
-    results.write_manifest(folder / "manifest.json", kept)
+    files.write_text(folder / _ROWS, _written(of_rows(run.rows)))
+    results.write_manifest(folder / _MANIFEST, kept)
     return folder
 
 
@@ -75,7 +80,11 @@ def read(name: str) -> finished.Run:
     """
     if name not in names():
         raise ConfigError(f"expected one of {', '.join(names())}, got {name!r}")
-    return finished.read(FOLDER / name, PROGRAMS)
+    folder = FOLDER / name
+    manifest = json.loads((folder / _MANIFEST).read_text())
+    lines = csv.DictReader(io.StringIO((folder / _ROWS).read_text()))
+    rows = [_row(manifest["experiment"], line) for line in lines]
+    return finished.Run(folder, rows, manifest, {})
 
 
 def shown(name: str) -> Card:
@@ -101,6 +110,28 @@ def of_rows(rows: Sequence[Row]) -> list[Row]:
         and row.metric.startswith(wanted)
         and certainty.confidence_of(row.metric) is None  # counts of rows may differ
     ]
+
+
+def _written(rows: Sequence[Row]) -> str:
+    """Rows of one program as a table; a value that is not finite is left empty."""
+    file = io.StringIO()
+    table = csv.DictWriter(file, _COLUMNS, extrasaction="ignore", lineterminator="\n")
+    table.writeheader()
+    for row in rows:
+        value = row.value if math.isfinite(row.value) else ""
+        table.writerow(row._asdict() | {"value": value})
+    return file.getvalue()
+
+
+def _row(experiment: str, line: Mapping[str, str]) -> Row:
+    client = line["client"]
+    numbers = {
+        "seed": int(line["seed"]),
+        "client": client if client == "all" else int(client),
+        "value": float(line["value"] or "nan"),
+        "n": int(line["n"]),
+    }
+    return Row(experiment, **line | numbers)
 
 
 def of_manifest(name: str, manifest: Mapping[str, Any]) -> dict[str, Any]:
