@@ -1,7 +1,5 @@
 """Epsilon from both sides: for each canary and budget, what each observer proves."""
 
-import json
-
 from experiments.epsilon_audit.published import PUBLISHED
 from experiments.report import kept
 from experiments.report.documents import speed, writing
@@ -27,8 +25,7 @@ def text(name: str) -> str:
 
 def _sound() -> str:
     """A line for each canary and budget: audits above the account, by observer."""
-    lines = (speed.FOLDER / "soundness.jsonl").read_text().splitlines()
-    rows = [row for row in map(json.loads, lines) if "target" not in row]
+    rows, _ = speed.kept("soundness")
     found: dict[tuple[str, float], list[dict]] = {}
     for row in rows:
         found.setdefault((row["canary"], row["epsilon"]), []).append(row)

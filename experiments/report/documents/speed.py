@@ -116,20 +116,23 @@ def text(name: str) -> str:
     """
     if name not in names() or name not in _COLUMNS:
         raise ConfigError(f"expected a benchmark of {FOLDER.name}/, got {name!r}")
-    found = [json.loads(line) for line in _path(name).read_text().splitlines()]
-    rows = [row for row in found if "target" not in row]
+    rows, targets = kept(name)
     columns = [c for c in _COLUMNS[name] if any(row[c.key] is not None for row in rows)]
     body = [[_cell(row[c.key], c.form) for c in columns] for row in rows]
     numbers = [column.heading for column in columns if column.form]
     header = [column.heading for column in columns]
-    parts = [writing.command(found[0]["command"]), writing.table(header, body, numbers)]
-    if aims := [_target(row) for row in found if "target" in row]:
+    parts = [writing.command(rows[0]["command"]), writing.table(header, body, numbers)]
+    if aims := [_target(row) for row in targets]:
         parts.append(writing.table(_TARGETS, aims, _TARGETS[1:3]))
-    return "\n\n".join([*parts, _where(found[0]["environment"])])
+    return "\n\n".join([*parts, _where(rows[0]["environment"])])
 
 
-def _path(name: str) -> pathlib.Path:
-    return FOLDER / f"{name}.jsonl"
+def kept(name: str) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
+    """Rows and targets of a kept benchmark."""
+    lines = (FOLDER / f"{name}.jsonl").read_text().splitlines()
+    found = [json.loads(line) for line in lines]
+    rows = [row for row in found if "target" not in row]
+    return rows, [row for row in found if "target" in row]
 
 
 def _cell(value: Any, form: str) -> str:
