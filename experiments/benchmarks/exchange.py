@@ -9,7 +9,6 @@ recorded. The last rows are one sum over the devices, of so many numbers, alone.
 fastest of the calls counts: what else a machine does can only add to it.
 """
 
-import dataclasses
 import re
 
 import jax
@@ -18,13 +17,12 @@ import optax
 from jax import lax
 from jax.sharding import PartitionSpec
 
-from experiments.benchmarks import federations, harness, rounds, trainings
+from experiments.benchmarks import federations, harness, problems, trainings
+from experiments.benchmarks.problems import Flags, Problem
 from fljax import federation, losses, parallel
 from fljax import local as local_lib
 from fljax import rounds as engine
-from fljax.driver.option import option
 
-_LANES = {"medical": 2, "income_l": 10, "income_a": 8}
 _SUMS = (1, 1281, 70_401)  # numbers: one, and the models of Medical and of Income-L
 _EXCHANGES = re.compile(r" all-(?:reduce|gather|to-all)\(| collective-permute\(")
 _COLUMNS = {
@@ -35,17 +33,7 @@ _COLUMNS = {
 }  # fmt: skip
 
 
-@dataclasses.dataclass(frozen=True, kw_only=True)
-class Config(harness.SmallFlags):
-    """No prefix."""
-
-    shapes: tuple[federations.Name, ...] = option(
-        ("medical", "income_l"), "federations to run"
-    )
-    repeats: int = option(15, "timed calls", min=1)
-
-
-def run(config: Config) -> tuple[list[harness.Row], list[harness.Target]]:
+def run(config: Flags) -> tuple[list[harness.Row], list[harness.Target]]:
     """Times every way; those of one shape in turns.
 
     Returns:
@@ -61,12 +49,9 @@ def run(config: Config) -> tuple[list[harness.Row], list[harness.Target]]:
     return rows + [_sum(count, every, config) for count in _SUMS], targets
 
 
-def _shape(name: federations.Name, config: Config, every: int) -> list[harness.Row]:
-    problem = rounds.build(
-        name, rounds.Config(seed=config.seed, smoke=config.smoke)
-    )  # fmt: skip
-    lanes = _LANES[name]
-    whole = rounds._federation(problem, problem.num_rounds, lanes, True)
+def _shape(name: federations.Name, config: Flags, every: int) -> list[harness.Row]:
+    problem, lanes = problems.build(name, config), problems.LANES[name]
+    whole = problem.federation(lanes)
 
     def dealt(count: int):
         of_seeds = trainings.seeds(count, problem.params)
@@ -94,9 +79,9 @@ def _shape(name: federations.Name, config: Config, every: int) -> list[harness.R
     ]
 
 
-def _lanes(problem: rounds.Problem, lanes: int, every: int):
+def _lanes(problem: Problem, lanes: int, every: int):
     """A training whose lanes are on different devices, and its exchanges in a round."""
-    schedule = rounds._schedule(problem, problem.num_rounds, lanes, True)
+    schedule = problem.schedule(lanes)
     loss_fn = losses.example_loss(problem.model.apply, losses.squared)
     update = local_lib.sgd(loss_fn, optax.sgd(federations.LEARNING_RATE))
     server, over = optax.sgd(1.0), parallel.mesh(every)
@@ -116,7 +101,7 @@ def _lanes(problem: rounds.Problem, lanes: int, every: int):
     return lambda: harness.measure(program, *args, repeats=1).best, count
 
 
-def _sum(count: int, every: int, config: Config) -> harness.Row:
+def _sum(count: int, every: int, config: Flags) -> harness.Row:
     over, times = parallel.mesh(every), 10 if config.smoke else 1000
 
     def sums(x):
@@ -151,4 +136,4 @@ def _row(shape, way, devices, trainings, exchanges, **more) -> harness.Row:
 
 
 if __name__ == "__main__":
-    harness.main(run, Config, _COLUMNS)
+    harness.main(run, Flags, _COLUMNS)

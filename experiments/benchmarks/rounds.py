@@ -16,19 +16,21 @@ from typing import NamedTuple
 import jax
 import numpy as np
 
-from experiments.benchmarks import federations, harness, torch_baseline, trainings
+from experiments.benchmarks import (
+    federations,
+    harness,
+    problems,
+    torch_baseline,
+    trainings,
+)
+from experiments.benchmarks.problems import Problem
 from fljax import federation
-from fljax import schedule as schedule_lib
 from fljax.driver.option import option
-from fljax.federation import Federation
-from fljax.types import Model, Rows
 
-_ROUNDS = {"medical": 100, "income_l": 20, "income_a": 2}
 _CHECK_ROUNDS = {"medical": 3, "income_l": 3, "income_a": 1}
 _RATIOS = {"medical": 30.0, "income_l": 12.0}
 _OCCUPANCY = 0.95
 _TOLERANCE = 1e-4  # of the largest change of a parameter; both sides are float32
-_LANES = {"medical": (2,), "income_l": (10, 2), "income_a": (8, 2)}
 _COLUMNS = {
     "shape": ("shape", ""), "implementation": ("by", ""), "lanes": ("lanes", ""),
     "trainings": ("trainings", ""), "devices": ("devices", ""), "threads": ("threads", ""),
@@ -60,17 +62,6 @@ class Config(harness.SmallFlags):
     repeats: int = option(5, "timed calls", min=1)
 
 
-class Problem(NamedTuple):
-    """A federation and what both sides start from."""
-
-    name: federations.Name
-    shape: federations.Shape
-    rows: Rows
-    model: Model
-    params: dict
-    num_rounds: int
-
-
 class Trained(NamedTuple):
     """What the baseline computed for the check, and its timings."""
 
@@ -89,7 +80,7 @@ def run(config: Config) -> tuple[list[harness.Row], list[harness.Target]]:
     """
     rows, targets = [], []
     for name in config.shapes:
-        problem = build(name, config)
+        problem = problems.build(name, config, config.rounds)
         reference = _baseline(problem, config) if name in config.baseline else None
         ours = [
             _ours(problem, config, lanes, count, reference)
@@ -104,45 +95,18 @@ def run(config: Config) -> tuple[list[harness.Row], list[harness.Target]]:
     return rows, targets
 
 
-def build(name: federations.Name, config: Config) -> Problem:
-    """Draws a federation and its initial model."""
-    shape = federations.shape(name, config.smoke)
-    model = federations.model(shape)
-    params = jax.jit(model.init)(jax.random.key(config.seed))
-    num_rounds = config.rounds or (2 if config.smoke else _ROUNDS[name])
-    rows = federations.generate(shape, config.seed)
-    return Problem(name, shape, rows, model, params, num_rounds)
-
-
 def _variants(name: federations.Name, smoke: bool):
     """Lanes of a training, and trainings at the same time."""
     counts = sorted({1, jax.device_count()})
-    return [(lanes, n) for lanes in _LANES[name] for n in counts][-1 if smoke else 0 :]
-
-
-def _schedule(problem: Problem, num_rounds: int, lanes: int, shuffle: bool):
-    return schedule_lib.build(
-        problem.shape.sizes,
-        num_rounds=num_rounds,
-        batch_size=federations.BATCH_SIZE,
-        lanes=lanes,
-        shuffle=shuffle,
-        record_rounds=[num_rounds - 1],
-    )
-
-
-def _federation(problem: Problem, num_rounds: int, lanes: int, shuffle: bool):
-    parts = federations.split(problem.rows, problem.shape.sizes)
-    tables = federation.tables(
-        [parts], lambda *_: _schedule(problem, num_rounds, lanes, shuffle)
-    )
-    return Federation(trainings.method(problem.model), tables)
+    ways = dict.fromkeys((problems.LANES[name], 2))
+    return [(lanes, n) for lanes in ways for n in counts][-1 if smoke else 0 :]
 
 
 def _ours(problem, config: Config, lanes: int, count: int, reference) -> harness.Row:
     difference = None
     if reference is not None:
-        whole = _federation(problem, _CHECK_ROUNDS[problem.name], lanes, False)
+        checked = _CHECK_ROUNDS[problem.name]
+        whole = problem.federation(lanes, num_rounds=checked, shuffle=False)
         run = federation.train(whole, trainings.seeds(1, problem.params)).run
         own = jax.tree.map(lambda leaf: leaf[0], run.server.params)
         before = federations.to_arrays(problem.params)
@@ -153,7 +117,7 @@ def _ours(problem, config: Config, lanes: int, count: int, reference) -> harness
             )
         )
         harness.check_equal(f"{problem.name}, {lanes} lanes", difference, _TOLERANCE)
-    whole = _federation(problem, problem.num_rounds, lanes, True)
+    whole = problem.federation(lanes)
     of_seeds = trainings.seeds(count, problem.params)
     timing, _ = trainings.measure(whole, of_seeds, repeats=config.repeats)
     schedule = whole.tables.schedule

@@ -10,7 +10,6 @@ of plain SGD on a dense gradient writes the gradient, reads it, and reads and wr
 model; these passes are timed on arrays of the model's size.
 """
 
-import dataclasses
 from collections.abc import Callable
 from typing import NamedTuple
 
@@ -20,13 +19,12 @@ import numpy as np
 from jax import lax
 from jax.sharding import PartitionSpec
 
-from experiments.benchmarks import federations, harness, rounds, scaling, trainings
+from experiments.benchmarks import federations, harness, problems, scaling, trainings
+from experiments.benchmarks.problems import Flags
 from fljax import parallel
-from fljax.driver.option import option
 
 _SHARE = 0.6
 _UNITS = 128
-_LANES = {"medical": 2, "income_l": 10, "income_a": 8}
 _BATCH = 4096  # rows of a large batch, whose sums leave nothing but their reading
 _TIMES = 200  # in a timed call
 _COLUMNS = {
@@ -35,16 +33,6 @@ _COLUMNS = {
     "move": ("to move the model", ".3g"), "share": ("share of both", ".1%"),
     "share_moved": ("share with moving", ".1%"),
 }  # fmt: skip
-
-
-@dataclasses.dataclass(frozen=True, kw_only=True)
-class Config(harness.SmallFlags):
-    """No prefix."""
-
-    shapes: tuple[federations.Name, ...] = option(
-        ("medical", "income_l"), "federations to run"
-    )
-    repeats: int = option(15, "timed calls, of which the fastest counts", min=1)
 
 
 class Work(NamedTuple):
@@ -61,7 +49,7 @@ class Work(NamedTuple):
     moved: float
 
 
-def run(config: Config) -> tuple[list[harness.Row], list[harness.Target]]:
+def run(config: Flags) -> tuple[list[harness.Row], list[harness.Target]]:
     """Times every shape.
 
     Returns:
@@ -90,7 +78,7 @@ def work(of: federations.Shape) -> Work:
     )
 
 
-def _row(name: federations.Name, config: Config, every: int, rate: float):
+def _row(name: federations.Name, config: Flags, every: int, rate: float):
     of = federations.shape(name, config.smoke)
     todo = work(of)
     seconds = {
@@ -110,11 +98,10 @@ def _row(name: federations.Name, config: Config, every: int, rate: float):
     }
 
 
-def _step(name: federations.Name, config: Config, every: int) -> float:
+def _step(name: federations.Name, config: Flags, every: int) -> float:
     """Seconds of one client's step on a device."""
-    asked = rounds.Config(seed=config.seed, smoke=config.smoke)
-    problem = rounds.build(name, asked)
-    whole = rounds._federation(problem, problem.num_rounds, _LANES[name], True)
+    problem = problems.build(name, config)
+    whole = problem.federation(problems.LANES[name])
     timing, _ = trainings.measure(
         whole, trainings.seeds(every, problem.params), repeats=config.repeats
     )
@@ -122,7 +109,7 @@ def _step(name: federations.Name, config: Config, every: int) -> float:
     return timing.best / (problem.num_rounds * steps)
 
 
-def _gathering(of: federations.Shape, every: int, config: Config) -> float:
+def _gathering(of: federations.Shape, every: int, config: Flags) -> float:
     """Bytes a second of kernel rows that a device reads and adds up."""
     rng = np.random.default_rng(config.seed)
     columns = len(of.cardinalities)
@@ -139,7 +126,7 @@ def _gathering(of: federations.Shape, every: int, config: Config) -> float:
     return 4 * columns * _BATCH * _UNITS / _alone(read, kernel, every, config)
 
 
-def _moving(of: federations.Shape, every: int, config: Config) -> float:
+def _moving(of: federations.Shape, every: int, config: Flags) -> float:
     """Bytes a second that a device reads and writes of arrays of the model's size."""
 
     def update(both):
@@ -151,7 +138,7 @@ def _moving(of: federations.Shape, every: int, config: Config) -> float:
     return 3 * 4 * model.size / seconds
 
 
-def _alone(fun: Callable, given, every: int, config: Config) -> float:
+def _alone(fun: Callable, given, every: int, config: Flags) -> float:
     """Seconds of one of many calls, each of what the last one returned."""
     over, times = parallel.mesh(every), 2 if config.smoke else _TIMES
 
@@ -167,4 +154,4 @@ def _alone(fun: Callable, given, every: int, config: Config) -> float:
 
 
 if __name__ == "__main__":
-    harness.main(run, Config, _COLUMNS)
+    harness.main(run, Flags, _COLUMNS)

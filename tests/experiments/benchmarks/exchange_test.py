@@ -9,7 +9,7 @@ from experiments.benchmarks import exchange, federations, steps
 
 @pytest.mark.slow
 def test_every_way_to_use_devices_is_a_row():
-    config = exchange.Config(shapes=("medical",), repeats=1, smoke=True)
+    config = exchange.Flags(shapes=("medical",), repeats=1, smoke=True)
     rows, (target,) = exchange.run(config)
     assert [row["exchanges"] > 0 for row in rows[:3]] == [False, False, True]
     assert rows[0]["speedup"] == 1
@@ -21,7 +21,7 @@ def test_every_way_to_use_devices_is_a_row():
 @pytest.mark.slow
 def test_a_step_stands_beside_its_limits():
     (row,), (target,) = steps.run(
-        steps.Config(shapes=("income_l",), repeats=1, smoke=True)
+        steps.Flags(shapes=("income_l",), repeats=1, smoke=True)
     )
     both = row["multiply"] + row["gather"]
     assert row["share"] == pytest.approx(both / row["step"]) == target.value

@@ -9,7 +9,7 @@ import pytest
 pytest.importorskip("torch")
 pytest.importorskip("torch._dynamo")
 
-from experiments.benchmarks import attributes, rounds, torch_baseline
+from experiments.benchmarks import attributes, problems, rounds, torch_baseline
 from fljax.driver import config
 
 _KEYS = {
@@ -49,10 +49,10 @@ def test_nothing_is_timed_when_the_two_sides_disagree(monkeypatch):
 
 
 def test_full_size_ragged_clients_fill_the_lanes():
-    problem = rounds.build("medical", _TINY)
+    problem = problems.build("medical", _TINY, 2)
     for lanes in (2, 8):
         shape = rounds.federations.shape("income_a")
-        schedule = rounds._schedule(problem._replace(shape=shape), 2, lanes, True)
+        schedule = problem._replace(shape=shape).schedule(lanes)
         assert schedule.occupancy >= 0.95
         assert np.asarray(schedule.recorded_rounds).tolist() == [1]
 
