@@ -110,7 +110,7 @@ def imputed(
         guess = np.zeros_like(targets.value)
         for at, each in enumerate(everyone):
             guess[at] = _of_seed(setup, at, each, None, shared, as_known=True)
-        about = labels, verdicts.IMPUTATION, knowledge.AS_KNOWN, guess, targets
+        about = labels, verdicts.IMPUTATION, verdicts.AS_KNOWN, guess, targets
         rows += scoring.guesses(*about)
     if not targets.continuous:
         return Imputation(rows, None, None)

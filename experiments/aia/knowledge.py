@@ -21,9 +21,6 @@ from fljax.types import Features, Known
 _NOISE, _MISSING, _ROWS, _STAND_INS, _TARGETS = 11, 12, 13, 14, 15  # streams of a seed
 
 
-AS_KNOWN = "as_known"  # setting of imputation from what is known of the rows
-
-
 def is_exact(config: KnowledgeConfig) -> bool:
     """Whether all columns and targets of the rows that are known at all are known."""
     return (config.noise, config.missing, config.targets) == (0, 0, 1)

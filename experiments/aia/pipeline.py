@@ -80,7 +80,7 @@ def prepare(table: data.Table, config: Settings, label: str) -> Setup:
     _, known, truth = dealt
     if truth is not None and not truth.continuous and config.attack.kinds:
         count, most = truth.candidates.shape[1], config.run.most_values
-        values.check("data_", " and ".join(table.concealed), count, most)
+        values.check("data_", table.inferred, count, most)
     if config.attack.score == "pooled" and truth is not None:
         known, truth = jax.tree.map(targets.pool, known), targets.pooled(truth)
     setup = Setup(config, label, table, dealt.clients, known, truth, problem)

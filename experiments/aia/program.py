@@ -94,7 +94,7 @@ def work(prepared: Prepared, output: Output, bars: Progress) -> Results:
     manifest = closing.manifest(points_, rows, *told) | {
         "defense": {k: each.defense for k, each in parts.items() if each.defense}
     }
-    above, below = closing.said(rows, manifest, *told, " and ".join(table.concealed))
+    above, below = closing.said(rows, manifest, *told, table.inferred)
     tables = results_table.of_results(rows, config.run.paper_table, flags)
     times = _times([outcome.seconds for outcome in outcomes])
     pages = {}

@@ -46,7 +46,7 @@ def points(rows: Sequence[Row]) -> list[Point]:
         if at is None or not at[0].startswith(_SWEPT):
             continue
         name = row.attack if row.setting in _SETTINGS else None
-        if (row.attack, row.setting) == (verdicts.IMPUTATION, "as_known"):
+        if (row.attack, row.setting) == (verdicts.IMPUTATION, verdicts.AS_KNOWN):
             name = AS_KNOWN
         if name and (row.metric, row.client) == (selection.ACCURACY, "all"):
             of_attack = found.setdefault(at, {}).setdefault(name, {})

@@ -6,6 +6,7 @@ the whole table, because the protocols build their dummies before they split
 """
 
 import dataclasses
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -195,51 +196,42 @@ def _column(table: Table, options: Preprocessing, name: str) -> Column:
 def _attribute(table: Table, encoder: Encoder, train: pd.DataFrame) -> Attribute | None:
     if table.sensitive is None:
         return None
-    if table.also_sensitive:
-        return _together(table, encoder)
-    column = encoder.dense[-1]
-    kind = table.kinds[table.sensitive]
+    columns = encoder.dense[-len(table.concealed) :]
+    kind, several = table.kinds[table.sensitive], len(columns) > 1
     if kind == "numeric":
-        written = write((column,), train)
-        unscaled = np.stack([written.min(0), written.max(0)])
+        numbers = write(columns, train)
+        unscaled, labels, chosen = np.stack([numbers.min(0), numbers.max(0)]), (), ()
     else:
-        unscaled = _every_value(column)
-    block = slice(len(encoder.mean) - column.width, None)
+        unscaled, labels, chosen = _combinations(columns)
+    block = slice(len(encoder.mean) - unscaled.shape[1], None)
     candidates = (unscaled - encoder.mean[block]) / encoder.scale[block]
     return Attribute(
-        name=table.sensitive,
-        kind="continuous" if kind == "numeric" else kind,
-        categories=tuple(label(value) for value in column.values),
+        name=table.inferred,
+        kind="continuous" if kind == "numeric" else "categorical" if several else kind,
+        categories=labels,
         candidates=candidates.astype(np.float32),
+        parts=dict(zip(table.concealed, chosen, strict=True)) if several else {},
     )
 
 
-def _together(table: Table, encoder: Encoder) -> Attribute:
-    """Each combination of the values of several columns, the last one fastest."""
-    columns = encoder.dense[-len(table.concealed) :]
-    values = [_every_value(column) for column in columns]
-    numbers = np.indices([len(each) for each in values]).reshape(len(values), -1)
-    pairs = list(zip(values, numbers, strict=True))
-    unscaled = np.concatenate([each[index] for each, index in pairs], axis=1)
-    block = slice(len(encoder.mean) - unscaled.shape[1], None)
-    labels = [
-        ", ".join(label(c.values[i]) for c, i in zip(columns, index, strict=True))
-        for index in numbers.T
+def _combinations(
+    columns: Sequence[Column],
+) -> tuple[np.ndarray, tuple[str, ...], np.ndarray]:
+    """Every combination of the values of columns of categories, the last one fastest.
+
+    Returns:
+      `[K, W]` how each is written, unscaled; its label; the number of each column's
+      value in it `[len(columns), K]`.
+    """
+    chosen = np.indices([len(column.values) for column in columns])
+    chosen = chosen.reshape(len(columns), -1)
+    values = [
+        pd.Series(column.values[each])
+        for column, each in zip(columns, chosen, strict=True)
     ]
-    return Attribute(
-        name=" and ".join(table.concealed),
-        kind="categorical",
-        categories=tuple(labels),
-        candidates=((unscaled - encoder.mean[block]) / encoder.scale[block]).astype(
-            np.float32
-        ),
-        parts=dict(zip(table.concealed, numbers, strict=True)),
-    )
-
-
-def _every_value(column: Column) -> np.ndarray:
-    """`[K, W]` each value of a column of categories as it is written, unscaled."""
-    return write((column,), pd.DataFrame({column.name: pd.Series(column.values)}))
+    frame = pd.DataFrame({c.name: v for c, v in zip(columns, values, strict=True)})
+    labels = tuple(", ".join(map(label, row)) for row in zip(*values, strict=True))
+    return write(columns, frame), labels, chosen
 
 
 def _truth(

@@ -76,6 +76,11 @@ class Table:
         """All columns that attacks infer."""
         return (self.sensitive, *self.also_sensitive) if self.sensitive else ()
 
+    @property
+    def inferred(self) -> str:
+        """What attacks infer, for people."""
+        return " and ".join(self.concealed)
+
 
 @dataclasses.dataclass(frozen=True, kw_only=True, eq=False)
 class Attribute:

@@ -39,11 +39,8 @@ class Sent(NamedTuple):
 def sent(gradient: np.ndarray, rows: int) -> Sent:
     """Looks at one gradient `[1 + D, H]` of a batch of so many rows."""
     _, values, right = np.linalg.svd(gradient, full_matrices=False)
-    noise = _ROUNDING * values[0]
-    if rows < len(values):
-        noise = max(noise, float(values[rows]))
-    rank = max(1, int((values[:rows] > _ABOVE * noise).sum()))
-    return Sent(gradient, rank, right[:rank], float(noise), float(values[rank - 1]))
+    rank, noise = _rank(values, rows, _ROUNDING * values[0])
+    return Sent(gradient, rank, right[:rank], noise, float(values[rank - 1]))
 
 
 class Span(NamedTuple):
@@ -63,9 +60,7 @@ class Span(NamedTuple):
 def of(remaining: np.ndarray, rows: int, noise: float) -> Span:
     """The span of so many rows, whose gradient `[1 + D, H]` is left."""
     left, values, _ = np.linalg.svd(remaining, full_matrices=False)
-    if rows < len(values):
-        noise = max(noise, float(values[rows]))
-    rank = max(1, int((values[:rows] > _ABOVE * noise).sum()))
+    rank, noise = _rank(values, rows, noise)
     return Span(left[:, :rank], remaining, float(noise / values[rank - 1]))
 
 
@@ -83,6 +78,19 @@ def without(sent: Sent, found: np.ndarray) -> Span:
     count = sent.rank - len(found)
     error = sent.noise / max(values[count - 1], sent.noise)
     return Span(left[:, :count], remaining, float(error))
+
+
+def _rank(values: np.ndarray, rows: int, noise: float) -> tuple[int, float]:
+    """Rows that stand out of the noise, at least one, and the noise as it is seen.
+
+    Args:
+      values: singular values, the largest first.
+      rows: of the batch; singular values beyond them are noise.
+      noise: of rounding.
+    """
+    if rows < len(values):
+        noise = max(noise, float(values[rows]))
+    return max(1, int((values[:rows] > _ABOVE * noise).sum())), float(noise)
 
 
 def null_space(matrix: np.ndarray, least: float) -> tuple[np.ndarray, np.ndarray]:
