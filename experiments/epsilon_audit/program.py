@@ -28,10 +28,15 @@ from fljax import privacy
 from fljax.driver import screen_tables
 from fljax.driver.output import Output, Results
 from fljax.driver.program import Program, Start
-from fljax.privacy import audits, sampled
-from fljax.privacy.audits import Audit, statistics
+from fljax.privacy import audits
+from fljax.privacy.audits import Audit, attainable
 from fljax.privacy.audits.evidence import Seen
 from fljax.results import Row
+
+_SHOWN = {
+    "epsilon_audited": "audited", "epsilon_reachable": "reachable",
+    "epsilon_in_messages": "in messages", "epsilon_accounted": "accounted",
+}  # fmt: skip
 
 
 class Prepared(NamedTuple):
@@ -49,6 +54,7 @@ class Found(NamedTuple):
       budget: epsilon that the noise keeps.
       noise: multiplier.
       audit: both sides.
+      held: what messages hold of the canary, however many trainings there are.
       reachable: what as many trainings could prove at most.
     """
 
@@ -56,6 +62,7 @@ class Found(NamedTuple):
     budget: float
     noise: float
     audit: Audit
+    held: float
     reachable: float
 
 
@@ -98,8 +105,9 @@ def work(prepared: Prepared, output: Output, bars: Progress) -> Results:
                         bar, completed=done + number
                     ),
                 )
-            most = _reachable(prepared, audit, noise)
-            found.append(Found(name, budget, noise, audit, most))
+            found.append(
+                Found(name, budget, noise, audit, *_most(prepared, audit, noise))
+            )
     rows = [row for each in found for row in _rows(prepared, each)]
     drawn = {"epsilon_by_observer": audited_by_accounted(rows)}
     return Results(
@@ -111,15 +119,18 @@ def work(prepared: Prepared, output: Output, bars: Progress) -> Results:
     )
 
 
-def _reachable(prepared: Prepared, audit: Audit, noise: float) -> float:
+def _most(prepared: Prepared, audit: Audit, noise: float) -> tuple[float, float]:
+    """What messages hold, and what as many trainings could prove of it."""
     run, tables = prepared.settings.run, prepared.loaded.tables
-    often = audits.inclusions(tables, audit.canary)
-    profile = sampled.profile(
-        noise, often.rate, often.total, replace=audit.canary.neighbours != "remove"
+    profile = attainable.in_messages(
+        noise,
+        audits.inclusions(tables, audit.canary),
+        replace=audit.canary.neighbours != "remove",
     )
-    return statistics.reachable(
+    could = attainable.reachable(
         profile, run.trainings, delta=run.delta, confidence=run.confidence
     )
+    return attainable.epsilon_of(profile, run.delta), could
 
 
 def _rows(prepared: Prepared, found: Found) -> Iterator[Row]:
@@ -128,6 +139,7 @@ def _rows(prepared: Prepared, found: Found) -> Iterator[Row]:
     for observer, said in audit.audited.items():
         numbers = {
             "epsilon_accounted": audit.accounted,
+            "epsilon_in_messages": found.held,
             "epsilon_reachable": found.reachable,
             "epsilon_audited": said.epsilon,
             "audited_of_accounted_percent": 100 * said.epsilon / audit.accounted,
@@ -157,14 +169,13 @@ def _statement(run, found: Found) -> str:
 def _table(rows: list[Row]) -> Table:
     table = screen_tables.empty("epsilon, audited under accounted")
     screen_tables.add_texts(table, "canary", "budget", "observer")
-    screen_tables.add_numbers(table, "audited", "reachable", "accounted")
+    screen_tables.add_numbers(table, *_SHOWN.values())
     by: dict[tuple, dict[str, float]] = {}
     for row in rows:
         key = row.setting, row.point, row.attack
         by.setdefault(key, {})[row.metric] = row.value
     for (canary, point, observer), of in by.items():
-        names = "epsilon_audited", "epsilon_reachable", "epsilon_accounted"
-        values = [f"{of[name]:.2f}" for name in names]
+        values = [f"{of[name]:.2f}" for name in _SHOWN]
         table.add_row(canary, point.partition("=")[2], observer, *values)
     return table
 

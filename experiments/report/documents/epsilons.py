@@ -5,7 +5,10 @@ from experiments.report import kept
 from experiments.report.documents import speed, writing
 from fljax.results import Row
 
-_UPPER = "epsilon_reachable", "epsilon_accounted"
+_UPPER = {
+    "epsilon_reachable": "so many could prove", "epsilon_in_messages": "in messages",
+    "epsilon_accounted": "accounted",
+}  # fmt: skip
 _AUDITED = "epsilon_audited"
 
 
@@ -63,14 +66,16 @@ def _kept(name: str) -> str:
     card = kept.shown(name)
     observers = list(dict.fromkeys(row.attack for row in card.rows))
     found = {_key(row): row.value for row in card.rows}
+    metrics = {row.metric for row in card.rows}
+    upper = {name: said for name, said in _UPPER.items() if name in metrics}
     body = []
     for canary, point in dict.fromkeys((row.setting, row.point) for row in card.rows):
         low = [found[canary, point, each, _AUDITED] for each in observers]
-        high = [found[canary, point, observers[0], each] for each in _UPPER]
+        high = [found[canary, point, observers[0], each] for each in upper]
         auc = found[canary, point, observers[0], "auc"]
         cells = [f"{value:.2f}" for value in (*low, *high, auc)]
         body.append([canary, *cells])
-    headings = [*observers, "so many could prove", "accounted", f"AUC, {observers[0]}"]
+    headings = [*observers, *upper.values(), f"AUC, {observers[0]}"]
     lines = writing.table(["canary", *headings], body, headings)
     flags = card.manifest["flags"]
     said = (

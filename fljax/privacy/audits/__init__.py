@@ -1,10 +1,11 @@
 """Epsilon from below: what an adversary demonstrably has, with a stated confidence.
 
-* `statistics`: bounds from scores, of many trainings or of one with many canaries;
+* `statistics`, `counts`: bounds from scores, of many trainings or of one with many canaries;
 * `canaries`, `planting`: two federations that differ in one row, or in one client;
 * `chances`, `background`: how often rows are in steps, and what that hides;
 * `evidence`, `likelihood`: what each observer sees, and its likelihood ratio;
 * `multi_run`: many independent trainings, half of them with the canary;
+* `attainable`: what so many trainings could prove;
 * `steps`: any private step, from its outputs;
 * `recorded`: one recorded training with many canaries.
 """

@@ -1,7 +1,7 @@
 """What scores of trainings with and without a canary prove: lower bounds of epsilon.
 
-The bounds are those of `jax_privacy.auditing`. Here it is said on which trainings a
-threshold is chosen, and on which others the bound is computed with it.
+Here it is said on which trainings a threshold is chosen, and on which others the bound is
+computed with it (`counts`). Bounds of one run are those of `jax_privacy.auditing`.
 """
 
 import importlib
@@ -11,6 +11,7 @@ import numpy as np
 from scipy import stats
 
 from fljax.privacy import exact
+from fljax.privacy.audits import counts
 from fljax.types import Array
 
 _TUNING = 0.1  # share of the trainings by which the threshold is chosen
@@ -23,7 +24,7 @@ class Audited(NamedTuple):
     """What an adversary demonstrably has.
 
     Attributes:
-      epsilon: lower bound, by Clopper-Pearson; 0 where nothing is proven.
+      epsilon: lower bound; 0 where nothing is proven.
       delta: of the bound.
       confidence: share of audits whose bound holds.
       counts: canaries, or trainings, with and without one, that the bound rests on.
@@ -72,24 +73,18 @@ def audited(
     counted = values[rest & there], values[rest & ~there]
     sizes = len(counted[0]), len(counted[1])
     grid, hits, alarms = _expected(within, without, sizes)
-    few, many = _bounds(hits, alarms, sizes, confidence)
+    few, many = counts.apart(hits, alarms, sizes, confidence)
     gain = np.log(np.maximum(few - delta, 1e-300)) - np.log(many)
-    auditing = library()
-    auditor = auditing.CanaryScoreAuditor(*counted)
-    found = auditor.epsilon_clopper_pearson(
-        1 - confidence,
-        delta,
-        threshold_strategy=auditing.Explicit(float(grid[np.argmax(gain)])),
-    )
+    above = _above(counted, float(grid[np.argmax(gain)]))
     apart = grid[np.argmax(stats.norm.isf(many) - stats.norm.isf(few))]
     return Audited(
-        max(0.0, float(found)),
+        counts.epsilon(*above, sizes, delta=delta, confidence=confidence),
         delta,
         confidence,
         sizes,
         (len(within), len(without)),
         _gaussian(counted, float(apart), delta, confidence),
-        float(auditor.attack_auroc()),
+        float(library().CanaryScoreAuditor(*counted).attack_auroc()),
     )
 
 
@@ -125,27 +120,6 @@ def one_run(
         max(0.0, float(auditor.epsilon_one_run_fdp(significance, delta))),
         float(auditor.attack_auroc()),
     )
-
-
-def reachable(
-    profile: exact.Profile, count: int, *, delta: float, confidence: float = 0.95
-) -> float:
-    """About the most that as many trainings could prove, of what is accounted exactly.
-
-    Args:
-      profile: epsilon to delta, as it is accounted.
-      count: of trainings, half of them with the canary.
-      delta: of the bound.
-      confidence: of the bound.
-    """
-    size = (count - int(first(count).sum())) // 2
-    alarms = np.geomspace(1 / size, 0.5, _THRESHOLDS)
-    epsilons = np.linspace(0, 20, _THRESHOLDS)
-    deltas = np.array([profile(float(each)) for each in epsilons])
-    hits = np.min(np.exp(epsilons) * alarms[:, None] + deltas, axis=1)
-    counts = np.round(np.minimum(hits, 1) * size), np.round(alarms * size)
-    few, many = _bounds(*counts, (size, size), confidence)
-    return max(0.0, float(np.max(np.log(np.maximum(few - delta, 1e-300) / many))))
 
 
 def first(count: int) -> np.ndarray:
@@ -211,13 +185,10 @@ def _expected(within, without, sizes) -> tuple[np.ndarray, np.ndarray, np.ndarra
     return grid, np.minimum(normal[0], seen[0]), np.maximum(normal[1], seen[1])
 
 
-def _bounds(hits, alarms, sizes, confidence: float):
-    """Clopper-Pearson: at least this share of hits and at most that of alarms."""
-    error = (1 - confidence) / 2
-    few = stats.beta.ppf(error, np.maximum(hits, 1e-9), sizes[0] - hits + 1)
-    left = sizes[1] - alarms
-    many = stats.beta.ppf(1 - error, alarms + 1, np.maximum(left, 1e-9))
-    return np.where(hits > 0, few, 0.0), np.where(left > 0, many, 1.0)
+def _above(counted, threshold: float) -> tuple[int, int]:
+    """Scores above a threshold, with the canary and without."""
+    hits, alarms = (int((side > threshold).sum()) for side in counted)
+    return hits, alarms
 
 
 def _gaussian(counted, threshold: float, delta: float, confidence: float) -> float:
@@ -226,9 +197,8 @@ def _gaussian(counted, threshold: float, delta: float, confidence: float) -> flo
     `CanaryScoreAuditor.epsilon_from_gdp` takes the size of a shift whichever way it
     points, and so proves an epsilon from bounds that say nothing.
     """
-    hits, alarms = (np.asarray((side > threshold).sum()) for side in counted)
     sizes = len(counted[0]), len(counted[1])
-    few, many = _bounds(hits, alarms, sizes, confidence)
+    few, many = counts.apart(*_above(counted, threshold), sizes, confidence)
     shift = stats.norm.isf(many) - stats.norm.isf(few)
     if not shift > 0 or not delta > 0:
         return 0.0

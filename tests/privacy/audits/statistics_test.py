@@ -26,7 +26,7 @@ def test_a_bound_is_below_the_truth_and_not_far_below():
     assert found.tuned == (100, 100)
 
 
-@pytest.mark.parametrize("shift", [0.0, 1.0])
+@pytest.mark.parametrize("shift", [0.0, pytest.param(1.0, marks=pytest.mark.slow)])
 def test_bounds_are_too_high_in_no_more_than_their_share_of_audits(shift):
     truth = exact.gaussian(1 / shift, [1], [1.0], _DELTA) if shift else 0.0
     audits = [privacy.audited(*_scores(s, shift, 400), delta=_DELTA) for s in range(60)]

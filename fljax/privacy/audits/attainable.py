@@ -1,0 +1,92 @@
+"""What so many trainings could prove, of an adversary who meets what messages hold.
+
+An account charges every step of a round. A message is the sum of these steps: where
+batches are drawn, it says that a canary was in K of them, binomial, and not in which.
+That is less, and no audit of messages shows more of a canary whose share is the same in
+each step.
+"""
+
+import functools
+
+import numpy as np
+from dp_accounting.pld import privacy_loss_distribution as pld
+from scipy import stats
+
+from fljax.privacy import exact, sampled
+from fljax.privacy.audits import counts, statistics
+from fljax.privacy.audits.chances import Inclusions
+
+_THRESHOLDS = 200  # that are looked at
+_MOST = 20.0  # epsilon that is looked at
+_SHARE = 0.02  # of a round's deviation: a cell of its loss distribution
+
+
+def in_messages(
+    noise_multiplier: float, inclusions: Inclusions, *, replace: bool = False
+) -> exact.Profile:
+    """Delta of every epsilon, of a canary's messages.
+
+    Args:
+      noise_multiplier: of one step.
+      inclusions: of the canary.
+      replace: what it is compared with has a share of its own; what is accounted then
+        stands for what messages hold.
+
+    Raises:
+      ValueError: for numbers out of range.
+    """
+    steps, rate, total = inclusions.steps, inclusions.rate, inclusions.total
+    if replace or steps == 1 or not rate < 1 or not noise_multiplier > 0:
+        return sampled.profile(noise_multiplier, rate, total, replace=replace)
+    exact.check(noise_multiplier, rate, 0.5)
+    rounds = int(inclusions.present.sum())
+    return _summed(float(noise_multiplier), rate, steps, rounds)
+
+
+@functools.lru_cache(maxsize=16)
+def _summed(noise_multiplier, rate, steps, rounds) -> exact.Profile:
+    often = np.arange(int(stats.binom.isf(exact.RARE, steps, rate)) + 1)
+    odds = stats.binom.pmf(often, steps, rate)
+    one = pld.from_mixture_gaussian_mechanism(
+        noise_multiplier * np.sqrt(steps),
+        often.astype(float).tolist(),
+        (odds / odds.sum()).tolist(),
+        value_discretization_interval=_SHARE * np.sqrt(rate) / noise_multiplier,
+    )
+    return one.self_compose(rounds).get_delta_for_epsilon
+
+
+def epsilon_of(profile: exact.Profile, delta: float) -> float:
+    """Epsilon at a delta, to 1e-4; inf above 20."""
+    low, high = 0.0, _MOST
+    if profile(low) <= delta:
+        return 0.0
+    if profile(high) > delta:
+        return np.inf
+    while high - low > 1e-4:
+        middle = (low + high) / 2
+        low, high = (low, middle) if profile(middle) <= delta else (middle, high)
+    return high
+
+
+def reachable(
+    profile: exact.Profile, count: int, *, delta: float, confidence: float = 0.95
+) -> float:
+    """About the most that as many trainings could prove, of what is known exactly.
+
+    Args:
+      profile: epsilon to delta.
+      count: of trainings, half of them with the canary.
+      delta: of the bound.
+      confidence: of the bound.
+    """
+    size = (count - int(statistics.first(count).sum())) // 2
+    alarms = np.geomspace(1 / size, 0.5, _THRESHOLDS)
+    epsilons = np.linspace(0, _MOST, _THRESHOLDS)
+    deltas = np.array([profile(float(each)) for each in epsilons])
+    hits = np.min(np.exp(epsilons) * alarms[:, None] + deltas, axis=1)
+    hits, alarms = np.round(np.minimum(hits, 1) * size), np.round(alarms * size)
+    few, many = counts.apart(hits, alarms, (size, size), confidence)
+    best = np.argmax(np.maximum(few - delta, 0) / many)
+    shown = int(hits[best]), int(alarms[best])
+    return counts.epsilon(*shown, (size, size), delta=delta, confidence=confidence)
