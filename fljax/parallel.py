@@ -277,13 +277,19 @@ def deal(cost: np.ndarray, num_devices: int) -> np.ndarray:
 
 def fetch(tree: PyTree) -> PyTree:
     """All of a tree as NumPy arrays, in every process."""
+    return jax.device_get(jax.tree.map(_whole, tree))
 
-    def whole(leaf):
-        if not isinstance(leaf, jax.Array) or leaf.is_fully_addressable:
-            return leaf
-        return jax.jit(_everywhere, static_argnums=1)(leaf, mesh())
 
-    return jax.device_get(jax.tree.map(whole, tree))
+def gather(tree: PyTree) -> PyTree:
+    """All of a tree on the first device of this process, in every process."""
+    return jax.device_put(jax.tree.map(_whole, tree), jax.local_devices()[0])
+
+
+def _whole(leaf):
+    """A leaf, of which this process has everything."""
+    if not isinstance(leaf, jax.Array) or leaf.is_fully_addressable:
+        return leaf
+    return jax.jit(_everywhere, static_argnums=1)(leaf, mesh()).addressable_data(0)
 
 
 def _spans_processes(over: Mesh) -> bool:

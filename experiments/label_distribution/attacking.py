@@ -23,6 +23,7 @@ from experiments.label_distribution import defended
 from experiments.label_distribution.settings import Config
 from experiments.label_distribution.task import Task
 from experiments.label_distribution.training import Programs
+from fljax import parallel
 from fljax.attacks import label_distribution
 from fljax.attacks.label_distribution import predictor, rules, simulated_path
 from fljax.attacks.label_distribution.shadow_clients import Pool
@@ -196,4 +197,4 @@ def _on_bytes(task: Task):
 def _mean_gradients(task: Task, sent: Params, proxy: Pool) -> jax.Array:
     loss_fn = _on_bytes(task)
     found = jax.jit(lambda s, p: rules.mean_gradients(loss_fn, s, p))(sent, proxy)
-    return jax.device_put(found, jax.devices()[0])
+    return parallel.gather(found)

@@ -25,10 +25,17 @@ _PROGRAMS = {
         "--local_steps=5", "--rows_per_client=20", "--learning_rates=0.01,0.03",
         "--tuning_rounds=2", "--seeds=0,1",
     ),
+    "label_distribution": (
+        "--data_name=digits", "--clients=6", "--num_rounds=3", "--seeds=0,1",
+        "--defense=none",
+    ),
 }  # fmt: skip
 
-# Two trainings of fed_cdp on two devices are other arithmetic than one on each.
-_TOLERANCE = {"aia": 0.0, "fed_cdp": 1e-5}
+# Two trainings on two devices are other arithmetic than one on each.
+_TOLERANCE = {"aia": 0.0, "fed_cdp": 1e-5, "label_distribution": 5e-3}
+
+# Attacks whose training makes more than last digits of last digits.
+_LEARNT = ("predictor",)
 
 
 def _start(program, folder, devices, *arguments):
@@ -92,7 +99,8 @@ def test_two_processes_write_what_one_writes_also_if_both_were_killed(
     one, two = (
         results.read_rows(tmp_path / each / "rows.jsonl") for each in ("one", "two")
     )
-    values = [row.value for row in one]
-    close = pytest.approx(values, rel=_TOLERANCE[program], abs=0)
-    assert [row.value for row in two] == close
+    values, again = (
+        [row.value for row in rows if row.attack not in _LEARNT] for rows in (one, two)
+    )
+    assert again == pytest.approx(values, rel=_TOLERANCE[program], abs=0)
     assert [row._replace(value=0) for row in two] == [r._replace(value=0) for r in one]

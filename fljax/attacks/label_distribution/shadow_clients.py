@@ -225,12 +225,11 @@ def chunks(
       `ShadowClients` of at most `size` clients, on the first device.
     """
     clients, proportions = np.asarray(clients, np.int32), np.asarray(proportions)
-    here = jax.devices()[0]
     for begin in range(0, len(clients), size):
         count = min(size, len(clients) - begin)
         at = begin + np.minimum(np.arange(size), count - 1)  # one shape, one program
         trained = program(key, clients[at], proportions[at], sent, rows, numbers)
-        trained = jax.device_put(trained, here)
+        trained = parallel.gather(trained)
         yield jax.tree.map(lambda leaf, n=count: leaf[:n], trained)
 
 
