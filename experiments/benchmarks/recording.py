@@ -73,7 +73,7 @@ def load() -> float:
 def command(asked: Any) -> str:
     """What to type for a benchmark with these flags, but for where it writes."""
     module = sys.modules[type(asked).__module__]
-    name = getattr(module.__spec__, "name", module.__name__)
+    name = getattr(module.__spec__, "name", module.__name__).removesuffix(".__main__")
     told = [
         f"--{field.name}={config_lib.to_text(getattr(asked, field.name))}"
         for field in dataclasses.fields(asked)
