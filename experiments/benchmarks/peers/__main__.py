@@ -19,6 +19,7 @@ from experiments.benchmarks.peers import auditing, catalogue, rows, scoring, tra
 from experiments.benchmarks.peers.auditing import Effort, OneRelease
 from experiments.benchmarks.peers.catalogue import Entry
 from experiments.benchmarks.peers.training import Plan, Setting
+from fljax import data
 from fljax.driver.option import option, several
 
 _MINUTES, _DEFENSES, _ATTACKS = 15, 8, 6
@@ -62,7 +63,7 @@ def benchmark(flags: Flags) -> tuple[list[harness.Row], list[harness.Target]]:
     found: list[list[scoring.Seed]] = [[] for _ in entries]
     with tempfile.TemporaryDirectory() as folder:
         for seed in flags.seeds:
-            setting = _setting(flags, table, seed)
+            setting = prepared(flags, table, seed)
             if not alone:
                 alone = [_alone(entry, setting, effort) for entry in entries]
             for at, entry in enumerate(entries):
@@ -81,7 +82,8 @@ def benchmark(flags: Flags) -> tuple[list[harness.Row], list[harness.Target]]:
     ]
 
 
-def _setting(flags: Flags, table, seed: int) -> Setting:
+def prepared(flags: Flags, table: data.Table, seed: int) -> Setting:
+    """What defenses of a seed are made for, from a training without any."""
     people = rows.deal(table, flags.clients, seed)
     plan = Plan(flags.hidden, flags.rounds, flags.batch_size, flags.learning_rate, seed)
     undefended = training.train(people, plan, training.Shipped(), None)
