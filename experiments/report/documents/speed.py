@@ -26,6 +26,14 @@ class _Column(NamedTuple):
 _BY = _Column("implementation", "by")
 _PLACE = _Column("devices", "devices", "d")
 _COMPILE = _Column("compile_seconds", "compile s", ".1f")
+_ATTACKS = (
+    "model", "grad", "linear_inversion", "trajectory", "trajectory, knowing the defense",
+)  # fmt: skip
+_PROMISED = {
+    "explained": "held-out variation explained, %", "stated": "epsilon stated",
+    "accounted": "accounted", "accounted_of_one": "of one release",
+    "audited_of_one": "audited, at least",
+}  # fmt: skip
 _COLUMNS = {
     "rounds": (
         _Column("shape", "shape"), _BY, _Column("threads", "threads", "d"),
@@ -67,15 +75,8 @@ _COLUMNS = {
     ),
     "peers": (
         _Column("defense", "defense"), _Column("package", "package"),
-        _Column("explained", "held-out variation explained, %", ".1f"),
-        _Column("stated", "epsilon stated", ".3g"),
-        _Column("accounted", "accounted", ".3g"),
-        _Column("accounted_of_one", "of one release", ".3g"),
-        _Column("audited_of_one", "audited, at least", ".3g"),
-        _Column("model", "model"), _Column("grad", "gradient"),
-        _Column("linear_inversion", "linear inversion"),
-        _Column("trajectory", "trajectory"),
-        _Column("trajectory, knowing the defense", "trajectory that knows it"),
+        *(_Column(*names, ".3g") for names in _PROMISED.items()),
+        *(_Column(name, name.replace("_", " ")) for name in _ATTACKS),
         _Column("imputation", "imputation", ".1f"),
         _Column("strangers", "strangers", ".1f"),
         _Column("ceiling", "no adversary above", ".1f"),
