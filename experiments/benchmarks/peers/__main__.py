@@ -4,8 +4,8 @@
 
 One small federation is trained with each defense, once a seed, recorded, and attacked by
 `fljax.audit`, which also says the verdict. Clips are at the median of what they clip
-without a defense, found on the clients' own rows (which no epsilon here counts), so that
-they bind. Packages that are not installed are named and left out.
+without a defense (`sizes`), so that they bind. Packages that are not installed are named
+and left out.
 """
 
 import dataclasses
@@ -15,7 +15,15 @@ import time
 from typing import Literal
 
 from experiments.benchmarks import harness
-from experiments.benchmarks.peers import auditing, catalogue, rows, scoring, training
+from experiments.benchmarks.peers import (
+    auditing,
+    catalogue,
+    epochs,
+    rows,
+    scoring,
+    sizes,
+    training,
+)
 from experiments.benchmarks.peers.auditing import Effort, OneRelease
 from experiments.benchmarks.peers.catalogue import Entry
 from experiments.benchmarks.peers.training import Plan, Setting
@@ -86,8 +94,8 @@ def prepared(flags: Flags, table: data.Table, seed: int) -> Setting:
     """What defenses of a seed are made for, from a training without any."""
     people = rows.deal(table, flags.clients, seed)
     plan = Plan(flags.hidden, flags.rounds, flags.batch_size, flags.learning_rate, seed)
-    undefended = training.train(people, plan, training.Shipped(), None)
-    return Setting(people, plan, training.measure(people, plan, undefended))
+    found = training.train(people, plan, epochs.sgd(people, plan), training.Shipped())
+    return Setting(people, plan, sizes.measure(people, plan, found.messages))
 
 
 def _alone(entry: Entry, setting: Setting, effort: Effort) -> OneRelease | None:
@@ -100,7 +108,7 @@ def _one(entry: Entry, setting: Setting, stem: str, effort: Effort) -> scoring.S
     begin = time.perf_counter()
     people, plan, _ = setting
     shipped = entry.make(setting)
-    trained = training.train(people, plan, shipped, stem)
+    trained = training.train(people, plan, epochs.sgd(people, plan), shipped, stem)
     lines = auditing.attack(stem, people, plan, shipped, effort)
     return scoring.Seed(
         explained=training.explained(trained.params, people),

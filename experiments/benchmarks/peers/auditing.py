@@ -1,15 +1,18 @@
 """What is shown to leak from a recorded training, and what epsilon it had."""
 
 from collections.abc import Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
+import jax.numpy as jnp
 import numpy as np
 
 import fljax
+from experiments.benchmarks.peers import training
 from experiments.benchmarks.peers.rows import People
 from experiments.benchmarks.peers.training import Plan, Shipped
-from fljax import privacy
+from fljax import privacy, transcript
 from fljax.auditing.lines import Line
+from fljax.types import Model, Transcript
 
 ATTACKS = ("model", "grad", "linear_inversion", "trajectory")
 KNOWS = "trajectory, knowing the defense"
@@ -18,11 +21,16 @@ _LEAST = 1.0  # epsilon
 
 
 class Effort(NamedTuple):
-    """How hard attacks and audits look; options of `fljax.audit`, and `draws`."""
+    """How hard attacks look, and how often an audit draws."""
 
     grad_rounds: tuple[int, ...] = (1, 10, 40)
     trajectory_iterations: int = 240
     draws: int = 2000
+
+    @property
+    def options(self) -> dict[str, Any]:
+        """Of `fljax.audit`."""
+        return {k: v for k, v in self._asdict().items() if k != "draws"}
 
 
 def attack(
@@ -35,21 +43,23 @@ def attack(
     """
     roles = people.target, people.sensitive, "client"
     inputs = [name for name in people.frame if name not in roles]
-    options = effort._asdict()
-    del options["draws"]
 
-    def audit(attacks: Sequence[str], **more):
-        return fljax.audit(
-            stem, people.frame, target=people.target, sensitive=people.sensitive,
-            model=f"mlp:{plan.hidden}", client_column="client", numeric=inputs,
-            task=people.task, attacks=attacks, seed=plan.seed, **options, **more,
+    def audit(attacks: Sequence[str], seen: Any = stem, **more):
+        options = {"model": f"mlp:{plan.hidden}", **effort.options, **more}
+        findings = fljax.audit(
+            seen, people.frame, target=people.target, sensitive=people.sensitive,
+            client_column="client", numeric=inputs, task=people.task, attacks=attacks,
+            seed=plan.seed, **options,
         )  # fmt: skip
+        return {line.attack: line for line in findings.lines}
 
-    found = {line.attack: line for line in audit(ATTACKS).lines}
-    if shipped.simulated not in ("", "none"):
+    found, last = audit(ATTACKS), ATTACKS[-1:]
+    if shipped.fixed:
+        seen, model = _without(stem, shipped.fixed)
+        found[KNOWS] = audit(last, seen, model=model, **training.about(plan))[last[0]]
+    elif shipped.simulated not in ("", "none"):
         told = {"defense": shipped.simulated, "delta": shipped.delta}
-        lines = audit(("trajectory",), **told).lines
-        found[KNOWS] = next(line for line in lines if line.attack == "trajectory")
+        found[KNOWS] = audit(last, **told)[last[0]]
     return found
 
 
@@ -88,3 +98,19 @@ def one_release(shipped: Shipped, draws: int) -> OneRelease | None:
         return None
     found = privacy.audit_step(shipped.release, delta=DELTA, draws=draws, traced=False)
     return OneRelease(promised, found.audited.epsilon)
+
+
+def _without(stem: str, fixed: Sequence[str]) -> tuple[Transcript, Model]:
+    """What moved, and the model with constants in place of what never does."""
+    seen, _ = transcript.load(stem)
+    constant = {name: jnp.asarray(seen.params[name][0]) for name in fixed}
+    params, delta = (
+        {name: array for name, array in tree.items() if name not in fixed}
+        for tree in (seen.params, seen.delta)
+    )
+    first = {name: array[0] for name, array in params.items()}
+
+    def apply(moving, x):
+        return training.output({**constant, **moving}, x.numeric)
+
+    return seen._replace(params=params, delta=delta), Model(lambda _: first, apply)

@@ -14,7 +14,7 @@ class Entry(NamedTuple):
 
     Attributes:
       package: that ships it, as it is installed.
-      defense: name with its numbers; `median` is that of what it clips.
+      defense: name with its numbers; `median` or a percentile is that of what it clips.
       where: `module.function` of this folder.
       options: of that function.
     """
@@ -62,7 +62,8 @@ _OPACUS = "opacus", "PrivacyEngine", "opacus_clients.dp_sgd"
 ENTRIES = (
     _ours("none"),
     _nvflare("PercentilePrivacy(10, 0.01)", "percentile"),
-    _nvflare("PercentilePrivacy(10, median)", "percentile", gamma=None),
+    _nvflare("PercentilePrivacy(10, 99th percentile)", "percentile", at=99),
+    _nvflare("PercentilePrivacy(10, 90th percentile)", "percentile", at=90),
     _nvflare("SVTPrivacy()", "sparse_vector"),
     _nvflare("ExcludeVars(first layer)", "exclude"),
     _flower("fixedclipping_mod, median", "fixed"),

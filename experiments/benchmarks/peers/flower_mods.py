@@ -7,7 +7,8 @@ import numpy as np
 from flwr.app import Array, ArrayRecord, ConfigRecord, MetricRecord, RecordDict
 from flwr.clientapp.mod import LocalDpMod, adaptiveclipping_mod, fixedclipping_mod
 
-from experiments.benchmarks.peers.training import Setting, Shipped, released_message
+from experiments.benchmarks.peers import canaries
+from experiments.benchmarks.peers.training import Setting, Shipped
 from fljax.types import NoiseSpec
 
 _DELTA = 1e-5
@@ -53,7 +54,7 @@ def local_dp(setting: Setting, epsilon: float) -> Shipped:
 
     return Shipped(
         message=message,
-        release=released_message(setting.people, setting.plan, message),
+        release=canaries.of_message(setting.people, setting.plan, message),
         stated=lambda: epsilon,
         noise=noise,
         simulated=f"gaussian(deviation={deviation:.8g})",

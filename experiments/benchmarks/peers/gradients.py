@@ -7,7 +7,7 @@ import jax.numpy as jnp
 import numpy as np
 import optax.contrib
 
-from experiments.benchmarks.peers import training
+from experiments.benchmarks.peers import canaries, epochs, training
 from experiments.benchmarks.peers.training import Setting, Shipped
 from fljax import privacy
 from fljax.defenses import definition, specs
@@ -42,11 +42,11 @@ def ours(setting: Setting, text: str) -> Shipped:
         def gradient(key, params, rows, mask):
             return slope(key, params, Batch(*rows, mask, np.int32(0), np.int32(0)))[0]
 
-        drawn = _poisson if poisson else training.shuffled
+        drawn = epochs.poisson if poisson else epochs.shuffled
         batches = functools.partial(drawn, plan)
         shipped = shipped._replace(
-            epoch=training.stepping(people, plan, gradient, batches),
-            release=training.released_gradient(people, plan, gradient),
+            epoch=epochs.stepping(people, plan, gradient, batches),
+            release=canaries.of_gradient(people, plan, gradient),
         )
     if defense.encode is not None:
         encode, key = jax.jit(defense.encode), jax.random.key(plan.seed)
@@ -79,11 +79,11 @@ def optax_dp(setting: Setting, epsilon: float) -> Shipped:
     def gradient(key, params, rows, mask):
         return aggregate(key, each(params, rows.x[mask], rows.y[mask]))
 
-    batches = functools.partial(training.shuffled, plan)
+    batches = functools.partial(epochs.shuffled, plan)
     steps = plan.steps(len(people.clients[0].y))
     return Shipped(
-        epoch=training.stepping(people, plan, gradient, batches),
-        release=training.released_gradient(people, plan, gradient),
+        epoch=epochs.stepping(people, plan, gradient, batches),
+        release=canaries.of_gradient(people, plan, gradient),
         noise=NoiseSpec(
             sigma, clip, 1 / steps, "add or remove one record", sampling="fixed"
         ),
@@ -129,8 +129,8 @@ def jax_privacy_dp(setting: Setting, epsilon: float) -> Shipped:
 
     params = accounting.analysis.DpParams(noise_multipliers=sigma, delta=_DELTA, **told)
     return Shipped(
-        epoch=training.stepping(people, plan, gradient, batches),
-        release=training.released_gradient(people, plan, gradient),
+        epoch=epochs.stepping(people, plan, gradient, batches),
+        release=canaries.of_gradient(people, plan, gradient),
         stated=lambda: accountant.compute_epsilon(num_updates, params),
         noise=NoiseSpec(sigma, clip, rate, "add or remove one record"),
         simulated=f"dp_sgd(clip={clip:.8g}, sigma={sigma:.8g})",
@@ -159,8 +159,3 @@ def _sigma(setting: Setting, epsilon: float) -> float:
     own = _setting(setting, poisson=True)
     (numbers,) = privacy.numbers_for(spec, own, _releases(setting), _DELTA)
     return float(jnp.max(numbers["sigma"]))
-
-
-def _poisson(plan, rng: np.random.Generator, size: int):
-    for _ in range(plan.steps(size)):
-        yield rng.random(size) < 1 / plan.steps(size)

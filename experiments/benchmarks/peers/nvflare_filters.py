@@ -11,16 +11,20 @@ from nvflare.app_common.filters import ExcludeVars, PercentilePrivacy, SVTPrivac
 from experiments.benchmarks.peers.training import Setting, Shipped
 
 
-def percentile(setting: Setting, gamma: float | None = 0.01) -> Shipped:
+def percentile(setting: Setting, at: int | None = None) -> Shipped:
     """`PercentilePrivacy`: small changes are zeroed, large ones cut off at gamma a step.
 
     Args:
       setting: the training.
-      gamma: None for the median change of a step, which binds.
+      at: percentile of changes that is gamma; None for gamma as it comes.
     """
-    limit = setting.sizes.coordinate if gamma is None else gamma
-    told = "" if gamma is None else "pruning(ratio=0.1)"  # where gamma hardly binds
-    return _through(setting, PercentilePrivacy(gamma=limit), simulated=told)
+    own = (
+        PercentilePrivacy()
+        if at is None
+        else PercentilePrivacy(gamma=setting.sizes.changes[at])
+    )
+    # What is cut off has no name there; what is zeroed has.
+    return _through(setting, own, simulated="pruning(ratio=0.1)")
 
 
 def sparse_vector(setting: Setting) -> Shipped:
@@ -32,7 +36,8 @@ def sparse_vector(setting: Setting) -> Shipped:
 
 def exclude(setting: Setting) -> Shipped:
     """`ExcludeVars`: the first layer never leaves the clients."""
-    return _through(setting, ExcludeVars(exclude_vars=["w1", "b1"]))
+    names = "w1", "b1"
+    return _through(setting, ExcludeVars(exclude_vars=[*names]), fixed=names)
 
 
 def _through(setting: Setting, own: Any, **more: Any) -> Shipped:

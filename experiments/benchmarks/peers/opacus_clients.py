@@ -6,8 +6,9 @@ import numpy as np
 import torch
 from torch import nn
 
+from experiments.benchmarks.peers import canaries
 from experiments.benchmarks.peers.rows import Rows
-from experiments.benchmarks.peers.training import Setting, Shipped, canary, start
+from experiments.benchmarks.peers.training import Setting, Shipped, start
 from fljax.types import NoiseSpec
 
 with warnings.catch_warnings():
@@ -51,7 +52,7 @@ def dp_sgd(setting: Setting, epsilon: float) -> Shipped:
 
     def release(seed, present):
         torch.manual_seed(seed % 2**63)
-        x, y = map(torch.from_numpy, canary(people, plan))
+        x, y = map(torch.from_numpy, canaries.batch(people, plan))
         batch = slice(0 if present else 1, None)
         return steps_over(0, start(people, plan), [(x[batch], y[batch])])
 

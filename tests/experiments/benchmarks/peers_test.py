@@ -13,6 +13,7 @@ from experiments.benchmarks.peers import (
 from experiments.benchmarks.peers import (
     auditing,
     catalogue,
+    epochs,
     rows,
     scoring,
     training,
@@ -20,7 +21,7 @@ from experiments.benchmarks.peers import (
 from fljax import transcript
 from fljax.driver.config import ConfigError
 
-_SIZES = training.Sizes(message=0.5, coordinate=0.1, gradient=2.0)
+_SIZES = training.Sizes(message=0.5, gradient=2.0, changes={90: 0.1, 99: 0.2})
 _MISSING = {
     "nvflare": "the extra `nvflare` is not installed",
     "flwr": "the extra `flower` is not installed",
@@ -46,6 +47,10 @@ def _made(defense, setting):
     if entry.package in _MISSING:
         pytest.importorskip(entry.package, reason=_MISSING[entry.package])
     return entry.make(setting)
+
+
+def _never(client, sent, rng):
+    raise AssertionError("the defense trains itself")
 
 
 def _message(defense, setting, by):
@@ -89,7 +94,7 @@ def test_what_is_recorded_is_what_left_the_client(setting, tmp_path):
         after=lambda: ended.append(True),
     )
     people, plan, _ = setting
-    found = training.train(people, plan, shipped, str(tmp_path / "seen"))
+    found = training.train(people, plan, _never, shipped, str(tmp_path / "seen"))
     seen, about = transcript.load(str(tmp_path / "seen"))
     np.testing.assert_allclose(seen.delta["w1"][:, 0], 0.5, atol=1e-6)
     np.testing.assert_allclose(seen.delta["b2"][:, 1], 1.0, atol=1e-6)
@@ -99,14 +104,14 @@ def test_what_is_recorded_is_what_left_the_client(setting, tmp_path):
 
 
 def test_batches_of_an_epoch_are_disjoint(setting):
-    masks = [*training.shuffled(setting.plan, np.random.default_rng(0), 5)]
+    masks = [*epochs.shuffled(setting.plan, np.random.default_rng(0), 5)]
     assert [mask.sum() for mask in masks] == [2, 2, 1]
     assert np.all(np.sum(masks, axis=0) == 1)
 
 
 def test_the_percentile_filter_cuts_off_a_step_at_gamma(setting):
-    change = _message("PercentilePrivacy(10, median)", setting, 1.0)
-    np.testing.assert_allclose(change, 2 * _SIZES.coordinate, rtol=1e-5)  # two steps
+    change = _message("PercentilePrivacy(10, 90th percentile)", setting, 1.0)
+    np.testing.assert_allclose(change, 0.2, rtol=1e-5)  # two steps
     change = _message("PercentilePrivacy(10, 0.01)", setting, 1e-3)
     np.testing.assert_allclose(change, 1e-3, atol=1e-6)
 
