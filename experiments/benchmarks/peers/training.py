@@ -166,9 +166,9 @@ def start(people: People, plan: Plan) -> Params:
 
 
 def output(params: Any, x: Any) -> jax.Array:
-    """`[...]` of inputs `[..., inputs]`: a number, or a logit."""
+    """`[]` of inputs `[inputs]`: a number, or a logit."""
     hidden = jnp.maximum(x @ params["w1"] + params["b1"], 0)
-    return (hidden @ params["w2"] + params["b2"])[..., 0]
+    return (hidden @ params["w2"] + params["b2"])[0]
 
 
 @functools.cache
@@ -180,7 +180,7 @@ def loss_fn(task: str) -> losses.LossFn:
 def explained(params: Params, people: People) -> float:
     """Percent of the held-out targets' variation; a constant has 0."""
     x, y = people.held_out
-    loss = np.mean(LOSSES[people.task](output(params, x), jnp.asarray(y)))
+    loss = np.mean(jax.vmap(loss_fn(people.task), (None, 0, 0))(params, x, y))
     every = np.ones((1, len(y)), bool)
     return float(fit.explained([loss], y[None], every, people.task)[0])
 

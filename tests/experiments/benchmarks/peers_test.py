@@ -18,7 +18,8 @@ from experiments.benchmarks.peers import (
     scoring,
     training,
 )
-from fljax import transcript
+from fljax import transcript, verdicts
+from fljax.auditing import lines
 from fljax.driver.config import ConfigError
 
 _SIZES = training.Sizes(message=0.5, gradient=2.0, changes={90: 0.1, 99: 0.2})
@@ -193,13 +194,37 @@ def test_its_command_is_that_of_the_package():
 
 @pytest.mark.slow
 @pytest.mark.parametrize("package", ["opacus", "optax", "jax-privacy", "fljax"])
-def test_a_shipped_dp_sgd_keeps_its_word_and_is_attacked(package):
+def test_a_step_of_a_shipped_dp_sgd_gives_no_more_than_its_noise_promises(package):
     entries = [e for e in catalogue.ENTRIES if e.package == package]
-    (entry,) = [e for e in entries if "epsilon" in e.defense and "1" not in e.defense]
-    if package in _MISSING:
-        pytest.importorskip(package, reason=_MISSING[package])
-    flags = board.Flags(smoke=True, packages=(package,))
-    setting = board.prepared(flags, rows.load("diabetes"), 0)
+    (defense,) = (e.defense for e in entries if "8" in e.defense)
+    setting = board.prepared(board.Flags(rounds=2), rows.load("diabetes"), 0)
     small = setting._replace(plan=setting.plan._replace(hidden=2))
-    found = auditing.one_release(entry.make(small), 1000)
+    found = auditing.one_release(_made(defense, small), 1000)
     assert found is not None and found.audited < found.accounted
+
+
+@pytest.mark.slow
+def test_who_knows_that_a_layer_never_moves_reads_what_others_do_not(tmp_path):
+    setting = board.prepared(board.Flags(rounds=20), rows.load("diabetes"), 0)
+    people, plan, _ = setting
+    epoch = epochs.sgd(people, plan)
+
+    def message(sent, returned):
+        return {**returned, **{name: sent[name] for name in ("w1", "b1")}}
+
+    shipped = training.Shipped(message=message, fixed=("w1", "b1"))
+    stem = str(tmp_path / "seen")
+    training.train(people, plan, epoch, shipped, stem)
+    effort = auditing.Effort(grad_rounds=(1,))
+    found = auditing.attack(stem, people, plan, shipped, effort)
+    assert found["trajectory"].verdict == lines.MISFIT
+    assert found[auditing.KNOWS].verdict == verdicts.LEAKS
+
+
+@pytest.mark.slow
+def test_the_whole_board_in_small():
+    found, targets = board.benchmark(board.Flags(smoke=True, packages=("optax",)))
+    (row,) = found
+    assert row["num_attacks"] == 6 and row["leaks"] == "0 of 1"
+    assert 8 < row["accounted"] < 10 and 0 < row["ceiling"] < 100
+    assert [target.value for target in targets][1:] == [1]
