@@ -2,16 +2,17 @@
 
     python -m experiments.epsilon_audit
     python -m experiments.epsilon_audit --canaries=gradient,mislabelled --trainings=4000
+    python -m experiments.epsilon_audit --mode=one_run --delta=1e-5 --epsilons=8
     python -m experiments.epsilon_audit \\
         --flagfile=experiments/flags/epsilon_audit.medical.flags --data_dir=DIR
 
 Trains a private federation many times, half of them with a canary, for each canary and
 each epsilon; every observer scores each training by its likelihood ratio, and what the
-scores prove stands under what is accounted. A run that was stopped goes on with the same
-command. Writes `rows.jsonl`, `manifest.json` and a figure into `--run_dir`.
+scores prove stands under what is accounted. With `--mode=one_run` it trains once with many
+canaries, which proves less. A run that was stopped goes on with the same command. Writes `rows.jsonl`, `manifest.json` and a figure into `--run_dir`.
 """
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import NamedTuple
 
 import numpy as np
@@ -22,21 +23,26 @@ from experiments.epsilon_audit import federation
 from experiments.epsilon_audit import settings as settings_lib
 from experiments.epsilon_audit.federation import Loaded, Numbers
 from experiments.epsilon_audit.figure import audited_by_accounted
-from experiments.epsilon_audit.settings import Planted, Settings
+from experiments.epsilon_audit.settings import Config, Planted, Settings
 from experiments.report import COMMAND, figures
 from fljax import privacy
 from fljax.driver import screen_tables
+from fljax.driver.config import ConfigError
 from fljax.driver.output import Output, Results
 from fljax.driver.program import Program, Start
 from fljax.privacy import audits
-from fljax.privacy.audits import Audit, attainable
+from fljax.privacy.audits import Audit, Canary, attainable
 from fljax.privacy.audits.evidence import Seen
+from fljax.privacy.audits.multi_run import Keep
 from fljax.results import Row
 
 _SHOWN = {
     "epsilon_audited": "audited", "epsilon_reachable": "reachable",
     "epsilon_in_messages": "in messages", "epsilon_accounted": "accounted",
 }  # fmt: skip
+
+Audited = Callable[[float, Keep, Callable[[int], None]], Audit]
+# (noise multiplier, keeps blocks, told how many trainings are done) -> both sides
 
 
 class Prepared(NamedTuple):
@@ -78,36 +84,24 @@ def work(prepared: Prepared, output: Output, bars: Progress) -> Results:
     """Trains, scores and proves."""
     run, loaded = prepared.settings.run, prepared.loaded
     cache = output.cache(loaded.table.files)
-    total = run.trainings * len(run.canaries) * len(run.epsilons)
-    bar = bars.add_task("trainings", total=total)
-    found = []
+    each = run.trainings if run.mode == "many" else 1
+    bar = bars.add_task("trainings", total=each * len(run.canaries) * len(run.epsilons))
+    found: list[Found] = []
     for name in run.canaries:
         part = cache.part(name.replace(":", "-"))
         unit = federation.planted(loaded, name)
-        method = federation.method_of(prepared.settings, loaded, unit)
-        planted = privacy.plant(
-            method, loaded.loss_fn, loaded.tables, unit, seed=run.seed
-        )
+        audited = (_of_many if run.mode == "many" else _of_one)(prepared, unit)
         for budget in run.epsilons:
-            kept, done = part.part(f"{budget:g}"), len(found) * run.trainings
+            kept, done = part.part(f"{budget:g}"), len(found) * each
             noise = federation.noise_for(prepared.settings, loaded, unit, budget)
             with output.stage(f"{name}, epsilon {budget:g}"):
-                audit = privacy.audit(
-                    planted,
-                    trainings=run.trainings,
-                    delta=run.delta,
-                    confidence=run.confidence,
-                    observers=run.observers,
-                    numbers=Numbers(np.float32(noise)),
-                    seed=run.seed,
-                    keep=lambda block, make, kept=kept: kept.cached(block, make, Seen),
-                    progress=lambda number, done=done: bars.update(
-                        bar, completed=done + number
-                    ),
+                audit = audited(
+                    noise,
+                    lambda block, make, kept=kept: kept.cached(block, make, Seen),
+                    lambda number, done=done: bars.update(bar, completed=done + number),
                 )
-            found.append(
-                Found(name, budget, noise, audit, *_most(prepared, audit, noise))
-            )
+            most = _most(prepared, audit, noise)
+            found.append(Found(name, budget, noise, audit, *most))
     rows = [row for each in found for row in _rows(prepared, each)]
     drawn = {"epsilon_by_observer": audited_by_accounted(rows)}
     return Results(
@@ -119,23 +113,78 @@ def work(prepared: Prepared, output: Output, bars: Progress) -> Results:
     )
 
 
+def _of_many(prepared: Prepared, unit: Canary) -> Audited:
+    """Audits of a canary by many trainings, which share their programs."""
+    run, loaded = prepared.settings.run, prepared.loaded
+    method = federation.method_of(prepared.settings, loaded, unit)
+    planted = privacy.plant(method, loaded.loss_fn, loaded.tables, unit, seed=run.seed)
+
+    def audited(noise: float, keep: Keep, progress: Callable[[int], None]) -> Audit:
+        return privacy.audit(
+            planted,
+            trainings=run.trainings,
+            delta=run.delta,
+            confidence=run.confidence,
+            observers=run.observers,
+            numbers=Numbers(np.float32(noise)),
+            seed=run.seed,
+            keep=keep,
+            progress=progress,
+        )
+
+    return audited
+
+
+def _of_one(prepared: Prepared, unit: Canary) -> Audited:
+    """Audits by one training with many such canaries."""
+    run, loaded = prepared.settings.run, prepared.loaded
+    method = federation.method_of(prepared.settings, loaded, unit)
+    given = loaded.loss_fn, loaded.tables, unit, run.planted
+    try:
+        planted = privacy.plant_many(method, *given, seed=run.seed)
+    except ValueError as error:
+        raise ConfigError(f"--planted: {error}") from error
+
+    def audited(noise: float, keep: Keep, progress: Callable[[int], None]) -> Audit:
+        del keep  # one training is soon done again
+        audit = privacy.audit_once(
+            planted,
+            delta=run.delta,
+            confidence=run.confidence,
+            observers=run.observers,
+            numbers=Numbers(np.float32(noise)),
+            seed=run.seed,
+        )
+        progress(1)
+        return audit
+
+    return audited
+
+
 def _most(prepared: Prepared, audit: Audit, noise: float) -> tuple[float, float]:
-    """What messages hold, and what as many trainings could prove of it."""
+    """What messages hold, and what as many trainings, or canaries, could prove of it."""
     run, tables = prepared.settings.run, prepared.loaded.tables
     profile = attainable.in_messages(
         noise,
         audits.inclusions(tables, audit.canary),
         replace=audit.canary.neighbours != "remove",
     )
-    could = attainable.reachable(
-        profile, run.trainings, delta=run.delta, confidence=run.confidence
-    )
-    return attainable.epsilon_of(profile, run.delta), could
+    held = attainable.epsilon_of(profile, run.delta)
+    how = {"delta": run.delta, "confidence": run.confidence}
+    if run.mode == "many":
+        return held, attainable.reachable(profile, run.trainings, **how)
+    return held, attainable.reachable_once(held, _counts(audit), **how)[0]
+
+
+def _counts(audit: Audit) -> tuple[int, int]:
+    """With and without the canary, that bounds rest on; of all observers alike."""
+    return next(iter(audit.audited.values())).counts
 
 
 def _rows(prepared: Prepared, found: Found) -> Iterator[Row]:
     (config, run), audit = prepared.settings, found.audit
     defense = "fed_sdp" if audit.canary.kind == "client" else "dp_sgd"
+    count = run.trainings if run.mode == "many" else sum(_counts(audit))
     for observer, said in audit.audited.items():
         numbers = {
             "epsilon_accounted": audit.accounted,
@@ -149,20 +198,30 @@ def _rows(prepared: Prepared, found: Found) -> Iterator[Row]:
         for metric, value in numbers.items():
             yield Row(
                 "epsilon_audit", config.name, "mlp", defense, observer, found.name,
-                f"epsilon={found.budget:g}", run.seed, "all", metric, value,
-                run.trainings,
+                f"epsilon={found.budget:g}", run.seed, "all", metric, value, count,
             )  # fmt: skip
 
 
-def _statement(run, found: Found) -> str:
+def _statement(run: Config, found: Found) -> str:
     """Neighbours, observer, unit, confidence and N of the numbers."""
     audit = found.audit
-    with_, without = next(iter(audit.audited.values())).counts
+    with_, without = _counts(audit)
+    if run.mode == "many":
+        how = (
+            f"{with_} trainings with and {without} without it counted of "
+            f"{audit.trainings}, the others choose the threshold"
+        )
+    else:
+        _, most = attainable.reachable_once(
+            found.held, (with_, without), delta=run.delta, confidence=run.confidence
+        )
+        how = (
+            f"one training, {with_} canaries in and {without} not; if every guess were "
+            f"right, it would prove {most:.2f}"
+        )
     return (
         f"{audit.canary}; delta = {run.delta:g}, confidence {run.confidence:g} for each "
-        f"observer, {with_} trainings with and {without} without it counted of "
-        f"{audit.trainings}, the others choose the threshold; accounted is for whoever "
-        "sees messages"
+        f"observer, {how}; accounted is for whoever sees messages"
     )
 
 
@@ -189,7 +248,10 @@ def describe(prepared: Prepared) -> Iterator[str]:
         f"{prepared.loaded.table.name}: {run.clients} clients, {run.num_rounds} rounds of "
         f"{often.steps} local steps, a row in each with probability {often.rate:.4g}"
     )
-    yield f"{cells} x {run.trainings} trainings"
+    how = f"{run.trainings} trainings"
+    if run.mode == "one_run":
+        how = f"one training with {run.planted} canaries (of clients all)"
+    yield f"{cells} x {how}"
 
 
 PROGRAM = Program(

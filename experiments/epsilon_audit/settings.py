@@ -28,8 +28,18 @@ class DataConfig:
 class Config(RunFlags):
     """No prefix."""
 
+    mode: Literal["many", "one_run"] = option(
+        "many",
+        "many: trainings of which every second has one canary; one_run: one training with "
+        "many canaries, each in by a coin of its own, which needs a delta far below one "
+        "over their number",
+    )
     trainings: int = option(
-        1000, "independent trainings of each canary and epsilon", min=100, max=10**6
+        1000, "independent trainings of each canary and epsilon; one_run: not used",
+        min=100, max=10**6,
+    )  # fmt: skip
+    planted: int = option(
+        100, "canaries of one_run, rows of all clients in turn; of clients all", min=20
     )
     canaries: tuple[Planted, ...] = several(
         ("gradient",),
@@ -90,3 +100,12 @@ def check(settings: Settings) -> None:
     run = settings.run
     if "client" in run.canaries and run.clients < 2 and "messages" not in run.observers:
         raise ConfigError("--clients: a client alone is seen in its messages only")
+    if run.mode == "many":
+        return
+    if run.delta * run.planted > 0.1:
+        raise ConfigError(
+            f"--delta: one training proves nothing at {run.delta:g}, expected 0.1 / "
+            f"--planted = {0.1 / run.planted:.3g} at most"
+        )
+    if run.clients < 20 and any(name.startswith("client") for name in run.canaries):
+        raise ConfigError("--clients: expected 20 at least, each of which is a canary")

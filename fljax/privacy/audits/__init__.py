@@ -7,13 +7,16 @@
 * `multi_run`: many independent trainings, half of them with the canary;
 * `attainable`: what so many trainings could prove;
 * `steps`: any private step, from its outputs;
-* `recorded`: one recorded training with many canaries.
+* `crowd`, `coins`, `one_training`: one training with many canaries;
+* `recorded`: the same of a training that somebody else recorded.
 """
 
 from fljax.privacy.audits.canaries import Canary
 from fljax.privacy.audits.chances import inclusions
+from fljax.privacy.audits.crowd import plant_many
 from fljax.privacy.audits.evidence import OBSERVERS, Observer
 from fljax.privacy.audits.multi_run import Audit, accounted, audit
+from fljax.privacy.audits.one_training import audit_once
 from fljax.privacy.audits.planting import plant
 from fljax.privacy.audits.recorded import audit_transcript, plant_canaries, planted
 from fljax.privacy.audits.statistics import Audited, audited, one_run
@@ -28,6 +31,7 @@ __all__ = [
     "StepAudit",
     "accounted",
     "audit",
+    "audit_once",
     "audit_step",
     "audit_transcript",
     "audited",
@@ -35,6 +39,7 @@ __all__ = [
     "one_run",
     "plant",
     "plant_canaries",
+    "plant_many",
     "planted",
     "planted_step",
 ]

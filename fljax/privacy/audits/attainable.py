@@ -12,12 +12,13 @@ import numpy as np
 from dp_accounting.pld import privacy_loss_distribution as pld
 from scipy import stats
 
-from fljax.privacy import exact, sampled
+from fljax.privacy import calibration, exact, sampled
 from fljax.privacy.audits import counts, statistics
 from fljax.privacy.audits.chances import Inclusions
 
 _THRESHOLDS = 200  # that are looked at
-_MOST = 20.0  # epsilon that is looked at
+_MOST = 20.0  # epsilon that many trainings could prove
+_LARGE = 300.0  # epsilon that tells everything
 _SHARE = 0.02  # of a round's deviation: a cell of its loss distribution
 
 
@@ -57,12 +58,14 @@ def _summed(noise_multiplier, rate, steps, rounds) -> exact.Profile:
 
 
 def epsilon_of(profile: exact.Profile, delta: float) -> float:
-    """Epsilon at a delta, to 1e-4; inf above 20."""
-    low, high = 0.0, _MOST
-    if profile(low) <= delta:
+    """Epsilon at a delta, to 1e-4; inf above 300."""
+    if profile(0.0) <= delta:
         return 0.0
-    if profile(high) > delta:
-        return np.inf
+    low, high = 0.0, 1.0
+    while profile(high) > delta:
+        low, high = high, 2 * high
+        if low > _LARGE:
+            return np.inf
     while high - low > 1e-4:
         middle = (low + high) / 2
         low, high = (low, middle) if profile(middle) <= delta else (middle, high)
@@ -90,3 +93,31 @@ def reachable(
     best = np.argmax(np.maximum(few - delta, 0) / many)
     shown = int(hits[best]), int(alarms[best])
     return counts.epsilon(*shown, (size, size), delta=delta, confidence=confidence)
+
+
+def reachable_once(
+    epsilon: float, counts: tuple[int, int], *, delta: float, confidence: float = 0.95
+) -> tuple[float, float]:
+    """What one training with so many canaries could prove.
+
+    Args:
+      epsilon: that there is of each canary.
+      counts: of canaries that are in, and of those that are not.
+      delta: of epsilon, and of the bound.
+      confidence: of the bound.
+
+    Returns:
+      About what it proves of Gaussian noise with that epsilon, and at most: if every
+      guess were right.
+    """
+    shift = 0.0 if epsilon <= 0 else _LARGE
+    if 0 < epsilon <= _LARGE:
+        sigma = calibration.noise_multiplier_for(epsilon, delta, 1.0, 1, "pld")
+        shift = 1 / sigma
+    each = [stats.norm.ppf((np.arange(n) + 0.5) / n) for n in counts]
+    present = np.repeat([True, False], counts)
+    about, most = (
+        statistics.one_run(one, present, delta=delta, confidence=confidence).epsilon
+        for one in (np.concatenate(each) + shift * present, present.astype(float))
+    )
+    return about, most

@@ -155,7 +155,7 @@ def _told(planted, others: Others, canary, model: Params, shares, *, training, r
     local = planted(key, given, None).local
 
     def sent(row, who, there):
-        return ravel_pytree(_message(local, model, row, there, who))[0]
+        return ravel_pytree(message(local, model, row, there, who))[0]
 
     all_rows = jax.tree.map(lambda leaf: jnp.asarray(leaf)[0], rows)
     some = jax.tree.map(lambda leaf: leaf[first], all_rows)
@@ -202,15 +202,23 @@ def _effects(planted: Planted, model: Params, *, training, rows):
             still = nothing(key, given, None).local
         else:
             still = local
-        without = _message(still, model, row, False, who)
-        with_ = _message(local, model, row, planted.canary.kind != "client", who)
+        without = message(still, model, row, False, who)
+        with_ = message(local, model, row, planted.canary.kind != "client", who)
         return jax.tree.map(jnp.subtract, with_, without)
 
     return effect(0), effect(1)
 
 
-def _message(local: LocalUpdate, model: Params, row: Rows, there: bool, who) -> Params:
-    """What a client sends after one step on one row, or on none."""
+def message(local: LocalUpdate, model: Params, row: Rows, there: bool, who) -> Params:
+    """What a client sends after one step on one row, or on none.
+
+    Args:
+      local: its algorithm.
+      model: that it starts from.
+      row: leaves `[...]`.
+      there: whether the step has it.
+      who: id of the client.
+    """
     key_step, key_final = jax.random.split(jax.random.key(0))
     x, y = jax.tree.map(lambda leaf: leaf[None], row)
     batch = Batch(x, y, jnp.full(1, there), jnp.int32(who), jnp.int32(0))

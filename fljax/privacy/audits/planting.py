@@ -19,7 +19,7 @@ from fljax import losses
 from fljax.federation import FedAvg, Federation, Parts, Tables, Training
 from fljax.privacy.audits import canaries
 from fljax.privacy.audits.canaries import Canary
-from fljax.types import Array, Key, Params, PyTree
+from fljax.types import Array, Key, Params, PyTree, Rows
 
 MethodOf = Callable[[losses.LossFn], FedAvg]
 # (loss of one example, which the defense clips too) -> the method
@@ -72,7 +72,7 @@ class Planted:
 
         def final(key, carry, sent, sender):
             is_canary = sender.client == self.canary.client
-            own = _replaced(carry, sent, is_canary, self._sign(present), self.direction)
+            own = replaced(carry, sent, is_canary, self._sign(present), self.direction)
             return local.final(key, own, sent, sender)
 
         if self.canary.kind != "client":
@@ -84,8 +84,16 @@ class Planted:
         return jnp.where(present > 0, 1.0, without)
 
 
-def _replaced(carry, sent, is_canary, sign, direction):
-    """The state of a client that has been trained, or one that has gone far away."""
+def replaced(carry, sent, is_canary, sign, direction):
+    """The state of a client that has been trained, or one that has gone far away.
+
+    Args:
+      carry: the client's state, with `params`.
+      sent: model that it started from.
+      is_canary: [] bool, whether it goes away.
+      sign: [] of the direction, 0 for an update of nothing.
+      direction: unit vector like params.
+    """
 
     def one(own, begun, far):
         return jnp.where(is_canary, begun - sign * far, own)
@@ -115,6 +123,28 @@ def plant(
       ValueError: for a canary that does not fit, or tables of several federations or
         without a record of some round.
     """
+    plain = method_of(loss_fn)
+    rows = checked(plain, tables, canary)
+    at = canaries.place(rows, np.asarray(tables.schedule.sizes)[0, :-1], canary)
+    shapes = jax.eval_shape(plain.model.init, jax.random.key(0))
+    direction = canaries.direction(shapes, seed)
+    method = method_of(canaries.PlantedLoss(loss_fn, direction))
+    both = canaries.neighbours(rows, at, canary)
+    planted = Planted(method, canary, at, direction, seed)
+    return Federation(planted, tables._replace(rows=both))
+
+
+def checked(plain: FedAvg, tables: Tables, canary: Canary) -> Rows:
+    """Rows `[N, ...]` of a federation that can have canaries.
+
+    Args:
+      plain: the method.
+      tables: of the federation.
+      canary: what is to be planted.
+
+    Raises:
+      ValueError: as `plant` does.
+    """
     canaries.check(canary)
     schedule = tables.schedule
     if len(tables.rows.y) != 1 or len(schedule.record) != 1 or tables.pool is not None:
@@ -122,17 +152,9 @@ def plant(
     recorded = np.asarray(schedule.recorded_rounds[0])
     if not np.array_equal(recorded, np.arange(schedule.num_rounds)):
         raise ValueError("tables: expected a schedule that records every round")
-    rows = jax.tree.map(lambda leaf: np.asarray(leaf)[0], tables.rows)
-    at = canaries.place(rows, np.asarray(schedule.sizes)[0, :-1], canary)
-    plain = method_of(loss_fn)
     if plain.prepare is not None:
         raise ValueError("method: one that prepares inputs cannot be audited")
-    shapes = jax.eval_shape(plain.model.init, jax.random.key(0))
-    direction = canaries.direction(shapes, seed)
-    method = method_of(canaries.PlantedLoss(loss_fn, direction))
-    both = canaries.neighbours(rows, at, canary)
-    planted = Planted(method, canary, at, direction, seed)
-    return Federation(planted, tables._replace(rows=both))
+    return jax.tree.map(lambda leaf: np.asarray(leaf)[0], tables.rows)
 
 
 def trainings(first: int, count: int, seed: int, numbers: PyTree = ()) -> Training:
