@@ -77,10 +77,12 @@ def _kept(name: str) -> str:
         body.append([canary, *cells])
     headings = [*observers, *upper.values(), f"AUC, {observers[0]}"]
     lines = writing.table(["canary", *headings], body, headings)
-    flags = card.manifest["flags"]
+    flags, n = card.manifest["flags"], card.rows[0].n
+    trained = f"{n} independent trainings in each line, every second with the canary"
+    if flags.get("mode") == "one_run":
+        trained = f"One training in each line, with {n} canaries, each in by a coin"
     said = (
-        f"{card.rows[0].n} independent trainings in each line, every second with the "
-        f"canary; delta = {flags['delta']}, confidence {flags['confidence']} for each "
+        f"{trained}; delta = {flags['delta']}, confidence {flags['confidence']} for each "
         "number; neighbours: the canary left out, or after a colon what takes its place; "
         "accounted is for whoever sees messages."
     )
