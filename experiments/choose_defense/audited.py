@@ -1,4 +1,4 @@
-"""What an adversary demonstrably has of the recommended defense (`fljax.privacy.audits`)."""
+"""What an adversary demonstrably has of a defense (`fljax.privacy.audits`)."""
 
 import dataclasses
 from collections.abc import Callable
@@ -8,16 +8,30 @@ import numpy as np
 
 from experiments.aia.problem import Defended, Problem
 from experiments.aia.setup import Setup
+from experiments.choose_defense import candidates
 from fljax import losses, privacy
 from fljax.federation import FedAvg, Tables
 from fljax.privacy.audits import Audit, Canary
+from fljax.results import Labels, Row
+
+
+def rows(setup: Setup, trainings: int, progress: Callable[[int], None]) -> list[Row]:
+    """Lower bounds of a defense's epsilon, a row for each observer; as `of`."""
+    found = of(setup, trainings, progress)
+    name, model = setup.table.name, setup.config.model.name
+    spec = setup.label.partition("=")[2]
+    labels, seed = Labels("aia", name, model, spec, setup.label), _seed(setup)
+    return [
+        labels.row("audit", observer, seed, candidates.AUDITED, each.epsilon, trainings)
+        for observer, each in found.audited.items()
+    ]
 
 
 def of(setup: Setup, trainings: int, progress: Callable[[int], None]) -> Audit:
     """Audits the training of the first seed with a gradient canary.
 
     Args:
-      setup: of the recommended defense.
+      setup: of the defense.
       trainings: number of them, half with the canary.
       progress: called with the number of trainings done.
 
@@ -26,7 +40,7 @@ def of(setup: Setup, trainings: int, progress: Callable[[int], None]) -> Audit:
     """
     problem = setup.problem
     numbers = jax.tree.map(lambda leaf: leaf[0], problem.trainings.numbers)
-    seed = setup.config.run.seeds[0]
+    seed = _seed(setup)
     tables = _first(problem.tables)
     planted = privacy.plant(
         _method_of(problem), problem.loss_fn, tables, Canary(), seed=seed
@@ -39,6 +53,10 @@ def of(setup: Setup, trainings: int, progress: Callable[[int], None]) -> Audit:
         seed=seed,
         progress=progress,
     )
+
+
+def _seed(setup: Setup) -> int:
+    return setup.config.run.seeds[0]
 
 
 def _method_of(problem: Problem) -> Callable[[losses.LossFn], FedAvg]:

@@ -17,7 +17,7 @@ from fljax.privacy import Releases, promises
 from fljax.results import Labels, Row
 
 EPSILON, TUNED = "epsilon_rdp", "epsilon_rdp_with_choice_of_clip"
-AUDITED = "epsilon_audited"  # lower bounds, of the recommended one
+AUDITED = "epsilon_audited"  # lower bounds, of who is audited
 _CLIENT = "client_"  # before both, where whole clients are protected
 _NOTHING = Estimate(math.nan, math.nan, math.nan, math.nan, 0)
 

@@ -11,7 +11,8 @@ seeds share compiled programs.
 """
 
 import dataclasses
-from collections.abc import Iterator
+import math
+from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 from rich.progress import Progress
@@ -20,8 +21,9 @@ from experiments import defense_options
 from experiments.aia import baselines, federation, pipeline
 from experiments.aia import program as aia
 from experiments.aia.setup import Settings as Training
+from experiments.aia.setup import Setup
 from experiments.choose_defense import audited, candidates, choice_figure, said
-from experiments.choose_defense.rule import Candidate, Wishes, choose
+from experiments.choose_defense.rule import Candidate, Choice, Wishes, choose
 from experiments.choose_defense.settings import ChoiceConfig, Settings
 from experiments.report import COMMAND, figures
 from fljax.defenses import specs
@@ -30,7 +32,7 @@ from fljax.driver import stages
 from fljax.driver.config import ConfigError
 from fljax.driver.output import Output, Results
 from fljax.driver.program import Program, Start
-from fljax.results import Labels, Row
+from fljax.results import Row
 
 _NAME = "choose_defense"
 _FIRST = (
@@ -87,7 +89,7 @@ def work(prepared: Prepared, output: Output, bars: Progress) -> Results:
     found = candidates.of_rows(rows)
     wishes = Wishes(choice.tolerance, choice.most_beyond)
     chosen = choose(found, wishes)
-    proven = _audited(prepared, chosen.chosen, output, bars)
+    proven = _audited(prepared, _to_audit(choice, found, chosen), output, bars)
     rows += proven
     drawn = choice_figure.choice(found, chosen, figures.drawing.title(rows))
     return Results(
@@ -96,36 +98,51 @@ def work(prepared: Prepared, output: Output, bars: Progress) -> Results:
         files=table.files,
         manifest=said.manifest(found, chosen, wishes, failed, len(config.run.seeds)),
         tables=[
-            *said.tables(found, chosen, wishes, failed, len(config.run.seeds)),
+            *said.tables(found, chosen, wishes, failed, len(config.run.seeds), proven),
             *said.audited(proven),
         ],
     )
 
 
-def _audited(
-    prepared: Prepared, chosen: Candidate | None, output: Output, bars: Progress
-) -> list[Row]:
-    """Lower bounds of the recommended defense's epsilon, by observer."""
-    count, (_, table, points) = prepared.choice.audit_trainings, prepared.trainings
-    if count is None or chosen is None:
+def _to_audit(
+    choice: ChoiceConfig, found: Sequence[Candidate], chosen: Choice
+) -> list[Candidate]:
+    if choice.audit_trainings is None:
         return []
-    (setup,) = (e for e in points if e.label == f"defense={chosen.defense}")
-    bar = bars.add_task("audit", total=count)
-    with output.stage("audit"):
-        found = audited.of(setup, count, lambda done: bars.update(bar, completed=done))
-    labels = Labels(
-        "aia", table.name, setup.config.model.name, chosen.defense, setup.label
-    )
-    seed = setup.config.run.seeds[0]
-    return [
-        labels.row("audit", observer, seed, candidates.AUDITED, each.epsilon, count)
-        for observer, each in found.audited.items()
-    ]
+    if choice.audited == "all":
+        return [each for each in found if math.isfinite(each.epsilon)]
+    return [] if chosen.chosen is None else [chosen.chosen]
+
+
+def _audited(
+    prepared: Prepared, which: Sequence[Candidate], output: Output, bars: Progress
+) -> list[Row]:
+    """Lower bounds of the epsilon of some defenses, by observer."""
+    (choice, _, (_, table, points)), rows = prepared, []
+    count = choice.audit_trainings or 0
+    bar = bars.add_task("audit", total=count * len(which))
+    cache, setups = output.cache(table.files), {each.label: each for each in points}
+    for number, each in enumerate(which):
+        setup, done = setups[f"defense={each.defense}"], number * count
+
+        def progress(more: int, done: int = done) -> None:
+            bars.update(bar, completed=done + more)
+
+        def prove(setup: Setup = setup) -> list[Row]:
+            return audited.rows(setup, count, progress)
+
+        with output.stage(f"audit {each.defense}"):
+            rows += cache.part(f"audit{number}").cached("audit", prove, Row)
+        progress(count)
+    return rows
 
 
 def describe(prepared: Prepared) -> Iterator[str]:
     """The grid, and what `experiments.aia` says of its trainings."""
     yield f"{len(prepared.grid)} trainings of every seed"
+    if count := prepared.choice.audit_trainings:
+        each = len(prepared.grid) - 1 if prepared.choice.audited == "all" else 1
+        yield f"up to {each} audits of {count} trainings"
     yield from aia.describe(prepared.trainings)
 
 

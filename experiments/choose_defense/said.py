@@ -25,19 +25,23 @@ def tables(
     wishes: Wishes,
     failed: Mapping[str, str],
     seeds: int,
+    proven: Sequence[Row] = (),
 ) -> list[Table | Text]:
-    """For the screen."""
+    """For the screen; `proven` are lower bounds of epsilon, if there are any."""
+    least = {row.defense: row.value for row in proven if row.setting == "messages"}
     table = screen_tables.empty("smallest epsilon first; beyond imputation, in points")
     table.add_column("defense")
     screen_tables.add_numbers(
-        table, "epsilon", "tuned", "expl. %", "strongest attack", "anyone"
-    )
+        table, "epsilon", "tuned", *(["audited"] if least else []), "expl. %",
+        "strongest attack", "anyone",
+    )  # fmt: skip
     table.add_column("verdict")
     for each in sorted(found, key=lambda c: c.epsilon):
         table.add_row(
             Text(each.defense),
             number(each.epsilon, ".3g"),
             number(each.tuned, ".3g"),
+            *([number(least.get(each.defense, math.nan), ".2f")] if least else []),
             number(each.utility.mean, ".1f"),
             _interval(each.gain),
             number(each.most, ".1f"),
@@ -49,12 +53,17 @@ def tables(
 
 
 def audited(rows: Sequence[Row]) -> list[Text]:
-    """Lower bounds of the recommended defense's epsilon, in one line."""
+    """Lower bounds of each audited defense's epsilon, in a line."""
+    found: dict[str, list[Row]] = {}
+    for row in rows:
+        found.setdefault(row.defense, []).append(row)
+    return [Text(_proven(defense, own)) for defense, own in found.items()]
+
+
+def _proven(defense: str, rows: Sequence[Row]) -> str:
     each = ", ".join(f"{row.value:.3g} by {row.setting}" for row in rows)
-    about = (
-        f"of {rows[0].n} trainings with and without a gradient canary" if rows else ""
-    )
-    return [Text(f"audited epsilon, at least (95 %), {about}: {each}")] if rows else []
+    about = f"of {rows[0].n} trainings with and without a gradient canary"
+    return f"{defense}: audited epsilon, at least (95 %), {about}: {each}"
 
 
 def recommendation(

@@ -1,7 +1,7 @@
 """What the program can be told: all that `experiments.aia` can, the grid, and wishes."""
 
 import dataclasses
-from typing import NamedTuple
+from typing import Literal, NamedTuple
 
 from experiments import defense_options
 from experiments.aia.setup import Settings as Training
@@ -29,9 +29,12 @@ class ChoiceConfig:
     )
     audit_trainings: int | None = option(
         None,
-        "trainings of the first seed by which the recommended defense's epsilon is "
-        "audited, half with a gradient canary; none: no audit",
+        "trainings of the first seed by which a defense's epsilon is audited, half with "
+        "a gradient canary; none: no audit",
         min=100,
+    )
+    audited: Literal["recommended", "all"] = option(
+        "recommended", "whose epsilon is audited: all that promise one, or this one"
     )
 
 
