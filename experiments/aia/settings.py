@@ -205,7 +205,10 @@ class TrajectoryConfig:
     """Prefix `trajectory`, for the kinds trajectory and linear_inversion."""
 
     rounds: int | None = option(
-        None, "messages used, evenly spread over the training; none: all", min=1
+        None,
+        "messages used, evenly spread over the training, more where a defense sends a "
+        "part of each; none: all",
+        min=1,
     )
     path_steps: int = option(16, "simulated steps of a local epoch", min=1)
     iterations: int = option(240, "steps of the search", min=1)

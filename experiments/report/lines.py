@@ -30,6 +30,7 @@ _HIDDEN = (
     "train_loss", "test_loss", "rank", _DETERMINED, _BOUND, "local_loss",
     "tuning_objective", "adam_alpha", "adam_beta1", "adam_beta2",
 )  # fmt: skip
+_ENDS = ("gradient_norm",)  # told of the first and the last round
 _SHORT = {
     ACCURACY: "accuracy %",
     "accuracy_percent": "accuracy %",
@@ -101,6 +102,12 @@ class Line(NamedTuple):
         return e.median if abs(e.median - e.mean) > error + rounding else None
 
 
+def _is_within(row: Row, last: int) -> bool:
+    """Whether it is of a curve by round, of which at most the ends are told."""
+    number = selection.round_number(row)
+    return number is not None and not (row.metric in _ENDS and number in (0, last))
+
+
 def lines(rows: Sequence[Row]) -> list[Line]:
     """Means over clients and seeds, in order of appearance."""
     totals = summarise(selection.totals(rows))
@@ -108,10 +115,11 @@ def lines(rows: Sequence[Row]) -> list[Line]:
     bounds, determined = _means(totals, _BOUND), _means(totals, _DETERMINED)
     halves = _means(totals, _ERROR + HALF_WIDTH)
     ceilings = _means(totals, verdicts.CEILING)
+    last = max((selection.round_number(s.row) or 0 for s in totals), default=0)
     found = []
     for s in totals:
         row, key = s.row, _key(s.row)
-        if row.metric in _HIDDEN or row.setting.startswith("round_"):
+        if row.metric in _HIDDEN or _is_within(row, last):
             continue
         if certainty.confidence_of(row.metric) is not None:
             continue

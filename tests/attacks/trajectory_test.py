@@ -12,6 +12,7 @@ import pytest
 from fljax import local, losses, models, rounds, schedule, transcript
 from fljax.attacks import trajectory
 from fljax.attacks.attribute import conceal, model_based, model_based_continuous
+from fljax.attacks.trajectory import clients
 from fljax.attacks.trajectory.imagined import Imagined
 from fljax.types import Features, Rows
 
@@ -239,3 +240,16 @@ def test_messages_that_are_alike_to_the_last_digit_give_a_posterior():
         client=Imagined(precision=float(jnp.finfo(jnp.float32).eps)),
     )  # fmt: skip
     assert np.isfinite(found.probability).all() and (found.index >= 0).all()
+
+
+def test_messages_that_are_sent_in_part_are_made_up_for_by_more_of_them():
+    search = trajectory.Settings(iterations=120)
+    asked = clients.Settings(messages=20, search=search)
+    sent = np.array([60, 0, 90])
+    assert clients.effort(asked, 1.0, sent) == asked
+    half = clients.effort(asked, 0.5, sent)
+    assert (half.messages, half.search.iterations) == (40, 240)
+    all_there_are = clients.effort(asked, 0.1, sent)
+    assert (all_there_are.messages, all_there_are.search.iterations) == (60, 360)
+    every = asked._replace(messages=None)
+    assert clients.effort(every, 0.1, sent) == every

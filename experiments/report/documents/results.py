@@ -18,6 +18,7 @@ _FIGURES = {
     },
     "lmra.fig": {"test_accuracy_percent", "mapping_loss"},
     "label_distribution.fig": {
+        "accuracy_percent",
         "silhouette",
         "silhouette_vehicles",
         "nearest_centroid_percent",

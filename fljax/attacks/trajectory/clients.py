@@ -3,6 +3,7 @@
 Where only sums of clients' messages are seen, all clients of a sum are simulated.
 """
 
+import math
 from typing import Any, NamedTuple
 
 import jax
@@ -34,7 +35,9 @@ class Settings(NamedTuple):
     Attributes:
       epoch_steps: simulated steps of a local epoch; where they are too long for a path, up
         to four times as many.
-      messages: of each client, evenly from its first to its last; None for all.
+      messages: of each client, evenly from its first to its last; None for all. Where it
+        sends a share of its changes only, as many more as make up for that, or as there
+        are, and as many more iterations.
       search: everything else; steps of a path and `first_order` are set here.
     """
 
@@ -74,6 +77,8 @@ def infer(
         scales = (training.learning_rate or 0.0) * steps
     scales = np.asarray(scales, np.float32)
     client, clips = _imagined(view)
+    assert view.messages is not None
+    settings = effort(settings, client.share, view.messages.count)
     search = settings.search._replace(first_order=first_order)
     if client.practice.merges:
         own, most = int(steps.max()), settings.epoch_steps * (training.epochs or 1)
@@ -104,6 +109,23 @@ def infer(
     return jax.tree.map(lambda *leaves: np.concatenate(leaves)[back], *found)
 
 
+def effort(settings: Settings, share: float, sent: np.ndarray) -> Settings:
+    """The same effort for each message, of as many as tell as much as whole ones.
+
+    Args:
+      settings: for clients that send all of their changes.
+      share: that is sent, in (0, 1].
+      sent: `[C]` messages of each client.
+    """
+    asked, sent = settings.messages, np.asarray(sent)
+    if share == 1 or asked is None or not sent.any():
+        return settings
+    messages = max(min(math.ceil(asked / share), int(sent[sent > 0].min())), asked)
+    iterations = round(settings.search.iterations * messages / asked)
+    search = settings.search._replace(iterations=iterations)
+    return settings._replace(messages=messages, search=search)
+
+
 def _imagined(view: AdversaryView) -> tuple[Imagined, np.ndarray]:
     """The client that is simulated, and `[C, Q, 3]` its clips and its noise.
 
@@ -129,7 +151,7 @@ def _imagined(view: AdversaryView) -> tuple[Imagined, np.ndarray]:
     number, layers = int(rounds[-1]) + 1, len(jax.tree.leaves(seen.params))
     sums = seen.member is not None
     if sums:  # which changes of a client are its largest nobody sees in a sum
-        client = client._replace(sparse=False)
+        client = client._replace(share=1.0)
     own = np.broadcast_to(rounds, (len(view.clients), len(rounds)))
     own = own if sums else rounds[messages.row]
     clips = imagined.clips(spec, own, number, layers)

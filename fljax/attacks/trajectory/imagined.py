@@ -42,7 +42,7 @@ class Imagined(NamedTuple):
       batch_size: rows of a batch, 0 for all.
       examples: how it clips gradients of examples, empty if it does not.
       messages: whether it clips its update, layer by layer.
-      sparse: whether it sends only the largest changes.
+      share: of its changes that it sends, the largest.
       precision: of a message whose only noise is rounding, the spacing of numbers at 1;
         0 where anything is drawn.
     """
@@ -51,7 +51,7 @@ class Imagined(NamedTuple):
     batch_size: int = 0
     examples: str = ""
     messages: bool = False
-    sparse: bool = False
+    share: float = 1.0
     precision: float = 0.0
 
 
@@ -88,8 +88,10 @@ def defended(client: Imagined, spec: Spec) -> tuple[Imagined, list[str]]:
             case "fed_sdp":
                 at_client = part.values["where"] == "client"
                 client = client._replace(messages=at_client or client.messages)
-            case "pruning" | "dssgd":
-                client = client._replace(sparse=True)
+            case "pruning":
+                client = client._replace(share=1 - part.values["ratio"])
+            case "dssgd":
+                client = client._replace(share=part.values["fraction"])
             case "gaussian" | "laplace":
                 pass
             case other:
@@ -125,7 +127,7 @@ def clips(
 
 def partial(client: Imagined, seen: Seen) -> noise.Partial | None:
     """What is known of coordinates that were not sent; None where all were."""
-    if not client.sparse:
+    if client.share == 1:
         return None
     change = jnp.abs(seen.sent - seen.returned)
     least = jnp.min(jnp.where(change > 0, change, jnp.inf), axis=1)
