@@ -1,36 +1,42 @@
-"""Two attacks on sums of updates of the first layer."""
+"""Two attacks on sums of updates, and which of the rows they find are of one client."""
 
 from collections.abc import Sequence
 
 import numpy as np
 
-from fljax.attacks.rows import intersections
+from fljax.attacks.rows import clients, intersections
+from fljax.attacks.rows.clients import Round
 
 COMMON, EXCLUSIVE = "common_to_rounds", "exclusive_neurons"
 _NEAR = 0.05  # of the step between two values, as SRATTA's own oracle
 _LEAST = 1e-5  # of an update's bias, below which it is not looked at
 
 
-def common(updates: Sequence[np.ndarray], white: int) -> np.ndarray:
+def common(rounds: Sequence[Round], white: int) -> np.ndarray:
     """Rows `[n, D]` that the spans of several rounds have in common.
 
     Args:
-      updates: `[1 + D, H]` of every round.
+      rounds: what the server has of each.
       white: largest value of an input, all of which are integers divided by it.
     """
-    found = intersections.recover(updates).x
-    return np.round(found * white)[_on_grid(found, white, 0.5)]
+    found = intersections.recover([each.update for each in rounds]).x
+    return np.unique(np.round(found * white)[_on_grid(found, white, 0.5)], axis=0)
 
 
-def exclusive(updates: Sequence[np.ndarray], white: int) -> np.ndarray:
+def exclusive(rounds: Sequence[Round], white: int) -> np.ndarray:
     """Rows of neurons that a single row of a round has switched on (SRATTA, 2023)."""
     found = []
-    for update in updates:
-        bias, kernel = update[0], update[1:]
+    for each in rounds:
+        bias, kernel = each.update[0], each.update[1:]
         chosen = np.abs(bias) > _LEAST
         rows = (kernel[:, chosen] / bias[chosen]).T
         found.append(np.round(rows[_on_grid(rows, white, _NEAR)] * white))
     return np.unique(np.concatenate(found), axis=0)
+
+
+def group(rounds: Sequence[Round], rows: np.ndarray, white: int) -> np.ndarray:
+    """Numbers `[n]`, equal for rows `[n, D]` that are told to be of one client."""
+    return clients.group(rounds, np.float32(rows) / np.float32(white))
 
 
 def _on_grid(rows: np.ndarray, white: int, near: float) -> np.ndarray:

@@ -10,9 +10,10 @@ import numpy as np
 
 from experiments.rows_of_sums.settings import RunConfig
 from fljax import data, losses
+from fljax.attacks.rows.clients import Round
 from fljax.driver.config import ConfigError
 from fljax.models import mlp
-from fljax.types import Features, Model
+from fljax.types import Features, Model, Params
 
 
 class Owned(NamedTuple):
@@ -55,8 +56,10 @@ def draw(images: data.Images, run: RunConfig, seed: int) -> Owned:
     )
 
 
-def updates(owned: Owned, run: RunConfig, order: str, seed: int, number: int):
-    """What a server gets of one training: `[1 + D, H]` of the first layer, every round."""
+def rounds(
+    owned: Owned, run: RunConfig, order: str, seed: int, number: int
+) -> list[Round]:
+    """What a server has of one training: its model and the mean update, every round."""
     model = mlp(owned.x.shape[1], hidden=(run.hidden,), outputs=owned.classes)
     key = jax.random.fold_in(jax.random.key(seed), number)
     params = model.init(key)
@@ -68,12 +71,19 @@ def updates(owned: Owned, run: RunConfig, order: str, seed: int, number: int):
         rows = np.array(chosen) + run.rows * np.arange(run.clients)[:, None, None]
         weights = np.float32(np.array(chosen) >= 0)
         rows = np.where(weights > 0, rows, 0)
+        sent = jax.device_get(params)
         params, mean = _round(
             model, params, owned.x[rows], owned.y[rows], weights, run.learning_rate
         )
-        layer = jax.device_get(mean["TabularDense_0"])
-        found.append(np.concatenate([layer["bias"][None], layer["kernel"]]))
+        second = sent["Dense_0"]["kernel"]
+        found.append(Round(_first(jax.device_get(mean)), _first(sent), second))
     return found
+
+
+def _first(tree: Params) -> np.ndarray:
+    """The first layer `[1 + D, H]`, the bias first."""
+    layer = tree["TabularDense_0"]
+    return np.concatenate([layer["bias"][None], layer["kernel"]])
 
 
 def _batches(run: RunConfig, order: str, draws) -> Iterator[np.ndarray]:

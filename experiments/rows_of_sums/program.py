@@ -6,7 +6,8 @@
 
 Trains federations of clients with few rows, keeps the mean update of every round, and
 writes how many rows two attacks find in these means: what the spans of several rounds
-have in common, and the neurons that one row alone has switched on (SRATTA).
+have in common, and the neurons that one row alone has switched on (SRATTA). Then, how
+many of the pairs of rows that one client has are told from the same means.
 """
 
 from collections.abc import Iterator
@@ -16,9 +17,10 @@ import numpy as np
 from rich.progress import Progress
 
 from experiments.report import COMMAND
-from experiments.rows_of_sums import attacking, federation, reporting
+from experiments.rows_of_sums import attacking, federation, reporting, scores
 from experiments.rows_of_sums.settings import RunConfig, Settings
 from fljax import data
+from fljax.attacks.rows.clients import Round
 from fljax.driver.config import ConfigError
 from fljax.driver.data_flags import load_images
 from fljax.driver.output import Output, Results
@@ -72,17 +74,20 @@ def work(prepared: Prepared, output: Output, bars: Progress) -> Results:
 
 def _of_seed(run: RunConfig, images: data.Images, order: str, seed: int) -> list[Row]:
     owned = federation.draw(images, run, seed)
-    truth = np.round(owned.x * owned.white)
+    truth = scores.Truth(np.round(owned.x * owned.white), run.rows)
     labels = Labels(reporting.EXPERIMENT, images.name, f"mlp{run.hidden}")
-    seen: list[np.ndarray] = []
+    seen: list[Round] = []
     rows = []
     for number in range(max(run.trainings)):
-        seen += federation.updates(owned, run, order, seed, number)
+        seen += federation.rounds(owned, run, order, seed, number)
         if number + 1 in run.trainings:
             setting = f"{order}_{number + 1}"
             for name, attack in _ATTACKS.items():
                 found = attack(seen, owned.white)
-                rows += reporting.rows(labels, name, setting, seed, found, truth)
+                groups = attacking.group(seen, found, owned.white)
+                values = scores.score(scores.Told(found, groups), truth)
+                count = len(owned.x)
+                rows += reporting.rows(labels, name, setting, seed, values, count)
     return rows
 
 

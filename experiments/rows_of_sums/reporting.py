@@ -1,8 +1,7 @@
 """Result rows, and the table on the screen."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
-import numpy as np
 from rich.table import Table
 
 from fljax.driver import screen_tables
@@ -10,29 +9,38 @@ from fljax.results import Labels, Row, summarise
 
 EXPERIMENT = "rows_of_sums"
 FOUND, WRONG = "rows_found_percent", "rows_wrong_percent"
+PAIRED, MISPAIRED = "pairs_found_percent", "pairs_wrong_percent"
+V_MEASURE = "v_measure_percent"
+COLUMNS = {
+    FOUND: "found, %",
+    WRONG: "wrong, %",
+    PAIRED: "pairs of a client, %",
+    MISPAIRED: "pairs wrong, %",
+    V_MEASURE: "V-measure, %",
+}
 
 
 def rows(
-    labels: Labels, attack: str, setting: str, seed: int, found, truth
+    labels: Labels,
+    attack: str,
+    setting: str,
+    seed: int,
+    values: Mapping[str, float],
+    count: int,
 ) -> list[Row]:
-    """Rows found, and those among them that are none, in percent of all rows.
+    """A row of each metric.
 
     Args:
       labels: of the federation.
       attack: name.
       setting: order of the rows and trainings seen.
       seed: of the repetition.
-      found: `[m, D]` integers.
-      truth: `[n, D]` integers.
+      values: by metric.
+      count: rows of all clients.
     """
-    true = {row.tobytes() for row in truth.astype(np.int64)}
-    ours = {row.tobytes() for row in found.astype(np.int64)}
-    told = (FOUND, ours & true), (WRONG, ours - true)
     return [
-        labels.row(
-            attack, setting, seed, metric, 100 * len(each) / len(true), len(true)
-        )
-        for metric, each in told
+        labels.row(attack, setting, seed, metric, value, count)
+        for metric, value in values.items()
     ]
 
 
@@ -40,11 +48,11 @@ def tables(rows: Sequence[Row]) -> list[Table]:
     """A line for each setting and attack."""
     table = screen_tables.empty("rows from sums over clients")
     screen_tables.add_texts(table, "order, trainings", "attack")
-    screen_tables.add_numbers(table, "rows found, %", "wrong, %")
+    screen_tables.add_numbers(table, *COLUMNS.values())
     found: dict[tuple[str, str], dict[str, str]] = {}
     for s in summarise(rows):
         at = s.row.setting, s.row.attack
         found.setdefault(at, {})[s.row.metric] = screen_tables.interval(s.shown, ".1f")
     for at, each in found.items():
-        table.add_row(*at, each[FOUND], each[WRONG])
+        table.add_row(*at, *(each[metric] for metric in COLUMNS))
     return [table]

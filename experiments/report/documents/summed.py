@@ -2,7 +2,7 @@
 
 from experiments.report import kept
 from experiments.report.documents import writing
-from experiments.rows_of_sums.reporting import FOUND, WRONG
+from experiments.rows_of_sums.reporting import COLUMNS
 from fljax.results import summarise
 
 _WORDS = {
@@ -20,10 +20,10 @@ def text(name: str) -> str:
     body = []
     for setting, attack in dict.fromkeys((r.setting, r.attack) for r in card.rows):
         order, _, trainings = setting.rpartition("_")
-        told = [found[(setting, attack, metric)] for metric in (FOUND, WRONG)]
+        told = [found[(setting, attack, metric)] for metric in COLUMNS]
         count = f"{told[0].shown.repetitions} x {told[0].row.n}"
         shown = [writing.plain(each.shown) for each in told]
         body.append([order, trainings, _WORDS[attack], count, *shown])
-    header = ["rows", "trainings", "attack", "n", "found, %", "wrong, %"]
+    header = ["rows", "trainings", "attack", "n", *COLUMNS.values()]
     lines = writing.table(header, body, header[3:])
     return f"{writing.command(card.manifest['command'])}\n\n{lines}"

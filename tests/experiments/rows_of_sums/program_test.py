@@ -7,6 +7,7 @@ from experiments.rows_of_sums import attacking, federation
 from experiments.rows_of_sums.program import PROGRAM
 from experiments.rows_of_sums.settings import RunConfig
 from fljax import data, results
+from fljax.attacks.rows.clients import Round
 from fljax.driver.config import ConfigError
 from tests import truth
 
@@ -19,15 +20,16 @@ def test_a_row_that_a_neuron_has_for_itself_is_read_and_a_mixture_is_not():
         np.array([1.0, *(0.45 * row + 0.55 * other)]),
     )
     update = np.stack([alone, mixed, np.zeros(5)], axis=1)
-    np.testing.assert_array_equal(attacking.exclusive([update], 16), [16 * row])
+    seen = [Round(update, update, np.zeros((3, 2)))]
+    np.testing.assert_array_equal(attacking.exclusive(seen, 16), [16 * row])
 
 
 def test_what_attacks_sums_gets_sums_and_no_row():
     run = RunConfig(clients=2, rows=4, batch_size=2, num_rounds=2, hidden=4)
     owned = federation.draw(data.load_images("digits"), run, 0)
-    seen = federation.updates(owned, run, "shuffled", 0, 0)
+    seen = federation.rounds(owned, run, "shuffled", 0, 0)
     wanted = {"rows": owned.x, "labels": owned.y}
-    assert len(seen) == 2 and seen[0].shape == (65, 4)
+    assert len(seen) == 2 and seen[0].update.shape == (65, 4)
     assert not truth.leaks(seen, wanted) and truth.leaks(owned, wanted)
     assert not truth.imports(attacking, "experiments.rows_of_sums")
 
@@ -59,5 +61,6 @@ def test_shuffled_rows_are_found_and_those_that_stay_together_are_not(parsed, tm
     }
     common = "common_to_rounds"
     assert found["shuffled_2", common, "rows_found_percent"] > 95
+    assert found["shuffled_2", common, "pairs_found_percent"] > 95
     assert found["fixed_2", common, "rows_found_percent"] == 0
     assert not any(v for (*_, metric), v in found.items() if "wrong" in metric)
