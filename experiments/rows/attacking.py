@@ -5,6 +5,7 @@ from typing import NamedTuple
 
 from experiments.rows.views import Known, Sight
 from fljax.attacks import rows
+from fljax.attacks.rows import repeated
 
 
 class Guess(NamedTuple):
@@ -17,14 +18,12 @@ class Guess(NamedTuple):
 def attack(known: Known, sight: Sight, combinations: int) -> Guess:
     """Rows behind a message."""
     begun = time.perf_counter()
-    found = rows.recover(
-        sight.params,
-        sight.message,
-        known.loss_fn,
-        known.schema,
-        sight.rows,
-        sight.targets,
-        seed=sight.seed,
-        effort=rows.Effort(combinations=combinations),
-    )
+    sent = sight.params, sight.message, known.loss_fn, known.schema
+    about = *sent, sight.rows, sight.targets
+    if sight.steps.count == 1:
+        effort = rows.Effort(combinations=combinations)
+        found = rows.recover(*about, seed=sight.seed, effort=effort)
+    else:
+        steps = sight.steps
+        found = repeated.recover(*about, steps, combinations=combinations)
     return Guess(found, time.perf_counter() - begun)

@@ -11,10 +11,14 @@ from experiments.aia.settings import DataConfig
 from experiments.rows.views import Known, Sight
 from fljax import data, losses
 from fljax.attacks import rows
+from fljax.attacks.rows import repeated
+from fljax.attacks.rows.repeated import Steps
 from fljax.data import encoder
 from fljax.driver.config import ConfigError
 from fljax.models import mlp
 from fljax.types import Model
+
+_ONE = Steps(1, 1.0)
 
 
 class Population(NamedTuple):
@@ -118,15 +122,21 @@ def strangers(population: Population, size: int, number: int, seed: int) -> np.n
     return population.others[draws.integers(0, len(population.others), size)]
 
 
-def sight(population: Population, batch: Batch, number: int, seed: int) -> Sight:
+def sight(
+    population: Population, batch: Batch, number: int, seed: int, steps: Steps = _ONE
+) -> Sight:
     """The message of a batch at a network of its own, as an adversary sees it."""
     size = len(batch.y)
     key = jax.random.fold_in(jax.random.key(seed), size)
     params = population.model.init(jax.random.fold_in(key, number))
     params = jax.device_get(params)
-    network = rows.Network(params, population.known.loss_fn)
+    loss_fn = population.known.loss_fn
     x = population.known.schema.encode(batch.raw)
-    message = network.message(x, batch.y, np.full(size, 1 / size))
+    if steps.count == 1:
+        network = rows.Network(params, loss_fn)
+        message = network.message(x, batch.y, np.full(size, 1 / size))
+    else:
+        message = repeated.moved(params, loss_fn, x, batch.y, steps)
     classes = population.classes
     targets = np.arange(classes) if classes else np.sort(batch.y)
-    return Sight(params, message, size, targets, number)
+    return Sight(params, message, size, targets, number, steps)

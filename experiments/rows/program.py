@@ -2,8 +2,8 @@
 
     python -m experiments.rows --flagfile=experiments/flags/rows.adult.flags
 
-Draws batches, sends the gradient of each at a fresh network to the adversary, and writes
-how many cells and whole rows it reads, beside guessing the mean row and beside rows of
+Draws batches, sends the gradient of each at a fresh network to the adversary, or what
+several local steps over it have moved, and writes how many cells and whole rows it reads, beside guessing the mean row and beside rows of
 others. Cells are counted as by TabLeak (Vero et al. 2023): a category has to be right, a
 number to lie within 0.319 standard deviations.
 """
@@ -18,6 +18,7 @@ from experiments.report import COMMAND
 from experiments.rows import attacking, batches, reporting, scores
 from experiments.rows.batches import Population
 from experiments.rows.settings import RunConfig, Settings
+from fljax.attacks.rows.repeated import Steps
 from fljax.driver.config import ConfigError
 from fljax.driver.output import Output, Results
 from fljax.driver.program import Program, Start
@@ -86,9 +87,10 @@ def work(prepared: Prepared, output: Output, bars: Progress) -> Results:
 
 def _of_seed(run: RunConfig, population: Population, size: int, seed: int) -> Made:
     schema, told, seconds = population.known.schema, [], []
+    steps = Steps(run.local_steps, run.learning_rate)
     for number in range(run.batches):
         batch = batches.draw(population, size, number, seed)
-        sight = batches.sight(population, batch, number, seed)
+        sight = batches.sight(population, batch, number, seed, steps)
         guess = attacking.attack(population.known, sight, run.combinations)
         others = batches.strangers(population, size, number, seed)
         none = np.zeros((0, len(schema.scale)))

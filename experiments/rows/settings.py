@@ -13,6 +13,10 @@ class RunConfig(RunFlags):
 
     batch_sizes: tuple[int, ...] = several((8,), "rows of a message", min=2)
     batches: int = option(10, "messages of each seed and size", min=1)
+    local_steps: int = option(
+        1, "steps of gradient descent in a message, all over the same rows", min=1
+    )
+    learning_rate: float = option(0.1, "of these steps", above=0)
     hidden: tuple[int, ...] = option(
         (100, 100),
         "hidden widths of the network; from the second layer on it is attacked best",

@@ -6,6 +6,7 @@ import numpy as np
 
 from fljax import losses
 from fljax.attacks import rows
+from fljax.attacks.rows.repeated import Steps
 from fljax.types import Params
 
 
@@ -21,10 +22,12 @@ class Sight(NamedTuple):
 
     Attributes:
       params: that the server sent.
-      message: mean gradient of a batch that came back, float32.
+      message: mean gradient of a batch that came back, float32; of several steps the mean
+        over them.
       rows: of the batch.
       targets: what a target may be: the classes, or numbers that it is among.
       seed: of what the attack draws.
+      steps: that the client has taken.
     """
 
     params: Params
@@ -32,3 +35,4 @@ class Sight(NamedTuple):
     rows: int
     targets: np.ndarray
     seed: int
+    steps: Steps

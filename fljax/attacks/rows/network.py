@@ -97,6 +97,18 @@ class Network:
         return jax.device_get(_gradient(self._loss_fn, self._params, *rows))
 
 
+def missed(ours: Params, message: Params) -> float:
+    """How far a message is from the one that came, as a share of it."""
+    off = jax.tree.map(np.subtract, ours, message)
+    return (_square(off) / _square(message)) ** 0.5
+
+
+def _square(tree: Params) -> float:
+    return sum(
+        float(np.square(leaf).sum(dtype=float)) for leaf in jax.tree.leaves(tree)
+    )
+
+
 def _row(x: jax.Array) -> Features:
     return Features(x, jnp.zeros((0,), jnp.int32))
 

@@ -7,10 +7,10 @@ integers come out by themselves; their own gradient shows whether they are the b
 
 from typing import NamedTuple
 
-import jax
 import numpy as np
 
 from fljax.attacks.rows import forward, search, span, units, weights
+from fljax.attacks.rows import network as network_lib
 from fljax.attacks.rows.network import Network
 from fljax.attacks.rows.schema import Schema
 from fljax.attacks.rows.search import Effort
@@ -115,14 +115,6 @@ def _judged(network, message, schema: Schema, x, about: Weights, rows: int) -> F
     shares[: len(places)] = 1 / rows
     padded = np.concatenate([places, np.zeros(rows - len(places), int)])
     ours = network.message(x[padded], about.y[padded], shares)
-    missed = (
-        _square(jax.tree.map(np.subtract, ours, message)) / _square(message)
-    ) ** 0.5
+    missed = network_lib.missed(ours, message)
     exact = bool(len(places) == rows and missed < _EXACT)
     return Found(schema.read(x[places]), about.y[places], max(0.0, 1 - missed), exact)
-
-
-def _square(tree: Params) -> float:
-    return sum(
-        float(np.square(leaf).sum(dtype=float)) for leaf in jax.tree.leaves(tree)
-    )

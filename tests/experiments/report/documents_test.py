@@ -77,7 +77,7 @@ def test_flagfiles_of_papers_are_items():
     ours |= {"aia.sums.medical", "aia.sums.diabetes", "aia.breast_cancer"}
     ours |= {"aia.knowledge.diabetes", "choose_defense.diabetes"}
     ours |= {"label_distribution.digits.epochs", "rows_of_sums.cifar10"}
-    ours |= {"rows.adult", "rows.adult.large"}
+    ours |= {"rows.adult", "rows.adult.large", "rows.adult.steps"}
     data = "diabetes", "breast_cancer", "digits", "medical"
     ours |= {f"membership.{each}" for each in data}
     audited = "diabetes", "medical", "canaries", "rows"
