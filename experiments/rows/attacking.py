@@ -18,12 +18,11 @@ class Guess(NamedTuple):
 def attack(known: Known, sight: Sight, combinations: int) -> Guess:
     """Rows behind a message."""
     begun = time.perf_counter()
-    sent = sight.params, sight.message, known.loss_fn, known.schema
-    about = *sent, sight.rows, sight.targets
+    sent = sight.params, sight.message, known.loss_fn
+    about = known.schema, sight.rows, sight.targets
     if sight.steps.count == 1:
         effort = rows.Effort(combinations=combinations)
-        found = rows.recover(*about, seed=sight.seed, effort=effort)
+        found = rows.recover(*sent, *about, seed=sight.seed, effort=effort)
     else:
-        steps = sight.steps
-        found = repeated.recover(*about, steps, combinations=combinations)
+        found = repeated.recover(*sent, sight.steps, *about, combinations)
     return Guess(found, time.perf_counter() - begun)

@@ -3,9 +3,10 @@
     python -m experiments.rows --flagfile=experiments/flags/rows.adult.flags
 
 Draws batches, sends the gradient of each at a fresh network to the adversary, or what
-several local steps over it have moved, and writes how many cells and whole rows it reads, beside guessing the mean row and beside rows of
-others. Cells are counted as by TabLeak (Vero et al. 2023): a category has to be right, a
-number to lie within 0.319 standard deviations.
+several local steps over it have moved, and writes how many cells and whole rows it reads,
+beside guessing the mean row and beside rows of others. Cells are counted as by TabLeak
+(Vero et al. 2023): a category has to be right, a number to lie within 0.319 standard
+deviations.
 """
 
 from collections.abc import Iterator

@@ -5,9 +5,10 @@ from experiments.report.program_report import ProgramReport
 REPORT = ProgramReport(
     name="rows",
     title="Whole rows from one message",
-    about="The adversary sees the gradient of one batch at a network that it knows, the "
-    "number of rows and how the table is encoded: columns, categories, ranges. No target is "
-    "given to it where the target is a class. Given are the cells that it reads (a category "
+    about="The adversary sees the gradient of one batch at a network that it knows, or the "
+    "way of several local steps over it (--local_steps), the number of rows and how the table "
+    "is encoded: columns, categories, ranges. No target is given to it where the target is a "
+    "class. Given are the cells that it reads (a category "
     "has to be right, a number to lie within 0.319 standard deviations), whole rows with "
     "every cell right, and the batches whose rows give the message that came to rounding, "
     "which the adversary can check itself.",

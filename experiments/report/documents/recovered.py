@@ -32,6 +32,7 @@ def text(name: str) -> str:
     printed = {
         line["setting"]: f"{line['value']} ± {line['std']}"
         for line in published.stored("vero2023")
+        if card.manifest["flags"].get("local_steps", 1) == 1
     }
     body = []
     for setting in dict.fromkeys(row.setting for row in card.rows):

@@ -60,11 +60,10 @@ def recover(
     params: Params,
     message: Params,
     loss_fn: LossFn,
+    steps: Steps,
     schema: Schema,
     rows: int,
     targets: np.ndarray,
-    steps: Steps,
-    *,
     combinations: int,
 ) -> Found:
     """Rows behind a message of `moved`; none where categories leave numbers open.
@@ -73,10 +72,10 @@ def recover(
       params: that were sent, of a model with a first `TabularDense` layer.
       message: that came back.
       loss_fn: of one example.
+      steps: that the client has taken.
       schema: how the table is encoded.
       rows: of the batch.
       targets: `[t]` what a row's target may be.
-      steps: that the client has taken.
       combinations: of categories that are looked at, at most.
     """
     asked = Network(params, loss_fn)

@@ -99,11 +99,11 @@ def test_rows_of_several_steps_are_proven_by_these_steps_and_no_others():
     schema, raw, y, params, _, loss_fn = _problem((_WIDTH, _WIDTH), 2, 1)
     steps = repeated.Steps(3, 0.05)
     message = repeated.moved(params, loss_fn, schema.encode(raw), y, steps)
-    given = params, message, loss_fn, schema, _ROWS, np.arange(2)
-    found = repeated.recover(*given, steps, combinations=1000)
+    sent, about = (params, message, loss_fn), (schema, _ROWS, np.arange(2), 1000)
+    found = repeated.recover(*sent, steps, *about)
     assert found.exact
     np.testing.assert_array_equal(_sorted(found.raw, found.y), _sorted(raw, y))
-    other = repeated.recover(*given, steps._replace(rate=0.1), combinations=1000)
+    other = repeated.recover(*sent, steps._replace(rate=0.1), *about)
     assert not other.exact and other.explained < 0.999
     one = repeated.moved(params, loss_fn, schema.encode(raw), y, repeated.Steps(1, 1.0))
     off = jax.tree.map(lambda ours, theirs: np.abs(ours - theirs).max(), one, message)
@@ -115,6 +115,6 @@ def test_where_categories_leave_numbers_open_several_steps_tell_no_row():
     raw[1, :10] = raw[0, :10]
     steps = repeated.Steps(2, 0.05)
     message = repeated.moved(params, loss_fn, schema.encode(raw), y, steps)
-    given = params, message, loss_fn, schema, _ROWS, np.arange(2), steps
-    found = repeated.recover(*given, combinations=1000)
+    sent, about = (params, message, loss_fn), (schema, _ROWS, np.arange(2), 1000)
+    found = repeated.recover(*sent, steps, *about)
     assert not found.exact and not len(found.raw)
