@@ -24,6 +24,7 @@ import numpy as np
 
 _SURE = 12.0  # standard errors, above which a number is not zero
 _EXACT = 3e-5  # of a row's part, below which is what rounding leaves
+_NEURONS = 6  # by which, at least, a weight of a fit is told
 _SPARE = 10  # equations more than unknowns, without which no fit says anything
 
 
@@ -130,8 +131,11 @@ def _fit(columns: np.ndarray, part: np.ndarray, on: np.ndarray) -> np.ndarray | 
     solve = np.linalg.pinv(columns[on] / scale, rcond=1e-10)
     weights = solve @ part[on]
     left = np.linalg.norm(part[on] - (columns[on] / scale) @ weights)
-    if left > _EXACT * np.linalg.norm(part[on]):
+    allowed = _EXACT * np.linalg.norm(part[on])
+    if left > allowed:
         return None
-    spare = on.sum() - columns.shape[1]
-    errors = np.linalg.norm(solve, axis=1) * left / np.sqrt(spare)
-    return np.abs(weights) > _SURE * errors
+    # What of an error may lie in the columns' span does not show in what is left, and a
+    # weight that few neurons tell may stand for a row that is not there.
+    square = solve**2
+    told = square.sum(axis=1) ** 2 > _NEURONS * (square**2).sum(axis=1)
+    return told & (np.abs(weights) > np.linalg.norm(solve, axis=1) * allowed)
