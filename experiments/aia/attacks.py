@@ -60,6 +60,7 @@ def settings(
             messages=min(simulated.rounds or fewest, fewest),
             search=matching.Settings(
                 iterations=simulated.iterations,
+                rough_iterations=simulated.rough_iterations,
                 batch_rounds=simulated.batch_rounds,
                 rate=simulated.rate,
                 stages=simulated.stages,

@@ -26,12 +26,13 @@ from experiments.benchmarks import federations, harness, scaling, victims
 from experiments.benchmarks.victims import Scene
 from fljax import losses, metrics, parallel
 from fljax.attacks import attribute, trajectory
-from fljax.attacks.trajectory import relaxation, simulation
+from fljax.attacks.trajectory import matching, relaxation, simulation
 from fljax.driver.option import option
 
 Shape = Literal["medical", "income_l"]
 _SECONDS = {"medical": 7.0, "income_l": 150.0}  # targets, all clients of one training
 _MOST_STEPS = 16  # simulated, of a round
+_ENDS = 2  # gradients of a round to first order
 _TOLERANCE = 1e-4
 _COLUMNS = {
     "shape": ("shape", ""), "task": ("task", ""), "clients": ("clients", ""),
@@ -50,6 +51,8 @@ class Config(harness.SmallFlags):
     shapes: tuple[Shape, ...] = option(("medical", "income_l"), "federations")
     rounds: int = option(100, "messages of each client", min=1)
     iterations: int = option(240, "of the search", min=1)
+    rough_iterations: int = option(0, "of a search before, to first order", min=0)
+    stages: int = option(2, "of the search", min=1)
     repeats: int = option(1, "timed calls of an attack", min=1)
 
 
@@ -89,20 +92,28 @@ def run(config: Config) -> tuple[list[harness.Row], list[harness.Target]]:
 
 
 def counts(settings: trajectory.Settings, rounds: int) -> tuple[int, int]:
-    """Gradients and adjoints of steps in the search; the posterior's are few."""
+    """Gradients and adjoints of steps in the searches; the posterior's are few."""
     looks = settings.stages * settings.checkpoints
     searched = max(settings.iterations // looks, 1) * looks
     held = max(round(settings.held_out * rounds), 1)
     adjoints = searched * min(settings.batch_rounds, rounds - held)
     others = (settings.stages + 1) * rounds + (looks + settings.stages) * held
-    return (adjoints + others) * settings.path_steps, adjoints * settings.path_steps
+    steps = _ENDS if settings.first_order else settings.path_steps
+    found = (adjoints + others) * steps, adjoints * steps
+    if settings.first_order or not settings.rough_iterations:
+        return found
+    before = counts(matching.eased(settings), rounds)
+    return found[0] + before[0], found[1] + before[1]
 
 
 def _search(scene: Scene, config: Config) -> tuple[trajectory.Settings, float]:
     """The settings of an attack, and a client's learning rate times its steps."""
     each = -(-scene.truth.shape[1] // federations.BATCH_SIZE)
     settings = trajectory.Settings(
-        path_steps=min(each, _MOST_STEPS), iterations=config.iterations
+        path_steps=min(each, _MOST_STEPS),
+        iterations=config.iterations,
+        rough_iterations=config.rough_iterations,
+        stages=config.stages,
     )
     return settings, federations.LEARNING_RATE * each
 

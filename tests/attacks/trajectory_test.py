@@ -12,8 +12,9 @@ import pytest
 from fljax import local, losses, models, rounds, schedule, transcript
 from fljax.attacks import trajectory
 from fljax.attacks.attribute import conceal, model_based, model_based_continuous
-from fljax.attacks.trajectory import clients
+from fljax.attacks.trajectory import clients, imagined
 from fljax.attacks.trajectory.imagined import Imagined
+from fljax.attacks.trajectory.rules import Practice
 from fljax.types import Features, Rows
 
 _ROWS, _BATCH, _RATE = 60, 10, 0.05
@@ -169,6 +170,25 @@ def test_the_first_order_version_is_cheap_and_useful():
     case = _case()
     found = _attack(case, settings=_QUICK._replace(first_order=True))
     assert _accuracy(found.index, case) > _passive(case)
+
+
+@pytest.mark.slow
+def test_a_search_to_first_order_before_saves_steps():
+    case, few = _case(), _QUICK._replace(iterations=12, stages=1, checkpoints=1)
+    found = _attack(case, settings=few._replace(rough_iterations=200))
+    alone = _attack(case, settings=few)
+    assert _accuracy(found.index, case) > _accuracy(alone.index, case)
+    assert found.misfit < alone.misfit
+
+
+def test_a_search_to_first_order_is_only_of_what_is_so_trained():
+    asked = _QUICK._replace(rough_iterations=1)
+    assert imagined.begins_roughly(Imagined(), asked)
+    assert not imagined.begins_roughly(Imagined(), _QUICK)
+    assert not imagined.begins_roughly(Imagined(), asked._replace(first_order=True))
+    assert not imagined.begins_roughly(Imagined(Practice(momentum=0.9)), asked)
+    assert not imagined.begins_roughly(Imagined(Practice(proximal=0.1)), asked)
+    assert not imagined.begins_roughly(Imagined(precision=1e-7), asked)
 
 
 @pytest.mark.slow

@@ -103,9 +103,8 @@ def trajectory_matching(
     seen = imagined.seen(exchange)
     if clips is None:
         clips = jnp.ones((len(seen.sent), 3)).at[:, 2].set(0.0)
-    simulator, steady = imagined.simulator(
-        client, loss_fn, known, attribute, seen, clips, settings
-    )
+    told = client, loss_fn, known, attribute, seen, clips
+    simulator, steady = imagined.simulator(*told, settings)
     # Traced once, however many stages call them.
     simulator = simulator._replace(
         end=jax.jit(simulator.end), back=jax.jit(simulator.back)
@@ -125,11 +124,20 @@ def trajectory_matching(
         known_noise,
         rounding,
     )
-    return solve(key, problem, logits, None if continuous else candidates)
+    rough = None
+    if imagined.begins_roughly(client, settings):
+        eased = matching.eased(settings)
+        chord, _ = imagined.simulator(*told, eased)
+        rough = problem._replace(simulator=chord, steady=None, settings=eased)
+    return solve(key, problem, logits, None if continuous else candidates, rough)
 
 
 def solve(
-    key: Key, problem: Problem, logits: jax.Array, candidates: jax.Array | None
+    key: Key,
+    problem: Problem,
+    logits: jax.Array,
+    candidates: jax.Array | None,
+    rough: Problem | None = None,
 ) -> Inference:
     """Searches from these logits, and says how sure of each row it is.
 
@@ -138,6 +146,7 @@ def solve(
       problem: whose `relax` gives `[..., K]` weights, or numbers of any shape.
       logits: where the search begins.
       candidates: `[K, W]`; None for a continuous attribute.
+      rough: the same to first order, whose search comes before; None for none.
 
     Returns:
       An `Inference`, its leaves with the leading axes of the values.
@@ -148,6 +157,8 @@ def solve(
             weights = candidates is not None
             logits = exact.start(jax.random.fold_in(key, 2), problem, logits, weights)
         start = Point(logits, jnp.zeros(()))
+        if rough is not None:
+            start = matching.search(jax.random.fold_in(key, 3), rough, start)
         point = matching.search(jax.random.fold_in(key, 0), problem, start)
         rounds = jnp.arange(len(problem.observed))
         residuals, steady = matching.examined(problem, point, rounds)

@@ -121,8 +121,11 @@ def effort(settings: Settings, share: float, sent: np.ndarray) -> Settings:
     if share == 1 or asked is None or not sent.any():
         return settings
     messages = max(min(math.ceil(asked / share), int(sent[sent > 0].min())), asked)
-    iterations = round(settings.search.iterations * messages / asked)
-    search = settings.search._replace(iterations=iterations)
+    search, more = settings.search, messages / asked
+    search = search._replace(
+        iterations=round(search.iterations * more),
+        rough_iterations=round(search.rough_iterations * more),
+    )
     return settings._replace(messages=messages, search=search)
 
 

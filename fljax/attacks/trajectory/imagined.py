@@ -148,6 +148,14 @@ def rounding(client: Imagined, seen: Seen, settings: Settings) -> jax.Array | No
     return of_steps + of_message + single.tiny
 
 
+def begins_roughly(client: Imagined, settings: Settings) -> bool:
+    """Whether a search to first order is of use before: of plain SGD at a known rate."""
+    known = not settings.first_order and not settings.estimate_scale
+    fixed = client.precision > 0  # then its messages are solved for
+    plain = client.practice.merges and not client.practice.proximal
+    return bool(settings.rough_iterations) and known and plain and not fixed
+
+
 def simulator(
     client: Imagined, loss_fn: losses.LossFn, known: Known, attribute: Soft,
     seen: Seen, clips: jax.Array, settings: Settings,

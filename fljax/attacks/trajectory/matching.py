@@ -30,6 +30,8 @@ class Settings(NamedTuple):
         multiple of stages times checkpoints, but at least one between two looks.
       batch_rounds: random rounds in each of them.
       rate: first learning rate of the logits; it falls to zero as a cosine.
+      rough_iterations: steps of a search before, which follows rounds to first order
+        only; 0 for none. They are cheap, and save more steps than they are.
       stages: how often the noise is estimated, and the start from which.
       checkpoints: looks at the held-out rounds in each stage.
       held_out: share of the rounds that is held out.
@@ -41,6 +43,7 @@ class Settings(NamedTuple):
     path_steps: int = 16
     shorter_steps: int = 0
     iterations: int = 240
+    rough_iterations: int = 0
     batch_rounds: int = 3
     rate: float = 0.5
     stages: int = 2
@@ -83,6 +86,13 @@ class Problem(NamedTuple):
     steady: Callable[[PyTree], jax.Array] | None = None
     known: jax.Array | None = None
     rounding: jax.Array | None = None
+
+
+def eased(settings: Settings) -> Settings:
+    """Of the search before, to first order."""
+    return settings._replace(
+        first_order=True, iterations=settings.rough_iterations, stages=1
+    )
 
 
 def scale_of(problem: Problem, point: Point) -> jax.Array:

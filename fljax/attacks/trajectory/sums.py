@@ -12,7 +12,7 @@ import jax
 import jax.numpy as jnp
 
 from fljax import losses
-from fljax.attacks.trajectory import attack, imagined, relaxation
+from fljax.attacks.trajectory import attack, imagined, matching, relaxation
 from fljax.attacks.trajectory.attack import Inference
 from fljax.attacks.trajectory.imagined import Imagined
 from fljax.attacks.trajectory.matching import Problem, Settings
@@ -64,17 +64,22 @@ def trajectory_matching(
     candidates, flat = jnp.asarray(candidates), imagined.seen(seen.exchange)
     build = relaxation.continuous if continuous else relaxation.categorical
 
-    def of_client(known):
+    def of_client(known, settings=settings):
         known = attack.without_padding(known)
         attribute = build(loss_fn, known, candidates)
         told = client, loss_fn, known, attribute, flat, seen.clips, settings
         return attribute, imagined.simulator(*told)
 
+    def summed(settings):
+        return added(
+            lambda known: of_client(known, settings)[1][0], seen, known, scales
+        )
+
     # How logits become values, and what is steady, depends on no row.
     first, (_, steady) = of_client(jax.tree.map(lambda leaf: leaf[0], known))
     problem = Problem(
         flat.returned,
-        added(lambda known: of_client(known)[1][0], seen, known, scales),
+        summed(settings),
         jax.vmap(first.relax),
         jnp.ones(()),
         settings,
@@ -83,7 +88,12 @@ def trajectory_matching(
     )
     last = flat.unravel(flat.returned[-1])
     logits = jax.vmap(lambda known: of_client(known)[0].start(last))(known)
-    found = attack.solve(key, problem, logits, None if continuous else candidates)
+    rough = None
+    if imagined.begins_roughly(client, settings):
+        eased = matching.eased(settings)
+        rough = problem._replace(simulator=summed(eased), steady=None, settings=eased)
+    choice = None if continuous else candidates
+    found = attack.solve(key, problem, logits, choice, rough)
     shape = scales.shape
     return found._replace(
         scale=found.scale * scales,
