@@ -213,7 +213,7 @@ class TrajectoryConfig:
     path_steps: int = option(16, "simulated steps of a local epoch", min=1)
     iterations: int = option(240, "steps of the search", min=1)
     rough_iterations: int = option(
-        0, "steps of a search before, to first order: cheap, and save others", min=0
+        0, "cheap steps of a search before, to first order", min=0
     )
     batch_rounds: int = option(3, "random messages in each step", min=1)
     rate: float = option(0.5, "first learning rate of the search", above=0)

@@ -31,7 +31,8 @@ class Settings(NamedTuple):
       batch_rounds: random rounds in each of them.
       rate: first learning rate of the logits; it falls to zero as a cosine.
       rough_iterations: steps of a search before, which follows rounds to first order
-        only; 0 for none. They are cheap, and save more steps than they are.
+        only; 0 for none. They are cheap and save many others, but where models move
+        far within a round they may end in values that the rest does not leave.
       stages: how often the noise is estimated, and the start from which.
       checkpoints: looks at the held-out rounds in each stage.
       held_out: share of the rounds that is held out.
