@@ -8,8 +8,8 @@ REPORT = ProgramReport(
     about="The server gets the mean of the clients' updates of every round and nothing "
     "else, as secure aggregation has it. Given are the rows of all clients that an attack "
     "finds, every input right, and rows that it gives although no client has them, both "
-    "in percent of all rows; pairs of rows that it tells to be of one client, rightly and "
-    "wrongly, in percent of all pairs that a client has; and the V-measure of its groups, "
+    "in percent of all rows; pairs of rows of one client that it finds, in percent of all "
+    "that there are, and pairs that are not, of those it names; the V-measure of its groups, "
     "rows not found being groups of their own.",
     names={
         "common_to_rounds": "what the spans of several rounds' updates have in common",

@@ -14,8 +14,8 @@ V_MEASURE = "v_measure_percent"
 COLUMNS = {
     FOUND: "found, %",
     WRONG: "wrong, %",
-    PAIRED: "pairs of a client, %",
-    MISPAIRED: "pairs wrong, %",
+    PAIRED: "pairs of a client found, %",
+    MISPAIRED: "of the pairs told wrong, %",
     V_MEASURE: "V-measure, %",
 }
 

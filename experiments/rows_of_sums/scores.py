@@ -39,7 +39,10 @@ class Truth(NamedTuple):
 
 
 def score(told: Told, truth: Truth) -> dict[str, float]:
-    """Rows found and invented, in percent of all; the same of pairs of one client."""
+    """Rows found and invented, and pairs of one client found, in percent of all there are.
+
+    And pairs of different clients, in percent of those that are said to be of one.
+    """
     true = {row.tobytes(): i for i, row in enumerate(truth.rows.astype(np.int64))}
     place = [true.get(row.tobytes(), -1) for row in told.rows.astype(np.int64)]
     ours = {row.tobytes() for row in told.rows.astype(np.int64)}
@@ -69,6 +72,6 @@ def _grouped(
     guessed[place[place >= 0]] = groups[place >= 0]
     return {
         PAIRED: 100 * float(right / possible),
-        MISPAIRED: 100 * float((joined.sum() - right) / possible),
+        MISPAIRED: 100 * float((joined.sum() - right) / max(joined.sum(), 1)),
         V_MEASURE: 100 * float(v_measure_score(owner, guessed)),
     }

@@ -17,14 +17,13 @@ def text(name: str) -> str:
     found = {
         (s.row.setting, s.row.attack, s.row.metric): s for s in summarise(card.rows)
     }
-    have = [metric for metric in COLUMNS if any(metric in key for key in found)]
     body = []
     for setting, attack in dict.fromkeys((r.setting, r.attack) for r in card.rows):
         order, _, trainings = setting.rpartition("_")
-        told = [found[(setting, attack, metric)] for metric in have]
+        told = [found[(setting, attack, metric)] for metric in COLUMNS]
         count = f"{told[0].shown.repetitions} x {told[0].row.n}"
         shown = [writing.plain(each.shown) for each in told]
         body.append([order, trainings, _WORDS[attack], count, *shown])
-    header = ["rows", "trainings", "attack", "n", *(COLUMNS[metric] for metric in have)]
+    header = ["rows", "trainings", "attack", "n", *COLUMNS.values()]
     lines = writing.table(header, body, header[3:])
     return f"{writing.command(card.manifest['command'])}\n\n{lines}"
