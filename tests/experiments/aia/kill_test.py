@@ -57,7 +57,7 @@ def _stop(folder, after, how):
     except subprocess.TimeoutExpired:
         process.send_signal(how)
         said = process.communicate(timeout=_SECONDS)[1]
-        if how == signal.SIGINT and process.returncode == 0:
+        if process.returncode == 0:
             return False  # it had just ended
         assert process.returncode == (130 if how == signal.SIGINT else -how), said
         return True
