@@ -5,6 +5,7 @@
 * `fed_sdp`: a client's update clipped layer by layer, noise at the client or the server.
 * `median`: examples clipped to their batch's median norm; no guarantee.
 * `noise`: Gaussian or Laplace noise on updates; no guarantee.
+* `bounding`: a message's norm, or its numbers, clipped without noise; no guarantee.
 * `pruning`: small entries zeroed, DSSGD; no guarantee.
 * `clipping`: norms, clip schedules, the clipped sum.
 * `composition`: several defenses as one.

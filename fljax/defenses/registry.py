@@ -1,6 +1,6 @@
 """Defenses by name: one line for each."""
 
-from fljax.defenses import dp_sgd, fed_cdp, fed_sdp, median, noise, pruning
+from fljax.defenses import bounding, dp_sgd, fed_cdp, fed_sdp, median, noise, pruning
 from fljax.defenses.definition import Definition
 
 DEFENSES: dict[str, Definition] = {
@@ -10,6 +10,8 @@ DEFENSES: dict[str, Definition] = {
     "median": median.DEFINITION,
     "gaussian": noise.GAUSSIAN,
     "laplace": noise.LAPLACE,
+    "norm_clipping": bounding.NORM,
+    "value_clipping": bounding.VALUE,
     "pruning": pruning.PRUNING,
     "dssgd": pruning.DSSGD,
 }

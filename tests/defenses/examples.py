@@ -19,7 +19,7 @@ _TOGETHER = (
 def _number(known) -> str:
     if known.name in _NOISE:
         return "{0}"
-    middle = 0.25 if known.name == "decay_to" else 0.5
+    middle = {"decay_to": 0.25, "norm": 0.01, "limit": 0.001}.get(known.name, 0.5)
     return f"{known.read(str(middle)):g}"
 
 

@@ -9,7 +9,7 @@ import jax
 from jax.flatten_util import ravel_pytree
 
 from fljax.attacks.trajectory.simulation import Simulator
-from fljax.defenses import clipping
+from fljax.defenses import bounding, clipping
 from fljax.types import Params
 
 Encode = Callable[[jax.Array, jax.Array], jax.Array]
@@ -38,11 +38,18 @@ def encoded(simulator: Simulator, sent: jax.Array, encode: Encode) -> Simulator:
     return Simulator(end, back)
 
 
-def clipped(clips: jax.Array, unravel: Callable[[jax.Array], Params]) -> Encode:
-    """A delta whose arrays are clipped one by one, to `clips [R]`."""
+def clipped(
+    how: str, clips: jax.Array, unravel: Callable[[jax.Array], Params]
+) -> Encode:
+    """A delta clipped to `clips [R]`, its arrays one by one or in `total`."""
+    to = clipping.total if how == "total" else clipping.per_layer
 
     def encode(round_, delta):
-        to_layers = clipping.per_layer(clips[round_])
-        return ravel_pytree(clipping.clipped(unravel(delta), to_layers))[0]
+        return ravel_pytree(clipping.clipped(unravel(delta), to(clips[round_])))[0]
 
     return encode
+
+
+def cut(limits: jax.Array) -> Encode:
+    """A delta whose numbers are cut off at `limits [R]`."""
+    return lambda round_, delta: bounding.cut(delta, limits[round_])
