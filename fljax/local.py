@@ -52,6 +52,7 @@ def sgd(
     optimiser: optax.GradientTransformation,
     *,
     proximal: float | jax.Array | None = None,
+    decay: float = 1.0,
     gradient: GradientFn | None = None,
     encode: EncodeFn | None = None,
 ) -> LocalUpdate:
@@ -62,6 +63,7 @@ def sgd(
       optimiser: optax transformation; plain SGD is `optax.sgd(learning_rate)`.
       proximal: mu of FedProx (Li et al. 2020): adds `mu/2 |params - sent|^2` to the loss.
         None leaves the term out.
+      decay: in round t the optimiser's updates are `decay**t` times as large.
       gradient: takes the place of the gradient of the batch mean, e.g. that of a defense
         (`defenses`). The proximal term, which touches no data, is added after it.
       encode: makes of the delta what leaves the client, e.g. that of a defense.
@@ -92,6 +94,9 @@ def sgd(
                 lambda g, p, s: g + proximal * (p - s), grads, carry.params, sent
             )
         updates, opt_state = optimiser.update(grads, carry.opt_state, carry.params)
+        if decay != 1:
+            factor = jnp.power(jnp.float32(decay), batch.round)
+            updates = jax.tree.map(lambda leaf: factor * leaf, updates)
         params = optax.apply_updates(carry.params, updates)
         return _Carry(params, opt_state, carry.loss + loss, carry.steps + 1)
 

@@ -80,6 +80,13 @@ def test_any_optax_optimiser_serves():
     assert message.delta["w"] == pytest.approx(0.1 * (2 + 1 + 1.6), rel=1e-6)
 
 
+def test_a_learning_rate_falls_from_round_to_round():
+    update = local.sgd(_loss, optax.sgd(0.1, momentum=0.5), decay=0.5)
+    batch = _batch([1.0])._replace(round=jnp.int32(2))
+    message = _run(update, {"w": np.float32(1)}, [batch])
+    assert message.delta["w"] == pytest.approx(0.1 * 0.25 * 2, rel=1e-6)
+
+
 def test_hyperparameters_may_be_traced():
     def delta(rate, mu):
         update = local.sgd(_loss, optax.sgd(rate), proximal=mu)

@@ -20,7 +20,7 @@ class LocalTraining(NamedTuple):
 
     Attributes:
       batch_size: rows per mini-batch, 0 for all rows.
-      learning_rate: of the clients.
+      learning_rate: of the clients; where it changes over rounds, of the first.
       epochs: local epochs.
       steps: local steps in place of epochs.
       optimiser: of the clients; not known counts as sgd.
@@ -28,6 +28,7 @@ class LocalTraining(NamedTuple):
       weight_decay: of any optimiser; 0 for none.
       algorithm: fed_avg, fed_sgd, fed_prox or another name.
       proximal: mu of fed_prox.
+      schedule: learning rate of each round over that of the first; empty where it stays.
     """
 
     batch_size: int | None = None
@@ -39,6 +40,7 @@ class LocalTraining(NamedTuple):
     weight_decay: float = 0.0
     algorithm: str = "fed_avg"
     proximal: float | None = None
+    schedule: tuple[float, ...] = ()
 
     @property
     def missing(self) -> list[str]:
@@ -56,6 +58,16 @@ class LocalTraining(NamedTuple):
         numbers = {"momentum": self.momentum, "weight decay": self.weight_decay}
         extra = [f"{name} {value:g}" for name, value in numbers.items() if value]
         return " with ".join([self.optimiser, *filter(None, [" and ".join(extra)])])
+
+    def factors(self, rounds: np.ndarray) -> np.ndarray:
+        """Learning rate in rounds of any shape over `learning_rate`.
+
+        The last round of the schedule counts for all that follow.
+        """
+        rounds = np.asarray(rounds)
+        if not self.schedule:
+            return np.ones(rounds.shape)
+        return np.asarray(self.schedule)[np.clip(rounds, 0, len(self.schedule) - 1)]
 
     def local_steps(self, sizes: np.ndarray) -> np.ndarray:
         """Local steps `[C]` of clients with so many rows, if nothing is missing."""

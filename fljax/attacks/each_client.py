@@ -68,7 +68,7 @@ def task(view: AdversaryView, settings: Hashable = None) -> Task:
 
 
 def over_clients(
-    attack: Callable, static: Task, view: AdversaryView, *more: Array
+    attack: Callable, static: Task, view: AdversaryView, *more: PyTree
 ) -> PyTree:
     """`attack(static, client, *more)` of every client; on the host, leaves `[C, ...]`.
 
@@ -79,7 +79,7 @@ def over_clients(
       attack: function of a module.
       static: from `task`.
       view: of all clients, each of whom has a message.
-      more: `[C, ...]` what else each client's attack is told.
+      more: leaves `[C, ...]`, what else each client's attack is told.
     """
     assert view.messages is not None
     found, order = [], []
@@ -87,7 +87,7 @@ def over_clients(
         group = np.flatnonzero(view.messages.count == count)
         places = views.first(view.messages, max(count, 1))
         some = view._replace(messages=places)
-        rest = (np.asarray(leaf)[group] for leaf in more)
+        rest = jax.tree.map(lambda leaf, own=group: np.asarray(leaf)[own], more)
         found.append(over_items(attack, static, some, group, *rest))
         order.append(group)
     back = np.argsort(np.concatenate(order))
@@ -95,7 +95,7 @@ def over_clients(
 
 
 def over_items(
-    attack: Callable, static: Task, view: AdversaryView, which: Array, *more: Array
+    attack: Callable, static: Task, view: AdversaryView, which: Array, *more: PyTree
 ) -> PyTree:
     """`attack(static, client, *more)` of every item; on the host, leaves `[I, ...]`.
 
@@ -104,7 +104,7 @@ def over_items(
       static: from `task`.
       view: of all clients.
       which: `[I]` numbers of the clients, from 0, in any order and number.
-      more: `[I, ...]` what else each item's attack is told.
+      more: leaves `[I, ...]`, what else each item's attack is told.
     """
     assert view.transcript is not None and view.messages is not None
     seen = view.transcript

@@ -68,7 +68,11 @@ class _Shared(NamedTuple):
 
 
 def over_groups(
-    attack: Callable, static: Task, view: AdversaryView, *more: Array, fill: bool = True
+    attack: Callable,
+    static: Task,
+    view: AdversaryView,
+    *more: PyTree,
+    fill: bool = True,
 ) -> PyTree:
     """`attack(static, group, *more)` of every group; on the host, leaves `[C, ...]`.
 
@@ -78,7 +82,7 @@ def over_groups(
       attack: function of a module; its leaves lead with the group's clients `[M]`.
       static: from `each_client.task`.
       view: of all clients, who are all that is in sums.
-      more: `[C, ...]` what else the attack is told of each client, `[M, ...]` to it.
+      more: leaves `[C, ...]`, what else the attack is told of each client, `[M, ...]` to it.
       fill: whether a group's last sum may be repeated, as `Group.places.count` says;
         else there is a program for each number of sums.
 
@@ -102,7 +106,7 @@ def over_groups(
     found: list[tuple[np.ndarray, PyTree]] = []
     for items in alike.values():
         item = jax.tree.map(lambda *leaves: np.stack(leaves), *items)
-        rest = tuple(np.asarray(leaf)[item.client] for leaf in more)
+        rest = jax.tree.map(lambda leaf, of=item.client: np.asarray(leaf)[of], more)
         inputs = item, rest
         run = parallel.fetch(_run(attack, static, parallel.mesh(), inputs, shared))
         found.append((item.client, run))

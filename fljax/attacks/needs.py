@@ -38,6 +38,7 @@ class Needs:
       optimisers: of the clients; empty for any.
       plain: ... without weight decay and, if a message is of several steps, without
         momentum.
+      schedules: ... at a learning rate that may change over rounds.
       algorithms_not: of the clients, that it cannot imitate.
       single_gradient: a message is one gradient of all of a client's rows, of which
         there are no more than `most_rows` of the attack's settings.
@@ -55,6 +56,7 @@ class Needs:
     epochs: bool = False
     optimisers: tuple[str, ...] = ()
     plain: bool = True
+    schedules: bool = False
     algorithms_not: tuple[str, ...] = ()
     single_gradient: bool = False
     more_messages_than_parameters: bool = False
@@ -131,6 +133,8 @@ def _about_training(needs: Needs, view: AdversaryView) -> str:
         if not known or extra:
             wanted = " or ".join(needs.optimisers) + (" alone" if known else "")
             return f"needs clients that use {wanted}, they use {training.rule}"
+    if needs.training and training.schedule and not needs.schedules:
+        return "needs clients whose learning rate is the same in all rounds"
     if training.algorithm in needs.algorithms_not:
         return f"does not simulate {training.algorithm}"
     if needs.epochs and training.steps is not None:

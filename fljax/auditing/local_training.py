@@ -2,7 +2,8 @@
 
 The description is free text of a stranger: each field that is used is checked. What the
 user says goes first. Fields: `optimiser` (or `optimizer`, `client_optimiser`), `momentum`,
-`weight_decay`, `batch_size` (null or 0: all rows), `learning_rate`, `local_epochs` or
+`weight_decay`, `batch_size` (null or 0: all rows), `learning_rate` (or a list of them, one
+for each round, the last for all that follow), `local_epochs` or
 `epochs`, `local_steps`, `algorithm`, `proximal`, `defense` and its `delta`.
 """
 
@@ -30,7 +31,6 @@ def read(about: dict[str, Any], config: TrainingConfig, stem: str) -> LocalTrain
     """
     found = {
         "batch_size": _count(about, "batch_size", stem, least=0),
-        "learning_rate": _number(about, "learning_rate", stem),
         "epochs": _count(about, "local_epochs", stem) or _count(about, "epochs", stem),
         "steps": _count(about, "local_steps", stem),
         "optimiser": _optimiser(about, stem) or "sgd",
@@ -38,12 +38,13 @@ def read(about: dict[str, Any], config: TrainingConfig, stem: str) -> LocalTrain
         "weight_decay": _number(about, "weight_decay", stem, least=0) or 0.0,
         "algorithm": _name(about, "algorithm", "fed_avg", stem),
         "proximal": _number(about, "proximal", stem, least=0),
-    }
+    } | _rates(about, stem)
     if "batch_size" in about and about["batch_size"] is None:
         found["batch_size"] = 0
     if found["algorithm"] == "fed_sgd":
         # One step of rate 1 on all rows; the server takes the real one.
         found |= {"batch_size": 0, "learning_rate": 1.0, "epochs": 1, "steps": None}
+        found["schedule"] = ()
         found |= {"optimiser": "sgd", "momentum": 0.0}
     given = {
         "batch_size": config.batch_size,
@@ -57,6 +58,8 @@ def read(about: dict[str, Any], config: TrainingConfig, stem: str) -> LocalTrain
     }
     if config.local_epochs is not None and config.local_steps is None:
         found["steps"] = None
+    if config.learning_rate is not None:
+        found["schedule"] = ()
     return LocalTraining(**found | {k: v for k, v in given.items() if v is not None})
 
 
@@ -127,6 +130,21 @@ def _number(about, name: str, stem: str, least: float = 1e-30) -> float | None:
         f"{stem}.json: about, {name}: expected a number {'>= 0' if not least else '> 0'}"
         f", got {value!r:.40}"
     )
+
+
+def _rates(about, stem: str) -> dict[str, Any]:
+    told = about.get("learning_rate")
+    if not isinstance(told, list):
+        return {"learning_rate": _number(about, "learning_rate", stem)}
+    rates = [_number({"learning_rate": one}, "learning_rate", stem) for one in told]
+    if not rates or None in rates:
+        raise TranscriptError(
+            f"{stem}.json: about, learning_rate: expected a number > 0 for each round, "
+            f"got {told!r:.40}"
+        )
+    first = rates[0]
+    schedule = () if set(rates) == {first} else tuple(rate / first for rate in rates)
+    return {"learning_rate": first, "schedule": schedule}
 
 
 def _optimiser(about, stem: str) -> str:

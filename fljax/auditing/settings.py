@@ -150,7 +150,7 @@ class AuditConfig(RunFlags):
     most_steps: int = option(
         10_000, "local steps of a message that attacks simulate, at most", min=1
     )
-    path_steps: int = option(16, "trajectory: simulated steps of a local epoch", min=1)
+    path_steps: int = option(10, "trajectory: simulated steps of a local epoch", min=1)
     trajectory_iterations: int = option(240, "trajectory: steps of the search", min=1)
     shadow_clients: int = option(
         600, "label_distribution: made-up clients to learn from", min=8

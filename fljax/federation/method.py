@@ -49,6 +49,7 @@ class FedAvg:
       server_optimiser: `(numbers) -> the server's`.
       defense: `(numbers) -> Defense`, or None.
       proximal: mu of FedProx, or None.
+      decay: what the clients' learning rate is multiplied by after each round.
       prepare: `(pool, x of a batch) -> x` that the loss takes, or None.
       begin: `(key, numbers) -> Params` in place of the model's `init`, or None.
     """
@@ -59,6 +60,7 @@ class FedAvg:
     server_optimiser: Callable[[PyTree], optax.GradientTransformation] = average
     defense: Callable[[PyTree], Defense] | None = None
     proximal: float | None = None
+    decay: float = 1.0
     prepare: Callable[[PyTree, PyTree], PyTree] | None = None
     begin: Callable[[Key, PyTree], Params] | None = None
 
@@ -84,6 +86,7 @@ class FedAvg:
             self.loss_fn,
             self.optimiser(numbers),
             proximal=self.proximal,
+            decay=self.decay,
             gradient=defense.gradient,
             encode=defense.encode,
         )

@@ -47,6 +47,8 @@ _DEFENSES = (
     "fed_cdp(clip=0.5, decay_to=0.1, sigma=0, mode=recommended)",
     "median",
     "fed_sdp(clip=0.05, sigma=0)",
+    "norm_clipping(norm=0.05)",
+    "value_clipping(limit=0.01)",
     "pruning(ratio=0.5)",
 )
 
@@ -60,12 +62,12 @@ def _rows():
     return x, jnp.asarray(rng.normal(size=_N), jnp.float32), truth
 
 
-def _returned(sent, optimiser, proximal, defense):
+def _returned(sent, optimiser, proximal, defense, decay):
     """What the real client sends, `sent - delta`, of full batches."""
     x, y, _ = _rows()
     update = local.sgd(
         _LOSS, optimiser, proximal=proximal, gradient=defense.gradient,
-        encode=defense.encode,
+        encode=defense.encode, decay=decay,
     )  # fmt: skip
     batch = Batch(x, y, jnp.ones(_N, bool), jnp.int32(0), jnp.int32(_ROUND))
     carry = update.init(sent)
@@ -75,7 +77,7 @@ def _returned(sent, optimiser, proximal, defense):
     return update.final(jax.random.key(9), carry, sent, sender).delta
 
 
-def _both(client, spec, optimiser, proximal=None):
+def _both(client, spec, optimiser, proximal=None, decay=1.0):
     """Real and simulated model, and the derivative of the latter in two ways."""
     setting = Setting(_LOSS, 4, 5, "poisson", 1.0, float(_N))
     defense = specs.bind(spec, setting)
@@ -84,15 +86,18 @@ def _both(client, spec, optimiser, proximal=None):
     attribute = relaxation.categorical(_LOSS, known, _CANDIDATES)
     client, strange = imagined.defended(client, spec)
     assert not strange
-    clips = jnp.asarray(imagined.clips(spec, np.array([_ROUND]), 5, 4))
+    clips = jnp.asarray(imagined.clips(spec, np.array([_ROUND]), 5, 4)).T
+    bounds = dict(zip(("clip", "message_clip", "limit"), clips, strict=True))
+    told = imagined.nothing_told(1)._replace(**bounds)
+    told = told._replace(rate=told.rate * decay**_ROUND)
     values = jnp.eye(2)[truth]
 
     def run(sent):
-        delta = _returned(sent, optimiser, proximal, defense)
+        delta = _returned(sent, optimiser, proximal, defense, decay)
         messages = jax.tree.map(lambda leaf: leaf[None], Exchange(sent, delta))
         seen = imagined.seen(messages)
         simulator, steady = imagined.simulator(
-            client, _LOSS, known, attribute, seen, clips,
+            client, _LOSS, known, attribute, seen, told,
             matching.Settings(path_steps=_STEPS),
         )  # fmt: skip
         scale = jnp.float32(_RATE * _STEPS)
@@ -133,10 +138,10 @@ def _cases(names):
 
 
 @pytest.mark.parametrize("rule", _cases(_RULES))
-def test_a_simulated_client_follows_its_rule(rule):
+def test_a_simulated_client_follows_its_rule_at_the_rate_of_the_round(rule):
     practice, optimiser = _RULES[rule]
-    mu = practice.proximal or None
-    _check(*_both(Imagined(practice), specs.NONE, optimiser, mu))
+    client, mu = Imagined(practice, scheduled=True), practice.proximal or None
+    _check(*_both(client, specs.NONE, optimiser, mu, decay=0.7))
 
 
 @pytest.mark.parametrize("text", _cases(_DEFENSES))

@@ -128,6 +128,11 @@ _NEEDS = {
     "steps": (
         Needs(epochs=True), {"training": LocalTraining(steps=2)}, "told local steps"
     ),
+    "schedule": (
+        Needs(training=True),
+        {"training": LocalTraining(5, 0.1, 1, schedule=(1.0, 0.5))},
+        "needs clients whose learning rate is the same in all rounds",
+    ),
     "prox": (
         Needs(algorithms_not=("fed_prox",)),
         {"training": LocalTraining(algorithm="fed_prox")},

@@ -128,6 +128,17 @@ def test_what_clients_use_is_read_from_the_description_or_told(config):
     assert not local_training.read(about | {"proximal": 0.0}, prox, "").missing
 
 
+def test_a_learning_rate_may_change_from_round_to_round(config):
+    training = config(pathlib.Path()).training
+    about = {"learning_rate": [0.2, 0.1, 0.05]}
+    found = local_training.read(about, training, "")
+    assert found.learning_rate == 0.2
+    np.testing.assert_allclose(found.factors(np.array([0, 2, 7])), [1, 0.25, 0.25])
+    assert not local_training.read({"learning_rate": [0.2, 0.2]}, training, "").schedule
+    told = config(pathlib.Path(), learning_rate=0.1).training
+    assert not local_training.read(about, told, "").schedule
+
+
 def test_the_defense_is_read_from_the_description_or_told(config):
     training = config(pathlib.Path()).training
     clips = "dp_sgd(clip=1|2, sigma=1)"

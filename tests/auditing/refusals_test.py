@@ -95,6 +95,7 @@ def test_equal_messages_of_all_clients_are_refused_in_a_file_of_others(linear, c
 _ABOUT = {
     "batch_size": ("many", "expected an integer >= 0, got 'many'"),
     "learning_rate": (-1.0, "expected a number > 0"),
+    "learning_rate ": ([0.1, 0], "expected a number > 0"),
     "local_epochs": (0.5, "expected an integer >= 1"),
     "client_optimiser": ([1], "expected a name"),
     "optimiser": (["sgd"], "expected a name"),
@@ -106,8 +107,9 @@ _ABOUT = {
 @pytest.mark.parametrize("name", _ABOUT)
 def test_a_description_is_a_strangers(linear, config, record, name):
     value, said = _ABOUT[name]
-    record(linear / "seen", pd.read_csv(linear / "rows.csv"), about={name: value})
-    _refused(linear, config(linear), f"seen.json: about, {name}: {said}")
+    about = {name.strip(): value}
+    record(linear / "seen", pd.read_csv(linear / "rows.csv"), about=about)
+    _refused(linear, config(linear), f"seen.json: about, {name.strip()}: {said}")
 
 
 def test_a_model_whose_output_is_no_prediction(linear, config, monkeypatch, tmp_path):

@@ -33,7 +33,8 @@ def variance(
     for part in spec.parts:
         noise = np.square(_deviation(part, rounds, num_rounds))
         if part.name in ("dp_sgd", "fed_cdp") or part.values.get("on") == "steps":
-            noise = noise * _gain(part, training, np.asarray(sizes))[:, None]
+            gain = _gain(part, training, np.asarray(sizes))[:, None]
+            noise = noise * gain * np.square(training.factors(rounds))
         if part.values.get("where") != "server":
             found = found + noise
     return found.astype(np.float32)

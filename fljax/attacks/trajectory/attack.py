@@ -6,8 +6,8 @@ soft sensitive attribute and looks for the values whose simulated end points mee
 returned models over many rounds, in the metric of the noise (`noise`).
 
 1. Row i costs `sum_k z_ik l(theta, candidate_k)`; its gradient is affine in `z`.
-2. The expected path of K mini-batch steps of rate eta is that of M full-batch steps of
-   rate `eta K / M`.
+2. The expected path of K mini-batch steps of rate eta is that of as many full-batch
+   steps, and nearly that of M fewer (`merging`).
 3. `sum_t r_t' C_t^-1 r_t`, with `r_t` the simulated minus the returned model, is
    minimised over logits by Adam on a few random rounds at a time; the gradient is one
    adjoint pass over the stored path, a forward and a reverse derivative per step.
@@ -33,7 +33,7 @@ import jax.numpy as jnp
 from fljax import losses
 from fljax.attacks.trajectory import exact, imagined, matching, relaxation
 from fljax.attacks.trajectory import noise as noise_lib
-from fljax.attacks.trajectory.imagined import PLAIN, Imagined
+from fljax.attacks.trajectory.imagined import PLAIN, Imagined, Told
 from fljax.attacks.trajectory.matching import Point, Problem, Settings
 from fljax.attacks.trajectory.posterior import posterior
 from fljax.types import Exchange, Key, Known
@@ -74,7 +74,8 @@ def trajectory_matching(
     continuous: bool = False,
     settings: Settings = _DEFAULT,
     client: Imagined = PLAIN,
-    clips: jax.Array | None = None,
+    told: Told | None = None,
+    merged: jax.Array | None = None,
 ) -> Inference:
     """Infers a binary, categorical or continuous attribute of ONE client's rows.
 
@@ -90,8 +91,9 @@ def trajectory_matching(
       continuous: whether the attribute is a number.
       settings: how hard to look.
       client: its rule, and what its defense does.
-      clips: `[R, 3]` of its examples and of its message, where it clips, and the variance
-        that is known to be added to each coordinate of a message.
+      told: of its messages; None where it neither clips nor adds noise, at one rate.
+      merged: `[M, 3]` of `merging.table`, sizes of the simulated steps; None for equal
+        ones.
 
     Returns:
       An `Inference`; rows outside `known.mask` carry meaningless values.
@@ -101,18 +103,14 @@ def trajectory_matching(
     build = relaxation.continuous if continuous else relaxation.categorical
     attribute = build(loss_fn, known, candidates)
     seen = imagined.seen(exchange)
-    if clips is None:
-        clips = jnp.ones((len(seen.sent), 3)).at[:, 2].set(0.0)
-    told = client, loss_fn, known, attribute, seen, clips
-    simulator, steady = imagined.simulator(*told, settings)
+    told = imagined.nothing_told(len(seen.sent)) if told is None else told
+    asked = client, loss_fn, known, attribute, seen, told
+    simulator, steady = imagined.simulator(*asked, settings, merged)
     # Traced once, however many stages call them.
     simulator = simulator._replace(
         end=jax.jit(simulator.end), back=jax.jit(simulator.back)
     )
     logits = attribute.start(seen.unravel(seen.returned[-1]))
-    known_noise, rounding = clips[:, 2], imagined.rounding(client, seen, settings)
-    if rounding is not None:  # messages of two rounds may be equal to the last digit
-        known_noise += jnp.mean(jnp.square(rounding), axis=1)
     problem = Problem(
         seen.returned,
         simulator,
@@ -121,13 +119,13 @@ def trajectory_matching(
         settings,
         imagined.partial(client, seen),
         steady,
-        known_noise,
-        rounding,
+        told.noise + imagined.least_noise(client, seen, settings),
+        imagined.rounding(client, seen, settings),
     )
     rough = None
     if imagined.begins_roughly(client, settings):
         eased = matching.eased(settings)
-        chord, _ = imagined.simulator(*told, eased)
+        chord, _ = imagined.simulator(*asked, eased)
         rough = problem._replace(simulator=chord, steady=None, settings=eased)
     return solve(key, problem, logits, None if continuous else candidates, rough)
 

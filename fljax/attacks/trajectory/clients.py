@@ -17,16 +17,16 @@ from fljax.attacks.estimates import Estimates, Prediction
 from fljax.attacks.groups import Group, over_groups
 from fljax.attacks.needs import Needs
 from fljax.attacks.spec import AttackSpec
-from fljax.attacks.trajectory import added, imagined, matching, rules, sums
+from fljax.attacks.trajectory import added, imagined, matching, merging, rules, sums
 from fljax.attacks.trajectory import attack as one_client
 from fljax.attacks.trajectory.attack import Inference
-from fljax.attacks.trajectory.imagined import Imagined
+from fljax.attacks.trajectory.imagined import Imagined, Told
 from fljax.attacks.trajectory.rules import Practice
 from fljax.defenses import specs
 from fljax.transcript import views
 
 _DEFAULT = matching.Settings()
-_SHORTER = 4  # times the steps where they are too long
+_SHORTER = 6  # times the steps where they are too long
 
 
 class Settings(NamedTuple):
@@ -34,14 +34,14 @@ class Settings(NamedTuple):
 
     Attributes:
       epoch_steps: simulated steps of a local epoch; where they are too long for a path, up
-        to four times as many.
+        to six times as many.
       messages: of each client, evenly from its first to its last; None for all. Where it
         sends a share of its changes only, as many more as make up for that, or as there
         are, and as many more iterations.
       search: everything else; steps of a path and `first_order` are set here.
     """
 
-    epoch_steps: int = 16
+    epoch_steps: int = 10
     messages: int | None = None
     search: matching.Settings = _DEFAULT
 
@@ -76,25 +76,28 @@ def infer(
     if scales is None:
         scales = (training.learning_rate or 0.0) * steps
     scales = np.asarray(scales, np.float32)
-    client, clips = _imagined(view)
+    client, told = _imagined(view)
     assert view.messages is not None
     settings = effort(settings, client.share, view.messages.count)
     search = settings.search._replace(first_order=first_order)
+    merged = None
     if client.practice.merges:
         own, most = int(steps.max()), settings.epoch_steps * (training.epochs or 1)
+        if own > most:
+            merged = np.stack([merging.table(int(each), most) for each in steps])
         steps = np.full_like(steps, min(own, most))
         search = search._replace(shorter_steps=min(own, _SHORTER * most))
     if view.transcript is not None and view.transcript.member is not None:
         chosen = search._replace(path_steps=int(steps.max()), shorter_steps=0)
         static = task(view, _Static(settings.messages, chosen, client))
         fill = settings.messages is not None
-        return over_groups(_of_group, static, view, scales, clips, fill=fill)
+        return over_groups(_of_group, static, view, scales, told, merged, fill=fill)
     found, order = [], []
     for count in np.unique(steps):  # the steps of a path are static
         group = np.flatnonzero(steps == count)
         chosen = search._replace(path_steps=int(count))
         static = task(view, _Static(settings.messages, chosen, client))
-        more = scales[group], clips[group]
+        more = jax.tree.map(lambda leaf, own=group: leaf[own], (scales, told, merged))
         if settings.messages is None:
             some = view._replace(
                 clients=view.clients[group],
@@ -129,10 +132,10 @@ def effort(settings: Settings, share: float, sent: np.ndarray) -> Settings:
     return settings._replace(messages=messages, search=search)
 
 
-def _imagined(view: AdversaryView) -> tuple[Imagined, np.ndarray]:
-    """The client that is simulated, and `[C, Q, 3]` its clips and its noise.
+def _imagined(view: AdversaryView) -> tuple[Imagined, Told]:
+    """The client that is simulated, and what is known of its messages, leaves `[C, Q]`.
 
-    Where only sums are seen, `[C, R, 3]` in all rounds of the transcript.
+    Where only sums are seen, `[C, R]` of all rounds of the transcript.
     """
     training, seen, messages = view.training, view.transcript, view.messages
     assert seen is not None and messages is not None
@@ -159,7 +162,9 @@ def _imagined(view: AdversaryView) -> tuple[Imagined, np.ndarray]:
     own = own if sums else rounds[messages.row]
     clips = imagined.clips(spec, own, number, layers)
     noise = added.variance(spec, training, view.sizes, own, number)
-    return client, np.concatenate([clips, noise[..., None]], axis=-1)
+    client = client._replace(scheduled=bool(training.schedule))
+    rate = training.factors(own).astype(np.float32)
+    return client, Told(*np.moveaxis(clips, -1, 0), noise, rate)
 
 
 def run(view: AdversaryView, settings: Settings) -> Estimates:
@@ -189,12 +194,19 @@ def _prediction(view: AdversaryView, settings: Settings, *, first_order: bool):
     return Prediction(value, diagnostics, details)
 
 
-def _one(static: Task, client: Client, scale: jax.Array, clips: jax.Array) -> Inference:
+def _one(
+    static: Task,
+    client: Client,
+    scale: jax.Array,
+    told: Told,
+    merged: jax.Array | None = None,
+) -> Inference:
     settings = static.settings
-    exchange, clips = client.exchange, clips[: len(client.places.row)]
+    exchange, count = client.exchange, len(client.places.row)
+    told = jax.tree.map(lambda leaf: leaf[:count], told)
     if settings.messages is not None:
         which = _spread(client.places, settings.messages)
-        exchange, clips = jax.tree.map(lambda leaf: leaf[which], (exchange, clips))
+        exchange, told = jax.tree.map(lambda leaf: leaf[which], (exchange, told))
     return views.if_messages(
         client.places,
         lambda: one_client.trajectory_matching(
@@ -207,18 +219,22 @@ def _one(static: Task, client: Client, scale: jax.Array, clips: jax.Array) -> In
             continuous=static.continuous,
             settings=settings.search,
             client=settings.client,
-            clips=clips,
+            told=told,
+            merged=merged,
         ),
     )
 
 
 def _of_group(
-    static: Task, group: Group, scales: jax.Array, clips: jax.Array
+    static: Task,
+    group: Group,
+    scales: jax.Array,
+    told: Told,
+    merged: jax.Array | None = None,
 ) -> Inference:
     settings = static.settings
-    seen = sums.Seen(
-        group.exchange, group.member, group.share, clips[0][group.places.row]
-    )
+    told = jax.tree.map(lambda leaf: leaf[0][group.places.row], told)
+    seen = sums.Seen(group.exchange, group.member, group.share, told)
     if settings.messages is not None:
         which = _spread(group.places, settings.messages)
         seen = jax.tree.map(lambda leaf: leaf[which], seen)
@@ -229,6 +245,7 @@ def _of_group(
         group.known,
         group.candidates,
         scales=scales,
+        merged=merged,
         continuous=static.continuous,
         settings=settings.search,
         client=settings.client,
@@ -243,11 +260,12 @@ def _spread(places: views.ClientView, number: int) -> jax.Array:
 
 _SEEN: tuple[views.View, ...] = ("messages", "sum", "models")
 NEEDS = Needs(
-    views=_SEEN, members=True, training=True, optimisers=rules.NAMES, plain=False
-)
+    views=_SEEN, members=True, training=True, optimisers=rules.NAMES, plain=False,
+    schedules=True,
+)  # fmt: skip
 SPEC = AttackSpec("trajectory", NEEDS, run, Settings())
 _SGD = Needs(
-    views=_SEEN, members=True, training=True, optimisers=("sgd",),
+    views=_SEEN, members=True, training=True, optimisers=("sgd",), schedules=True,
     algorithms_not=("fed_prox",),
 )  # fmt: skip
 FIRST_ORDER = AttackSpec("linear_inversion", _SGD, run_first_order, Settings())

@@ -6,11 +6,14 @@
 | `fed_cdp`                       | ... layer by layer                                   |
 | `median`                        | ... to the median of the simulated norms             |
 | `fed_sdp` at the client         | the simulated update is clipped layer by layer       |
+| `norm_clipping`                 | ... over all layers                                  |
+| `value_clipping`                | ... number by number                                 |
 | `pruning`, `dssgd`              | what was sent; of the rest, that it was no larger    |
 | noise on steps or messages      | nothing: it counts as noise, of known size (`added`) |
 | FedProx, momentum, weight decay, Adam | the client's own steps (`rules`)               |
+| a learning rate by rounds       | the rate of each round                               |
 
-Not simulated: a defense of one's own, a learning rate that changes over rounds, and
+Not simulated: a defense of one's own, a learning rate that changes within a round, and
 where noise moves a path (its mean is simulated with the noise left out). Messages that
 hold no noise at all are solved for (`exact`).
 """
@@ -31,7 +34,7 @@ from fljax.attacks.trajectory.rules import Practice
 from fljax.attacks.trajectory.simulation import Field, Simulator
 from fljax.defenses import clipping
 from fljax.defenses.specs import Spec
-from fljax.types import Exchange, Known, Params
+from fljax.types import Array, Exchange, Known, Params
 
 
 class Imagined(NamedTuple):
@@ -41,18 +44,40 @@ class Imagined(NamedTuple):
       practice: its rule.
       batch_size: rows of a batch, 0 for all.
       examples: how it clips gradients of examples, empty if it does not.
-      messages: whether it clips its update, layer by layer.
+      messages: how it clips its update, empty if it does not.
+      cuts: whether it then cuts off each number of it.
       share: of its changes that it sends, the largest.
       precision: of a message whose only noise is rounding, the spacing of numbers at 1;
         0 where anything is drawn.
+      scheduled: whether its learning rate changes over rounds.
     """
 
     practice: Practice = Practice()
     batch_size: int = 0
     examples: str = ""
-    messages: bool = False
+    messages: str = ""
+    cuts: bool = False
     share: float = 1.0
     precision: float = 0.0
+    scheduled: bool = False
+
+
+class Told(NamedTuple):
+    """What is known of each message beside what it holds; leaves `[R]`.
+
+    Attributes:
+      clip: of the examples' gradients, 1 without one.
+      message_clip: of the message, 1 without one.
+      limit: at which its numbers are cut off, 1 without one.
+      noise: variance that is known to be added to each coordinate.
+      rate: learning rate of the round over that of the attack's scale.
+    """
+
+    clip: Array
+    message_clip: Array
+    limit: Array
+    noise: Array
+    rate: Array
 
 
 PLAIN = Imagined()
@@ -86,8 +111,12 @@ def defended(client: Imagined, spec: Spec) -> tuple[Imagined, list[str]]:
             case "median":
                 client = client._replace(examples="median")
             case "fed_sdp":
-                at_client = part.values["where"] == "client"
-                client = client._replace(messages=at_client or client.messages)
+                if part.values["where"] == "client":
+                    client = client._replace(messages="per_layer")
+            case "norm_clipping":
+                client = client._replace(messages="total")
+            case "value_clipping":
+                client = client._replace(cuts=True)
             case "pruning":
                 client = client._replace(share=1 - part.values["ratio"])
             case "dssgd":
@@ -102,17 +131,21 @@ def defended(client: Imagined, spec: Spec) -> tuple[Imagined, list[str]]:
 def clips(
     spec: Spec, rounds: np.ndarray, num_rounds: int, num_layers: int
 ) -> np.ndarray:
-    """Clips of examples and of messages `[..., 2]` in rounds `[...]`; 1 without one.
+    """Clips of examples, of messages, of their numbers `[..., 3]`; 1 without one.
 
     Args:
       spec: of the defense, without alternatives.
-      rounds: numbers of rounds.
+      rounds: `[...]` numbers of rounds.
       num_rounds: of the run, over which a clip decays.
       num_layers: arrays of parameters, M.
     """
-    found = np.ones((*np.shape(rounds), 2), np.float32)
+    found = np.ones((*np.shape(rounds), 3), np.float32)
     for part in spec.parts:
         values = part.values
+        if part.name == "norm_clipping":
+            found[..., 1] = values["norm"]
+        if part.name == "value_clipping":
+            found[..., 2] = values["limit"]
         if values.get("clip") is None:
             continue
         clip, end = values["clip"], values.get("decay_to")
@@ -125,6 +158,12 @@ def clips(
     return found
 
 
+def nothing_told(count: int) -> Told:
+    """Of so many messages, of clients without clips, noise and schedule."""
+    one = jnp.ones(count)
+    return Told(one, one, one, jnp.zeros(count), one)
+
+
 def partial(client: Imagined, seen: Seen) -> noise.Partial | None:
     """What is known of coordinates that were not sent; None where all were."""
     if client.share == 1:
@@ -135,16 +174,29 @@ def partial(client: Imagined, seen: Seen) -> noise.Partial | None:
 
 
 def rounding(client: Imagined, seen: Seen, settings: Settings) -> jax.Array | None:
-    """`[R, P]` bounds on the rounding of messages that hold no other noise; or None.
-
-    Each step rounds a model to float32, and a message is rounded to what it travels in.
-    """
+    """`[R, P]` bounds on the rounding of messages that hold no other noise; or None."""
     fixed = client.precision and client.practice.optimiser == "sgd"
     if not fixed or settings.first_order or settings.estimate_scale:
         return None
+    return _spacing(seen, settings, client.precision)
+
+
+def least_noise(client: Imagined, seen: Seen, settings: Settings) -> Array:
+    """Variance `[R]` of rounding, of messages in which it may be all that differs; or 0.
+
+    Numbers of two of them may be equal to the last digit.
+    """
+    bound = rounding(client, seen, settings)
+    if bound is None and client.cuts:
+        bound = _spacing(seen, settings, float(jnp.finfo(jnp.float32).eps))
+    return jnp.zeros(()) if bound is None else jnp.mean(jnp.square(bound), axis=1)
+
+
+def _spacing(seen: Seen, settings: Settings, precision: float) -> jax.Array:
+    """Each step rounds a model to float32, and a message is rounded by `precision`."""
     single = jnp.finfo(jnp.float32)
     of_steps = single.eps * settings.path_steps * jnp.abs(seen.sent)
-    of_message = client.precision * jnp.abs(seen.sent - seen.returned)
+    of_message = precision * jnp.abs(seen.sent - seen.returned)
     return of_steps + of_message + single.tiny
 
 
@@ -158,7 +210,7 @@ def begins_roughly(client: Imagined, settings: Settings) -> bool:
 
 def simulator(
     client: Imagined, loss_fn: losses.LossFn, known: Known, attribute: Soft,
-    seen: Seen, clips: jax.Array, settings: Settings,
+    seen: Seen, told: Told, settings: Settings, merged: jax.Array | None = None,
 ) -> tuple[Simulator, Callable | None]:  # fmt: skip
     """Rounds of the client, and whether one was simulated as asked (`Problem`).
 
@@ -168,8 +220,9 @@ def simulator(
       known: of its rows.
       attribute: soft values of them.
       seen: its messages.
-      clips: `[R, ...]` of examples, of messages, and more.
+      told: of them.
       settings: of the search.
+      merged: `[M, 3]` of `merging.table`, sizes of the steps; None for equal ones.
     """
     sent, returned, unravel = seen
 
@@ -180,35 +233,37 @@ def simulator(
                 lambda clip: make(
                     _field(client, loss_fn, known, attribute, clip, unravel)
                 ),
-                clips[:, 0],
+                told.clip,
             )
         else:
             found = make(
-                _field(client, loss_fn, known, attribute, clips[0, 0], unravel)
+                _field(client, loss_fn, known, attribute, told.clip[0], unravel)
             )
+        if client.scheduled:
+            found = simulation.at_rates(found, told.rate)
         if client.messages:
-            found = messages.encoded(
-                found, sent, messages.clipped(clips[:, 1], unravel)
-            )
+            how = messages.clipped(client.messages, told.message_clip, unravel)
+            found = messages.encoded(found, sent, how)
+        if client.cuts:
+            found = messages.encoded(found, sent, messages.cut(told.limit))
         return found
 
     chord = of_field(lambda field: simulation.chords(field, sent, returned))
     if settings.first_order:
         return chord, None
-    rule = rules.of(
-        client.practice, _variance(client, loss_fn, known, attribute, unravel)
-    )
+    variance = _variance(client, loss_fn, known, attribute, unravel)
 
-    def path(steps: int) -> Simulator:
+    def path(steps: int, merged: jax.Array | None = None) -> Simulator:
+        rule = rules.of(client.practice, variance, merged)
         return of_field(lambda field: simulation.paths(field, rule, sent, steps))
 
     short, steps = settings.shorter_steps, settings.path_steps
     if short <= steps:
-        return simulation.steadied(path(steps), chord, sent, returned)
+        return simulation.steadied(path(steps, merged), chord, sent, returned)
     other, held = simulation.seldom(
         *simulation.steadied(path(short), chord, sent, returned)
     )
-    both, steady = simulation.steadied(path(steps), other, sent, returned)
+    both, steady = simulation.steadied(path(steps, merged), other, sent, returned)
     return both, lambda stored: steady(stored) | held(stored[2])
 
 

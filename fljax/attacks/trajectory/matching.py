@@ -41,7 +41,7 @@ class Settings(NamedTuple):
       probes: random probes of the curvature.
     """
 
-    path_steps: int = 16
+    path_steps: int = 10
     shorter_steps: int = 0
     iterations: int = 240
     rough_iterations: int = 0
@@ -233,7 +233,8 @@ def misfit(noise: noise_lib.Noise, residuals: jax.Array) -> jax.Array:
     steps, both = noise_lib.differences(residuals, partial)
     if partial is None:
         alone = powers(noise, rounds[:-1], steps)
-        return jnp.mean(powers(noise, rounds, residuals)) / jnp.mean(alone)
+        left, alone = jnp.mean(powers(noise, rounds, residuals)), jnp.mean(alone)
+        return left / jnp.maximum(alone, noise_lib.LEAST)
     left = powers(noise, rounds, residuals).sum() / jnp.sum(partial.there)
     alone = powers(noise, rounds[:-1], steps).sum() / jnp.maximum(jnp.sum(both), 1)
     return left / alone

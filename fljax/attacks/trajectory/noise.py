@@ -28,6 +28,7 @@ from jax.scipy.stats import norm
 from fljax.types import Key
 
 _ROUGH = 4.0  # differences that a variance by its bounds is worth
+LEAST = 1e-6  # of a noise's power, where residuals are equal to the last digit
 
 
 class Partial(NamedTuple):
@@ -199,7 +200,8 @@ def _rank_one(power, both, floor, usual, known):
         pairs = jnp.sum(both, axis=0)
         width = jnp.maximum(jnp.sum(both & moves[None], axis=1), 1)
     sums = jnp.sum(power, axis=1)
-    variance = jnp.maximum(sums / (power.shape[1] if both is None else width), tiny)
+    lowest = jnp.maximum(LEAST * known, tiny)
+    variance = jnp.maximum(sums / (power.shape[1] if both is None else width), lowest)
     for _ in range(3):
         mean = jnp.sum(power / variance[:, None], axis=0) / jnp.maximum(pairs, 1)
         least = jnp.nanquantile(jnp.where(moves, mean, jnp.nan), floor)
@@ -214,7 +216,7 @@ def _rank_one(power, both, floor, usual, known):
         least = jnp.maximum(jnp.nan_to_num(least) - white, tiny)
         diagonal = jnp.maximum(mean - white, 0) + white + least
         variance = jnp.sum(power / diagonal[None], axis=1) / width
-        variance = jnp.maximum(variance, tiny)
+        variance = jnp.maximum(variance, lowest)
     return variance, diagonal, white / diagonal
 
 

@@ -55,6 +55,7 @@ class Moments(NamedTuple):
 def of(
     practice: Practice,
     variance: Callable[[jax.Array, PyTree], jax.Array] | None = None,
+    merged: jax.Array | None = None,
 ) -> Rule:
     """The rule.
 
@@ -62,6 +63,7 @@ def of(
       practice: which.
       variance: `(sent [P], values) -> [P]` of a batch's mean gradient, for Adam; None
         for full batches, which have none.
+      merged: `[M, 3]` of `merging.table`; None for equal steps.
     """
     decay, mu = practice.weight_decay, practice.proximal
     decoupled = decay if practice.optimiser == "adamw" else 0.0
@@ -70,16 +72,53 @@ def of(
     if practice.optimiser != "sgd":
         begin, update = _adam(variance)
 
-    def step(params, state, slope, sent, size):
+    def whole(params, slope, sent):
         if coupled:
             slope = slope + coupled * params
         # The engine adds the proximal term to the gradient, before the optimiser.
-        if mu:
-            slope = slope + mu * (params - sent)
-        move, state = update(slope, state)
+        return slope + mu * (params - sent) if mu else slope
+
+    def step(params, state, slope, sent, size):
+        move, state = update(whole(params, slope, sent), state)
         if decoupled:
             move = move + decoupled * params
         return params - size * move, state
+
+    return Rule(begin, step) if merged is None else _merged(whole, merged)
+
+
+class _Pair(NamedTuple):
+    """Where a pair of steps began, the slope there, and what the next step is.
+
+    Carried and not read from the table where it is used, which no compiler vectorises.
+    """
+
+    params: jax.Array
+    slope: jax.Array
+    second: jax.Array  # [] 1 where the next is the second of a pair, else 0
+    weights: tuple[jax.Array, jax.Array]  # [] of the slope there, and of the slope here
+    number: jax.Array
+
+
+def _merged(whole: Callable, table: jax.Array) -> Rule:
+    """Plain steps of the sizes of a table `[M, 3]`, given the gradient as a step has it."""
+    table = jnp.asarray(table)
+
+    def begin(sent, values):
+        nothing = jnp.zeros(())
+        weights = table[0, 0], table[0, 1]
+        return _Pair(sent, jnp.zeros_like(sent), nothing, weights, nothing)
+
+    def step(params, state, slope, sent, size):
+        slope, second = whole(params, slope, sent), state.second > 0
+        begun = jnp.where(second, state.params, params)
+        before = jnp.where(second, state.slope, slope)
+        first, last = (size * len(table) * weight for weight in state.weights)
+        at = state.number.astype(int)
+        stays, after = table[at, 2], jnp.minimum(at + 1, len(table) - 1)
+        weights = table[after, 0], table[after, 1]
+        state = _Pair(begun, before, stays, weights, state.number + 1)
+        return begun - first * before - last * slope, state
 
     return Rule(begin, step)
 

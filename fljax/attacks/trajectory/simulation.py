@@ -16,7 +16,8 @@ their `back` the cotangent of what each of them predicted.
 * a `Field`, the expected gradient at a point. `of_loss` takes that of a mean loss.
 * a `Rule`, what the client does with it. `SGD` steps along it.
 
-K mini-batch steps of rate eta are followed by M full-batch steps of size `eta K / M`.
+K mini-batch steps of rate eta are followed by M full-batch steps of size `eta K / M`,
+or, with the rule of `merging`, of sizes that come nearer to K.
 The derivative of the end point is an adjoint pass over the stored path; per step it
 needs one derivative of the loss along a direction and its gradient, several times less
 than differentiating through the gradients.
@@ -188,6 +189,22 @@ def by_round(make: Callable[[jax.Array], Simulator], table: jax.Array) -> Simula
     def back(stored, cotangent, values, scale):
         number, inner = stored
         return make(number).back(inner, cotangent, values, scale)
+
+    return Simulator(end, back)
+
+
+def at_rates(simulator: Simulator, rates: jax.Array) -> Simulator:
+    """The same with a scale that is `rates[t]` times the one given."""
+
+    def end(round_, values, scale):
+        rate = rates[round_]
+        predicted, stored = simulator.end(round_, values, scale * rate)
+        return predicted, (rate, stored)
+
+    def back(stored, cotangent, values, scale):
+        rate, inner = stored
+        by_values, by_scale = simulator.back(inner, cotangent, values, scale * rate)
+        return by_values, by_scale * rate
 
     return Simulator(end, back)
 

@@ -14,7 +14,7 @@ import jax.numpy as jnp
 from fljax import losses
 from fljax.attacks.trajectory import attack, imagined, matching, relaxation
 from fljax.attacks.trajectory.attack import Inference
-from fljax.attacks.trajectory.imagined import Imagined
+from fljax.attacks.trajectory.imagined import Imagined, Told
 from fljax.attacks.trajectory.matching import Problem, Settings
 from fljax.attacks.trajectory.simulation import Simulator
 from fljax.types import Exchange, Key, Known
@@ -27,13 +27,13 @@ class Seen(NamedTuple):
       exchange: leaves `[R, ...]`, the weighted mean of the members' messages.
       member: `[R, S]` which clients, `0 .. M - 1`.
       share: `[R, S]` their weights, 0 for nobody.
-      clips: `[R, 3]` as one client's attack takes them.
+      told: of them, as one client's attack takes it.
     """
 
     exchange: Exchange
     member: jax.Array
     share: jax.Array
-    clips: jax.Array
+    told: Told
 
 
 def trajectory_matching(
@@ -44,6 +44,7 @@ def trajectory_matching(
     candidates: jax.Array,
     *,
     scales: jax.Array,
+    merged: jax.Array | None = None,
     continuous: bool,
     settings: Settings,
     client: Imagined,
@@ -56,6 +57,7 @@ def trajectory_matching(
       seen: the sums, oldest first.
       known: public columns and targets, leaves `[M, n, ...]`.
       scales: `[M]` learning rate times steps in a round, of each client.
+      merged: `[M, steps, 3]` of `merging.table`; None for equal steps.
 
     Returns:
       An `Inference` with leaves `[M, ...]`; misfit and simulated share are of their sums.
@@ -64,15 +66,19 @@ def trajectory_matching(
     candidates, flat = jnp.asarray(candidates), imagined.seen(seen.exchange)
     build = relaxation.continuous if continuous else relaxation.categorical
 
-    def of_client(known, settings=settings):
+    def of_client(known, settings=settings, merged=None):
         known = attack.without_padding(known)
         attribute = build(loss_fn, known, candidates)
-        told = client, loss_fn, known, attribute, flat, seen.clips, settings
-        return attribute, imagined.simulator(*told)
+        asked = client, loss_fn, known, attribute, flat, seen.told, settings
+        return attribute, imagined.simulator(*asked, merged)
 
     def summed(settings):
         return added(
-            lambda known: of_client(known, settings)[1][0], seen, known, scales
+            lambda known, merged=None: of_client(known, settings, merged)[1][0],
+            seen,
+            known,
+            scales,
+            merged,
         )
 
     # How logits become values, and what is steady, depends on no row.
@@ -83,7 +89,7 @@ def trajectory_matching(
         jax.vmap(first.relax),
         jnp.ones(()),
         settings,
-        known=seen.clips[:, 2] * jnp.sum(jnp.square(seen.share), axis=1),
+        known=seen.told.noise * jnp.sum(jnp.square(seen.share), axis=1),
         steady=steady and (lambda stored: jax.vmap(steady)(stored[1]).all()),
     )
     last = flat.unravel(flat.returned[-1])
@@ -103,29 +109,35 @@ def trajectory_matching(
 
 
 def added(
-    simulate: Callable[..., Simulator], seen: Seen, known: Known, scales: jax.Array
+    simulate: Callable[..., Simulator],
+    seen: Seen,
+    known: Known,
+    scales: jax.Array,
+    merged: jax.Array | None = None,
 ) -> Simulator:
     """What the members of a round's sum return on average.
 
     Args:
-      simulate: the rows of a client -> `Simulator` of its rounds.
+      simulate: the rows of a client, and its `merged`, if any -> `Simulator` of its rounds.
       seen: who is in which sum.
       known: leaves `[M, n, ...]`.
       scales: `[M]`.
+      merged: `[M, ...]`, or None.
     """
 
     seen = jax.tree.map(jnp.asarray, seen)
 
     def members(round_, values):
         who = seen.member[round_]
-        mine = jax.tree.map(lambda leaf: leaf[who], (known, values, scales))
+        own = (known,) if merged is None else (known, merged)
+        mine = jax.tree.map(lambda leaf: leaf[who], (own, values, scales))
         return who, seen.share[round_], mine
 
     def end(round_, values, scale):
         _, share, (rows, own, sizes) = members(round_, values)
 
         def one(rows, own, size):
-            return simulate(rows).end(round_, own, scale * size)
+            return simulate(*rows).end(round_, own, scale * size)
 
         predicted, stored = jax.vmap(one)(rows, own, sizes)
         return share @ predicted, (round_, stored)
@@ -135,7 +147,7 @@ def added(
         who, share, (rows, own, sizes) = members(round_, values)
 
         def one(rows, path, own, size, weight):
-            back_ = simulate(rows).back
+            back_ = simulate(*rows).back
             by_values, by_scale = back_(path, weight * cotangent, own, scale * size)
             return by_values, by_scale * size
 

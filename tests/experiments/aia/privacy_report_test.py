@@ -35,7 +35,7 @@ PROMISING = {
 }
 OTHERS = (
     "median", "gaussian(deviation=0.01)", "laplace(scale=0.01)", "pruning(ratio=0.5)",
-    "dssgd(fraction=0.1)",
+    "dssgd(fraction=0.1)", "norm_clipping(norm=1)", "value_clipping(limit=0.1)",
 )  # fmt: skip
 UNTRIED = np.full((2, 1), np.nan)
 
