@@ -198,6 +198,7 @@ def build(
         server_optimiser=Optimiser(train.server_optimiser, "server"),
         defense=None if shield is None else Defended(shield.builder),
         proximal=train.proximal if train.algorithm == "fed_prox" else None,
+        decay=1.0 if train.algorithm == "fed_sgd" else train.learning_rate_decay,
     )
     return Problem(
         method,

@@ -7,7 +7,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from experiments.aia import defense_config, kinds
+from experiments.aia import defense_config, kinds, wall
 from experiments.aia.setup import Settings, Setup
 from fljax import transcript
 from fljax.driver.config import to_flags
@@ -86,7 +86,11 @@ def _training(config: Settings) -> dict[str, Any]:
     """How clients train, for the description of a transcript."""
     spec = defense_config.read(config.defense)
     defended = {"delta": config.defense.delta} if spec else {}
-    return to_flags(config.train) | {"defense": str(spec)} | defended
+    trained = to_flags(config.train)
+    schedule = wall.local_training(config.train).schedule
+    if schedule:  # as other people's recordings say it
+        trained["learning_rate"] = [config.train.learning_rate * f for f in schedule]
+    return trained | {"defense": str(spec)} | defended
 
 
 def _check_training(stem: str, about: dict[str, Any], config: Settings) -> None:
@@ -98,5 +102,5 @@ def _check_training(stem: str, about: dict[str, Any], config: Settings) -> None:
         kept = about.get(name, "none" if name == "defense" else value)
         if checked and kept != value:
             raise transcript.TranscriptError(
-                f"{stem}: recorded with --{name}={kept}, the flags say {value}"
+                f"{stem}: recorded with --{name}={kept!s:.40}, the flags say {value!s:.40}"
             )

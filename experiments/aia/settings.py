@@ -107,13 +107,17 @@ class TrainConfig:
     algorithm: Literal["fed_avg", "fed_sgd", "fed_prox"] = option(
         "fed_avg",
         "federated algorithm; fed_sgd takes one step on all of a client's rows, so "
-        "batch_size, local_epochs, local_steps and client_optimiser do not apply",
+        "batch_size, local_epochs, local_steps, client_optimiser and "
+        "learning_rate_decay do not apply",
     )
     num_rounds: int = option(100, "communication rounds T", min=1, max=MOST_ROUNDS)
     local_epochs: int = option(1, "local epochs E", min=1)
     local_steps: int | None = option(None, "local steps instead of epochs", min=1)
     batch_size: int | None = option(32, "rows per mini-batch B; none: all", min=1)
     learning_rate: float = option(1e-3, "client learning rate", above=0)
+    learning_rate_decay: float = option(
+        1.0, "what it is multiplied by after each round", above=0, max=1
+    )
     client_optimiser: Literal["sgd", "momentum", "adam"] = option(
         "sgd", "client optimiser; its state starts anew each round"
     )
@@ -210,7 +214,7 @@ class TrajectoryConfig:
         "part of each; none: all",
         min=1,
     )
-    path_steps: int = option(16, "simulated steps of a local epoch", min=1)
+    path_steps: int = option(10, "simulated steps of a local epoch", min=1)
     iterations: int = option(240, "steps of the search", min=1)
     rough_iterations: int = option(
         0, "cheap steps of a search before, to first order", min=0

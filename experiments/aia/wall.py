@@ -95,7 +95,14 @@ def local_training(train: TrainConfig) -> LocalTraining:
         momentum=0.9 if not one_step and train.client_optimiser == "momentum" else 0.0,
         algorithm=train.algorithm,
         proximal=train.proximal,
+        schedule=_schedule(train),
     )
+
+
+def _schedule(train: TrainConfig) -> tuple[float, ...]:
+    if train.learning_rate_decay == 1 or train.algorithm == "fed_sgd":
+        return ()
+    return tuple((train.learning_rate_decay ** np.arange(train.num_rounds)).tolist())
 
 
 def eavesdrop(

@@ -26,12 +26,12 @@ from experiments.benchmarks import federations, harness, scaling, victims
 from experiments.benchmarks.victims import Scene
 from fljax import losses, metrics, parallel
 from fljax.attacks import attribute, trajectory
-from fljax.attacks.trajectory import matching, relaxation, simulation
+from fljax.attacks.trajectory import matching, merging, relaxation, simulation
 from fljax.driver.option import option
 
 Shape = Literal["medical", "income_l"]
 _SECONDS = {"medical": 7.0, "income_l": 150.0}  # targets, all clients of one training
-_MOST_STEPS = 16  # simulated, of a round
+_MOST_STEPS = trajectory.Settings().path_steps  # simulated, of a round
 _ENDS = 2  # gradients of a round to first order
 _TOLERANCE = 1e-4
 _COLUMNS = {
@@ -106,8 +106,8 @@ def counts(settings: trajectory.Settings, rounds: int) -> tuple[int, int]:
     return found[0] + before[0], found[1] + before[1]
 
 
-def _search(scene: Scene, config: Config) -> tuple[trajectory.Settings, float]:
-    """The settings of an attack, and a client's learning rate times its steps."""
+def _search(scene: Scene, config: Config) -> tuple[trajectory.Settings, int]:
+    """The settings of an attack, and how many steps a client takes in a round."""
     each = -(-scene.truth.shape[1] // federations.BATCH_SIZE)
     settings = trajectory.Settings(
         path_steps=min(each, _MOST_STEPS),
@@ -115,18 +115,20 @@ def _search(scene: Scene, config: Config) -> tuple[trajectory.Settings, float]:
         rough_iterations=config.rough_iterations,
         stages=config.stages,
     )
-    return settings, federations.LEARNING_RATE * each
+    return settings, each
 
 
 def _attack_row(scene: Scene, config: Config, over, rate: float, steps) -> harness.Row:
-    settings, scale = _search(scene, config)
+    settings, own = _search(scene, config)
+    merged = merging.table(own, settings.path_steps)
     found: list[jax.Array] = []
 
     def attack(item, _):
         number, exchange, known = item
         return trajectory.trajectory_matching(
             jax.random.key(number), scene.loss_fn, exchange, known,
-            federations.candidates(), scale=scale, settings=settings,
+            federations.candidates(), scale=federations.LEARNING_RATE * own,
+            settings=settings, merged=merged,
         ).index  # fmt: skip
 
     @jax.jit

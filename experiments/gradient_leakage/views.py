@@ -11,6 +11,7 @@
 | `dp_sgd`                   | examples clipped to C as a whole | two views                      |
 | `median`                   | layers clipped to their median   | two views                      |
 | `dssgd`, `pruning`         | largest coordinates              | as it is                       |
+| `norm_clipping`, `value_clipping` | scaled down; cut off     | as it is                       |
 | `gaussian`, `laplace`      | noise                            | as it is                       |
 | the same, `on=steps`       | of noisy gradients               | noise                          |
 

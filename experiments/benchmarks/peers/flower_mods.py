@@ -18,7 +18,10 @@ _QUANTILE, _RATE, _FIRST = 0.5, 0.2, 0.1  # of Flower's adaptive strategy, as it
 def fixed(setting: Setting) -> Shipped:
     """`fixedclipping_mod` at the median norm of messages, so that it binds."""
     norm = setting.sizes.message
-    return Shipped(message=lambda *both: _through(fixedclipping_mod, norm, *both)[0])
+    return Shipped(
+        message=lambda *both: _through(fixedclipping_mod, norm, *both)[0],
+        simulated=f"norm_clipping(norm={norm:.8g})",
+    )
 
 
 def adaptive(setting: Setting) -> Shipped:
@@ -57,7 +60,7 @@ def local_dp(setting: Setting, epsilon: float) -> Shipped:
         release=canaries.of_message(setting.people, setting.plan, message),
         stated=lambda: epsilon,
         noise=noise,
-        simulated=f"gaussian(deviation={deviation:.8g})",
+        simulated=f"norm_clipping(norm={norm:.8g}) + gaussian(deviation={deviation:.8g})",
     )
 
 

@@ -23,8 +23,11 @@ def percentile(setting: Setting, at: int | None = None) -> Shipped:
         if at is None
         else PercentilePrivacy(gamma=setting.sizes.changes[at])
     )
-    # What is cut off has no name there; what is zeroed has.
-    return _through(setting, own, simulated="pruning(ratio=0.1)")
+    # The limit is of a step, and what is zeroed is so first.
+    limit = own.gamma * setting.plan.steps(len(setting.people.clients[0].y))
+    zeroed = f"pruning(ratio={own.percentile / 100:g})"
+    told = f"{zeroed} + value_clipping(limit={limit:.8g})"
+    return _through(setting, own, simulated=told)
 
 
 def sparse_vector(setting: Setting) -> Shipped:
