@@ -1,7 +1,8 @@
-"""Generated federations with the shapes of the three published experiments.
+"""Generated federations, three of them with the shapes of published experiments.
 
 The sizes, inputs and batches are those of the Medical, Income-L and Income-A settings
-of Diana et al., AAAI 2025 (https://arxiv.org/abs/2411.12697); the numbers are drawn.
+of Diana et al., AAAI 2025 (https://arxiv.org/abs/2411.12697), and a thousand clients of 50
+rows; the numbers are drawn.
 The last numeric column is binary and drives the target: it is what attacks look for.
 """
 
@@ -17,8 +18,9 @@ from scipy import stats
 from fljax import models
 from fljax.types import Features, Known, Model, Params, Rows
 
-Name = Literal["medical", "income_l", "income_a"]
-NAMES: tuple[Name, ...] = ("medical", "income_l", "income_a")
+Name = Literal["medical", "income_l", "income_a", "thousand"]
+PUBLISHED: tuple[Name, ...] = ("medical", "income_l", "income_a")
+NAMES: tuple[Name, ...] = (*PUBLISHED, "thousand")
 BATCH_SIZE = 32
 LEARNING_RATE = 0.01
 _SHARE = 0.2  # of the rows that have the high value of the sensitive column
@@ -62,6 +64,8 @@ def shape(name: Name, smoke: bool = False) -> Shape:
                 else log_normal_sizes(51, total=300_000, low=600, high=23_453)
             )
             return Shape(sizes, 4, (7, 4, 528, 17, 8))
+        case "thousand":
+            return Shape((40 if smoke else 50,) * (10 if smoke else 1000), 8)
     raise ValueError(f"name must be one of {', '.join(NAMES)}, got {name!r}")
 
 

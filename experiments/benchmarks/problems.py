@@ -11,8 +11,8 @@ from fljax.driver.option import option
 from fljax.federation import Federation
 from fljax.types import Model, Rows
 
-LANES = {"medical": 2, "income_l": 10, "income_a": 8}  # of the fastest training
-_ROUNDS = {"medical": 100, "income_l": 20, "income_a": 2}
+LANES = {"medical": 2, "income_l": 10, "income_a": 8, "thousand": 8}  # of the fastest
+_ROUNDS = {"medical": 100, "income_l": 20, "income_a": 2, "thousand": 5}
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)

@@ -48,10 +48,10 @@ class Config(harness.SmallFlags):
     """No prefix."""
 
     shapes: tuple[federations.Name, ...] = option(
-        federations.NAMES, "federations to run"
+        federations.PUBLISHED, "federations to run"
     )
     baseline: tuple[federations.Name, ...] = option(
-        federations.NAMES, "federations for which the baseline runs too"
+        federations.PUBLISHED, "federations for which the baseline runs too"
     )
     rounds: int | None = option(
         None, "rounds in a timed call; none: 100, 20 and 2 by shape", min=1

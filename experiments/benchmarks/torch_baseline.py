@@ -11,7 +11,7 @@ This is the only file that imports torch.
 """
 
 import contextlib
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 
 import numpy as np
 import torch
@@ -79,7 +79,7 @@ def train_rounds(
             for d in datasets
         ]
         weights = [len(dataset) for dataset in datasets]
-        model, state = _model(params), _to_state(params)
+        model, state = _model(params), to_state(params)
         returned = []
         for round_ in range(num_rounds):
             if orders is not None:
@@ -92,8 +92,32 @@ def train_rounds(
                 model.load_state_dict(state)
                 states.append(_train_one_epoch(model, loader, learning_rate))
             state = _average(states, weights)
-            returned.append([_to_arrays(s) for s in states])
-        return _to_arrays(state), returned
+            returned.append([to_arrays(s) for s in states])
+        return to_arrays(state), returned
+
+
+def trainer(
+    clients: Sequence[tuple[np.ndarray, np.ndarray]],
+    params: Arrays,
+    *,
+    learning_rate: float,
+    batch_size: int,
+    shuffle: bool = True,
+) -> Callable[[int], Arrays]:
+    """`(rounds) -> model after them`, of `train_rounds`."""
+    in_order = [np.arange(len(y)) for _, y in clients]
+
+    def train(num_rounds: int) -> Arrays:
+        return train_rounds(
+            clients,
+            params,
+            learning_rate=learning_rate,
+            batch_size=batch_size,
+            num_rounds=num_rounds,
+            orders=None if shuffle else [in_order] * num_rounds,
+        )[0]
+
+    return train
 
 
 def gradient_attack(
@@ -134,7 +158,7 @@ def gradient_attack(
     """
     with _threads(num_threads):
         models = [_model(params) for params in params_per_round]
-        targets = [_flat(_to_state(delta).values()) for delta in deltas]
+        targets = [_flat(to_state(delta).values()) for delta in deltas]
         x_public, y_true = _tensor(public), _tensor(y)
         start, gumbels = _draws(noise, len(y), num_iterations, seed)
         logits = nn.Parameter(start)
@@ -208,17 +232,17 @@ def _draws(
 
 def _model(params: Arrays) -> Perceptron:
     model = Perceptron(*params["hidden_kernel"].shape)
-    model.load_state_dict(_to_state(params))
+    model.load_state_dict(to_state(params))
     return model
 
 
-def _to_state(params: Arrays) -> State:
+def to_state(params: Arrays) -> State:
     return {
         theirs: _tensor(np.transpose(params[ours])) for ours, theirs in _NAMES.items()
     }
 
 
-def _to_arrays(state: State) -> Arrays:
+def to_arrays(state: State) -> Arrays:
     return {ours: state[theirs].numpy().T for ours, theirs in _NAMES.items()}
 
 

@@ -60,6 +60,13 @@ _COLUMNS = {
         _Column("millions", "millions/s", ".3g"),
         _Column("ratio", "times unrolled", ".2f"),
     ),
+    "engines": (
+        _Column("shape", "shape"), _Column("clients", "clients", ",d"), _BY,
+        _Column("version", "version"),
+        _Column("rounds_per_second", "rounds/s", ".4g"),
+        _Column("ratio", "times as long as ours", ".3g"),
+        _Column("difference", "largest difference", ".0e"),
+    ),
     "exchange": (
         _Column("shape", "shape"), _Column("way", "way"), _PLACE,
         _Column("trainings", "trainings", "d"),
