@@ -103,7 +103,7 @@ def trajectory_matching(
     build = relaxation.continuous if continuous else relaxation.categorical
     attribute = build(loss_fn, known, candidates)
     seen = imagined.seen(exchange)
-    told = imagined.nothing_told(len(seen.sent)) if told is None else told
+    told = jax.tree.map(jnp.asarray, told or imagined.nothing_told(len(seen.sent)))
     asked = client, loss_fn, known, attribute, seen, told
     simulator, steady = imagined.simulator(*asked, settings, merged)
     # Traced once, however many stages call them.

@@ -181,7 +181,7 @@ def rounding(client: Imagined, seen: Seen, settings: Settings) -> jax.Array | No
     return _spacing(seen, settings, client.precision)
 
 
-def least_noise(client: Imagined, seen: Seen, settings: Settings) -> Array:
+def least_noise(client: Imagined, seen: Seen, settings: Settings) -> jax.Array:
     """Variance `[R]` of rounding, of messages in which it may be all that differs; or 0.
 
     Numbers of two of them may be equal to the last digit.

@@ -85,7 +85,7 @@ class Problem(NamedTuple):
     settings: Settings
     partial: noise_lib.Partial | None = None
     steady: Callable[[PyTree], jax.Array] | None = None
-    known: jax.Array | None = None
+    known: Array | None = None
     rounding: jax.Array | None = None
 
 

@@ -10,7 +10,7 @@ from jax.flatten_util import ravel_pytree
 
 from fljax.attacks.trajectory.simulation import Simulator
 from fljax.defenses import bounding, clipping
-from fljax.types import Params
+from fljax.types import Array, Params
 
 Encode = Callable[[jax.Array, jax.Array], jax.Array]
 # (round [], delta [P]) -> delta [P] of the message; differentiable by the delta
@@ -38,9 +38,7 @@ def encoded(simulator: Simulator, sent: jax.Array, encode: Encode) -> Simulator:
     return Simulator(end, back)
 
 
-def clipped(
-    how: str, clips: jax.Array, unravel: Callable[[jax.Array], Params]
-) -> Encode:
+def clipped(how: str, clips: Array, unravel: Callable[[jax.Array], Params]) -> Encode:
     """A delta clipped to `clips [R]`, its arrays one by one or in `total`."""
     to = clipping.total if how == "total" else clipping.per_layer
 
@@ -50,6 +48,6 @@ def clipped(
     return encode
 
 
-def cut(limits: jax.Array) -> Encode:
+def cut(limits: Array) -> Encode:
     """A delta whose numbers are cut off at `limits [R]`."""
     return lambda round_, delta: bounding.cut(delta, limits[round_])

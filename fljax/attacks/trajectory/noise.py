@@ -25,7 +25,7 @@ import jax.numpy as jnp
 from jax import lax
 from jax.scipy.stats import norm
 
-from fljax.types import Key
+from fljax.types import Array, Key
 
 _ROUGH = 4.0  # differences that a variance by its bounds is worth
 LEAST = 1e-6  # of a noise's power, where residuals are equal to the last digit
@@ -67,7 +67,7 @@ class Noise(NamedTuple):
 def estimate(
     residuals: jax.Array,
     partial: Partial | None = None,
-    known: jax.Array | None = None,
+    known: Array | None = None,
     *,
     shrinkage: float = 0.3,
     floor: float = 0.3,

@@ -30,7 +30,7 @@ import jax
 import jax.numpy as jnp
 from jax import lax
 
-from fljax.types import PyTree
+from fljax.types import Array, PyTree
 
 MeanLoss = Callable[[jax.Array, Any], jax.Array]
 # (flat params [P], soft attribute values) -> []
@@ -179,7 +179,7 @@ def chords(field: Field, sent: jax.Array, returned: jax.Array) -> Simulator:
     return Simulator(end, back)
 
 
-def by_round(make: Callable[[jax.Array], Simulator], table: jax.Array) -> Simulator:
+def by_round(make: Callable[[Array], Simulator], table: Array) -> Simulator:
     """A simulator of which a number changes from round to round: `make(table[t])`."""
 
     def end(round_, values, scale):
@@ -193,7 +193,7 @@ def by_round(make: Callable[[jax.Array], Simulator], table: jax.Array) -> Simula
     return Simulator(end, back)
 
 
-def at_rates(simulator: Simulator, rates: jax.Array) -> Simulator:
+def at_rates(simulator: Simulator, rates: Array) -> Simulator:
     """The same with a scale that is `rates[t]` times the one given."""
 
     def end(round_, values, scale):
