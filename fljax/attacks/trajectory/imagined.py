@@ -223,8 +223,15 @@ def simulator(
       told: of them.
       settings: of the search.
       merged: `[M, 3]` of `merging.table`, sizes of the steps; None for equal ones.
+
+    Raises:
+      ValueError: they are not as many as `settings` asks for.
     """
     sent, returned, unravel = seen
+    if merged is not None and len(merged) != settings.path_steps:
+        raise ValueError(
+            f"merged: expected {settings.path_steps} steps, got {len(merged)}"
+        )
 
     def of_field(make: Callable[[Field], Simulator]) -> Simulator:
         """A simulator with the field of each round, then what is done to messages."""

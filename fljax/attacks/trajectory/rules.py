@@ -64,7 +64,12 @@ def of(
       variance: `(sent [P], values) -> [P]` of a batch's mean gradient, for Adam; None
         for full batches, which have none.
       merged: `[M, 3]` of `merging.table`; None for equal steps.
+
+    Raises:
+      ValueError: merged steps of a rule that has a state.
     """
+    if merged is not None and not practice.merges:
+        raise ValueError(f"merged: expected steps of plain SGD, got {practice}")
     decay, mu = practice.weight_decay, practice.proximal
     decoupled = decay if practice.optimiser == "adamw" else 0.0
     coupled = decay - decoupled
