@@ -60,6 +60,27 @@ def test_noise_has_the_variance_that_is_known_of_it(text, momentum):
     assert ours[0, 0] == pytest.approx(float(jnp.var(_sent(spec, momentum))), rel=0.1)
 
 
+def test_noise_after_a_clip_is_known():
+    rounds, sizes = np.zeros((1, 2), int), np.array([_ROWS])
+    training = LocalTraining(_BATCH, _RATE, epochs=1)
+    spec = specs.parse("norm_clipping(norm=1) + gaussian(deviation=0.5)")
+    found = added.variance(spec, training, sizes, rounds, 5)
+    np.testing.assert_allclose(found, 0.25)
+
+
+def test_noise_of_steps_is_in_proportion_to_the_rate_of_the_round():
+    rounds, sizes = np.array([[0, 1, 4]]), np.array([_ROWS])
+    training = LocalTraining(_BATCH, _RATE, epochs=1, schedule=(1.0, 0.5))
+    steps, messages = (
+        added.variance(specs.parse(text), training, sizes, rounds, 5)[0]
+        for text in ("gaussian(deviation=2, on=steps)", "gaussian(deviation=2)")
+    )
+    np.testing.assert_allclose(
+        steps, (2 * _RATE) ** 2 * _STEPS * np.array([1, 0.25, 0.25])
+    )
+    np.testing.assert_allclose(messages, 4)
+
+
 def test_what_is_not_known_is_left_to_be_measured():
     rounds, sizes = np.zeros((1, 2), int), np.array([_ROWS])
     adam = LocalTraining(_BATCH, _RATE, epochs=1, optimiser="adam")
@@ -67,6 +88,11 @@ def test_what_is_not_known_is_left_to_be_measured():
         ("dp_sgd(clip=1, sigma=1)", adam),
         ("dp_sgd(clip=1, epsilon=1)", adam._replace(optimiser="sgd")),
         ("fed_sdp(clip=1, sigma=1, where=server)", adam),
+        (
+            "norm_clipping(norm=1) + dp_sgd(clip=1, sigma=1)",
+            adam._replace(optimiser="sgd"),
+        ),
+        ("gaussian(deviation=1) + value_clipping(limit=0.1)", adam),
         ("median + pruning(ratio=0.5)", adam),
     ):
         found = added.variance(specs.parse(text), training, sizes, rounds, 5)

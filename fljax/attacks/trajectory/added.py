@@ -4,7 +4,8 @@ On a step of rate eta, noise of deviation s on the mean gradient adds `(eta s)^2
 variance of every coordinate. It is carried along the path to zeroth order: K steps add it
 K times, with momentum m that of step j times `((1 - m^(K - j)) / (1 - m))^2`. How the
 curvature bends it is left to what is measured, as is noise that passes through Adam, is
-clipped with a message, or has a budget in place of a size.
+clipped with a message, or has a budget in place of a size. A message is clipped after all
+steps, and by a defense that is named after that which adds to messages.
 """
 
 import numpy as np
@@ -29,15 +30,28 @@ def variance(
       num_rounds: of the run, over which a clip decays.
     """
     rounds = np.asarray(rounds)
-    found = np.zeros(rounds.shape)
-    for part in spec.parts:
+    found, clipped = np.zeros(rounds.shape), [_clips(part) for part in spec.parts]
+    for at, part in enumerate(spec.parts):
         noise = np.square(_deviation(part, rounds, num_rounds))
-        if part.name in ("dp_sgd", "fed_cdp") or part.values.get("on") == "steps":
+        of_steps = _of_steps(part)
+        if of_steps:
             gain = _gain(part, training, np.asarray(sizes))[:, None]
             noise = noise * gain * np.square(training.factors(rounds))
-        if part.values.get("where") != "server":
+        bounded = any(clipped if of_steps else clipped[at + 1 :])
+        if part.values.get("where") != "server" and not bounded:
             found = found + noise
     return found.astype(np.float32)
+
+
+def _of_steps(part: Part) -> bool:
+    return part.name in ("dp_sgd", "fed_cdp") or part.values.get("on") == "steps"
+
+
+def _clips(part: Part) -> bool:
+    """Whether it clips messages at the client."""
+    if part.name == "fed_sdp":
+        return part.values["where"] == "client"
+    return part.name in ("norm_clipping", "value_clipping")
 
 
 def _deviation(part: Part, rounds: np.ndarray, num_rounds: int) -> np.ndarray:
