@@ -233,7 +233,7 @@ def _of_group(
     merged: jax.Array | None = None,
 ) -> Inference:
     settings = static.settings
-    told = jax.tree.map(lambda leaf: leaf[0][group.places.row], told)
+    told = _of_sums(told, group)
     seen = sums.Seen(group.exchange, group.member, group.share, told)
     if settings.messages is not None:
         which = _spread(group.places, settings.messages)
@@ -250,6 +250,17 @@ def _of_group(
         settings=settings.search,
         client=settings.client,
     )
+
+
+def _of_sums(told: Told, group: Group) -> Told:
+    """What is known of a group's sums `[Q]`, by that of its clients in all rounds `[M, R]`.
+
+    All but the noise depends on the round only.
+    """
+    own = jax.tree.map(lambda leaf: leaf[:, group.places.row], told)
+    each = jnp.take_along_axis(own.noise.T, group.member, axis=1)
+    noise = jnp.sum(jnp.square(group.share) * each, axis=1)
+    return jax.tree.map(lambda leaf: leaf[0], own)._replace(noise=noise)
 
 
 def _spread(places: views.ClientView, number: int) -> jax.Array:

@@ -27,7 +27,7 @@ class Seen(NamedTuple):
       exchange: leaves `[R, ...]`, the weighted mean of the members' messages.
       member: `[R, S]` which clients, `0 .. M - 1`.
       share: `[R, S]` their weights, 0 for nobody.
-      told: of them, as one client's attack takes it.
+      told: of them, as one client's attack takes it; `noise` is that of a sum.
     """
 
     exchange: Exchange
@@ -89,7 +89,7 @@ def trajectory_matching(
         jax.vmap(first.relax),
         jnp.ones(()),
         settings,
-        known=seen.told.noise * jnp.sum(jnp.square(seen.share), axis=1),
+        known=seen.told.noise,
         steady=steady and (lambda stored: jax.vmap(steady)(stored[1]).all()),
     )
     last = flat.unravel(flat.returned[-1])

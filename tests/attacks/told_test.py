@@ -1,0 +1,63 @@
+"""What trajectory matching is told of messages, by the numbers of their rounds."""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from fljax.attacks.adversary import LocalTraining
+from fljax.attacks.groups import Group
+from fljax.attacks.trajectory import clients
+from fljax.attacks.trajectory.imagined import Told
+from fljax.defenses import specs
+from fljax.transcript import sums, views
+from fljax.transcript.sums import Server
+from fljax.types import Features, Known, Transcript
+from tests.attacks import regression
+
+_ROUNDS, _RATES = (
+    np.array([0, 3, 4, 9]),
+    (1.0, 0.8, 0.6, 0.4, 0.2),
+)  # 1, 2, ... are missing
+_IDS = np.array([[5, 7], [7, -1], [5, -1], [7, 5]])  # in a round one client is absent
+_TRAINING = LocalTraining(5, 0.1, 1, schedule=_RATES)
+_NOISE = specs.parse("gaussian(deviation=1, on=steps)")
+
+
+def _view(**changes):
+    """Clients of 5 and of 10 rows."""
+    params = jax.vmap(regression.MODEL.init)(jax.random.split(jax.random.key(0), 4))
+    delta = jax.tree.map(lambda leaf: np.ones((4, 2, *leaf.shape[1:])), params)
+    x = Features(np.zeros((2, 10, 2), np.float32), np.zeros((2, 10, 0), np.int32))
+    mask = np.arange(10) < np.array([[5], [10]])
+    seen = Transcript(_ROUNDS, _IDS, params, delta)
+    known = Known(x, np.zeros((2, 10), np.float32), mask)
+    return regression.view(seen, [5, 7], known, training=_TRAINING, **changes)
+
+
+def test_the_rate_is_that_of_the_round_of_a_message():
+    client, told = clients._imagined(_view())
+    assert client.scheduled
+    # Of rounds 0, 4, 9 and 0, 3, 9: the last rate counts for all that follow.
+    np.testing.assert_allclose(told.rate, [[1, 0.2, 0.2], [1, 0.4, 0.2]], rtol=1e-6)
+
+
+def test_a_sum_has_the_rate_of_its_round_and_the_noise_of_its_members():
+    view = _view(defense=_NOISE)
+    seen = sums.add_up(view.transcript, Server(np.array([5, 7]), np.array([1.0, 3.0])))
+    view = view._replace(
+        transcript=seen, messages=views.client_view(seen, [5, 7]), sees="sum"
+    )
+    _, told = clients._imagined(view)
+    member = np.maximum(np.searchsorted([5, 7], seen.member[:, 0]), 0)
+    which = np.array([1, 2, 3])
+    group = Group(
+        jnp.int32(0), jnp.int32(5), None,
+        views.ClientView(which, np.zeros(3, int), jnp.int32(3)),
+        None, member[which], seen.share[which, 0], None,
+    )  # fmt: skip
+    found = clients._of_sums(Told(*map(jnp.asarray, told)), group)
+    rates = np.array([0.4, 0.2, 0.2])
+    np.testing.assert_allclose(found.rate, rates, rtol=1e-6)
+    # One step of the client of five rows, two of the other.
+    noise = (0.1 * rates) ** 2 * [2, 1, (1 + 9 * 2) / 16]
+    np.testing.assert_allclose(found.noise, noise, rtol=1e-5)
