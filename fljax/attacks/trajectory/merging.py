@@ -58,7 +58,7 @@ def _in_halves(steps: int, merged: int) -> np.ndarray:
     found = []
     for own, few in ((steps // 2, merged // 2), (-(-steps // 2), -(-merged // 2))):
         share = own / steps
-        found.append(table(own, few) * np.float32([share, share, 1]))
+        found.append(table(own, few) * np.array([share, share, 1], np.float32))
     return np.concatenate(found)
 
 
