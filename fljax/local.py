@@ -72,10 +72,12 @@ def sgd(
       A `LocalUpdate`; its message's loss is the mean of the batch losses seen.
 
     Raises:
-      ValueError: if `proximal` is a negative number.
+      ValueError: if `proximal` is a negative number, or `decay` is not > 0 and finite.
     """
     if isinstance(proximal, int | float) and proximal < 0:
         raise ValueError(f"proximal must be >= 0, got {proximal=}")
+    if not 0 < decay < float("inf"):
+        raise ValueError(f"decay must be > 0 and finite, got {decay=}")
 
     def mean_gradient(key, params, batch):
         del key

@@ -220,6 +220,9 @@ def test_scales_are_learning_rate_times_local_steps(small):
         method = dataclasses.replace(_METHOD, optimiser=lambda numbers, one=other: one)
         with pytest.raises(ValueError, match="optimiser: expected plain SGD"):
             federation.scales(small._replace(method=method), training)
+    falling = small._replace(method=dataclasses.replace(_METHOD, decay=0.9))
+    with pytest.raises(ValueError, match="decay: expected one rate in all rounds"):
+        federation.scales(falling, training)
 
 
 @pytest.mark.parametrize("poisson", [False, True])

@@ -87,6 +87,12 @@ def test_a_learning_rate_falls_from_round_to_round():
     assert message.delta["w"] == pytest.approx(0.1 * 0.25 * 2, rel=1e-6)
 
 
+@pytest.mark.parametrize("decay", [0.0, -0.5, np.inf, np.nan])
+def test_a_decay_is_positive(decay):
+    with pytest.raises(ValueError, match="decay must be > 0 and finite"):
+        local.sgd(_loss, optax.sgd(0.1), decay=decay)
+
+
 def test_hyperparameters_may_be_traced():
     def delta(rate, mu):
         update = local.sgd(_loss, optax.sgd(rate), proximal=mu)

@@ -18,8 +18,10 @@ def learning_rate(method: FedAvg, numbers: PyTree = ()) -> float:
       numbers: of one training.
 
     Raises:
-      ValueError: the clients' optimiser is another one.
+      ValueError: the clients' optimiser is another one, or the rate changes.
     """
+    if method.decay != 1:
+        raise ValueError(f"decay: expected one rate in all rounds, got {method.decay}")
     optimiser, param = method.optimiser(numbers), jnp.zeros(())
     state, steps = optimiser.init(param), []
     for gradient in (1.0, 1.0, -2.0):
@@ -38,7 +40,8 @@ def scales(federation: Federation, training: Training) -> np.ndarray:
       training: ONE training of it, leaves without a leading axis, or with one of 1.
 
     Raises:
-      ValueError: clients do not step by plain SGD, whose steps are all alike.
+      ValueError: clients do not step by plain SGD, whose steps are all alike in all
+        rounds.
     """
     index = np.asarray(training.schedule).item()
     tables = jax.tree.map(np.asarray, federation.tables.schedule)
