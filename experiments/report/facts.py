@@ -28,6 +28,7 @@ _TRAINING = (
     ("local_steps", "local steps {}"),
     ("batch_size", "batch size {}"),
     ("learning_rate", "learning rate {}"),
+    ("learning_rate_decay", "times {} after each round"),
 )
 
 
@@ -203,6 +204,8 @@ def _names(values) -> str:
 def _training(flags: Mapping[str, Any], dealt: Any) -> str:
     """As told; clients that no flag counts, as dealt."""
     told = {**flags, "partition_clients": flags.get("partition_clients") or dealt}
+    if told.get("learning_rate_decay") == 1:  # it stays
+        del told["learning_rate_decay"]
     said = ((form, told.get(name)) for name, form in _TRAINING)
     return ", ".join(form.format(text(value)) for form, value in said if value)
 

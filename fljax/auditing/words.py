@@ -128,11 +128,13 @@ def _trained(training: LocalTraining) -> dict[str, str]:
     """How clients train by the flags of `experiments.aia`, without what is not known."""
     if training.algorithm == "fed_sgd":  # whose rate is the server's
         return {"algorithm": "fed_sgd"}
-    rate, rows = training.learning_rate, training.batch_size
+    rate, rows, falls = training.learning_rate, training.batch_size, _falls(training)
+    rate = None if falls is None else rate  # of a schedule that has no flag
     optimiser = "momentum" if training.momentum else training.optimiser
     proximal = training.proximal if training.algorithm == "fed_prox" else None
     found = {
         "learning_rate": None if rate is None else f"{rate:g}",
+        "learning_rate_decay": f"{falls:.6g}" if rate and falls != 1 else None,
         "batch_size": "none" if rows == 0 else rows,
         "local_epochs": None if training.steps else training.epochs,
         "local_steps": training.steps,
@@ -141,6 +143,14 @@ def _trained(training: LocalTraining) -> dict[str, str]:
         "proximal": f"{proximal:g}" if proximal else None,
     }
     return {name: str(value) for name, value in found.items() if value is not None}
+
+
+def _falls(training: LocalTraining) -> float | None:
+    """What the rate is multiplied by after each round; None where that changes, or > 1."""
+    rates = np.asarray(training.schedule or (1.0,))
+    falls = float((rates[1:] / rates[:-1]).mean()) if len(rates) > 1 else 1.0
+    even = np.allclose(rates[1:], falls * rates[:-1], rtol=1e-4)
+    return falls if even and falls <= 1 else None
 
 
 def _model(name: str | None) -> dict[str, str]:

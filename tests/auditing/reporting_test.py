@@ -87,6 +87,13 @@ def test_the_command_for_a_defense_has_what_is_known_of_the_training():
     assert "in a clone" in advice.why and advice.then.startswith("Then record")
     told = words.what_to_do(flags, 3, LocalTraining(algorithm="fed_prox", proximal=0.1))
     assert "--algorithm=fed_prox --proximal=0.1" in told.command
+    falling = training._replace(schedule=(1.0, 0.9, 0.81))
+    advice = words.what_to_do(flags, 3, falling)
+    assert "--learning_rate=0.05 --learning_rate_decay=0.9 " in advice.command
+    steps = training._replace(schedule=(1.0, 1.0, 0.1))  # have no flag
+    advice = words.what_to_do(flags, 3, steps)
+    assert "learning_rate" not in advice.command
+    assert advice.then.startswith("Run it with the learning rate")
     advice = words.what_to_do(flags, 3, LocalTraining())
     assert "learning_rate" not in advice.command
     assert advice.then.startswith("Run it with the learning rate")

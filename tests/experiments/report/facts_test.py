@@ -49,6 +49,13 @@ def test_the_inferred_column_is_told_where_the_flags_name_it(rows, flags, said):
     assert found.get("Inferred") == said
 
 
+@pytest.mark.parametrize(("decay", "said"), [(0.9, "times 0.9 after"), (1.0, None)])
+def test_a_learning_rate_that_falls_is_told(rows, decay, said):
+    flags = {"learning_rate": 0.1, "learning_rate_decay": decay}
+    found = dict(facts.about(_card(rows, {"flags": flags})))["Training"]
+    assert found == "learning rate 0.1" + (f", {said} each round" if said else "")
+
+
 def test_a_single_seed_is_not_counted(rows):
     card = cards.card("run", rows(80.0), {}, None)
     assert dict(facts.about(card))["Seeds"] == "0"
