@@ -50,9 +50,11 @@ class Inference(NamedTuple):
       probability: `[N, K]` posterior of the candidates; `[N, 0]` if continuous.
       value: `[N, W]` posterior mean in the encoding of the candidates; for a continuous
         attribute where the search ended.
-      scale: [] the `eta K` that was used or found.
+      scale: [] the `eta K` that was used or found; where the rate changes, of the first
+        round.
       misfit: [] mean squared whitened residual over all rounds, in units of what noise
         alone would leave; values far above 1 say that the simulation is wrong.
+      simulated: [] share of the rounds that were simulated as asked.
     """
 
     index: jax.Array
@@ -87,7 +89,7 @@ def trajectory_matching(
       known: its public columns and targets.
       candidates: `[K, W]` encoded values; if continuous `[2, 1]`, the range.
       scale: [] `eta K`, its learning rate times its steps in a round
-        (`federation.scales`).
+        (`federation.scales`); where the rate changes, of the first round.
       continuous: whether the attribute is a number.
       settings: how hard to look.
       client: its rule, and what its defense does.
