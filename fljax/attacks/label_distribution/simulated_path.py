@@ -155,7 +155,7 @@ def infer(
         first = rules.class_gradients(deltas[:1], prepared.gradients[0])[0]
         start = jnp.log((1 - _DOUBT) * first + _DOUBT / len(first))
         point = Point(start[1:] - start[0], jnp.zeros(()))
-        return relax(matching.search(key, problem, point).logits)
+        return relax(matching.search(key, problem, point)[0].logits)
 
 
 @functools.partial(jax.jit, static_argnames=("loss_fn", "settings"))

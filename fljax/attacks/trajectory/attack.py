@@ -32,7 +32,6 @@ import jax.numpy as jnp
 
 from fljax import losses
 from fljax.attacks.trajectory import exact, imagined, matching, relaxation
-from fljax.attacks.trajectory import noise as noise_lib
 from fljax.attacks.trajectory.imagined import PLAIN, Imagined, Told
 from fljax.attacks.trajectory.matching import Point, Problem, Settings
 from fljax.attacks.trajectory.posterior import posterior
@@ -158,22 +157,17 @@ def solve(
             logits = exact.start(jax.random.fold_in(key, 2), problem, logits, weights)
         start = Point(logits, jnp.zeros(()))
         if rough is not None:
-            start = matching.search(jax.random.fold_in(key, 3), rough, start)
-        point = matching.search(jax.random.fold_in(key, 0), problem, start)
-        rounds = jnp.arange(len(problem.observed))
-        residuals, steady = matching.examined(problem, point, rounds)
-        noise = noise_lib.estimate(residuals, problem.partial, problem.known)
-        simulated = jnp.mean(steady.astype(jnp.float32))
-        misfit = matching.misfit(noise, residuals)
+            start, _ = matching.search(jax.random.fold_in(key, 3), rough, start)
+        point, left = matching.search(jax.random.fold_in(key, 0), problem, start)
+        simulated = jnp.mean(left.steady.astype(jnp.float32))
+        misfit = matching.misfit(left.noise, left.residuals)
         values, found = problem.relax(point.logits), matching.scale_of(problem, point)
         if candidates is None:
             index = jnp.zeros(values.shape, jnp.int32)
             nothing = jnp.zeros((*values.shape, 0))
             value = values[..., None]
             return Inference(index, nothing, value, found, misfit, simulated)
-        weights = posterior(
-            jax.random.fold_in(key, 1), problem, noise, point, residuals
-        )
+        weights = posterior(jax.random.fold_in(key, 1), problem, point, left, misfit)
     sound = jnp.isfinite(weights).all(axis=-1)
     index = jnp.where(sound, jnp.argmax(weights, axis=-1), -1).astype(jnp.int32)
     value = weights @ candidates

@@ -101,15 +101,31 @@ def scale_of(problem: Problem, point: Point) -> jax.Array:
     return problem.scale * jnp.exp(point.log_scale)
 
 
-def residuals_of(problem: Problem, point: Point, rounds: Array) -> jax.Array:
-    """Predicted minus observed `[len(rounds), O]`."""
-    return examined(problem, point, rounds)[0]
+class Unexplained(NamedTuple):
+    """What a point leaves of all rounds.
+
+    Attributes:
+      residuals: `[R, O]` predicted minus observed.
+      steady: `[R]` bool, which rounds were simulated as asked.
+      noise: estimated from the residuals.
+    """
+
+    residuals: jax.Array
+    steady: jax.Array
+    noise: noise_lib.Noise
 
 
-def examined(
+def _unexplained(problem: Problem, point: Point) -> Unexplained:
+    everything = jnp.arange(len(problem.observed))
+    residuals, steady = _examined(problem, point, everything)
+    noise = noise_lib.estimate(residuals, problem.partial, problem.known)
+    return Unexplained(residuals, steady, noise)
+
+
+def _examined(
     problem: Problem, point: Point, rounds: Array
 ) -> tuple[jax.Array, jax.Array]:
-    """The same, and which rounds were simulated as asked."""
+    """Residuals `[len(rounds), O]`, and which rounds were simulated as asked."""
     values, scale = problem.relax(point.logits), scale_of(problem, point)
 
     def residual(round_):
@@ -144,46 +160,57 @@ class _Descent(NamedTuple):
     per_look: int  # iterations between two looks at the held-out rounds
 
 
-def search(key: Key, problem: Problem, start: Point) -> Point:
-    """The point that explains the held-out rounds best."""
+def search(key: Key, problem: Problem, start: Point) -> tuple[Point, Unexplained]:
+    """The point that explains the held-out rounds best, and what it leaves of all.
+
+    Every loop looks before it steps, so that each part is compiled once.
+    """
     settings = problem.settings
     looks = settings.stages * settings.checkpoints
     per_look = max(settings.iterations // looks, 1)
     schedule = optax.cosine_decay_schedule(settings.rate, per_look * looks)
     held, used = _split(len(problem.observed), settings.held_out)
     descent = _Descent(key, optax.adam(schedule), held, used, per_look)
-    (point, _), _ = lax.scan(
-        functools.partial(_stage, problem, descent),
-        (start, descent.optimiser.init(start)),
-        jnp.arange(settings.stages),
-    )
-    return point
 
-
-def _stage(problem: Problem, descent: _Descent, carry, number):
-    """From one estimate of the noise to the best point under it."""
-    settings = problem.settings
-    everything = residuals_of(problem, carry[0], jnp.arange(len(problem.observed)))
-    noise = noise_lib.estimate(everything, problem.partial, problem.known)
-
-    def held_out(left):
-        return jnp.mean(powers(noise, descent.held, left))
-
-    def look(carry, look_number):
-        current, best = carry
-        begin = (number * settings.checkpoints + look_number) * descent.per_look
-        step = functools.partial(_iterate, problem, descent, noise)
-        current = lax.fori_loop(begin, begin + descent.per_look, step, current)
-        misfit = held_out(residuals_of(problem, current[0], descent.held))
-        better = misfit <= best[1]  # never, if it is not a number
-        best = jax.tree.map(
-            lambda new, old: jnp.where(better, new, old), (current[0], misfit), best
+    def stage(number, carry):
+        at, seen = carry
+        at = lax.cond(
+            number > 0,
+            lambda: _stage(problem, descent, seen.noise, at, number - 1),
+            lambda: at,
         )
-        return (current, best), None
+        return at, _unexplained(problem, at[0])
 
-    first = (carry, (carry[0], held_out(everything[descent.held])))
-    ((_, state), best), _ = lax.scan(look, first, jnp.arange(settings.checkpoints))
-    return (best[0], state), None
+    shapes = jax.eval_shape(lambda: _unexplained(problem, start))
+    nothing = jax.tree.map(lambda leaf: jnp.zeros(leaf.shape, leaf.dtype), shapes)
+    first = (start, descent.optimiser.init(start)), nothing
+    (point, _), seen = lax.fori_loop(0, settings.stages + 1, stage, first)
+    return point, seen
+
+
+def _stage(problem: Problem, descent: _Descent, noise, carry, number):
+    """From where the noise was estimated to the best point under it."""
+    checkpoints = problem.settings.checkpoints
+    step = functools.partial(_iterate, problem, descent, noise)
+
+    def look(look_number, carry):
+        current, best = carry
+        steps = jnp.where(look_number > 0, descent.per_look, 0)
+        end = (number * checkpoints + look_number) * descent.per_look
+        current = lax.fori_loop(end - steps, end, step, current)
+        left, _ = _examined(problem, current[0], descent.held)
+        unexplained = jnp.mean(powers(noise, descent.held, left))
+        better = unexplained <= best[1]  # never, if it is not a number
+        best = jax.tree.map(
+            lambda new, old: jnp.where(better, new, old),
+            (current[0], unexplained),
+            best,
+        )
+        return current, best
+
+    first = carry, (carry[0], jnp.asarray(jnp.inf))
+    (_, state), (point, _) = lax.fori_loop(0, checkpoints + 1, look, first)
+    return point, state
 
 
 def _iterate(problem: Problem, descent: _Descent, noise, number, carry):
@@ -231,10 +258,11 @@ def misfit(noise: noise_lib.Noise, residuals: jax.Array) -> jax.Array:
     if len(rounds) < 3:
         return jnp.ones(())
     steps, both = noise_lib.differences(residuals, partial)
+    each = jnp.concatenate([rounds, rounds[:-1]])
+    power = powers(noise, each, jnp.concatenate([residuals, steps]))
+    left, alone = power[: len(rounds)].sum(), power[len(rounds) :].sum()
     if partial is None:
-        alone = powers(noise, rounds[:-1], steps)
-        left, alone = jnp.mean(powers(noise, rounds, residuals)), jnp.mean(alone)
+        left, alone = left / len(rounds), alone / len(steps)
         return left / jnp.maximum(alone, noise_lib.LEAST)
-    left = powers(noise, rounds, residuals).sum() / jnp.sum(partial.there)
-    alone = powers(noise, rounds[:-1], steps).sum() / jnp.maximum(jnp.sum(both), 1)
-    return left / alone
+    alone = alone / jnp.maximum(jnp.sum(both), 1)
+    return left / jnp.sum(partial.there) / alone

@@ -202,7 +202,9 @@ def _rank_one(power, both, floor, usual, known):
     sums = jnp.sum(power, axis=1)
     lowest = jnp.maximum(LEAST * known, tiny)
     variance = jnp.maximum(sums / (power.shape[1] if both is None else width), lowest)
-    for _ in range(3):
+
+    def better(_, found):
+        variance = found[0]
         mean = jnp.sum(power / variance[:, None], axis=0) / jnp.maximum(pairs, 1)
         least = jnp.nanquantile(jnp.where(moves, mean, jnp.nan), floor)
         if usual is not None:  # few rounds in a row have it
@@ -216,7 +218,10 @@ def _rank_one(power, both, floor, usual, known):
         least = jnp.maximum(jnp.nan_to_num(least) - white, tiny)
         diagonal = jnp.maximum(mean - white, 0) + white + least
         variance = jnp.sum(power / diagonal[None], axis=1) / width
-        variance = jnp.maximum(variance, lowest)
+        return jnp.maximum(variance, lowest), diagonal, white
+
+    first = variance, jnp.zeros(power.shape[1]), jnp.zeros(())
+    variance, diagonal, white = lax.fori_loop(0, 3, better, first)
     return variance, diagonal, white / diagonal
 
 

@@ -6,11 +6,13 @@ import numpy as np
 from jax import lax
 
 from fljax.attacks.trajectory import noise as noise_lib
-from fljax.attacks.trajectory.matching import Point, Problem, misfit, scale_of
+from fljax.attacks.trajectory.matching import Point, Problem, Unexplained, scale_of
 from fljax.types import Key
 
 
-def posterior(key: Key, problem: Problem, noise, point: Point, residuals) -> jax.Array:
+def posterior(
+    key: Key, problem: Problem, point: Point, left: Unexplained, misfit: jax.Array
+) -> jax.Array:
     """Posterior weights `[..., K]`: all else fixed, each row moved to each candidate.
 
     The objective is quadratic in one row's weights and flat where the search ended. Its
@@ -18,7 +20,8 @@ def posterior(key: Key, problem: Problem, noise, point: Point, residuals) -> jax
     the differences of residuals that really occurred says by how much the noise model
     understates the noise, and the misfit by how much more is left than noise.
     """
-    num_rounds = residuals.shape[0]
+    noise, residuals = left.noise, left.residuals
+    num_rounds = len(residuals)
     values, scale = problem.relax(point.logits), scale_of(problem, point)
     spaced = np.linspace(0, num_rounds - 1, min(problem.settings.probes, num_rounds))
     rounds = jnp.asarray(np.unique(spaced.round().astype(int)))
@@ -36,12 +39,12 @@ def posterior(key: Key, problem: Problem, noise, point: Point, residuals) -> jax
             cotangent = noise_lib.whiten(noise, t, residual)
             return problem.simulator.back(stored, cotangent, values, scale)[0]
 
-        return back(drawn), back(real)
+        return lax.map(back, jnp.stack([drawn, real]))
 
-    drawn, real = lax.map(probe, rounds)  # [probes, ..., K]
+    drawn, real = jnp.moveaxis(lax.map(probe, rounds), 1, 0)  # [probes, ..., K]
     excess = jnp.sum(jnp.square(real)) / jnp.maximum(jnp.sum(jnp.square(drawn)), 1e-30)
     excess = jnp.maximum(excess if num_rounds > 2 else 1.0, 1e-30)
-    excess = excess * jnp.maximum(misfit(noise, residuals), 1.0)
+    excess = excess * jnp.maximum(misfit, 1.0)
     count = values.shape[-1]
     corners = jnp.broadcast_to(jnp.eye(count), (*values.shape, count))
     move = corners - values[..., None, :]  # [..., to K, K]
