@@ -115,25 +115,21 @@ class Unexplained(NamedTuple):
     noise: noise_lib.Noise
 
 
-def _unexplained(problem: Problem, point: Point) -> Unexplained:
-    everything = jnp.arange(len(problem.observed))
-    residuals, steady = _examined(problem, point, everything)
-    noise = noise_lib.estimate(residuals, problem.partial, problem.known)
-    return Unexplained(residuals, steady, noise)
-
-
-def _examined(
-    problem: Problem, point: Point, rounds: Array
+def _examine(
+    problem: Problem, point: Point, rounds: jax.Array, count, before
 ) -> tuple[jax.Array, jax.Array]:
-    """Residuals `[len(rounds), O]`, and which rounds were simulated as asked."""
+    """Residuals and steadiness, of the first `count` of these rounds anew."""
     values, scale = problem.relax(point.logits), scale_of(problem, point)
 
-    def residual(round_):
+    def one(number, found):
+        residuals, steady = found
+        round_ = rounds[number]
         predicted, stored = problem.simulator.end(round_, values, scale)
-        steady = True if problem.steady is None else problem.steady(stored)
-        return predicted - problem.observed[round_], jnp.asarray(steady)
+        as_asked = True if problem.steady is None else problem.steady(stored)
+        residual = predicted - problem.observed[round_]
+        return residuals.at[round_].set(residual), steady.at[round_].set(as_asked)
 
-    return lax.map(residual, jnp.asarray(rounds))
+    return lax.fori_loop(0, count, one, before)
 
 
 def _slope(problem: Problem, noise, point: Point, round_) -> Point:
@@ -151,66 +147,82 @@ def _slope(problem: Problem, noise, point: Point, round_) -> Point:
 
 
 class _Descent(NamedTuple):
-    """How the search steps; `held` and `used` are round numbers."""
+    """How the search steps, on which rounds."""
 
     key: Key
     optimiser: optax.GradientTransformation
-    held: np.ndarray
     used: np.ndarray
-    per_look: int  # iterations between two looks at the held-out rounds
+
+
+class _State(NamedTuple):
+    """Of the search: where it is, the best point and what this leaves held out."""
+
+    point: Point
+    moments: PyTree
+    best: Point
+    least: jax.Array
+    left: Unexplained
 
 
 def search(key: Key, problem: Problem, start: Point) -> tuple[Point, Unexplained]:
     """The point that explains the held-out rounds best, and what it leaves of all.
 
-    Every loop looks before it steps, so that each part is compiled once.
+    Begins, and ends each stage, with a turn: back to the best point, a look at all
+    rounds, and the noise anew. Between two turns come steps and looks at the held-out
+    rounds. All are one loop, each part of which is compiled once.
     """
-    settings = problem.settings
-    looks = settings.stages * settings.checkpoints
-    per_look = max(settings.iterations // looks, 1)
+    settings, num_rounds = problem.settings, len(problem.observed)
+    per_look = max(settings.iterations // (settings.stages * settings.checkpoints), 1)
+    looks, each = settings.stages * settings.checkpoints, settings.checkpoints + 1
     schedule = optax.cosine_decay_schedule(settings.rate, per_look * looks)
-    held, used = _split(len(problem.observed), settings.held_out)
-    descent = _Descent(key, optax.adam(schedule), held, used, per_look)
+    held, used = held_out(num_rounds, settings.held_out)
+    descent = _Descent(key, optax.adam(schedule), used)
+    order = jnp.asarray([*held, *np.setdiff1d(np.arange(num_rounds), held)])
 
-    def stage(number, carry):
-        at, seen = carry
-        at = lax.cond(
-            number > 0,
-            lambda: _stage(problem, descent, seen.noise, at, number - 1),
-            lambda: at,
+    def look(number, state: _State) -> _State:
+        turn = number % each == 0
+        point = _where(turn, state.best, state.point)
+        begin = (number - number // each - 1) * per_look
+        point, moments = lax.fori_loop(
+            begin,
+            begin + jnp.where(turn, 0, per_look),
+            functools.partial(_iterate, problem, descent, state.left.noise),
+            (point, state.moments),
         )
-        return at, _unexplained(problem, at[0])
-
-    shapes = jax.eval_shape(lambda: _unexplained(problem, start))
-    nothing = jax.tree.map(lambda leaf: jnp.zeros(leaf.shape, leaf.dtype), shapes)
-    first = (start, descent.optimiser.init(start)), nothing
-    (point, _), seen = lax.fori_loop(0, settings.stages + 1, stage, first)
-    return point, seen
-
-
-def _stage(problem: Problem, descent: _Descent, noise, carry, number):
-    """From where the noise was estimated to the best point under it."""
-    checkpoints = problem.settings.checkpoints
-    step = functools.partial(_iterate, problem, descent, noise)
-
-    def look(look_number, carry):
-        current, best = carry
-        steps = jnp.where(look_number > 0, descent.per_look, 0)
-        end = (number * checkpoints + look_number) * descent.per_look
-        current = lax.fori_loop(end - steps, end, step, current)
-        left, _ = _examined(problem, current[0], descent.held)
-        unexplained = jnp.mean(powers(noise, descent.held, left))
-        better = unexplained <= best[1]  # never, if it is not a number
-        best = jax.tree.map(
-            lambda new, old: jnp.where(better, new, old),
-            (current[0], unexplained),
-            best,
+        count = jnp.where(turn, num_rounds, len(held))
+        residuals, steady = _examine(problem, point, order, count, state.left[:2])
+        noise = lax.cond(
+            turn,
+            lambda: noise_lib.estimate(residuals, problem.partial, problem.known),
+            lambda: state.left.noise,
         )
-        return current, best
+        unexplained = jnp.mean(powers(noise, held, residuals[held]))
+        worst = jnp.where(jnp.isnan(unexplained), jnp.inf, unexplained)
+        unexplained = jnp.where(turn, worst, unexplained)
+        better = turn | (unexplained <= state.least)  # never, if it is not a number
+        best, least = _where(better, (point, unexplained), (state.best, state.least))
+        return _State(
+            point, moments, best, least, Unexplained(residuals, steady, noise)
+        )
 
-    first = carry, (carry[0], jnp.asarray(jnp.inf))
-    (_, state), (point, _) = lax.fori_loop(0, checkpoints + 1, look, first)
-    return point, state
+    left = _nothing(problem)
+    first = _State(start, descent.optimiser.init(start), start, jnp.zeros(()), left)
+    found = lax.fori_loop(0, settings.stages * each + 1, look, first)
+    return found.best, found.left
+
+
+def _nothing(problem: Problem) -> Unexplained:
+    """Zeros in place of what has not been looked at."""
+    residuals = jnp.zeros(problem.observed.shape)
+    estimated = jax.eval_shape(
+        noise_lib.estimate, residuals, problem.partial, problem.known
+    )
+    noise = jax.tree.map(lambda leaf: jnp.zeros(leaf.shape, leaf.dtype), estimated)
+    return Unexplained(residuals, jnp.zeros(len(residuals), bool), noise)
+
+
+def _where(which, these: PyTree, those: PyTree) -> PyTree:
+    return jax.tree.map(lambda a, b: jnp.where(which, a, b), these, those)
 
 
 def _iterate(problem: Problem, descent: _Descent, noise, number, carry):
@@ -232,8 +244,8 @@ def _iterate(problem: Problem, descent: _Descent, noise, number, carry):
     return jax.tree.map(jnp.add, point, step), state
 
 
-def _split(num_rounds: int, share: float) -> tuple[np.ndarray, np.ndarray]:
-    """Evenly spaced held-out rounds and the others; too few rounds serve as both."""
+def held_out(num_rounds: int, share: float) -> tuple[np.ndarray, np.ndarray]:
+    """Evenly spaced held-out rounds, and those used; too few rounds serve as both."""
     everyone = np.arange(num_rounds)
     count = round(share * num_rounds)
     if count < 1 or num_rounds < 4:

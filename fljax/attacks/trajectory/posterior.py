@@ -1,4 +1,11 @@
-"""How sure trajectory matching is of each row."""
+"""How sure trajectory matching is of each row.
+
+What is believed lies between two extremes. The curvature of the objective along one row,
+all others fixed, says how far that row alone is determined; it knows nothing of the rest
+of the objective nor of where the search began, and doubts rows that are right wherever
+noise is strong. Where the search ended is sure of too much once it follows the noise.
+Rounds that the search has not used say how far to go from the first to the second.
+"""
 
 import jax
 import jax.numpy as jnp
@@ -6,14 +13,71 @@ import numpy as np
 from jax import lax
 
 from fljax.attacks.trajectory import noise as noise_lib
-from fljax.attacks.trajectory.matching import Point, Problem, Unexplained, scale_of
+from fljax.attacks.trajectory.matching import (
+    Point,
+    Problem,
+    Unexplained,
+    held_out,
+    scale_of,
+)
 from fljax.types import Key
+
+_STEP = 0.25  # deviation of the share before held-out rounds are seen
 
 
 def posterior(
     key: Key, problem: Problem, point: Point, left: Unexplained, misfit: jax.Array
 ) -> jax.Array:
-    """Posterior weights `[..., K]`: all else fixed, each row moved to each candidate.
+    """Posterior weights `[..., K]` around where the search ended.
+
+    Args:
+      key: consumed.
+      problem: whose `relax` gives weights.
+      point: where the search ended.
+      left: what it leaves unexplained.
+      misfit: [] of what is left.
+    """
+    alone, excess = _alone(key, problem, point, left, misfit)
+    ended = problem.relax(point.logits)
+    return alone + share(problem, point, left, alone, excess) * (ended - alone)
+
+
+def share(
+    problem: Problem, point: Point, left: Unexplained, weights: jax.Array, excess
+) -> jax.Array:
+    """How far [] from these weights, in [0, 1], to where the search ended.
+
+    The least squares of held-out rounds, residuals being linear between the two, and a
+    normal prior around 0: where such rounds tell little, or there are none, weights stay.
+
+    Args:
+      problem: whose `relax` gives weights.
+      point: where the search ended.
+      left: what it leaves unexplained.
+      weights: `[..., K]` to begin from.
+      excess: [] by how much the noise is understated.
+    """
+    held, used = held_out(len(left.residuals), problem.settings.held_out)
+    if np.intersect1d(held, used).size:
+        return jnp.zeros(())
+    scale = scale_of(problem, point)
+
+    def of_round(t):
+        predicted, _ = problem.simulator.end(t, weights, scale)
+        first = predicted - problem.observed[t]
+        move = left.residuals[t] - first
+        if left.noise.partial is not None:
+            move = move * left.noise.partial.there[t]
+        toward = noise_lib.whiten(left.noise, t, move)
+        return first @ toward, move @ toward
+
+    along, square = (each.sum() for each in lax.map(of_round, jnp.asarray(held)))
+    found = -along / (square + excess / _STEP**2)
+    return jnp.clip(jnp.nan_to_num(found), 0.0, 1.0)
+
+
+def _alone(key, problem: Problem, point: Point, left: Unexplained, misfit):
+    """Weights of each row, all others fixed, and by how much the noise is understated.
 
     The objective is quadratic in one row's weights and flat where the search ended. Its
     curvature is the mean square of the derivatives along drawn noise; the same along
@@ -50,4 +114,4 @@ def posterior(
     move = corners - values[..., None, :]  # [..., to K, K]
     rise = jnp.einsum("...kj,p...j->p...k", move, drawn)
     cost = 0.5 * num_rounds * jnp.mean(jnp.square(rise), axis=0)
-    return jax.nn.softmax(-cost / excess)
+    return jax.nn.softmax(-cost / excess), excess

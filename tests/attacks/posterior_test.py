@@ -1,0 +1,63 @@
+"""How far trajectory matching believes where its search ended, on linear messages."""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from fljax.attacks.trajectory import noise, posterior
+from fljax.attacks.trajectory.matching import Point, Problem, Settings, Unexplained
+from fljax.attacks.trajectory.simulation import Simulator
+
+_ROWS, _WIDTH = 12, 40
+
+
+def _share(believed, truth, num_rounds=30, size=0.1, seed=0):
+    """Of the way from even odds to what is believed, with noise of that size."""
+    rng = np.random.default_rng(seed)
+    maps = jnp.asarray(rng.normal(size=(num_rounds, _WIDTH, _ROWS)))
+    drawn = size * rng.normal(size=(num_rounds, _WIDTH))
+    observed = jnp.einsum("rwn,n->rw", maps, truth) + drawn
+    simulator = Simulator(
+        lambda t, values, scale: (maps[t] @ values[:, 1], t),
+        lambda t, cotangent, values, scale: (
+            jnp.stack([jnp.zeros(_ROWS), maps[t].T @ cotangent], axis=1),
+            jnp.zeros(()),
+        ),
+    )
+    problem = Problem(
+        observed,
+        simulator,
+        lambda logits: jax.nn.softmax(jnp.pad(logits, ((0, 0), (1, 0)))),
+        jnp.ones(()),
+        Settings(),
+    )
+    odds = jnp.log(believed) - jnp.log1p(-believed)
+    residuals = jnp.einsum("rwn,n->rw", maps, believed) - observed
+    left = Unexplained(residuals, jnp.ones(num_rounds, bool), noise.estimate(residuals))
+    even = jnp.full((_ROWS, 2), 0.5)
+    point = Point(odds[:, None], jnp.zeros(()))
+    return float(posterior.share(problem, point, left, even, 1.0))
+
+
+_TRUTH = jnp.asarray(np.random.default_rng(1).integers(0, 2, _ROWS), jnp.float32)
+_RIGHT = 0.02 + 0.96 * _TRUTH
+
+
+def test_what_held_out_rounds_confirm_is_believed():
+    assert _share(_RIGHT, _TRUTH) > 0.95
+
+
+def test_what_they_contradict_is_not():
+    assert _share(1 - _RIGHT, _TRUTH) == 0.0
+
+
+def test_half_of_it_is_believed_to_that_extent():
+    """Where every other row is wrong, the best mix with even odds is even odds."""
+    wrong = jnp.where(jnp.arange(_ROWS) % 2 == 0, _RIGHT, 1 - _RIGHT)
+    assert _share(wrong, _TRUTH) < 0.3
+
+
+@pytest.mark.parametrize("case", [{"size": 1e3}, {"num_rounds": 3}])
+def test_where_they_tell_nothing_it_is_not_believed(case):
+    assert _share(_RIGHT, _TRUTH, **case) < 0.1
