@@ -133,15 +133,18 @@ def text(name: str) -> str:
     """A kept benchmark.
 
     Args:
-      name: of its file.
+      name: of its file, `BENCHMARK` or `BENCHMARK.VARIANT`.
 
     Raises:
       ConfigError: there is none, or no columns are known of it.
     """
-    if name not in names() or name not in _COLUMNS:
+    benchmark = name.partition(".")[0]
+    if name not in names() or benchmark not in _COLUMNS:
         raise ConfigError(f"expected a benchmark of {FOLDER.name}/, got {name!r}")
     rows, targets = kept(name)
-    columns = [c for c in _COLUMNS[name] if any(row[c.key] is not None for row in rows)]
+    columns = [
+        c for c in _COLUMNS[benchmark] if any(row[c.key] is not None for row in rows)
+    ]
     body = [[_cell(row[c.key], c.form) for c in columns] for row in rows]
     numbers = [column.heading for column in columns if column.form]
     header = [column.heading for column in columns]

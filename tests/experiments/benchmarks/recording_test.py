@@ -57,6 +57,15 @@ def test_a_page_has_rows_targets_and_the_machine():
         speed.text("rounds")
 
 
+@pytest.mark.usefixtures("written")
+def test_a_benchmark_may_be_kept_in_variants():
+    path = speed.FOLDER / "scaling.jsonl"
+    path.rename(path.with_stem("scaling.small"))
+    assert "| clients | 1,000 | 1,281 |" in speed.text("scaling.small")
+    with pytest.raises(ConfigError, match="got 'scaling'"):
+        speed.text("scaling")
+
+
 def test_every_kept_benchmark_is_on_the_page():
     page = (ROOT / "docs" / "benchmarks.md").read_text()
     assert speed.names()
