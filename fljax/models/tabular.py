@@ -90,8 +90,8 @@ class MLP(nn.Module):
     def begin(self, params: Params, public: Features) -> jax.Array:
         """The `hidden` of a `Begun` from columns without the sensitive block.
 
-        All categorical columns are read at once: best for all rows of a client, where
-        training reads a batch column by column. Sums are rounded in another order.
+        Categorical columns are read in a loop: written out, a compiler would read all of
+        them again in each of the many places that use the sum.
         """
         layer = params["TabularDense_0"]
         kernel, num_numeric = layer["kernel"], public.numeric.shape[-1]
@@ -100,8 +100,11 @@ class MLP(nn.Module):
             out = out + layer["bias"]
         if public.codes.shape[-1]:
             onehot = kernel[len(kernel) - self.num_onehot :]
-            read = onehot.at[public.codes].get(mode="fill", fill_value=0)
-            out = out + read.sum(axis=0)
+
+            def add(out, code):
+                return out + onehot.at[code].get(mode="fill", fill_value=0), None
+
+            out, _ = jax.lax.scan(add, out, public.codes)
         return out
 
 
