@@ -12,8 +12,8 @@ from fljax.attacks.trajectory.simulation import Simulator
 _ROWS, _WIDTH = 12, 40
 
 
-def _share(believed, truth, num_rounds=30, size=0.1, seed=0):
-    """Of the way from even odds to what is believed, with noise of that size."""
+def _searched(believed, truth, num_rounds=30, size=0.1, seed=0):
+    """A search that ended in what is believed, with noise of that size."""
     rng = np.random.default_rng(seed)
     maps = jnp.asarray(rng.normal(size=(num_rounds, _WIDTH, _ROWS)))
     drawn = size * rng.normal(size=(num_rounds, _WIDTH))
@@ -35,9 +35,28 @@ def _share(believed, truth, num_rounds=30, size=0.1, seed=0):
     odds = jnp.log(believed) - jnp.log1p(-believed)
     residuals = jnp.einsum("rwn,n->rw", maps, believed) - observed
     left = Unexplained(residuals, jnp.ones(num_rounds, bool), noise.estimate(residuals))
-    even = jnp.full((_ROWS, 2), 0.5)
     point = Point(odds[:, None], jnp.zeros(()))
-    return float(posterior.share(problem, point, left, even, 1.0))
+    return problem, point, left
+
+
+def _share(believed, truth, **case):
+    """Of the way from even odds to what is believed."""
+    problem, point, left = _searched(believed, truth, **case)
+    even = jnp.full((_ROWS, 2), 0.5)
+    found, _ = posterior.toward_end(problem, point, left, even, 1.0)
+    way = believed - even[:, 1]
+    return float(way @ (found - even)[:, 1] / (way @ way))
+
+
+def _told(begun, **case):
+    """Where the search ended in the truth: accuracy, and mean probability of the truth."""
+    problem, point, left = _searched(_RIGHT, _TRUTH, **case)
+    odds = jnp.log(begun) - jnp.log1p(-begun)
+    key, misfit = jax.random.key(0), jnp.ones(())
+    weights = posterior.posterior(key, problem, odds[:, None], point, left, misfit)
+    np.testing.assert_allclose(weights.sum(axis=1), 1, rtol=1e-5)
+    right = jnp.where(_TRUTH == 1, weights[:, 1], weights[:, 0])
+    return float(jnp.mean(right > 0.5)), float(jnp.mean(right))
 
 
 _TRUTH = jnp.asarray(np.random.default_rng(1).integers(0, 2, _ROWS), jnp.float32)
@@ -58,6 +77,21 @@ def test_half_of_it_is_believed_to_that_extent():
     assert _share(wrong, _TRUTH) < 0.3
 
 
-@pytest.mark.parametrize("case", [{"size": 1e3}, {"num_rounds": 3}])
-def test_where_they_tell_nothing_it_is_not_believed(case):
-    assert _share(_RIGHT, _TRUTH, **case) < 0.1
+def test_where_they_tell_nothing_it_is_not_believed():
+    assert _share(_RIGHT, _TRUTH, size=1e3) < 0.1
+
+
+def test_where_messages_tell_nothing_the_start_is_believed():
+    accuracy, right = _told(0.8 - 0.6 * _TRUTH, size=1e3)
+    assert accuracy == 0.0 and 0.2 < right < 0.4
+
+
+@pytest.mark.parametrize("begun", [_RIGHT, 0.5 + 0 * _RIGHT, 1 - _RIGHT])
+def test_where_messages_tell_all_a_wrong_start_does_no_harm(begun):
+    accuracy, sure = _told(begun)
+    assert accuracy == 1.0 and sure > 0.95
+
+
+def test_without_held_out_rounds_the_start_counts_for_nothing():
+    wrong, right = (_told(begun, num_rounds=3) for begun in (1 - _RIGHT, _RIGHT))
+    assert wrong == right

@@ -151,6 +151,7 @@ def solve(
     Returns:
       An `Inference`, its leaves with the leading axes of the values.
     """
+    begun = logits
     # Matching models needs more than an accelerator's default precision.
     with jax.default_matmul_precision("highest"):
         if problem.rounding is not None:
@@ -168,7 +169,9 @@ def solve(
             nothing = jnp.zeros((*values.shape, 0))
             value = values[..., None]
             return Inference(index, nothing, value, found, misfit, simulated)
-        weights = posterior(jax.random.fold_in(key, 1), problem, point, left, misfit)
+        weights = posterior(
+            jax.random.fold_in(key, 1), problem, begun, point, left, misfit
+        )
     sound = jnp.isfinite(weights).all(axis=-1)
     index = jnp.where(sound, jnp.argmax(weights, axis=-1), -1).astype(jnp.int32)
     value = weights @ candidates

@@ -5,6 +5,10 @@ all others fixed, says how far that row alone is determined; it knows nothing of
 of the objective nor of where the search began, and doubts rows that are right wherever
 noise is strong. Where the search ended is sure of too much once it follows the noise.
 Rounds that the search has not used say how far to go from the first to the second.
+
+Whether the odds that the search began with are worth anything is not known either. So
+both are asked, a row by itself and a row by itself with those odds as its prior, and
+weigh by how well they explain these rounds.
 """
 
 import jax
@@ -23,32 +27,48 @@ from fljax.attacks.trajectory.matching import (
 from fljax.types import Key
 
 _STEP = 0.25  # deviation of the share before held-out rounds are seen
+_FAR = 1e30  # evidence against what leaves no number
 
 
 def posterior(
-    key: Key, problem: Problem, point: Point, left: Unexplained, misfit: jax.Array
+    key: Key,
+    problem: Problem,
+    begun: jax.Array,
+    point: Point,
+    left: Unexplained,
+    misfit: jax.Array,
 ) -> jax.Array:
     """Posterior weights `[..., K]` around where the search ended.
 
     Args:
       key: consumed.
       problem: whose `relax` gives weights.
+      begun: logits that were believed before the messages were matched.
       point: where the search ended.
       left: what it leaves unexplained.
       misfit: [] of what is left.
     """
     alone, excess = _alone(key, problem, point, left, misfit)
-    ended = problem.relax(point.logits)
-    return alone + share(problem, point, left, alone, excess) * (ended - alone)
+    held, used = held_out(len(left.residuals), problem.settings.held_out)
+    if np.intersect1d(held, used).size:
+        return alone
+    prior = jnp.log(problem.relax(begun))
+    informed = jax.nn.softmax(jnp.log(alone) + prior)
+    found, unexplained = lax.map(
+        lambda weights: toward_end(problem, point, left, weights, excess),
+        jnp.stack([alone, informed]),
+    )
+    evidence = jnp.nan_to_num(-0.5 * unexplained / excess, nan=-_FAR, neginf=-_FAR)
+    return jnp.einsum("h,h...->...", jax.nn.softmax(evidence), found)
 
 
-def share(
+def toward_end(
     problem: Problem, point: Point, left: Unexplained, weights: jax.Array, excess
-) -> jax.Array:
-    """How far [] from these weights, in [0, 1], to where the search ended.
+) -> tuple[jax.Array, jax.Array]:
+    """Some of the way from these weights to where the search ended, and what is left [].
 
     The least squares of held-out rounds, residuals being linear between the two, and a
-    normal prior around 0: where such rounds tell little, or there are none, weights stay.
+    normal prior around 0: where such rounds tell little, weights stay.
 
     Args:
       problem: whose `relax` gives weights.
@@ -56,10 +76,11 @@ def share(
       left: what it leaves unexplained.
       weights: `[..., K]` to begin from.
       excess: [] by how much the noise is understated.
+
+    Returns:
+      Weights, and the squared whitened residual of these rounds and of the prior.
     """
-    held, used = held_out(len(left.residuals), problem.settings.held_out)
-    if np.intersect1d(held, used).size:
-        return jnp.zeros(())
+    held, _ = held_out(len(left.residuals), problem.settings.held_out)
     scale = scale_of(problem, point)
 
     def of_round(t):
@@ -67,13 +88,17 @@ def share(
         first = predicted - problem.observed[t]
         move = left.residuals[t] - first
         if left.noise.partial is not None:
-            move = move * left.noise.partial.there[t]
-        toward = noise_lib.whiten(left.noise, t, move)
-        return first @ toward, move @ toward
+            there = left.noise.partial.there[t]
+            first, move = first * there, move * there
+        before, toward = (noise_lib.whiten(left.noise, t, r) for r in (first, move))
+        return first @ before, first @ toward, move @ toward
 
-    along, square = (each.sum() for each in lax.map(of_round, jnp.asarray(held)))
-    found = -along / (square + excess / _STEP**2)
-    return jnp.clip(jnp.nan_to_num(found), 0.0, 1.0)
+    power, along, square = (each.sum() for each in lax.map(of_round, jnp.asarray(held)))
+    square = square + excess / _STEP**2
+    share = jnp.clip(jnp.nan_to_num(-along / square), 0.0, 1.0)
+    ended = problem.relax(point.logits)
+    unexplained = power + 2 * share * along + share**2 * square
+    return weights + share * (ended - weights), unexplained
 
 
 def _alone(key, problem: Problem, point: Point, left: Unexplained, misfit):
