@@ -105,7 +105,7 @@ def test_the_sum_of_paths_has_the_derivatives_of_each_path():
 
         return simulation.paths(simulation.of_loss(loss), simulation.SGD, sent, 3)
 
-    added = together.added(simulate, seen, matrix, sizes)
+    added, apart = together.added(simulate, seen, matrix, sizes)
     values = jnp.asarray(rng.normal(size=(5, 3)), jnp.float32)
     cotangent = jnp.asarray(rng.normal(size=3), jnp.float32)
 
@@ -123,6 +123,10 @@ def test_the_sum_of_paths_has_the_derivatives_of_each_path():
         predicted, own, found, exact = both(round_, values, 0.7)
         mean = seen.share[round_] @ np.asarray(own)[seen.member[round_]]
         np.testing.assert_allclose(predicted, mean, rtol=1e-5)
+        who, parts = apart(round_, values)
+        np.testing.assert_array_equal(who, seen.member[round_])
+        whole = added.end(round_, values, 1.0)[0]
+        np.testing.assert_allclose(parts.sum(axis=0), whole, rtol=1e-5)
         for ours, theirs in zip(found, exact, strict=True):
             np.testing.assert_allclose(ours, theirs, rtol=1e-3, atol=1e-5)
     assert not found[0][1].any()  # the absent client

@@ -14,7 +14,7 @@ from fljax import losses
 from fljax.attacks.attribute import complete, model_based, model_based_continuous
 from fljax.types import Begun, Features, Known, Params
 
-_DOUBT = 2.0  # largest log-odds that a start may have
+DOUBT = 2.0  # largest log-odds that a start may have
 _FEW = 8  # candidates whose losses are written out one by one in a program
 
 
@@ -63,7 +63,7 @@ def categorical(loss_fn: losses.LossFn, known: Known, candidates: jax.Array) -> 
         found = model_based(loss_fn, params, known, candidates).losses
         spread = losses.masked_mean(found.min(axis=1), known.mask)
         odds = (found[:, :1] - found[:, 1:]) / (2 * jnp.maximum(spread, 1e-30))
-        return jnp.clip(jnp.nan_to_num(odds), -_DOUBT, _DOUBT)
+        return jnp.clip(jnp.nan_to_num(odds), -DOUBT, DOUBT)
 
     def relax(logits):
         return jax.nn.softmax(jnp.pad(logits, ((0, 0), (1, 0))))
@@ -87,7 +87,7 @@ def continuous(loss_fn: losses.LossFn, known: Known, bounds: jax.Array) -> Soft:
         found = model_based_continuous(loss_fn, params, known, bounds)
         share = jnp.clip((found - low) / width, 1e-6, 1 - 1e-6)
         odds = jnp.log(share) - jnp.log1p(-share)
-        return jnp.clip(jnp.nan_to_num(odds), -_DOUBT, _DOUBT)[:, None]
+        return jnp.clip(jnp.nan_to_num(odds), -DOUBT, DOUBT)[:, None]
 
     def relax(logits):
         return low + width * jax.nn.sigmoid(logits[:, 0])

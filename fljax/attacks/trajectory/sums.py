@@ -12,7 +12,14 @@ import jax
 import jax.numpy as jnp
 
 from fljax import losses
-from fljax.attacks.trajectory import attack, imagined, matching, relaxation
+from fljax.attacks.trajectory import (
+    associations,
+    attack,
+    imagined,
+    matching,
+    relaxation,
+)
+from fljax.attacks.trajectory.associations import Members
 from fljax.attacks.trajectory.attack import Inference
 from fljax.attacks.trajectory.imagined import Imagined, Told
 from fljax.attacks.trajectory.matching import Problem, Settings
@@ -83,9 +90,10 @@ def trajectory_matching(
 
     # How logits become values, and what is steady, depends on no row.
     first, (_, steady) = of_client(jax.tree.map(lambda leaf: leaf[0], known))
+    simulator, apart = summed(settings)
     problem = Problem(
         flat.returned,
-        summed(settings),
+        simulator,
         jax.vmap(first.relax),
         jnp.ones(()),
         settings,
@@ -94,10 +102,14 @@ def trajectory_matching(
     )
     last = flat.unravel(flat.returned[-1])
     logits = jax.vmap(lambda known: of_client(known)[0].start(last))(known)
+    with jax.default_matmul_precision("highest"):
+        logits = associations.start(apart, problem, known, logits, seen.member.shape[1])
     rough = None
     if imagined.begins_roughly(client, settings):
         eased = matching.eased(settings)
-        rough = problem._replace(simulator=summed(eased), steady=None, settings=eased)
+        rough = problem._replace(
+            simulator=summed(eased)[0], steady=None, settings=eased
+        )
     choice = None if continuous else candidates
     found = attack.solve(key, problem, logits, choice, rough)
     shape = scales.shape
@@ -114,8 +126,8 @@ def added(
     known: Known,
     scales: jax.Array,
     merged: jax.Array | None = None,
-) -> Simulator:
-    """What the members of a round's sum return on average.
+) -> tuple[Simulator, Members]:
+    """What the members of a round's sum return on average, and what each adds to that.
 
     Args:
       simulate: the rows of a client, and its `merged`, if any -> `Simulator` of its rounds.
@@ -133,13 +145,16 @@ def added(
         mine = jax.tree.map(lambda leaf: leaf[who], (own, values, scales))
         return who, seen.share[round_], mine
 
-    def end(round_, values, scale):
-        _, share, (rows, own, sizes) = members(round_, values)
+    def ends(round_, values, scale):
+        who, share, (rows, own, sizes) = members(round_, values)
 
         def one(rows, own, size):
             return simulate(*rows).end(round_, own, scale * size)
 
-        predicted, stored = jax.vmap(one)(rows, own, sizes)
+        return who, share, *jax.vmap(one)(rows, own, sizes)
+
+    def end(round_, values, scale):
+        _, share, predicted, stored = ends(round_, values, scale)
         return share @ predicted, (round_, stored)
 
     def back(stored, cotangent, values, scale):
@@ -154,4 +169,8 @@ def added(
         by_values, by_scale = jax.vmap(one)(rows, paths, own, sizes, share)
         return jnp.zeros_like(values).at[who].add(by_values), by_scale.sum()
 
-    return Simulator(end, back)
+    def apart(round_, values):
+        who, share, predicted, _ = ends(round_, values, 1.0)
+        return who, share[:, None] * predicted
+
+    return Simulator(end, back), apart
