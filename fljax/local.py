@@ -13,7 +13,7 @@ import jax
 import jax.numpy as jnp
 import optax
 
-from fljax import losses
+from fljax import in_place, losses
 from fljax.types import (
     Batch,
     EncodeFn,
@@ -60,7 +60,8 @@ def sgd(
 
     Args:
       loss_fn: `(params, x, y) -> []` of one example; a step uses the batch mean.
-      optimiser: optax transformation; plain SGD is `optax.sgd(learning_rate)`.
+      optimiser: optax transformation; plain SGD is `optax.sgd(learning_rate)`, whose
+        steps on one-hot columns are taken `in_place`.
       proximal: mu of FedProx (Li et al. 2020): adds `mu/2 |params - sent|^2` to the loss.
         None leaves the term out.
       decay: in round t the optimiser's updates are `decay**t` times as large.
@@ -85,11 +86,18 @@ def sgd(
         return grads, loss
 
     gradient_fn = mean_gradient if gradient is None else gradient
+    mean = gradient is None and proximal is None
 
     def init(sent):
         return _Carry(sent, optimiser.init(sent), jnp.zeros(()), jnp.zeros(()))
 
     def step(key, carry, sent, batch):
+        if mean and in_place.applies(loss_fn, optimiser, carry.params):
+            factor = 1.0 if decay == 1 else _power(decay, batch.round)
+            params, loss = in_place.step(
+                loss_fn, optimiser, carry.params, batch, factor
+            )
+            return _Carry(params, carry.opt_state, carry.loss + loss, carry.steps + 1)
         grads, loss = gradient_fn(key, carry.params, batch)
         if proximal is not None:
             grads = jax.tree.map(
@@ -97,7 +105,7 @@ def sgd(
             )
         updates, opt_state = optimiser.update(grads, carry.opt_state, carry.params)
         if decay != 1:
-            factor = jnp.power(jnp.float32(decay), batch.round)
+            factor = _power(decay, batch.round)
             updates = jax.tree.map(lambda leaf: factor * leaf, updates)
         params = optax.apply_updates(carry.params, updates)
         return _Carry(params, opt_state, carry.loss + loss, carry.steps + 1)
@@ -109,3 +117,7 @@ def sgd(
         return Message(delta, carry.loss / jnp.maximum(carry.steps, 1))
 
     return LocalUpdate(init, step, final)
+
+
+def _power(decay, round_):
+    return jnp.power(jnp.float32(decay), round_)

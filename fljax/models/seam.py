@@ -32,6 +32,11 @@ class FlaxApply:
         begin = getattr(self.module, "begin", None)
         return None if begin is None else begin(params, public)
 
+    def first_layer(self) -> Any:
+        """The first layer apart, as `in_place` moves it; None if the module has none."""
+        first_layer = getattr(self.module, "first_layer", None)
+        return None if first_layer is None else first_layer()
+
 
 @dataclasses.dataclass(frozen=True)
 class FlaxInit:

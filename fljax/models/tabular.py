@@ -6,6 +6,7 @@ materialised. Parameters have the layout of a dense layer on `[numeric, one_hot]
 
 import itertools
 from collections.abc import Sequence
+from typing import NamedTuple
 
 import flax.linen as nn
 import jax
@@ -20,6 +21,8 @@ TWO_HIDDEN = (100, 100)
 
 The paper says "two hidden layers" and neither widths nor activation; ReLU is assumed.
 """
+
+_FIRST = "TabularDense_0"
 
 
 class TabularDense(nn.Module):
@@ -47,15 +50,66 @@ class TabularDense(nn.Module):
         fan_in = num_numeric + self.num_onehot
         inits = initialisers(self.initialisation, fan_in)
         kernel = self.param("kernel", inits["kernel_init"], (fan_in, self.units))
-        out = x.numeric @ kernel[:num_numeric]
+        layer = {"kernel": kernel}
         if self.use_bias:
-            out = out + self.param("bias", inits["bias_init"], (self.units,))
-        block = kernel[num_numeric:]
-        # Column by column: a [N, Dc, H] intermediate would leave the cache. The
-        # reference category's position lies past the end and reads zeros.
+            layer["bias"] = self.param("bias", inits["bias_init"], (self.units,))
+        return _read(layer, x)
+
+
+def _read(layer: Params, x: Features) -> jax.Array:
+    """Outputs of one example."""
+    kernel, num_numeric = layer["kernel"], x.numeric.shape[-1]
+    out = x.numeric @ kernel[:num_numeric]
+    if "bias" in layer:
+        out = out + layer["bias"]
+    block = kernel[num_numeric:]
+    # Column by column: a [N, Dc, H] intermediate would leave the cache. The
+    # reference category's position lies past the end and reads zeros.
+    for column in range(x.codes.shape[-1]):
+        out = out + block.at[x.codes[column]].get(mode="fill", fill_value=0)
+    return out
+
+
+class FirstLayer(NamedTuple):
+    """The first layer of a network with one-hot columns, apart from the others.
+
+    Attributes:
+      name: under which its leaves are among the params.
+    """
+
+    name: str
+
+    def read(self, layer: Params, x: Features) -> jax.Array:
+        """Its outputs `[B, units]` of examples, leaves `[B, ...]`."""
+        return jax.vmap(_read, (None, 0))(layer, x)
+
+    def split(self, params: Params) -> tuple[Params, Params]:
+        """Its leaves, and those of the other layers; of any tree like the params."""
+        rest = {name: leaf for name, leaf in params.items() if name != self.name}
+        return params[self.name], rest
+
+    def join(self, layer: Params, rest: Params) -> Params:
+        """Of what `split` gave."""
+        return {self.name: layer, **rest}
+
+    def moved(self, layer: Params, x: Features, along: jax.Array, by: Params) -> Params:
+        """The layer plus its gradient along its outputs, of which no array is made.
+
+        Args:
+          layer: its leaves.
+          x: leaves `[B, ...]`.
+          along: `[B, units]` derivatives by its outputs.
+          by: what the gradient of each leaf is multiplied by, `[]`.
+        """
+        kernel, step = layer["kernel"], by["kernel"] * along
+        first = x.numeric.shape[-1]
+        kernel = kernel.at[:first].add(x.numeric.T @ step)
         for column in range(x.codes.shape[-1]):
-            out = out + block.at[x.codes[column]].get(mode="fill", fill_value=0)
-        return out
+            kernel = kernel.at[first + x.codes[:, column]].add(step, mode="drop")
+        found = {"kernel": kernel}
+        if "bias" in layer:
+            found["bias"] = layer["bias"] + by["bias"] * along.sum(axis=0)
+        return found
 
 
 class MLP(nn.Module):
@@ -93,7 +147,7 @@ class MLP(nn.Module):
         Categorical columns are read in a loop: written out, a compiler would read all of
         them again in each of the many places that use the sum.
         """
-        layer = params["TabularDense_0"]
+        layer = params[_FIRST]
         kernel, num_numeric = layer["kernel"], public.numeric.shape[-1]
         out = public.numeric @ kernel[:num_numeric]
         if self.use_bias:
@@ -106,6 +160,11 @@ class MLP(nn.Module):
 
             out, _ = jax.lax.scan(add, out, public.codes)
         return out
+
+    @nn.nowrap
+    def first_layer(self) -> FirstLayer | None:
+        """For steps that are taken in place; None where that saves nothing."""
+        return FirstLayer(_FIRST) if self.num_onehot else None
 
 
 def mlp(

@@ -14,7 +14,8 @@ returned models over many rounds, in the metric of the noise (`noise`).
 4. Some rounds are held out. The iterate that explains them best is kept: no truth is
    needed to stop.
 5. The curvature of the objective, found by random probes, makes it a posterior, and the
-   held-out rounds say how far to trust the end of the search beyond it (`posterior`).
+   held-out rounds say how far to trust the end of the search beyond it, and whether the
+   odds at its beginning are a prior (`posterior`).
 
 What is simulated of the client, its rule and its defense, and what is not, is listed in
 `imagined`; what is not counts as misfit, and the result is a lower bound on what leaks.

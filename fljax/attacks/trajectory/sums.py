@@ -2,7 +2,7 @@
 
 Each client of a sum is simulated by itself, and the weighted mean of what they return
 is compared with the sum. With changing participants every sum is one of other clients:
-only those who are in it are simulated.
+only those who are in it are simulated. `associations` says where the search begins.
 """
 
 from collections.abc import Callable
