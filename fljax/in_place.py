@@ -8,6 +8,8 @@ gradients, each row's share can be added to the kernel itself, where it belongs.
 Sums are rounded in another order than through the gradient.
 """
 
+from typing import TypeGuard
+
 import jax
 import jax.numpy as jnp
 import optax
@@ -21,7 +23,7 @@ _SCALING = {"mul", "neg", "convert_element_type"}
 
 def applies(
     loss_fn: losses.LossFn, optimiser: optax.GradientTransformation, params: Params
-) -> bool:
+) -> TypeGuard[losses.ExampleLoss]:
     """Whether `step` can take a step of this loss with this optimiser."""
     first_layer = getattr(getattr(loss_fn, "apply_fn", None), "first_layer", None)
     if first_layer is None or first_layer() is None:
@@ -100,8 +102,8 @@ def _only_scales(traced: Jaxpr, leaves: int) -> bool:
         )
         if not scaled:
             continue
-        by_numbers = len(scaled) == 1 and not any(v.aval.shape for v in others)
-        if equation.primitive.name not in _SCALING or not by_numbers:
+        by_numbers = all(getattr(v.aval, "shape", None) == () for v in others)
+        if equation.primitive.name not in _SCALING or len(scaled) > 1 or not by_numbers:
             return False
         own[equation.outvars[0]] = own[scaled[0]]
     outputs = [v for v in traced.outvars if not isinstance(v, Literal)]
