@@ -10,6 +10,7 @@ from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
+from jax import lax
 
 from fljax import losses
 from fljax.attacks.trajectory import (
@@ -148,10 +149,13 @@ def added(
     def ends(round_, values, scale):
         who, share, (rows, own, sizes) = members(round_, values)
 
-        def one(rows, own, size):
+        def one(member):
+            rows, own, size = member
             return simulate(*rows).end(round_, own, scale * size)
 
-        return who, share, *jax.vmap(one)(rows, own, sizes)
+        # One after the other: side by side, each would read a kernel of its own, and
+        # compilers are many times slower at that.
+        return who, share, *lax.map(one, (rows, own, sizes))
 
     def end(round_, values, scale):
         _, share, predicted, stored = ends(round_, values, scale)
@@ -161,12 +165,13 @@ def added(
         round_, paths = stored
         who, share, (rows, own, sizes) = members(round_, values)
 
-        def one(rows, path, own, size, weight):
+        def one(member):
+            rows, path, own, size, weight = member
             back_ = simulate(*rows).back
             by_values, by_scale = back_(path, weight * cotangent, own, scale * size)
             return by_values, by_scale * size
 
-        by_values, by_scale = jax.vmap(one)(rows, paths, own, sizes, share)
+        by_values, by_scale = lax.map(one, (rows, paths, own, sizes, share))
         return jnp.zeros_like(values).at[who].add(by_values), by_scale.sum()
 
     def apart(round_, values):
