@@ -127,7 +127,8 @@ PAPERS = {
             "rows, where the paper has 6, a draw for every example, no rate, two classes. As "
             "weights grow, this noise fades beside them: nearer to the printed number than "
             "sigma = 6. Divided by the participants, at the rate that tuning over all "
-            "rounds finds, the interval holds the printed number. One cell.",
+            "rounds finds, the interval holds the printed number of the one cell that was "
+            "so tuned. K = 100 alone.",
         ),
         Item("Table III", "fed_cdp.table3"),
         Item("Table IV, breast cancer", "fed_cdp.table4.breast_cancer", _OPEN),
