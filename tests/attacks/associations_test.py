@@ -15,18 +15,20 @@ _CLIENTS, _ROWS, _WIDTH, _ROUNDS = 3, 40, 30, 12
 _SIGNS = np.array([1, -1, 1])  # of a value with the target, in each client
 
 
-def _started(logits, signs=_SIGNS, num_rounds=_ROUNDS, spoilt=False):
+def _started(logits, num_rounds=_ROUNDS, size=0.1, spoilt=False):
     """Where the search begins, and the values behind sums of all clients."""
     rng = np.random.default_rng(0)
     y = rng.normal(size=(_CLIENTS, _ROWS))
-    truth = (signs[:, None] * y + 0.5 * rng.normal(size=y.shape) > 0).astype(np.float32)
+    truth = (_SIGNS[:, None] * y + 0.5 * rng.normal(size=y.shape) > 0).astype(
+        np.float32
+    )
     y[:, -1] = np.nan  # no row
     mask = np.ones(y.shape, bool)
     mask[:, -1] = False
     maps = jnp.asarray(rng.normal(size=(num_rounds, _CLIENTS, _WIDTH, _ROWS)))
     maps = maps * mask[None, :, None]
     seen = jnp.einsum("rmwn,mn->rw", maps, truth)
-    seen = seen + 0.1 * rng.normal(size=seen.shape) + (jnp.nan if spoilt else 0.0)
+    seen = seen + size * rng.normal(size=seen.shape) + (jnp.nan if spoilt else 0.0)
 
     def members(t, values):
         return jnp.arange(_CLIENTS), jnp.einsum("mwn,mn->mw", maps[t], values[..., 1])
@@ -70,13 +72,28 @@ def test_what_tells_nothing_changes_nothing(case):
     np.testing.assert_array_equal(_started(begun, **case)[0], begun)
 
 
-def test_the_least_is_that_of_bounded_least_squares():
+def test_under_strong_noise_it_begins_with_what_the_model_tells():
+    rng = np.random.default_rng(1)
+    _, truth, mask = _started(_NOTHING)
+    told = (2 * truth - 1) * rng.uniform(0.5, 1.5, truth.shape)
+    found, *_ = _started(jnp.asarray(told, jnp.float32)[..., None], size=1e3)
+    assert _right(found, truth, mask).min() == 1.0
+
+
+def test_a_target_that_is_one_number_is_no_direction():
+    known = Known(None, jnp.full((2, 1001), 1234.567), jnp.ones((2, 1001), bool))
+    directions = associations._directions(known, jnp.ones((2, 1001, 1)))
+    np.testing.assert_array_equal(directions[1], 0)
+
+
+@pytest.mark.parametrize("own", [1.0, 0.1], ids=["apart", "alike"])
+def test_the_least_is_that_of_bounded_least_squares(own):
+    """Also where all columns have nearly all of their length in common."""
     rng = np.random.default_rng(2)
-    matrix, wanted = rng.normal(size=(20, 6)), 3 * rng.normal(size=20)
-    matrix[:, 4] = 0  # tells nothing
-    square, gradient = matrix.T @ matrix, -matrix.T @ wanted
-    first = np.full(6, 0.25)
-    found = associations.least(*map(jnp.asarray, (square, gradient, first)))
-    other = scipy.optimize.lsq_linear(np.delete(matrix, 4, 1), wanted, (0, 1))
-    np.testing.assert_allclose(np.delete(found, 4), other.x, atol=1e-4)
-    assert found[4] == 0.25
+    matrix = rng.normal(size=(400, 1)) + own * rng.normal(size=(400, 24))
+    wanted = matrix @ rng.normal(size=24) + rng.normal(size=400)
+    found = associations.least(
+        *map(jnp.asarray, (matrix.T @ matrix, -matrix.T @ wanted))
+    )
+    other = scipy.optimize.lsq_linear(matrix, wanted, (0, 1))
+    np.testing.assert_allclose(found, other.x, atol=0.01)

@@ -108,3 +108,13 @@ def test_whitening_is_the_inverse_covariance_of_what_was_observed():
     white = np.asarray(noise.whiten(found, jnp.int32(3), residual))
     np.testing.assert_allclose(white[there], expected, rtol=1e-3)
     assert not white[~there].any()
+
+
+@pytest.mark.parametrize(
+    "which", [[0, 0, 1, 2, 3], [0, 1, 2, 3, 3]], ids=["first", "last"]
+)
+def test_a_message_that_is_there_twice_is_no_message_without_noise(which):
+    found = noise.estimate(_residuals(rounds=4)[jnp.array(which)])
+    assert found.variance.max() < 30 * found.variance.min()
+    whitened = [noise.whiten(found, t, jnp.ones(6)) for t in range(len(which))]
+    assert np.isfinite(whitened).all()

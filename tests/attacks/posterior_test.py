@@ -53,7 +53,9 @@ def _told(begun, **case):
     problem, point, left = _searched(_RIGHT, _TRUTH, **case)
     odds = jnp.log(begun) - jnp.log1p(-begun)
     key, misfit = jax.random.key(0), jnp.ones(())
-    weights = posterior.posterior(key, problem, odds[:, None], point, left, misfit)
+    weights = posterior.posterior(
+        key, problem, odds[None, :, None], point, left, misfit
+    )
     np.testing.assert_allclose(weights.sum(axis=1), 1, rtol=1e-5)
     right = jnp.where(_TRUTH == 1, weights[:, 1], weights[:, 0])
     return float(jnp.mean(right > 0.5)), float(jnp.mean(right))

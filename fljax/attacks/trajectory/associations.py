@@ -6,9 +6,12 @@ begins alike for both gives rows of the one what belongs to the other, and stays
 
 So the logits of each client begin at a combination of what the model tells and of the
 target, either of them forwards or backwards. A sum is linear in what its members return.
-Each member is therefore simulated by itself, along each direction, in a few rounds, and
-the shares in [0, 1] of all of them that leave the least of the sums, in the metric of the
-noise, are found by coordinate descent on a quadratic form of few unknowns.
+Each member is therefore simulated by itself, along each direction, in a few of the rounds
+that the search uses. The shares in [0, 1] of all of them that leave the least of the sums,
+in the metric of the noise, solve a small least-squares problem. A normal prior keeps them at
+what the model tells where sums tell little.
+
+Targets count as numbers, classes too.
 """
 
 from collections.abc import Callable
@@ -19,13 +22,15 @@ import numpy as np
 from jax import lax
 
 from fljax.attacks.trajectory import noise as noise_lib
-from fljax.attacks.trajectory.matching import Problem
+from fljax.attacks.trajectory.matching import Problem, held_out
 from fljax.attacks.trajectory.relaxation import DOUBT
 from fljax.types import Known
 
 _ROUNDS = 10  # in which each client is looked at
-_SWEEPS = 100
-_FEW = 8  # other candidates that may each go with the target
+_DEVIATION = 0.5  # of a share before sums are seen
+_STEPS = 300  # of the solver
+_MOST = 8  # other candidates that may each go with the target
+_EQUAL = 1e-5  # relative spread of targets that are one number
 
 Members = Callable[[jax.Array, jax.Array], tuple[jax.Array, jax.Array]]
 # (round [], values [M, ...]) -> (who [S], what each adds to the prediction [S, O])
@@ -46,72 +51,89 @@ def start(
     count, num_rounds = len(logits), len(problem.observed)
     if count == 1 or num_rounds < 3:
         return logits
-    along = _directions(known, logits)  # [D, M, n, ...]
-    few = min(num_rounds, -(-_ROUNDS * count // size))
-    rounds = np.unique(np.linspace(0, num_rounds - 1, few).round().astype(int))
-    rounds = jnp.asarray(rounds)
-    nothing = problem.relax(jnp.zeros_like(logits))
+    directions = _directions(known, logits)  # [D, M, n, ...], the first the model's
+    _, used = held_out(num_rounds, problem.settings.held_out)
+    few = min(len(used), -(-_ROUNDS * count // size))
+    rounds = used[np.unique(np.linspace(0, len(used) - 1, few).round().astype(int))]
+    square, gradient = _fit(members, problem, directions, jnp.asarray(rounds))
+    unknown, doubt = len(gradient), 1 / _DEVIATION**2
+    first = jnp.zeros(unknown).at[:count].set(1.0)
+    shares = least(square + doubt * jnp.eye(unknown), gradient - doubt * first)
+    found = jnp.einsum("dm,dm...->m...", shares.reshape(-1, count), directions)
+    found = jnp.clip(found, -DOUBT, DOUBT)
+    return jnp.where(jnp.isfinite(found).all(), found, logits)
+
+
+def least(square: jax.Array, gradient: jax.Array) -> jax.Array:
+    """`x` in `[0, 1]^u` of the least `x' square x / 2 + gradient' x`, by ADMM.
+
+    Args:
+      square: `[u, u]`, positive definite.
+      gradient: `[u]`.
+    """
+    curvatures, axes = jnp.linalg.eigh(square)
+    # The geometric mean of the extremes is the best for a quadratic form.
+    penalty = jnp.sqrt(
+        jnp.maximum(curvatures[0], 1e-6 * curvatures[-1]) * curvatures[-1]
+    )
+    inverse = (axes / (curvatures + penalty)[None]) @ axes.T
+
+    def step(_, state):
+        inside, dual = state
+        free = inverse @ (penalty * (inside - dual) - gradient)
+        inside = jnp.clip(free + dual, 0, 1)
+        return inside, dual + free - inside
+
+    nothing = jnp.zeros_like(gradient)
+    return lax.fori_loop(0, _STEPS, step, (nothing, nothing))[0]
+
+
+def _fit(members: Members, problem: Problem, directions: jax.Array, rounds: jax.Array):
+    """Square and gradient of half of what shares of the directions leave of these rounds.
+
+    Those of one direction stand together, `[D M]`.
+    """
+    number, count = directions.shape[:2]
+    nothing = problem.relax(jnp.zeros_like(directions[0]))
 
     def left(t):
         return members(t, nothing)[1].sum(axis=0) - problem.observed[t]
 
     residuals = lax.map(left, rounds)
-    known_noise = None if problem.known is None else problem.known[rounds]
-    noise = noise_lib.estimate(residuals, known=known_noise)
-    unknown = len(along) * count
+    known = None if problem.known is None else problem.known[rounds]
+    noise = noise_lib.estimate(residuals, known=known)
 
-    def of_round(number):
-        who, base = members(rounds[number], nothing)
+    def add(total, at):
+        who, still = members(rounds[at], nothing)
         moved = lax.map(
-            lambda logits: members(rounds[number], problem.relax(logits))[1], along
+            lambda logits: members(rounds[at], problem.relax(logits))[1], directions
         )
-        moves = (moved - base[None]).reshape(-1, base.shape[-1])  # [D S, O]
-        each = jnp.concatenate([residuals[number][None], moves])
-        whitened = jax.vmap(lambda one: noise_lib.whiten(noise, number, one))(each)
-        places = (jnp.arange(len(along))[:, None] * count + who[None]).ravel()
-        products = moves @ whitened.T
-        gradient = jnp.zeros(unknown).at[places].add(products[:, 0])
-        square = jnp.zeros((unknown, unknown))
-        return gradient, square.at[places[:, None], places].add(products[:, 1:])
+        moves = (moved - still[None]).reshape(-1, still.shape[-1])  # [D S, O]
+        whitened = jax.vmap(lambda move: noise_lib.whiten(noise, at, move))(moves)
+        place = (jnp.arange(number)[:, None] * count + who[None]).ravel()
+        square, gradient = total
+        square = square.at[place[:, None], place].add(whitened @ moves.T)
+        return (square, gradient.at[place].add(whitened @ residuals[at])), None
 
-    parts = lax.map(of_round, jnp.arange(len(rounds)))
-    gradient, square = jax.tree.map(lambda leaf: leaf.sum(axis=0), parts)
-    first = jnp.zeros(unknown).at[:count].set(1.0)  # the model's
-    shares = least(square, gradient, first).reshape(-1, count)
-    found = jnp.einsum("dm,dm...->m...", shares, along)
-    found = jnp.clip(found, -DOUBT, DOUBT)
-    return jnp.where(jnp.isfinite(found).all(), found, logits)
-
-
-def least(square: jax.Array, gradient: jax.Array, first: jax.Array) -> jax.Array:
-    """`x` in `[0, 1]^u` of the least `x' square x / 2 + gradient' x`.
-
-    Args:
-      square: `[u, u]`, of no negative direction; what it says nothing of stays.
-      gradient: `[u]`.
-      first: `[u]` where to begin.
-    """
-
-    def one(number, x):
-        at = number % len(x)
-        curvature = square[at, at]
-        step = (square[at] @ x + gradient[at]) / jnp.where(curvature > 0, curvature, 1)
-        return x.at[at].set(jnp.clip(x[at] - step, 0, 1))
-
-    return lax.fori_loop(0, _SWEEPS * len(first), one, first)
+    unknown = number * count
+    none = jnp.zeros((unknown, unknown)), jnp.zeros(unknown)
+    return lax.scan(add, none, jnp.arange(len(rounds)))[0]
 
 
 def _directions(known: Known, logits: jax.Array) -> jax.Array:
-    """`[D, M, n, ...]`: the logits, and one after the other along the target; and back."""
-    there = known.mask
+    """The logits, and each candidate's along the target; then all of them backwards."""
+    there, others = known.mask, logits.shape[-1]
     rows = jnp.maximum(there.sum(axis=1, keepdims=True), 1)
-    target = jnp.where(there, known.y, 0)
+    target = jnp.where(there, known.y, 0).astype(logits.dtype)
+    largest = jnp.abs(target).max(axis=1, keepdims=True)
     target = jnp.where(there, target - target.sum(axis=1, keepdims=True) / rows, 0)
     spread = jnp.sqrt(jnp.square(target).sum(axis=1, keepdims=True) / rows)
-    target = jnp.clip(target / jnp.where(spread > 0, spread, 1), -DOUBT, DOUBT)
-    others = logits.shape[-1]
-    one = [logits]
-    if others <= _FEW:
-        one += [jnp.zeros_like(logits).at[..., k].set(target) for k in range(others)]
-    both = jnp.stack(one)
-    return jnp.concatenate([both, -both])
+    varies = spread > _EQUAL * largest
+    target = jnp.where(varies, target / jnp.where(varies, spread, 1), 0)
+    target = jnp.clip(target, -DOUBT, DOUBT)
+    forwards = [logits]
+    if others <= _MOST:
+        nothing = jnp.zeros_like(logits)
+        forwards += [nothing.at[..., k].set(target) for k in range(others)]
+    stacked = jnp.stack(forwards)
+    return jnp.concatenate([stacked, -stacked])

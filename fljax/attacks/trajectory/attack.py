@@ -139,6 +139,7 @@ def solve(
     logits: jax.Array,
     candidates: jax.Array | None,
     rough: Problem | None = None,
+    priors: jax.Array | None = None,
 ) -> Inference:
     """Searches from these logits, and says how sure of each row it is.
 
@@ -148,11 +149,13 @@ def solve(
       logits: where the search begins.
       candidates: `[K, W]`; None for a continuous attribute.
       rough: the same to first order, whose search comes before; None for none.
+      priors: `[H, ...]` logits, each of which may be a prior of the posterior; None for
+        those where the search begins.
 
     Returns:
       An `Inference`, its leaves with the leading axes of the values.
     """
-    begun = logits
+    priors = logits[None] if priors is None else priors
     # Matching models needs more than an accelerator's default precision.
     with jax.default_matmul_precision("highest"):
         if problem.rounding is not None:
@@ -171,7 +174,7 @@ def solve(
             value = values[..., None]
             return Inference(index, nothing, value, found, misfit, simulated)
         weights = posterior(
-            jax.random.fold_in(key, 1), problem, begun, point, left, misfit
+            jax.random.fold_in(key, 1), problem, priors, point, left, misfit
         )
     sound = jnp.isfinite(weights).all(axis=-1)
     index = jnp.where(sound, jnp.argmax(weights, axis=-1), -1).astype(jnp.int32)

@@ -222,6 +222,10 @@ def _rank_one(power, both, floor, usual, known):
 
     first = variance, jnp.zeros(power.shape[1]), jnp.zeros(())
     variance, diagonal, white = lax.fori_loop(0, 3, better, first)
+    # A message that is there twice tells nothing of the noise between the two.
+    differ = sums > 0
+    usual = jnp.sum(jnp.where(differ, variance, 0)) / jnp.maximum(jnp.sum(differ), 1)
+    variance = jnp.where(differ, variance, jnp.maximum(usual, lowest))
     return variance, diagonal, white / diagonal
 
 

@@ -6,9 +6,9 @@ of the objective nor of where the search began, and doubts rows that are right w
 noise is strong. Where the search ended is sure of too much once it follows the noise.
 Rounds that the search has not used say how far to go from the first to the second.
 
-Whether the odds that the search began with are worth anything is not known either. So
-both are asked, a row by itself and a row by itself with those odds as its prior, and
-weigh by how well they explain these rounds.
+Whether odds from before the messages were matched are worth anything is not known either.
+So all are asked, a row by itself and a row by itself with such odds as its prior, and weigh
+by how well they explain these rounds.
 """
 
 import jax
@@ -27,7 +27,7 @@ from fljax.attacks.trajectory.matching import (
 from fljax.types import Key
 
 _STEP = 0.25  # deviation of the share before held-out rounds are seen
-_FAR = 1e30  # evidence against what leaves no number
+_LEAST = float(jnp.finfo(jnp.float32).min)  # evidence for what leaves no number
 
 
 def posterior(
@@ -43,7 +43,7 @@ def posterior(
     Args:
       key: consumed.
       problem: whose `relax` gives weights.
-      begun: logits that were believed before the messages were matched.
+      begun: `[H, ...]` logits, each of which may be a prior.
       point: where the search ended.
       left: what it leaves unexplained.
       misfit: [] of what is left.
@@ -52,20 +52,19 @@ def posterior(
     held, used = held_out(len(left.residuals), problem.settings.held_out)
     if np.intersect1d(held, used).size:
         return alone
-    prior = jnp.log(problem.relax(begun))
-    informed = jax.nn.softmax(jnp.log(alone) + prior)
+    informed = [jax.nn.softmax(jnp.log(alone * problem.relax(one))) for one in begun]
     found, unexplained = lax.map(
         lambda weights: toward_end(problem, point, left, weights, excess),
-        jnp.stack([alone, informed]),
+        jnp.stack([alone, *informed]),
     )
-    evidence = jnp.nan_to_num(-0.5 * unexplained / excess, nan=-_FAR, neginf=-_FAR)
+    evidence = jnp.nan_to_num(-0.5 * unexplained / excess, nan=_LEAST, neginf=_LEAST)
     return jnp.einsum("h,h...->...", jax.nn.softmax(evidence), found)
 
 
 def toward_end(
     problem: Problem, point: Point, left: Unexplained, weights: jax.Array, excess
 ) -> tuple[jax.Array, jax.Array]:
-    """Some of the way from these weights to where the search ended, and what is left [].
+    """Some of the way from these weights to where the search ended, and what it costs [].
 
     The least squares of held-out rounds, residuals being linear between the two, and a
     normal prior around 0: where such rounds tell little, weights stay.
@@ -78,27 +77,27 @@ def toward_end(
       excess: [] by how much the noise is understated.
 
     Returns:
-      Weights, and the squared whitened residual of these rounds and of the prior.
+      Weights, and the squared whitened residual of these rounds, over that at the end of
+      the search, and of the prior.
     """
     held, _ = held_out(len(left.residuals), problem.settings.held_out)
     scale = scale_of(problem, point)
 
     def of_round(t):
         predicted, _ = problem.simulator.end(t, weights, scale)
-        first = predicted - problem.observed[t]
-        move = left.residuals[t] - first
+        end = left.residuals[t]
+        move = end - (predicted - problem.observed[t])
         if left.noise.partial is not None:
-            there = left.noise.partial.there[t]
-            first, move = first * there, move * there
-        before, toward = (noise_lib.whiten(left.noise, t, r) for r in (first, move))
-        return first @ before, first @ toward, move @ toward
+            move = move * left.noise.partial.there[t]
+        whitened = noise_lib.whiten(left.noise, t, move)
+        return end @ whitened, move @ whitened
 
-    power, along, square = (each.sum() for each in lax.map(of_round, jnp.asarray(held)))
-    square = square + excess / _STEP**2
-    share = jnp.clip(jnp.nan_to_num(-along / square), 0.0, 1.0)
-    ended = problem.relax(point.logits)
-    unexplained = power + 2 * share * along + share**2 * square
-    return weights + share * (ended - weights), unexplained
+    against, square = (each.sum() for each in lax.map(of_round, jnp.asarray(held)))
+    doubt = excess / _STEP**2
+    share = jnp.clip(jnp.nan_to_num((square - against) / (square + doubt)), 0.0, 1.0)
+    rest = 1 - share
+    cost = rest**2 * square - 2 * rest * against + share**2 * doubt
+    return weights + share * (problem.relax(point.logits) - weights), cost
 
 
 def _alone(key, problem: Problem, point: Point, left: Unexplained, misfit):

@@ -102,9 +102,10 @@ def trajectory_matching(
         steady=steady and (lambda stored: jax.vmap(steady)(stored[1]).all()),
     )
     last = flat.unravel(flat.returned[-1])
-    logits = jax.vmap(lambda known: of_client(known)[0].start(last))(known)
+    told = jax.vmap(lambda known: of_client(known)[0].start(last))(known)
     with jax.default_matmul_precision("highest"):
-        logits = associations.start(apart, problem, known, logits, seen.member.shape[1])
+        size = seen.member.shape[1]
+        logits = associations.start(apart, problem, known, told, size)
     rough = None
     if imagined.begins_roughly(client, settings):
         eased = matching.eased(settings)
@@ -112,7 +113,8 @@ def trajectory_matching(
             simulator=summed(eased)[0], steady=None, settings=eased
         )
     choice = None if continuous else candidates
-    found = attack.solve(key, problem, logits, choice, rough)
+    priors = jnp.stack([told, logits])
+    found = attack.solve(key, problem, logits, choice, rough, priors)
     shape = scales.shape
     return found._replace(
         scale=found.scale * scales,
