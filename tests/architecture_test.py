@@ -25,6 +25,7 @@ LEVELS = {
     "participation": 1,
     "schedule": 2,
     "batches": 3,
+    "in_place": 2,
     "per_example": 2,
     "draws": 1,
     "defenses": 3,
