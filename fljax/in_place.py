@@ -96,12 +96,10 @@ def _only_scales(traced: Jaxpr, leaves: int) -> bool:
         given = [v for v in equation.invars if not isinstance(v, Literal)]
         if any(v in given for v in traced.invars[leaves:]):
             return False
-        scaled, others = (
-            [v for v in given if v in own],
-            [v for v in given if v not in own],
-        )
+        scaled = [v for v in given if v in own]
         if not scaled:
             continue
+        others = [v for v in equation.invars if v is not scaled[0]]
         by_numbers = all(getattr(v.aval, "shape", None) == () for v in others)
         if equation.primitive.name not in _SCALING or len(scaled) > 1 or not by_numbers:
             return False

@@ -52,6 +52,10 @@ def test_a_step_is_that_through_the_gradient(model):
     )  # fmt: skip
 
 
+def _mask(leaf):
+    return np.arange(leaf.size, dtype=np.float32).reshape(leaf.shape) % 2
+
+
 def _matrices(params):
     return jax.tree.map(lambda leaf: leaf.ndim > 1, params)
 
@@ -69,12 +73,13 @@ def _matrices(params):
         optax.chain(optax.add_decayed_weights(0.1), optax.sgd(_RATE)),
         optax.stateless(lambda g, _: jax.tree.map(jnp.square, g)),
         optax.stateless(lambda g, _: jax.tree.map(lambda x: x * jnp.sum(x), g)),
+        optax.stateless(lambda g, _: jax.tree.map(lambda x: x * _mask(x), g)),
         optax.stateless(lambda g, _: jax.tree.map(jnp.zeros_like, g)),
         optax.stateless(lambda g, p: p),
     ],
     ids=[
         "momentum", "adam", "schedule", "sign", "clip", "norm", "centralize", "decay",
-        "square", "sum", "zeros", "params",
+        "square", "sum", "mask", "zeros", "params",
     ],
 )  # fmt: skip
 def test_an_optimiser_that_does_more_than_scale_takes_the_gradient(optimiser):

@@ -74,7 +74,8 @@ def test_flagfiles_of_papers_are_items():
     items = [item.result for paper in papers.PAPERS.values() for item in paper]
     ours = {"aia.defenses.diabetes", "aia.diabetes.mlp", "audit.diabetes"}
     ours |= {"aia.trajectory.medical", "aia.knowledge.medical", "aia.clients.medical"}
-    ours |= {"aia.sums.medical", "aia.sums.diabetes", "aia.breast_cancer"}
+    data = "medical", "diabetes", "pums2016"
+    ours |= {"aia.breast_cancer", *(f"aia.sums.{each}" for each in data)}
     ours |= {"aia.knowledge.diabetes", "choose_defense.diabetes"}
     ours |= {"label_distribution.digits.epochs", "rows_of_sums.cifar10"}
     ours |= {"rows.adult", "rows.adult.large", "rows.adult.steps"}
