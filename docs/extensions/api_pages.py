@@ -40,6 +40,7 @@ PAGES = {
         "fljax.types",
         "fljax.federation",
         "fljax.local",
+        "fljax.in_place",
         "fljax.losses",
         "fljax.rounds",
         "fljax.schedule",

@@ -6,8 +6,8 @@ All devices train at once, each a federation of its own. A step multiplies its d
 columns and its output layer, and reads and adds to a row of the kernel for each one-hot
 column. Both are timed alone at their best, on all devices at once: a large product of
 matrices, and a large batch's rows of a kernel as large as the model's. Beyond that a step
-of plain SGD on a dense gradient writes the gradient, reads it, and reads and writes the
-model; these passes are timed on arrays of the model's size.
+through an array of the gradient writes it, reads it, and reads and writes the model; these
+passes, which `fljax.in_place` saves, are timed on arrays of the model's size.
 """
 
 from collections.abc import Callable

@@ -27,10 +27,12 @@ the path by the gradients at its two known ends ("linear inversion"): cheap, exa
 model that hardly moves within a round, and misled by drift otherwise.
 """
 
+from collections.abc import Callable
 from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
+from jax import lax
 
 from fljax import losses
 from fljax.attacks.trajectory import exact, imagined, matching, relaxation
@@ -130,56 +132,71 @@ def trajectory_matching(
         eased = matching.eased(settings)
         chord, _ = imagined.simulator(*asked, eased)
         rough = problem._replace(simulator=chord, steady=None, settings=eased)
-    return solve(key, problem, logits, None if continuous else candidates, rough)
+    choice = None if continuous else candidates
+    return solve(key, problem, logits[None], choice, rough)
 
 
 def solve(
     key: Key,
     problem: Problem,
-    logits: jax.Array,
+    starts: jax.Array,
     candidates: jax.Array | None,
     rough: Problem | None = None,
-    priors: jax.Array | None = None,
 ) -> Inference:
-    """Searches from these logits, and says how sure of each row it is.
+    """Searches from each of these logits, and says how sure of each row it is.
+
+    The search with the least misfit counts.
 
     Args:
       key: consumed.
       problem: whose `relax` gives `[..., K]` weights, or numbers of any shape.
-      logits: where the search begins.
+      starts: `[H, ...]` logits where searches begin, each of which may be a prior of the
+        posterior.
       candidates: `[K, W]`; None for a continuous attribute.
       rough: the same to first order, whose search comes before; None for none.
-      priors: `[H, ...]` logits, each of which may be a prior of the posterior; None for
-        those where the search begins.
 
     Returns:
       An `Inference`, its leaves with the leading axes of the values.
     """
-    priors = logits[None] if priors is None else priors
     # Matching models needs more than an accelerator's default precision.
     with jax.default_matmul_precision("highest"):
-        if problem.rounding is not None:
-            weights = candidates is not None
-            logits = exact.start(jax.random.fold_in(key, 2), problem, logits, weights)
-        start = Point(logits, jnp.zeros(()))
-        if rough is not None:
-            start, _ = matching.search(jax.random.fold_in(key, 3), rough, start)
-        point, left = matching.search(jax.random.fold_in(key, 0), problem, start)
+
+        def searched(logits):
+            if problem.rounding is not None:
+                weights = candidates is not None
+                logits = exact.start(
+                    jax.random.fold_in(key, 2), problem, logits, weights
+                )
+            start = Point(logits, jnp.zeros(()))
+            if rough is not None:
+                start, _ = matching.search(jax.random.fold_in(key, 3), rough, start)
+            point, left = matching.search(jax.random.fold_in(key, 0), problem, start)
+            return point, left, matching.misfit(left.noise, left.residuals)
+
+        point, left, misfit = _least(searched, starts)
         simulated = jnp.mean(left.steady.astype(jnp.float32))
-        misfit = matching.misfit(left.noise, left.residuals)
-        values, found = problem.relax(point.logits), matching.scale_of(problem, point)
+        values, scale = problem.relax(point.logits), matching.scale_of(problem, point)
         if candidates is None:
             index = jnp.zeros(values.shape, jnp.int32)
             nothing = jnp.zeros((*values.shape, 0))
             value = values[..., None]
-            return Inference(index, nothing, value, found, misfit, simulated)
+            return Inference(index, nothing, value, scale, misfit, simulated)
         weights = posterior(
-            jax.random.fold_in(key, 1), problem, priors, point, left, misfit
+            jax.random.fold_in(key, 1), problem, starts, point, left, misfit
         )
     sound = jnp.isfinite(weights).all(axis=-1)
     index = jnp.where(sound, jnp.argmax(weights, axis=-1), -1).astype(jnp.int32)
     value = weights @ candidates
-    return Inference(index, weights, value, found, misfit, simulated)
+    return Inference(index, weights, value, scale, misfit, simulated)
+
+
+def _least(searched: Callable, starts: jax.Array):
+    """What a search found from the start that ends with the least misfit."""
+    if len(starts) == 1:
+        return searched(starts[0])
+    every = lax.map(searched, starts)
+    misfit = jnp.nan_to_num(every[-1], nan=jnp.inf)
+    return jax.tree.map(lambda leaf: leaf[jnp.argmin(misfit)], every)
 
 
 def without_padding(known: Known) -> Known:

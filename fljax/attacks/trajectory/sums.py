@@ -113,8 +113,8 @@ def trajectory_matching(
             simulator=summed(eased)[0], steady=None, settings=eased
         )
     choice = None if continuous else candidates
-    priors = jnp.stack([told, logits])
-    found = attack.solve(key, problem, logits, choice, rough, priors)
+    starts = told[None] if logits is told else jnp.stack([told, logits])
+    found = attack.solve(key, problem, starts, choice, rough)
     shape = scales.shape
     return found._replace(
         scale=found.scale * scales,
