@@ -90,7 +90,8 @@ def main(benchmark: Callable, flags: type[Flags], columns: Columns) -> None:
         report(rows, columns, targets)
         if asked.json is not None:
             where = recording.environment() | {"load": load}
-            about = {"command": recording.command(asked), "environment": where}
+            typed = recording.command(asked, benchmark.__module__)
+            about = {"command": typed, "environment": where}
             recording.write(asked.json, rows, targets, about)
         return exit_code(targets, asked.check)
 

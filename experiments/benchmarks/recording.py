@@ -70,10 +70,15 @@ def load() -> float:
     return round(os.getloadavg()[0], 1)
 
 
-def command(asked: Any) -> str:
-    """What to type for a benchmark with these flags, but for where it writes."""
-    module = sys.modules[type(asked).__module__]
-    name = getattr(module.__spec__, "name", module.__name__).removesuffix(".__main__")
+def command(asked: Any, module: str | None = None) -> str:
+    """What to type for a benchmark with these flags, but for where it writes.
+
+    Args:
+      asked: the flags.
+      module: of the benchmark; None for that of the flags.
+    """
+    found = sys.modules[module or type(asked).__module__]
+    name = getattr(found.__spec__, "name", found.__name__).removesuffix(".__main__")
     told = [
         f"--{field.name}={config_lib.to_text(getattr(asked, field.name))}"
         for field in dataclasses.fields(asked)

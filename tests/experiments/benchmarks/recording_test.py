@@ -43,6 +43,11 @@ def test_a_command_has_the_flags_that_were_told_but_for_the_file():
     assert recording.command(asked) == told
 
 
+def test_a_command_names_the_benchmark_where_its_flags_are_of_another_module():
+    told = recording.command(harness.SmallFlags(), recording.__name__)
+    assert told == "python -m experiments.benchmarks.recording"
+
+
 @pytest.mark.usefixtures("written")
 def test_a_page_has_rows_targets_and_the_machine():
     command, rows, targets, where = speed.text("scaling").split("\n\n")
