@@ -11,11 +11,12 @@ nowhere. Two engines differ in their batches: FedJAX fills up a last one that is
 with rows of a next epoch, and pfl takes rows in their order; the others draw one.
 """
 
+import contextlib
 import dataclasses
 import importlib
 import importlib.metadata
 import operator
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Literal
 
 import jax
@@ -27,7 +28,7 @@ from fljax import federation
 from fljax.driver.config import ConfigError
 from fljax.driver.option import option
 
-Peer = Literal["fedjax", "pfl", "torch"]
+Peer = Literal["fedjax", "pfl", "flwr", "torch"]
 _CHECK_ROUNDS = 2
 _RATIOS = {("medical", "fedjax"): 15.0, ("income_l", "fedjax"): 15.0}
 _TOLERANCE = 1e-4  # of the largest change of a parameter; all sides are float32
@@ -46,7 +47,9 @@ class Config(harness.SmallFlags):
     shapes: tuple[federations.Name, ...] = option(
         ("medical", "income_l", "thousand"), "federations to run"
     )
-    peers: tuple[Peer, ...] = option(("fedjax", "pfl", "torch"), "engines beside ours")
+    peers: tuple[Peer, ...] = option(
+        ("fedjax", "pfl", "flwr", "torch"), "engines beside ours"
+    )
     repeats: int = option(5, "timed calls", min=1)
 
 
@@ -72,11 +75,13 @@ def run(config: Config) -> tuple[list[harness.Row], list[harness.Target]]:
         ours = _ours(problem, config)
         rows.append(ours)
         for peer in config.peers:
-            found = _trainer(peer, checked, shuffle=False)(_CHECK_ROUNDS)
-            difference = _difference(problem, found, model)
+            with _trainer(peer, checked, shuffle=False) as train:
+                difference = _difference(problem, train(_CHECK_ROUNDS), model)
             harness.check_equal(f"{name}, {peer}", difference, _TOLERANCE)
-            train = _trainer(peer, problem, shuffle=True)
-            timing = harness.measure(train, problem.num_rounds, repeats=config.repeats)
+            with _trainer(peer, problem, shuffle=True) as train:
+                timing = harness.measure(
+                    train, problem.num_rounds, repeats=config.repeats
+                )
             ratio = timing.median / ours["median"]
             rows.append(_row(problem, peer, timing, ratio, difference))
             if (wanted := _RATIOS.get((name, peer))) is not None:
@@ -113,19 +118,24 @@ def _trained(checked: Problem) -> dict[str, np.ndarray]:
     return federations.to_arrays(jax.tree.map(lambda leaf: leaf[0], run.server.params))
 
 
-def _trainer(peer: Peer, problem: Problem, *, shuffle: bool) -> Train:
+@contextlib.contextmanager
+def _trainer(peer: Peer, problem: Problem, *, shuffle: bool) -> Iterator[Train]:
     try:
         baseline = importlib.import_module(f"experiments.benchmarks.{peer}_baseline")
     except ModuleNotFoundError as error:
         expected = f"expected the package {error.name} to be installed (BUILD.md)"
         raise ConfigError(f"--peers={peer}: {expected}") from error
-    return baseline.trainer(
+    train = baseline.trainer(
         list(federations.dense(problem.rows, problem.shape)),
         federations.to_arrays(problem.params),
         learning_rate=federations.LEARNING_RATE,
         batch_size=federations.BATCH_SIZE,
         shuffle=shuffle,
     )
+    with contextlib.ExitStack() as stack:
+        if hasattr(train, "close"):
+            stack.callback(train.close)
+        yield train
 
 
 def _difference(problem: Problem, found, ours) -> float:

@@ -11,7 +11,12 @@ from experiments.benchmarks import engines, federations
 from fljax.driver.config import ConfigError
 
 _TINY = engines.Config(shapes=("medical",), peers=("fedjax",), repeats=1, smoke=True)
-_NEEDS = {"fedjax": ("fedjax",), "pfl": ("pfl", "torch"), "torch": ("torch",)}
+_NEEDS = {
+    "fedjax": ("fedjax",),
+    "pfl": ("pfl", "torch"),
+    "flwr": ("flwr", "ray", "torch"),
+    "torch": ("torch",),
+}
 
 
 def _step_by_step(clients, params, *, learning_rate, batch_size, shuffle, off=0.0):
