@@ -7,7 +7,7 @@ import numpy as np
 
 from experiments.benchmarks.peers.auditing import ATTACKS, KNOWS, OneRelease
 from experiments.benchmarks.peers.catalogue import Entry
-from fljax import metrics, verdicts
+from fljax import metrics, results, verdicts
 from fljax.auditing.lines import Line
 
 _SHOWN = ("model", "model_global", *ATTACKS[1:], KNOWS)
@@ -95,7 +95,7 @@ def _mean(values: Sequence[float | None]) -> float | None:
 def _text(values: Sequence[float]) -> str | None:
     if not values:
         return None
-    found = metrics.interval(values)
+    found = results.within(metrics.interval(values), verdicts.ACCURACY.metric)
     if len(values) == 1:
         return f"{found.mean:.1f}"
     return f"{found.mean:.1f} [{found.low:.1f}, {found.high:.1f}]"

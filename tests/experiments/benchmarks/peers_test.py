@@ -180,7 +180,7 @@ def test_a_row_has_means_over_seeds_and_counts_leaks():
     entry = catalogue.Entry("numpy", "a defense", "", {})
     seeds = [seed(99.0, "leaks"), seed(99.0, "leaks"), seed(96.0, "not shown")]
     row = scoring.row(entry, seeds, auditing.OneRelease(3.0, 1.5))
-    assert row["trajectory"] == "98.0 [93.7, 102.3]" and row["grad"] is None
+    assert row["trajectory"] == "98.0 [93.7, 100.0]" and row["grad"] is None
     assert (row["leaks"], row["num_attacks"], row["ceiling"]) == ("2 of 3", 3, 90)
     assert (row["imputation"], row["strangers"], row["majority"]) == (60, 55, 50)
     assert (row["stated"], row["accounted"], row["audited_of_one"]) == (1, None, 1.5)
