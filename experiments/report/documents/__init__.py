@@ -10,6 +10,7 @@ of the name; and it draws the pictures of `PICTURES`. A test fails where what is
 committed says anything else.
 """
 
+import functools
 import pathlib
 import re
 from collections.abc import Callable, Iterator
@@ -22,7 +23,10 @@ ROOT = pathlib.Path(__file__).parents[3]
 PICTURES = {
     "docs/images/epsilon.svg": epsilon_picture.draw,
     "docs/images/leak.svg": picture.leak,
-    "docs/images/sums.svg": sums_picture.draw,
+    **{
+        f"docs/images/{name}.svg": functools.partial(sums_picture.draw, shown)
+        for name, shown in sums_picture.PICTURES.items()
+    },
 }
 _BEGIN = r"^<!-- generated: *(?P<name>\S+) *-->\n"
 _MARK = re.compile(r"^<!-- (?:generated\b.*|end) -->$", re.MULTILINE)
