@@ -11,9 +11,8 @@ import functools
 import logging
 import queue
 import tempfile
-import threading
 from collections.abc import Callable, Sequence
-from concurrent.futures import Future
+from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from pathlib import Path
 
 import numpy as np
@@ -73,23 +72,24 @@ class _Simulation:
         self._asked: queue.SimpleQueue[tuple[int, Future]] = queue.SimpleQueue()
         server_app = ServerApp()
         server_app.main()(self._serve)
-        self._engine = threading.Thread(
-            target=run_simulation,
-            args=(server_app, client_app, clients),
-            kwargs={"backend_config": {"client_resources": {"num_cpus": 1}}},
-            daemon=True,
-        )
-        self._engine.start()
+        self._engine = ThreadPoolExecutor(1).submit(
+            run_simulation, server_app, client_app, clients,
+            backend_config={"client_resources": {"num_cpus": 1}},
+        )  # fmt: skip
 
     def __call__(self, num_rounds: int) -> Arrays:
         found: Future[ArrayRecord] = Future()
         self._asked.put((num_rounds, found))
+        wait([found, self._engine], return_when=FIRST_COMPLETED)
+        if not found.done():
+            self._engine.result()  # raises why
+            raise RuntimeError("flwr: the simulation ended before its rounds")
         return torch_baseline.to_arrays(found.result().to_torch_state_dict())
 
     def close(self) -> None:
         """Ends the engine and deletes its files."""
         self._asked.put((0, Future()))
-        self._engine.join()
+        wait([self._engine])
         self._files.cleanup()
 
     def _serve(self, grid: Grid, context: Context) -> None:
