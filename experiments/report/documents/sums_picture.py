@@ -51,9 +51,9 @@ MEDICAL = Picture(
     low=70,
 )
 PUMS2016 = Picture(
-    ("aia.sums.pums2016", "aia.sums.pums2016.larger"),
+    tuple(f"aia.sums.pums2016{each}" for each in ("", ".larger", ".participation")),
     "People whose sex is read from sums of ten clients' messages, PUMS 2016, %",
-    {},
+    {"fraction=0.5": ("half of them in a round", 5), "fraction=0.1": ("a tenth", 1)},
 )
 PICTURES = {"sums": DIABETES, "sums_medical": MEDICAL, "sums_pums2016": PUMS2016}
 
