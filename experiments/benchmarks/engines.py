@@ -32,6 +32,7 @@ Peer = Literal["fedjax", "pfl", "flwr", "torch"]
 _CHECK_ROUNDS = 2
 _RATIOS = {("medical", "fedjax"): 15.0, ("income_l", "fedjax"): 15.0}
 _TOLERANCE = 1e-4  # of the largest change of a parameter; all sides are float32
+_ROUNDED = {"flwr": 1e-3}  # it averages models, not changes, one after the other
 _COLUMNS = {
     "shape": ("shape", ""), "implementation": ("by", ""), "version": ("version", ""), "rounds": ("rounds", ""),
     "first_seconds": ("first s", ".3f"), "median": ("median s", ".4f"),
@@ -77,7 +78,8 @@ def run(config: Config) -> tuple[list[harness.Row], list[harness.Target]]:
         for peer in config.peers:
             with _trainer(peer, checked, shuffle=False) as train:
                 difference = _difference(problem, train(_CHECK_ROUNDS), model)
-            harness.check_equal(f"{name}, {peer}", difference, _TOLERANCE)
+            allowed = _ROUNDED.get(peer, _TOLERANCE)
+            harness.check_equal(f"{name}, {peer}", difference, allowed)
             with _trainer(peer, problem, shuffle=True) as train:
                 timing = harness.measure(
                     train, problem.num_rounds, repeats=config.repeats
