@@ -8,7 +8,9 @@ documentation has it. Before anything is timed, every engine trains a few rounds
 same model on rows in their order, as many of each client as fill its batches, and must
 agree with ours. What compiles is compiled before it is timed: the first call counts
 nowhere. Two engines differ in their batches: FedJAX fills up a last one that is smaller
-with rows of a next epoch, and pfl takes rows in their order; the others draw one.
+with rows of a next epoch, and pfl takes rows in their order; the others draw one. Flower is
+left out where a thousand clients train: it adds their models, not their changes, in float32,
+one after the other, and misses ours by more than the check allows.
 """
 
 import contextlib
@@ -32,7 +34,7 @@ Peer = Literal["fedjax", "pfl", "flwr", "torch"]
 _CHECK_ROUNDS = 2
 _RATIOS = {("medical", "fedjax"): 15.0, ("income_l", "fedjax"): 15.0}
 _TOLERANCE = 1e-4  # of the largest change of a parameter; all sides are float32
-_ROUNDED = {"flwr": 1e-3}  # it averages models, not changes, one after the other
+_LEFT_OUT = {("thousand", "flwr")}
 _COLUMNS = {
     "shape": ("shape", ""), "implementation": ("by", ""), "version": ("version", ""), "rounds": ("rounds", ""),
     "first_seconds": ("first s", ".3f"), "median": ("median s", ".4f"),
@@ -76,10 +78,11 @@ def run(config: Config) -> tuple[list[harness.Row], list[harness.Target]]:
         ours = _ours(problem, config)
         rows.append(ours)
         for peer in config.peers:
+            if (name, peer) in _LEFT_OUT:
+                continue
             with _trainer(peer, checked, shuffle=False) as train:
                 difference = _difference(problem, train(_CHECK_ROUNDS), model)
-            allowed = _ROUNDED.get(peer, _TOLERANCE)
-            harness.check_equal(f"{name}, {peer}", difference, allowed)
+            harness.check_equal(f"{name}, {peer}", difference, _TOLERANCE)
             with _trainer(peer, problem, shuffle=True) as train:
                 timing = harness.measure(
                     train, problem.num_rounds, repeats=config.repeats

@@ -29,7 +29,6 @@ from flwr.clientapp import ClientApp
 from flwr.serverapp import Grid, ServerApp
 from flwr.serverapp.strategy import FedAvg
 from flwr.simulation import run_simulation
-from torch.nn import functional
 from torch.utils.data import DataLoader, TensorDataset
 
 from experiments.benchmarks import torch_baseline
@@ -51,13 +50,10 @@ def _one_epoch(message: Message, context: Context) -> Message:
     rows = _rows(told["folder"], context.node_config["partition-id"])
     model = torch_baseline.Perceptron(*reversed(state["hidden.weight"].shape))
     model.load_state_dict(state)
-    optimiser = torch.optim.SGD(model.parameters(), lr=told["learning_rate"])
-    for x, y in DataLoader(rows, told["batch_size"], shuffle=told["shuffle"]):
-        optimiser.zero_grad()
-        functional.mse_loss(model(x), y).backward()
-        optimiser.step()
+    loader = DataLoader(rows, told["batch_size"], shuffle=told["shuffle"])
+    trained = torch_baseline.train_one_epoch(model, loader, told["learning_rate"])
     found = {
-        "arrays": ArrayRecord(model.state_dict()),
+        "arrays": ArrayRecord(trained),
         "metrics": MetricRecord({"num-examples": len(rows)}),
     }
     return Message(content=RecordDict(found), reply_to=message)

@@ -90,7 +90,7 @@ def train_rounds(
             states = []
             for loader in loaders:
                 model.load_state_dict(state)
-                states.append(_train_one_epoch(model, loader, learning_rate))
+                states.append(train_one_epoch(model, loader, learning_rate))
             state = _average(states, weights)
             returned.append([to_arrays(s) for s in states])
         return to_arrays(state), returned
@@ -178,7 +178,8 @@ def gradient_attack(
         return logits.detach().numpy(), loss.item()
 
 
-def _train_one_epoch(model: Perceptron, loader: DataLoader, rate: float) -> State:
+def train_one_epoch(model: Perceptron, loader: DataLoader, rate: float) -> State:
+    """The model's state after plain SGD on each batch of the loader."""
     optimizer = torch.optim.SGD(model.parameters(), lr=rate)
     for x, y in loader:
         optimizer.zero_grad()

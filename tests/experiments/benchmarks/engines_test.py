@@ -83,6 +83,14 @@ def test_every_engine_computes_what_ours_does(peer):
     assert rows[1]["difference"] < 1e-4
 
 
+def test_who_fails_the_check_on_a_shape_is_not_timed_there():
+    config = engines.Config(
+        shapes=("thousand",), peers=("flwr",), repeats=1, smoke=True
+    )
+    (ours,), _ = engines.run(config)
+    assert ours["implementation"] == "fljax"
+
+
 @pytest.mark.skipif(bool(importlib.util.find_spec("pfl")), reason="pfl is installed")
 def test_a_missing_engine_is_one_line():
     config = engines.Config(shapes=("medical",), peers=("pfl",), smoke=True)
