@@ -1,4 +1,4 @@
-"""Figures of a run: leakage by utility and epsilon, Figure 6, and the clouds of 2 to 4."""
+"""Figures of a run: leakage by utility and epsilon, Figures 5 and 6, clouds of 2 to 4."""
 
 import math
 from collections.abc import Sequence
@@ -13,6 +13,7 @@ from experiments.label_distribution import reporting
 from experiments.label_distribution.attacking import SETTINGS
 from experiments.label_distribution.clusters import Cloud
 from experiments.label_distribution.reporting import ACCURACY, FEDAVG
+from experiments.label_distribution.scores import Attacked
 from experiments.report.figures import drawing
 from fljax.results import Row
 
@@ -28,6 +29,31 @@ def attack_figures(found: Sequence[Row]) -> dict[str, Figure]:
         "accuracy_by_round": _by_round(found),
     }
     return {name: figure for name, figure in drawn.items() if figure is not None}
+
+
+def example_figure(found: Attacked, classes: Sequence[str], title: str) -> Figure:
+    """Figure 5: the labels of one client of each concentration, and what attacks say.
+
+    Clients are the first of their concentration, as they were drawn.
+    """
+    alphas, first = np.unique(found.alphas, return_index=True)
+    figure = Figure(figsize=(0.8 + 2.6 * len(alphas), 3.2), layout="constrained")
+    grid = figure.subplots(1, len(alphas), sharey=True, squeeze=False)[0]
+    places = np.arange(len(classes))
+    attacks = [name for name in _SHOWN if name in found.predicted]
+    for axes, alpha, client in zip(grid, alphas, first, strict=True):
+        axes.bar(places, 100 * found.truth[client], color="lightgrey", label="true")
+        shifts = np.linspace(-0.3, 0.3, len(attacks))
+        for attack, shift, style in zip(attacks, shifts, drawing.styles()):
+            said = 100 * found.predicted[attack][client]
+            axes.plot(places + shift, said, label=attack, **style | {"ls": ""})
+        axes.set_title(f"alpha = {alpha:g}", fontsize=9)
+        names = [drawing.plain(name) for name in classes]
+        axes.set_xticks(places, names, rotation=90, fontsize=7)
+    grid[0].set_ylabel("share of rows (%)")
+    figure.suptitle(drawing.plain(title, 80), fontsize="medium")
+    drawing.name_lines(grid[-1], beside=True)
+    return figure
 
 
 def cloud_figure(clouds: Sequence[Cloud], classes: Sequence[str], title: str) -> Figure:

@@ -137,7 +137,11 @@ def _attack(
         promises = defended.promises(run, task, spec)
         cases.append(Case(spec, by_seed, curves, promises))
     tested = len(test.y) if run.eval_rows is None else run.eval_rows
-    return _results(task, cases, min(tested, len(test.y)))
+    rows, drawn, said = _results(task, cases, min(tested, len(test.y)))
+    title = f"{task.name}, {cases[0].spec}: one client of each concentration"
+    example = cases[0].attacked[run.seeds[0]]
+    drawn["example_clients"] = drawings.example_figure(example, task.classes, title)
+    return rows, drawn, said
 
 
 def _attacked(

@@ -60,7 +60,7 @@ def test_a_run_writes_rows_figures_and_a_manifest(written):
     folder, rows = written
     assert {path.name for path in folder.iterdir()} == {
         "rows.jsonl", "manifest.json", "leakage_by_defense.svg",
-        "leakage_by_utility.svg", "accuracy_by_round.svg",
+        "leakage_by_utility.svg", "accuracy_by_round.svg", "example_clients.svg",
     }  # fmt: skip
     manifest = json.loads((folder / "manifest.json").read_text())
     (promised,) = manifest["defense"].values()
