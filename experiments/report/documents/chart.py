@@ -10,7 +10,8 @@ from fljax.metrics import Estimate
 _LEFT, _RIGHT, _TOP, _BOTTOM = 60, 520, 60, 330  # of the plot, in pixels
 _WIDTH, _HEIGHT = 760, 390
 _APART = 17  # pixels between the names of two lines
-_COLOURS = ("#c0504d", "#e08e45", "#8c6bb1", "#1d5f99", "#777777")
+_COLOURS = ("#c0504d", "#e08e45", "#8c6bb1", "#1d5f99", "#5b8c5a")
+_GREY = "#777777"  # of what is there to compare with
 
 
 class Line(NamedTuple):
@@ -32,11 +33,12 @@ class Chart(NamedTuple):
 
     Attributes:
       title: above it.
-      across: name of the horizontal axis, of positive numbers on a logarithmic scale.
-      lines: at most five.
+      across: name of the horizontal axis.
+      lines: at most five that are not dashed.
       levels: name -> a number that does not depend on x.
       low, high: ends of the vertical axis.
       tick: between two numbers of it.
+      logarithmic: whether the horizontal axis is, which takes positive numbers.
     """
 
     title: str
@@ -46,15 +48,18 @@ class Chart(NamedTuple):
     low: float
     high: float
     tick: float
+    logarithmic: bool = True
 
 
 def svg(chart: Chart) -> str:
     """The picture."""
     numbers = sorted({x for line in chart.lines for x in line.points})
 
+    scale = math.log if chart.logarithmic else float
+
     def right(x: float) -> float:
-        span = math.log(numbers[-1] / numbers[0]) or 1.0
-        share = math.log(x / numbers[0]) / span
+        span = scale(numbers[-1]) - scale(numbers[0]) or 1.0
+        share = (scale(x) - scale(numbers[0])) / span
         return round(_LEFT + 20 + share * (_RIGHT - _LEFT - 40), 1)
 
     def down(y: float) -> float:
@@ -63,9 +68,10 @@ def svg(chart: Chart) -> str:
 
     count = round((chart.high - chart.low) / chart.tick)
     ticks = [chart.low + chart.tick * at for at in range(count + 1)]
+    colours = iter(_COLOURS)
     lines = [
-        _drawn(line, colour, right, down)
-        for line, colour in zip(chart.lines, _COLOURS, strict=False)
+        _drawn(line, _GREY if line.dashed else next(colours), right, down)
+        for line in chart.lines
     ]
     levels = [
         {"text": f"{name} {y:.0f}", "y": down(y), "fill": "#555555"}
