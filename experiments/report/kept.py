@@ -21,7 +21,7 @@ import math
 import pathlib
 import tomllib
 from collections.abc import Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 from experiments.report import commands, finished
 from experiments.report.cards import Card, card
@@ -43,17 +43,9 @@ def names() -> list[str]:
     return sorted(path.parent.name for path in FOLDER.glob(f"*/{_MANIFEST}"))
 
 
-class Reason(NamedTuple):
-    """Why a flagfile has no result, and what earlier code gave, if it was run."""
-
-    why: str
-    earlier: str = ""
-
-
-def reasons() -> dict[str, Reason]:
-    """Of each flagfile without a result."""
-    listed = tomllib.loads((FOLDER / _NOT_KEPT).read_text())
-    return {name: Reason(**told) for name, told in listed.items()}
+def reasons() -> dict[str, str]:
+    """Of each flagfile without a result: why."""
+    return tomllib.loads((FOLDER / _NOT_KEPT).read_text())
 
 
 def keep(run: finished.Run, name: str) -> pathlib.Path:

@@ -32,7 +32,7 @@ def text(name: str) -> str:
     """A result with its command.
 
     Of a flagfile without one: why it has none, then the results that it has with more
-    flags, else what an earlier version of the code gave.
+    flags, else its command.
 
     Args:
       name: of the result or the flagfile.
@@ -46,11 +46,8 @@ def text(name: str) -> str:
     told = [_of_card(kept.shown(n)) for n in kept.names() if n.startswith(f"{name}.")]
     if not told:
         told.append(writing.command(commands.of_flagfile(name)))
-        if reason.earlier:
-            earlier = markdown.escape(reason.earlier)
-            told.append(f"An earlier version of the code gave: {earlier}")
     about = f"There is no result of `{name}.flags` as it stands."
-    return "\n\n".join([f"{about} {markdown.escape(reason.why)}", *told])
+    return "\n\n".join([f"{about} {markdown.escape(reason)}", *told])
 
 
 def _of_card(card: Card) -> str:

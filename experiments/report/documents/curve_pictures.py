@@ -1,0 +1,119 @@
+"""Pictures of curves that a paper prints: what is read, over what was varied."""
+
+import re
+from collections.abc import Iterator, Mapping
+from typing import NamedTuple
+
+from experiments.report import kept
+from experiments.report import lines as lines_lib
+from experiments.report.documents import chart
+from experiments.report.documents.chart import Line
+from fljax.driver.config import ConfigError
+from fljax.results import Summary, summarise, within
+
+_SEX = "People whose sex is read, PUMS 2016, %"
+_MAJORITY, _IMPUTATION = "most frequent value", "imputation"
+
+
+class Picture(NamedTuple):
+    """What is drawn.
+
+    Attributes:
+      result: a kept one.
+      title: above it.
+      across: name of the horizontal axis.
+      lines: name -> pattern of `attack setting point`, with x as its group; a pattern
+        without a group names a level.
+      logarithmic: whether the horizontal axis is.
+      low: end of the vertical axis, in percent.
+    """
+
+    result: str
+    title: str
+    across: str
+    lines: Mapping[str, str]
+    logarithmic: bool = True
+    low: float = 40
+
+
+def _over(flag: str, *attacks: tuple[str, str]) -> dict[str, str]:
+    """Lines over a flag of the points, those of references last."""
+    named = dict(attacks) | {
+        _IMPUTATION: "imputation baseline",
+        _MAJORITY: "majority baseline",
+    }
+    return {name: rf"{key} {flag}=([\d.]+)\b.*" for name, key in named.items()}
+
+
+_PASSIVE = "last message, model-based", "model passive"
+_GRAD = "gradients, best cosine", "grad passive"
+_TEN = "active server, a tenth of the rounds", r"model active_(?:2|3|4|5|10)"
+_FIFTY = "active server, half of the rounds", r"model active_(?:10|13|17|25|50)"
+PICTURES = {
+    "fig1": Picture(
+        "aia.fig1", _SEX, "rows of each of four clients",
+        _over("partition_rows", _PASSIVE, _GRAD),
+    ),
+    "fig3_heterogeneity": Picture(
+        "aia.fig3", _SEX, "heterogeneity of ten clients",
+        _over("partition_heterogeneity", _PASSIVE, _GRAD, _TEN, _FIFTY),
+        logarithmic=False,
+    ),
+    "fig3_batches": Picture(
+        "aia.fig3", _SEX, "rows of a batch",
+        _over("batch_size", _PASSIVE, _GRAD, _TEN, _FIFTY),
+    ),
+    "fig3_epochs": Picture(
+        "aia.fig3", _SEX, "local epochs, in fewer rounds",
+        _over("local_epochs", _PASSIVE, _GRAD, _TEN, _FIFTY),
+        logarithmic=False,
+    ),
+    "fig6": Picture(
+        "aia.fig6", _SEX, "rounds in which the server is active",
+        {
+            "model-based": r"model active_(\d+) ",
+            "gradients, best cosine": r"grad active_(\d+) ",
+            "model-based, no round": "model passive ",
+            _IMPUTATION: "imputation baseline ",
+            _MAJORITY: "majority baseline ",
+        },
+    ),
+}  # fmt: skip
+
+
+def draw(picture: Picture) -> str:
+    """The picture as SVG.
+
+    Raises:
+      ConfigError: the result has nothing of a line.
+    """
+    accuracies = [
+        s
+        for s in summarise(kept.read(picture.result).rows)
+        if (s.row.metric, s.row.client) == (lines_lib.ACCURACY, "all")
+    ]
+    lines, levels = [], {}
+    for name, pattern in picture.lines.items():
+        found = dict(_found(accuracies, pattern))
+        if not found:
+            raise ConfigError(f"picture: {picture.result} has nothing of {pattern!r}")
+        if None in found:
+            levels[name] = found[None].mean
+        else:
+            lines.append(Line(name, found, name in (_IMPUTATION, _MAJORITY)))
+    return chart.svg(
+        chart.Chart(
+            picture.title, picture.across, lines, levels,
+            low=picture.low, high=100, tick=10, logarithmic=picture.logarithmic,
+        )
+    )  # fmt: skip
+
+
+def _found(accuracies: list[Summary], pattern: str) -> Iterator[tuple]:
+    """x -> what was measured there; x is none of a level."""
+    for each in accuracies:
+        row = each.row
+        told = re.fullmatch(pattern, f"{row.attack} {row.setting} {row.point}")
+        if told:
+            x = float(told[1]) if told.groups() else None
+            yield x, within(each.estimate, row.metric)
