@@ -20,8 +20,8 @@ class AdversaryConfig:
     )
     sum_of: tuple[int, ...] = option(
         (),
-        "sum: clients in a group whose messages of a round are added up; several: each "
-        "in turn; empty: all clients who take part",
+        "sum: participants of a round in a group at least, whose messages are added up; "
+        "several: each in turn; empty: all who take part",
         min=1,
     )
 

@@ -37,24 +37,24 @@ class Server(NamedTuple):
 
 
 def add_up(seen: Transcript, server: Server, size: int | None = None) -> Transcript:
-    """The view `sum`: secure aggregation over all participants, or groups of clients.
+    """The view `sum`: secure aggregation over all participants, or groups of them.
 
     Args:
       seen: each client's messages, of one seed.
       server: how it weighs them.
-      size: clients in a group, next to each other in `server.clients`, whose messages
-        of a round are added up; None for all.
+      size: participants in a group at least, where so many take part in a round, next
+        to each other in `server.clients`; None for all.
 
     Returns:
-      A transcript of sums; of a group only those who took part are in it.
+      A transcript of sums.
     """
-    size = size or len(server.clients)
     ids = np.asarray(seen.client)
     order = np.argsort(server.clients)
     at = order[np.searchsorted(server.clients, ids, sorter=order) % len(order)]
     there = (ids >= 0) & (server.clients[at] == ids)
-    groups = np.arange(-(-len(server.clients) // size))
-    mine = there[:, None] & (at[:, None] // size == groups[:, None])  # [R, G, K]
+    group, count = _groups(np.where(there, at, len(server.clients)), there, size)
+    groups = np.arange(count)
+    mine = there[:, None] & (group[:, None] == groups[:, None])  # [R, G, K]
     weights = np.where(mine, np.asarray(server.weights, np.float64)[at][:, None], 0.0)
     share = weights / np.maximum(weights.sum(axis=-1, keepdims=True), 1e-300)
     member = np.where(mine, ids[:, None], -1)
@@ -110,18 +110,24 @@ def final(seen: Transcript, server: Server) -> Transcript:
 
 
 def stacked(seen: Sequence[Transcript]) -> Transcript:
-    """Transcripts of sums of several seeds as one, with as many places for members."""
-    most = max(each.member.shape[-1] for each in seen)
+    """Transcripts of sums of several seeds as one, with as many places in each."""
+    groups, most = (max(each.member.shape[axis] for each in seen) for axis in (1, 2))
 
-    def padded(leaf, value):
-        more = [(0, 0)] * (leaf.ndim - 1) + [(0, most - leaf.shape[-1])]
-        return np.pad(leaf, more, constant_values=value)
+    def padded(leaf, value, *more):
+        widths = [(0, 0), (0, groups - leaf.shape[1]), *more]
+        widths += [(0, 0)] * (leaf.ndim - len(widths))
+        return np.pad(leaf, widths, constant_values=value)
 
-    alike = [
-        each._replace(member=padded(each.member, -1), share=padded(each.share, 0))
-        for each in seen
-    ]
-    return jax.tree.map(lambda *leaves: np.stack(leaves), *alike)
+    def alike(each):
+        members = 0, most - each.member.shape[2]
+        return each._replace(
+            client=padded(each.client, -1),
+            delta=jax.tree.map(lambda leaf: padded(leaf, 0), each.delta),
+            member=padded(each.member, -1, members),
+            share=padded(each.share, 0, members),
+        )
+
+    return jax.tree.map(lambda *leaves: np.stack(leaves), *map(alike, seen))
 
 
 def are_known(seen: Transcript) -> bool:
@@ -143,6 +149,20 @@ def _of_everyone(
         member=np.broadcast_to(server.clients, shape).astype(np.int32),
         share=np.broadcast_to(share, shape).astype(np.float32),
     )
+
+
+def _groups(at: np.ndarray, there: np.ndarray, size: int | None):
+    """Group `[R, K]` of each message, and how many groups a round has at most.
+
+    Args:
+      at: `[R, K]` place of its sender.
+      there: `[R, K]` whether there is a message.
+      size: of a group at least.
+    """
+    rank = np.argsort(np.argsort(at, axis=-1), axis=-1)
+    taking = there.sum(axis=-1, keepdims=True)
+    count = np.maximum(taking // (size or max(at.shape[-1], 1)), 1)
+    return rank * count // np.maximum(taking, 1), int(count.max(initial=1))
 
 
 def _sums(share: np.ndarray, leaf: np.ndarray) -> np.ndarray:

@@ -71,9 +71,9 @@ def test_each_group_has_its_clients_their_rows_and_weights():
     number, rows, weight, total, mask = _all_told(view)
     np.testing.assert_array_equal(number, np.arange(5))
     np.testing.assert_allclose(rows, view.known.y.sum(axis=1), rtol=1e-6)
-    alone = np.array([1 / 3, 2 / 3, 3 / 7, 4 / 7, 1])
+    alone = np.array([1 / 6, 2 / 6, 3 / 6, 4 / 9, 5 / 9])
     np.testing.assert_allclose(weight, np.tile(alone[:, None], _ROUNDS), rtol=1e-6)
-    assert mask.all() and total[0] == total[1] != total[2]
+    assert mask.all() and total[0] == total[2] != total[3]
 
 
 def test_changing_participants_link_clients_and_absent_ones_have_no_weight():

@@ -33,12 +33,20 @@ def test_a_sum_is_the_weighted_mean_of_those_who_took_part():
     )
 
 
-def test_groups_are_of_neighbours_and_empty_where_nobody_took_part():
-    seen = _seen()._replace(client=np.array([[5, 3, 8], [-1, -1, 3]]))
-    found = sums.add_up(seen, _SERVER, 2)
-    np.testing.assert_array_equal(found.client, [[0, 1], [0, -1]])
-    np.testing.assert_allclose(found.delta["w"][..., 0], [[5, 2], [6, 0]])
-    np.testing.assert_array_equal(found.member[1], [[3, -1], [-1, -1]])
+def test_groups_are_of_neighbours_and_of_so_many_at_least():
+    ids = np.array([[7, 3, 8, 5, 9], [-1, 9, 3, 8, 7], [3, -1, -1, -1, -1], [-1] * 5])
+    server = Server(np.array([3, 5, 7, 8, 9]), np.ones(5))
+    delta = {"w": 1.0 * ids[..., None]}
+    params = {"w": np.zeros((4, 1))}
+    seen = Transcript(np.arange(4), ids, params, delta)
+    found = sums.add_up(seen, server, 2)
+    np.testing.assert_array_equal(found.client, [[0, 1], [0, 1], [0, -1], [-1, -1]])
+    np.testing.assert_allclose(
+        found.delta["w"][..., 0], [[5, 8.5], [5, 8.5], [3, 0], [0, 0]]
+    )
+    np.testing.assert_array_equal(np.sort(found.member[0]), [[3, 5, 7], [-1, 8, 9]])
+    np.testing.assert_array_equal(np.sort(found.member[1]), [[-1, 3, 7], [-1, 8, 9]])
+    np.testing.assert_array_equal(found.member[2], [[3, -1, -1], [-1, -1, -1]])
 
 
 def test_a_clients_view_of_sums_are_those_that_it_is_in():
@@ -118,3 +126,11 @@ def test_seeds_with_other_numbers_of_members_are_stacked():
     found = sums.stacked([sums.add_up(each, _SERVER) for each in (_seen(), few)])
     assert found.member.shape == (2, 2, 1, 3)
     assert found.member[1, 0, 0].tolist() == [5, 8, -1]
+
+
+def test_seeds_with_other_numbers_of_groups_are_stacked():
+    few = _seen()._replace(client=np.array([[5, -1, -1], [8, -1, -1]]))
+    found = sums.stacked([sums.add_up(each, _SERVER, 1) for each in (_seen(), few)])
+    np.testing.assert_array_equal(found.client[1], [[0, -1, -1], [0, -1, -1]])
+    np.testing.assert_array_equal(found.member[1, 0], [[5], [-1], [-1]])
+    assert found.delta["w"].shape == (2, 2, 3, 1)

@@ -188,8 +188,14 @@ def _refused(said):
     [
         (["--runs=absent"], "--runs: no folder absent"),
         (["--runs="], "--runs: expected at least one folder"),
-        (["--docs", "--keep=aia.table1.income_a"], "--keep, --compare, --docs: expected one of"),
-        (["--compare=aia.table1.income_a", "--runs=good"], "--compare: expected one of "),
+        (
+            ["--docs", "--keep=aia.table1.income_a"],
+            "--keep, --compare, --docs: expected one of",
+        ),
+        (
+            ["--compare=aia.table1.income_a", "--runs=good"],
+            "--compare: expected one of ",
+        ),
         (["--runs=empty"], "--runs: empty holds no finished run of experiments.aia"),
         (["--runs=bad"], "bad/rows.jsonl:1: is no JSON"),
         (["--runs=table"], "table/manifest.json: --paper_table: expected one of"),
