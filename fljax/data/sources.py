@@ -195,34 +195,50 @@ CIFAR10 = Source(
     max_bytes=1 << 28,
 )
 
-# Training images and labels, test images and labels.
-CIFAR10_HALF = tuple(
-    dataclasses.replace(
+
+def _cifar10_array(name: str, sha256: str) -> Source:
+    return dataclasses.replace(
         CIFAR10,
         filename=name,
         url="https://www.cs.toronto.edu/~kriz/cifar.html",
         sha256=sha256,
         download=False,
-        note="an array of the images or labels of one half, 2,500 of each class",
+        note="an array of images or labels; of the training images 2,500 of each class",
     )
-    for name, sha256 in (
-        (
+
+
+CIFAR10_HALVES = (  # of the training images: images and labels
+    (
+        _cifar10_array(
             "cifar10_train_part1_x.npy.xz",
             "5fe34c242b2bde04f2ee015817b38f74145b687baada06929baad19488730570",
         ),
-        (
+        _cifar10_array(
             "cifar10_train_part1_y.npy",
             "9a782f0547e0d59e3fbab62e8885cc7a78bbc6d4f51fc8add99a450eefbcd351",
         ),
-        (
-            "cifar10_test_x.npy.xz",
-            "da8080fc638c10038bc03f4d2d24343ebbe24492ef1a1d71501959a0f380d1c8",
+    ),
+    (
+        _cifar10_array(
+            "cifar10_train_part2_x.npy.xz",
+            "23481332e31e7589e5da78bfbacb63b22705a73de49aa3649b4bd86819c242f7",
         ),
-        (
-            "cifar10_test_y.npy",
-            "c97bbf8f2f25031ee4faae51298e1f38b253eaf8a85dff784bd0efcce06ab222",
+        _cifar10_array(
+            "cifar10_train_part2_y.npy",
+            "341ec532f84a85c368cc7cce4cc3ed7d40991ac68ee960b818f35653e5fec3ad",
         ),
-    )
+    ),
+)
+
+CIFAR10_TEST = (
+    _cifar10_array(
+        "cifar10_test_x.npy.xz",
+        "da8080fc638c10038bc03f4d2d24343ebbe24492ef1a1d71501959a0f380d1c8",
+    ),
+    _cifar10_array(
+        "cifar10_test_y.npy",
+        "c97bbf8f2f25031ee4faae51298e1f38b253eaf8a85dff784bd0efcce06ab222",
+    ),
 )
 
 # What `LFW_DEEPFUNNELED` holds of the people with at least 20 photographs.
@@ -265,7 +281,9 @@ SOURCES = (
     DIGITS,
     *MNIST,
     CIFAR10,
-    *CIFAR10_HALF,
+    *CIFAR10_HALVES[0],
+    *CIFAR10_HALVES[1],
+    *CIFAR10_TEST,
     LFW_DEEPFUNNELED,
     LFW_FUNNELED,
 )

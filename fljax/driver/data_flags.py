@@ -14,8 +14,10 @@ class ImageFlags:
 
     name: str
     dir: str | None = option(None, "folder with local copies of the data files")
-    subset: Literal["all", "half"] = option(
-        "all", "cifar10: all training images, or the files of one half"
+    subset: Literal["all", "half", "halves"] = option(
+        "all",
+        "cifar10: all training images from the publisher's archive, or from the files of "
+        "one half or of both",
     )
 
     def __post_init__(self):

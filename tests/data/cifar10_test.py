@@ -90,7 +90,7 @@ def arrays(labels=10):
 
 
 def test_the_half_is_read_from_arrays_under_its_own_name():
-    found = cifar10.from_arrays(arrays())
+    found = cifar10.from_arrays("cifar10_half", arrays())
     x, y, _ = batch(0, 10)
     assert found.name == "cifar10_half"
     np.testing.assert_array_equal(found.train.x, x[:8])
@@ -98,10 +98,21 @@ def test_the_half_is_read_from_arrays_under_its_own_name():
 
 
 def test_arrays_that_do_not_fit_are_named():
-    with pytest.raises(DataError, match="cifar10_half: .*images with"):
-        cifar10.from_arrays(arrays(labels=9))
+    with pytest.raises(DataError, match="x.npy.xz: 10 images with 9 labels"):
+        cifar10.from_arrays("cifar10_half", arrays(labels=9))
+
+
+def test_both_halves_follow_one_another():
+    one, other = arrays(), arrays()
+    found = cifar10.from_arrays("cifar10", [*one[:2], *other])
+    x, y, _ = batch(0, 10)
+    assert len(found.train.y) == 16 and len(found.test.y) == 2
+    np.testing.assert_array_equal(found.train.x[10:], x[:6])
+    np.testing.assert_array_equal(found.validation.y, y[6:])
 
 
 def test_an_unknown_subset_is_one_line():
-    with pytest.raises(data.DataError, match="subset='x' is not one of all, half"):
+    with pytest.raises(
+        data.DataError, match="subset='x' is not one of all, half, halves"
+    ):
         data.load_images("cifar10", subset="x")
