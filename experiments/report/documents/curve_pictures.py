@@ -19,7 +19,7 @@ class Picture(NamedTuple):
     """What is drawn.
 
     Attributes:
-      result: a kept one.
+      results: kept ones.
       title: above it.
       across: name of the horizontal axis.
       lines: name -> pattern of `attack setting point`, with x as its group; a pattern
@@ -28,7 +28,7 @@ class Picture(NamedTuple):
       low: end of the vertical axis, in percent.
     """
 
-    result: str
+    results: tuple[str, ...]
     title: str
     across: str
     lines: Mapping[str, str]
@@ -47,29 +47,42 @@ def _over(flag: str, *attacks: tuple[str, str]) -> dict[str, str]:
 
 _PASSIVE = "last message, model-based", "model passive"
 _GRAD = "gradients, best cosine", "grad passive"
-_TEN = "active server, a tenth of the rounds", r"model active_(?:2|3|4|5|10)"
-_FIFTY = "active server, half of the rounds", r"model active_(?:10|13|17|25|50)"
+_FEW = (
+    _PASSIVE,
+    _GRAD,
+    ("the client's own optimum (oracle)", "model_oracle oracle"),
+    ("all messages, trajectory matching", "trajectory passive"),
+)
+_TEN = "active server, 10 of 100 rounds", "model active_10"
+_FIFTY = "active server, 50 of 100 rounds", "model active_50"
+_EPOCHS_TEN = _TEN[0], r"model active_(?:10(?=.*=1\b)|[2-5])"
+_EPOCHS_FIFTY = _FIFTY[0], r"model active_(?:50|25|17|13|10(?=.*=5\b))"
 PICTURES = {
     "fig1": Picture(
-        "aia.fig1", _SEX, "rows of each of four clients",
-        _over("partition_rows", _PASSIVE, _GRAD),
+        ("aia.fig1", "aia.fig1.oracle"), _SEX, "rows of each of four clients",
+        _over("partition_rows", *_FEW),
+    ),
+    "fig1_classification": Picture(
+        ("aia.fig1.classification", "aia.fig1.classification.oracle"),
+        f"{_SEX} (income above the median)", "rows of each of four clients",
+        _over("partition_rows", *_FEW),
     ),
     "fig3_heterogeneity": Picture(
-        "aia.fig3", _SEX, "heterogeneity of ten clients",
+        ("aia.fig3",), _SEX, "heterogeneity of ten clients",
         _over("partition_heterogeneity", _PASSIVE, _GRAD, _TEN, _FIFTY),
         logarithmic=False,
     ),
     "fig3_batches": Picture(
-        "aia.fig3", _SEX, "rows of a batch",
+        ("aia.fig3",), _SEX, "rows of a batch",
         _over("batch_size", _PASSIVE, _GRAD, _TEN, _FIFTY),
     ),
     "fig3_epochs": Picture(
-        "aia.fig3", _SEX, "local epochs, in fewer rounds",
-        _over("local_epochs", _PASSIVE, _GRAD, _TEN, _FIFTY),
+        ("aia.fig3",), _SEX, "local epochs, in fewer rounds",
+        _over("local_epochs", _PASSIVE, _GRAD, _EPOCHS_TEN, _EPOCHS_FIFTY),
         logarithmic=False,
     ),
     "fig6": Picture(
-        "aia.fig6", _SEX, "rounds in which the server is active",
+        ("aia.fig6",), _SEX, "rounds in which the server is active",
         {
             "model-based": r"model active_(\d+) ",
             "gradients, best cosine": r"grad active_(\d+) ",
@@ -85,18 +98,20 @@ def draw(picture: Picture) -> str:
     """The picture as SVG.
 
     Raises:
-      ConfigError: the result has nothing of a line.
+      ConfigError: the results have nothing of a line.
     """
     accuracies = [
         s
-        for s in summarise(kept.read(picture.result).rows)
+        for name in picture.results
+        for s in summarise(kept.read(name).rows)
         if (s.row.metric, s.row.client) == (lines_lib.ACCURACY, "all")
     ]
     lines, levels = [], {}
     for name, pattern in picture.lines.items():
         found = dict(_found(accuracies, pattern))
         if not found:
-            raise ConfigError(f"picture: {picture.result} has nothing of {pattern!r}")
+            named = ", ".join(picture.results)
+            raise ConfigError(f"picture: {named} have nothing of {pattern!r}")
         if None in found:
             levels[name] = found[None].mean
         else:

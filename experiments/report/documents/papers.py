@@ -117,10 +117,16 @@ PAPERS = {
         Item(
             "Table I",
             "fed_cdp.table1",
-            "MNIST alone, and one seed, so that there is no interval; its rate, which the "
-            "paper leaves open, is tuned.",
+            "The rate, which the paper leaves open, is tuned. Adult and breast cancer are "
+            "trained by 100 of 1,000 clients in a round, the others by 10 of 100.",
         ),
-        Item("Table II", "fed_cdp.table2"),
+        Item(
+            "Table II",
+            "fed_cdp.table2",
+            "K = 100 at 5 and 10 %; the others take hours each. Noise is drawn as it is "
+            "printed, sigma = 6, and rates are tuned for each cell: without a defense the "
+            "printed accuracies are reached, with one they are far away.",
+        ),
         Item(
             "Table II, Fed-CDP as its published code has it",
             "fed_cdp.committed",
@@ -134,9 +140,11 @@ PAPERS = {
         Item("Table IV, breast cancer", "fed_cdp.table4.breast_cancer", _OPEN),
         Item("Table IV, Adult", "fed_cdp.table4.adult", _OPEN),
         Item("Table IV, MNIST", "fed_cdp.table4.mnist", _OPEN),
+        Item("Table IV, CIFAR-10", "fed_cdp.table4.cifar10", _OPEN),
         Item("Table V, breast cancer", "fed_cdp.table5.breast_cancer", _OPEN),
         Item("Table V, Adult", "fed_cdp.table5.adult", _OPEN),
         Item("Table V, MNIST", "fed_cdp.table5.mnist", _OPEN),
+        Item("Table V, CIFAR-10", "fed_cdp.table5.cifar10", _OPEN),
         Item(
             "Table VI",
             "accounting.table6",
