@@ -15,7 +15,13 @@ import pathlib
 import re
 from collections.abc import Callable, Iterator
 
-from experiments.report.documents import blocks, epsilon_picture, picture, sums_picture
+from experiments.report.documents import (
+    blocks,
+    curve_pictures,
+    epsilon_picture,
+    picture,
+    sums_picture,
+)
 from fljax import files
 from fljax.driver.config import ConfigError
 
@@ -26,6 +32,10 @@ PICTURES = {
     **{
         f"docs/images/{name}.svg": functools.partial(sums_picture.draw, shown)
         for name, shown in sums_picture.PICTURES.items()
+    },
+    **{
+        f"docs/images/{name}.svg": functools.partial(curve_pictures.draw, shown)
+        for name, shown in curve_pictures.PICTURES.items()
     },
 }
 _BEGIN = r"^<!-- generated: *(?P<name>\S+) *-->\n"

@@ -46,50 +46,24 @@ def _over(flag: str, *attacks: tuple[str, str]) -> dict[str, str]:
 
 
 _PASSIVE = "last message, model-based", "model passive"
-_GRAD = "gradients, best cosine", "grad passive"
-_FEW = (
-    _PASSIVE,
-    _GRAD,
-    ("the client's own optimum (oracle)", "model_oracle oracle"),
-    ("all messages, trajectory matching", "trajectory passive"),
-)
-_TEN = "active server, 10 of 100 rounds", "model active_10"
-_FIFTY = "active server, 50 of 100 rounds", "model active_50"
+_TEN = "active server, tenth of rounds", "model active_10"
+_FIFTY = "active server, half of rounds", "model active_50"
 _EPOCHS_TEN = _TEN[0], r"model active_(?:10(?=.*=1\b)|[2-5])"
 _EPOCHS_FIFTY = _FIFTY[0], r"model active_(?:50|25|17|13|10(?=.*=5\b))"
 PICTURES = {
-    "fig1": Picture(
-        ("aia.fig1", "aia.fig1.oracle"), _SEX, "rows of each of four clients",
-        _over("partition_rows", *_FEW),
-    ),
-    "fig1_classification": Picture(
-        ("aia.fig1.classification", "aia.fig1.classification.oracle"),
-        f"{_SEX} (income above the median)", "rows of each of four clients",
-        _over("partition_rows", *_FEW),
-    ),
     "fig3_heterogeneity": Picture(
         ("aia.fig3",), _SEX, "heterogeneity of ten clients",
-        _over("partition_heterogeneity", _PASSIVE, _GRAD, _TEN, _FIFTY),
+        _over("partition_heterogeneity", _PASSIVE, _TEN, _FIFTY),
         logarithmic=False,
     ),
     "fig3_batches": Picture(
         ("aia.fig3",), _SEX, "rows of a batch",
-        _over("batch_size", _PASSIVE, _GRAD, _TEN, _FIFTY),
+        _over("batch_size", _PASSIVE, _TEN, _FIFTY),
     ),
     "fig3_epochs": Picture(
         ("aia.fig3",), _SEX, "local epochs, in fewer rounds",
-        _over("local_epochs", _PASSIVE, _GRAD, _EPOCHS_TEN, _EPOCHS_FIFTY),
+        _over("local_epochs", _PASSIVE, _EPOCHS_TEN, _EPOCHS_FIFTY),
         logarithmic=False,
-    ),
-    "fig6": Picture(
-        ("aia.fig6",), _SEX, "rounds in which the server is active",
-        {
-            "model-based": r"model active_(\d+) ",
-            "gradients, best cosine": r"grad active_(\d+) ",
-            "model-based, no round": "model passive ",
-            _IMPUTATION: "imputation baseline ",
-            _MAJORITY: "majority baseline ",
-        },
     ),
 }  # fmt: skip
 
