@@ -17,7 +17,7 @@ from collections.abc import Callable, Iterator
 
 from experiments.report.documents import (
     blocks,
-    curve_pictures,
+    curves_picture,
     epsilon_picture,
     picture,
     sums_picture,
@@ -34,8 +34,8 @@ PICTURES = {
         for name, shown in sums_picture.PICTURES.items()
     },
     **{
-        f"docs/images/{name}.svg": functools.partial(curve_pictures.draw, shown)
-        for name, shown in curve_pictures.PICTURES.items()
+        f"docs/images/{name}.svg": functools.partial(curves_picture.draw, shown)
+        for name, shown in curves_picture.PICTURES.items()
     },
 }
 _BEGIN = r"^<!-- generated: *(?P<name>\S+) *-->\n"
