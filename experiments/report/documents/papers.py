@@ -156,8 +156,8 @@ PAPERS = {
         Item(
             "Figure 1",
             "gradient_leakage.fig1",
-            f"{_PICTURES} As there, the gradient of one face is the face; of a message of "
-            "three only the labels are read.",
+            f"{_PICTURES} As there, the gradient of one face, digit or object is the "
+            "image; of a message of three hardly more than the labels is read.",
         ),
         Item("Figure 3", "fed_cdp.fig3", _PICTURES),
         Item("Figure 4", "gradient_leakage.fig4", _PICTURES),
