@@ -108,8 +108,9 @@ PAPERS = {
             "Figure 1",
             "lmra.fig1",
             "The paper has curves, no numbers. As there, the mapping's loss falls with "
-            "the batch size; only with the largest does the decoded model gain on rows "
-            "held out, and nowhere on the client's own.",
+            "the batch size. Over rounds, start and recorded messages the decoded model "
+            "gains nowhere on the client's own rows; on rows held out only with the "
+            "largest batches, within its interval.",
         ),
         Item("In small, without a file", "lmra.small", "Other data: a quick check."),
     ),
