@@ -90,7 +90,7 @@ def shown(name: str) -> Card:
 def of_rows(rows: Sequence[Row]) -> list[Row]:
     """The rows that are kept, in their order."""
     ends = _ends(rows)
-    judged = _judged_by_client(rows)
+    judged = _judged_by_client(rows) | _drawn_by_client(rows)
     program = PROGRAMS.get(rows[0].experiment)
     wanted = ("",) if program is None else program.kept
     return [
@@ -171,6 +171,19 @@ def _ends(rows: Sequence[Row]) -> dict[Row, tuple[int, int]]:
             low, high = found.get(_curve(row), (number, number))
             found[_curve(row)] = min(low, number), max(high, number)
     return found
+
+
+def _drawn_by_client(rows: Sequence[Row]) -> set[str]:
+    """Metrics that a figure shows by the clients' sizes."""
+    sizes: dict[str, set[int]] = {}
+    for row in rows:
+        if row.client != "all" and row.metric == selection.ACCURACY:
+            sizes.setdefault(row.point, set()).add(row.n)
+    return (
+        {selection.ACCURACY}
+        if any(map(selection.are_unlike, sizes.values()))
+        else set()
+    )
 
 
 def _judged_by_client(rows: Sequence[Row]) -> set[str]:

@@ -20,6 +20,7 @@ from experiments.report.documents import (
     curves_picture,
     epsilon_picture,
     picture,
+    sizes_picture,
     sums_picture,
 )
 from fljax import files
@@ -28,6 +29,7 @@ from fljax.driver.config import ConfigError
 ROOT = pathlib.Path(__file__).parents[3]
 PICTURES = {
     "docs/images/epsilon.svg": epsilon_picture.draw,
+    "docs/images/fig4.svg": sizes_picture.draw,
     "docs/images/leak.svg": picture.leak,
     **{
         f"docs/images/{name}.svg": functools.partial(sums_picture.draw, shown)

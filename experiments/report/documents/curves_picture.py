@@ -65,6 +65,16 @@ PICTURES = {
         _over("local_epochs", _PASSIVE, _EPOCHS_TEN, _EPOCHS_FIFTY),
         logarithmic=False,
     ),
+    "fig6": Picture(
+        ("aia.fig6",), _SEX, "rounds in which the server is active",
+        {
+            "active server, model-based": r"model active_(\d+) ",
+            "passive, last message": "model passive ",
+            _IMPUTATION: "imputation baseline ",
+            _MAJORITY: "majority baseline ",
+        },
+        logarithmic=False,
+    ),
 }  # fmt: skip
 
 

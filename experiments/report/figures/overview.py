@@ -13,7 +13,6 @@ from fljax.results import Row, summarise
 _MOST_ATTACKS = 60  # higher figures are not readable, much higher ones not drawn
 _MOST_GROUPS = 24
 _MOST_CLIENTS = 60
-_ALIKE = 1.5  # sizes, the largest over the smallest
 
 
 def accuracy_by_attack(rows: Sequence[Row]) -> Figure | None:
@@ -92,7 +91,7 @@ def accuracy_by_size(rows: Sequence[Row]) -> Figure | None:
             point = (s.row.n, s.estimate.mean)
             groups.setdefault(drawing.label(s.row), []).append(point)
     sizes = {size for points in groups.values() for size, _ in points}
-    if not sizes or max(sizes) < _ALIKE * min(sizes) or len(groups) > _MOST_GROUPS:
+    if not selection.are_unlike(sizes) or len(groups) > _MOST_GROUPS:
         return None
     figure = Figure(figsize=(6.4, 4), layout="constrained")
     axes = figure.subplots()

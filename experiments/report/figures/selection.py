@@ -14,6 +14,7 @@ LOSSES = ("test_loss", "train_loss")
 EXPLAINED = (f"train_{fit.METRIC}", f"test_{fit.METRIC}")
 STRANGERS = f"_{verdicts.STRANGERS}"  # end of the names of attacks on them
 _CURVE = "rows_"  # settings of imputation from fewer rows
+_UNLIKE = 1.5  # sizes, the largest over the smallest
 
 
 def totals(rows: Sequence[Row]) -> list[Row]:
@@ -34,6 +35,11 @@ def is_of_strangers(row: Row) -> bool:
 def is_drawn(row: Row) -> bool:
     """Whether a figure has room: no strangers, no imputation from fewer rows."""
     return not is_of_strangers(row) and not row.setting.startswith(_CURVE)
+
+
+def are_unlike(sizes: Collection[int]) -> bool:
+    """Whether clients' numbers of rows are so unlike that they are worth a look."""
+    return bool(sizes) and max(sizes) >= _UNLIKE * min(sizes)
 
 
 def round_number(row: Row) -> int | None:
