@@ -7,6 +7,7 @@ import json
 import math
 import os
 import pathlib
+import re
 from collections.abc import Iterable, Sequence
 from typing import Any, NamedTuple
 
@@ -25,6 +26,7 @@ _NOT_NEGATIVE = (
     "divergence", "entropy", "mse",
 )  # fmt: skip
 _EXPLAINED = ("explained_percent", "beyond_imputation_percent")
+_AT_MOST_ONE = re.compile(r"^silhouette|_auc$|^ssim$")
 
 
 class Row(NamedTuple):
@@ -156,12 +158,14 @@ def within(estimate: metrics.Estimate, metric: str) -> metrics.Estimate:
     """Cuts an interval to what a metric can be: for people, not for computing.
 
     Percentages lie between 0 and 100, but that what is explained may be less than
-    nothing; losses, errors and distances are not negative.
+    nothing; losses, errors and distances are not negative; silhouettes and areas under
+    a curve are at most 1.
     """
     e, share = estimate, metric.endswith("_percent")
     positive = share and not metric.endswith(_EXPLAINED)
     low = min(0.0, e.mean) if positive or metric.endswith(_NOT_NEGATIVE) else -math.inf
-    high = max(100.0, e.mean) if share else math.inf
+    most = 100.0 if share else 1.0 if _AT_MOST_ONE.search(metric) else math.inf
+    high = max(most, e.mean)
     return e._replace(low=max(e.low, low), high=min(e.high, high))
 
 
