@@ -50,7 +50,22 @@ _TEN = "active server, tenth of rounds", "model active_10"
 _FIFTY = "active server, half of rounds", "model active_50"
 _EPOCHS_TEN = _TEN[0], r"model active_(?:10(?=.*=1\b)|[2-5])"
 _EPOCHS_FIFTY = _FIFTY[0], r"model active_(?:50|25|17|13|10(?=.*=5\b))"
+_FEW = (
+    _PASSIVE,
+    ("gradients, best cosine", "grad passive"),
+    ("the client's optimum (oracle)", "model_oracle oracle"),
+    ("all messages, trajectories", "trajectory passive"),
+)
 PICTURES = {
+    "fig1": Picture(
+        ("aia.fig1", "aia.fig1.oracle"), _SEX, "rows of each of four clients",
+        _over("partition_rows", *_FEW),
+    ),
+    "fig1_classification": Picture(
+        ("aia.fig1.classification",),
+        f"{_SEX}, of a classifier", "rows of each of four clients",
+        _over("partition_rows", *_FEW[:2]),
+    ),
     "fig3_heterogeneity": Picture(
         ("aia.fig3",), _SEX, "heterogeneity of ten clients",
         _over("partition_heterogeneity", _PASSIVE, _TEN, _FIFTY),
