@@ -62,9 +62,9 @@ PICTURES = {
         _over("partition_rows", *_FEW),
     ),
     "fig1_classification": Picture(
-        ("aia.fig1.classification",),
-        f"{_SEX}, of a classifier", "rows of each of four clients",
-        _over("partition_rows", *_FEW[:2]),
+        ("aia.fig1.classification", "aia.fig1.classification.oracle"),
+        "People whose sex is read, PUMS 2016, of a classifier, %", "rows of each of four clients",
+        _over("partition_rows", *_FEW),
     ),
     "fig3_heterogeneity": Picture(
         ("aia.fig3",), _SEX, "heterogeneity of ten clients",
