@@ -7,7 +7,9 @@ for each number, has only what summaries need:
 * each client's, with half widths, where there is a single seed and an attack is judged
   by its clients;
 * of a curve over rounds its first and its last round;
-* no times; eight significant digits.
+* no times; eight significant digits;
+* no column of texts that are the same in every line, such as the name of the data: these
+  stand once in the manifest, under `alike`.
 
 Its `manifest.json` has the command and the flags, versions and hashes of the code, the
 packages, and the machine in general words. Flagfiles without a result stand in
@@ -20,7 +22,7 @@ import json
 import math
 import pathlib
 import tomllib
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
 from experiments.report import commands, finished
@@ -34,6 +36,7 @@ from fljax.results import HALF_WIDTH, PAIRED_HALF_WIDTH, Row
 FOLDER = pathlib.Path(__file__).parents[1] / "results"
 _ROWS, _MANIFEST, _NOT_KEPT = "rows.csv", "manifest.json", "not_kept.toml"
 _COLUMNS = tuple(name for name in Row._fields if name != "experiment")
+_TEXTS = ("data", "model", "defense", "point")
 _ASIS = ("experiment", "code", "python", "packages", "verdicts", "not_run")
 _TIMES, _SLOPE = ("seconds", "milliseconds"), "_slope"
 
@@ -58,9 +61,10 @@ def keep(run: finished.Run, name: str) -> pathlib.Path:
         kept = of_manifest(name, run.manifest)
     except ConfigError as error:
         raise ConfigError(f"--keep: {error}") from error
-    folder = FOLDER / name
-    files.write_text(folder / _ROWS, _written(of_rows(run.rows)))
-    results.write_manifest(folder / _MANIFEST, kept)
+    folder, rows = FOLDER / name, of_rows(run.rows)
+    alike = _alike(rows)
+    files.write_text(folder / _ROWS, _written(rows, alike))
+    results.write_manifest(folder / _MANIFEST, kept | {"alike": alike})
     return folder
 
 
@@ -75,7 +79,7 @@ def read(name: str) -> finished.Run:
     folder = FOLDER / name
     manifest = json.loads((folder / _MANIFEST).read_text())
     lines = csv.DictReader(io.StringIO((folder / _ROWS).read_text()))
-    rows = [_row(manifest["experiment"], line) for line in lines]
+    rows = [_row(manifest["experiment"], manifest["alike"] | line) for line in lines]
     return finished.Run(folder, rows, manifest, {})
 
 
@@ -104,10 +108,17 @@ def of_rows(rows: Sequence[Row]) -> list[Row]:
     ]
 
 
-def _written(rows: Sequence[Row]) -> str:
+def _alike(rows: Sequence[Row]) -> dict[str, str]:
+    """Columns of texts that are the same in every row."""
+    texts = {name: {getattr(row, name) for row in rows} for name in _TEXTS}
+    return {name: min(found) for name, found in texts.items() if len(found) == 1}
+
+
+def _written(rows: Sequence[Row], alike: Collection[str]) -> str:
     """Rows of one program as a table; a value that is not finite is left empty."""
     file = io.StringIO()
-    table = csv.DictWriter(file, _COLUMNS, extrasaction="ignore", lineterminator="\n")
+    columns = [name for name in _COLUMNS if name not in alike]
+    table = csv.DictWriter(file, columns, extrasaction="ignore", lineterminator="\n")
     table.writeheader()
     for row in rows:
         value = row.value if math.isfinite(row.value) else ""
