@@ -137,11 +137,7 @@ def _attack(
         promises = defended.promises(run, task, spec)
         cases.append(Case(spec, by_seed, curves, promises))
     tested = len(test.y) if run.eval_rows is None else run.eval_rows
-    rows, drawn, said = _results(task, cases, min(tested, len(test.y)))
-    title = f"{task.name}, {cases[0].spec}: one client of each concentration"
-    example = cases[0].attacked[run.seeds[0]]
-    drawn["example_clients"] = drawings.example_figure(example, task.classes, title)
-    return rows, drawn, said
+    return _results(task, cases, min(tested, len(test.y)))
 
 
 def _attacked(
@@ -179,7 +175,12 @@ def _results(task: Task, cases: list[Case], eval_rows: int) -> _Found:
         for promise in case.promises
     }
     said = {"defense": promised} if promised else {}
-    return rows, drawings.attack_figures(rows), said
+    first = cases[0]
+    title = f"{task.name}, {first.spec}: one client of each concentration"
+    example = next(iter(first.attacked.values()))
+    drawn = drawings.attack_figures(rows)
+    drawn["example_clients"] = drawings.example_figure(example, task.classes, title)
+    return rows, drawn, said
 
 
 def _clusters(run: Config, task: Task, output: Output) -> _Found:

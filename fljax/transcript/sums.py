@@ -157,11 +157,11 @@ def _groups(at: np.ndarray, there: np.ndarray, size: int | None):
     Args:
       at: `[R, K]` place of its sender.
       there: `[R, K]` whether there is a message.
-      size: of a group at least.
+      size: of a group at least; None for one group of all.
     """
     rank = np.argsort(np.argsort(at, axis=-1), axis=-1)
     taking = there.sum(axis=-1, keepdims=True)
-    count = np.maximum(taking // (size or max(at.shape[-1], 1)), 1)
+    count = np.maximum(taking // size, 1) if size else np.ones_like(taking)
     return rank * count // np.maximum(taking, 1), int(count.max(initial=1))
 
 

@@ -38,3 +38,22 @@ def test_names_stand_apart():
     places = sorted(map(float, names))
     assert len(places) == 4
     assert min(b - a for a, b in itertools.pairwise(places)) >= 13
+
+
+def test_an_axis_that_is_not_logarithmic_may_begin_at_zero():
+    points = {x: estimate(50) for x in (0.0, 1.0, 4.0)}
+    shown = Chart(
+        "title", "x", [Line("own", points)], {}, 0, 100, 50, logarithmic=False
+    )
+    places = [float(x) for x in re.findall(r'<circle cx="([0-9.]+)"', chart.svg(shown))]
+    one, four = places[1] - places[0], places[2] - places[0]
+    assert abs(four - 4 * one) < 0.5 and one > 50
+
+
+def test_what_is_there_to_compare_with_is_grey_and_takes_no_colour():
+    points = {1.0: estimate(50), 2.0: estimate(50)}
+    own, other = Line("own", points), Line("beside", points, dashed=True)
+    colour = r'fill="(#\w+)">own'
+    alone, after = drawn(own), drawn(other, own)
+    assert re.findall(colour, alone) == re.findall(colour, after)
+    assert re.findall(r'fill="(#\w+)">beside', after) != re.findall(colour, after)

@@ -49,6 +49,25 @@ def test_totals_ends_of_curves_and_clients_of_a_single_seed_are_kept(rows):
     assert kept.of_rows(found + more) == [total, *ends, *more]
 
 
+def test_accuracies_of_clients_of_unlike_sizes_are_kept(rows):
+    (total,) = rows(90.0)
+    totals = [total, total._replace(seed=1)]
+    small, large = total._replace(client=0, n=100), total._replace(client=1, n=150)
+    assert kept.of_rows([*totals, small, large]) == [*totals, small, large]
+    alike = [small, large._replace(n=149), large._replace(point="other")]
+    assert kept.of_rows([*totals, *alike]) == totals
+
+
+def test_texts_of_every_row_stand_once(rows, folder, tmp_path):
+    (total,) = rows(1.0)
+    found = [total, total._replace(defense="dp_sgd", point="epsilon=1")]
+    path = kept.keep(_run(tmp_path, found), "aia.table2")
+    assert total.data not in (path / "rows.csv").read_text()
+    result = kept.read("aia.table2")
+    assert result.rows == found
+    assert result.manifest["alike"] == {"data": total.data, "model": total.model}
+
+
 def test_slopes_of_a_single_client_are_kept(rows):
     found = [row._replace(client=0) for row in rows(1.0, 2.0)]
     slopes = [row._replace(metric="error_slope") for row in found]
