@@ -161,3 +161,39 @@ def test_what_never_varies_is_not_learned():
     )
     np.testing.assert_allclose(found.loss, other.loss, rtol=1e-4)
     assert float(found.estimate[2]) == 0
+
+
+def test_rows_of_a_client_with_a_centre_are_alike():
+    def loss(params, x, y):
+        return losses.logistic(x @ params[:-1] + params[-1], y)
+
+    simulation = decoding.simulated_client(
+        loss, ravel_pytree(jnp.zeros(3))[1], 2,
+        rate=1.0, num_rows=40, spread=0.5, centre=2.0,
+    )  # fmt: skip
+    silent = _client(0, 1.0)._replace(mask=jnp.zeros(30, bool))
+    choice = decoding.Choice(jnp.asarray(1e-3), jnp.asarray(1.0))
+    found = ensemble.learn(
+        jax.random.key(0), silent, simulation, choice, iterations=2, count=60
+    )
+    rows = np.asarray(found)[:, :-1].reshape(60, 40, 3)
+    within, between = rows.std(axis=1).mean(axis=0), rows.mean(axis=1).std(axis=0)
+    np.testing.assert_allclose(within, [0.5, 0.5, 3], rtol=0.1)
+    np.testing.assert_allclose(between[:2], [2, 2], rtol=0.3)
+    assert between[2] < 1  # targets have nothing in common
+
+
+def test_alternatives_are_clients_that_explain_the_messages():
+    seen = _client(1, 1.0)
+    found = jax.jit(
+        lambda m: decoding.simulated(
+            jax.random.key(0), m, _simulation(), settings=_SETTINGS
+        )
+    )(seen)
+    optima, misfit = found.alternatives
+    assert optima.shape == (3, 3) and misfit.shape == (3,)
+    mean = np.asarray(optima).mean(axis=0)
+    assert np.linalg.norm(mean - found.estimate) < np.linalg.norm(found.estimate)
+    noise = float(ensemble.noise(seen))
+    rms = np.sqrt(float(found.loss) / seen.delta.shape[1])
+    assert (np.asarray(misfit) * noise > 0.5 * rms).all()

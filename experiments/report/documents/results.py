@@ -15,6 +15,8 @@ _FIGURES = {
         "gain_over_majority_points",
         "gain_of_least_alike_over_others_points",
         "most_local_steps_over_fewest_points",
+        "alternatives_explaining_percent",
+        "alternatives_agree_percent",
     },
     "lmra.fig": {"test_accuracy_percent", "mapping_loss"},
     "label_distribution.fig": {

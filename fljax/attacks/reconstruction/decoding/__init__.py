@@ -17,6 +17,7 @@ of federated learning, for only messages are seen.
 from fljax.attacks.reconstruction.decoding.ensemble import Choice, Simulation
 from fljax.attacks.reconstruction.decoding.mappings import Adam, Mapping, learned, mlp
 from fljax.attacks.reconstruction.decoding.messages import (
+    Alternatives,
     Decoded,
     Messages,
     averaged,
@@ -35,6 +36,7 @@ from fljax.attacks.reconstruction.decoding.simulation import (
 
 __all__ = [
     "Adam",
+    "Alternatives",
     "Choice",
     "Decoded",
     "Mapping",

@@ -29,12 +29,14 @@ class Simulation(NamedTuple):
       rate: a guess of the learning rate times the local steps.
       mean: `[K, W]` of the rows' prior.
       deviation: `[K, W]`, standard deviations of it.
+      common: `[W]`, standard deviations of what all rows have in common, on top of it.
     """
 
     gradient: Callable[[jax.Array, jax.Array], jax.Array]
     rate: float
     mean: np.ndarray
     deviation: np.ndarray
+    common: np.ndarray | float = 0.0
 
 
 class Choice(NamedTuple):
@@ -91,6 +93,17 @@ def loss(simulation: Simulation, ensemble: jax.Array, messages: Messages) -> jax
     return jnp.sum(jnp.square(off)) / jnp.maximum(jnp.sum(mask), 1)
 
 
+def misfits(simulation: Simulation, ensemble: jax.Array, messages: Messages):
+    """Root mean square misfit `[S]` of each member, over the noise of the deltas."""
+    seen = messages_lib.observed(messages)
+    total = jnp.maximum(jnp.sum(seen.mask), 1) * seen.delta.shape[1]
+
+    def square(weights):
+        return jnp.sum(jnp.square(_misfit(simulation, weights, seen)))
+
+    return jnp.sqrt(lax.map(square, ensemble) / total) / noise(seen)
+
+
 def noise(messages: Messages) -> jax.Array:
     """Standard deviation [] of the noise of a client's deltas.
 
@@ -109,6 +122,17 @@ def noise(messages: Messages) -> jax.Array:
     freedom = jnp.maximum(weight.sum() - 1 - keep, 1) * num_params
     rounding = float(np.finfo(np.float32).eps) / 4 * jnp.max(jnp.abs(sent))
     return jnp.maximum(jnp.sqrt(jnp.sum(jnp.square(rest)) / freedom), rounding)
+
+
+def _covariance(simulation: Simulation) -> np.ndarray:
+    """`[K W + 1, K W + 1]` of the prior: rows, then the logarithm of the rate."""
+    rows, columns = simulation.mean.shape
+    own = np.diag(np.square(simulation.deviation).ravel())
+    common = np.diag(np.square(np.broadcast_to(simulation.common, (columns,))))
+    found = np.zeros((len(own) + 1, len(own) + 1))
+    found[:-1, :-1] = own + np.kron(np.ones((rows, rows)), common)
+    found[-1, -1] = _RATE**2
+    return found
 
 
 def _unpack(simulation, weights) -> tuple[jax.Array, jax.Array]:
@@ -144,33 +168,35 @@ def _jacobian(simulation, weights, seen: Messages) -> jax.Array:
 def _most_probable(
     key, seen: Messages, simulation, width, noises, iterations
 ) -> jax.Array:
-    """Weights of the least `|misfit / noise|^2 + |weights - mean|^2 / deviation^2`.
+    """Weights of the least misfit over noise and distance to the mean by the prior.
 
     The mean is a draw of the prior, and the deltas are observed with one of the noise.
     """
     begin, end = noises
     dtype = seen.sent.dtype
     centre = jnp.asarray(np.append(simulation.mean, np.log(simulation.rate)), dtype)
-    deviation = jnp.append(width * simulation.deviation, _RATE).astype(dtype)
-    precision = deviation**-2
+    covariance = _covariance(simulation)
+    unit = jnp.full(centre.shape, width, dtype).at[-1].set(1)  # all but the rate
+    root = unit[:, None] * jnp.asarray(np.linalg.cholesky(covariance), dtype)
+    precision = jnp.asarray(np.linalg.inv(covariance), dtype) / jnp.outer(unit, unit)
     draws = [jax.random.fold_in(key, i) for i in range(2)]
-    mean = centre + deviation * jax.random.normal(draws[0], centre.shape, dtype)
+    mean = centre + matmul(root, jax.random.normal(draws[0], centre.shape, dtype))
     error = end * jax.random.normal(draws[1], seen.delta.shape, dtype)
     seen = seen._replace(delta=seen.delta + error)
 
     def cost(weights, scale):
         off = _misfit(simulation, weights, seen) / scale
-        prior = jnp.sum(precision * jnp.square(weights - mean))
-        return jnp.sum(jnp.square(off)) + prior
+        away = weights - mean
+        return jnp.sum(jnp.square(off)) + away @ matmul(precision, away)
 
     def step(carry, share):
         weights, caution = carry
         scale = begin ** (1 - share) * end**share
         jacobian = _jacobian(simulation, weights, seen) / scale
         off = _misfit(simulation, weights, seen).ravel() / scale
-        gradient = matmul(jacobian.T, off) + precision * (weights - mean)
-        curvature = matmul(jacobian.T, jacobian)
-        curvature = curvature + jnp.diag(precision * (1 + caution))
+        gradient = matmul(jacobian.T, off) + matmul(precision, weights - mean)
+        curvature = matmul(jacobian.T, jacobian) + precision
+        curvature = curvature + caution * jnp.diag(jnp.diag(precision))
         factor = jax.scipy.linalg.cho_factor(curvature)
         tried = weights - jax.scipy.linalg.cho_solve(factor, gradient)
         better = cost(tried, scale) < cost(weights, scale)

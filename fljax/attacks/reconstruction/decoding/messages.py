@@ -23,6 +23,20 @@ class Messages(NamedTuple):
     mask: jax.Array
 
 
+class Alternatives(NamedTuple):
+    """Simulated clients, each of whom explains the messages.
+
+    Attributes:
+      optimum: `[S, P]` their local optima.
+      misfit: `[S]` root mean square of what each leaves of the messages, over their
+        estimated noise; about the root of two of one that was learned from messages with
+        as much noise again.
+    """
+
+    optimum: jax.Array
+    misfit: jax.Array
+
+
 class Decoded(NamedTuple):
     """An estimate of the local optimum, and what it rests on.
 
@@ -34,6 +48,7 @@ class Decoded(NamedTuple):
       singular_values: `[min(R, P)]` of the centred and scaled deltas, decreasing.
       determined: [] bool, `rank == P`. Otherwise even an affine mapping is not
         determined by the messages, and the estimate rests on the kind of mapping.
+      alternatives: clients that explain the messages, too; None of a mapping without.
     """
 
     estimate: jax.Array
@@ -42,6 +57,7 @@ class Decoded(NamedTuple):
     rank: jax.Array
     singular_values: jax.Array
     determined: jax.Array
+    alternatives: Alternatives | None = None
 
 
 def of_exchange(exchange: Exchange, mask: Array | None = None) -> Messages:

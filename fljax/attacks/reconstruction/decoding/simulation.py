@@ -18,7 +18,8 @@ tell, where a regression has nothing.
    Where messages say much, they agree; elsewhere they spread like the prior.
 4. The decoded model solves `mean over the ensemble of G(w, theta) / rate + damping (theta -
    last sent) = 0` by Newton steps of bounded length: the least expected loss, which is
-   finite where its members disagree on what separates the classes.
+   finite where its members disagree on what separates the classes. The same of each member
+   alone are `alternatives`: how far they differ is what the messages leave open.
 
 Local steps are not unrolled: several act like one of their summed rate from the middle
 of their path (`messages.centred`), as long as a round moves little.
@@ -38,7 +39,11 @@ from jax import lax
 from fljax.attacks.reconstruction.decoding import ensemble as ensemble_lib
 from fljax.attacks.reconstruction.decoding import messages as messages_lib
 from fljax.attacks.reconstruction.decoding.ensemble import Choice, Simulation
-from fljax.attacks.reconstruction.decoding.messages import Decoded, Messages
+from fljax.attacks.reconstruction.decoding.messages import (
+    Alternatives,
+    Decoded,
+    Messages,
+)
 from fljax.losses import LossFn
 from fljax.types import Key, Params
 
@@ -78,6 +83,7 @@ def simulated_client(
     num_rows: int = 10,
     target: Callable[[jax.Array], jax.Array] = jax.nn.sigmoid,
     spread: float = 1.5,
+    centre: float = 0.0,
 ) -> Simulation:
     """A client of `num_rows` learned rows.
 
@@ -89,6 +95,8 @@ def simulated_client(
       num_rows: `K`.
       target: what makes a target of a free number; the identity for regression.
       spread: standard deviation of the inputs' prior, whose mean is zero.
+      centre: of what the inputs of all rows have in common, on top of it: rows of one
+        client are alike.
 
     Returns:
       A `Simulation`.
@@ -103,7 +111,8 @@ def simulated_client(
     def table(inputs, last):
         return np.tile(np.append(np.full(num_inputs, inputs), last), (num_rows, 1))
 
-    return Simulation(gradient, rate, table(0.0, 0.0), table(spread, _TARGETS))
+    common = np.append(np.full(num_inputs, centre), 0.0)
+    return Simulation(gradient, rate, table(0.0, 0.0), table(spread, _TARGETS), common)
 
 
 def simulated(
@@ -141,7 +150,11 @@ def simulated(
         count=how.ensemble_size,
     )
     last = jnp.max(jnp.where(seen.mask, jnp.arange(seen.mask.shape[0]), 0))
-    estimate = _zero(simulation, ensemble, seen.sent[last], how.damping)
+
+    def zero(members):
+        return _zero(simulation, members, seen.sent[last], how.damping)
+
+    estimate = zero(ensemble)
     return Decoded(
         estimate=estimate,
         loss=ensemble_lib.loss(simulation, ensemble, seen),
@@ -149,6 +162,10 @@ def simulated(
         rank=rank,
         singular_values=singular_values,
         determined=rank == seen.sent.shape[1],
+        alternatives=Alternatives(
+            lax.map(lambda member: zero(member[None]), ensemble),
+            ensemble_lib.misfits(simulation, ensemble, seen),
+        ),
     )
 
 
