@@ -17,6 +17,7 @@ from typing import Any, NamedTuple
 
 import jax
 
+from experiments.report import commands
 from fljax import cores, files
 from fljax.driver import config as config_lib
 from fljax.driver import source
@@ -73,16 +74,22 @@ def load() -> float:
 def command(asked: Any, module: str | None = None) -> str:
     """What to type for a benchmark with these flags, but for where it writes.
 
+    A folder of one's own has a word in its place.
+
     Args:
       asked: the flags.
       module: of the benchmark; None for that of the flags.
     """
     found = sys.modules[module or type(asked).__module__]
     name = getattr(found.__spec__, "name", found.__name__).removesuffix(".__main__")
-    told = [
-        f"--{field.name}={config_lib.to_text(getattr(asked, field.name))}"
+    given = {
+        field.name: getattr(asked, field.name)
         for field in dataclasses.fields(asked)
         if field.name != "json" and getattr(asked, field.name) != field.default
+    }
+    told = [
+        f"--{flag}={commands.OWN.get(flag) or config_lib.to_text(value)}"
+        for flag, value in given.items()
     ]
     return shlex.join(["python", "-m", name, *told])
 

@@ -19,7 +19,7 @@ from fljax.driver.config import ConfigError
 FLAGFILES = pathlib.Path(__file__).parents[1] / "flags"
 # Where it ran, not what; and what everybody keeps in a place of their own.
 PLACES = ("run_dir", "dry_run", "checkpoint_minutes", "data_dir")
-_OWN = {"data_dir": "DATA", "transcript": "TRANSCRIPT", "known": "ROWS.csv"}
+OWN = {"data_dir": "DATA", "transcript": "TRANSCRIPT", "known": "ROWS.csv"}
 # Programs that are no `experiments.NAME`: module that is run, module with the flags.
 _OTHERS = {"audit": ("fljax.audit", "fljax.auditing.program")}
 
@@ -52,7 +52,7 @@ def of_run(name: str, flags: Mapping[str, Any]) -> str:
       ConfigError: the run is none of the flagfile's program.
     """
     stem = flagfile(name)
-    own = [f"--{key}={word}" for key, word in _OWN.items() if flags.get(key)]
+    own = [f"--{key}={word}" for key, word in OWN.items() if flags.get(key)]
     usual = _told(stem, own)
     if strange := flags.keys() - usual.keys():
         raise ConfigError(
@@ -61,7 +61,7 @@ def of_run(name: str, flags: Mapping[str, Any]) -> str:
     more = [
         f"--{key}={config.to_text(value)}"
         for key, value in flags.items()
-        if key not in (*PLACES, *_OWN) and value != usual[key]
+        if key not in (*PLACES, *OWN) and value != usual[key]
     ]
     module = _modules(stem)[0]
     given = [f"--flagfile=experiments/flags/{stem}.flags", *own, *more]

@@ -1,5 +1,6 @@
 """What a benchmark's file says of a measurement, and what a page makes of it."""
 
+import dataclasses
 import json
 
 import pytest
@@ -41,6 +42,15 @@ def test_a_command_has_the_flags_that_were_told_but_for_the_file():
     asked = harness.SmallFlags(check=True, seed=3, json="somewhere")
     told = "python -m experiments.benchmarks.harness --check=true --seed=3"
     assert recording.command(asked) == told
+
+
+def test_a_command_has_a_word_for_the_folder_of_the_data():
+    @dataclasses.dataclass(frozen=True, kw_only=True)
+    class Flags(harness.SmallFlags):
+        data_dir: str | None = None
+
+    told = recording.command(Flags(data_dir="/home/me/files"), recording.__name__)
+    assert told == "python -m experiments.benchmarks.recording --data_dir=DATA"
 
 
 def test_a_command_names_the_benchmark_where_its_flags_are_of_another_module():
