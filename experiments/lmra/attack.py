@@ -124,7 +124,7 @@ def _simulated(run: Config, task: Task):
             rate=_RATE_ONE,
             num_rows=run.rows,
             spread=run.spread,
-            centre=run.centre,
+            shared_spread=run.shared_spread,
         )
         found = decoding.simulated(
             _key(number, seed), scaled, simulation, settings=settings, rcond=run.rcond

@@ -20,11 +20,11 @@ import threadpoolctl
 from rich.progress import Progress
 
 from experiments.lmra import (
-    alternatives,
     attack,
     claims,
     clients,
     federation,
+    members,
     optimum,
     reporting,
     scores,
@@ -34,7 +34,7 @@ from experiments.lmra.federation import Trained
 from experiments.lmra.reporting import Attacked
 from experiments.lmra.settings import ATTACKS, Config, Settings, cases, complete
 from experiments.report import COMMAND, figures
-from fljax.attacks.reconstruction.decoding import Alternatives, Decoded
+from fljax.attacks.reconstruction.decoding import Decoded, Members
 from fljax.driver.output import Output, Results
 from fljax.driver.program import Program, Start
 
@@ -74,7 +74,7 @@ def work(prepared: Prepared, output: Output, bars: Progress) -> Results:
     rows = reporting.rows(settings, loaded, attacked)
     if settings.run.paper_table is not None:
         rows += claims.rows(settings, loaded, attacked)
-    rows += alternatives.rows(settings, loaded, attacked.decoded)
+    rows += members.rows(settings, loaded, attacked)
     gains = reporting.gains(rows)
     return Results(
         rows,
@@ -115,7 +115,7 @@ def _attack(
             attack.decode, run, loaded.task, trained.messages, method
         )
         decoded[name] = timed(
-            name, functools.partial(cache.cached, name, decode, Decoded, Alternatives)
+            name, functools.partial(cache.cached, name, decode, Decoded, Members)
         )
         models[name] = decoded[name].estimate
     models["local_optimum"] = np.broadcast_to(own, shape)

@@ -107,8 +107,10 @@ class Config(RunFlags):
     spread: float = option(
         1.5, "simulated: prior standard deviation of the inputs", above=0
     )
-    centre: float = option(
-        0.0, "simulated: the same of what the inputs of all rows have in common", min=0
+    shared_spread: float = option(
+        0.0,
+        "simulated: prior standard deviation of an offset that a client's inputs share",
+        min=0,
     )
     ridge: float = option(
         1e-6, "L2 penalty that makes local optima finite", above=0

@@ -19,7 +19,12 @@ from fljax.driver.config import ConfigError
 FLAGFILES = pathlib.Path(__file__).parents[1] / "flags"
 # Where it ran, not what; and what everybody keeps in a place of their own.
 PLACES = ("run_dir", "dry_run", "checkpoint_minutes", "data_dir")
-OWN = {"data_dir": "DATA", "transcript": "TRANSCRIPT", "known": "ROWS.csv"}
+OWN = {
+    "data_dir": "DATA",
+    "data_path": "ROWS.csv",
+    "transcript": "TRANSCRIPT",
+    "known": "ROWS.csv",
+}
 # Programs that are no `experiments.NAME`: module that is run, module with the flags.
 _OTHERS = {"audit": ("fljax.audit", "fljax.auditing.program")}
 

@@ -1,5 +1,7 @@
 """Simulated clients: what the attacker chooses, and how messages are prepared."""
 
+import functools
+
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -163,37 +165,94 @@ def test_what_never_varies_is_not_learned():
     assert float(found.estimate[2]) == 0
 
 
-def test_rows_of_a_client_with_a_centre_are_alike():
+def _shared(spread, shared_spread, num_rows):
     def loss(params, x, y):
         return losses.logistic(x @ params[:-1] + params[-1], y)
 
-    simulation = decoding.simulated_client(
-        loss, ravel_pytree(jnp.zeros(3))[1], 2,
-        rate=1.0, num_rows=40, spread=0.5, centre=2.0,
+    return decoding.simulated_client(
+        loss, ravel_pytree(jnp.zeros(3))[1], 2, rate=1.0, num_rows=num_rows,
+        spread=spread, shared_spread=shared_spread,
     )  # fmt: skip
+
+
+def test_rows_of_a_client_share_an_offset():
     silent = _client(0, 1.0)._replace(mask=jnp.zeros(30, bool))
-    choice = decoding.Choice(jnp.asarray(1e-3), jnp.asarray(1.0))
+    choice = decoding.Choice(jnp.asarray(1e-3), jnp.asarray(0.5))
     found = ensemble.learn(
-        jax.random.key(0), silent, simulation, choice, iterations=2, count=60
+        jax.random.key(0), silent, _shared(1.0, 4.0, 40), choice, iterations=2, count=60
     )
     rows = np.asarray(found)[:, :-1].reshape(60, 40, 3)
     within, between = rows.std(axis=1).mean(axis=0), rows.mean(axis=1).std(axis=0)
-    np.testing.assert_allclose(within, [0.5, 0.5, 3], rtol=0.1)
-    np.testing.assert_allclose(between[:2], [2, 2], rtol=0.3)
-    assert between[2] < 1  # targets have nothing in common
+    np.testing.assert_allclose(within, [0.5, 0.5, 1.5], rtol=0.05)
+    # Four standard errors of a deviation of 60 draws.
+    np.testing.assert_allclose(between[:2], [2, 2], rtol=4 / np.sqrt(2 * 60))
+    assert between[2] < 0.5  # targets share nothing
 
 
-def test_alternatives_are_clients_that_explain_the_messages():
-    seen = _client(1, 1.0)
-    found = jax.jit(
-        lambda m: decoding.simulated(
-            jax.random.key(0), m, _simulation(), settings=_SETTINGS
+def test_learned_rows_are_those_of_the_normal_posterior():
+    # A gradient that is linear in the row has a posterior in closed form.
+    away, noise, width, num_rows = 3.0, 0.1, 0.5, 3
+    simulation = _shared(1.0, 2.0, num_rows)._replace(
+        gradient=lambda row, theta: row * theta[0]
+    )
+    sent = jnp.ones((40, 3))
+    seen = Messages(sent, jnp.full((40, 3), away), jnp.ones(40, bool))
+    choice = decoding.Choice(jnp.asarray(noise / away), jnp.asarray(width))
+    found = ensemble.learn(
+        jax.random.key(1), seen, simulation, choice, iterations=40, count=200
+    )
+    rows = np.asarray(found)[:, :-1].reshape(200, num_rows, 3)
+    rate = np.exp(np.asarray(found)[:, -1:])
+    # What is observed is the rate times the mean row, nearly without error.
+    np.testing.assert_allclose(rate * rows.mean(axis=1), away, atol=0.1)
+    # What is not, how rows differ, stays as the prior has it.
+    differences = (rows - rows.mean(axis=1, keepdims=True)).std(axis=(0, 1))
+    kept = np.sqrt(1 - 1 / num_rows)
+    np.testing.assert_allclose(
+        differences, width * kept * np.array([1, 1, 3]), rtol=0.15
+    )
+
+
+def test_a_misfit_is_what_a_member_leaves_over_the_noise_that_was_assumed():
+    seen, simulation = _client(1, 1.0), _simulation()
+    choice = decoding.Choice(jnp.asarray(0.05), jnp.asarray(1.0))
+    learn = functools.partial(ensemble.learn, iterations=30, count=3)
+    learned = jax.jit(lambda seen: learn(jax.random.key(0), seen, simulation, choice))
+    members = learned(seen)
+    found = ensemble.misfits(simulation, members, seen, choice)
+    delta = np.asarray(seen.delta)
+    floor = 0.05 * np.sqrt(np.mean(delta**2))
+    noise = max(float(ensemble.noise(seen)), floor)
+    for member, misfit in zip(members, found, strict=True):
+        update = functools.partial(ensemble.mean_update, simulation, member[None])
+        each = jax.vmap(update)(seen.sent)
+        off = np.sqrt(np.mean((np.asarray(each) - delta) ** 2)) / noise
+        assert float(misfit) == pytest.approx(off, rel=1e-6)
+        assert off < 1
+
+
+def test_members_are_decoded_alone_and_all_but_each():
+    seen, simulation, key = _client(1, 1.0), _simulation(), jax.random.key(0)
+    how = _SETTINGS._replace(floors=(1e-3,), widths=(1.0,))
+    choice = decoding.Choice(jnp.asarray(1e-3), jnp.asarray(1.0))
+
+    @jax.jit
+    def both(seen):
+        own = jax.random.fold_in(key, 1)
+        return (
+            decoding.simulated(key, seen, simulation, settings=how),
+            ensemble.learn(own, seen, simulation, choice, iterations=20, count=3),
         )
-    )(seen)
-    optima, misfit = found.alternatives
-    assert optima.shape == (3, 3) and misfit.shape == (3,)
-    mean = np.asarray(optima).mean(axis=0)
-    assert np.linalg.norm(mean - found.estimate) < np.linalg.norm(found.estimate)
-    noise = float(ensemble.noise(seen))
-    rms = np.sqrt(float(found.loss) / seen.delta.shape[1])
-    assert (np.asarray(misfit) * noise > 0.5 * rms).all()
+
+    found, ensemble_ = both(seen)
+
+    def field(members, theta):
+        update = ensemble.mean_update(simulation, members, theta)
+        rate = jnp.mean(jnp.exp(members[:, -1]))
+        return update / rate + how.damping * (theta - seen.sent[-1])
+
+    for number in range(3):
+        own = ensemble_[number][None]
+        rest = jnp.delete(ensemble_, number, axis=0)
+        assert np.abs(field(own, found.members.optimum[number])).max() < 1e-6
+        assert np.abs(field(rest, found.members.others[number])).max() < 1e-6

@@ -46,16 +46,18 @@ def _over(flag: str, *attacks: tuple[str, str]) -> dict[str, str]:
 
 
 _PASSIVE = "last message, model-based", "model passive"
+_GRADIENTS = "gradients, best cosine", "grad passive"
 _TEN = "active server, tenth of rounds", "model active_10"
 _FIFTY = "active server, half of rounds", "model active_50"
 _EPOCHS_TEN = _TEN[0], r"model active_(?:10(?=.*=1\b)|[2-5])"
 _EPOCHS_FIFTY = _FIFTY[0], r"model active_(?:50|25|17|13|10(?=.*=5\b))"
 _FEW = (
     _PASSIVE,
-    ("gradients, best cosine", "grad passive"),
+    _GRADIENTS,
     ("the client's optimum (oracle)", "model_oracle oracle"),
     ("all messages, trajectories", "trajectory passive"),
 )
+_FIG3 = "aia.fig3.gradients", "aia.fig3"  # of what both have the last counts
 PICTURES = {
     "fig1": Picture(
         ("aia.fig1", "aia.fig1.oracle"), _SEX, "rows of each of four clients",
@@ -67,23 +69,33 @@ PICTURES = {
         _over("partition_rows", *_FEW),
     ),
     "fig3_heterogeneity": Picture(
-        ("aia.fig3",), _SEX, "heterogeneity of ten clients",
-        _over("partition_heterogeneity", _PASSIVE, _TEN, _FIFTY),
+        _FIG3, _SEX, "heterogeneity of ten clients",
+        _over("partition_heterogeneity", _PASSIVE, _TEN, _FIFTY, _GRADIENTS),
         logarithmic=False,
     ),
     "fig3_batches": Picture(
-        ("aia.fig3",), _SEX, "rows of a batch",
-        _over("batch_size", _PASSIVE, _TEN, _FIFTY),
+        _FIG3, _SEX, "rows of a batch",
+        _over("batch_size", _PASSIVE, _TEN, _FIFTY, _GRADIENTS),
     ),
     "fig3_epochs": Picture(
-        ("aia.fig3",), _SEX, "local epochs, in fewer rounds",
-        _over("local_epochs", _PASSIVE, _EPOCHS_TEN, _EPOCHS_FIFTY),
+        _FIG3, _SEX, "local epochs, in fewer rounds",
+        _over("local_epochs", _PASSIVE, _EPOCHS_TEN, _EPOCHS_FIFTY, _GRADIENTS),
+        logarithmic=False,
+    ),
+    "fig5": Picture(
+        ("aia.fig5.gradients", "aia.fig5"), _SEX, "round in which the active attack starts",
+        _over(
+            "active_start",
+            ("active server, model-based", "model active_50"),
+            ("active server, gradients", "grad active_50"),
+        ),
         logarithmic=False,
     ),
     "fig6": Picture(
-        ("aia.fig6",), _SEX, "rounds in which the server is active",
+        ("aia.fig6.gradients", "aia.fig6"), _SEX, "rounds in which the server is active",
         {
             "active server, model-based": r"model active_(\d+) ",
+            "active server, gradients": r"grad active_(\d+) ",
             "passive, last message": "model passive ",
             _IMPUTATION: "imputation baseline ",
             _MAJORITY: "majority baseline ",

@@ -102,7 +102,8 @@ PAPERS = {
             "The paper leaves rounds and start open; this setting comes near its last "
             "returned models on rows as LEAF's public code draws them "
             "(--data_generator=text: as its text says). The paper's mapping is not shown "
-            "to gain anything there; a simulated client gains at 5 and 10 local steps.",
+            "to gain anything there; a simulated client gains over the last returned "
+            "model, and over naming the majority at 10 local steps.",
         ),
         Item(
             "The setting of Table 1, searched",

@@ -15,8 +15,9 @@ _FIGURES = {
         "gain_over_majority_points",
         "gain_of_least_alike_over_others_points",
         "most_local_steps_over_fewest_points",
-        "alternatives_explaining_percent",
-        "alternatives_agree_percent",
+        "members_explaining_percent",
+        "members_agree_percent",
+        "accuracy_beside_members_percent",
     },
     "lmra.fig": {"test_accuracy_percent", "mapping_loss"},
     "label_distribution.fig": {

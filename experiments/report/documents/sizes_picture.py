@@ -13,10 +13,11 @@ from fljax.driver.config import ConfigError
 from fljax.metrics import Estimate
 from fljax.results import Row, within
 
-_RESULT = "aia.fig4"
+_RESULTS = "aia.fig4", "aia.fig4.gradients"
 _LINES = {
     ("model", "active_50"): "active server, 50 of 100 rounds",
     ("model", "passive"): "last message, model-based",
+    ("grad", "passive"): "gradients, best cosine",
     ("imputation", "baseline"): "imputation",
     ("majority", "baseline"): "most frequent value",
 }
@@ -28,13 +29,15 @@ def draw() -> str:
     Raises:
       ConfigError: no client's accuracy is kept.
     """
-    rows = [
-        row
-        for row in kept.read(_RESULT).rows
+    rows = {
+        (row.attack, row.setting, row.seed, row.client): row  # baselines are in both
+        for name in _RESULTS
+        for row in kept.read(name).rows
         if row.metric == lines_lib.ACCURACY and row.client != "all"
-    ]
+    }.values()
     if not rows:
-        raise ConfigError(f"picture: {_RESULT} has no accuracies of clients")
+        named = ", ".join(_RESULTS)
+        raise ConfigError(f"picture: {named} have no accuracies of clients")
     lines = [
         Line(name, _by_size(own), of[1] == "baseline")
         for of, name in _LINES.items()

@@ -10,6 +10,7 @@ import pytest
 from experiments.lmra import (
     clients,
     federation,
+    members,
     optimum,
     program,
     published,
@@ -84,6 +85,17 @@ def test_a_run_has_every_model_beside_the_last_returned(finished):
     assert best >= 95
     assert best >= max(_value(rows, kind, metric) for kind in kinds) - 5
     assert _value(rows, "local_optimum", "optimum_distance") < 1e-6
+
+
+def test_a_run_says_how_sure_the_adversary_may_be(finished):
+    told = [
+        row
+        for row in results.read_rows(finished / "rows.jsonl")
+        if row.metric == members.EXPLAINING
+    ]
+    assert {row.attack for row in told} == {"decoded_simulated"}
+    # Two clients of more rows than a batch has, and two members.
+    assert {row.n for row in told} == {4} and len(told) == 4
 
 
 def test_a_run_says_what_the_messages_determine(finished):

@@ -17,8 +17,8 @@ of federated learning, for only messages are seen.
 from fljax.attacks.reconstruction.decoding.ensemble import Choice, Simulation
 from fljax.attacks.reconstruction.decoding.mappings import Adam, Mapping, learned, mlp
 from fljax.attacks.reconstruction.decoding.messages import (
-    Alternatives,
     Decoded,
+    Members,
     Messages,
     averaged,
     centred,
@@ -36,10 +36,10 @@ from fljax.attacks.reconstruction.decoding.simulation import (
 
 __all__ = [
     "Adam",
-    "Alternatives",
     "Choice",
     "Decoded",
     "Mapping",
+    "Members",
     "Messages",
     "Settings",
     "Simulation",

@@ -29,14 +29,14 @@ class Simulation(NamedTuple):
       rate: a guess of the learning rate times the local steps.
       mean: `[K, W]` of the rows' prior.
       deviation: `[K, W]`, standard deviations of it.
-      common: `[W]`, standard deviations of what all rows have in common, on top of it.
+      shared: `[W]`, standard deviations of an offset that all rows share, on top of it.
     """
 
     gradient: Callable[[jax.Array, jax.Array], jax.Array]
     rate: float
     mean: np.ndarray
     deviation: np.ndarray
-    common: np.ndarray | float = 0.0
+    shared: np.ndarray
 
 
 class Choice(NamedTuple):
@@ -66,11 +66,8 @@ def learn(
       count: `S`, the members of the ensemble.
     """
     seen = messages_lib.observed(messages)
-    total = jnp.maximum(jnp.sum(seen.mask), 1) * seen.delta.shape[1]
-    size = jnp.sqrt(jnp.sum(jnp.square(seen.delta)) / total)
-    size = jnp.where(size > 0, size, 1)
-    end = jnp.maximum(noise(seen), choice.floor * size)
-    noises = jnp.maximum(_FIRST_NOISE * size, end), end
+    end = assumed(seen, choice)
+    noises = jnp.maximum(_FIRST_NOISE * _size(seen), end), end
 
     def member(number):
         own = jax.random.fold_in(key, number)
@@ -93,15 +90,39 @@ def loss(simulation: Simulation, ensemble: jax.Array, messages: Messages) -> jax
     return jnp.sum(jnp.square(off)) / jnp.maximum(jnp.sum(mask), 1)
 
 
-def misfits(simulation: Simulation, ensemble: jax.Array, messages: Messages):
-    """Root mean square misfit `[S]` of each member, over the noise of the deltas."""
+def misfits(
+    simulation: Simulation, ensemble: jax.Array, messages: Messages, choice: Choice
+) -> jax.Array:
+    """Root mean square misfit `[S]` of each member, over the noise that was assumed.
+
+    Args:
+      simulation: what was learned.
+      ensemble: `[S, K W + 1]` from `learn`.
+      messages: what it was learned from.
+      choice: with which.
+    """
     seen = messages_lib.observed(messages)
-    total = jnp.maximum(jnp.sum(seen.mask), 1) * seen.delta.shape[1]
 
     def square(weights):
         return jnp.sum(jnp.square(_misfit(simulation, weights, seen)))
 
-    return jnp.sqrt(lax.map(square, ensemble) / total) / noise(seen)
+    mean = lax.map(square, ensemble) / _count(seen)
+    return jnp.sqrt(mean) / assumed(seen, choice)
+
+
+def assumed(messages: Messages, choice: Choice) -> jax.Array:
+    """Standard deviation [] of the noise that members are learned with."""
+    return jnp.maximum(noise(messages), choice.floor * _size(messages))
+
+
+def _count(seen: Messages) -> jax.Array:
+    return jnp.maximum(jnp.sum(seen.mask), 1) * seen.delta.shape[1]
+
+
+def _size(seen: Messages) -> jax.Array:
+    """Root mean square of the deltas; one where all are zero."""
+    size = jnp.sqrt(jnp.sum(jnp.square(seen.delta)) / _count(seen))
+    return jnp.where(size > 0, size, 1)
 
 
 def noise(messages: Messages) -> jax.Array:
@@ -126,11 +147,11 @@ def noise(messages: Messages) -> jax.Array:
 
 def _covariance(simulation: Simulation) -> np.ndarray:
     """`[K W + 1, K W + 1]` of the prior: rows, then the logarithm of the rate."""
-    rows, columns = simulation.mean.shape
+    rows = len(simulation.mean)
     own = np.diag(np.square(simulation.deviation).ravel())
-    common = np.diag(np.square(np.broadcast_to(simulation.common, (columns,))))
+    shared = np.diag(np.square(simulation.shared))
     found = np.zeros((len(own) + 1, len(own) + 1))
-    found[:-1, :-1] = own + np.kron(np.ones((rows, rows)), common)
+    found[:-1, :-1] = own + np.kron(np.ones((rows, rows)), shared)
     found[-1, -1] = _RATE**2
     return found
 
@@ -165,6 +186,24 @@ def _jacobian(simulation, weights, seen: Messages) -> jax.Array:
     return both.reshape(-1, both.shape[-1])
 
 
+class _Prior(NamedTuple):
+    """A normal one of flat weights, `mean [M]` and `precision [M, M]`."""
+
+    mean: jax.Array
+    precision: jax.Array
+
+
+def _drawn(key, simulation: Simulation, width, dtype) -> _Prior:
+    """The prior of that width, around a draw of it."""
+    centre = jnp.asarray(np.append(simulation.mean, np.log(simulation.rate)), dtype)
+    covariance = _covariance(simulation)
+    unit = jnp.full(centre.shape, width, dtype).at[-1].set(1)  # all but the rate
+    root = unit[:, None] * jnp.asarray(np.linalg.cholesky(covariance), dtype)
+    precision = jnp.asarray(np.linalg.inv(covariance), dtype) / jnp.outer(unit, unit)
+    draw = matmul(root, jax.random.normal(key, centre.shape, dtype))
+    return _Prior(centre + draw, precision)
+
+
 def _most_probable(
     key, seen: Messages, simulation, width, noises, iterations
 ) -> jax.Array:
@@ -174,29 +213,25 @@ def _most_probable(
     """
     begin, end = noises
     dtype = seen.sent.dtype
-    centre = jnp.asarray(np.append(simulation.mean, np.log(simulation.rate)), dtype)
-    covariance = _covariance(simulation)
-    unit = jnp.full(centre.shape, width, dtype).at[-1].set(1)  # all but the rate
-    root = unit[:, None] * jnp.asarray(np.linalg.cholesky(covariance), dtype)
-    precision = jnp.asarray(np.linalg.inv(covariance), dtype) / jnp.outer(unit, unit)
     draws = [jax.random.fold_in(key, i) for i in range(2)]
-    mean = centre + matmul(root, jax.random.normal(draws[0], centre.shape, dtype))
+    prior = _drawn(draws[0], simulation, width, dtype)
     error = end * jax.random.normal(draws[1], seen.delta.shape, dtype)
     seen = seen._replace(delta=seen.delta + error)
 
     def cost(weights, scale):
         off = _misfit(simulation, weights, seen) / scale
-        away = weights - mean
-        return jnp.sum(jnp.square(off)) + away @ matmul(precision, away)
+        away = weights - prior.mean
+        return jnp.sum(jnp.square(off)) + jnp.sum(away * matmul(prior.precision, away))
 
     def step(carry, share):
         weights, caution = carry
         scale = begin ** (1 - share) * end**share
         jacobian = _jacobian(simulation, weights, seen) / scale
         off = _misfit(simulation, weights, seen).ravel() / scale
-        gradient = matmul(jacobian.T, off) + matmul(precision, weights - mean)
-        curvature = matmul(jacobian.T, jacobian) + precision
-        curvature = curvature + caution * jnp.diag(jnp.diag(precision))
+        pull = matmul(prior.precision, weights - prior.mean)
+        gradient = matmul(jacobian.T, off) + pull
+        curvature = matmul(jacobian.T, jacobian) + prior.precision
+        curvature = curvature + caution * jnp.diag(jnp.diag(prior.precision))
         factor = jax.scipy.linalg.cho_factor(curvature)
         tried = weights - jax.scipy.linalg.cho_solve(factor, gradient)
         better = cost(tried, scale) < cost(weights, scale)
@@ -204,5 +239,5 @@ def _most_probable(
         return (jnp.where(better, tried, weights), caution), None
 
     shares = np.minimum(np.arange(iterations) / max(_SETTLED * iterations, 1), 1)
-    carry = (mean, jnp.full((), 10.0, dtype))
+    carry = (prior.mean, jnp.full((), 10.0, dtype))
     return lax.scan(step, carry, jnp.asarray(shares, dtype))[0][0]

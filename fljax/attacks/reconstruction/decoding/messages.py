@@ -23,17 +23,18 @@ class Messages(NamedTuple):
     mask: jax.Array
 
 
-class Alternatives(NamedTuple):
-    """Simulated clients, each of whom explains the messages.
+class Members(NamedTuple):
+    """Each member of an ensemble alone.
 
     Attributes:
-      optimum: `[S, P]` their local optima.
-      misfit: `[S]` root mean square of what each leaves of the messages, over their
-        estimated noise; about the root of two of one that was learned from messages with
-        as much noise again.
+      optimum: `[S, P]` its local optimum, decoded from it alone.
+      others: `[S, P]` decoded from all members but it.
+      misfit: `[S]` root mean square of what it leaves of the messages, over the noise
+        that was assumed of them; about one of a member that explains them.
     """
 
     optimum: jax.Array
+    others: jax.Array
     misfit: jax.Array
 
 
@@ -48,7 +49,7 @@ class Decoded(NamedTuple):
       singular_values: `[min(R, P)]` of the centred and scaled deltas, decreasing.
       determined: [] bool, `rank == P`. Otherwise even an affine mapping is not
         determined by the messages, and the estimate rests on the kind of mapping.
-      alternatives: clients that explain the messages, too; None of a mapping without.
+      members: of the ensemble; None of a mapping that has none.
     """
 
     estimate: jax.Array
@@ -57,7 +58,7 @@ class Decoded(NamedTuple):
     rank: jax.Array
     singular_values: jax.Array
     determined: jax.Array
-    alternatives: Alternatives | None = None
+    members: Members | None = None
 
 
 def of_exchange(exchange: Exchange, mask: Array | None = None) -> Messages:

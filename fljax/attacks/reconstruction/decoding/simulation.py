@@ -11,15 +11,16 @@ tell, where a regression has nothing.
 1. The noise of a client's deltas is estimated from what smooth trends leave, at least
    the rounding of the messages and `floor` times their size: mini-batches are noisy.
 2. The floor and the width of the prior are those that predict the last third of its
-   messages best when learned from the others (`choose`). Nothing else is known of them.
+   messages best when learned from the others (`choose`). That rows of one client share an
+   offset, and how large one is beside their own spread, the caller assumes.
 3. An ensemble of clients is learned, each the most probable client given a draw of the prior
    as its mean and a draw of the noise on the messages (randomise then optimise), by
    Levenberg-Marquardt steps; the assumed noise falls to the estimated one on the way.
    Where messages say much, they agree; elsewhere they spread like the prior.
 4. The decoded model solves `mean over the ensemble of G(w, theta) / rate + damping (theta -
    last sent) = 0` by Newton steps of bounded length: the least expected loss, which is
-   finite where its members disagree on what separates the classes. The same of each member
-   alone are `alternatives`: how far they differ is what the messages leave open.
+   finite where its members disagree on what separates the classes. `members` has the same of
+   each member alone, and of all others.
 
 Local steps are not unrolled: several act like one of their summed rate from the middle
 of their path (`messages.centred`), as long as a round moves little.
@@ -39,11 +40,7 @@ from jax import lax
 from fljax.attacks.reconstruction.decoding import ensemble as ensemble_lib
 from fljax.attacks.reconstruction.decoding import messages as messages_lib
 from fljax.attacks.reconstruction.decoding.ensemble import Choice, Simulation
-from fljax.attacks.reconstruction.decoding.messages import (
-    Alternatives,
-    Decoded,
-    Messages,
-)
+from fljax.attacks.reconstruction.decoding.messages import Decoded, Members, Messages
 from fljax.losses import LossFn
 from fljax.types import Key, Params
 
@@ -83,7 +80,7 @@ def simulated_client(
     num_rows: int = 10,
     target: Callable[[jax.Array], jax.Array] = jax.nn.sigmoid,
     spread: float = 1.5,
-    centre: float = 0.0,
+    shared_spread: float = 0.0,
 ) -> Simulation:
     """A client of `num_rows` learned rows.
 
@@ -94,9 +91,10 @@ def simulated_client(
       rate: learning rate times local steps; a guess, which is refined.
       num_rows: `K`.
       target: what makes a target of a free number; the identity for regression.
-      spread: standard deviation of the inputs' prior, whose mean is zero.
-      centre: of what the inputs of all rows have in common, on top of it: rows of one
-        client are alike.
+      spread: standard deviation of the inputs' prior, whose mean is zero, around the
+        offset.
+      shared_spread: standard deviation of an offset that the inputs of all rows share:
+        rows of one client are alike.
 
     Returns:
       A `Simulation`.
@@ -111,8 +109,8 @@ def simulated_client(
     def table(inputs, last):
         return np.tile(np.append(np.full(num_inputs, inputs), last), (num_rows, 1))
 
-    common = np.append(np.full(num_inputs, centre), 0.0)
-    return Simulation(gradient, rate, table(0.0, 0.0), table(spread, _TARGETS), common)
+    shared = np.append(np.full(num_inputs, shared_spread), 0.0)
+    return Simulation(gradient, rate, table(0.0, 0.0), table(spread, _TARGETS), shared)
 
 
 def simulated(
@@ -150,11 +148,10 @@ def simulated(
         count=how.ensemble_size,
     )
     last = jnp.max(jnp.where(seen.mask, jnp.arange(seen.mask.shape[0]), 0))
-
-    def zero(members):
-        return _zero(simulation, members, seen.sent[last], how.damping)
-
-    estimate = zero(ensemble)
+    anchor = seen.sent[last]
+    estimate = _zero(simulation, ensemble, anchor, how.damping)
+    alone, others = _one_by_one(simulation, ensemble, anchor, how.damping)
+    misfit = ensemble_lib.misfits(simulation, ensemble, seen, choice)
     return Decoded(
         estimate=estimate,
         loss=ensemble_lib.loss(simulation, ensemble, seen),
@@ -162,10 +159,7 @@ def simulated(
         rank=rank,
         singular_values=singular_values,
         determined=rank == seen.sent.shape[1],
-        alternatives=Alternatives(
-            lax.map(lambda member: zero(member[None]), ensemble),
-            ensemble_lib.misfits(simulation, ensemble, seen),
-        ),
+        members=Members(alone, others, misfit),
     )
 
 
@@ -207,6 +201,18 @@ def choose(
 
     best = jnp.argmin(lax.map(misfit, every))
     return jax.tree.map(lambda leaf: leaf[best], every)
+
+
+def _one_by_one(simulation, ensemble, anchor, damping) -> tuple[jax.Array, jax.Array]:
+    """What each member `[S, P]` is decoded to alone, and what all others are."""
+
+    def split(number):
+        first = jnp.roll(ensemble, -number, axis=0)
+        others = first[1:] if len(ensemble) > 1 else first
+        parts = first[:1], others
+        return tuple(_zero(simulation, each, anchor, damping) for each in parts)
+
+    return lax.map(split, jnp.arange(len(ensemble)))
 
 
 def _zero(simulation, ensemble, anchor, damping: float) -> jax.Array:

@@ -1,0 +1,98 @@
+"""How sure the adversary may be: what members of an ensemble say of one another.
+
+A simulated client that leaves no more of the messages than their noise could have sent
+them. Were it the true one, a decoder that had learned all other members would name so
+many of a client's rows as it would. Only of clients that train on mini-batches: messages
+of full batches hold no noise but rounding, which members of few rows do not reach, so
+that these messages tell more than members show.
+"""
+
+import jax
+import numpy as np
+from jax.flatten_util import ravel_pytree
+
+from experiments.lmra.clients import Clients
+from experiments.lmra.reporting import EXPERIMENT, MODEL, Attacked
+from experiments.lmra.settings import Settings, cases
+from fljax.results import Labels, Row
+
+EXPLAINING = "members_explaining_percent"
+AGREEING = "members_agree_percent"
+ACCURACY = "accuracy_beside_members_percent"
+_EXPLAINED = 1.2  # misfit over noise; one, and more than its three standard errors
+
+
+def rows(settings: Settings, clients: Clients, attacked: Attacked) -> list[Row]:
+    """Of each draw, means over the clients of mini-batches.
+
+    Members that explain the messages; of how many rows such a member and all others say
+    the same; and how many of the same clients' rows what was decoded names rightly.
+    """
+    run, found = settings.run, []
+    labels = Labels(EXPERIMENT, clients.task.name, MODEL)
+    for attack, each in attacked.decoded.items():
+        if each.members is None:
+            continue
+        same = agreement(clients, each.members.optimum, each.members.others)
+        explains = each.members.misfit < _EXPLAINED
+        accuracy = attacked.scores[attack].train_accuracy_percent
+        for at, case in enumerate(cases(run)):
+            noisy = clients.sizes[: run.attacked] > case.batch_size
+            for number, seed in enumerate(run.seeds):
+                told = of_draw(
+                    *(leaf[at, number, noisy] for leaf in (same, explains, accuracy))
+                )
+                found += [
+                    labels.row(attack, case.setting(run), seed, metric, value, count)
+                    for metric, (value, count) in told.items()
+                ]
+    return found
+
+
+def of_draw(same, explains, accuracy) -> dict[str, tuple[float, int]]:
+    """Metric -> mean, and of how many; without clients or members, no metric.
+
+    Args:
+      same: `[A, S]` percent of the rows that a member and all others name alike.
+      explains: `[A, S]` bool, whether it explains the messages.
+      accuracy: `[A]` percent.
+    """
+    if not explains.size:
+        return {}
+    told = {EXPLAINING: (100 * explains.mean(), explains.size)}
+    some = explains.any(axis=1)
+    if some.any():
+        count = np.maximum(explains.sum(axis=1), 1)
+        alike = np.where(explains, same, 0).sum(axis=1) / count
+        told[AGREEING] = alike[some].mean(), int(some.sum())
+        told[ACCURACY] = accuracy[some].mean(), int(some.sum())
+    return told
+
+
+def agreement(clients: Clients, models: np.ndarray, others: np.ndarray) -> np.ndarray:
+    """Percent of a client's training rows that two models name alike.
+
+    Args:
+      clients: whose rows are named.
+      models: `[cases, seeds, A, S, P]`.
+      others: likewise.
+
+    Returns:
+      `[cases, seeds, A, S]`.
+    """
+    task, attacked = clients.task, models.shape[2]
+    unravel = ravel_pytree(task.model.init(jax.random.key(0)))[1]
+    own = jax.tree.map(lambda leaf: leaf[:, :attacked], clients.own)
+
+    def share(one, other, own):
+        def named(theta):
+            params = unravel(theta)
+            return jax.vmap(task.model.apply, (None, 0))(params, own.rows.x) > 0
+
+        same = named(one) == named(other)
+        return 100 * (same & own.mask).sum() / own.mask.sum()
+
+    over_clients = jax.vmap(jax.vmap(share, (0, 0, None)))
+    every = jax.jit(jax.vmap(jax.vmap(over_clients), (0, 0, None)))
+    models, others = (np.asarray(each, np.float32) for each in (models, others))
+    return np.asarray(every(models, others, own))

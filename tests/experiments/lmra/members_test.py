@@ -1,0 +1,62 @@
+"""How sure an adversary may be: who explains the messages, and who names rows alike."""
+
+import numpy as np
+import pytest
+
+from experiments.lmra import clients, members
+from experiments.lmra.settings import Config, DataConfig, Settings
+
+_TOLD = Settings(DataConfig(sizes=(30, 20)), Config(seeds=(0,)))
+
+
+@pytest.fixture(scope="module")
+def loaded():
+    return clients.load(_TOLD.data, _TOLD.run)
+
+
+def _models(clients, count, seed=0):
+    """`[cases, seeds, A, S, P]`, some hyperplanes of each client."""
+    shape = 1, 1, 2, count, clients.task.num_inputs + 1
+    return np.random.default_rng(seed).normal(size=shape)
+
+
+def test_a_model_agrees_with_itself_and_not_at_all_with_its_opposite(loaded):
+    models = _models(loaded, 2)
+    others = models * np.array([1, -1])[:, None]
+    found = members.agreement(loaded, models, others)
+    np.testing.assert_allclose(found[0, 0], [[100, 0], [100, 0]])
+
+
+def test_agreement_is_counted_over_the_clients_own_rows(loaded):
+    models, others = _models(loaded, 3), _models(loaded, 3, seed=1)
+    found = members.agreement(loaded, models, others)[0, 0]
+    for client, size in enumerate(loaded.sizes):
+        x = loaded.own.rows.x.numeric[0, client, :size]
+        for number in range(3):
+            one, two = (_named(t[0, 0, client, number], x) for t in (models, others))
+            assert found[client, number] == pytest.approx(100 * np.mean(one == two))
+
+
+def _named(theta, x):
+    return x @ theta[1:] + theta[0] > 0  # the intercept comes first
+
+
+def test_members_count_that_explain_the_messages_and_every_client_as_much():
+    same = np.array([[90.0, 10.0], [60.0, 40.0], [0.0, 0.0]])
+    explains = np.array([[True, False], [True, True], [False, False]])
+    found = members.of_draw(same, explains, np.array([80.0, 70.0, 5.0]))
+    assert found == {
+        members.EXPLAINING: (50.0, 6),
+        members.AGREEING: (70.0, 2),  # 90 and (60 + 40) / 2
+        members.ACCURACY: (75.0, 2),
+    }
+
+
+def test_where_nobody_explains_the_messages_nothing_is_said_of_agreement():
+    found = members.of_draw(np.ones((1, 2)), np.zeros((1, 2), bool), np.ones(1))
+    assert found == {members.EXPLAINING: (0.0, 2)}
+
+
+def test_without_clients_of_mini_batches_nothing_is_said():
+    nobody = np.ones((0, 2))
+    assert members.of_draw(nobody, nobody.astype(bool), np.ones(0)) == {}
