@@ -49,7 +49,7 @@ def test_a_command_has_a_word_for_the_folder_of_the_data():
     class Flags(harness.SmallFlags):
         data_dir: str | None = None
 
-    told = recording.command(Flags(data_dir="/home/me/files"), recording.__name__)
+    told = recording.command(Flags(data_dir="some/folder"), recording.__name__)
     assert told == "python -m experiments.benchmarks.recording --data_dir=DATA"
 
 
