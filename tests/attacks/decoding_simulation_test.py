@@ -189,28 +189,40 @@ def test_rows_of_a_client_share_an_offset():
     assert between[2] < 0.5  # targets share nothing
 
 
-def test_learned_rows_are_those_of_the_normal_posterior():
-    # A gradient that is linear in the row has a posterior in closed form.
-    away, noise, width, num_rows = 3.0, 0.1, 0.5, 3
-    simulation = _shared(1.0, 2.0, num_rows)._replace(
+def _posterior(noise, count):
+    """Rows that are learned where the gradient is the row, `[200, 3, 3]`, and rates."""
+    away, width = 3.0, 0.5
+    simulation = _shared(1.0, 2.0, 3)._replace(
         gradient=lambda row, theta: row * theta[0]
     )
-    sent = jnp.ones((40, 3))
-    seen = Messages(sent, jnp.full((40, 3), away), jnp.ones(40, bool))
+    seen = Messages(
+        jnp.ones((count, 3)), jnp.full((count, 3), away), jnp.ones(count, bool)
+    )
     choice = decoding.Choice(jnp.asarray(noise / away), jnp.asarray(width))
     found = ensemble.learn(
         jax.random.key(1), seen, simulation, choice, iterations=40, count=200
     )
-    rows = np.asarray(found)[:, :-1].reshape(200, num_rows, 3)
-    rate = np.exp(np.asarray(found)[:, -1:])
+    return np.asarray(found)[:, :-1].reshape(200, 3, 3), np.exp(found[:, -1:])
+
+
+def test_what_messages_tell_of_learned_rows_is_learned_and_no_more():
+    rows, rate = _posterior(noise=0.1, count=40)
     # What is observed is the rate times the mean row, nearly without error.
-    np.testing.assert_allclose(rate * rows.mean(axis=1), away, atol=0.1)
+    np.testing.assert_allclose(rate * rows.mean(axis=1), 3, atol=0.1)
     # What is not, how rows differ, stays as the prior has it.
     differences = (rows - rows.mean(axis=1, keepdims=True)).std(axis=(0, 1))
-    kept = np.sqrt(1 - 1 / num_rows)
-    np.testing.assert_allclose(
-        differences, width * kept * np.array([1, 1, 3]), rtol=0.15
-    )
+    prior = 0.5 * np.sqrt(1 - 1 / 3) * np.array([1, 1, 3])
+    np.testing.assert_allclose(differences, prior, rtol=0.15)
+
+
+def test_learned_rows_are_drawn_to_the_prior_by_its_whole_covariance():
+    rows, _ = _posterior(noise=3.0, count=4)
+    # Of the mean of three rows, inputs and target; the noise of four messages is 9 / 4.
+    variance = 0.25 * (np.array([4, 4, 0]) + np.array([1, 1, 9]) / 3)
+    told = 3 * variance / (variance + 9 / 4)
+    # Four standard errors of 200 draws of a posterior.
+    error = 4 * np.sqrt(variance * 9 / 4 / (variance + 9 / 4) / 200)
+    assert (np.abs(rows.mean(axis=(0, 1)) - told) < error).all()
 
 
 def test_a_misfit_is_what_a_member_leaves_over_the_noise_that_was_assumed():

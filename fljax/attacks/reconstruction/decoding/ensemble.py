@@ -66,7 +66,7 @@ def learn(
       count: `S`, the members of the ensemble.
     """
     seen = messages_lib.observed(messages)
-    end = assumed(seen, choice)
+    end = _assumed(seen, choice)
     noises = jnp.maximum(_FIRST_NOISE * _size(seen), end), end
 
     def member(number):
@@ -107,10 +107,10 @@ def misfits(
         return jnp.sum(jnp.square(_misfit(simulation, weights, seen)))
 
     mean = lax.map(square, ensemble) / _count(seen)
-    return jnp.sqrt(mean) / assumed(seen, choice)
+    return jnp.sqrt(mean) / _assumed(seen, choice)
 
 
-def assumed(messages: Messages, choice: Choice) -> jax.Array:
+def _assumed(messages: Messages, choice: Choice) -> jax.Array:
     """Standard deviation [] of the noise that members are learned with."""
     return jnp.maximum(noise(messages), choice.floor * _size(messages))
 
