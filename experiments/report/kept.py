@@ -1,7 +1,7 @@
 """Results that the repository keeps: the one source of the numbers in its documents.
 
 `experiments/results/NAME/` holds what is kept of a finished run. Its `rows.csv`, a line
-for each number, has only what summaries need:
+for each metric (`kept_rows`), has only what summaries need:
 
 * numbers over all clients, for every seed, and slopes;
 * each client's, with half widths, where there is a single seed and an attack is judged
@@ -16,16 +16,13 @@ packages, and the machine in general words. Flagfiles without a result stand in
 `experiments/results/not_kept.toml`, which says why.
 """
 
-import csv
-import io
 import json
-import math
 import pathlib
 import tomllib
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
-from experiments.report import commands, finished
+from experiments.report import commands, finished, kept_rows
 from experiments.report.cards import Card, card
 from experiments.report.figures import selection
 from experiments.report.programs import PROGRAMS
@@ -35,7 +32,6 @@ from fljax.results import HALF_WIDTH, PAIRED_HALF_WIDTH, Row
 
 FOLDER = pathlib.Path(__file__).parents[1] / "results"
 _ROWS, _MANIFEST, _NOT_KEPT = "rows.csv", "manifest.json", "not_kept.toml"
-_COLUMNS = tuple(name for name in Row._fields if name != "experiment")
 _TEXTS = ("data", "model", "defense", "point")
 _ASIS = ("experiment", "code", "python", "packages", "verdicts", "not_run")
 _TIMES, _SLOPE = ("seconds", "milliseconds"), "_slope"
@@ -63,7 +59,7 @@ def keep(run: finished.Run, name: str) -> pathlib.Path:
         raise ConfigError(f"--keep: {error}") from error
     folder, rows = FOLDER / name, of_rows(run.rows)
     alike = _alike(rows)
-    files.write_text(folder / _ROWS, _written(rows, alike))
+    files.write_text(folder / _ROWS, kept_rows.written(rows, alike))
     results.write_manifest(folder / _MANIFEST, kept | {"alike": alike})
     return folder
 
@@ -78,8 +74,8 @@ def read(name: str) -> finished.Run:
         raise ConfigError(f"expected one of {', '.join(names())}, got {name!r}")
     folder = FOLDER / name
     manifest = json.loads((folder / _MANIFEST).read_text())
-    lines = csv.DictReader(io.StringIO((folder / _ROWS).read_text()))
-    rows = [_row(manifest["experiment"], manifest["alike"] | line) for line in lines]
+    table = (folder / _ROWS).read_text()
+    rows = kept_rows.read(table, manifest["experiment"], manifest["alike"])
     return finished.Run(folder, rows, manifest, {})
 
 
@@ -112,29 +108,6 @@ def _alike(rows: Sequence[Row]) -> dict[str, str]:
     """Columns of texts that are the same in every row."""
     texts = {name: {getattr(row, name) for row in rows} for name in _TEXTS}
     return {name: min(found) for name, found in texts.items() if len(found) == 1}
-
-
-def _written(rows: Sequence[Row], alike: Collection[str]) -> str:
-    """Rows of one program as a table; a value that is not finite is left empty."""
-    file = io.StringIO()
-    columns = [name for name in _COLUMNS if name not in alike]
-    table = csv.DictWriter(file, columns, extrasaction="ignore", lineterminator="\n")
-    table.writeheader()
-    for row in rows:
-        value = row.value if math.isfinite(row.value) else ""
-        table.writerow(row._asdict() | {"value": value})
-    return file.getvalue()
-
-
-def _row(experiment: str, line: Mapping[str, str]) -> Row:
-    client = line["client"]
-    numbers = {
-        "seed": int(line["seed"]),
-        "client": client if client == "all" else int(client),
-        "value": float(line["value"] or "nan"),
-        "n": int(line["n"]),
-    }
-    return Row(experiment, **line | numbers)
 
 
 def of_manifest(name: str, manifest: Mapping[str, Any]) -> dict[str, Any]:

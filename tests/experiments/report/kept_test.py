@@ -68,6 +68,21 @@ def test_texts_of_every_row_stand_once(rows, folder, tmp_path):
     assert result.manifest["alike"] == {"data": total.data, "model": total.model}
 
 
+def test_seeds_of_a_metric_share_a_line(rows, folder, tmp_path):
+    (total,) = rows(1.0)
+    found = [
+        total,
+        total._replace(seed=2, value=2.5, n=total.n + 1),
+        total._replace(metric="majority_percent", value=math.inf),
+        total._replace(seed=1, value=0.5),  # after its line's first
+    ]
+    path = kept.keep(_run(tmp_path, found), "aia.table2")
+    assert len((path / "rows.csv").read_text().splitlines()) == 3
+    *read, last = kept.read("aia.table2").rows
+    assert read == [found[0], found[1], found[3]]
+    assert math.isnan(last.value) and last._replace(value=math.inf) == found[2]
+
+
 def test_slopes_of_a_single_client_are_kept(rows):
     found = [row._replace(client=0) for row in rows(1.0, 2.0)]
     slopes = [row._replace(metric="error_slope") for row in found]
