@@ -11,8 +11,7 @@ from experiments.aia.settings import DataConfig
 from experiments.rows.views import Known, Sight
 from fljax import data, losses
 from fljax.attacks import rows
-from fljax.attacks.rows import repeated
-from fljax.attacks.rows.repeated import Steps
+from fljax.attacks.rows.steps import Steps, moved
 from fljax.data import encoder
 from fljax.driver.config import ConfigError
 from fljax.models import mlp
@@ -136,7 +135,7 @@ def sight(
         network = rows.Network(params, loss_fn)
         message = network.message(x, batch.y, np.full(size, 1 / size))
     else:
-        message = repeated.moved(params, loss_fn, x, batch.y, steps)
+        message = moved(params, loss_fn, x, batch.y, steps)
     classes = population.classes
     targets = np.arange(classes) if classes else np.sort(batch.y)
     return Sight(params, message, size, targets, number, steps)

@@ -3,10 +3,10 @@
     python -m experiments.rows --flagfile=experiments/flags/rows.adult.flags
 
 Draws batches, sends the gradient of each at a fresh network to the adversary, or what
-several local steps over it have moved, and writes how many cells and whole rows it reads,
-beside guessing the mean row and beside rows of others. Cells are counted as by TabLeak
-(Vero et al. 2023): a category has to be right, a number to lie within 0.319 standard
-deviations.
+several local steps have moved, each over the whole batch or over other rows of it, and
+writes how many cells and whole rows it reads, beside guessing the mean row and beside rows
+of others. Cells are counted as by TabLeak (Vero et al. 2023): a category has to be right,
+a number to lie within 0.319 standard deviations.
 """
 
 from collections.abc import Iterator
@@ -19,7 +19,7 @@ from experiments.report import COMMAND
 from experiments.rows import attacking, batches, reporting, scores
 from experiments.rows.batches import Population
 from experiments.rows.settings import RunConfig, Settings
-from fljax.attacks.rows.repeated import Steps
+from fljax.attacks.rows.steps import Steps
 from fljax.driver.config import ConfigError
 from fljax.driver.output import Output, Results
 from fljax.driver.program import Program, Start
@@ -47,8 +47,19 @@ class Made(NamedTuple):
 
 def start(settings: Settings) -> Start:
     """Refuses networks that the attack does not know."""
-    if not settings.run.hidden:
+    run = settings.run
+    if not run.hidden:
         raise ConfigError("--hidden: expected at least one hidden layer, got none")
+    if run.step_rows and run.local_steps > 1:
+        raise ConfigError(
+            "--local_steps: expected to be left out with --step_rows, which tells how many"
+        )
+    for size in run.batch_sizes if run.step_rows else ():
+        if size % run.step_rows or size == run.step_rows:
+            raise ConfigError(
+                f"--batch_sizes: expected multiples of --step_rows={run.step_rows}, "
+                f"at least two steps, got {size}"
+            )
 
     def prepare() -> Prepared:
         return Prepared(settings, batches.load(settings.data, settings.run.hidden))
@@ -88,7 +99,7 @@ def work(prepared: Prepared, output: Output, bars: Progress) -> Results:
 
 def _of_seed(run: RunConfig, population: Population, size: int, seed: int) -> Made:
     schema, told, seconds = population.known.schema, [], []
-    steps = Steps(run.local_steps, run.learning_rate)
+    steps = _steps(run, size)
     for number in range(run.batches):
         batch = batches.draw(population, size, number, seed)
         sight = batches.sight(population, batch, number, seed, steps)
@@ -110,6 +121,11 @@ def _of_seed(run: RunConfig, population: Population, size: int, seed: int) -> Ma
         seconds.append(guess.seconds)
     labels = reporting.labels(population.table.name)
     return Made(reporting.rows(labels, told, size, seed), seconds)
+
+
+def _steps(run: RunConfig, size: int) -> Steps:
+    count = size // run.step_rows if run.step_rows else run.local_steps
+    return Steps(count, run.learning_rate, run.step_rows)
 
 
 def describe(prepared: Prepared) -> Iterator[str]:

@@ -16,6 +16,11 @@ class RunConfig(RunFlags):
     local_steps: int = option(
         1, "steps of gradient descent in a message, all over the same rows", min=1
     )
+    step_rows: int = option(
+        0,
+        "rows of a step where each row is in one of them, of an epoch; 0: all in each",
+        min=0,
+    )
     learning_rate: float = option(0.1, "of these steps", above=0)
     hidden: tuple[int, ...] = option(
         (100, 100),

@@ -6,7 +6,7 @@ import numpy as np
 
 from fljax import losses
 from fljax.attacks import rows
-from fljax.attacks.rows.repeated import Steps
+from fljax.attacks.rows.steps import Steps
 from fljax.types import Params
 
 

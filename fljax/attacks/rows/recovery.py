@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from fljax.attacks.rows import forward, search, span, units, weights
+from fljax.attacks.rows import look as look_lib
 from fljax.attacks.rows import network as network_lib
 from fljax.attacks.rows.network import Network
 from fljax.attacks.rows.schema import Schema
@@ -65,30 +65,17 @@ def recover(
     Returns:
       What was found, all, some or none of the rows, and whether it is certain.
     """
-    network = Network(params, loss_fn)
-    targets = np.unique(np.asarray(targets))
-    # With one output or two classes a target changes no more than a delta's length.
-    ways = network.distinct(schema.off, targets)
-    sent = span.sent(network.layer.gradient(message), rows)
-    hidden = forward.hidden(params, message, network.layer.name, rows)
-    if hidden is None:
-        x = search.search(network, sent, schema, ways, seed, effort)
-        distinct = sent.rank
-    else:
-        given = network, sent, hidden, schema, targets, rows
-        x, distinct = units.search(*given, seed, effort), hidden.rank
+    look = look_lib.look(params, message, loss_fn, schema, rows, targets)
+    network = look.network
 
     def judged(x: np.ndarray) -> Found:
-        x = schema.encode(schema.read(x))
-        if hidden is None:
-            about = weights.first(network, sent, x, targets, rows)
-        else:
-            about = weights.second(network, hidden, x, targets, rows)
-        return _judged(network, message, schema, x, about, rows)
+        return _judged(network, message, schema, x, look.weights(x), rows)
 
+    x = look.found(seed, effort)
     best = judged(x)
-    if len(x) == distinct:
-        again = judged(_solved(network, sent, schema.encode(schema.read(x)), ways))
+    if len(x) == look.rank:
+        solved = _solved(network, look.sent, x, look.ways)
+        again = judged(schema.encode(schema.read(solved)))
         best = max(best, again, key=lambda found: found.explained)
     return best
 

@@ -9,9 +9,6 @@ are left out until as many are left as it spans. What is found is proven by the 
 themselves, taken again.
 """
 
-from typing import NamedTuple
-
-import jax
 import numpy as np
 
 from fljax.attacks.rows import categories, network, span
@@ -19,6 +16,7 @@ from fljax.attacks.rows.network import Network
 from fljax.attacks.rows.recovery import Found
 from fljax.attacks.rows.schema import Schema
 from fljax.attacks.rows.span import Sent
+from fljax.attacks.rows.steps import Steps, moved
 from fljax.losses import LossFn
 from fljax.types import Params
 
@@ -26,34 +24,6 @@ _OFF = -0.1  # below which no step switches a unit on
 _MANY = 60  # rows in the span, of which it is not tried which are the batch's
 _CUT = 1e-9  # of singular values
 _EXACT = 1e-5  # of the message, that recomputing it may miss
-
-
-class Steps(NamedTuple):
-    """Steps of gradient descent on the mean loss of the same rows."""
-
-    count: int
-    rate: float
-
-
-def moved(
-    params: Params, loss_fn: LossFn, x: np.ndarray, y: np.ndarray, steps: Steps
-) -> Params:
-    """What comes back in place of a gradient: the way moved, over count and rate.
-
-    Args:
-      params: that were sent.
-      loss_fn: of one example.
-      x: `[B, D]` encoded rows.
-      y: `[B]` their targets.
-      steps: that are taken.
-    """
-    rate, now = np.float32(steps.rate), params
-    shares = np.full(len(x), 1 / len(x))
-    for _ in range(steps.count):
-        slope = Network(now, loss_fn).message(x, y, shares)
-        now = jax.tree.map(lambda leaf, g: np.float32(leaf - rate * g), now, slope)
-    length = np.float32(steps.count * steps.rate)
-    return jax.tree.map(lambda sent, end: (sent - end) / length, params, now)
 
 
 def recover(

@@ -41,6 +41,7 @@ def search(
     sent: Sent,
     schema: Schema,
     targets: np.ndarray,
+    most: int,
     seed: int,
     effort: Effort,
 ) -> np.ndarray:
@@ -51,6 +52,7 @@ def search(
       sent: what was sent of the first layer.
       schema: of the table.
       targets: whose deltas differ in direction.
+      most: rows that are enough.
       seed: of what is drawn.
       effort: how hard to look.
     """
@@ -59,7 +61,7 @@ def search(
     deltas = np.zeros((0, sent.gradient.shape[1]))
     idle = 0
     for _ in range(effort.rounds):
-        if len(x) >= sent.rank or idle >= effort.patience:
+        if len(x) >= most or idle >= effort.patience:
             break
         left = span.without(sent, deltas)
         try:
@@ -71,7 +73,7 @@ def search(
         given = rows, schema, network, sent, targets, draws, effort, step
         for row in once(_by_deltas(*given), x):
             delta = _delta(network, sent, row, targets)
-            if _is_new(delta, deltas):
+            if len(x) < most and _is_new(delta, deltas):
                 x = np.concatenate([x, row[None]])
                 deltas = np.concatenate([deltas, delta[None]])
         idle = 0 if len(x) > before else idle + 1

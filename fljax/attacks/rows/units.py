@@ -23,6 +23,7 @@ def search(
     schema: Schema,
     targets: np.ndarray,
     rows: int,
+    most: int,
     seed: int,
     effort: Effort,
 ) -> np.ndarray:
@@ -35,6 +36,7 @@ def search(
       schema: of the table.
       targets: what a target may be.
       rows: of the batch.
+      most: rows that are enough.
       seed: of what is drawn.
       effort: how hard to look.
     """
@@ -42,18 +44,18 @@ def search(
     x = np.zeros((0, len(schema.scale)))
     quiet, parts = 0, 1
     for turn in range(effort.rounds):
-        if len(x) >= hidden.rank or quiet >= effort.patience * parts:
+        if len(x) >= most or quiet >= effort.patience * parts:
             break
         left = _left(network, sent, hidden, schema, targets, x, rows)
         try:
-            most = effort.combinations
-            every, parts = categories.consistent(schema, left, sent, most, turn)
+            at_once = effort.combinations
+            every, parts = categories.consistent(schema, left, sent, at_once, turn)
         except categories.TooMany:
             break
         begun = numbers.begun(every, schema, draws if quiet >= parts else None)
         tried, far = forward.solved(begun, schema.numbers, hidden, effort.nearest, x)
         near = np.flatnonzero(far < _UNITS)
-        new = once(tried[near[np.argsort(far[near])]], x)[: hidden.rank - len(x)]
+        new = once(tried[near[np.argsort(far[near])]], x)[: most - len(x)]
         x = np.concatenate([x, new])
         quiet = 0 if len(new) else quiet + 1
     return x

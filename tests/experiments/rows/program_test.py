@@ -81,11 +81,28 @@ def test_an_adversary_gets_columns_and_ranges_and_no_row(table):
     [
         ("--hidden=", "--hidden: expected at least one hidden layer"),
         ("--batch_sizes=400", "--batch_sizes: expected at most 270 rows, got 400"),
+        (
+            "--step_rows=8",
+            "--batch_sizes: expected multiples of --step_rows=8, .* got 8",
+        ),
+        (
+            "--step_rows=3",
+            "--batch_sizes: expected multiples of --step_rows=3, .* got 8",
+        ),
+        (
+            "--step_rows=4 --local_steps=2",
+            "--local_steps: expected to be left out with --step_rows",
+        ),
     ],
 )
 def test_flags_that_do_not_fit_are_refused(told, said, table, parsed, tmp_path):
     folder = tmp_path / "out"
-    asked = f"--data_path={table}", "--data_name=csv", "--data_target=ill", told
+    asked = (
+        f"--data_path={table}",
+        "--data_name=csv",
+        "--data_target=ill",
+        *told.split(),
+    )
     with pytest.raises(ConfigError, match=said):
         PROGRAM.run(parsed(PROGRAM, *asked, f"--run_dir={folder}"))
     assert not (folder / "rows.jsonl").exists()
@@ -105,3 +122,21 @@ def test_whole_rows_of_a_table_of_ones_own_are_read(table, parsed, tmp_path):
         found.setdefault((row.attack, row.metric), []).append(row.value)
     assert np.mean(found["rows", "exact_rows_percent"]) > 90
     assert np.mean(found["strangers", "exact_rows_percent"]) < 20
+
+
+@pytest.mark.slow
+def test_whole_rows_of_an_epoch_are_read(table, parsed, tmp_path):
+    PROGRAM.run(
+        parsed(
+            PROGRAM, f"--data_path={table}", "--data_name=csv", "--data_target=ill",
+            "--batch_sizes=9", "--step_rows=3", "--batches=3", "--hidden=32,32",
+            "--seeds=0", f"--run_dir={tmp_path / 'out'}",
+        )
+    )  # fmt: skip
+    found = {
+        (row.attack, row.metric): row.value
+        for row in results.read_rows(tmp_path / "out" / "rows.jsonl")
+    }
+    assert found["rows", "exact_rows_percent"] > 60
+    assert found["rows", "proven_batches_percent"] > 60
+    assert found["strangers", "exact_rows_percent"] < 20

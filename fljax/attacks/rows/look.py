@@ -1,0 +1,93 @@
+"""What one gradient is looked at with: by hidden units where the second layer tells rows
+apart, else by the gradients at the first layer's outputs."""
+
+from typing import NamedTuple
+
+import numpy as np
+
+from fljax.attacks.rows import forward, search, span, units, weights
+from fljax.attacks.rows.forward import Hidden
+from fljax.attacks.rows.network import Network
+from fljax.attacks.rows.schema import Schema
+from fljax.attacks.rows.search import Effort
+from fljax.attacks.rows.span import Sent
+from fljax.attacks.rows.weights import Weights
+from fljax.losses import LossFn
+from fljax.types import Params
+
+
+class Look(NamedTuple):
+    """One gradient, and what is known of the rows behind it.
+
+    Attributes:
+      network: at which it was taken.
+      sent: what came of the first layer.
+      hidden: and of the second, None where that does not tell rows apart.
+      schema: how the table is encoded.
+      targets: `[t]` different ones, what a row's target may be.
+      rows: of the batch.
+    """
+
+    network: Network
+    sent: Sent
+    hidden: Hidden | None
+    schema: Schema
+    targets: np.ndarray
+    rows: int
+
+    @property
+    def rank(self) -> int:
+        """Rows that can be told apart."""
+        return self.sent.rank if self.hidden is None else self.hidden.rank
+
+    @property
+    def ways(self) -> np.ndarray:
+        """Targets whose deltas differ by more than length, as few do for two classes."""
+        return self.network.distinct(self.schema.off, self.targets)
+
+    def found(self, seed: int, effort: Effort, wanted: int | None = None) -> np.ndarray:
+        """Encoded rows `[n, D]`, each once, as `read` and encoded again.
+
+        Args:
+          seed: of what the search draws.
+          effort: how hard to look.
+          wanted: rows that are enough, None for all.
+        """
+        most = min(self.rank, wanted or self.rank)
+        if self.hidden is None:
+            about = self.network, self.sent, self.schema, self.ways
+            x = search.search(*about, most, seed, effort)
+        else:
+            about = self.network, self.sent, self.hidden, self.schema, self.targets
+            x = units.search(*about, self.rows, most, seed, effort)
+        return self.schema.encode(self.schema.read(x))
+
+    def weights(self, x: np.ndarray) -> Weights:
+        """Targets of encoded rows `[n, D]`, and how often each is there."""
+        if self.hidden is None:
+            return weights.first(self.network, self.sent, x, self.targets, self.rows)
+        return weights.second(self.network, self.hidden, x, self.targets, self.rows)
+
+
+def look(
+    params: Params,
+    message: Params,
+    loss_fn: LossFn,
+    schema: Schema,
+    rows: int,
+    targets: np.ndarray,
+) -> Look:
+    """Looks at the mean gradient of so many rows.
+
+    Args:
+      params: at which it was taken, of a model with a first `TabularDense` layer.
+      message: the gradient, in the precision that it travelled in.
+      loss_fn: of one example.
+      schema: how the table is encoded.
+      rows: of the batch.
+      targets: `[t]` what a row's target may be.
+    """
+    network = Network(params, loss_fn)
+    sent = span.sent(network.layer.gradient(message), rows)
+    hidden = forward.hidden(params, message, network.layer.name, rows)
+    return Look(network, sent, hidden, schema, np.unique(np.asarray(targets)), rows)
