@@ -3,13 +3,14 @@
 import time
 from typing import NamedTuple
 
-from experiments.rows.views import Known, Sight
+from experiments.rows.views import Known, Rounds, Sight
 from fljax.attacks import rows
 from fljax.attacks.rows import epoch, repeated
+from fljax.attacks.rows import rounds as rounds_lib
 
 
 class Guess(NamedTuple):
-    """What was found behind one message, and the seconds that it took."""
+    """What was found behind messages, and the seconds that it took."""
 
     found: rows.Found
     seconds: float
@@ -27,4 +28,13 @@ def attack(known: Known, sight: Sight, combinations: int) -> Guess:
         found = epoch.recover(*sent, sight.steps, *about, **hard)
     else:
         found = repeated.recover(*sent, sight.steps, *about, combinations)
+    return Guess(found, time.perf_counter() - begun)
+
+
+def over_rounds(known: Known, rounds: Rounds, searches: int) -> Guess:
+    """Rows behind messages of many rounds."""
+    begun = time.perf_counter()
+    seen = rounds.params, rounds.message, known.loss_fn
+    about = known.schema, rounds.rows, rounds.targets
+    found = rounds_lib.recover(*seen, *about, seed=rounds.seed, searches=searches)
     return Guess(found, time.perf_counter() - begun)

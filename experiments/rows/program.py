@@ -1,10 +1,11 @@
-"""Whole rows of a table from one message of a batch.
+"""Whole rows of a table from one message of a batch, or from those of many rounds.
 
     python -m experiments.rows --flagfile=experiments/flags/rows.adult.flags
+    python -m experiments.rows --data_name=diabetes --hidden=128 --num_rounds=100
 
 Draws batches, sends the gradient of each at a fresh network to the adversary, or what
-several local steps have moved, each over the whole batch or over other rows of it, and
-writes how many cells and whole rows it reads, beside guessing the mean row and beside rows
+several local steps have moved, each over the whole batch or over other rows of it, or the
+gradients of a client's whole batch in the rounds of a training, and writes how many cells and whole rows it reads, beside guessing the mean row and beside rows
 of others. Cells are counted as by TabLeak (Vero et al. 2023): a category has to be right,
 a number to lie within 0.319 standard deviations.
 """
@@ -16,8 +17,9 @@ import numpy as np
 from rich.progress import Progress
 
 from experiments.report import COMMAND
-from experiments.rows import attacking, batches, reporting, scores
-from experiments.rows.batches import Population
+from experiments.rows import attacking, batches, reporting, rounds, scores
+from experiments.rows.attacking import Guess
+from experiments.rows.batches import Batch, Population
 from experiments.rows.settings import RunConfig, Settings
 from fljax.attacks.rows.steps import Steps
 from fljax.driver.config import ConfigError
@@ -61,8 +63,19 @@ def start(settings: Settings) -> Start:
                 f"at least two steps, got {size}"
             )
 
+    if run.num_rounds and (run.step_rows or run.local_steps > 1):
+        raise ConfigError(
+            "--num_rounds: expected to be left out with --local_steps and --step_rows"
+        )
+
     def prepare() -> Prepared:
-        return Prepared(settings, batches.load(settings.data, settings.run.hidden))
+        population = batches.load(settings.data, settings.run.hidden)
+        if run.num_rounds and population.classes:
+            raise ConfigError(
+                f"--num_rounds: expected a target that is a number, got "
+                f"{population.classes} classes of {settings.data.name}"
+            )
+        return Prepared(settings, population)
 
     return Start(settings.data.name, prepare)
 
@@ -99,13 +112,10 @@ def work(prepared: Prepared, output: Output, bars: Progress) -> Results:
 
 def _of_seed(run: RunConfig, population: Population, size: int, seed: int) -> Made:
     schema, told, seconds = population.known.schema, [], []
-    steps = _steps(run, size)
+    none = np.zeros((0, len(schema.scale)))
     for number in range(run.batches):
-        batch = batches.draw(population, size, number, seed)
-        sight = batches.sight(population, batch, number, seed, steps)
-        guess = attacking.attack(population.known, sight, run.combinations)
+        batch, guess = _attacked(run, population, size, number, seed)
         others = batches.strangers(population, size, number, seed)
-        none = np.zeros((0, len(schema.scale)))
         told.append(
             reporting.Told(
                 scores.score(
@@ -121,6 +131,20 @@ def _of_seed(run: RunConfig, population: Population, size: int, seed: int) -> Ma
         seconds.append(guess.seconds)
     labels = reporting.labels(population.table.name)
     return Made(reporting.rows(labels, told, size, seed), seconds)
+
+
+def _attacked(
+    run: RunConfig, population: Population, size: int, number: int, seed: int
+) -> tuple[Batch, Guess]:
+    """A batch, and what is read of it."""
+    if run.num_rounds:
+        every = rounds.draw(population, run, size, number, seed)
+        seen = rounds.sight(population, run, every, number, seed)
+        guess = attacking.over_rounds(population.known, seen, run.searches)
+        return Batch(every.raw[:size], every.y[:size]), guess
+    batch = batches.draw(population, size, number, seed)
+    sight = batches.sight(population, batch, number, seed, _steps(run, size))
+    return batch, attacking.attack(population.known, sight, run.combinations)
 
 
 def _steps(run: RunConfig, size: int) -> Steps:

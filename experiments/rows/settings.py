@@ -22,6 +22,15 @@ class RunConfig(RunFlags):
         min=0,
     )
     learning_rate: float = option(0.1, "of these steps", above=0)
+    num_rounds: int = option(
+        0,
+        "of a training by --clients, of which one's rows are read from its messages of "
+        "all rounds; 0: from one message",
+        min=0,
+    )
+    clients: int = option(6, "that train, each with its rows", min=1)
+    messages: int = option(40, "of the client, which are looked at", min=1)
+    searches: int = option(40, "of a client's rows at most", min=1)
     hidden: tuple[int, ...] = option(
         (100, 100),
         "hidden widths of the network; from the second layer on it is attacked best",

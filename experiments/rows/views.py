@@ -36,3 +36,21 @@ class Sight(NamedTuple):
     targets: np.ndarray
     seed: int
     steps: Steps
+
+
+class Rounds(NamedTuple):
+    """Messages of one client's rows, all of which are in each.
+
+    Attributes:
+      params: that the server sent, leaves `[Q, ...]`.
+      message: mean gradients that came back, likewise.
+      rows: of the client.
+      targets: least and largest one of the table.
+      seed: of what the attack draws.
+    """
+
+    params: Params
+    message: Params
+    rows: int
+    targets: tuple[float, float]
+    seed: int

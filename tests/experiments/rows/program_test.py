@@ -1,13 +1,17 @@
 """The program of whole rows: its scores, what its attack gets, and a whole run."""
 
+import dataclasses
+
+import jax
 import numpy as np
 import pandas as pd
 import pytest
 
 from experiments.aia.settings import DataConfig
-from experiments.rows import batches, scores
+from experiments.rows import batches, rounds, scores
 from experiments.rows.batches import Batch
 from experiments.rows.program import PROGRAM
+from experiments.rows.settings import RunConfig
 from fljax import results
 from fljax.attacks import rows
 from fljax.driver.config import ConfigError
@@ -93,6 +97,11 @@ def test_an_adversary_gets_columns_and_ranges_and_no_row(table):
             "--step_rows=4 --local_steps=2",
             "--local_steps: expected to be left out with --step_rows",
         ),
+        (
+            "--num_rounds=5 --local_steps=2",
+            "--num_rounds: expected to be left out with --local_steps and --step_rows",
+        ),
+        ("--num_rounds=5", "--num_rounds: expected a target that is a number, got 2"),
     ],
 )
 def test_flags_that_do_not_fit_are_refused(told, said, table, parsed, tmp_path):
@@ -106,6 +115,56 @@ def test_flags_that_do_not_fit_are_refused(told, said, table, parsed, tmp_path):
     with pytest.raises(ConfigError, match=said):
         PROGRAM.run(parsed(PROGRAM, *asked, f"--run_dir={folder}"))
     assert not (folder / "rows.jsonl").exists()
+
+
+_TRAINING = RunConfig(num_rounds=6, messages=3, clients=2, hidden=(8,))
+
+
+def test_of_a_training_the_first_clients_messages_are_seen_and_no_row():
+    population = batches.load(DataConfig(name="diabetes"), (8,))
+    every = rounds.draw(population, _TRAINING, 4, 0, 0)
+    seen = rounds.sight(population, _TRAINING, every, 0, 0)
+    assert {len(leaf) for leaf in jax.tree.leaves((seen.params, seen.message))} == {3}
+    x = population.known.schema.encode(every.raw)
+    assert not truth.leaks((population.known, seen), {"rows": every.raw, "x": x})
+    first = jax.tree.map(lambda leaf: leaf[0], seen.params)
+    own = rows.Network(first, population.known.loss_fn).message(
+        x[:4], every.y[:4], np.full(4, 0.25)
+    )
+    sent = jax.tree.map(lambda leaf: leaf[0], seen.message)
+    for ours, theirs in zip(jax.tree.leaves(own), jax.tree.leaves(sent), strict=True):
+        np.testing.assert_allclose(ours, theirs, atol=1e-5)
+
+
+@pytest.mark.parametrize(
+    ("size", "change", "said"),
+    [
+        (199, {}, "--batch_sizes: expected at most 198 rows for each of 2 clients"),
+        (4, {"learning_rate": 1e4}, "--learning_rate: training diverged with 10000"),
+    ],
+)
+def test_trainings_that_cannot_be_are_refused(size, change, said):
+    population = batches.load(DataConfig(name="diabetes"), (8,))
+    run = dataclasses.replace(_TRAINING, num_rounds=30, **change)
+    with pytest.raises(ConfigError, match=said):
+        rounds.sight(population, run, rounds.draw(population, run, size, 0, 0), 0, 0)
+
+
+@pytest.mark.slow
+def test_whole_rows_of_a_client_are_read_from_its_rounds(parsed, tmp_path):
+    PROGRAM.run(
+        parsed(
+            PROGRAM, "--data_name=diabetes", "--num_rounds=60", "--messages=20",
+            "--batch_sizes=12", "--batches=1", "--hidden=64", "--clients=4",
+            "--seeds=0,1", f"--run_dir={tmp_path / 'out'}",
+        )
+    )  # fmt: skip
+    found = {}
+    for row in results.read_rows(tmp_path / "out" / "rows.jsonl"):
+        found.setdefault((row.attack, row.metric), []).append(row.value)
+    assert np.mean(found["rows", "exact_rows_percent"]) > 90
+    assert np.mean(found["rows", "proven_batches_percent"]) > 90
+    assert np.mean(found["strangers", "cells_percent"]) < 70
 
 
 @pytest.mark.slow

@@ -1,0 +1,79 @@
+"""Rows behind gradients at many models: all of them, to rounding, and proven."""
+
+import jax
+import numpy as np
+import pytest
+
+from fljax.attacks.rows import rounds
+from fljax.attacks.rows.network import Network
+from fljax.models import mlp
+
+_MODELS = 8
+
+
+def _models(hidden):
+    model = mlp(12, hidden=hidden)
+    keys = jax.random.split(jax.random.key(3), _MODELS)
+    return jax.device_get(jax.vmap(model.init)(keys))
+
+
+def _messages(problem, params):
+    x, shares = problem.schema.encode(problem.raw), np.full(len(problem.y), 0.25)
+
+    def at(number):
+        own = jax.tree.map(lambda leaf: leaf[number], params)
+        return Network(own, problem.loss_fn).message(x, problem.y, shares)
+
+    return jax.tree.map(lambda *leaves: np.stack(leaves), *map(at, range(_MODELS)))
+
+
+def _recovered(problem, params, message, **how):
+    return rounds.recover(
+        params, message, problem.loss_fn, problem.schema, len(problem.y), (0, 1), **how
+    )
+
+
+@pytest.mark.parametrize("hidden", [(16,), (12, 12)], ids=["one hidden", "two hidden"])
+def test_rows_and_targets_are_found_and_proven(problem, hidden):
+    given = problem(hidden, 1, 1)
+    params = _models(hidden)
+    found = _recovered(given, params, _messages(given, params))
+    assert found.exact and found.explained > 1 - 1e-4
+    truth = np.column_stack([given.raw, given.y])
+    read = np.column_stack([found.raw, np.round(found.y)])
+    np.testing.assert_array_equal(np.unique(read, axis=0), np.unique(truth, axis=0))
+    np.testing.assert_allclose(found.y, np.round(found.y), atol=1e-3)
+
+
+def test_nothing_is_proven_of_noise_or_of_too_few_rows(problem):
+    given = problem((16,), 1, 1)
+    params = _models((16,))
+    message = _messages(given, params)
+    fewer = given._replace(raw=given.raw[:2], y=given.y[:2])
+    assert not _recovered(fewer, params, message, searches=2).exact
+    draws = np.random.default_rng(0)
+    noise = jax.tree.map(
+        lambda leaf: np.float32(draws.normal(size=leaf.shape)), message
+    )
+    found = _recovered(given, params, noise, searches=1)
+    assert not found.exact and found.explained < 0.5
+
+
+def test_the_same_seed_finds_the_same(problem):
+    given = problem((16,), 1, 2)
+    params = _models((16,))
+    message = _messages(given, params)
+    first, second = (
+        _recovered(given, params, message, seed=5, searches=2) for _ in range(2)
+    )
+    np.testing.assert_array_equal(first.raw, second.raw)
+    np.testing.assert_array_equal(first.y, second.y)
+
+
+@pytest.mark.parametrize("value", [0.0, np.nan])
+def test_gradients_without_a_size_are_refused(problem, value):
+    given = problem((16,), 1, 1)
+    params = _models((16,))
+    message = jax.tree.map(lambda leaf: np.full_like(leaf, value), params)
+    with pytest.raises(ValueError, match="message: expected gradients"):
+        _recovered(given, params, message)
