@@ -4,17 +4,19 @@ from experiments.report.program_report import ProgramReport
 
 REPORT = ProgramReport(
     name="rows",
-    title="Whole rows from one message",
+    title="Whole rows from messages",
     about="The adversary sees the gradient of one batch at a network that it knows, or the "
-    "way of several local steps over it (--local_steps), the number of rows and how the table "
+    "way of several local steps over it (--local_steps), or the gradients of a client's whole "
+    "batch at the models of many rounds (--num_rounds), the number of rows and how the table "
     "is encoded: columns, categories, ranges. No target is given to it where the target is a "
-    "class. Given are the cells that it reads (a category "
+    "class, nor with --num_rounds. Given are the cells that it reads (a category "
     "has to be right, a number to lie within 0.319 standard deviations), whole rows with "
     "every cell right, and the batches whose rows give the message that came to rounding, "
     "which the adversary can check itself.",
     names={
         "rows": "categories that lie in the span of the first layer's gradient, numbers "
-        "that put the hidden units into the span of the second's",
+        "that put the hidden units into the span of the second's; of many rounds, what makes the "
+        "simulated gradients those that came",
         "majority": "the mean row of the table for every row",
         "strangers": "as many rows of the table that are in no batch",
     },

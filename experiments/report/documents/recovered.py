@@ -1,4 +1,4 @@
-"""Whole rows from one message, by the size of the batch."""
+"""Whole rows from messages, by the size of the batch."""
 
 from experiments.report import kept, published
 from experiments.report.documents import writing
@@ -32,7 +32,8 @@ def text(name: str) -> str:
     printed = {
         line["setting"]: f"{line['value']} ± {line['std']}"
         for line in published.stored("vero2023")
-        if card.manifest["flags"].get("local_steps", 1) == 1
+        if line["dataset"] == card.rows[0].data
+        and card.manifest["flags"].get("local_steps", 1) == 1
     }
     body = []
     for setting in dict.fromkeys(row.setting for row in card.rows):
