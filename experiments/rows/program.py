@@ -3,11 +3,12 @@
     python -m experiments.rows --flagfile=experiments/flags/rows.adult.flags
     python -m experiments.rows --data_name=diabetes --hidden=128 --num_rounds=100
 
-Draws batches, sends the gradient of each at a fresh network to the adversary, or what
+Draws batches and sends the gradient of each at a fresh network to the adversary, or what
 several local steps have moved, each over the whole batch or over other rows of it, or the
-gradients of a client's whole batch in the rounds of a training, and writes how many cells and whole rows it reads, beside guessing the mean row and beside rows
-of others. Cells are counted as by TabLeak (Vero et al. 2023): a category has to be right,
-a number to lie within 0.319 standard deviations.
+gradients of a client's whole batch in the rounds of a training. Writes how many cells and
+whole rows it reads, beside guessing the mean row and beside rows of others. Cells are counted
+as by TabLeak (Vero et al. 2023): a category has to be right, a number to lie within 0.319
+standard deviations.
 """
 
 from collections.abc import Iterator
@@ -67,14 +68,22 @@ def start(settings: Settings) -> Start:
         raise ConfigError(
             "--num_rounds: expected to be left out with --local_steps and --step_rows"
         )
+    if run.sum_of > 1 and not run.num_rounds:
+        raise ConfigError("--sum_of: expected --num_rounds beside it, got 0 rounds")
+    if run.sum_of > run.clients:
+        raise ConfigError(
+            f"--sum_of: expected at most --clients={run.clients}, got {run.sum_of}"
+        )
+    for size in run.batch_sizes:
+        if size % run.sum_of:
+            raise ConfigError(
+                f"--batch_sizes: expected multiples of --sum_of={run.sum_of}, got {size}"
+            )
 
     def prepare() -> Prepared:
         population = batches.load(settings.data, settings.run.hidden)
-        if run.num_rounds and population.classes:
-            raise ConfigError(
-                f"--num_rounds: expected a target that is a number, got "
-                f"{population.classes} classes of {settings.data.name}"
-            )
+        if run.num_rounds:
+            rounds.check(population, run)
         return Prepared(settings, population)
 
     return Start(settings.data.name, prepare)
@@ -160,6 +169,8 @@ def describe(prepared: Prepared) -> Iterator[str]:
         f"{len(population.raw)} rows of {len(schema.scale)} inputs: "
         f"{len(schema.groups)} groups of categories and {len(schema.numbers)} numbers"
     )
+    if run.num_rounds:
+        yield f"{run.num_rounds} rounds of {run.clients} clients"
     for size in run.batch_sizes:
         yield f"{len(run.seeds)} x {run.batches} batches of {size} rows"
 

@@ -57,7 +57,7 @@ def rows(labels: Labels, told: Sequence[Told], size: int, seed: int) -> list[Row
 
 def tables(rows: Sequence[Row], seconds: Mapping[str, Mapping[str, float]]) -> list:
     """A line for each size."""
-    table: Table = screen_tables.empty("rows from one message")
+    table: Table = screen_tables.empty("rows from messages")
     screen_tables.add_texts(table, "rows of a batch")
     headings = (
         "cells, %",

@@ -12,7 +12,9 @@ class RunConfig(RunFlags):
     """No prefix."""
 
     batch_sizes: tuple[int, ...] = several((8,), "rows of a message", min=2)
-    batches: int = option(10, "messages of each seed and size", min=1)
+    batches: int = option(
+        10, "messages of each seed and size, or with --num_rounds trainings", min=1
+    )
     local_steps: int = option(
         1, "steps of gradient descent in a message, all over the same rows", min=1
     )
@@ -21,16 +23,25 @@ class RunConfig(RunFlags):
         "rows of a step where each row is in one of them, of an epoch; 0: all in each",
         min=0,
     )
-    learning_rate: float = option(0.1, "of these steps", above=0)
+    learning_rate: float = option(
+        0.1, "of local steps, and of the steps of a training", above=0
+    )
     num_rounds: int = option(
         0,
-        "of a training by --clients, of which one's rows are read from its messages of "
-        "all rounds; 0: from one message",
+        "of a training by --clients, of which the first one's rows are read from its "
+        "messages; 0: rows are read from one message",
         min=0,
     )
     clients: int = option(6, "that train, each with its rows", min=1)
-    messages: int = option(40, "of the client, which are looked at", min=1)
-    searches: int = option(40, "of a client's rows at most", min=1)
+    sum_of: int = option(
+        1,
+        "clients of whose messages the adversary sees the sum alone (secure aggregation)",
+        min=1,
+    )
+    messages: int = option(
+        40, "of the rounds that are looked at, evenly from the first to the last", min=1
+    )
+    searches: int = option(40, "for the rows of the messages, at most", min=1)
     hidden: tuple[int, ...] = option(
         (100, 100),
         "hidden widths of the network; from the second layer on it is attacked best",

@@ -1,5 +1,8 @@
 """Whole rows from messages, by the size of the batch."""
 
+from collections.abc import Mapping
+from typing import Any
+
 from experiments.report import kept, published
 from experiments.report.documents import writing
 from experiments.rows.reporting import (
@@ -33,7 +36,7 @@ def text(name: str) -> str:
         line["setting"]: f"{line['value']} ± {line['std']}"
         for line in published.stored("vero2023")
         if line["dataset"] == card.rows[0].data
-        and card.manifest["flags"].get("local_steps", 1) == 1
+        and _one_gradient(card.manifest["flags"])
     }
     body = []
     for setting in dict.fromkeys(row.setting for row in card.rows):
@@ -46,3 +49,9 @@ def text(name: str) -> str:
     headings.insert(1, "TabLeak, cells, %, published")
     lines = writing.table(["rows of a batch", "n", *headings], body, headings)
     return f"{writing.command(card.manifest['command'])}\n\n{lines}"
+
+
+def _one_gradient(flags: Mapping[str, Any]) -> bool:
+    """Whether each message is the gradient of one batch, as in TabLeak's table."""
+    several = flags.get("step_rows") or flags.get("num_rounds")
+    return not several and flags.get("local_steps", 1) == 1

@@ -69,7 +69,16 @@ def recover(
 
     Returns:
       What was found: all rows, or those of the first steps, and whether it is certain.
+
+    Raises:
+      ValueError: the steps are not over so many rows, or a message is not finite.
     """
+    if steps.rows < 1 or steps.count * steps.rows != rows:
+        raise ValueError(
+            f"steps: expected {rows} rows in all, got {steps.count} of {steps.rows}"
+        )
+    if not all(np.isfinite(leaf).all() for leaf in jax.tree.leaves(message)):
+        raise ValueError("message: expected finite numbers")
     came = _Message(params, message, loss_fn, steps)
     x, y, missed = _by_steps(came, schema, rows, targets, seed, effort)
     if len(x) == rows:

@@ -47,13 +47,18 @@ def seen(params: Params, message: Params, element_loss: ElementLossFn) -> Seen:
       element_loss: of its output.
 
     Raises:
-      ValueError: it has more than one output.
+      ValueError: it has no hidden layer, a layer without bias or more than one output.
     """
     later = sorted(
         (name for name in params if name.startswith("Dense_")),
         key=lambda name: int(name.removeprefix("Dense_")),
     )
     names = [first_layer(params).name, *later]
+    if len(names) == 1:
+        raise ValueError("params: expected a model with a hidden layer, got none")
+    for name in names:
+        if "bias" not in params[name]:
+            raise ValueError(f"params: expected layers with biases, {name} has none")
     outputs = params[names[-1]]["bias"].shape[-1]
     if outputs != 1:
         raise ValueError(f"params: expected a model with one output, got {outputs}")
@@ -122,6 +127,17 @@ def normal(
     none = jnp.zeros((rows, width, rows, width)), jnp.zeros((rows, width))
     (matrix, slope), _ = jax.lax.scan(one, none, (seen.layers, seen.gradients))
     return matrix.reshape(z.size, z.size), slope.ravel()
+
+
+def tells_apart(seen: Seen, z: np.ndarray) -> float:
+    """Smallest eigenvalue of the Gauss-Newton matrix over the largest, at sharp corners.
+
+    About 0 where other rows close by give the same gradients, e.g. rows that switch on the
+    same units in all models.
+    """
+    matrix, _ = normal(seen, z, jnp.float32(0), [jnp.float32(1e9)] * len(seen.layers))
+    values = np.linalg.eigvalsh(np.asarray(matrix, np.float64))
+    return float(values[0] / values[-1])
 
 
 def robust(squares: Sequence[jax.Array], scale: Sequence[jax.Array]) -> jax.Array:

@@ -30,7 +30,8 @@ class Found(NamedTuple):
       raw: `[n, D]` rows in the table's units, n at most the rows of the batch.
       y: `[n]` their targets.
       explained: share of the message that they explain, 1 if they are the batch.
-      exact: whether their own message is the one that came, to rounding: the proof.
+      exact: whether their own message is the one that came, to rounding: the proof, but
+        for digits that change it by less, as the last ones of large numbers do.
     """
 
     raw: np.ndarray

@@ -64,3 +64,9 @@ def test_nothing_is_proven_of_noise(problem):
     )
     found = _recovered(given, noise)
     assert not found.exact and found.explained < 0.5
+
+
+def test_steps_over_other_numbers_of_rows_are_refused(problem):
+    given = problem((24, 24), 2, 1)
+    with pytest.raises(ValueError, match="steps: expected 4 rows in all, got 3 of 2"):
+        _recovered(given, _message(given), _STEPS._replace(count=3))

@@ -98,8 +98,22 @@ def test_a_scale_is_that_of_outputs_that_are_on_and_count():
     assert 1 < float(few) < 3
 
 
-def test_several_outputs_are_refused():
-    model = mlp(_INPUTS, hidden=(6,), outputs=3)
+@pytest.mark.parametrize(
+    ("how", "said"),
+    [
+        ({"hidden": (6,), "outputs": 3}, "one output, got 3"),
+        ({"hidden": ()}, "a hidden layer, got none"),
+    ],
+)
+def test_other_models_are_refused(how, said):
+    model = mlp(_INPUTS, **how)
     params = jax.vmap(model.init)(jax.random.split(jax.random.key(0), _MODELS))
-    with pytest.raises(ValueError, match="one output, got 3"):
+    with pytest.raises(ValueError, match=said):
+        layers.seen(params, params, losses.squared)
+
+
+def test_layers_without_biases_are_refused(models):
+    params, _ = models
+    del params["Dense_0"]["bias"]
+    with pytest.raises(ValueError, match="Dense_0 has none"):
         layers.seen(params, params, losses.squared)

@@ -70,10 +70,65 @@ def test_the_same_seed_finds_the_same(problem):
     np.testing.assert_array_equal(first.y, second.y)
 
 
-@pytest.mark.parametrize("value", [0.0, np.nan])
-def test_gradients_without_a_size_are_refused(problem, value):
+def _judged(problem, params, message, raw):
+    z = np.column_stack([problem.schema.encode(raw), problem.y])
+    return rounds.judged(params, message, problem.loss_fn, problem.schema, z)
+
+
+def test_what_is_proven_are_the_rows_and_none_close_by(problem):
+    given = problem((16,), 1, 1)
+    params = _models((16,))
+    message = _messages(given, params)
+    assert _judged(given, params, message, given.raw).exact
+    older = given.raw.copy()
+    older[0, 10] += 1
+    assert not _judged(given, params, message, older).exact
+    others = given.raw.copy()
+    others[0, 9] = 1 - others[0, 9]
+    assert not _judged(given, params, message, others).exact
+
+
+def test_one_message_in_ten_may_be_missed_and_no_more(problem):
+    given = problem((16,), 1, 1)
+    params = _models((16,))
+    message = _messages(given, params)
+    wide = jax.tree.map(lambda leaf: np.concatenate([leaf] * 3), (params, message))
+
+    def spoilt(count):
+        sent = jax.tree.map(np.copy, wide[1])
+        sent["Dense_0"]["bias"][:count] += 1
+        return _judged(given, wide[0], sent, given.raw).exact
+
+    assert spoilt(2) and not spoilt(3)
+
+
+def test_nothing_is_proven_where_other_rows_give_the_same(problem):
+    given = problem((16,), 1, 1)
+    params = _models((16,))
+    first = params["TabularDense_0"]
+    first["bias"] = first["bias"] + 100  # all units on: nothing but sums is seen
+    found = _judged(given, params, _messages(given, params), given.raw)
+    assert found.explained > 1 - 1e-4 and not found.exact
+
+
+@pytest.mark.parametrize(
+    ("value", "said"),
+    [(0.0, "no gradient of zeros, got 8"), (np.nan, "finite numbers")],
+)
+def test_gradients_that_tell_nothing_are_refused(problem, value, said):
     given = problem((16,), 1, 1)
     params = _models((16,))
     message = jax.tree.map(lambda leaf: np.full_like(leaf, value), params)
-    with pytest.raises(ValueError, match="message: expected gradients"):
+    with pytest.raises(ValueError, match=said):
         _recovered(given, params, message)
+
+
+def test_arguments_out_of_range_are_refused(problem):
+    given = problem((16,), 1, 1)
+    params = _models((16,))
+    message = _messages(given, params)
+    asked = params, message, given.loss_fn, given.schema
+    with pytest.raises(ValueError, match="rows, searches: expected at least 1"):
+        rounds.recover(*asked, 0, (0, 1))
+    with pytest.raises(ValueError, match="targets: expected least below largest"):
+        rounds.recover(*asked, 4, (1, 0))

@@ -102,6 +102,12 @@ def test_an_adversary_gets_columns_and_ranges_and_no_row(table):
             "--num_rounds: expected to be left out with --local_steps and --step_rows",
         ),
         ("--num_rounds=5", "--num_rounds: expected a target that is a number, got 2"),
+        ("--sum_of=2", "--sum_of: expected --num_rounds beside it"),
+        ("--num_rounds=5 --sum_of=7", "--sum_of: expected at most --clients=6, got 7"),
+        (
+            "--num_rounds=5 --sum_of=3",
+            "--batch_sizes: expected multiples of --sum_of=3, got 8",
+        ),
     ],
 )
 def test_flags_that_do_not_fit_are_refused(told, said, table, parsed, tmp_path):
@@ -120,16 +126,21 @@ def test_flags_that_do_not_fit_are_refused(told, said, table, parsed, tmp_path):
 _TRAINING = RunConfig(num_rounds=6, messages=3, clients=2, hidden=(8,))
 
 
-def test_of_a_training_the_first_clients_messages_are_seen_and_no_row():
+@pytest.mark.parametrize("sum_of", [1, 2])
+def test_gradients_of_the_first_clients_rows_are_seen_and_no_row(sum_of):
     population = batches.load(DataConfig(name="diabetes"), (8,))
-    every = rounds.draw(population, _TRAINING, 4, 0, 0)
-    seen = rounds.sight(population, _TRAINING, every, 0, 0)
+    run = dataclasses.replace(_TRAINING, sum_of=sum_of)
+    every = rounds.draw(population, run, 8, 0, 0)
+    seen = rounds.sight(population, run, every, 0, 0)
+    assert seen.rows == 8 and len(every.y) == 16 // sum_of
     assert {len(leaf) for leaf in jax.tree.leaves((seen.params, seen.message))} == {3}
     x = population.known.schema.encode(every.raw)
-    assert not truth.leaks((population.known, seen), {"rows": every.raw, "x": x})
+    assert not truth.leaks(
+        (population.known, seen), {"rows": every.raw, "x": x, "y": every.y}
+    )
     first = jax.tree.map(lambda leaf: leaf[0], seen.params)
     own = rows.Network(first, population.known.loss_fn).message(
-        x[:4], every.y[:4], np.full(4, 0.25)
+        x[:8], every.y[:8], np.full(8, 1 / 8)
     )
     sent = jax.tree.map(lambda leaf: leaf[0], seen.message)
     for ours, theirs in zip(jax.tree.leaves(own), jax.tree.leaves(sent), strict=True):
@@ -137,17 +148,24 @@ def test_of_a_training_the_first_clients_messages_are_seen_and_no_row():
 
 
 @pytest.mark.parametrize(
-    ("size", "change", "said"),
+    ("change", "said"),
     [
-        (199, {}, "--batch_sizes: expected at most 198 rows for each of 2 clients"),
-        (4, {"learning_rate": 1e4}, "--learning_rate: training diverged with 10000"),
+        ({"batch_sizes": (199,)}, "--batch_sizes: expected at most 198 rows of 1 of 2"),
+        ({"clients": 1000}, "--clients: expected at most 397, got 1000"),
     ],
 )
-def test_trainings_that_cannot_be_are_refused(size, change, said):
+def test_trainings_that_cannot_be_are_refused(change, said):
     population = batches.load(DataConfig(name="diabetes"), (8,))
-    run = dataclasses.replace(_TRAINING, num_rounds=30, **change)
     with pytest.raises(ConfigError, match=said):
-        rounds.sight(population, run, rounds.draw(population, run, size, 0, 0), 0, 0)
+        rounds.check(population, dataclasses.replace(_TRAINING, **change))
+
+
+def test_a_training_that_diverges_is_refused():
+    population = batches.load(DataConfig(name="diabetes"), (8,))
+    run = dataclasses.replace(_TRAINING, num_rounds=30, learning_rate=1e4)
+    every = rounds.draw(population, run, 4, 0, 0)
+    with pytest.raises(ConfigError, match="training diverged with 10000"):
+        rounds.sight(population, run, every, 0, 0)
 
 
 @pytest.mark.slow
