@@ -6,6 +6,7 @@ products that need no more than the products of the `a`, of the `d` and of the d
 of either: the normal equations of all rows, without the Jacobian.
 """
 
+import functools
 from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
@@ -135,9 +136,15 @@ def tells_apart(seen: Seen, z: np.ndarray) -> float:
     About 0 where other rows close by give the same gradients, e.g. rows that switch on the
     same units in all models.
     """
-    matrix, _ = normal(seen, z, jnp.float32(0), [jnp.float32(1e9)] * len(seen.layers))
+    matrix = _sharp(seen.element_loss, seen[:2], z)
     values = np.linalg.eigvalsh(np.asarray(matrix, np.float64))
     return float(values[0] / values[-1])
+
+
+@functools.partial(jax.jit, static_argnums=0)
+def _sharp(element_loss: ElementLossFn, about, z) -> jax.Array:
+    seen = Seen(*about, element_loss)
+    return normal(seen, z, jnp.float32(0), [jnp.float32(1e9)] * len(seen.layers))[0]
 
 
 def robust(squares: Sequence[jax.Array], scale: Sequence[jax.Array]) -> jax.Array:
