@@ -80,9 +80,10 @@ def recover(
     if not all(np.isfinite(leaf).all() for leaf in jax.tree.leaves(message)):
         raise ValueError("message: expected finite numbers")
     came = _Message(params, message, loss_fn, steps)
-    x, y, missed = _by_steps(came, schema, rows, targets, seed, effort)
-    if len(x) == rows:
-        x, missed = _nearer(came, schema, x, y)
+    with jax.default_matmul_precision("highest"):
+        x, y, missed = _by_steps(came, schema, rows, targets, seed, effort)
+        if len(x) == rows:
+            x, missed = _nearer(came, schema, x, y)
     exact = len(x) == rows and missed < _EXACT
     return Found(schema.read(x), y, max(0.0, 1 - missed), exact)
 

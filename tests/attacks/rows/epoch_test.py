@@ -50,6 +50,31 @@ def test_steps_are_over_their_own_rows(problem):
     assert network.missed(whole, both) > 1e-3
 
 
+def _whole(given) -> int:
+    """Rows that are found with every digit."""
+    found = _recovered(given, _message(given))
+    return sum(bool((found.raw == row).all(axis=1).any()) for row in given.raw)
+
+
+@pytest.mark.parametrize("seed", [5, 6])
+def test_digits_that_rounding_hides_are_solved_for_by_the_steps(
+    problem, seed, monkeypatch
+):
+    given = problem((24, 24), 2, seed)
+    mean, scale, high = (
+        leaf.astype(float)
+        for leaf in (given.schema.mean, given.schema.scale, given.schema.high)
+    )
+    mean[11], scale[11], high[1] = 1e6, 3e5, 2e6
+    raw = given.raw.copy()
+    raw[:, 11] = np.random.default_rng(seed + 50).integers(0, 2_000_000, len(raw))
+    schema = given.schema._replace(mean=mean, scale=scale, high=high)
+    given = given._replace(schema=schema, raw=raw)
+    assert _whole(given) == 4
+    monkeypatch.setattr(epoch, "_TIMES", 0)
+    assert _whole(given) < 4
+
+
 def test_a_wrong_rate_is_not_proven(problem):
     given = problem((24, 24), 2, 1)
     found = _recovered(given, _message(given), _STEPS._replace(rate=0.3))
