@@ -5,9 +5,8 @@ beyond the next one. With rounded corners it does. Rounded corners alone do not 
 rows: training moves the corners of many units onto rows, and what is rounded there is
 wrong. So in the end the corners are sharp, and units whose gradient is far from what was
 sent, because a row is on the wrong side there, count for little: those that are right
-tell the rows to rounding, after which all are right. Up to 32
-rows are found as well with sharp corners from the second stage on; 64 were not, in twelve
-searches.
+tell the rows to rounding, after which all are right. Up to 32 rows are found as well with
+sharp corners from the second stage on; 64 were not, in twelve searches.
 """
 
 import functools
