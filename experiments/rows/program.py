@@ -49,8 +49,20 @@ class Made(NamedTuple):
 
 
 def start(settings: Settings) -> Start:
-    """Refuses networks that the attack does not know."""
+    """Refuses flags that do not fit one another."""
     run = settings.run
+    _refuse(run)
+
+    def prepare() -> Prepared:
+        population = batches.load(settings.data, settings.run.hidden)
+        if run.num_rounds:
+            rounds.check(population, run)
+        return Prepared(settings, population)
+
+    return Start(settings.data.name, prepare)
+
+
+def _refuse(run: RunConfig) -> None:
     if not run.hidden:
         raise ConfigError("--hidden: expected at least one hidden layer, got none")
     if run.step_rows and run.local_steps > 1:
@@ -63,7 +75,6 @@ def start(settings: Settings) -> Start:
                 f"--batch_sizes: expected multiples of --step_rows={run.step_rows}, "
                 f"at least two steps, got {size}"
             )
-
     if run.num_rounds and (run.step_rows or run.local_steps > 1):
         raise ConfigError(
             "--num_rounds: expected to be left out with --local_steps and --step_rows"
@@ -79,14 +90,6 @@ def start(settings: Settings) -> Start:
             raise ConfigError(
                 f"--batch_sizes: expected multiples of --sum_of={run.sum_of}, got {size}"
             )
-
-    def prepare() -> Prepared:
-        population = batches.load(settings.data, settings.run.hidden)
-        if run.num_rounds:
-            rounds.check(population, run)
-        return Prepared(settings, population)
-
-    return Start(settings.data.name, prepare)
 
 
 def work(prepared: Prepared, output: Output, bars: Progress) -> Results:

@@ -28,7 +28,6 @@ from fljax.attacks.rows.steps import Steps
 from fljax.losses import LossFn
 from fljax.types import Params
 
-_EXACT = 1e-5  # of the message, that recomputing it may miss
 _TIMES, _PATIENCE = 60, 15  # that is solved for what is missed, and without success
 _EFFORT = Effort()
 
@@ -84,7 +83,7 @@ def recover(
         x, y, missed = _by_steps(came, schema, rows, targets, seed, effort)
         if len(x) == rows:
             x, missed = _nearer(came, schema, x, y)
-    exact = len(x) == rows and missed < _EXACT
+    exact = len(x) == rows and missed < network.ROUNDING
     return Found(schema.read(x), y, max(0.0, 1 - missed), exact)
 
 

@@ -11,6 +11,9 @@ import numpy as np
 from fljax.losses import LossFn
 from fljax.types import Features, Params
 
+ROUNDING = 1e-5
+"""Share of a message that recomputing it from the right rows misses at most."""
+
 _AT_ONCE = 1024  # candidates, so that one program serves any number of them
 _TINY = 1e-30
 _ALIKE = 1e-4  # less than this of 1 lacks the cosine of the same direction

@@ -19,7 +19,6 @@ from fljax.attacks.rows.weights import Weights
 from fljax.losses import LossFn
 from fljax.types import Params
 
-_EXACT = 1e-5  # of the message, that recomputing it may miss
 _EFFORT = Effort()
 
 
@@ -104,5 +103,5 @@ def _judged(network, message, schema: Schema, x, about: Weights, rows: int) -> F
     padded = np.concatenate([places, np.zeros(rows - len(places), int)])
     ours = network.message(x[padded], about.y[padded], shares)
     missed = network_lib.missed(ours, message)
-    exact = bool(len(places) == rows and missed < _EXACT)
+    exact = bool(len(places) == rows and missed < network_lib.ROUNDING)
     return Found(schema.read(x[places]), about.y[places], max(0.0, 1 - missed), exact)

@@ -23,7 +23,6 @@ from fljax.types import Params
 _OFF = -0.1  # below which no step switches a unit on
 _MANY = 60  # rows in the span, of which it is not tried which are the batch's
 _CUT = 1e-9  # of singular values
-_EXACT = 1e-5  # of the message, that recomputing it may miss
 
 
 def recover(
@@ -60,7 +59,7 @@ def recover(
     def judged(x: np.ndarray) -> tuple[Found, np.ndarray]:
         ours = moved(params, loss_fn, x, y, steps)
         missed = network.missed(ours, message)
-        exact = len(x) == rows and missed < _EXACT
+        exact = len(x) == rows and missed < network.ROUNDING
         found = Found(schema.read(x), y, max(0.0, 1 - missed), exact)
         return found, _parts(asked.layer.gradient(ours), x)
 
