@@ -171,6 +171,23 @@ def test_a_path_that_runs_away_is_replaced():
         assert np.isfinite(by_values).all()
 
 
+def test_a_path_that_is_not_wanted_is_replaced_and_counts_as_asked():
+    sent, returned = jnp.ones((2, 3)), jnp.full((2, 3), 0.9)
+    field = simulation.of_loss(lambda p, z: jnp.sum(z * p**4))
+    path = simulation.paths(field, simulation.SGD, sent, 8)
+    near = simulation.chords(field, sent, returned)
+    wanted = jnp.array([True, False])
+    both, steady = simulation.steadied(path, near, sent, returned, wanted)
+    at = jnp.ones(3), jnp.float32(0.01)
+    for round_, expected in enumerate((path, near)):
+        found, stored = both.end(round_, *at)
+        assert steady(stored)
+        np.testing.assert_array_equal(found, expected.end(round_, *at)[0])
+        theirs = expected.back(expected.end(round_, *at)[1], jnp.ones(3), *at)
+        for a, b in zip(both.back(stored, jnp.ones(3), *at), theirs, strict=True):
+            np.testing.assert_array_equal(a, b)
+
+
 def test_a_path_that_runs_away_is_first_tried_in_shorter_steps():
     sent, returned = jnp.ones((1, 3)), jnp.full((1, 3), 0.5)
     field = simulation.of_loss(lambda p, z: jnp.sum(z * p**4))

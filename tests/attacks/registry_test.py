@@ -80,13 +80,31 @@ def test_the_best_setting_of_the_grid_is_the_prediction():
         assert estimate.diagnostics["cosine"][client] == pytest.approx(cosine)
 
 
-def test_a_second_seed_compiles_nothing():
+def _counted():
+    """A loss, and how often it was traced."""
     traced = []
 
     def loss_fn(params, x, y):
         traced.append(1)
         return regression.LOSS(params, x, y)
 
+    return loss_fn, traced
+
+
+def test_trajectory_matching_and_its_first_order_are_one_program():
+    loss_fn, traced = _counted()
+    view = _view(loss_fn=loss_fn)
+    first = registry.ATTACKS["linear_inversion"].run(view, _QUICK)["linear_inversion"]
+    before = len(traced)
+    found = registry.ATTACKS["trajectory"].run(view, _QUICK)["trajectory"]
+    assert len(traced) == before > 0
+    assert not np.array_equal(
+        first.details["probability"], found.details["probability"]
+    )
+
+
+def test_a_second_seed_compiles_nothing():
+    loss_fn, traced = _counted()
     view = _view(loss_fn=loss_fn)
     attack = registry.ATTACKS["grad"]
     attack.run(view, _GRID)

@@ -83,20 +83,22 @@ def _case(kind="binary", num_rounds=30, seed=0):
 @functools.cache
 def _compiled(loss_fn, settings, continuous):
     @jax.jit
-    def run(exchange, known, candidates, scale):
+    def run(exchange, known, candidates, scale, told):
         return trajectory.trajectory_matching(
             jax.random.key(3), loss_fn, exchange, known, candidates,
-            scale=scale, continuous=continuous, settings=settings,
+            scale=scale, continuous=continuous, settings=settings, told=told,
         )  # fmt: skip
 
     return run
 
 
-def _attack(case, *, settings=_QUICK, scale=None, continuous=False, **changed):
+def _attack(
+    case, *, settings=_QUICK, scale=None, continuous=False, told=None, **changed
+):
     case = case._replace(**changed)
     run = _compiled(case.loss_fn, settings, continuous)
     scale = case.scale if scale is None else scale
-    return run(case.exchange, case.known, case.candidates, scale)
+    return run(case.exchange, case.known, case.candidates, scale, told)
 
 
 def _accuracy(index, case):
@@ -170,6 +172,12 @@ def test_the_first_order_version_is_cheap_and_useful():
     case = _case()
     found = _attack(case, settings=_QUICK._replace(first_order=True))
     assert _accuracy(found.index, case) > _passive(case)
+    told = imagined.nothing_told(30)
+    same = _attack(case, told=told._replace(path=jnp.zeros(30, bool)))
+    np.testing.assert_array_equal(same.index, found.index)
+    np.testing.assert_allclose(same.probability, found.probability, atol=1e-4)
+    np.testing.assert_allclose(same.misfit, found.misfit, rtol=1e-3)
+    assert same.simulated == 1
 
 
 @pytest.mark.slow

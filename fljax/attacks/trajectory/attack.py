@@ -124,8 +124,9 @@ def trajectory_matching(
         settings,
         imagined.partial(client, seen),
         steady,
-        told.noise + imagined.least_noise(client, seen, settings),
+        told.noise + imagined.least_noise(client, seen, told, settings),
         imagined.rounding(client, seen, settings),
+        told.path.all(),
     )
     rough = None
     if imagined.begins_roughly(client, settings):
@@ -163,13 +164,22 @@ def solve(
 
         def searched(logits):
             if problem.rounding is not None:
-                weights = candidates is not None
-                logits = exact.start(
-                    jax.random.fold_in(key, 2), problem, logits, weights
+                asked = problem, logits, candidates is not None
+                logits = lax.cond(
+                    problem.path,
+                    lambda: exact.start(jax.random.fold_in(key, 2), *asked),
+                    lambda: logits,
                 )
             start = Point(logits, jnp.zeros(()))
             if rough is not None:
-                start, _ = matching.search(jax.random.fold_in(key, 3), rough, start)
+                begun = start
+                start = lax.cond(
+                    problem.path,
+                    lambda: matching.search(jax.random.fold_in(key, 3), rough, begun)[
+                        0
+                    ],
+                    lambda: begun,
+                )
             point, left = matching.search(jax.random.fold_in(key, 0), problem, start)
             return point, left, matching.misfit(left.noise, left.residuals)
 

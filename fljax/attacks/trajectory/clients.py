@@ -76,11 +76,10 @@ def infer(
     if scales is None:
         scales = (training.learning_rate or 0.0) * steps
     scales = np.asarray(scales, np.float32)
-    client, told = _imagined(view)
+    client, told = _imagined(view, first_order)
     assert view.messages is not None
     settings = effort(settings, client.share, view.messages.count)
-    search = settings.search._replace(first_order=first_order)
-    merged = None
+    search, merged = settings.search, None
     if client.practice.merges:
         own, most = int(steps.max()), settings.epoch_steps * (training.epochs or 1)
         if own > most:
@@ -132,7 +131,7 @@ def effort(settings: Settings, share: float, sent: np.ndarray) -> Settings:
     return settings._replace(messages=messages, search=search)
 
 
-def _imagined(view: AdversaryView) -> tuple[Imagined, Told]:
+def _imagined(view: AdversaryView, first_order: bool = False) -> tuple[Imagined, Told]:
     """The client that is simulated, and what is known of its messages, leaves `[C, Q]`.
 
     Where only sums are seen, `[C, R]` of all rounds of the transcript.
@@ -164,7 +163,8 @@ def _imagined(view: AdversaryView) -> tuple[Imagined, Told]:
     noise = added.variance(spec, training, view.sizes, own, number)
     client = client._replace(scheduled=bool(training.schedule))
     rate = training.factors(own).astype(np.float32)
-    return client, Told(*np.moveaxis(clips, -1, 0), noise, rate)
+    path = np.full(rate.shape, not first_order)  # traced: one program for both
+    return client, Told(*np.moveaxis(clips, -1, 0), noise, rate, path)
 
 
 def run(view: AdversaryView, settings: Settings) -> Estimates:

@@ -71,6 +71,7 @@ class Told(NamedTuple):
       limit: at which its numbers are cut off, 1 without one.
       noise: variance that is known to be added to each coordinate.
       rate: learning rate of the round over that of the attack's scale.
+      path: bool, whether its training is simulated; else it is followed to first order.
     """
 
     clip: Array
@@ -78,6 +79,7 @@ class Told(NamedTuple):
     limit: Array
     noise: Array
     rate: Array
+    path: Array
 
 
 PLAIN = Imagined()
@@ -161,7 +163,7 @@ def clips(
 def nothing_told(count: int) -> Told:
     """Of so many messages, of clients without clips, noise and schedule."""
     one = jnp.ones(count)
-    return Told(one, one, one, jnp.zeros(count), one)
+    return Told(one, one, one, jnp.zeros(count), one, jnp.ones(count, bool))
 
 
 def partial(client: Imagined, seen: Seen) -> noise.Partial | None:
@@ -181,15 +183,20 @@ def rounding(client: Imagined, seen: Seen, settings: Settings) -> jax.Array | No
     return _spacing(seen, settings, client.precision)
 
 
-def least_noise(client: Imagined, seen: Seen, settings: Settings) -> jax.Array:
+def least_noise(
+    client: Imagined, seen: Seen, told: Told, settings: Settings
+) -> jax.Array:
     """Variance `[R]` of rounding, of messages in which it may be all that differs; or 0.
 
     Numbers of two of them may be equal to the last digit.
     """
-    bound = rounding(client, seen, settings)
+    bound, counts = rounding(client, seen, settings), told.path
     if bound is None and client.cuts:
-        bound = _spacing(seen, settings, float(jnp.finfo(jnp.float32).eps))
-    return jnp.zeros(()) if bound is None else jnp.mean(jnp.square(bound), axis=1)
+        single = float(jnp.finfo(jnp.float32).eps)
+        bound, counts = _spacing(seen, settings, single), jnp.ones_like(told.path)
+    if bound is None:
+        return jnp.zeros(())
+    return jnp.where(counts, jnp.mean(jnp.square(bound), axis=1), 0)
 
 
 def _spacing(seen: Seen, settings: Settings, precision: float) -> jax.Array:
@@ -266,11 +273,11 @@ def simulator(
 
     short, steps = settings.shorter_steps, settings.path_steps
     if short <= steps:
-        return simulation.steadied(path(steps, merged), chord, sent, returned)
+        return simulation.steadied(path(steps, merged), chord, *seen[:2], told.path)
     other, held = simulation.seldom(
-        *simulation.steadied(path(short), chord, sent, returned)
+        *simulation.steadied(path(short), chord, *seen[:2], told.path)
     )
-    both, steady = simulation.steadied(path(steps, merged), other, sent, returned)
+    both, steady = simulation.steadied(path(steps, merged), other, *seen[:2], told.path)
     return both, lambda stored: steady(stored) | held(stored[2])
 
 

@@ -76,6 +76,7 @@ class Problem(NamedTuple):
         always.
       known: `[R]` variances of noise of known size; None for none.
       rounding: `[R, O]` of observations that hold no other noise; None where they do.
+      path: [] bool, whether rounds are simulated, not followed to first order.
     """
 
     observed: jax.Array
@@ -87,6 +88,7 @@ class Problem(NamedTuple):
     steady: Callable[[PyTree], jax.Array] | None = None
     known: Array | None = None
     rounding: jax.Array | None = None
+    path: jax.Array | bool = True
 
 
 def eased(settings: Settings) -> Settings:

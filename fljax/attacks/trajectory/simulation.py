@@ -210,48 +210,56 @@ def at_rates(simulator: Simulator, rates: Array) -> Simulator:
 
 
 def steadied(
-    simulator: Simulator, other: Simulator, sent: jax.Array, returned: jax.Array
+    simulator: Simulator,
+    other: Simulator,
+    sent: jax.Array,
+    returned: jax.Array,
+    wanted: jax.Array | None = None,
 ) -> tuple[Simulator, Callable[[PyTree], jax.Array]]:
-    """Another simulator in rounds in which one runs away.
+    """Another simulator in rounds in which one runs away, or is not wanted.
 
-    It does where it leaves the numbers, or goes far beyond what was observed.
+    It runs away where it leaves the numbers, or goes far beyond what was observed.
 
     Args:
       simulator: of returned models.
       other: of the same, that cannot run away.
       sent: `[R, P]`.
       returned: `[R, P]`.
+      wanted: `[R]` bool, whether the first is run at all; None for always.
 
     Returns:
-      Both as one, and `(stored) -> [] bool`, whether a round was the first one's.
+      Both as one, and `(stored) -> [] bool`, whether a round was simulated as wanted.
     """
     reach = _FAR * jnp.linalg.norm(returned - sent, axis=1)
 
     def end(round_, values, scale):
-        found, stored = simulator.end(round_, values, scale)
-        moved = jnp.linalg.norm(found - sent[round_])
-        steady = moved <= reach[round_]  # never, if it is not a number
-
-        shapes = jax.eval_shape(other.end, round_, values, scale)[1]
-
-        def keep():
-            zeros = jax.tree.map(lambda leaf: jnp.zeros(leaf.shape, leaf.dtype), shapes)
-            return found, zeros
-
-        found, instead = lax.cond(
-            steady, keep, lambda: other.end(round_, values, scale)
+        asked = round_, values, scale
+        run = True if wanted is None else wanted[round_]
+        shapes = jax.eval_shape(simulator.end, *asked)
+        found, stored = lax.cond(
+            run, lambda: simulator.end(*asked), lambda: _nothing(shapes)
         )
-        return found, (steady, stored, instead)
+        moved = jnp.linalg.norm(found - sent[round_])
+        steady = run & (moved <= reach[round_])  # never, if it is not a number
+        others = jax.eval_shape(other.end, *asked)[1]
+        found, instead = lax.cond(
+            steady, lambda: (found, _nothing(others)), lambda: other.end(*asked)
+        )
+        return found, (steady, steady | jnp.logical_not(run), stored, instead)
 
     def back(stored, cotangent, values, scale):
-        steady, first, second = stored
+        steady, _, first, second = stored
         return lax.cond(
             steady,
             lambda: simulator.back(first, cotangent, values, scale),
             lambda: other.back(second, cotangent, values, scale),
         )
 
-    return Simulator(end, back), lambda stored: stored[0]
+    return Simulator(end, back), lambda stored: stored[1]
+
+
+def _nothing(shapes: PyTree) -> PyTree:
+    return jax.tree.map(lambda leaf: jnp.zeros(leaf.shape, leaf.dtype), shapes)
 
 
 def seldom(

@@ -100,6 +100,7 @@ def trajectory_matching(
         settings,
         known=seen.told.noise,
         steady=steady and (lambda stored: jax.vmap(steady)(stored[1]).all()),
+        path=seen.told.path.all(),
     )
     last = flat.unravel(flat.returned[-1])
     told = jax.vmap(lambda known: of_client(known)[0].start(last))(known)
