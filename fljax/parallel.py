@@ -201,6 +201,7 @@ def spread(
     """
     size, carried = dealt.at_once, state is not None
 
+    @jax.jit  # traced once, for shapes and in the loop
     def one(*args):
         if size > 1:
             return jax.vmap(fun, (0, None, 0)[: len(args)])(*args)

@@ -70,15 +70,17 @@ def test_lanes_that_do_not_divide_among_the_devices_are_refused():
 def test_mapped_items_equal_a_python_loop(count):
     over = parallel.mesh()
     items = {"a": jnp.arange(count * 2.0).reshape(count, 2), "b": jnp.arange(count)}
-    shared = jnp.array([2.0, 3.0])
+    shared, traced = jnp.array([2.0, 3.0]), []
 
     def fun(item, shared):
+        traced.append(item)
         return {"sum": jnp.sum(item["a"] * shared) + item["b"], "b": item["b"]}
 
     found = jax.jit(lambda i, s: parallel.map_items(fun, i, s, over))(items, shared)
     a = np.arange(count * 2.0).reshape(count, 2)
     np.testing.assert_allclose(found["sum"], a @ [2.0, 3.0] + np.arange(count))
     np.testing.assert_array_equal(found["b"], np.arange(count))
+    assert len(traced) == 1
 
 
 def test_items_are_spread_over_the_devices(many):

@@ -238,6 +238,7 @@ def if_messages(view: ClientView, attack: Callable[[], PyTree]) -> PyTree:
       view: of the client.
       attack: without arguments; traceable.
     """
+    attack = jax.jit(attack)  # traced once
     nothing = jax.tree.map(
         lambda leaf: jnp.zeros(leaf.shape, leaf.dtype), jax.eval_shape(attack)
     )

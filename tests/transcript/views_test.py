@@ -60,19 +60,23 @@ def test_models_and_messages_are_cut_alike_with_and_without_seeds(lead):
 
 
 def test_what_is_cut_is_traceable_in_the_client():
-    seen = _seen()
+    seen, traced = _seen(), []
     view = views.client_view(seen, [0, 1, 2])
 
     @jax.jit
     def total(seen, view, client):
         mine = view.of(client)
-        return views.if_messages(
-            mine, lambda: views.messages(seen, views.spread(mine, 2)).delta["w"].sum()
-        )
+
+        def attack():
+            traced.append(client)
+            return views.messages(seen, views.spread(mine, 2)).delta["w"].sum()
+
+        return views.if_messages(mine, attack)
 
     found = [float(total(*jax.tree.map(jnp.asarray, (seen, view)), c)) for c in (0, 1)]
     assert found == [1 + 4, 2 + 5]
     assert float(total(*jax.tree.map(jnp.asarray, (seen, view)), 2)) == 0
+    assert len(traced) == 1
 
 
 def test_messages_travel_in_the_precision_of_the_model_and_flat_ones_in_their_own():
