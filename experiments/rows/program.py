@@ -33,6 +33,8 @@ _FIRST = (
     "seeds", "run_dir", "dry_run",
 )  # fmt: skip
 
+_OF_TRAININGS = ("clients", "sum_of", "messages", "searches")  # of no single message
+
 
 class Prepared(NamedTuple):
     """The flags and the table."""
@@ -79,8 +81,14 @@ def _refuse(run: RunConfig) -> None:
         raise ConfigError(
             "--num_rounds: expected to be left out with --local_steps and --step_rows"
         )
-    if run.sum_of > 1 and not run.num_rounds:
-        raise ConfigError("--sum_of: expected --num_rounds beside it, got 0 rounds")
+    usual = RunConfig()
+    for name in () if run.num_rounds else _OF_TRAININGS:
+        if getattr(run, name) != getattr(usual, name):
+            raise ConfigError(
+                f"--{name}: expected --num_rounds beside it, got 0 rounds"
+            )
+    if run.num_rounds and run.combinations != usual.combinations:
+        raise ConfigError("--combinations: expected to be left out with --num_rounds")
     if run.sum_of > run.clients:
         raise ConfigError(
             f"--sum_of: expected at most --clients={run.clients}, got {run.sum_of}"

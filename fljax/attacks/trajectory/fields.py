@@ -13,6 +13,7 @@ from typing import Literal
 
 import jax
 import jax.numpy as jnp
+from jax.flatten_util import ravel_pytree
 
 from fljax import losses, per_example
 from fljax.attacks.trajectory.relaxation import Soft
@@ -54,7 +55,7 @@ def clipped(
             factors = make(clip)(norms, mask)
         shares = losses.masked_rows(mask, weights.reshape(-1)) / rows
         total = each.weighted_sum(jax.tree.map(lambda f: f * shares, factors))
-        return jax.flatten_util.ravel_pytree(total)[0]
+        return ravel_pytree(total)[0]
 
     def pull(flat, values, cotangent):
         return jax.vjp(slope, flat, values)[1](cotangent)
@@ -74,7 +75,7 @@ def variance(
     like = jax.tree.map(lambda _: shares, each.squares)
     mean, square = each.weighted_sum(like), each.weighted_squares(like)
     spread = jax.tree.map(lambda m, s: jnp.maximum(s - m * m, 0), mean, square)
-    return jax.flatten_util.ravel_pytree(spread)[0]
+    return ravel_pytree(spread)[0]
 
 
 def _stacked(known: Known, attribute: Soft, values: PyTree):

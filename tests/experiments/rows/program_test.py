@@ -103,6 +103,11 @@ def test_an_adversary_gets_columns_and_ranges_and_no_row(table):
         ),
         ("--num_rounds=5", "--num_rounds: expected a target that is a number, got 2"),
         ("--sum_of=2", "--sum_of: expected --num_rounds beside it"),
+        ("--clients=2", "--clients: expected --num_rounds beside it"),
+        (
+            "--num_rounds=5 --combinations=9",
+            "--combinations: expected to be left out with --num_rounds",
+        ),
         ("--num_rounds=5 --sum_of=7", "--sum_of: expected at most --clients=6, got 7"),
         (
             "--num_rounds=5 --sum_of=3",
