@@ -1,5 +1,6 @@
 """Accuracies and times of Wei et al. (2021) that a run stands beside; needs no JAX."""
 
+import re
 from collections.abc import Mapping
 from typing import Any
 
@@ -40,23 +41,32 @@ def reference(flags: Mapping[str, Any], data: str) -> Reference | None:
     }
     if not values:
         return None
-    values = _as_coded(values, str(flags.get("defense")))
+    values = _as_coded(values, table, str(flags.get("defense")))
     model = "mlp" if data in ("adult", "breast_cancer") else "cnn"
     name, same = column(data)
     return Reference(_TITLES[table], name, same, model, None, values)
 
 
-def _as_coded(values, defense: str):
+def _as_coded(values, table: str, defense: str):
     """Fed-CDP's numbers under the name of the noise of the published code, if run.
 
-    They stand for both where a run has the noise of the algorithm as printed, too.
+    They stand for both where a run has the noise of the algorithm as printed, too. Table
+    IV is over clips at one sigma, which the code's multiplier is not: its numbers stand
+    beside the multiplier that was run.
     """
     ours = [text for text in defense.split(";") if "fed_cdp(" in text]
     coded = [text for text in ours if "mode=per_batch" in text]
     if not coded:
         return values
+    multiplier = re.search(r"sigma=[\d.]+", coded[0])
+
+    def drawn(point: str) -> str:
+        if table != "table4" or multiplier is None:
+            return point
+        return re.sub(r"sigma=[\d.]+", multiplier[0], point)
+
     named = {
-        (point, f"{method}_per_batch", metric): number
+        (drawn(point), f"{method}_per_batch", metric): number
         for (point, method, metric), number in values.items()
         if method.startswith("fed_cdp")
     }

@@ -61,3 +61,14 @@ def test_the_noise_of_the_published_code_stands_beside_fed_cdp():
             if (at, method, "accuracy_percent") in numbers
         ]
     assert list(found.values()) == [[83.1], [83.1, 83.1], [83.1]]
+
+
+def test_clips_of_the_published_code_stand_beside_its_multiplier():
+    coded = "fed_cdp(clip=1|4, sigma=0.5, mode=per_batch)"
+    told = {"paper_table": "table4", "defense": coded}
+    numbers = published.reference(told, "mnist").numbers
+    at = "clip=1;sigma=0.5", "fed_cdp_per_batch", "accuracy_percent"
+    assert numbers[at].mean == pytest.approx(93.4)
+    told = {"paper_table": "table5", "defense": coded}
+    points = {point for point, *_ in published.reference(told, "mnist").numbers}
+    assert len(points) == 6
