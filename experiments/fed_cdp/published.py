@@ -7,6 +7,7 @@ from typing import Any
 from experiments.report import published
 from experiments.report.cards import Number, Reference
 
+AS_CODED = "_per_batch"  # behind a method with the noise of the published code
 FINAL = "final"  # setting of what the last model reaches
 ACCURACY = "accuracy_percent"
 MILLISECONDS = "ms_per_local_iteration"
@@ -66,7 +67,7 @@ def _as_coded(values, table: str, defense: str):
         return re.sub(r"sigma=[\d.]+", multiplier[0], point)
 
     named = {
-        (drawn(point), f"{method}_per_batch", metric): number
+        (drawn(point), method + AS_CODED, metric): number
         for (point, method, metric), number in values.items()
         if method.startswith("fed_cdp")
     }

@@ -11,6 +11,7 @@ from collections import Counter
 from collections.abc import Sequence
 from typing import NamedTuple
 
+from experiments.fed_cdp.published import AS_CODED
 from experiments.report import commands, kept, published, reproduction
 from experiments.report.documents import writing
 from fljax.driver.config import ConfigError
@@ -86,9 +87,11 @@ def standing(paper: str, item: Item) -> Standing:
     for name in own:
         card = kept.shown(name)
         for each in card.compared:
-            if each.verdict.kind != reproduction.NOT_COMPARABLE:
+            same = card.reference and card.reference.table == item.item
+            if same and each.verdict.kind != reproduction.NOT_COMPARABLE:
                 row = each.line.row
-                key = row.data, row.point or row.setting, row.attack, row.metric
+                method = row.attack.removesuffix(AS_CODED)  # one number, two readings
+                key = row.data, row.point or row.setting, method, row.metric
                 kinds.setdefault(key, each.verdict.kind)
     done = _status(item, bool(own))
     if done == DONE and len(kinds) < printed:

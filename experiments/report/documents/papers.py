@@ -243,7 +243,7 @@ def _cards(item: Item) -> list[Card]:
 def _line(item: Item, cards: list[Card]) -> str:
     """Item, its commands or its flagfile's, counts of verdicts, what is to be said."""
     kinds = Counter(each.verdict.kind for card in cards for each in card.compared)
-    kinds[_NOT_RUN] = sum(len(card.missing) for card in cards)
+    kinds[_NOT_RUN] = _not_run(cards)
     every = (*reproduction.KINDS, _NOT_RUN)
     counts = ", ".join(f"{kinds[k]} {k}" for k in every if kinds[k])
     remarks = [item.why, kept.reasons().get(item.result, "")]
@@ -255,6 +255,16 @@ def _line(item: Item, cards: list[Card]) -> str:
         counts = "no published number" if cards else "not run"
     why = markdown.escape(" ".join(filter(None, remarks)))
     return f"| {item.title} | {shown} | {counts} | {why} |"
+
+
+def _not_run(cards: Sequence[Card]) -> int:
+    """Published numbers beside which none of these results of one table has its own."""
+    tables: dict[tuple[str, str], list[set]] = {}
+    for card in cards:
+        if card.reference:
+            table = card.reference.table, card.reference.data
+            tables.setdefault(table, []).append(set(card.missing))
+    return sum(len(set.intersection(*each)) for each in tables.values())
 
 
 def _compared(item: Item, card: Card) -> list[list[Cell]]:

@@ -41,3 +41,18 @@ def test_no_item_is_done_that_lacks_a_published_number():
     item = Item("Table IV", ["fed_cdp.table4.breast_cancer"], "table4")
     with pytest.raises(ConfigError, match=r"Table IV: expected what is left, 6 of 30"):
         overview.standing("wei2021", item)
+
+
+def test_a_number_that_two_readings_stand_beside_counts_once():
+    def measured(*results):
+        item = Item("Table II", results, "table2", left="some")
+        return overview.standing("wei2021", item).measured
+
+    printed, coded = "fed_cdp.table2", "fed_cdp.committed"
+    assert measured(printed) and measured(coded)
+    assert measured(printed, coded) < measured(printed) + measured(coded)
+
+
+def test_numbers_beside_another_table_do_not_count():
+    item = Item("Table III", ["fed_cdp.table2"], "table3", left="some")
+    assert overview.standing("wei2021", item).measured == 0
