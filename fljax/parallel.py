@@ -260,10 +260,9 @@ def deal(cost: np.ndarray, num_devices: int) -> np.ndarray:
     """
     count = len(cost)
     if (cost == cost[0]).all():
-        most = -(-count // num_devices)
-        table = np.full(num_devices * most, -1)
-        table[:count] = np.arange(count)
-        return table.reshape(num_devices, most)
+        behind = -count % num_devices
+        table = np.pad(np.arange(count), (0, behind), constant_values=-1)
+        return table.reshape(num_devices, -1)
     own: list[list[int]] = [[] for _ in range(num_devices)]
     free = [(0.0, device) for device in range(num_devices)]
     for item in np.argsort(-cost, kind="stable"):

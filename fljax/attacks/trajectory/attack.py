@@ -35,7 +35,13 @@ import jax.numpy as jnp
 from jax import lax
 
 from fljax import losses
-from fljax.attacks.trajectory import exact, imagined, matching, relaxation
+from fljax.attacks.trajectory import (
+    exact,
+    imagined,
+    matching,
+    relaxation,
+    rounding,
+)
 from fljax.attacks.trajectory.imagined import PLAIN, Imagined, Told
 from fljax.attacks.trajectory.matching import Point, Problem, Settings
 from fljax.attacks.trajectory.posterior import posterior
@@ -124,8 +130,8 @@ def trajectory_matching(
         settings,
         imagined.partial(client, seen),
         steady,
-        told.noise + imagined.least_noise(client, seen, told, settings),
-        imagined.rounding(client, seen, settings),
+        told.noise + rounding.least_noise(client, seen, told, settings),
+        rounding.bound(client, seen, settings),
         told.path.all(),
     )
     rough = None

@@ -175,38 +175,6 @@ def partial(client: Imagined, seen: Seen) -> noise.Partial | None:
     return noise.Partial(change > 0, least)
 
 
-def rounding(client: Imagined, seen: Seen, settings: Settings) -> jax.Array | None:
-    """`[R, P]` bounds on the rounding of messages that hold no other noise; or None."""
-    fixed = client.precision and client.practice.optimiser == "sgd"
-    if not fixed or settings.first_order or settings.estimate_scale:
-        return None
-    return _spacing(seen, settings, client.precision)
-
-
-def least_noise(
-    client: Imagined, seen: Seen, told: Told, settings: Settings
-) -> jax.Array:
-    """Variance `[R]` of rounding, of messages in which it may be all that differs; or 0.
-
-    Numbers of two of them may be equal to the last digit.
-    """
-    bound, counts = rounding(client, seen, settings), told.path
-    if bound is None and client.cuts:
-        single = float(jnp.finfo(jnp.float32).eps)
-        bound, counts = _spacing(seen, settings, single), jnp.ones_like(told.path)
-    if bound is None:
-        return jnp.zeros(())
-    return jnp.where(counts, jnp.mean(jnp.square(bound), axis=1), 0)
-
-
-def _spacing(seen: Seen, settings: Settings, precision: float) -> jax.Array:
-    """Each step rounds a model to float32, and a message is rounded by `precision`."""
-    single = jnp.finfo(jnp.float32)
-    of_steps = single.eps * settings.path_steps * jnp.abs(seen.sent)
-    of_message = precision * jnp.abs(seen.sent - seen.returned)
-    return of_steps + of_message + single.tiny
-
-
 def begins_roughly(client: Imagined, settings: Settings) -> bool:
     """Whether a search to first order is of use before: of plain SGD at a known rate."""
     known = not settings.first_order and not settings.estimate_scale
