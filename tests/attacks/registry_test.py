@@ -91,12 +91,15 @@ def _counted():
     return loss_fn, traced
 
 
-def test_trajectory_matching_and_its_first_order_are_one_program():
+@pytest.mark.parametrize(
+    "epoch_steps", [1, pytest.param(2, marks=pytest.mark.slow)]
+)  # of two, so that shorter steps are there to be tried where one runs away
+def test_trajectory_matching_and_its_first_order_are_one_program(epoch_steps):
     loss_fn, traced = _counted()
-    view = _view(loss_fn=loss_fn)
-    first = registry.ATTACKS["linear_inversion"].run(view, _QUICK)["linear_inversion"]
+    view, quick = _view(loss_fn=loss_fn), _QUICK._replace(epoch_steps=epoch_steps)
+    first = registry.ATTACKS["linear_inversion"].run(view, quick)["linear_inversion"]
     before = len(traced)
-    found = registry.ATTACKS["trajectory"].run(view, _QUICK)["trajectory"]
+    found = registry.ATTACKS["trajectory"].run(view, quick)["trajectory"]
     assert len(traced) == before > 0
     assert not np.array_equal(
         first.details["probability"], found.details["probability"]

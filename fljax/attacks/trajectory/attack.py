@@ -22,9 +22,10 @@ What is simulated of the client, its rule and its defense, and what is not, is l
 A round whose simulation runs away is simulated in shorter steps, or, if they do not help,
 followed to first order.
 
-This attack is not from a paper. Its first-order version, `first_order=True`, replaces
-the path by the gradients at its two known ends ("linear inversion"): cheap, exact for a
-model that hardly moves within a round, and misled by drift otherwise.
+This attack is not from a paper. Its first-order version, `first_order=True` or, in the
+same program, `Told.path` that is False, replaces the path by the gradients at its two
+known ends ("linear inversion"): cheap, exact for a model that hardly moves within a
+round, and misled by drift otherwise.
 """
 
 from collections.abc import Callable

@@ -79,7 +79,7 @@ def infer(
     client, told = _imagined(view, first_order)
     assert view.messages is not None
     settings = effort(settings, client.share, view.messages.count)
-    search, merged = settings.search, None
+    search, merged = settings.search._replace(first_order=False), None
     if client.practice.merges:
         own, most = int(steps.max()), settings.epoch_steps * (training.epochs or 1)
         if own > most:

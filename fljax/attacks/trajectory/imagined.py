@@ -72,6 +72,7 @@ class Told(NamedTuple):
       noise: variance that is known to be added to each coordinate.
       rate: learning rate of the round over that of the attack's scale.
       path: bool, whether its training is simulated; else it is followed to first order.
+        Traced, so that either is one program.
     """
 
     clip: Array
@@ -203,6 +204,7 @@ def simulator(
       ValueError: they are not as many as `settings` asks for.
     """
     sent, returned, unravel = seen
+    ends = sent, returned, told.path
     if merged is not None and len(merged) != settings.path_steps:
         raise ValueError(
             f"merged: expected {settings.path_steps} steps, got {len(merged)}"
@@ -241,12 +243,11 @@ def simulator(
 
     short, steps = settings.shorter_steps, settings.path_steps
     if short <= steps:
-        return simulation.steadied(path(steps, merged), chord, *seen[:2], told.path)
-    other, held = simulation.seldom(
-        *simulation.steadied(path(short), chord, *seen[:2], told.path)
-    )
-    both, steady = simulation.steadied(path(steps, merged), other, *seen[:2], told.path)
-    return both, lambda stored: steady(stored) | held(stored[2])
+        return simulation.steadied(path(steps, merged), chord, *ends)
+    shorter = simulation.steadied(path(short), chord, *ends)
+    other, held = simulation.seldom(*shorter)
+    both, steady = simulation.steadied(path(steps, merged), other, *ends)
+    return both, lambda stored: steady(stored) | held(stored.other)
 
 
 def _field(client, loss_fn, known, attribute, clip, unravel) -> Field:

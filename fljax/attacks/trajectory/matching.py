@@ -76,7 +76,8 @@ class Problem(NamedTuple):
         always.
       known: `[R]` variances of noise of known size; None for none.
       rounding: `[R, O]` of observations that hold no other noise; None where they do.
-      path: [] bool, whether rounds are simulated, not followed to first order.
+      path: [] bool, whether all rounds are simulated; else nothing is solved for and
+        searched to first order before.
     """
 
     observed: jax.Array

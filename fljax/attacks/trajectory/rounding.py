@@ -22,13 +22,13 @@ def least_noise(
 
     Numbers of two of them may be equal to the last digit.
     """
-    found, counts = bound(client, seen, settings), told.path
+    found, wanted = bound(client, seen, settings), told.path
     if found is None and client.cuts:
         single = float(jnp.finfo(jnp.float32).eps)
-        found, counts = _spacing(seen, settings, single), jnp.ones_like(told.path)
+        found, wanted = _spacing(seen, settings, single), jnp.ones_like(told.path)
     if found is None:
         return jnp.zeros(())
-    return jnp.where(counts, jnp.mean(jnp.square(found), axis=1), 0)
+    return jnp.where(wanted, jnp.mean(jnp.square(found), axis=1), 0)
 
 
 def _spacing(seen: Seen, settings: Settings, precision: float) -> jax.Array:

@@ -209,6 +209,22 @@ def at_rates(simulator: Simulator, rates: Array) -> Simulator:
     return Simulator(end, back)
 
 
+class Steadied(NamedTuple):
+    """What is kept of a round that one of two simulated.
+
+    Attributes:
+      steady: [] bool, whether the first one did.
+      as_asked: [] bool, whether it did or was not wanted.
+      first: what that stored; zeros where it was not wanted.
+      other: what the other one stored; zeros where it was not needed.
+    """
+
+    steady: jax.Array
+    as_asked: jax.Array
+    first: PyTree
+    other: PyTree
+
+
 def steadied(
     simulator: Simulator,
     other: Simulator,
@@ -228,7 +244,7 @@ def steadied(
       wanted: `[R]` bool, whether the first is run at all; None for always.
 
     Returns:
-      Both as one, and `(stored) -> [] bool`, whether a round was simulated as wanted.
+      Both as one, which stores `Steadied`, and `(stored) -> [] bool`, `as_asked`.
     """
     reach = _FAR * jnp.linalg.norm(returned - sent, axis=1)
 
@@ -245,17 +261,17 @@ def steadied(
         found, instead = lax.cond(
             steady, lambda: (found, _nothing(others)), lambda: other.end(*asked)
         )
-        return found, (steady, steady | jnp.logical_not(run), stored, instead)
+        as_asked = steady | jnp.logical_not(run)
+        return found, Steadied(steady, as_asked, stored, instead)
 
     def back(stored, cotangent, values, scale):
-        steady, _, first, second = stored
         return lax.cond(
-            steady,
-            lambda: simulator.back(first, cotangent, values, scale),
-            lambda: other.back(second, cotangent, values, scale),
+            stored.steady,
+            lambda: simulator.back(stored.first, cotangent, values, scale),
+            lambda: other.back(stored.other, cotangent, values, scale),
         )
 
-    return Simulator(end, back), lambda stored: stored[1]
+    return Simulator(end, back), lambda stored: stored.as_asked
 
 
 def _nothing(shapes: PyTree) -> PyTree:
