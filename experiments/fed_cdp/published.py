@@ -59,7 +59,7 @@ def _as_coded(values, table: str, defense: str):
     coded = [text for text in ours if "mode=per_batch" in text]
     if not coded:
         return values
-    multiplier = re.search(r"sigma=[\d.]+", coded[0])
+    multiplier = re.search(r"sigma=[\d.]+(?=[,)])", coded[0])  # one, not several
 
     def drawn(point: str) -> str:
         if table != "table4" or multiplier is None:

@@ -50,7 +50,8 @@ class Standing(NamedTuple):
       status: one of the four.
       published: numbers that the paper prints.
       measured: of them, those beside which a kept result has one of the same data.
-      verdicts: kind -> how many.
+      verdicts: kind -> how many; of a number with several results that of the first, in
+        the order of the item's and by name.
     """
 
     status: str
@@ -80,7 +81,7 @@ def standing(paper: str, item: Item) -> Standing:
     Raises:
       ConfigError: nothing is left of it, but a published number has no neighbour.
     """
-    own = [n for n in kept.names() if commands.flagfile(n) in item.results]
+    own = [n for r in item.results for n in kept.names() if commands.flagfile(n) == r]
     stored = published.stored(_STORED[paper]) if item.table else []
     printed = sum(line["table"] == item.table for line in stored)
     kinds: dict[tuple[str, ...], str] = {}

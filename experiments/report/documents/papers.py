@@ -141,8 +141,8 @@ PAPERS = {
             "rows, where the paper has 6, a draw for every example, no rate, two classes: "
             "nearer to the printed number than sigma = 6. Divided by the participants, at the "
             "rate that tuning over all rounds finds, the interval holds the printed number "
-            "of the one cell that was so tuned. Table IV comes within some points of the "
-            "print for three clips, Table V does not for larger multipliers.",
+            "of the one cell that was so tuned. Of Tables IV and V three cells each, with one "
+            "seed: clips come within some points of the print, larger multipliers do not.",
         ),
         Item("Table III", "fed_cdp.table3"),
         Item("Table IV, breast cancer", "fed_cdp.table4.breast_cancer", _OPEN),
