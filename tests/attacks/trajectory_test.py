@@ -181,6 +181,27 @@ def test_the_first_order_version_is_cheap_and_useful():
 
 
 @pytest.mark.slow
+@pytest.mark.parametrize(
+    ("client", "rough"), [(Imagined(precision=2.0**-23), 0), (Imagined(), 50)]
+)
+def test_to_first_order_nothing_is_solved_for_or_searched_before(client, rough):
+    case, few = _case(), _QUICK._replace(iterations=20)
+    told = imagined.nothing_told(30)._replace(path=jnp.zeros(30, bool))
+
+    @functools.partial(jax.jit, static_argnums=(0, 1))
+    def found(client, settings, told):
+        return trajectory.trajectory_matching(
+            jax.random.key(3), case.loss_fn, case.exchange, case.known, case.candidates,
+            scale=case.scale, settings=settings, client=client, told=told,
+        ).probability  # fmt: skip
+
+    asked, simulated = few._replace(rough_iterations=rough), imagined.nothing_told(30)
+    plain = found(Imagined(), few, told)
+    np.testing.assert_allclose(found(client, asked, told), plain, atol=1e-5)
+    assert np.abs(found(client, asked, simulated) - plain).max() > 1e-2
+
+
+@pytest.mark.slow
 def test_a_search_to_first_order_before_saves_steps():
     case, few = _case(), _QUICK._replace(iterations=12, stages=1, checkpoints=1)
     found = _attack(case, settings=few._replace(rough_iterations=200))

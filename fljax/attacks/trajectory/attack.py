@@ -36,13 +36,7 @@ import jax.numpy as jnp
 from jax import lax
 
 from fljax import losses
-from fljax.attacks.trajectory import (
-    exact,
-    imagined,
-    matching,
-    relaxation,
-    rounding,
-)
+from fljax.attacks.trajectory import exact, imagined, matching, relaxation, rounding
 from fljax.attacks.trajectory.imagined import PLAIN, Imagined, Told
 from fljax.attacks.trajectory.matching import Point, Problem, Settings
 from fljax.attacks.trajectory.posterior import posterior
@@ -179,12 +173,10 @@ def solve(
                 )
             start = Point(logits, jnp.zeros(()))
             if rough is not None:
-                begun = start
+                begun, own = start, jax.random.fold_in(key, 3)
                 start = lax.cond(
                     problem.path,
-                    lambda: matching.search(jax.random.fold_in(key, 3), rough, begun)[
-                        0
-                    ],
+                    lambda: matching.search(own, rough, begun)[0],
                     lambda: begun,
                 )
             point, left = matching.search(jax.random.fold_in(key, 0), problem, start)

@@ -253,13 +253,17 @@ def steadied(
         run = True if wanted is None else wanted[round_]
         shapes = jax.eval_shape(simulator.end, *asked)
         found, stored = lax.cond(
-            run, lambda: simulator.end(*asked), lambda: _nothing(shapes)
+            run,
+            lambda: simulator.end(*asked),
+            lambda: jax.tree.map(jnp.zeros_like, shapes),
         )
         moved = jnp.linalg.norm(found - sent[round_])
         steady = run & (moved <= reach[round_])  # never, if it is not a number
         others = jax.eval_shape(other.end, *asked)[1]
         found, instead = lax.cond(
-            steady, lambda: (found, _nothing(others)), lambda: other.end(*asked)
+            steady,
+            lambda: (found, jax.tree.map(jnp.zeros_like, others)),
+            lambda: other.end(*asked),
         )
         as_asked = steady | jnp.logical_not(run)
         return found, Steadied(steady, as_asked, stored, instead)
@@ -272,10 +276,6 @@ def steadied(
         )
 
     return Simulator(end, back), lambda stored: stored.as_asked
-
-
-def _nothing(shapes: PyTree) -> PyTree:
-    return jax.tree.map(lambda leaf: jnp.zeros(leaf.shape, leaf.dtype), shapes)
 
 
 def seldom(
