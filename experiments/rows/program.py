@@ -87,6 +87,12 @@ def _refuse(run: RunConfig) -> None:
             raise ConfigError(
                 f"--{name}: expected --num_rounds beside it, got 0 rounds"
             )
+    one_step = not run.num_rounds and not run.step_rows and run.local_steps == 1
+    if one_step and run.learning_rate != usual.learning_rate:
+        raise ConfigError(
+            "--learning_rate: expected --local_steps, --step_rows or --num_rounds beside "
+            "it: a message of one step is a gradient"
+        )
     if run.num_rounds and run.combinations != usual.combinations:
         raise ConfigError("--combinations: expected to be left out with --num_rounds")
     if run.sum_of > run.clients:

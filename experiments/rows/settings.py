@@ -24,7 +24,9 @@ class RunConfig(RunFlags):
         min=0,
     )
     learning_rate: float = option(
-        0.1, "of local steps, and of the steps of a training", above=0
+        0.1,
+        "of --local_steps and --step_rows, and of the steps of --num_rounds",
+        above=0,
     )
     num_rounds: int = option(
         0,
@@ -32,16 +34,21 @@ class RunConfig(RunFlags):
         "messages; 0: rows are read from one message",
         min=0,
     )
-    clients: int = option(6, "that train, each with its rows", min=1)
+    clients: int = option(6, "of --num_rounds, each with its rows", min=1)
     sum_of: int = option(
         1,
-        "clients of whose messages the adversary sees the sum alone (secure aggregation)",
+        "with --num_rounds: clients of whose messages the adversary sees the sum alone "
+        "(secure aggregation)",
         min=1,
     )
     messages: int = option(
-        40, "of the rounds that are looked at, evenly from the first to the last", min=1
+        40,
+        "of --num_rounds that are looked at, evenly from the first to the last",
+        min=1,
     )
-    searches: int = option(40, "for the rows of the messages, at most", min=1)
+    searches: int = option(
+        40, "with --num_rounds: for the rows of the messages, at most", min=1
+    )
     hidden: tuple[int, ...] = option(
         (100, 100),
         "hidden widths of the network; from the second layer on it is attacked best",
@@ -51,7 +58,9 @@ class RunConfig(RunFlags):
         0.319, "deviations that a number may be off to count as read", min=0
     )
     combinations: int = option(
-        200_000, "combinations of categories that are looked at in a round", min=1
+        200_000,
+        "without --num_rounds: of categories, that are looked at in a turn",
+        min=1,
     )
     seeds: tuple[int, ...] = several((0, 1, 2), "repetitions", min=0, max=2**20)
 

@@ -103,6 +103,10 @@ def test_an_adversary_gets_columns_and_ranges_and_no_row(table):
         ),
         ("--num_rounds=5", "--num_rounds: expected a target that is a number, got 2"),
         ("--sum_of=2", "--sum_of: expected --num_rounds beside it"),
+        (
+            "--learning_rate=1",
+            "--learning_rate: expected --local_steps, --step_rows or",
+        ),
         ("--clients=2", "--clients: expected --num_rounds beside it"),
         (
             "--num_rounds=5 --combinations=9",
