@@ -12,6 +12,8 @@ from fljax.attacks.attribute.inference import (
     least_squares_bound,
     model_based,
     model_based_continuous,
+    row_losses,
+    without_padding,
 )
 
 __all__ = [
@@ -21,4 +23,6 @@ __all__ = [
     "least_squares_bound",
     "model_based",
     "model_based_continuous",
+    "row_losses",
+    "without_padding",
 ]

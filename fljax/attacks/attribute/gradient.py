@@ -17,8 +17,8 @@ import optax
 from jax import lax
 
 from fljax import losses, tree
-from fljax.attacks.attribute import complete
-from fljax.types import Batch, Exchange, Key, Known
+from fljax.attacks.attribute import row_losses, without_padding
+from fljax.types import Exchange, Key, Known
 
 Noise = Literal["gumbel", "logistic"]
 
@@ -71,6 +71,7 @@ def gradient_based(
       A `GradientGuess`.
     """
     exchange, known = jax.tree.map(jnp.asarray, (exchange, known))
+    known = without_padding(known)
     key_init, key_noise = jax.random.split(key)
     num_rows, num_values = known.y.shape[0], candidates.shape[0]
     logits = jax.random.normal(key_init, (num_rows, num_values - 1))
@@ -102,8 +103,7 @@ def _mismatch(loss_fn, exchange, known, block, num_rounds, present=None):
 
     def objective(params, block, t):
         mask = known.mask if present is None else known.mask & present[t]
-        batch = Batch(complete(known.public, block), known.y, mask)
-        return losses.batch_loss(loss_fn, params, batch)
+        return losses.masked_mean(row_losses(loss_fn, params, known)(block), mask)
 
     def add_round(t, carry):
         total, slope = carry

@@ -5,13 +5,14 @@ the sensitive attribute may take, choose for each row the one under which the mo
 fits the row's public target best. The attack is given no truth; `metrics` scores it.
 """
 
+from collections.abc import Callable
 from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
 
 from fljax import losses
-from fljax.types import Features, Known, Params
+from fljax.types import Begun, Features, Known, Params
 
 
 class Guess(NamedTuple):
@@ -48,6 +49,42 @@ def conceal(x: Features, y: jax.Array, mask: jax.Array, *, width: int) -> Known:
     return Known(x._replace(numeric=public), y, mask)
 
 
+def without_padding(known: Known) -> Known:
+    """Zeros in rows that are no rows: derivatives would multiply NaN by zero."""
+
+    def clean(leaf):
+        return jnp.where(known.mask.reshape(-1, *[1] * (leaf.ndim - 1)), leaf, 0)
+
+    return jax.tree.map(clean, known)
+
+
+def row_losses(
+    loss_fn: losses.LossFn, params: Params, known: Known
+) -> Callable[[jax.Array], jax.Array]:
+    """Loss of each row as a function of the sensitive block.
+
+    What the public columns do to the first layer is shared by all calls if the model
+    allows, and derivatives by the block do without those by other columns.
+
+    Args:
+      loss_fn: of one example.
+      params: the model.
+      known: public columns and targets `[N]`.
+
+    Returns:
+      `(block [N or 1, W]) -> [N]`.
+    """
+    begin = getattr(loss_fn, "begin", lambda params, public: None)
+    hidden = jax.vmap(begin, (None, 0))(params, known.public)
+
+    def of(block):
+        block = jnp.broadcast_to(block, (known.y.shape[0], block.shape[-1]))
+        rows = complete(known.public, block) if hidden is None else Begun(hidden, block)
+        return jax.vmap(loss_fn, (None, 0, 0))(params, rows, known.y)
+
+    return of
+
+
 def model_based(
     loss_fn: losses.LossFn, params: Params, known: Known, candidates: jax.Array
 ) -> Guess:
@@ -63,10 +100,8 @@ def model_based(
       A `Guess`; rows outside `known.mask` carry meaningless values.
     """
 
-    def under(candidate):
-        return _losses(loss_fn, params, known, candidate[None])
-
-    table = jax.vmap(under, out_axes=1)(candidates)
+    under = row_losses(loss_fn, params, known)
+    table = jax.vmap(lambda one: under(one[None]), out_axes=1)(candidates)
     best = jnp.argmin(table, axis=1).astype(jnp.int32)
     return Guess(jnp.where(jnp.isfinite(table).all(axis=1), best, -1), table)
 
@@ -104,14 +139,12 @@ def model_based_continuous(
         raise ValueError(f"num_points must be >= 5, got {num_points}")
     low, high = bounds[0, 0], bounds[1, 0]
     steps = jnp.linspace(0.0, 1.0, num_points)
+    under = row_losses(loss_fn, params, known)
 
     def zoom(_, box):
         start, width = box
         points = start[:, None] + width[:, None] * steps[None]  # [N, points]
-        table = jax.vmap(
-            lambda column: _losses(loss_fn, params, known, column[:, None]),
-            in_axes=1, out_axes=1,
-        )(points)  # fmt: skip
+        table = jax.vmap(lambda column: under(column[:, None]), 1, 1)(points)
         best = jnp.take_along_axis(points, table.argmin(axis=1)[:, None], axis=1)[:, 0]
         cell = width / (num_points - 1)
         start = jnp.clip(best - cell, low, high - 2 * cell)
@@ -143,10 +176,3 @@ def least_squares_bound(
     effect = jnp.square(weight * gap)
     bound = 1 - 4 * mean_squared_error / jnp.where(effect > 0, effect, 1)
     return jnp.where(effect > 0, jnp.maximum(bound, 0.0), 0.0)
-
-
-def _losses(loss_fn, params, known, block):
-    """Loss of each row `[N]` with the sensitive block `[N or 1, W]` filled in."""
-    block = jnp.broadcast_to(block, (known.y.shape[0], block.shape[-1]))
-    rows = complete(known.public, block)
-    return jax.vmap(loss_fn, (None, 0, 0))(params, rows, known.y)

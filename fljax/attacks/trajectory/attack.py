@@ -36,6 +36,7 @@ import jax.numpy as jnp
 from jax import lax
 
 from fljax import losses
+from fljax.attacks.attribute import without_padding
 from fljax.attacks.trajectory import exact, imagined, matching, relaxation, rounding
 from fljax.attacks.trajectory.imagined import PLAIN, Imagined, Told
 from fljax.attacks.trajectory.matching import Point, Problem, Settings
@@ -206,12 +207,3 @@ def _least(searched: Callable, starts: jax.Array):
     every = lax.map(searched, starts)
     misfit = jnp.nan_to_num(every[-1], nan=jnp.inf)
     return jax.tree.map(lambda leaf: leaf[jnp.argmin(misfit)], every)
-
-
-def without_padding(known: Known) -> Known:
-    """Zeros in rows that are no rows: derivatives would multiply NaN by zero."""
-
-    def clean(leaf):
-        return jnp.where(known.mask.reshape(-1, *[1] * (leaf.ndim - 1)), leaf, 0)
-
-    return jax.tree.map(clean, known)

@@ -11,8 +11,13 @@ import jax
 import jax.numpy as jnp
 
 from fljax import losses
-from fljax.attacks.attribute import complete, model_based, model_based_continuous
-from fljax.types import Begun, Features, Known, Params
+from fljax.attacks.attribute import (
+    complete,
+    model_based,
+    model_based_continuous,
+    row_losses,
+)
+from fljax.types import Features, Known, Params
 
 DOUBT = 2.0  # largest log-odds that a start may have
 _FEW = 8  # candidates whose losses are written out one by one in a program
@@ -39,11 +44,10 @@ def categorical(loss_fn: losses.LossFn, known: Known, candidates: jax.Array) -> 
     """Of `K` candidates `[K, W]`; logits are `[N, K - 1]` over the first candidate."""
 
     def mean_loss(params, values):
-        under = _losses(loss_fn, params, known)
+        under = row_losses(loss_fn, params, known)
 
         def column(candidate):
-            shape = (known.y.shape[0], candidate.shape[0])
-            return under(jnp.broadcast_to(candidate, shape))
+            return under(candidate[None])
 
         # One after the other no array [K, N, units] is read again and transposed.
         if len(candidates) <= _FEW:
@@ -76,7 +80,7 @@ def continuous(loss_fn: losses.LossFn, known: Known, bounds: jax.Array) -> Soft:
     low, width = bounds[0, 0], bounds[1, 0] - bounds[0, 0]
 
     def mean_loss(params, values):
-        each = _losses(loss_fn, params, known)(values[:, None])
+        each = row_losses(loss_fn, params, known)(values[:, None])
         return losses.masked_mean(each, known.mask)
 
     def spread(values):
@@ -93,17 +97,3 @@ def continuous(loss_fn: losses.LossFn, known: Known, bounds: jax.Array) -> Soft:
         return low + width * jax.nn.sigmoid(logits[:, 0])
 
     return Soft(start, relax, mean_loss, spread)
-
-
-def _losses(loss_fn, params, known):
-    """`(blocks [N, W]) -> [N]`; what the public columns do, all calls share if they can."""
-    begin = getattr(loss_fn, "begin", lambda params, public: None)
-    hidden = jax.vmap(begin, (None, 0))(params, known.public)
-
-    def of(blocks):
-        rows = (
-            complete(known.public, blocks) if hidden is None else Begun(hidden, blocks)
-        )
-        return jax.vmap(loss_fn, (None, 0, 0))(params, rows, known.y)
-
-    return of

@@ -13,6 +13,7 @@ import jax.numpy as jnp
 from jax import lax
 
 from fljax import losses
+from fljax.attacks.attribute import without_padding
 from fljax.attacks.trajectory import (
     associations,
     attack,
@@ -75,7 +76,7 @@ def trajectory_matching(
     build = relaxation.continuous if continuous else relaxation.categorical
 
     def of_client(known, settings=settings, merged=None):
-        known = attack.without_padding(known)
+        known = without_padding(known)
         attribute = build(loss_fn, known, candidates)
         asked = client, loss_fn, known, attribute, flat, seen.told, settings
         return attribute, imagined.simulator(*asked, merged)
