@@ -115,9 +115,8 @@ def _mismatch(loss_fn, exchange, known, block, num_rounds, present=None):
         scale = size * jnp.maximum(tree.norm(target), 1e-12)
         cosine = tree.dot(grad, target) / scale
         # d(1 - cos) / d grad, to be pulled back to the rows.
-        direction = jax.tree.map(
-            lambda g, d: cosine * g / jnp.square(size) - d / scale, grad, target
-        )
+        own, other = cosine / jnp.square(size), 1 / scale
+        direction = jax.tree.map(lambda g, d: own * g - other * d, grad, target)
         return total + 1 - cosine, slope + pull_back(direction)[0]
 
     return lax.fori_loop(0, num_rounds, add_round, (0.0, jnp.zeros_like(block)))
