@@ -58,6 +58,16 @@ def of_rows(percent: float, count: int, confidence: float = 0.95):
     return float(100 * (middle - half)), float(100 * (middle + half))
 
 
+def rows_of_mean(counts) -> int:
+    """How many rows the plain mean over clients of `counts [C]` rows is worth.
+
+    As many as have its variance: a client of few rows is as uncertain as it is alone. All
+    of them where clients have equally many.
+    """
+    counts = np.asarray(counts, np.float64)
+    return round(len(counts) ** 2 / np.sum(1 / counts)) if (counts > 0).all() else 0
+
+
 def accuracy(guess, truth, mask) -> float:
     """Share of correct entries among those in `mask`; NaN if there are none."""
     mask = np.asarray(mask, bool)

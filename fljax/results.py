@@ -41,10 +41,11 @@ class Row(NamedTuple):
       setting: `passive`, `active_10`, `oracle`, ... or `round_T` for training metrics.
       point: which point of a sweep, empty without one.
       seed: seed of the repetition.
-      client: client id, or `all` for the mean over clients weighted by rows.
+      client: client id, or `all` for the mean over clients, weighted by rows or plain.
       metric: what was measured, with its unit in the name.
       value: the number.
-      n: rows that it was measured on.
+      n: rows that it was measured on; of an audit's plain mean over clients, as many as
+        that is worth (`metrics.rows_of_mean`).
     """
 
     experiment: str

@@ -63,3 +63,10 @@ def test_mean_absolute_error_counts_only_rows_in_the_mask():
 
 def test_weighted_mean_weighs_clients_by_their_rows():
     assert metrics.weighted_mean([0.5, 1.0], [3, 1]) == 0.625
+
+
+def test_a_mean_over_clients_is_worth_the_rows_of_its_variance():
+    assert metrics.rows_of_mean([100]) == 100
+    assert metrics.rows_of_mean([99, 100, 99, 99]) == 397
+    assert metrics.rows_of_mean([1000, 3]) == 12  # 4 / (1 / 1000 + 1 / 3)
+    assert metrics.rows_of_mean([5, 0]) == 0

@@ -7,6 +7,7 @@ compares with the truth is `fljax.auditing.scoring`, or the scoring of an experi
 from collections.abc import Callable
 from typing import NamedTuple
 
+import jax
 import numpy as np
 
 from fljax import losses, packing
@@ -69,6 +70,12 @@ class LocalTraining(NamedTuple):
             return np.ones(rounds.shape)
         return np.asarray(self.schedule)[np.clip(rounds, 0, len(self.schedule) - 1)]
 
+    def takes_all(self, sizes: np.ndarray) -> np.ndarray:
+        """Whether clients with so many rows `[C]` take each step on all of them."""
+        if self.batch_size is None:
+            return np.zeros(np.shape(sizes), bool)
+        return (self.batch_size == 0) | (np.asarray(sizes) <= self.batch_size)
+
     def local_steps(self, sizes: np.ndarray) -> np.ndarray:
         """Local steps `[C]` of clients with so many rows, if nothing is missing."""
         batch = self.batch_size or None
@@ -129,6 +136,16 @@ class AdversaryView(NamedTuple):
     num_rows: np.ndarray | None = None
     defense: Spec | None = None
     sees: views.View = "messages"
+
+    def of(self, which: np.ndarray) -> "AdversaryView":
+        """The same of some of the clients, by their numbers `[I]` from 0."""
+        assert self.messages is not None
+        return self._replace(
+            messages=self.messages.of(which),
+            clients=np.asarray(self.clients)[which],
+            known=jax.tree.map(lambda leaf: leaf[which], self.known),
+            num_rows=None if self.num_rows is None else self.num_rows[which],
+        )
 
     @property
     def sizes(self) -> np.ndarray:

@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from fljax import imputation, packing, privacy, verdicts
+from fljax import imputation, metrics, packing, privacy, verdicts
 from fljax.attacks.adversary import AdversaryView
 from fljax.auditing.lines import Line
 from fljax.auditing.measuring import Imputed
@@ -98,7 +98,8 @@ def beside(lines: Sequence[Line], ceiling: Ceiling) -> list[Line]:
     mean, found = float(ceiling.percent.mean()), []
     for line in lines:
         if line.metric == verdicts.ACCURACY.metric and line.total is not None:
-            above = verdicts.is_impossible(line.total.value, line.total.n, mean)
+            rows = metrics.rows_of_mean([number.n for number in line.clients])
+            above = verdicts.is_impossible(line.total.value, rows, mean)
             said = f"{verdicts.IMPOSSIBLE} under the declared noise" if above else ""
             line = line.and_that(said)._replace(ceiling=mean)
         found.append(line)

@@ -2,11 +2,13 @@
 
 Two things are said in place of a verdict:
 
-* *messages do not fit these rows*: what an attack explains of the messages is worse
-  than it should be. Its misfit, about 1 where all is right, is above 10; or above 3 and
-  no better than on strangers; or above 3, and the last model explains hardly anything
-  of some client's rows (`fljax.fit`). The misfit is the attack's own, else the least of
-  any. The first two hold for leaks, too, if they are so for half of the clients;
+* *messages do not fit these rows*: what attacks explain of the messages is worse than
+  it should be. The misfit, about 1 where all is right, is above 10; or above 3 and no
+  better than on strangers; or above 3, and the last model explains hardly anything of
+  some client's rows (`fljax.fit`). A client's misfit is the least of any attack's: one
+  that explains its messages shows that rows and messages fit. The first two hold for
+  leaks, too, if they are so for half of the clients; if for fewer, the leak's line says
+  for how many;
 * *no conclusion: the model has hardly learnt*: nothing is shown, and it explains hardly
   anything. Where no misfit is known, the rows may be others, too.
 
@@ -16,7 +18,7 @@ Where an attack that simulates the training could not be run, or was not asked f
 is not shown comes with *strongest attack not run*.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 import numpy as np
 
@@ -62,46 +64,51 @@ def _doubted(
     if line.metric not in _COLUMN or line.verdict == NOT_JUDGED:
         return line
     leaks = line.verdict == verdicts.LEAKS
-    own = [line] if "misfit" in line.diagnostics else found
-    known = _of_clients("misfit", own, leaks)
-    misfit = min(known, default=FITS)
-    strange = min(_misfit_of_strangers(own, strangers, leaks), default=np.inf)
+    every = _misfits(line.diagnostics for line in found)
+    misfit = FITS if every is None else _one(every, leaks)
+    alike = (strangers.get(line.attack) for line in found)
+    others = _misfits(each.diagnostics for each in alike if each is not None)
+    strange = np.inf if others is None else _one(others, leaks)
     why = f"misfit {misfit:.4g}"
     if misfit > MISFITS:
         pass
     elif misfit > FITS and misfit > _NO_BETTER * strange:
         why += f", {strange:.4g} on strangers"
-    elif leaks or fit.has_learnt(explained):
+    elif leaks:
+        return line.and_that(_some(every))
+    elif fit.has_learnt(explained):
         return line
     elif misfit > FITS:
         why = f"the model explains {explained:.3g} % of their targets"
     else:
-        check = "" if known else _CHECK
+        check = "" if every is not None else _CHECK
         return line._replace(verdict=fit.UNLEARNT).and_that(fit.said(explained), check)
     return line._replace(verdict=MISFIT).and_that(why, _CHECK)
 
 
-def _of_clients(metric: str, found: Sequence[Line], middle: bool) -> list[float]:
-    """The worst client's, or the median, for each attack that has it."""
-    values = [line.diagnostics[metric] for line in found if metric in line.diagnostics]
-    return [_one(each, middle) for each in values]
+def _misfits(diagnostics: Iterable[Mapping[str, np.ndarray]]) -> np.ndarray | None:
+    """The least misfit `[C]` of each client; infinite for NaN, None if nobody has any."""
+    known = [np.asarray(each["misfit"]) for each in diagnostics if "misfit" in each]
+    if not known:
+        return None
+    return np.nan_to_num(np.fmin.reduce(known), nan=np.inf, posinf=np.inf)
 
 
-def _misfit_of_strangers(
-    found: Sequence[Line], strangers: Mapping[str, Prediction], middle: bool
-) -> list[float]:
-    estimates = (strangers.get(line.attack) for line in found)
-    return [
-        _one(each.diagnostics["misfit"], middle)
-        for each in estimates
-        if each is not None and "misfit" in each.diagnostics
-    ]
+def _some(misfits: np.ndarray | None) -> str:
+    """Of how many clients messages and rows do not fit, beside others who leak."""
+    bad = np.zeros(0) if misfits is None else misfits[misfits > FITS]
+    if not bad.size:
+        return ""
+    assert misfits is not None
+    return (
+        f"messages of {bad.size} of {misfits.size} clients do not fit their rows "
+        f"(misfit up to {bad.max():.4g}): what is said of these is not what they leak"
+    )
 
 
-def _one(values, middle: bool) -> float:
-    """NaN is infinite."""
-    each = np.nan_to_num(values, nan=np.inf, posinf=np.inf)
-    return float(np.median(each) if middle else np.max(each))
+def _one(misfits: np.ndarray, middle: bool) -> float:
+    """The worst client's, or the median."""
+    return float(np.median(misfits) if middle else np.max(misfits))
 
 
 def _rough(line: Line) -> Line:

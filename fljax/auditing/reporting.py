@@ -7,7 +7,7 @@ from typing import Any
 from rich.table import Table
 from rich.text import Text
 
-from fljax import certainty, fit, verdicts
+from fljax import certainty, fit, metrics, verdicts
 from fljax.auditing import page, words
 from fljax.auditing.findings import Audited, Findings
 from fljax.auditing.lines import Line
@@ -79,7 +79,8 @@ def _rows(findings: Findings) -> Iterator[Row]:
 
     def each(attack, setting, metric, values, counts):
         where = attack, setting, audited.seed, metric
-        return labels.by_client(*where, values, counts, audited.clients)
+        *own, mean = labels.by_client(*where, values, counts, audited.clients)
+        return [*own, mean._replace(n=metrics.rows_of_mean(counts))]
 
     begun = set()
     for line in findings.lines:

@@ -135,6 +135,10 @@ def test_an_attack_above_the_ceiling_says_that_the_noise_was_not_as_declared():
     for percent, broken in ((60.0, True), (99.5, False)):
         (found,) = ceilings.beside([line], ceilings.Ceiling(np.array([percent])))
         assert (verdicts.IMPOSSIBLE in found.detail) == broken
+    few = number._replace(n=3)  # carries half of the mean
+    line = line._replace(total=number._replace(n=1003), clients=[number, few])
+    (found,) = ceilings.beside([line], ceilings.Ceiling(np.array([60.0, 60.0])))
+    assert verdicts.IMPOSSIBLE not in found.detail
 
 
 @pytest.mark.parametrize(

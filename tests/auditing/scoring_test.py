@@ -248,10 +248,12 @@ def test_a_leak_of_messages_that_fit_no_better_than_on_strangers_is_none():
     assert line.verdict == lines_lib.MISFIT and "on strangers" in line.detail
     fits = Prediction(truth.sensitive, _said(misfit=[1.3, 1.2, 8.1]))
     (line,) = _judged(truth, controls, trajectory=fits)
-    assert line.verdict == verdicts.LEAKS
+    assert line.verdict == verdicts.LEAKS and "of 1 of 3 clients do not" in line.detail
     bad = Prediction(truth.sensitive, _said(misfit=[11.0, 12.0, 1.0]))
     (line,) = _judged(truth, trajectory=bad)
     assert line.verdict == lines_lib.MISFIT
+    both = _judged(truth, trajectory=fits, linear_inversion=bad)
+    assert all(line.verdict == verdicts.LEAKS for line in both)
 
 
 @pytest.mark.parametrize(

@@ -4,6 +4,7 @@ Where only sums of clients' messages are seen, all clients of a sum are simulate
 """
 
 import math
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import jax
@@ -71,11 +72,26 @@ def infer(
     Returns:
       Leaves `[C, ...]`; zeros for a client without a message.
     """
-    training, sizes = view.training, view.sizes
-    steps = training.local_steps(sizes)
+    training = view.training
     if scales is None:
+        steps = training.local_steps(view.sizes)
         scales = (training.learning_rate or 0.0) * steps
     scales = np.asarray(scales, np.float32)
+    every, whole = np.arange(len(view.clients)), training.takes_all(view.sizes)
+    in_sums = view.transcript is not None and view.transcript.member is not None
+    if in_sums or whole.all() or not whole.any():
+        return _alike(view, settings, first_order, scales)
+    # Who takes all rows in a step sends no noise, and is simulated step by step.
+    parts = every[whole], every[~whole]
+    found = [_alike(view.of(p), settings, first_order, scales[p]) for p in parts]
+    return _in_order(found, parts)
+
+
+def _alike(
+    view: AdversaryView, settings: Settings, first_order: bool, scales: np.ndarray
+) -> Inference:
+    """Of clients who all take steps on all of their rows, or none of them."""
+    training, steps = view.training, view.training.local_steps(view.sizes)
     client, told = _imagined(view, first_order)
     assert view.messages is not None
     settings = effort(settings, client.share, view.messages.count)
@@ -98,15 +114,15 @@ def infer(
         static = task(view, _Static(settings.messages, chosen, client))
         more = jax.tree.map(lambda leaf, own=group: leaf[own], (scales, told, merged))
         if settings.messages is None:
-            some = view._replace(
-                clients=view.clients[group],
-                messages=view.messages.of(group),
-                known=jax.tree.map(lambda leaf, own=group: leaf[own], view.known),
-            )
-            found.append(over_clients(_one, static, some, *more))
+            found.append(over_clients(_one, static, view.of(group), *more))
         else:
             found.append(over_items(_one, static, view, group, *more))
         order.append(group)
+    return _in_order(found, order)
+
+
+def _in_order(found: list[Inference], order: Sequence[np.ndarray]) -> Inference:
+    """Of all clients, from those of parts of them, by the numbers of each part."""
     back = np.argsort(np.concatenate(order))
     return jax.tree.map(lambda *leaves: np.concatenate(leaves)[back], *found)
 
@@ -144,9 +160,8 @@ def _imagined(view: AdversaryView, first_order: bool = False) -> tuple[Imagined,
         training.weight_decay,
         (training.proximal or 0.0) if training.algorithm == "fed_prox" else 0.0,
     )
-    batch, most = training.batch_size, view.sizes.max()
-    full = batch is not None and (batch or most) >= most
-    client = Imagined(practice, 0 if full else batch or 0)
+    full = training.takes_all(view.sizes).all()
+    client = Imagined(practice, 0 if full else training.batch_size or 0)
     spec = view.defense or specs.NONE
     if full and not spec:
         travels = jax.tree.leaves(seen.delta)[0].dtype

@@ -1,0 +1,65 @@
+"""Trajectory matching on clients some of whom take each step on all of their rows."""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from fljax.attacks.adversary import LocalTraining
+from fljax.attacks.trajectory import clients, matching
+from fljax.types import Features, Known, Transcript
+from tests.attacks import regression
+
+_SIZES, _BATCH, _RATE, _ROUNDS = (6, 40), 8, 0.1, 12
+_QUICK = clients.Settings(search=matching.Settings(iterations=60))
+
+
+def _trained():
+    """A small client beside one of several batches, and what is true of both."""
+    rng = np.random.default_rng(0)
+    most = max(_SIZES)
+    public = rng.normal(size=(2, most, 2)).astype(np.float32)
+    truth = rng.integers(0, 2, (2, most))
+    y = (public @ [1.0, -0.5] + 0.8 * truth + 0.3 * rng.normal(size=(2, most))).astype(
+        np.float32
+    )
+    mask = np.arange(most) < np.array(_SIZES)[:, None]
+    params = jax.vmap(regression.MODEL.init)(
+        jax.random.split(jax.random.key(0), _ROUNDS)
+    )
+    whole = np.concatenate([public, truth[..., None]], axis=2).astype(np.float32)
+
+    def mean_loss(model, x, y):
+        rows = Features(x, jnp.zeros((len(x), 0), jnp.int32))
+        return jax.vmap(regression.LOSS, (None, 0, 0))(model, rows, y).mean()
+
+    slope = jax.jit(jax.grad(mean_loss))
+
+    def message(round_, client):
+        sent = jax.tree.map(lambda leaf: leaf[round_], params)
+        model, order = sent, rng.permutation(_SIZES[client])
+        for batch in np.split(order, range(_BATCH, len(order), _BATCH)):
+            step = slope(model, whole[client, batch], y[client, batch])
+            model = jax.tree.map(lambda p, g: p - _RATE * g, model, step)
+        return jax.tree.map(jnp.subtract, sent, model)
+
+    every = [[message(t, c) for c in range(2)] for t in range(_ROUNDS)]
+    delta = jax.tree.map(
+        lambda *leaves: np.stack(leaves).reshape(_ROUNDS, 2, *leaves[0].shape),
+        *(one for each in every for one in each),
+    )
+    ids = np.tile([5, 7], (_ROUNDS, 1))
+    seen = Transcript(np.arange(_ROUNDS), ids, params, delta)
+    x = Features(public, np.zeros((2, most, 0), np.int32))
+    training = LocalTraining(_BATCH, _RATE, 1)
+    return regression.view(seen, [5, 7], Known(x, y, mask), training=training), truth
+
+
+@pytest.mark.long("two programs are compiled")
+def test_a_client_of_one_batch_is_solved_for_beside_others():
+    view, truth = _trained()
+    found = clients.infer(view, _QUICK)
+    assert found.misfit[0] < 3 and found.misfit[1] < 3
+    np.testing.assert_array_equal(found.index[0, : _SIZES[0]], truth[0, : _SIZES[0]])
+    alone = clients.infer(view.of(np.array([0])), _QUICK)
+    np.testing.assert_array_equal(alone.probability[0], found.probability[0])
