@@ -37,6 +37,7 @@ from fljax.types import Features, Params, PyTree
 
 Taps = dict[tuple[str, ...], Any]  # path of a layer -> its output, or that's shape
 _HIGHEST = "highest"  # a rounded product could exceed the clip
+_NEGLIGIBLE = 1e-24  # squared norm: what is lost of it need not be made up for
 
 
 class PerExample(NamedTuple):
@@ -151,15 +152,17 @@ def _held(grads) -> _Array:
     )
 
 
-def _outer(a, d) -> _Array:
-    """Gradients `a d^T` of `a [B, I]` and `d [B, O]`, which are never formed."""
+def _outer(a, d, ones=0.0) -> _Array:
+    """Gradients `a d^T` of `a [B, I]`, in squares with `ones [B]` more, and `d [B, O]`."""
+    rows, slopes, tiny = squared_norms(a), squared_norms(d), jnp.finfo(d.dtype).tiny
+    lost = a.shape[1] * tiny * slopes + d.shape[1] * tiny * rows  # by underflow
 
     def weighted(power, weights):
         kept, slopes = losses.masked_rows(weights != 0, (a**power, d**power))
         return jnp.matmul((weights[:, None] * kept).T, slopes, precision=_HIGHEST)
 
     return _Array(
-        squared_norms(a) * squared_norms(d),
+        rows * slopes + ones * slopes + jnp.where(lost > _NEGLIGIBLE, lost, 0),
         functools.partial(weighted, 1),
         functools.partial(weighted, 2),
     )
@@ -167,11 +170,11 @@ def _outer(a, d) -> _Array:
 
 def _tabular(x: Features, d, shape) -> _Array:
     """The same for `a = [numeric, one_hot]`, whose ones are at `codes [B, Dc]`."""
-    numeric, num_onehot = _outer(x.numeric, d), shape[0] - x.numeric.shape[1]
+    num_onehot = shape[0] - x.numeric.shape[1]
     real = x.codes < num_onehot
     # Columns have positions of their own; were they to share one, it would hold a 2.
     same = (x.codes[:, :, None] == x.codes[:, None, :]) & real[:, :, None]
-    ones = jnp.sum(same, axis=(1, 2)).astype(d.dtype)
+    numeric = _outer(x.numeric, d, jnp.sum(same, axis=(1, 2)).astype(d.dtype))
 
     def onehot(each, weights):
         slopes = weights[:, None] * losses.masked_rows(weights != 0, each)
@@ -181,7 +184,7 @@ def _tabular(x: Features, d, shape) -> _Array:
         return block
 
     return _Array(
-        numeric.squares + ones * squared_norms(d),
+        numeric.squares,
         lambda w: jnp.concatenate([numeric.weighted_sum(w), onehot(d, w)]),
         lambda w: jnp.concatenate([numeric.weighted_squares(w), onehot(d * d, w)]),
     )
@@ -190,9 +193,8 @@ def _tabular(x: Features, d, shape) -> _Array:
 def _kernel(a, d, shape) -> _Array:
     if isinstance(a, Features):
         return _tabular(a, d, shape)
-    fan_out = shape[-1]
-    fan_in = math.prod(shape) // fan_out
-    a, d = a.reshape(len(a), -1, fan_in), d.reshape(len(d), -1, fan_out)
+    a = a.reshape(len(a), -1, math.prod(shape[:-1]))
+    d = d.reshape(len(d), -1, shape[-1])
     if a.shape[1] > 1:
         return _held(jnp.einsum("bpi,bpo->bio", a, d).reshape(-1, *shape))
     return _outer(a[:, 0], d[:, 0])

@@ -10,9 +10,11 @@ and bias of a dense layer are two. With M layers,
 | `per_layer(C / sqrt(M))` | each layer <= C / sqrt(M) | C                           |
 | `median()`         | each layer <= median over the batch | no bound                |
 
-The bounds hold to float32 rounding (1e-6 of them). The median depends on the batch and
-on every example in it, so that it promises nothing (Abadi et al. 2016, section 5.2, name
-it as a heuristic for the choice of C).
+The bounds hold to float32 rounding (1e-6 of them, and 1e-12 of a norm). Where squares
+underflow beside large ones, in the factors of a dense layer's gradient, they count as the
+most that they can be: such an example may shrink to less than C. The median depends on
+the batch and on every example in it, so that it promises nothing (Abadi et al. 2016,
+section 5.2, name it as a heuristic for the choice of C).
 
 An example whose gradient has no finite norm, and padding, contribute exactly zero.
 """

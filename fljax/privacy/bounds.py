@@ -32,7 +32,10 @@ better one would raise it. It does not rest on rows being independent if m count
 all others tell. Expected accuracy is bounded: a measured one scatters around it.
 
 With pure epsilon and a prior p, sorted, e^epsilon (p_1 + ... + p_j) / (e^epsilon + j - 1)
-for the best j is the most, and randomised response among the j values reaches it.
+for the best j is the most, and randomised response among the j values reaches it. With
+(epsilon, delta) the first bound holds with the delta2 that follows from them. So does one
+from all values at once: of a_k = P_k(A_k) <= 1 and s = e^-epsilon, each j has
+a_j + s sum_{k != j} (a_k - delta) <= 1. The lesser is taken.
 The largest *posterior* of a single row, e^epsilon p_1 / (e^epsilon p_1 + 1 - p_1), is
 larger where p_1 > 1/K: not every message is the luckiest.
 """
@@ -117,7 +120,7 @@ def accuracy_of_prior(
 def accuracy_of_epsilon(epsilon: float, prior: Array, delta: float = 0.0) -> float:
     """Most under (epsilon, delta) for REPLACING a value of prior `[K]`.
 
-    Pure epsilon: exact, randomised response reaches it.
+    Exact for pure epsilon, two values or an even prior; else nobody is above it.
 
     Args:
       epsilon: at least 0; inf promises nothing.
@@ -135,10 +138,14 @@ def accuracy_of_epsilon(epsilon: float, prior: Array, delta: float = 0.0) -> flo
         raise ValueError(
             f"epsilon must be >= 0, delta in [0, 1), got {epsilon}, {delta}"
         )
-    known, shrunk = np.cumsum(_sorted(prior)), np.exp(-epsilon)
+    known, shrunk = _sorted(prior), np.exp(-epsilon)
+    within = known * (1 + shrunk * delta) - known[0] * shrunk * (1 - delta)
+    by_pairs = np.maximum(known * delta, within / (1 + shrunk))
     others = np.arange(len(known))
     most = (1 + others[-1] * shrunk * delta) / (1 + others * shrunk)
-    return float((known * np.minimum(most, 1.0)).max())
+    alike = np.cumsum(known)[most <= 1] * most[most <= 1]
+    first = known @ np.clip(1 + others[-1] * delta - others, 0, 1)
+    return float(min(known[0] + by_pairs[1:].sum(), max(first, *alike)))
 
 
 def _losses(noise: NoiseSpec, steps, rounds) -> np.ndarray:

@@ -17,7 +17,7 @@ Profile = Callable[[float], float]  # epsilon, which may be negative, to delta
 
 def gaussian(
     noise_multiplier: float,
-    releases: Sequence[int],
+    releases: Sequence[float],
     weights: Sequence[float],
     delta: float,
 ) -> float:
@@ -25,8 +25,8 @@ def gaussian(
 
     Args:
       noise_multiplier: of one release.
-      releases: `[J]` numbers of releases, which occur with
-      weights: `[J]`, sum 1, and may be seen.
+      releases: `[J]` numbers of releases, one of half the sensitivity counts a quarter;
+      weights: `[J]`, sum 1, with which they occur, and may be seen.
       delta: in (0, 1).
 
     Raises:

@@ -1,6 +1,7 @@
 """What is accounted, and what is said of it: every number with its assumptions."""
 
 import dataclasses
+import math
 from typing import Literal, NamedTuple
 
 import numpy as np
@@ -66,6 +67,8 @@ class Training:
       batches: 'poisson', 'fixed' (disjoint batches in the same order in every round, an
         epoch at a time) or 'without_replacement' (a fixed size, drawn anew in each step).
       copies: R, clients that hold the same record.
+      largest: rows of every batch of a pass but the last, which may have fewer; None:
+        B if that is whole, else the most that a pass of this mean can have.
 
     Raises:
       ValueError: for numbers out of range or that do not fit each other.
@@ -84,6 +87,7 @@ class Training:
     draws: Literal["one", "each"] = "one"
     batches: Literal["poisson", "fixed", "without_replacement"] = "poisson"
     copies: int = 1
+    largest: int | None = None
 
     def __post_init__(self):
         for name in (
@@ -96,11 +100,13 @@ class Training:
                 raise ValueError(f"{name} must be > 0, got {getattr(self, name)}")
         for small, large in (
             ("batch_size", "records"),
+            ("batch_size", "largest"),
+            ("largest", "records"),
             ("clients_per_round", "clients"),
             ("copies", "clients"),
         ):
-            if getattr(self, small) > getattr(self, large):
-                least, most = getattr(self, small), getattr(self, large)
+            least, most = getattr(self, small), getattr(self, large)
+            if None not in (least, most) and least > most:
                 raise ValueError(f"{small} must be <= {large}={most}, got {least}")
         if self.batches == "without_replacement" and self.batch_size % 1:
             raise ValueError(
@@ -131,6 +137,16 @@ class Training:
     def sampling_rate(self) -> float:
         """q of a record in a batch of its client."""
         return self.batch_size / self.records
+
+    @property
+    def one_pass(self) -> list[int]:
+        """Rows of each of its fixed batches."""
+        size = self.largest or math.ceil(self.batch_size)
+        if self.largest is None and self.batch_size % 1:
+            others = math.ceil(self.records / self.batch_size * (1 - 1e-9)) - 1
+            size = max(size, (self.records - 1) // max(others, 1))
+        full, rest = divmod(self.records, size)
+        return [size] * full + [rest] * (rest > 0)
 
     @property
     def participation(self) -> float:

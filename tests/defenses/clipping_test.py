@@ -6,8 +6,9 @@ import numpy as np
 import optax
 import pytest
 
+from fljax import losses, models, per_example
 from fljax.defenses import clipping
-from fljax.types import Batch
+from fljax.types import Batch, Features
 
 PARAMS = {"a": jnp.zeros(2), "b": jnp.zeros(2)}
 
@@ -175,3 +176,39 @@ def test_layers_are_arrays_and_their_number_is_checked():
     assert clipping.num_layers(PARAMS) == 2
     with pytest.raises(ValueError, match="num_layers must be that of the params, 2"):
         clipping.check_layers(PARAMS, 3)
+
+
+_WIDE = models.mlp(1000, hidden=(), outputs=1, num_onehot=3)
+_TINY = {
+    "rows": (1e-19, 2e18, 3),
+    "smaller rows": (3e-20, 6e18, 3),
+    "rows and a one": (1e-19, 2e18, 0),
+    "slopes": (2e17, 2e-20, 3),
+}
+
+
+@pytest.mark.parametrize(("entry", "target", "code"), _TINY.values(), ids=_TINY)
+def test_a_factor_whose_square_underflows_does_not_escape_the_clip(entry, target, code):
+    x = Features(np.full((1, 1000), entry, np.float32), np.array([[code]], np.int32))
+    batch = Batch(x, np.array([target], np.float32), np.ones(1, bool))
+    loss_fn = losses.example_loss(_WIDE.apply, losses.squared)
+    params = jax.tree.map(jnp.zeros_like, _WIDE.init(jax.random.key(0)))
+
+    @jax.jit
+    def clipped(params):
+        clip_fn = clipping.per_layer(0.01)
+        return clipping.clipped_sum(loss_fn, params, batch, clip_fn)
+
+    found = clipped(params)
+    kernel = found.total["TabularDense_0"]["kernel"]
+    assert 0.001 < np.linalg.norm(kernel) <= 0.01 * (1 + 1e-6)
+    assert found.dropped == 0
+
+
+def test_a_row_of_zeros_has_the_norm_zero():
+    x = Features(np.zeros((1, 1000), np.float32), np.array([[3]], np.int32))
+    loss_fn = losses.example_loss(_WIDE.apply, losses.squared)
+    params = jax.tree.map(jnp.zeros_like, _WIDE.init(jax.random.key(0)))
+    y = np.array([1e4], np.float32)
+    found = jax.jit(lambda p: per_example.gradients(loss_fn, p, x, y).squares)(params)
+    assert found["TabularDense_0"]["kernel"] == 0

@@ -1,8 +1,10 @@
 """No adversary is above the bound, the best one reaches it, and broken noise is caught."""
 
+import itertools
+
 import numpy as np
 import pytest
-from scipy import special, stats
+from scipy import optimize, special, stats
 
 from fljax import privacy
 from fljax.privacy import bounds
@@ -105,6 +107,42 @@ def test_randomised_response_meets_pure_epsilon_exactly(epsilon, prior):
     assert bound == pytest.approx(max(reached), abs=1e-12)
     luckiest = np.exp(epsilon) * prior[0] / (np.exp(epsilon) * prior[0] + 1 - prior[0])
     assert bound <= luckiest + 1e-12
+
+
+def _best_mechanism(epsilon, prior, delta):
+    """Accuracy of the best (epsilon, delta) mechanism; what it says is the guess."""
+    size = len(prior)
+    pairs = list(itertools.permutations(range(size), 2))
+    chances = np.eye(size * size).reshape(size, size, -1)  # [value, guess, variable]
+    above = np.eye(len(pairs) * size).reshape(len(pairs), size, -1)
+    none = np.zeros((size, above.shape[-1]))
+    rows = [
+        np.hstack([chances[i] - np.exp(epsilon) * chances[j], -over])
+        for (i, j), over in zip(pairs, above, strict=True)
+    ]
+    sums = np.hstack([np.zeros((len(pairs), size * size)), above.sum(axis=1)])
+    limits = [np.zeros(len(pairs) * size), np.full(len(pairs), delta)]
+    found = optimize.linprog(
+        np.concatenate([-np.diag(prior).ravel(), none[0]]),
+        np.vstack([*rows, sums]),
+        np.concatenate(limits),
+        np.hstack([chances.sum(axis=1), none]),
+        np.ones(size),
+    )
+    return -found.fun
+
+
+@pytest.mark.parametrize("delta", [0.0, 0.02, 0.1, 0.4])
+@pytest.mark.parametrize("epsilon", [0.0, 0.1, 0.5, 1.0, 3.0])
+def test_no_mechanism_of_an_epsilon_and_a_delta_is_above_the_bound(epsilon, delta):
+    priors = [(0.6, 0.3, 0.1), (0.5, 0.3, 0.2), (0.9, 0.1), (1 / 3,) * 3]
+    for prior in [*_PRIORS, *priors]:
+        best = _best_mechanism(epsilon, prior, delta)
+        bound = privacy.accuracy_of_epsilon(epsilon, prior, delta)
+        assert best - 1e-9 < bound < best + 0.02
+        if delta == 0 or len(prior) == 2 or min(prior) == max(prior):
+            assert bound == pytest.approx(best, abs=1e-9)
+    assert privacy.accuracy_of_epsilon(np.inf, priors[0], delta) == pytest.approx(1)
 
 
 @pytest.mark.parametrize("kind", _KINDS, ids=_IDS)

@@ -11,7 +11,7 @@ import math
 import pytest
 
 from fljax import privacy
-from fljax.privacy import Training, fed_cdp, fed_sdp
+from fljax.privacy import Training, exact, fed_cdp, fed_sdp
 
 _MNIST = Training(
     rounds=100,
@@ -180,6 +180,29 @@ def test_a_pass_that_starts_anew_in_each_round_meets_a_record_in_each():
     assert short == epoch < more
 
 
+_UNEVEN = {
+    "the most uneven of a mean": ({}, [100, 1]),
+    "as told": ({"largest": 60}, [60, 41]),
+    "a pass cut short": ({"local_steps": 3}, [100, 1, 100]),
+    "a whole mean of unlike batches": (
+        {"batch_size": 50, "records": 100, "largest": 75}, [75, 25]),
+    "equal batches": ({"batch_size": 50, "records": 100}, [50, 50]),
+    "a size that does not divide": ({"batch_size": 60}, [60, 41]),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(("changed", "sizes"), _UNEVEN.values(), ids=_UNEVEN)
+def test_a_whole_client_moves_each_sum_by_the_rows_of_its_batch(changed, sizes):
+    told = {"local_steps": 2, "batch_size": 101 / 2, "records": 101, "sigma": 30.0}
+    told |= {"layers": 1, "batches": "fixed", **changed}
+    told = dataclasses.replace(_MNIST, **told)
+    for rounds in (1, 3):
+        shift = (rounds * sum(size**2 for size in sizes)) ** 0.5 / 30
+        found = fed_cdp.implemented_client(told, rounds=rounds).epsilon
+        expected = exact.gaussian(1 / shift, [1], [1.0], 1e-5)
+        assert found == pytest.approx(expected, rel=1e-9)
+
+
 _SAYS = {
     "recommended": fed_cdp.recommended,
     "Poisson": fed_cdp.implemented,
@@ -226,6 +249,8 @@ def test_participation_lies_between_no_round_and_every_round():
         ({"rounds": 0}, "rounds must be >= 1"),
         ({"layers": 0}, "layers must be >= 1"),
         ({"batch_size": 501}, "batch_size must be <= records=500, got 501"),
+        ({"largest": 4}, "batch_size must be <= largest=4, got 5"),
+        ({"largest": 501}, "largest must be <= records=500, got 501"),
         ({"clients_per_round": 2000}, "clients_per_round must be <= clients=1000"),
         ({"copies": 2000}, "copies must be <= clients=1000"),
         ({"draws": "two"}, "draws must be one of one, each, got 'two'"),

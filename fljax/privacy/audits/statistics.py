@@ -54,7 +54,7 @@ def audited(
     """Lower bound of epsilon from one score of each of many trainings.
 
     Args:
-      scores: `[N]`, higher where a canary is taken to be in.
+      scores: `[N]`, higher where a canary is taken to be in; may be infinite.
       present: `[N]` bool, whether it was.
       delta: in [0, 1), of the bound.
       confidence: in (0.5, 1), of the bound.
@@ -69,7 +69,8 @@ def audited(
     chosen = first(len(values)) if tuning is None else np.asarray(tuning, bool)
     check(values, there, chosen, delta, confidence)
     rest = ~chosen
-    within, without = values[chosen & there], values[chosen & ~there]
+    tuned = _finite(values[chosen])
+    within, without = tuned[there[chosen]], tuned[~there[chosen]]
     counted = values[rest & there], values[rest & ~there]
     sizes = len(counted[0]), len(counted[1])
     grid, hits, alarms = _expected(within, without, sizes)
@@ -84,7 +85,7 @@ def audited(
         sizes,
         (len(within), len(without)),
         _gaussian(counted, float(apart), delta, confidence),
-        float(library().CanaryScoreAuditor(*counted).attack_auroc()),
+        float(_auditor(values[rest], there[rest]).attack_auroc()),
     )
 
 
@@ -108,8 +109,7 @@ def one_run(
     """
     values, there = np.asarray(scores, float), np.asarray(present, bool)
     check(values, there, None, delta, confidence)
-    auditing = library()
-    auditor = auditing.CanaryScoreAuditor(values[there], values[~there])
+    auditor = _auditor(values, there)
     significance = 1 - confidence
     return Audited(
         max(0.0, float(auditor.epsilon_one_run(significance, delta))),
@@ -167,6 +167,20 @@ def check(values, there, tuning, delta: float, confidence: float) -> None:
                 f"expected {_FEWEST} scores at least with and without the canary, to "
                 f"choose a threshold and to count by it, got {sides[0]} and {sides[1]}"
             )
+
+
+def _auditor(values, there) -> Any:
+    """Of the library, which would leave out infinite scores."""
+    values = _finite(values)
+    return library().CanaryScoreAuditor(values[there], values[~there])
+
+
+def _finite(scores: np.ndarray) -> np.ndarray:
+    """In the same order, infinite ones a range beyond the others."""
+    others = scores[np.isfinite(scores)]
+    low, high = (others.min(), others.max()) if others.size else (0.0, 0.0)
+    beyond = high - low or max(1.0, abs(high))
+    return np.clip(scores, low - beyond, high + beyond)
 
 
 def _expected(within, without, sizes) -> tuple[np.ndarray, np.ndarray, np.ndarray]:

@@ -36,6 +36,7 @@ def test_batches_that_do_not_fill_a_pass_are_told_as_they_are_drawn(mode):
     )
     (promise,) = methods.promises(run, methods.defense(at, spec, told))
     assert methods.largest_epsilon(promise) == pytest.approx(implemented, rel=1e-3)
+    assert any("batches of 5, the last of a pass 2" in each.sampling for each in said)
 
 
 def test_a_budget_becomes_the_sigma_that_keeps_it():

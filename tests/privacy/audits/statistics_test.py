@@ -43,6 +43,29 @@ def test_guesses_within_one_training_prove_less_than_many_trainings():
 
 
 @pytest.mark.parametrize(
+    "low, high", [(0.0, np.inf), (-np.inf, 0.0), (-np.inf, np.inf)], ids=str
+)
+def test_infinite_scores_prove_what_their_order_does(low, high):
+    present = np.arange(2000) % 2 > 0
+    scores, same = np.where(present, high, low), np.where(present, 1.0, 0.0)
+    assert privacy.audited(same, present, delta=0.0).epsilon > 3
+    for audit, delta in [(privacy.audited, 0.0), (privacy.one_run, 1e-5)]:
+        found = audit(scores, present, delta=delta)
+        assert found == audit(same, present, delta=delta)
+        assert found.auc == 1
+
+
+def test_a_few_infinite_scores_leave_the_rest_in_place():
+    scores, present = _scores(0, _SHIFT)
+    cut = np.where(scores > 3.5, np.inf, scores)
+    assert np.isinf(cut[present]).mean() > 0.05
+    found, whole = (privacy.audited(s, present, delta=_DELTA) for s in (cut, scores))
+    assert (
+        0.8 * whole.epsilon < found.epsilon <= exact.gaussian(0.5, [1], [1.0], _DELTA)
+    )
+
+
+@pytest.mark.parametrize(
     "changed, said",
     [
         ({"delta": 1.0}, "delta must be in [0, 1), got 1.0"),
