@@ -110,6 +110,12 @@ def audit(
       ```
     """
     named = isinstance(model, str)
+    if isinstance(attacks, str):
+        raise ValueError(f"attacks: expected a list of names, got {attacks!r}")
+    if model is None:
+        raise ValueError(
+            "model: expected a name, such as 'mlp:128', or a Model, got None"
+        )
     given = {
         "transcript": _name(transcript), "known": _name(rows), "target": target,
         "sensitive": sensitive, "model": model if named else "model", "client_column": client_column,
@@ -227,6 +233,8 @@ def _config(values: Mapping[str, Any]) -> Config:
         if name not in registry:
             raise TypeError(f"audit() has no option {name!r}")
         many = isinstance(value, list | range)
+        if isinstance(value, str) and isinstance(registry[name].value, tuple | list):
+            raise ValueError(f"{name}: expected a list of names, got {value!r}")
         registry[name].value = tuple(value) if many else value
     return s.of_groups(lambda group: config_lib.read(group, flag_values=registry))
 
@@ -238,7 +246,7 @@ def _in_words_of_arguments() -> Iterator[None]:
         yield
     except (ConfigError, DataError) as error:
         text = re.sub(r"--(\w+)", r"\1", str(error))
-        raise ValueError(re.sub(r"\bknown:", "rows:", text)) from error
+        raise ValueError(re.sub(r"^known:", "rows:", text)) from error
 
 
 def _recording(transcript: Any) -> Recording | None:

@@ -85,6 +85,8 @@ def shapes(arrays: dict[str, np.ndarray]) -> dict[str, tuple[int, ...]]:
 
 def filled(name: str, arrays: list[np.ndarray]) -> list[np.ndarray]:
     """Rounds with as many slots, and members, as the fullest has."""
+    if not arrays[0].ndim:  # a parameter that is one number
+        return arrays
     shape = np.max([each.shape for each in arrays], axis=0)
     nobody = -1 if name in ("client", "member") else 0
     return [

@@ -145,7 +145,14 @@ class Recorder:
         self._check_place(round)
         if not sums:
             raise TranscriptError(f"round {round}: expected at least one sum")
-        for weights, _ in sums:
+        for each in sums:
+            pair = isinstance(each, Sequence) and len(each) == 2
+            if not pair or not isinstance(each[0], Mapping):
+                raise TranscriptError(
+                    f"round {round}: expected a list of sums, each a pair (weights of its "
+                    f"clients by id, mean of their models), got one of {type(each).__name__}"
+                )
+            weights, _ = each
             pieces.check_ids(round, weights)
             if not all(0 < weight < np.inf for weight in weights.values()):
                 raise TranscriptError(f"round {round}: expected weights above 0")

@@ -96,6 +96,15 @@ def test_errors_are_in_the_words_of_arguments(linear, rows):
         fljax.audit(linear / "seen", rows, **_TOLD | {"sensitive": "wed"})
     with pytest.raises(ValueError, match="^learning_rate: expected a number > 0"):
         fljax.audit(linear / "seen", rows, **_TOLD, learning_rate=-1.0)
+    for name in ("attacks", "drop", "controls"):
+        with pytest.raises(
+            ValueError, match=f"^{name}: expected a list of names, got 'm"
+        ):
+            fljax.audit(linear / "seen", rows, **_TOLD | {name: "model"})
+    with pytest.raises(ValueError, match="^model: expected a name, .* got None"):
+        fljax.audit(linear / "seen", rows, **_TOLD | {"model": None})
+    with pytest.raises(ValueError, match="unknown attack 'modl'; known: "):
+        fljax.audit(linear / "seen", rows, **_TOLD | {"attacks": ["modl"]})
     with pytest.raises(TypeError, match="no option 'learn'"):
         fljax.audit(linear / "seen", rows, **_TOLD, learn=1)
     seen, _ = transcript.load(linear / "seen")

@@ -1,7 +1,9 @@
-"""Arrays that are missing, superfluous or do not fit together are refused."""
+"""Arrays of a transcript: what does not fit together is refused."""
 
 import numpy as np
 import pytest
+
+from fljax import transcript
 
 
 @pytest.mark.parametrize("described", [False, True])
@@ -97,3 +99,14 @@ def test_a_delta_without_its_parameter_is_refused(saved):
     del arrays["params/dense/bias"]
     saved.forge(arrays)
     saved.refused(".json")
+
+
+def test_a_parameter_may_be_one_number(tmp_path):
+    with transcript.Recorder(tmp_path / "seen", {}) as recorder:
+        for round_, clients in ((0, (3,)), (1, (3, 4))):
+            sent = {"w": np.ones(3), "b": np.float32(round_)}
+            back = {id_: {"w": np.ones(3), "b": np.float32(id_)} for id_ in clients}
+            recorder.record(round_, sent, back)
+    found, _ = transcript.load(tmp_path / "seen")
+    np.testing.assert_array_equal(found.params["b"], [0, 1])
+    np.testing.assert_array_equal(found.delta["b"], [[-3, 0], [-2, -3]])

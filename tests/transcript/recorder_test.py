@@ -255,6 +255,8 @@ def test_global_models_are_recorded_alone(tmp_path):
             lambda r: r.record_sums(1, _model(1), [({-1: 2}, _model(2))]),
             "integers from 0",
         ),
+        (lambda r: r.record_sums(1, _model(1), [([5, 6], _model(2))]), "a pair"),
+        (lambda r: r.record_sums(1, _model(1), ({0: 5}, _model(2))), "a list of sums"),
     ],
 )
 def test_what_is_no_round_of_sums_is_refused(tmp_path, record, why):
