@@ -120,9 +120,13 @@ def audit(
         "transcript": _name(transcript), "known": _name(rows), "target": target,
         "sensitive": sensitive, "model": model if named else "model", "client_column": client_column,
         "client": client, "proxy": None if proxy is None else _name(proxy),
-        "attacks": [a.name if isinstance(a, AttackSpec) else a for a in attacks],
+        "attacks": attacks if isinstance(attacks, str) else [
+            a.name if isinstance(a, AttackSpec) else a for a in attacks
+        ],
     }  # fmt: skip
     with _in_words_of_arguments(), tempfile.TemporaryDirectory() as folder:
+        if model is None:
+            raise ConfigError("--model: expected 'mlp:128', say, or a Model, got None")
         config = _config(given | options)
         chosen = attacking.chosen(attacks)
         read = inputs.read(
@@ -234,7 +238,7 @@ def _config(values: Mapping[str, Any]) -> Config:
             raise TypeError(f"audit() has no option {name!r}")
         many = isinstance(value, list | range)
         if isinstance(value, str) and isinstance(registry[name].value, tuple | list):
-            raise ValueError(f"{name}: expected a list of names, got {value!r}")
+            raise ConfigError(f"--{name}: expected a list of names, got {value!r}")
         registry[name].value = tuple(value) if many else value
     return s.of_groups(lambda group: config_lib.read(group, flag_values=registry))
 
