@@ -110,20 +110,14 @@ def audit(
       ```
     """
     named = isinstance(model, str)
-    if isinstance(attacks, str):
-        raise ValueError(f"attacks: expected a list of names, got {attacks!r}")
-    if model is None:
-        raise ValueError(
-            "model: expected a name, such as 'mlp:128', or a Model, got None"
-        )
     given = {
         "transcript": _name(transcript), "known": _name(rows), "target": target,
         "sensitive": sensitive, "model": model if named else "model", "client_column": client_column,
         "client": client, "proxy": None if proxy is None else _name(proxy),
-        "attacks": attacks if isinstance(attacks, str) else [
-            a.name if isinstance(a, AttackSpec) else a for a in attacks
-        ],
+        "attacks": attacks,
     }  # fmt: skip
+    if not isinstance(attacks, str):
+        given["attacks"] = [a.name if isinstance(a, AttackSpec) else a for a in attacks]
     with _in_words_of_arguments(), tempfile.TemporaryDirectory() as folder:
         if model is None:
             raise ConfigError("--model: expected 'mlp:128', say, or a Model, got None")
