@@ -110,6 +110,7 @@ def prepare(config: Config, inputs: Inputs, given: Model | None = None) -> Case:
         sees=sees,
     )
     numbers = [owned.row[each] for each in own]
+    notes += _unmatched(config, owned, seen, sees)
     notes += local_training.notes(seen.about, config.training, seen.stem)
     notes += recording.notes(inputs.recording)
     notes += normalisation.notes(architecture.names(seen.seen.params))
@@ -186,6 +187,29 @@ def _whose(
             f"{_few(there)}, the transcript {_few(sent)}"
         )
     return chosen, [np.flatnonzero(owned.client == client) for client in chosen]
+
+
+def _unmatched(config: Config, owned: Owned, seen: Recording, sees: str) -> list[str]:
+    """Clients without rows and rows without a client, in words."""
+    if owned.client is None or config.files.client:
+        return []
+    known, silent = config.files.known, np.setdiff1d(seen.clients, owned.client)
+    others, found = int(np.sum(~np.isin(owned.client, seen.clients))), []
+    if len(silent):
+        ids = seen.about.get("client_names")
+        names = {v: k for k, v in ids.items()} if isinstance(ids, dict) else {}
+        who = ", ".join(str(names.get(one, one)) for one in silent[:10].tolist())
+        held = "" if sees == "messages" else ", though what was recorded holds them"
+        found.append(
+            f"{len(silent)} of {len(seen.clients)} clients of the transcript ({who}) have "
+            f"no row in {known}: they are not audited{held}."
+        )
+    if others:
+        found.append(
+            f"{others} rows of {known} are of nobody in the transcript: they count as "
+            "other people's."
+        )
+    return found
 
 
 def _few(ids: np.ndarray) -> str:

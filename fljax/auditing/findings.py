@@ -16,6 +16,7 @@ from fljax.auditing import lines as lines_lib
 from fljax.auditing.ceilings import Ceiling
 from fljax.auditing.lines import Line
 from fljax.data import FileRecord
+from fljax.transcript.views import View
 
 _REFERENCES = ("baseline", verdicts.IMPUTATION, verdicts.STRANGERS)
 
@@ -43,6 +44,8 @@ class Audited(NamedTuple):
       names: of clients by their ids, where the file has names.
       training: how they train, as far as is known.
       ceiling: what no adversary is above, under the declared defense.
+      num_rounds: of the training, to the last one that was recorded.
+      sees: what the adversary does.
     """
 
     data: str
@@ -65,6 +68,8 @@ class Audited(NamedTuple):
     names: Mapping[int, str] = types.MappingProxyType({})
     training: LocalTraining = LocalTraining()
     ceiling: Ceiling = Ceiling()
+    num_rounds: int | None = None
+    sees: View = "messages"
 
 
 class Findings(NamedTuple):

@@ -195,7 +195,7 @@ def _score(
         local_training.delta(about, config.training, stem),
     )  # fmt: skip
     encoder = case.encoding.dataset.encoder
-    assert view.messages is not None
+    assert view.messages is not None and view.transcript is not None
     audited = Audited(
         data=read.owned.table.name,
         model=config.training.model,
@@ -217,6 +217,8 @@ def _score(
         training=view.training,
         explained=explained,
         ceiling=ceiling,
+        num_rounds=int(view.transcript.round[-1]) + 1,
+        sees=view.sees,
     )
     return Findings(audited, ceilings.beside(lines, ceiling), estimates)
 

@@ -29,6 +29,16 @@ def read(about: dict[str, Any], config: TrainingConfig, stem: str) -> LocalTrain
     Raises:
       TranscriptError: a field of the description is not what it should be.
     """
+    found, given = _recorded(about, stem), _given(config)
+    if config.local_epochs is not None and config.local_steps is None:
+        found["steps"] = None
+    if config.learning_rate is not None:
+        found["schedule"] = ()
+    return LocalTraining(**found | given)
+
+
+def _recorded(about: dict[str, Any], stem: str) -> dict[str, Any]:
+    """What the description says."""
     found = {
         "batch_size": _count(about, "batch_size", stem, least=0),
         "epochs": _count(about, "local_epochs", stem) or _count(about, "epochs", stem),
@@ -46,7 +56,12 @@ def read(about: dict[str, Any], config: TrainingConfig, stem: str) -> LocalTrain
         found |= {"batch_size": 0, "learning_rate": 1.0, "epochs": 1, "steps": None}
         found["schedule"] = ()
         found |= {"optimiser": "sgd", "momentum": 0.0}
-    given = {
+    return found
+
+
+def _given(config: TrainingConfig) -> dict[str, Any]:
+    """What the user says."""
+    told = {
         "batch_size": config.batch_size,
         "learning_rate": config.learning_rate,
         "epochs": config.local_epochs,
@@ -56,17 +71,25 @@ def read(about: dict[str, Any], config: TrainingConfig, stem: str) -> LocalTrain
         "weight_decay": config.weight_decay,
         "proximal": config.proximal,
     }
-    if config.local_epochs is not None and config.local_steps is None:
-        found["steps"] = None
-    if config.learning_rate is not None:
-        found["schedule"] = ()
-    return LocalTraining(**found | {k: v for k, v in given.items() if v is not None})
+    return {name: value for name, value in told.items() if value is not None}
 
 
 def notes(about: dict[str, Any], config: TrainingConfig, stem: str) -> list[str]:
-    """What is taken for granted, in words."""
+    """What is taken for granted, and where the user contradicts the description."""
+    if about.get("algorithm") == "fed_sgd":
+        return []
+    given, found = _given(config), []
+    recorded = LocalTraining(**_recorded(about, stem))
+    if recorded.steps and recorded.epochs and not {"steps", "epochs"} & given.keys():
+        found.append("The recording has local_steps and local_epochs: the steps count.")
+    for name, value in given.items():
+        before = getattr(recorded, name)
+        said = before is not None and (name != "optimiser" or _optimiser(about, stem))
+        if said and before != value and (before or name == "batch_size"):
+            flag = {"epochs": "local_epochs", "steps": "local_steps"}.get(name, name)
+            found.append(f"--{flag}={value} replaces the recording's {before}.")
     told = config.optimiser or _optimiser(about, stem)
-    return [] if told or about.get("algorithm") == "fed_sgd" else [_ASSUMED]
+    return found if told else [*found, _ASSUMED]
 
 
 def defense(about: dict[str, Any], config: TrainingConfig, stem: str) -> str:

@@ -69,7 +69,9 @@ def screen(findings: Findings) -> list[Table | Text]:
 
 
 def _advice(audited: Audited, flags: Mapping[str, Any]) -> words.Advice:
-    return words.what_to_do(flags, len(audited.clients), audited.training)
+    return words.what_to_do(
+        flags, len(audited.clients), audited.training, audited.num_rounds, audited.sees
+    )
 
 
 def _rows(findings: Findings) -> Iterator[Row]:

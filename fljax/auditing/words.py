@@ -11,6 +11,7 @@ from fljax.attacks.adversary import LocalTraining
 from fljax.auditing import doubts
 from fljax.auditing.lines import MISFIT, Line
 from fljax.fit import UNLEARNT
+from fljax.transcript.views import View
 from fljax.verdicts import ACCURACY, DISTANCE, ERROR, IMPUTATION, STRANGERS
 
 _REFERENCES = {
@@ -83,7 +84,11 @@ class Advice(NamedTuple):
 
 
 def what_to_do(
-    flags: Mapping[str, Any], clients: int, training: LocalTraining
+    flags: Mapping[str, Any],
+    clients: int,
+    training: LocalTraining,
+    num_rounds: int | None = None,
+    sees: View = "messages",
 ) -> Advice:
     """Which defenses to try, and the command that tries one on the same rows.
 
@@ -91,6 +96,8 @@ def what_to_do(
       flags: of the audit.
       clients: how many were audited.
       training: how they train, as far as is known.
+      num_rounds: of the training, None where that is not known.
+      sees: what the adversary of the audit does.
     """
     trained = _trained(training)
     owner = flags.get("client_column")
@@ -104,16 +111,19 @@ def what_to_do(
         **{f"data_{name}": _told(flags, name, usual) for name, usual in _USUAL.items()},
         "partition_kind": "by_column" if owner else None,
         "partition_column": owner,
-        "partition_clients": clients if owner else None,
+        "partition_clients": clients if owner and not flags.get("client") else None,
         **_model(flags.get("model")),
+        "num_rounds": num_rounds,
         **trained,
+        "adversary": None if sees == "messages" else sees,
         "defense": "dp_sgd(clip=0.1|1|10, epsilon=8)",
     }
     told = (f"--{name}={value}" for name, value in rows.items() if value is not None)
     return Advice(
         "noise on every example's gradient (dp_sgd, fed_cdp) is the defense with a "
         "guarantee. This trains on the same rows with one and attacks it, beside its "
-        "cost in accuracy, in a clone of the repository:",
+        "cost in accuracy, in a clone of the repository, with the path of the rows from "
+        "there:",
         f"python -m experiments.aia {shlex.join(told)}",
         (
             ""

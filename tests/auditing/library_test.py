@@ -162,3 +162,16 @@ def test_where_there_is_no_ceiling_the_reason_is_said(linear, rows, defense, why
     findings = fljax.audit(linear / "seen", rows, **told)
     assert findings.audited.ceiling.percent is None
     assert any(why in note for note in findings.notes)
+
+
+def test_what_contradicts_the_recording_and_who_has_no_rows_is_said(linear, rows):
+    seen, _ = transcript.load(linear / "seen")
+    clients = np.unique(seen.client)
+    frame = pd.read_csv(rows) if not isinstance(rows, pd.DataFrame) else rows
+    column = _TOLD["client_column"]
+    others = frame.assign(**{column: frame[column].replace({clients[0]: 99})})
+    told = _TOLD | {"attacks": ["model"], "controls": [], "learning_rate": 0.123}
+    notes = fljax.audit(linear / "seen", others, **told).notes
+    assert any("learning_rate=0.123 replaces the recording's" in note for note in notes)
+    assert any(f"({clients[0]}) have no row in" in note for note in notes)
+    assert any("are of nobody in the transcript" in note for note in notes)

@@ -85,6 +85,10 @@ def test_the_command_for_a_defense_has_what_is_known_of_the_training():
     ):  # fmt: skip
         assert f" --{flag} " in f"{advice.command} "
     assert "in a clone" in advice.why and advice.then.startswith("Then record")
+    assert "num_rounds" not in advice.command and "adversary" not in advice.command
+    one = words.what_to_do(flags | {"client": [0]}, 1, training, 60, "sum").command
+    assert "--num_rounds=60" in one and "--adversary=sum" in one
+    assert "partition_clients" not in one  # of a column the largest so many
     told = words.what_to_do(flags, 3, LocalTraining(algorithm="fed_prox", proximal=0.1))
     assert "--algorithm=fed_prox --proximal=0.1" in told.command
     falling = training._replace(schedule=(1.0, 0.9, 0.81))
