@@ -10,6 +10,7 @@ from fljax import verdicts
 from fljax.attacks.adversary import LocalTraining
 from fljax.auditing import doubts
 from fljax.auditing.lines import MISFIT, Line
+from fljax.driver import config
 from fljax.fit import UNLEARNT
 from fljax.transcript.views import View
 from fljax.verdicts import ACCURACY, DISTANCE, ERROR, IMPUTATION, STRANGERS
@@ -101,7 +102,7 @@ def what_to_do(
     """
     trained = _trained(training)
     owner = flags.get("client_column")
-    dropped = ",".join([*(flags.get("drop") or ()), *([owner] if owner else ())])
+    dropped = config.to_text([*(flags.get("drop") or ()), *([owner] if owner else ())])
     rows = {
         "data_name": "csv",
         "data_path": flags.get("known"),
@@ -176,7 +177,7 @@ def _told(flags: Mapping[str, Any], name: str, usual: Any) -> str | None:
     value = flags.get(name)
     if value in (None, usual, [], ()):
         return None
-    return ",".join(map(str, value)) if isinstance(value, list | tuple) else str(value)
+    return config.to_text(value)
 
 
 def _strength(line: Line) -> tuple[bool, float]:

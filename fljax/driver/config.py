@@ -6,7 +6,8 @@ builds the checked object after parsing, `parse` reads one value as its flag wou
 Only what flags can say is supported:
 
     int, float, bool, str, Literal[...]   one value, a finite one
-    tuple[int, ...] and the like          values separated by commas, or nothing
+    tuple[int, ...] and the like          values separated by commas, or nothing; one
+                                          with a comma in double quotes
     X | None                              the word "none" stands for None
 
 A field's metadata holds "help" (required) and bounds: "min", "max" (inclusive), "above"
@@ -16,7 +17,9 @@ one entry at least, and each at most once.
 Example: `batch_size: int = field(default=32, metadata={"help": "rows", "min": 1})`.
 """
 
+import csv
 import dataclasses
+import io
 import math
 import operator
 import types
@@ -137,9 +140,11 @@ def to_flags(config: Any, prefix: str = "") -> dict[str, Any]:
 
 
 def to_text(value: Any) -> str:
-    """A value of `to_flags` as it is typed behind its flag."""
+    """A value of `to_flags` as it is typed behind its flag; commas inside are quoted."""
     if isinstance(value, list | tuple):
-        return ",".join(map(to_text, value))
+        line = io.StringIO()
+        csv.writer(line, lineterminator="").writerow(map(to_text, value))
+        return line.getvalue()
     return str(value).lower() if isinstance(value, bool | None) else str(value)
 
 
@@ -172,10 +177,17 @@ class _Parser(flags.ArgumentParser):
         try:
             if not self._spec.many:
                 return _one(self._spec, argument)
-            parts = argument.split(",") if argument.strip() else []
-            return tuple(_one(self._spec, part.strip()) for part in parts)
-        except (KeyError, ValueError):
+            return tuple(_one(self._spec, part) for part in _parts(argument))
+        except (KeyError, ValueError, csv.Error):
             _refuse(self._spec, argument)
+
+
+def _parts(argument: str) -> list[str]:
+    """Values between commas, which quotes keep together as in a CSV file."""
+    if not argument.strip():
+        return []
+    (parts,) = csv.reader([argument], skipinitialspace=True, strict=True)
+    return [part.strip() for part in parts]
 
 
 def _specs(cls: type, prefix: str) -> list[_Spec]:

@@ -107,6 +107,7 @@ BAD_SYNTAX = {
     "--f_level=3": "--f_level: expected one of 1, 2, got '3'",
     "--f_algorithm=adam": "--f_algorithm: expected one of avg, prox, got 'adam'",
     "--f_widths=x": "--f_widths: expected integers >= 1 separated by commas, got 'x'",
+    '--f_widths="1': "--f_widths: expected integers >= 1 separated by commas, got '\"1'",
 }
 
 
@@ -188,6 +189,14 @@ def test_a_value_is_typed_as_its_flag_takes_it():
     values = [True, None, 1e-5, "a; b", [0.1, 2], []]
     typed = ["true", "none", "1e-05", "a; b", "0.1,2", ""]
     assert [config.to_text(value) for value in values] == typed
+
+
+def test_commas_inside_a_value_are_quoted_and_read_again():
+    tags = ("age, in years", 'a "b"', "c")
+    text = config.to_text(tags)
+    assert text == '"age, in years","a ""b""",c'
+    assert _parsed(Federation, f"--f_tags={text}", prefix="f").tags == tags
+    assert _parsed(Federation, '--f_tags=a , "b, c"', prefix="f").tags == ("a", "b, c")
 
 
 def test_to_flags_is_flat_and_strict_json():
