@@ -49,6 +49,7 @@ _MODULES = {
     "acs_shaped": "acs_shaped",
     "adult": "adult",
     "breast_cancer": "breast_cancer",
+    "california": "california",
     "csv": "csv_table",
     "diabetes": "diabetes",
     "digits": "digits",

@@ -73,6 +73,20 @@ ADULT_TEST = dataclasses.replace(
     sha256="a2a9044bc167a35b2361efbabec64e89d69ce82d9790d2980119aac5fd7e9c05",
 )
 
+CALIFORNIA = Source(
+    dataset="california",
+    filename="cal_housing.tgz",
+    url="https://ndownloader.figshare.com/files/5976036",
+    sha256="aaa5c9a6afe2225cc2aed2723682ae403280c4a3695a2ddda4ffb5d8215ea681",
+    licence="no licence stated; made of public census data",
+    citation=(
+        "Pace, R. K., Barry, R.: Sparse spatial autoregressions. Statistics & "
+        "Probability Letters 33, 1997"
+    ),
+    folders=("california",),
+    max_bytes=1 << 24,
+)
+
 ACS_INCOME = Source(
     dataset="acs_income",
     filename="csv_p{st}.zip",
@@ -274,6 +288,7 @@ SOURCES = (
     MEDICAL,
     ADULT_TRAIN,
     ADULT_TEST,
+    CALIFORNIA,
     ACS_INCOME,
     PUMS2016,
     DIABETES,
