@@ -32,6 +32,14 @@ class FlaxApply:
         begin = getattr(self.module, "begin", None)
         return None if begin is None else begin(params, public)
 
+    def first_units(self, params: Params, out: jax.Array) -> jax.Array:
+        """The first hidden units `[..., H]` of outputs of the first layer `[..., H]`.
+
+        Those of ReLU where the module says nothing else.
+        """
+        first_units = getattr(self.module, "first_units", None)
+        return nn.relu(out) if first_units is None else first_units(params, out)
+
     def first_layer(self) -> Any:
         """The first layer apart, as `in_place` moves it; None if the module has none."""
         first_layer = getattr(self.module, "first_layer", None)

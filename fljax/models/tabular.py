@@ -4,9 +4,10 @@ The first layer reads `Features`: the one-hot part is a sum of kernel rows and i
 materialised. Parameters have the layout of a dense layer on `[numeric, one_hot]`.
 """
 
+import functools
 import itertools
 from collections.abc import Sequence
-from typing import NamedTuple
+from typing import Literal, NamedTuple, get_args
 
 import flax.linen as nn
 import jax
@@ -22,7 +23,13 @@ TWO_HIDDEN = (100, 100)
 The paper says "two hidden layers" and neither widths nor activation; ReLU is assumed.
 """
 
+Activation = Literal["relu", "gelu"]
+Norm = Literal["none", "layernorm"]
+
+ACTIVATIONS = {"relu": nn.relu, "gelu": functools.partial(nn.gelu, approximate=False)}
+
 _FIRST = "TabularDense_0"
+_NORMALISED = {"epsilon": 1e-5, "use_fast_variance": False}  # as PyTorch does
 
 
 class TabularDense(nn.Module):
@@ -116,7 +123,7 @@ class FirstLayer(NamedTuple):
 
 
 class MLP(nn.Module):
-    """Fully connected network: `TabularDense` or dense layers with ReLU between.
+    """Fully connected network: `TabularDense`, dense layers, an activation between.
 
     Attributes:
       hidden: units of each hidden layer; empty for a linear model.
@@ -124,6 +131,8 @@ class MLP(nn.Module):
       num_onehot: width of the one-hot block of tabular inputs.
       initialisation: 'torch', 'lecun' or 'glorot'.
       use_bias: whether layers have biases.
+      activation: of hidden layers.
+      norm: of hidden layers, before the activation.
     """
 
     hidden: Sequence[int]
@@ -131,6 +140,8 @@ class MLP(nn.Module):
     num_onehot: int = 0
     initialisation: Initialisation = "torch"
     use_bias: bool = True
+    activation: Activation = "relu"
+    norm: Norm = "none"
 
     @nn.compact
     def __call__(self, x: Features | Begun) -> jax.Array:
@@ -140,8 +151,19 @@ class MLP(nn.Module):
         )(x)
         for fan_in, width in itertools.pairwise(units):
             inits = initialisers(self.initialisation, fan_in)
-            out = nn.Dense(width, use_bias=self.use_bias, **inits)(nn.relu(out))
+            if self.norm == "layernorm":
+                out = nn.LayerNorm(**_NORMALISED)(out)
+            out = ACTIVATIONS[self.activation](out)
+            out = nn.Dense(width, use_bias=self.use_bias, **inits)(out)
         return out[0] if self.outputs == 1 else out
+
+    @nn.nowrap
+    def first_units(self, params: Params, out: jax.Array) -> jax.Array:
+        """What the second layer reads `[..., H]`, of outputs of the first `[..., H]`."""
+        if self.norm == "layernorm":
+            layer = {"params": params["LayerNorm_0"]}
+            out = nn.LayerNorm(**_NORMALISED).apply(layer, out)
+        return ACTIVATIONS[self.activation](out)
 
     @nn.nowrap
     def begin(self, params: Params, public: Features) -> jax.Array:
@@ -179,6 +201,8 @@ def mlp(
     num_onehot: int = 0,
     initialisation: Initialisation = "torch",
     use_bias: bool = True,
+    activation: Activation = "relu",
+    norm: Norm = "none",
 ) -> Model:
     """MLP on `Features`; the default is the network of Diana et al., section 5.2.
 
@@ -193,15 +217,31 @@ def mlp(
         or 'glorot' (Keras's).
       use_bias: whether layers have biases; a per-layer clip counts each bias as a
         layer of its own.
+      activation: of hidden layers: 'relu' or 'gelu'.
+      norm: of hidden layers, before the activation: 'none' or 'layernorm'.
 
     Returns:
       A `Model` for one example.
+
+    Raises:
+      ValueError: for another initialisation, activation or norm.
     """
     example = Features(
         jnp.zeros((num_numeric,), jnp.float32), jnp.zeros((num_codes,), jnp.int32)
     )
-    module = MLP(tuple(hidden), outputs, num_onehot, initialisation, use_bias)
+    _check_hidden(activation, norm)
+    of_layers = initialisation, use_bias, activation, norm
+    module = MLP(tuple(hidden), outputs, num_onehot, *of_layers)
     return from_flax(module, example)
+
+
+def _check_hidden(activation: str, norm: str) -> None:
+    if activation not in ACTIVATIONS:
+        known = ", ".join(ACTIVATIONS)
+        raise ValueError(f"activation: expected one of {known}, got {activation!r}")
+    if norm not in get_args(Norm):
+        known = ", ".join(get_args(Norm))
+        raise ValueError(f"norm: expected one of {known}, got {norm!r}")
 
 
 def linear(

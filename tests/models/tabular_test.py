@@ -6,6 +6,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from scipy import stats
 
 from fljax import models
 from fljax.types import Features
@@ -180,6 +181,35 @@ def test_models_vmap_over_parameters():
 def test_an_unknown_initialisation_is_refused():
     with pytest.raises(ValueError, match="'torch', 'lecun' or 'glorot', got 'he'"):
         models.mlp(3, initialisation="he").init(jax.random.key(0))
+
+
+def test_hidden_layers_are_normalised_before_the_activation():
+    model = models.mlp(
+        3, 2, hidden=(6, 4), num_onehot=5, activation="gelu", norm="layernorm"
+    )
+    params = _draw(model)
+    out = _dense()
+    for number, (kernel, bias) in enumerate(_layers(params)[:-1]):
+        out = out @ kernel + bias
+        norm = params[f"LayerNorm_{number}"]
+        centred = out - out.mean(axis=1, keepdims=True)
+        out = centred / np.sqrt(out.var(axis=1, keepdims=True) + 1e-5)
+        out = out * norm["scale"] + norm["bias"]
+        out = out * stats.norm.cdf(out)
+        if not number:
+            first = out
+    kernel, bias = _layers(params)[-1]
+    found = jax.jit(jax.vmap(model.apply, (None, 0)))(params, _ROWS)
+    np.testing.assert_allclose(found, (out @ kernel + bias)[:, 0], rtol=1e-4)
+    kernel, bias = _layers(params)[0]
+    units = model.apply.first_units(params, np.float32(_dense() @ kernel + bias))
+    np.testing.assert_allclose(units, first, rtol=1e-4, atol=1e-6)
+
+
+@pytest.mark.parametrize("name", ["activation", "norm"])
+def test_an_unknown_activation_or_norm_is_refused(name):
+    with pytest.raises(ValueError, match=f"{name}: expected one of .* got 'tanh'"):
+        models.mlp(3, **{name: "tanh"})
 
 
 def test_glorot_initialisation_is_kerass_and_biases_can_be_left_out():
