@@ -8,6 +8,7 @@ import numpy as np
 
 from experiments.aia.clients import load_table
 from experiments.aia.settings import DataConfig
+from experiments.rows.settings import RunConfig
 from experiments.rows.views import Known, Sight
 from fljax import data, losses
 from fljax.attacks import rows
@@ -49,8 +50,8 @@ class Batch(NamedTuple):
     y: np.ndarray
 
 
-def load(settings: DataConfig, hidden: tuple[int, ...]) -> Population:
-    """Reads and encodes the table; no column is set apart.
+def load(settings: DataConfig, run: RunConfig) -> Population:
+    """Reads and encodes the table, of which no column is set apart, and makes the model.
 
     Raises:
       ConfigError: for options that do not fit the data.
@@ -68,7 +69,14 @@ def load(settings: DataConfig, hidden: tuple[int, ...]) -> Population:
     raw, others = (
         encoder.write(columns, split.frame) for split in (dataset.train, dataset.test)
     )
-    model = mlp(dataset.num_numeric, hidden=hidden, outputs=classes or 1)
+    model = mlp(
+        dataset.num_numeric,
+        hidden=run.hidden,
+        outputs=classes or 1,
+        initialisation=run.initialisation,
+        activation=run.activation,
+        norm=run.norm,
+    )
     element = losses.squared if numbers else losses.cross_entropy
     known = Known(
         schema(dataset.encoder, raw), losses.example_loss(model.apply, element)

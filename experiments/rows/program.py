@@ -56,7 +56,7 @@ def start(settings: Settings) -> Start:
     _refuse(run)
 
     def prepare() -> Prepared:
-        population = batches.load(settings.data, settings.run.hidden)
+        population = batches.load(settings.data, settings.run)
         if run.num_rounds:
             rounds.check(population, run)
         return Prepared(settings, population)
@@ -87,6 +87,7 @@ def _refuse(run: RunConfig) -> None:
             raise ConfigError(
                 f"--{name}: expected --num_rounds beside it, got 0 rounds"
             )
+    _check_network(run)
     one_step = not run.num_rounds and not run.step_rows and run.local_steps == 1
     if one_step and run.learning_rate != usual.learning_rate:
         raise ConfigError(
@@ -103,6 +104,19 @@ def _refuse(run: RunConfig) -> None:
         if size % run.sum_of:
             raise ConfigError(
                 f"--batch_sizes: expected multiples of --sum_of={run.sum_of}, got {size}"
+            )
+
+
+def _check_network(run: RunConfig) -> None:
+    """Other networks than those of ReLU are attacked in messages of one step alone."""
+    if not run.num_rounds and not run.step_rows and run.local_steps == 1:
+        return
+    usual = RunConfig()
+    for name in ("activation", "norm"):
+        if getattr(run, name) != getattr(usual, name):
+            raise ConfigError(
+                f"--{name}: expected messages of one step, without --local_steps, "
+                "--step_rows and --num_rounds"
             )
 
 

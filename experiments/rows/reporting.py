@@ -12,7 +12,8 @@ from fljax.results import Labels, Row, summarise
 
 EXPERIMENT = "rows"
 ATTACK, MAJORITY, STRANGERS = "rows", "majority", "strangers"
-CELLS, EXACT = "cells_percent", "exact_rows_percent"
+CELLS, WITHIN = "cells_percent", "rows_within_tolerance_percent"
+EXACT = "exact_rows_percent"
 LABELLED, PROVEN = "rows_with_target_percent", "proven_batches_percent"
 
 
@@ -41,11 +42,13 @@ def rows(labels: Labels, told: Sequence[Told], size: int, seed: int) -> list[Row
     """Means over the batches of one size and seed."""
     values = (
         (ATTACK, CELLS, [each.read.accuracy for each in told]),
+        (ATTACK, WITHIN, [each.read.within for each in told]),
         (ATTACK, EXACT, [each.read.exact for each in told]),
         (ATTACK, LABELLED, [each.read.labelled for each in told]),
         (ATTACK, PROVEN, [100 * each.proven for each in told]),
         (MAJORITY, CELLS, [each.mean.accuracy for each in told]),
         (STRANGERS, CELLS, [each.others.accuracy for each in told]),
+        (STRANGERS, WITHIN, [each.others.within for each in told]),
         (STRANGERS, EXACT, [each.others.exact for each in told]),
     )
     count = size * len(told)
@@ -63,6 +66,7 @@ def tables(rows: Sequence[Row], seconds: Mapping[str, Mapping[str, float]]) -> l
         "cells, %",
         "of the mean row",
         "of strangers",
+        "rows within, %",
         "whole rows, %",
         "with target",
     )
@@ -75,7 +79,7 @@ def tables(rows: Sequence[Row], seconds: Mapping[str, Mapping[str, float]]) -> l
     }
     columns = (
         (ATTACK, CELLS), (MAJORITY, CELLS), (STRANGERS, CELLS),
-        (ATTACK, EXACT), (ATTACK, LABELLED), (ATTACK, PROVEN),
+        (ATTACK, WITHIN), (ATTACK, EXACT), (ATTACK, LABELLED), (ATTACK, PROVEN),
     )  # fmt: skip
     for setting in dict.fromkeys(row.setting for row in rows):
         size = setting.removeprefix("batch_")

@@ -1,7 +1,7 @@
 """What the program can be told."""
 
 import dataclasses
-from typing import NamedTuple
+from typing import Literal, NamedTuple
 
 from experiments.aia.settings import DataConfig
 from fljax.driver.option import RunFlags, option, several
@@ -11,7 +11,7 @@ from fljax.driver.option import RunFlags, option, several
 class RunConfig(RunFlags):
     """No prefix."""
 
-    batch_sizes: tuple[int, ...] = several((8,), "rows of a message", min=2)
+    batch_sizes: tuple[int, ...] = several((8,), "rows of a message", min=1)
     batches: int = option(
         10, "messages of each seed and size, or with --num_rounds trainings", min=1
     )
@@ -53,6 +53,13 @@ class RunConfig(RunFlags):
         (100, 100),
         "hidden widths of the network; from the second layer on it is attacked best",
         min=1,
+    )
+    activation: Literal["relu", "gelu"] = option("relu", "of hidden layers")
+    norm: Literal["none", "layernorm"] = option(
+        "none", "of hidden layers, before the activation"
+    )
+    initialisation: Literal["torch", "lecun", "glorot"] = option(
+        "torch", "of the network"
     )
     tolerance: float = option(
         0.319, "deviations that a number may be off to count as read", min=0

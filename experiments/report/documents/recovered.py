@@ -13,6 +13,7 @@ from experiments.rows.reporting import (
     MAJORITY,
     PROVEN,
     STRANGERS,
+    WITHIN,
 )
 from fljax.results import summarise
 
@@ -20,6 +21,7 @@ _COLUMNS = (  # attack, metric, heading
     (ATTACK, CELLS, "cells, %"),
     (MAJORITY, CELLS, "of the mean row, %"),
     (STRANGERS, CELLS, "of others' rows, %"),
+    (ATTACK, WITHIN, "rows with all cells, %"),
     (ATTACK, EXACT, "whole rows, %"),
     (ATTACK, LABELLED, "with their target, %"),
     (ATTACK, PROVEN, "batches proven, %"),
@@ -35,14 +37,14 @@ def text(name: str) -> str:
     printed = {
         line["setting"]: f"{line['value']} ± {line['std']}"
         for line in published.stored("vero2023")
-        if line["dataset"] == card.rows[0].data
-        and _one_gradient(card.manifest["flags"])
+        if line["dataset"] == card.rows[0].data and _as_tableak(card.manifest["flags"])
     }
     body = []
     for setting in dict.fromkeys(row.setting for row in card.rows):
-        told = [found[(setting, attack, metric)] for attack, metric, _ in _COLUMNS]
-        count = f"{told[0].shown.repetitions} x {told[0].row.n}"
-        shown = [writing.plain(each.shown, 2) for each in told]
+        told = [found.get((setting, attack, metric)) for attack, metric, _ in _COLUMNS]
+        first = found[(setting, ATTACK, CELLS)]
+        count = f"{first.shown.repetitions} x {first.row.n}"
+        shown = [writing.plain(each.shown, 2) if each else "" for each in told]
         body.append([setting.removeprefix("batch_"), count, *shown])
         body[-1].insert(3, printed.get(setting, ""))
     headings = [heading for *_, heading in _COLUMNS]
@@ -51,7 +53,10 @@ def text(name: str) -> str:
     return f"{writing.command(card.manifest['command'])}\n\n{lines}"
 
 
-def _one_gradient(flags: Mapping[str, Any]) -> bool:
-    """Whether each message is the gradient of one batch, as in TabLeak's table."""
+def _as_tableak(flags: Mapping[str, Any]) -> bool:
+    """Whether each message is the gradient of one batch at its network."""
     several = flags.get("step_rows") or flags.get("num_rounds")
-    return not several and flags.get("local_steps", 1) == 1
+    other = (flags.get("activation", "relu"), flags.get("norm", "none"))
+    return (
+        not several and flags.get("local_steps", 1) == 1 and other == ("relu", "none")
+    )

@@ -3,10 +3,11 @@
 That gradient is `sum_i (1, h_i) e_i^T`, `h_i` being the hidden units of row i. Of no row
 that is not in the batch do they lie in its span, as long as the batch is smaller than
 both layers. They change continuously with a row's numbers, so that numbers that the
-categories leave open are solved for: Gauss-Newton steps, with the units that are on.
+categories leave open are solved for by Gauss-Newton steps.
 """
 
 import functools
+from collections.abc import Callable
 from typing import NamedTuple
 
 import jax
@@ -14,6 +15,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from fljax.attacks.rows.categories import Rows
+from fljax.attacks.rows.network import Network
 from fljax.types import Params
 
 SECOND = "Dense_0"  # name of the second layer of an `MLP`
@@ -30,32 +32,34 @@ class Hidden(NamedTuple):
     """The first layer, and what hidden units of the batch's rows are orthogonal to.
 
     Attributes:
-      kernel: `[D, H]`.
-      bias: `[H]`.
+      layer: `kernel` `[D, H]` and `bias` `[H]`.
+      units: `(params, outputs of the layer [..., H]) -> hidden units [..., H]`.
+      params: of all layers.
       gradient: `[1 + H, O]` of the second layer, the bias first.
       outside: `[1 + H, c]` orthonormal.
       rank: different rows in the batch.
     """
 
-    kernel: np.ndarray
-    bias: np.ndarray
+    layer: Params
+    units: Callable[[Params, jax.Array], jax.Array]
+    params: Params
     gradient: np.ndarray
     outside: np.ndarray
     rank: int
 
-    def units(self, x: np.ndarray) -> np.ndarray:
+    def shown(self, x: np.ndarray) -> np.ndarray:
         """A leading 1 and the hidden units of encoded rows, `[n, 1 + H]`."""
-        found = np.maximum(np.float32(x) @ self.kernel + self.bias, 0)
+        out = np.float32(x) @ self.layer["kernel"] + self.layer["bias"]
+        found = np.asarray(self.units(self.params, out))
         return np.concatenate([np.ones((len(x), 1)), found], axis=1)
 
 
-def hidden(params: Params, message: Params, first: str, rows: int) -> Hidden | None:
+def hidden(network: Network, message: Params, rows: int) -> Hidden | None:
     """Looks at the second layer, None where its gradient does not tell rows apart.
 
     Args:
-      params: of an `MLP`.
+      network: an `MLP`.
       message: the gradient of a batch.
-      first: name of the first layer.
       rows: of the batch.
     """
     layer = message.get(SECOND, {})
@@ -64,9 +68,9 @@ def hidden(params: Params, message: Params, first: str, rows: int) -> Hidden | N
     gradient = np.concatenate([layer["bias"][None], layer["kernel"]]).astype(float)
     left, values, _ = np.linalg.svd(gradient, full_matrices=True)
     rank = int((values[:rows] > _ABOVE * values[rows]).sum())
-    kernel, bias = params[first]["kernel"], params[first]["bias"]
     outside = np.float32(left[:, rank:])
-    return Hidden(np.asarray(kernel), np.asarray(bias), gradient, outside, rank)
+    first = network.params[network.layer.name]
+    return Hidden(first, network.units, network.params, gradient, outside, rank)
 
 
 def solved(
@@ -105,39 +109,46 @@ def _stepped(x, ways, hidden: Hidden, steps: int):
     for start in range(0, max(1, len(x)), _AT_ONCE):
         part = x[start : start + _AT_ONCE]
         padded = np.pad(part, ((0, _AT_ONCE - len(part)), (0, 0))).astype(np.float32)
-        arrays = np.float32(ways), hidden.kernel, hidden.bias, hidden.outside
-        moved, far = _steps(padded, *arrays, steps)
+        network = hidden.units, hidden.params, hidden.layer
+        arrays = padded, np.float32(ways), hidden.outside
+        moved, far = _steps(*network, *arrays, steps)
         moved = np.asarray(moved, np.float64)[: len(part)]
         found.append((part + moved @ ways.T, np.asarray(far)[: len(part)]))
     x, far = (np.concatenate(each) for each in zip(*found, strict=True))
     return x, far
 
 
-@functools.partial(jax.jit, static_argnums=5)
-def _steps(x, ways, kernel, bias, outside, steps: int):
+@functools.partial(jax.jit, static_argnums=(0, 6))
+def _steps(units: Callable, params, layer, x, ways, outside, steps: int):
     """Moves `[n, f]` along the ways and the distances `[n]` that they end at."""
+    kernel, bias = layer["kernel"], layer["bias"]
     turned = jnp.matmul(ways.T, kernel, precision=_HIGHEST)  # [f, H]
     start = jnp.matmul(x, kernel, precision=_HIGHEST) + bias[None]
 
     def one(start):
+        def outputs(moved):
+            return start + jnp.matmul(moved, turned, precision=_HIGHEST)
+
         def at(moved):
-            units = start + jnp.matmul(moved, turned, precision=_HIGHEST)
-            on = units > 0
-            shown = jnp.concatenate([jnp.ones(1), jnp.where(on, units, 0)])
+            found = units(params, outputs(moved))
+            shown = jnp.concatenate([jnp.ones(1), found])
             off = jnp.matmul(shown, outside, precision=_HIGHEST)
-            return off, on, jnp.linalg.norm(off) / jnp.linalg.norm(shown)
+            return off, jnp.linalg.norm(off) / jnp.linalg.norm(shown)
+
+        def along(moved):
+            """How the units change along each way, `[f, H]`."""
+            now = functools.partial(units, params), (outputs(moved),)
+            return jax.vmap(lambda way: jax.jvp(*now, (way,))[1])(turned)
 
         def step(_, state):
             moved, damping, far = state
-            off, on, _ = at(moved)
-            slope = jnp.matmul(
-                jnp.where(on[None], turned, 0), outside[1:], precision=_HIGHEST
-            )
+            off, _ = at(moved)
+            slope = jnp.matmul(along(moved), outside[1:], precision=_HIGHEST)
             square = jnp.matmul(slope, slope.T, precision=_HIGHEST)
             size = jnp.trace(square) / len(square) + 1e-20
             damped = square + damping * size * jnp.eye(len(square))
             tried = moved - jnp.linalg.solve(damped, slope @ off)
-            new = at(tried)[2]
+            new = at(tried)[1]
             better = new < far
             return (
                 jnp.where(better, tried, moved),
@@ -146,7 +157,7 @@ def _steps(x, ways, kernel, bias, outside, steps: int):
             )
 
         still = jnp.zeros(len(turned))
-        state = still, jnp.float32(_DAMPING), at(still)[2]
+        state = still, jnp.float32(_DAMPING), at(still)[1]
         moved, _, far = jax.lax.fori_loop(0, steps, step, state)
         return moved, far
 

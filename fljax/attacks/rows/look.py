@@ -46,7 +46,10 @@ class Look(NamedTuple):
         return self.network.distinct(self.schema.off, self.targets)
 
     def found(self, seed: int, effort: Effort, wanted: int | None = None) -> np.ndarray:
-        """Encoded rows `[n, D]`, each once, as `read` and encoded again.
+        """Encoded rows `[n, D]`, each once, as they are solved for.
+
+        Of a network that is blind to the length of its inputs, as layer normalisation
+        after a layer with biases of 0 makes it, they may be multiples of rows.
 
         Args:
           seed: of what the search draws.
@@ -56,11 +59,9 @@ class Look(NamedTuple):
         most = min(self.rank, wanted or self.rank)
         if self.hidden is None:
             about = self.network, self.sent, self.schema, self.ways
-            x = search.search(*about, most, seed, effort)
-        else:
-            about = self.network, self.sent, self.hidden, self.schema, self.targets
-            x = units.search(*about, self.rows, most, seed, effort)
-        return self.schema.encode(self.schema.read(x))
+            return search.search(*about, most, seed, effort)
+        about = self.network, self.sent, self.hidden, self.schema, self.targets
+        return units.search(*about, self.rows, most, seed, effort)
 
     def weights(self, x: np.ndarray) -> Weights:
         """Targets of encoded rows `[n, D]`, and how often each is there."""
@@ -89,5 +90,5 @@ def look(
     """
     network = Network(params, loss_fn)
     sent = span.sent(network.layer.gradient(message), rows)
-    hidden = forward.hidden(params, message, network.layer.name, rows)
+    hidden = forward.hidden(network, message, rows)
     return Look(network, sent, hidden, schema, np.unique(np.asarray(targets)), rows)

@@ -53,12 +53,23 @@ class Network:
     """A network with its parameters, asked about rows.
 
     Attributes:
+      params: its parameters.
+      loss_fn: of one example.
       layer: its first one.
     """
 
     def __init__(self, params: Params, loss_fn: LossFn):
         self.layer = first_layer(params)
-        self._params, self._loss_fn = params, loss_fn
+        self.params, self.loss_fn = params, loss_fn
+
+    @property
+    def units(self) -> Callable[[Params, jax.Array], jax.Array]:
+        """`(params, outputs [..., H]) -> hidden units [..., H]` of the first layer.
+
+        ReLU where the loss function does not tell its model.
+        """
+        apply_fn = getattr(self.loss_fn, "apply_fn", None)
+        return getattr(apply_fn, "first_units", _relu)
 
     def deltas(self, x: np.ndarray, y: Any, layer: str = "") -> np.ndarray:
         """Gradient `[n, H]` float64 of each row's loss at the outputs of a layer.
@@ -76,10 +87,10 @@ class Network:
             short = _AT_ONCE - len(part)
             rows = np.pad(part, ((0, short), (0, 0)))
             targets = np.pad(y[start : start + _AT_ONCE], (0, short))
-            asked = self._params, rows, targets
-            each = _deltas(self._loss_fn, name, *asked)
+            asked = self.params, rows, targets
+            each = _deltas(self.loss_fn, name, *asked)
             found.append(np.asarray(each, np.float64)[: len(part)])
-        width = len(self._params[name]["bias"])
+        width = len(self.params[name]["bias"])
         return np.concatenate(found) if found else np.zeros((0, width))
 
     def directions(self, x: np.ndarray, y: Any) -> np.ndarray:
@@ -97,7 +108,7 @@ class Network:
     def message(self, x: np.ndarray, y: np.ndarray, weights: np.ndarray) -> Params:
         """The gradient of the weighted sum of these rows' losses."""
         rows = np.float32(x), np.asarray(y), np.float32(weights)
-        return jax.device_get(_gradient(self._loss_fn, self._params, *rows))
+        return jax.device_get(gradient(self.loss_fn, self.params, *rows))
 
 
 def missed(ours: Params, message: Params) -> float:
@@ -110,6 +121,10 @@ def _square(tree: Params) -> float:
     return sum(
         float(np.square(leaf).sum(dtype=float)) for leaf in jax.tree.leaves(tree)
     )
+
+
+def _relu(_: Params, out: jax.Array) -> jax.Array:
+    return jax.nn.relu(out)
 
 
 def _row(x: jax.Array) -> Features:
@@ -129,7 +144,9 @@ def _deltas(loss_fn: Callable, name: str, params, x, y):
 
 
 @functools.partial(jax.jit, static_argnums=0)
-def _gradient(loss_fn: Callable, params, x, y, weights):
+def gradient(loss_fn: LossFn, params: Params, x, y, weights) -> Params:
+    """Of the sum of the losses of rows `[n, D]`, times weights `[n]` or []."""
+
     def loss(params):
         each = jax.vmap(lambda x, y: loss_fn(params, _row(x), y))(x, y)
         return jnp.sum(weights * each)

@@ -17,6 +17,7 @@ _LEAST = 1e-3  # of a way's length, below which it does not change a number
 _SLACK, _WIDE = 0.05, 0.25  # deviations beyond the range: of a guess, of a draw
 _SPREAD = 2.5  # deviations around the mean that are drawn from
 _PER_ROW, _REFINED = 400, 400
+_ALONE = 4_000  # of a table without categories
 _STARTS = 20_000  # of all rows
 _FIRST, _SHRINK, _TRIES, _STEPS = 0.5, 0.7, 8, 12  # of the improvement
 
@@ -76,7 +77,8 @@ def begun(rows: Rows, schema: Schema, draws: np.random.Generator | None) -> Rows
         x, ways = _at_zero(rows, schema)
         targets = np.zeros((1, len(schema.numbers)))
     else:
-        count = max(1, min(_PER_ROW, _STARTS // max(1, len(rows.x))))
+        most = _PER_ROW if schema.groups else _ALONE
+        count = max(1, min(most, _STARTS // max(1, len(rows.x))))
         x, ways = np.repeat(rows.x, count, axis=0), rows.ways
         ranges = np.stack([_usual(schema), schema.range(0)])
         which = draws.integers(0, 2, (len(x), len(schema.numbers)))

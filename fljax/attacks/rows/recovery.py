@@ -11,11 +11,11 @@ import numpy as np
 
 from fljax.attacks.rows import look as look_lib
 from fljax.attacks.rows import network as network_lib
+from fljax.attacks.rows import polish
 from fljax.attacks.rows.network import Network
 from fljax.attacks.rows.schema import Schema
 from fljax.attacks.rows.search import Effort
 from fljax.attacks.rows.span import Sent
-from fljax.attacks.rows.weights import Weights
 from fljax.losses import LossFn
 from fljax.types import Params
 
@@ -69,15 +69,27 @@ def recover(
     network = look.network
 
     def judged(x: np.ndarray) -> Found:
-        return _judged(network, message, schema, x, look.weights(x), rows)
+        about = look.weights(x)
+        places = np.repeat(np.arange(len(x)), about.counts)[:rows]
+        return _judged(network, message, schema, x[places], about.y[places], rows)
 
     x = look.found(seed, effort)
-    best = judged(x)
+    best = judged(schema.snapped(x))
     if len(x) == look.rank:
-        solved = _solved(network, look.sent, x, look.ways)
-        again = judged(schema.encode(schema.read(solved)))
-        best = max(best, again, key=lambda found: found.explained)
+        for near in schema.snapped(x), x:
+            solved = _solved(network, look.sent, near, look.ways)
+            best = max(best, judged(schema.snapped(solved)), key=_explained)
+    if len(best.raw) == rows and not best.exact and len(schema.numbers):
+        near = schema.encode(best.raw), best.y
+        about = schema.numbers, look.targets
+        x, y = polish.polished(network, message, *near, *about)
+        again = _judged(network, message, schema, x, y, rows)
+        best = max(best, again, key=_explained)
     return best
+
+
+def _explained(found: Found) -> float:
+    return found.explained
 
 
 def _deltas(network: Network, sent: Sent, x: np.ndarray, targets) -> np.ndarray:
@@ -93,15 +105,15 @@ def _solved(network: Network, sent: Sent, x: np.ndarray, targets) -> np.ndarray:
     return (solved[1:] / solved[0]).T
 
 
-def _judged(network, message, schema: Schema, x, about: Weights, rows: int) -> Found:
-    """Recomputes the message from the rows, as often as they are there."""
+def _judged(network, message, schema: Schema, x, y, rows: int) -> Found:
+    """Recomputes the message from encoded rows `[n, D]`, at most those of the batch."""
+    raw = schema.read(x)
     if not len(x):
-        return Found(schema.read(x), about.y, 0.0, False)
-    places = np.repeat(np.arange(len(x)), about.counts)[:rows]
-    shares = np.zeros(rows)
-    shares[: len(places)] = 1 / rows
-    padded = np.concatenate([places, np.zeros(rows - len(places), int)])
-    ours = network.message(x[padded], about.y[padded], shares)
+        return Found(raw, y, 0.0, False)
+    # Of the batch's size whatever was found, so that one program serves all.
+    places = np.arange(rows) % len(x)
+    shares = np.where(np.arange(rows) < len(x), 1 / rows, 0.0)
+    ours = network.message(schema.encode(raw)[places], y[places], shares)
     missed = network_lib.missed(ours, message)
-    exact = bool(len(places) == rows and missed < network_lib.ROUNDING)
-    return Found(schema.read(x[places]), about.y[places], max(0.0, 1 - missed), exact)
+    exact = bool(len(x) == rows and missed < network_lib.ROUNDING)
+    return Found(raw, y, max(0.0, 1 - missed), exact)

@@ -75,3 +75,7 @@ class Schema(NamedTuple):
     def encode(self, raw: np.ndarray) -> np.ndarray:
         """Encoded rows `[n, D]` float32 of raw ones."""
         return ((raw - self.mean) / self.scale).astype(np.float32)
+
+    def snapped(self, x: np.ndarray) -> np.ndarray:
+        """Encoded rows `[n, D]` as read and encoded again."""
+        return self.encode(self.read(x))

@@ -14,6 +14,8 @@ from fljax.attacks.rows.search import Effort, once
 from fljax.attacks.rows.span import Sent, Span
 
 _UNITS = 1e-4  # distance at which hidden units count as a row's
+_STRICT = 1e-5  # the same where near misses are many
+_SAME = 2e-2  # between those of two solutions for one row of numbers
 
 
 def search(
@@ -46,7 +48,9 @@ def search(
     for turn in range(effort.rounds):
         if len(x) >= most or quiet >= effort.patience * parts:
             break
-        left = _left(network, sent, hidden, schema, targets, x, rows)
+        # Without categories the span rules nothing out that hidden units do not.
+        known = x if schema.groups else x[:0]
+        left = _left(network, sent, hidden, schema, targets, known, rows)
         try:
             at_once = effort.combinations
             every, parts = categories.consistent(schema, left, sent, at_once, turn)
@@ -54,11 +58,27 @@ def search(
             break
         begun = numbers.begun(every, schema, draws if quiet >= parts else None)
         tried, far = forward.solved(begun, schema.numbers, hidden, effort.nearest, x)
-        near = np.flatnonzero(far < _UNITS)
-        new = once(tried[near[np.argsort(far[near])]], x)[: most - len(x)]
+        # Of numbers alone there are many near misses: better ones first.
+        strict = not schema.groups and quiet < 2
+        near = np.flatnonzero(far < (_STRICT if strict else _UNITS))
+        tried = tried[near[np.argsort(far[near])]]
+        new = once(tried, x) if schema.groups else _once(tried, x, hidden)
+        new = new[: most - len(x)]
         x = np.concatenate([x, new])
         quiet = 0 if len(new) else quiet + 1
     return x
+
+
+def _once(found: np.ndarray, x: np.ndarray, hidden: Hidden) -> np.ndarray:
+    """Each of the rows found once, if its hidden units are those of no row of `x`."""
+    every = hidden.shown(np.concatenate([x, found]))
+    every /= np.linalg.norm(every, axis=1, keepdims=True)
+    kept = list(range(len(x)))
+    for row in range(len(x), len(every)):
+        off = np.linalg.norm(every[kept] - every[row], axis=1)
+        if not (off < _SAME).any():
+            kept.append(row)
+    return found[np.array(kept[len(x) :], int) - len(x)]
 
 
 def _left(
@@ -67,7 +87,7 @@ def _left(
     """The span of the rows that are still to be found."""
     remaining = sent.gradient
     if len(x):
-        x = schema.encode(schema.read(x))
+        x = schema.snapped(x)
         y, counts = weights.second(network, hidden, x, targets, rows)
         deltas = network.deltas(x, y) * (counts / rows)[:, None]
         ones = np.concatenate([np.ones((len(x), 1)), x], axis=1)

@@ -41,7 +41,7 @@ def second(network: Network, hidden: Hidden, x, targets, rows: int) -> Weights:
     def deltas(target):
         return network.deltas(x, target, forward.SECOND)
 
-    shown = hidden.units(x)
+    shown = hidden.shown(x)
     return _weights(hidden.gradient, hidden.rank, shown, deltas, targets, rows)
 
 

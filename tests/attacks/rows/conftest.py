@@ -66,12 +66,12 @@ def _table(schema: rows.Schema, seed: int) -> np.ndarray:
 
 @pytest.fixture
 def problem():
-    """`(hidden, outputs, seed) -> Problem`."""
+    """`(hidden, outputs, seed, **network) -> Problem`."""
 
-    def make(hidden: tuple[int, ...], outputs: int, seed: int) -> Problem:
+    def make(hidden: tuple[int, ...], outputs: int, seed: int, **network) -> Problem:
         schema = _schema()
         y = np.random.default_rng(seed).integers(0, 2, _ROWS)
-        model = mlp(_COLUMNS, hidden=hidden, outputs=outputs)
+        model = mlp(_COLUMNS, hidden=hidden, outputs=outputs, **network)
         element = losses.logistic if outputs == 1 else losses.cross_entropy
         loss_fn = losses.example_loss(model.apply, element)
         params = jax.device_get(model.init(jax.random.key(seed)))

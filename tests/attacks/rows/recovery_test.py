@@ -4,9 +4,11 @@ import jax
 import numpy as np
 import pytest
 
+from fljax import losses
 from fljax.attacks import rows
-from fljax.attacks.rows import repeated
+from fljax.attacks.rows import polish, repeated
 from fljax.attacks.rows.steps import Steps, moved
+from fljax.models import mlp
 
 _ROWS, _WIDTH = 4, 24
 
@@ -17,12 +19,19 @@ def _sorted(raw: np.ndarray, y: np.ndarray) -> np.ndarray:
 
 
 @pytest.mark.parametrize(
-    ("hidden", "outputs"),
-    [((_WIDTH, _WIDTH), 2), ((_WIDTH,), 1)],
-    ids=["units", "deltas"],
+    ("hidden", "outputs", "network"),
+    [
+        ((_WIDTH, _WIDTH), 2, {}),
+        ((_WIDTH, _WIDTH), 2, {"activation": "gelu"}),
+        ((_WIDTH, _WIDTH), 2, {"activation": "gelu", "norm": "layernorm"}),
+        ((_WIDTH,), 1, {}),
+    ],
+    ids=["units", "gelu", "layernorm", "deltas"],
 )
-def test_rows_and_targets_of_a_batch_are_found_and_proven(problem, hidden, outputs):
-    schema, raw, y, params, loss_fn = given = problem(hidden, outputs, 1)
+def test_rows_and_targets_of_a_batch_are_found_and_proven(
+    problem, hidden, outputs, network
+):
+    schema, raw, y, params, loss_fn = given = problem(hidden, outputs, 1, **network)
     message = given.message()
     found = rows.recover(params, message, loss_fn, schema, _ROWS, np.arange(2))
     assert found.exact
@@ -73,3 +82,57 @@ def test_where_categories_leave_numbers_open_several_steps_tell_no_row(problem):
     sent, about = (params, message, loss_fn), (schema, _ROWS, np.arange(2), 1000)
     found = repeated.recover(*sent, steps, *about)
     assert not found.exact and not len(found.raw)
+
+
+def _of_numbers(count: int, **network):
+    """A schema of four numbers, rows of it, targets, and a network that sees them."""
+    draws = np.random.default_rng(3)
+    raw = np.float32(draws.normal(size=(count, 4)))
+    y = np.float32(draws.normal(size=count))
+    schema = rows.Schema(
+        (), np.arange(4), np.zeros(4), np.ones(4), raw.min(0), raw.max(0), raw[0] > 9
+    )
+    model = mlp(4, hidden=(_WIDTH, _WIDTH), **network)
+    params = jax.device_get(model.init(jax.random.key(3)))
+    return schema, raw, y, params, losses.example_loss(model.apply, losses.squared)
+
+
+@pytest.mark.parametrize("initialisation", ["torch", "glorot"])
+def test_more_rows_of_numbers_than_inputs_are_found_whatever_the_layer_sees_of_them(
+    initialisation,
+):
+    """Normalised products without a bias are blind to the length of a row."""
+    network = {"activation": "gelu", "norm": "layernorm"}
+    made = _of_numbers(10, initialisation=initialisation, **network)
+    schema, raw, y, params, loss_fn = made
+    message = rows.Network(params, loss_fn).message(raw, y, np.full(10, 0.1))
+    found = rows.recover(params, message, loss_fn, schema, 10, y)
+    assert found.exact
+    assert found.explained > 1 - 1e-5
+    off = np.abs(_sorted(found.raw, found.y) - _sorted(raw, y))
+    assert off.max() < 1e-2 and np.median(off) < 1e-4
+
+
+def test_rows_and_targets_that_are_nearly_right_are_polished():
+    schema, raw, y, params, loss_fn = _of_numbers(6)
+    network = rows.Network(params, loss_fn)
+    message = network.message(raw, y, np.full(6, 1 / 6))
+    draws = np.random.default_rng(0)
+    near = raw + np.float32(draws.normal(0, 0.02, raw.shape))
+    order = np.argsort(y)
+    close = y[order][np.clip(np.argsort(order) + 1, 0, 5)]  # each the next larger one
+    x, told = polish.polished(network, message, near, close, schema.numbers, y)
+    np.testing.assert_allclose(x, raw, atol=1e-3)
+    np.testing.assert_array_equal(told, y)
+
+
+def test_categories_and_classes_stay_as_they_are_when_numbers_are_polished(problem):
+    schema, raw, y, params, loss_fn = given = problem((_WIDTH, _WIDTH), 2, 1)
+    x, message = schema.encode(raw), given.message()
+    near = x.copy()
+    near[:, schema.numbers] += 0.01
+    asked = rows.Network(params, loss_fn), message, near, y, schema.numbers
+    found, told = polish.polished(*asked, np.arange(2))
+    np.testing.assert_allclose(found, x, atol=1e-4)
+    np.testing.assert_array_equal(found[:, :10], x[:, :10])
+    np.testing.assert_array_equal(told, y)

@@ -50,11 +50,15 @@ def test_rows_are_matched_before_cells_are_counted():
     batch = Batch(_ROWS, np.array([0, 1, 0]))
     order = [2, 0, 1]
     found = scores.score(_SCHEMA, _ROWS[order], batch.y[order], batch, 0.319)
-    assert found == (100, 100, 100)
+    assert found == (100, 100, 100, 100)
     off = _ROWS + [0, 0, 0, 3, 0.3]  # within the tolerance of every number
-    assert scores.score(_SCHEMA, off, batch.y, batch, 0.319) == (100, 0, 0)
+    assert scores.score(_SCHEMA, off, batch.y, batch, 0.319) == (100, 100, 0, 0)
     one = scores.score(_SCHEMA, _ROWS[:1], 1 - batch.y[:1], batch, 0.319)
     assert one.exact == pytest.approx(100 / 3) and one.labelled == 0
+    far = _ROWS + [[0, 0, 0, 4, 0], [0, 0, 0, 0, 0], [0, 0, 0, 0, 0]]
+    assert scores.score(_SCHEMA, far, batch.y, batch, 0.319).within == (
+        pytest.approx(200 / 3)
+    )
     assert 100 / 3 < one.accuracy < 100
 
 
@@ -66,7 +70,7 @@ def test_a_row_that_is_found_twice_counts_once():
 
 def test_an_adversary_gets_columns_and_ranges_and_no_row(table):
     told = DataConfig(name="csv", path=str(table), target="ill")
-    population = batches.load(told, (24, 24))
+    population = batches.load(told, RunConfig(hidden=(24, 24)))
     schema = population.known.schema
     assert [len(group.columns) for group in schema.groups] == [1, 7, 6]
     assert schema.whole.all() and (schema.low, schema.high) == (18, 89)
@@ -108,6 +112,11 @@ def test_an_adversary_gets_columns_and_ranges_and_no_row(table):
             "--learning_rate: expected --local_steps, --step_rows or",
         ),
         ("--clients=2", "--clients: expected --num_rounds beside it"),
+        ("--norm=layernorm --step_rows=4", "--norm: expected messages of one step"),
+        (
+            "--activation=gelu --num_rounds=5",
+            "--activation: expected messages of one step",
+        ),
         (
             "--num_rounds=5 --combinations=9",
             "--combinations: expected to be left out with --num_rounds",
@@ -137,7 +146,7 @@ _TRAINING = RunConfig(num_rounds=6, messages=3, clients=2, hidden=(8,))
 
 @pytest.mark.parametrize("sum_of", [1, 2])
 def test_gradients_of_the_first_clients_rows_are_seen_and_no_row(sum_of):
-    population = batches.load(DataConfig(name="diabetes"), (8,))
+    population = batches.load(DataConfig(name="diabetes"), RunConfig(hidden=(8,)))
     run = dataclasses.replace(_TRAINING, sum_of=sum_of)
     every = rounds.draw(population, run, 8, 0, 0)
     seen = rounds.sight(population, run, every, 0, 0)
@@ -164,13 +173,13 @@ def test_gradients_of_the_first_clients_rows_are_seen_and_no_row(sum_of):
     ],
 )
 def test_trainings_that_cannot_be_are_refused(change, said):
-    population = batches.load(DataConfig(name="diabetes"), (8,))
+    population = batches.load(DataConfig(name="diabetes"), RunConfig(hidden=(8,)))
     with pytest.raises(ConfigError, match=said):
         rounds.check(population, dataclasses.replace(_TRAINING, **change))
 
 
 def test_a_training_that_diverges_is_refused():
-    population = batches.load(DataConfig(name="diabetes"), (8,))
+    population = batches.load(DataConfig(name="diabetes"), RunConfig(hidden=(8,)))
     run = dataclasses.replace(_TRAINING, num_rounds=30, learning_rate=1e4)
     every = rounds.draw(population, run, 4, 0, 0)
     with pytest.raises(ConfigError, match="training diverged with 10000"):
