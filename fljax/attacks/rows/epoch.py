@@ -96,7 +96,7 @@ def _by_steps(came: _Message, schema: Schema, rows: int, targets, seed, effort: 
         left = rows - len(x)
         mean = jax.tree.map(lambda leaf, by=rows / left: leaf * np.float32(by), rest)
         seen = look.look(now, mean, came.loss_fn, schema, left, targets)
-        new = seen.found(seed, effort, count)
+        new = schema.snapped(seen.found(seed, effort, count))
         about = seen.weights(new)
         places = np.repeat(np.arange(len(new)), about.counts)[:count]
         step = new[places], about.y[places]
