@@ -25,6 +25,7 @@ _DAMPING, _EASIER, _HARDER = 1e-3, 0.2, 8.0
 _ABOVE = 10  # times the largest singular value of rounding
 _CLOSE = 1e-2  # distance from which all numbers are free
 _TOWARDS = 0.1  # deviations from a known row, to which steps lead then
+_TOWARDS_UNITS = 0.05  # the same of their hidden units, to length 1
 _HIGHEST = jax.lax.Precision.HIGHEST
 
 
@@ -52,6 +53,11 @@ class Hidden(NamedTuple):
         out = np.float32(x) @ self.layer["kernel"] + self.layer["bias"]
         found = np.asarray(self.units(self.params, out))
         return np.concatenate([np.ones((len(x), 1)), found], axis=1)
+
+    def directions(self, x: np.ndarray) -> np.ndarray:
+        """The same to length 1."""
+        shown = self.shown(x)
+        return shown / np.linalg.norm(shown, axis=1, keepdims=True)
 
 
 def hidden(network: Network, message: Params, rows: int) -> Hidden | None:
@@ -94,13 +100,31 @@ def solved(
     every[numbers, np.arange(len(numbers))] = 1
     if rows.ways.shape[1]:
         x, far = _stepped(rows.x, ways, hidden, _FEW)
-        for row in known:
-            far[np.abs(x - row).max(axis=1) < _TOWARDS] = np.inf
+        far[_lead_to(x, known, hidden, rows.x.shape[1] > len(numbers))] = np.inf
         best = np.argsort(far)[:nearest]
         x, far = _stepped(x[best[np.isfinite(far[best])]], ways, hidden, _MANY)
     else:
         x, far = _stepped(rows.x, ways, hidden, 0)
     return _stepped(x[far < _CLOSE], every, hidden, _MANY)
+
+
+def _lead_to(
+    x: np.ndarray, known: np.ndarray, hidden: Hidden, categories: bool
+) -> np.ndarray:
+    """Which rows `[n]` are on the way to known ones; without categories by their units,
+    which may be those of every multiple of a row."""
+    on_the_way = np.zeros(len(x), bool)
+    if not len(known):
+        return on_the_way
+    if categories:
+        for row in known:
+            on_the_way |= np.abs(x - row).max(axis=1) < _TOWARDS
+        return on_the_way
+    shown = hidden.directions(np.concatenate([known, x]))
+    for units in shown[: len(known)]:
+        off = np.linalg.norm(shown[len(known) :] - units, axis=1)
+        on_the_way |= off < _TOWARDS_UNITS
+    return on_the_way
 
 
 def _stepped(x, ways, hidden: Hidden, steps: int):

@@ -15,11 +15,12 @@ from jax.flatten_util import ravel_pytree
 
 from fljax.attacks.rows import network as network_lib
 from fljax.attacks.rows.network import Network
+from fljax.attacks.rows.schema import Schema
 from fljax.types import Params
 
-_STEPS = 60
+_STEPS = 30
 _DAMPING, _EASIER, _HARDER = 1e-3, 0.1, 10.0
-_ENOUGH = network_lib.ROUNDING / 30
+_ENOUGH = network_lib.ROUNDING / 100
 _FLAT = 1e-12  # of the largest, added to every eigenvalue
 
 
@@ -28,21 +29,39 @@ def polished(
     message: Params,
     x: np.ndarray,
     y: np.ndarray,
-    numbers: np.ndarray,
+    schema: Schema,
     targets: np.ndarray,
 ) -> tuple[np.ndarray, np.ndarray]:
     """Encoded rows `[B, D]` and targets `[B]` whose message is nearest to what came.
+
+    Targets that are numbers and integers are rounded one after the other, and what is left
+    is moved again. Classes and categories stay.
 
     Args:
       network: at which it was taken.
       message: mean gradient of the batch.
       x: `[B, D]` encoded rows near the batch's, all of them.
-      y: `[B]` their targets; classes stay.
-      numbers: `[Dn]` places of the numbers; categories stay.
+      y: `[B]` their targets.
+      schema: how the table is encoded.
       targets: `[t]` what a target may be.
     """
+    asked = network, message
+    numbers, others = schema.numbers, schema.numbers[~schema.whole]
+    if np.issubdtype(targets.dtype, np.floating):
+        x, y = _moved(*asked, x, y, numbers, True)
+        y = _nearest(y, targets)
+    x, y = _moved(*asked, x, y, numbers, False)
+    if len(others) < len(numbers):
+        x = schema.snapped(x)
+        x, y = _moved(*asked, x, y, others, False)
+    return x, y
+
+
+def _moved(network: Network, message, x, y, numbers, free: bool):
+    """Rows and targets after steps of these numbers, and of targets if they are free."""
+    if not len(numbers) and not free:
+        return x, y
     shares = np.full(len(x), 1 / len(x))
-    free = bool(np.issubdtype(targets.dtype, np.floating))
 
     def far(rows: np.ndarray, y: np.ndarray) -> float:
         return network_lib.missed(network.message(rows, y, shares), message)
@@ -55,19 +74,20 @@ def polished(
         rows[:, numbers] -= moved[:, : len(numbers)]
         return rows, best[1] - moved[:, -1] if free else best[1]
 
-    best, least, damping = (x, y), far(x, y), _DAMPING
+    best, least, damping = (np.asarray(x, float), y), far(x, y), _DAMPING
     for _ in range(_STEPS):
         if least < _ENOUGH or damping > 1 / _DAMPING:
             break
         sent = network.loss_fn, network.params, message
-        equations = _normal(*sent, np.float32(best[0]), best[1], numbers, free)
-        square, along = (np.asarray(each, float) for each in equations)
+        given = *sent, np.float32(best[0]), best[1], numbers, free
+        slope, off = (np.asarray(each, float) for each in _slope(*given))
+        square, along = slope.T @ slope, slope.T @ off
         tried = stepped(damping)
         now = far(*tried)
         better = now < least
         best, least = (tried, now) if better else (best, least)
         damping *= _EASIER if better else _HARDER
-    return best[0], _nearest(best[1], targets) if free else best[1]
+    return best
 
 
 def _nearest(y: np.ndarray, targets: np.ndarray) -> np.ndarray:
@@ -76,8 +96,8 @@ def _nearest(y: np.ndarray, targets: np.ndarray) -> np.ndarray:
 
 
 @functools.partial(jax.jit, static_argnums=(0, 6))
-def _normal(loss_fn: Callable, params, message, x, y, numbers, free: bool):
-    """Normal equations `[n, n]` and `[n]` of the misfit by the n numbers of all rows."""
+def _slope(loss_fn: Callable, params, message, x, y, numbers, free: bool):
+    """The misfit `[P]` by the n numbers of all rows, `[P, n]`, and itself."""
 
     def off(moved):
         rows = x.at[:, numbers].add(moved[:, : len(numbers)])
@@ -86,6 +106,4 @@ def _normal(loss_fn: Callable, params, message, x, y, numbers, free: bool):
         return ravel_pytree(jax.tree.map(jnp.subtract, ours, message))[0]
 
     still = jnp.zeros((len(x), len(numbers) + free))
-    slope = jax.jacfwd(off)(still).reshape(-1, still.size)
-    square = jnp.matmul(slope.T, slope, precision=jax.lax.Precision.HIGHEST)
-    return square, jnp.matmul(slope.T, off(still), precision=jax.lax.Precision.HIGHEST)
+    return jax.jacfwd(off)(still).reshape(-1, still.size), off(still)

@@ -20,6 +20,7 @@ from fljax.losses import LossFn
 from fljax.types import Params
 
 _EFFORT = Effort()
+_ENOUGH = network_lib.ROUNDING / 10  # of a message may be missed without looking closer
 
 
 class Found(NamedTuple):
@@ -79,10 +80,9 @@ def recover(
         for near in schema.snapped(x), x:
             solved = _solved(network, look.sent, near, look.ways)
             best = max(best, judged(schema.snapped(solved)), key=_explained)
-    if len(best.raw) == rows and not best.exact and len(schema.numbers):
+    if len(best.raw) == rows and 1 - best.explained > _ENOUGH:
         near = schema.encode(best.raw), best.y
-        about = schema.numbers, look.targets
-        x, y = polish.polished(network, message, *near, *about)
+        x, y = polish.polished(network, message, *near, schema, look.targets)
         again = _judged(network, message, schema, x, y, rows)
         best = max(best, again, key=_explained)
     return best

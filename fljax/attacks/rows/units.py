@@ -71,8 +71,7 @@ def search(
 
 def _once(found: np.ndarray, x: np.ndarray, hidden: Hidden) -> np.ndarray:
     """Each of the rows found once, if its hidden units are those of no row of `x`."""
-    every = hidden.shown(np.concatenate([x, found]))
-    every /= np.linalg.norm(every, axis=1, keepdims=True)
+    every = hidden.directions(np.concatenate([x, found]))
     kept = list(range(len(x)))
     for row in range(len(x), len(every)):
         off = np.linalg.norm(every[kept] - every[row], axis=1)

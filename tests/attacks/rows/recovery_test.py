@@ -121,7 +121,7 @@ def test_rows_and_targets_that_are_nearly_right_are_polished():
     near = raw + np.float32(draws.normal(0, 0.02, raw.shape))
     order = np.argsort(y)
     close = y[order][np.clip(np.argsort(order) + 1, 0, 5)]  # each the next larger one
-    x, told = polish.polished(network, message, near, close, schema.numbers, y)
+    x, told = polish.polished(network, message, near, close, schema, y)
     np.testing.assert_allclose(x, raw, atol=1e-3)
     np.testing.assert_array_equal(told, y)
 
@@ -131,7 +131,7 @@ def test_categories_and_classes_stay_as_they_are_when_numbers_are_polished(probl
     x, message = schema.encode(raw), given.message()
     near = x.copy()
     near[:, schema.numbers] += 0.01
-    asked = rows.Network(params, loss_fn), message, near, y, schema.numbers
+    asked = rows.Network(params, loss_fn), message, near, y, schema
     found, told = polish.polished(*asked, np.arange(2))
     np.testing.assert_allclose(found, x, atol=1e-4)
     np.testing.assert_array_equal(found[:, :10], x[:, :10])

@@ -79,7 +79,7 @@ def test_flagfiles_of_papers_are_items():
     ours |= {"aia.knowledge.diabetes", "choose_defense.diabetes"}
     ours |= {"label_distribution.digits.epochs", "rows_of_sums.cifar10"}
     ours |= {"rows.adult", "rows.adult.large", "rows.adult.steps", "rows.adult.epoch"}
-    ours |= {"rows.diabetes.rounds"}
+    ours |= {"rows.diabetes.rounds", "rows.california", "rows.adult.layernorm"}
     data = "diabetes", "breast_cancer", "digits", "medical"
     ours |= {f"membership.{each}" for each in data}
     audited = "diabetes", "medical", "canaries", "rows"
