@@ -7,7 +7,7 @@ categories leave open are solved for by Gauss-Newton steps.
 """
 
 import functools
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import NamedTuple
 
 import jax
@@ -51,8 +51,11 @@ class Hidden(NamedTuple):
     def shown(self, x: np.ndarray) -> np.ndarray:
         """A leading 1 and the hidden units of encoded rows, `[n, 1 + H]`."""
         out = np.float32(x) @ self.layer["kernel"] + self.layer["bias"]
-        found = np.asarray(self.units(self.params, out))
-        return np.concatenate([np.ones((len(x), 1)), found], axis=1)
+        found = [
+            np.asarray(_units(self.units, self.params, part))[:count]
+            for part, count in _blocks(out)
+        ]
+        return np.concatenate([np.ones((len(x), 1)), np.concatenate(found)], axis=1)
 
     def directions(self, x: np.ndarray) -> np.ndarray:
         """The same to length 1."""
@@ -127,19 +130,28 @@ def _lead_to(
     return on_the_way
 
 
+def _blocks(x: np.ndarray) -> Iterator[tuple[np.ndarray, int]]:
+    """Rows `[n, k]` in blocks of one size, and how many of each are rows."""
+    for start in range(0, max(1, len(x)), _AT_ONCE):
+        part = np.float32(x[start : start + _AT_ONCE])
+        yield np.pad(part, ((0, _AT_ONCE - len(part)), (0, 0))), len(part)
+
+
 def _stepped(x, ways, hidden: Hidden, steps: int):
     """In blocks, so that one program serves any number of rows."""
+    network = hidden.units, hidden.params, hidden.layer
     found = []
-    for start in range(0, max(1, len(x)), _AT_ONCE):
-        part = x[start : start + _AT_ONCE]
-        padded = np.pad(part, ((0, _AT_ONCE - len(part)), (0, 0))).astype(np.float32)
-        network = hidden.units, hidden.params, hidden.layer
-        arrays = padded, np.float32(ways), hidden.outside
+    for part, count in _blocks(x):
+        arrays = part, np.float32(ways), hidden.outside
         moved, far = _steps(*network, *arrays, steps)
-        moved = np.asarray(moved, np.float64)[: len(part)]
-        found.append((part + moved @ ways.T, np.asarray(far)[: len(part)]))
-    x, far = (np.concatenate(each) for each in zip(*found, strict=True))
-    return x, far
+        found.append((np.asarray(moved, float)[:count], np.asarray(far)[:count]))
+    moved, far = (np.concatenate(each) for each in zip(*found, strict=True))
+    return x + moved @ ways.T, far
+
+
+@functools.partial(jax.jit, static_argnums=0)
+def _units(units: Callable, params, out):
+    return units(params, out)
 
 
 @functools.partial(jax.jit, static_argnums=(0, 6))
