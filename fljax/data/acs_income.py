@@ -21,7 +21,8 @@ from folktables.load_acs import _STATE_CODES as STATE_CODES
 from fljax.data import income
 from fljax.data.csv_reader import read_csv
 from fljax.data.fetch import fetch
-from fljax.data.sources import ACS_INCOME, Source
+from fljax.data.source import Source
+from fljax.data.sources import ACS_INCOME
 from fljax.data.table import DataError, FileRecord, Table, get_column
 
 PRESETS = income.PRESETS

@@ -3,7 +3,7 @@
 import hashlib
 import importlib.resources
 
-from fljax.data.sources import Source
+from fljax.data.source import Source
 from fljax.data.table import FileRecord
 
 

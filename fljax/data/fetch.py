@@ -14,7 +14,7 @@ from typing import NamedTuple
 from fljax import files
 from fljax.data import archive
 from fljax.data.download import PATIENT, Policy, download
-from fljax.data.sources import Source
+from fljax.data.source import Source
 from fljax.data.table import DataError, FileRecord
 
 _MAX_LOCAL = 1 << 32

@@ -6,7 +6,7 @@ import pytest
 
 from fljax.data.download import Policy
 from fljax.data.fetch import fetch, locate, read_local
-from fljax.data.sources import Source
+from fljax.data.source import Source
 from fljax.data.table import DataError, FileRecord
 
 FAST = Policy(timeout=0.5, attempts=2, pause=0.0)

@@ -185,20 +185,6 @@ def test_a_default_that_its_own_flag_would_refuse_is_refused_at_definition(defau
         config.define(cls, flag_values=flags.FlagValues())
 
 
-def test_a_value_is_typed_as_its_flag_takes_it():
-    values = [True, None, 1e-5, "a; b", [0.1, 2], []]
-    typed = ["true", "none", "1e-05", "a; b", "0.1,2", ""]
-    assert [config.to_text(value) for value in values] == typed
-
-
-def test_commas_inside_a_value_are_quoted_and_read_again():
-    tags = ("age, in years", 'a "b"', "c")
-    text = config.to_text(tags)
-    assert text == '"age, in years","a ""b""",c'
-    assert _parsed(Federation, f"--f_tags={text}", prefix="f").tags == tags
-    assert _parsed(Federation, '--f_tags=a , "b, c"', prefix="f").tags == ("a", "b, c")
-
-
 def test_to_flags_is_flat_and_strict_json():
     values = config.to_flags(Federation(clip=float("inf"), learning_rate=2), "f")
     assert json.loads(json.dumps(values, allow_nan=False)) == values

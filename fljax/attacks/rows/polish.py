@@ -68,7 +68,8 @@ def _moved(network: Network, message, x, y, numbers, free: bool):
 
     def stepped(damping: float):
         """The rows and targets that a step leads to."""
-        step = damping * np.diag(square) + _FLAT * np.diag(square).max()
+        sizes = np.diag(square)
+        step = damping * sizes + (_FLAT * sizes.max() or 1.0)  # no slope: no step
         moved = np.linalg.solve(square + np.diag(step), along).reshape(len(x), -1)
         rows = best[0].copy()
         rows[:, numbers] -= moved[:, : len(numbers)]
