@@ -1,13 +1,14 @@
 """The audited model: from `--model`, and how a transcript's arrays fit it.
 
-The shipped networks have ReLU between dense layers `inputs @ kernel + bias`, from the
+The networks of `--model` have ReLU between dense layers `inputs @ kernel + bias`, from the
 inputs to the output: `TabularDense_0`, `Dense_0`, `Dense_1`, ..., each with `kernel`
 `[inputs, outputs]` (PyTorch's `weight`, transposed) and `bias` `[outputs]`. A linear
 model has the first alone.
 
 Arrays of a transcript are matched by name. Where names differ, shapes decide: each
 array goes where its shape is the only one; arrays of equal shapes must have names that
-differ in numbers only (`layers.2.bias`, `layers.4.bias`), and go in their order. Running
+differ in numbers only (`layers.2.bias`, `layers.4.bias`), and so must those of the model,
+`TabularDense` counting as `Dense`; they go in their order. Running
 statistics of batch norm go to leaves that are called so, never to trained ones, and are
 held constant: no gradient, and in a message no change.
 """
@@ -195,7 +196,7 @@ def _match(wanted: Shapes, found: Shapes, stem: str) -> dict[str, str]:
                 f"{stem}: cannot tell which of {', '.join(theirs)} is which of "
                 f"{', '.join(ours)}: some are running statistics; give them equal names"
             )
-        if len(theirs) > 1 and len({_NUMBER.sub("#", name) for name in theirs}) > 1:
+        if max(len(set(map(_kind, names))) for names in (ours, theirs)) > 1:
             raise TranscriptError(
                 f"{stem}: cannot tell which of {', '.join(theirs)} is which of "
                 f"{', '.join(sorted(ours, key=_depth))}, all of shape {list(shape)}; "
@@ -219,6 +220,11 @@ def _looks_like(wanted: Shapes, found: Shapes) -> str:
             axes = ", weights [outputs, inputs] to transpose" if turned else ""
             return f"; they look like {f'mlp:{hidden}' if hidden else 'linear'}{axes}"
     return ""
+
+
+def _kind(name: str) -> str:
+    """A name without what tells layers of the same kind apart."""
+    return _NUMBER.sub("#", name.replace("TabularDense", "Dense"))
 
 
 def _depth(name: str):

@@ -59,7 +59,7 @@ def hint(wanted: Iterable[str], found: _Shapes) -> str:
     also = ", running statistics too, which are held constant" if statistics else ""
     return (
         f"; {', '.join(layers)} are of normalisation layers ({kind}), which linear and "
-        "mlp do not have: write the network as a fljax.types.Model whose params have "
+        "mlp:WIDTH do not have: write the network as a fljax.types.Model whose params have "
         f"the names found{also}, and name it with --model=package.module:attribute"
     )
 

@@ -73,7 +73,7 @@ def define(
             _check(spec, spec.default)
         flag = flags.Flag(
             _Parser(spec),
-            flags.ListSerializer(",") if spec.many else flags.ArgumentSerializer(),
+            _Serializer() if spec.many else flags.ArgumentSerializer(),
             spec.flag,
             spec.default,
             f"{spec.help} ({_expected(spec)})",
@@ -161,6 +161,13 @@ class _Spec(NamedTuple):
     optional: bool
     bounds: tuple[tuple[str, float], ...]
     distinct: bool
+
+
+class _Serializer(flags.ArgumentSerializer):
+    """Writes several values as `_Parser` reads them."""
+
+    def serialize(self, value: Any) -> str:
+        return to_text(value)
 
 
 class _Parser(flags.ArgumentParser):

@@ -224,7 +224,8 @@ def mlp(
       A `Model` for one example.
 
     Raises:
-      ValueError: for another initialisation, activation or norm.
+      ValueError: for another activation or norm; for another initialisation as soon as
+        parameters are drawn.
     """
     example = Features(
         jnp.zeros((num_numeric,), jnp.float32), jnp.zeros((num_codes,), jnp.int32)

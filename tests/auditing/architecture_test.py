@@ -71,6 +71,20 @@ def test_names_that_do_not_tell_are_refused_with_those_that_do():
         _placed("mlp:4,4", shapes)
 
 
+def test_layers_of_several_kinds_are_not_told_apart_by_numbers(tmp_path, monkeypatch):
+    (tmp_path / "normed.py").write_text(
+        "from fljax.models import mlp\n"
+        "model = mlp(3, hidden=(4, 4), norm='layernorm')\n"
+    )
+    monkeypatch.syspath_prepend(tmp_path)
+    four = {f"arr_{number}": (4,) for number in (1, 2, 3, 5, 6, 7)}
+    others = {"arr_0": (3, 4), "arr_4": (4, 4), "arr_8": (4, 1), "arr_9": (1,)}
+    with pytest.raises(
+        TranscriptError, match="cannot tell which of arr_1, arr_2, arr_3"
+    ):
+        _placed("normed:model", four | others)
+
+
 def test_a_model_of_ones_own_reads_the_inputs_in_the_files_order(tmp_path, monkeypatch):
     (tmp_path / "mine.py").write_text(
         "import jax.numpy as jnp\n"

@@ -33,3 +33,10 @@ def test_commas_inside_a_value_are_quoted_and_read_again():
     assert text == '"age, in years","a ""b""",c'
     assert _read(f"--data_drop={text}") == names
     assert _read('--data_drop=a , "b, c"') == ("a", "b, c")
+
+
+def test_several_values_are_serialised_as_they_are_read():
+    values = flags.FlagValues()
+    config.define(Table, "data", flag_values=values)
+    values(["program", '--data_drop="a, b",c'])
+    assert values["data_drop"].serialize() == '--data_drop="a, b",c'

@@ -56,7 +56,10 @@ def text(name: str) -> str:
 def _as_tableak(flags: Mapping[str, Any]) -> bool:
     """Whether each message is the gradient of one batch at its network."""
     several = flags.get("step_rows") or flags.get("num_rounds")
-    other = (flags.get("activation", "relu"), flags.get("norm", "none"))
+    usual = {"activation": "relu", "norm": "none", "initialisation": "torch"}
     return (
-        not several and flags.get("local_steps", 1) == 1 and other == ("relu", "none")
+        not several
+        and flags.get("local_steps", 1) == 1
+        and list(flags["hidden"]) == [100, 100]
+        and all(flags.get(name, each) == each for name, each in usual.items())
     )

@@ -7,6 +7,10 @@ Learning", 2024, https://arxiv.org/abs/2403.03945, who look for the `d_i` by the
 ReLU leaves). A table says more: one column of every one-hot group is 1 and the others are
 0, so that few rows with such columns lie in the span at all. Of those that do, a true one
 is told by its `d`, which the network gives and which has to lie in the other span.
+
+Networks with two hidden layers or more say more: the second layer's gradient spans the
+hidden units of the rows (`forward`), whatever the activation, also of tables of numbers
+alone. Once all rows are there, their numbers are solved for together (`polish`).
 """
 
 from fljax.attacks.rows.network import Network

@@ -55,6 +55,10 @@ def seen(params: Params, message: Params, element_loss: ElementLossFn) -> Seen:
         key=lambda name: int(name.removeprefix("Dense_")),
     )
     names = [first_layer(params).name, *later]
+    if other := sorted(set(params) - set(names)):
+        raise ValueError(
+            f"params: expected dense layers with ReLU between, got {', '.join(other)}, too"
+        )
     if len(names) == 1:
         raise ValueError("params: expected a model with a hidden layer, got none")
     for name in names:

@@ -66,10 +66,20 @@ class Network:
     def units(self) -> Callable[[Params, jax.Array], jax.Array]:
         """`(params, outputs [..., H]) -> hidden units [..., H]` of the first layer.
 
-        ReLU where the loss function does not tell its model.
+        ReLU where the loss function does not tell its model and all layers are dense.
+
+        Raises:
+          ValueError: there are others.
         """
         apply_fn = getattr(self.loss_fn, "apply_fn", None)
-        return getattr(apply_fn, "first_units", _relu)
+        if found := getattr(apply_fn, "first_units", None):
+            return found
+        if other := [name for name in self.params if "Dense" not in name]:
+            raise ValueError(
+                f"loss_fn: expected losses.example_loss of the model, whose layers "
+                f"{', '.join(other)} are not known, got {self.loss_fn!r}"
+            )
+        return _relu
 
     def deltas(self, x: np.ndarray, y: Any, layer: str = "") -> np.ndarray:
         """Gradient `[n, H]` float64 of each row's loss at the outputs of a layer.

@@ -22,6 +22,7 @@ _STEPS = 30
 _DAMPING, _EASIER, _HARDER = 1e-3, 0.1, 10.0
 _ENOUGH = network_lib.ROUNDING / 100
 _FLAT = 1e-12  # of the largest, added to every eigenvalue
+_MOST = 1e8  # entries of the Jacobian
 
 
 def polished(
@@ -35,7 +36,8 @@ def polished(
     """Encoded rows `[B, D]` and targets `[B]` whose message is nearest to what came.
 
     Targets that are numbers and integers are rounded one after the other, and what is left
-    is moved again. Classes and categories stay.
+    is moved again. Classes and categories stay, and where the message has more numbers by
+    those of the batch than memory should hold, all does.
 
     Args:
       network: at which it was taken.
@@ -45,6 +47,9 @@ def polished(
       schema: how the table is encoded.
       targets: `[t]` what a target may be.
     """
+    size = sum(leaf.size for leaf in jax.tree.leaves(message))
+    if size * len(x) * (len(schema.numbers) + 1) > _MOST:
+        return x, y
     asked = network, message
     numbers, others = schema.numbers, schema.numbers[~schema.whole]
     if np.issubdtype(targets.dtype, np.floating):

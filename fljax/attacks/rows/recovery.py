@@ -7,6 +7,7 @@ integers come out by themselves; their own gradient shows whether they are the b
 
 from typing import NamedTuple
 
+import jax
 import numpy as np
 
 from fljax.attacks.rows import look as look_lib
@@ -32,7 +33,8 @@ class Found(NamedTuple):
       y: `[n]` their targets.
       explained: share of the message that they explain, 1 if they are the batch.
       exact: whether their own message is the one that came, to rounding: the proof, but
-        for digits that change it by less, as the last ones of large numbers do.
+        for digits that change it by less, as the last ones of large numbers do, or as
+        what rows that lie very close together exchange.
     """
 
     raw: np.ndarray
@@ -66,7 +68,12 @@ def recover(
 
     Returns:
       What was found, all, some or none of the rows, and whether it is certain.
+
+    Raises:
+      ValueError: another model, or numbers that are not finite.
     """
+    if not all(np.isfinite(leaf).all() for leaf in jax.tree.leaves((params, message))):
+        raise ValueError("params, message: expected finite numbers")
     look = look_lib.look(params, message, loss_fn, schema, rows, targets)
     network = look.network
 

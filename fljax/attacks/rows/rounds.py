@@ -61,6 +61,11 @@ def recover(
       ValueError: for another model, or arguments that are not finite or out of range.
     """
     _check(params, message, rows, targets, searches)
+    activation = getattr(
+        getattr(loss_fn.apply_fn, "module", None), "activation", "relu"
+    )
+    if activation != "relu":
+        raise ValueError(f"loss_fn: expected a network with ReLU, got {activation}")
     bounds = _bounds(schema, targets)
     seen = layers.seen(params, message, loss_fn.element_loss)
     draws = np.random.default_rng(seed)

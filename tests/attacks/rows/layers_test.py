@@ -103,6 +103,7 @@ def test_a_scale_is_that_of_outputs_that_are_on_and_count():
     [
         ({"hidden": (6,), "outputs": 3}, "one output, got 3"),
         ({"hidden": ()}, "a hidden layer, got none"),
+        ({"hidden": (6,), "norm": "layernorm"}, "got LayerNorm_0, too"),
     ],
 )
 def test_other_models_are_refused(how, said):

@@ -10,7 +10,7 @@ from fljax.attacks.rows import polish, repeated
 from fljax.attacks.rows.steps import Steps, moved
 from fljax.models import mlp
 
-_ROWS, _WIDTH = 4, 24
+_ROWS, _WIDTH, _MANY = 4, 24, 18
 
 
 def _sorted(raw: np.ndarray, y: np.ndarray) -> np.ndarray:
@@ -59,6 +59,22 @@ def test_a_row_that_is_twice_in_the_batch_is_given_twice(problem):
     np.testing.assert_array_equal(_sorted(found.raw, found.y), _sorted(raw, y))
 
 
+def test_a_message_that_is_not_finite_is_refused(problem):
+    schema, _, _, params, loss_fn = problem((_WIDTH, _WIDTH), 2, 1)
+    message = jax.tree.map(lambda leaf: np.full_like(leaf, np.nan), params)
+    with pytest.raises(ValueError, match="params, message: expected finite numbers"):
+        rows.recover(params, message, loss_fn, schema, _ROWS, np.arange(2))
+
+
+def test_a_loss_that_hides_a_model_with_other_layers_is_refused(problem):
+    given = problem((_WIDTH, _WIDTH), 2, 1, norm="layernorm")
+    asked = rows.Network(given.params, lambda *args: given.loss_fn(*args))
+    with pytest.raises(
+        ValueError, match="layers LayerNorm_0, LayerNorm_1 are not known"
+    ):
+        asked.units  # noqa: B018
+
+
 def test_rows_of_several_steps_are_proven_by_these_steps_and_no_others(problem):
     schema, raw, y, params, loss_fn = problem((_WIDTH, _WIDTH), 2, 1)
     steps = Steps(3, 0.05)
@@ -101,12 +117,16 @@ def _of_numbers(count: int, **network):
 def test_more_rows_of_numbers_than_inputs_are_found_whatever_the_layer_sees_of_them(
     initialisation,
 ):
-    """Normalised products without a bias are blind to the length of a row."""
+    """Normalised products without a bias are blind to the length of a row.
+
+    Nearly as many rows as the layer has units: what is found of one after another alone
+    does not give the message to rounding.
+    """
     network = {"activation": "gelu", "norm": "layernorm"}
-    made = _of_numbers(10, initialisation=initialisation, **network)
+    made = _of_numbers(_MANY, initialisation=initialisation, **network)
     schema, raw, y, params, loss_fn = made
-    message = rows.Network(params, loss_fn).message(raw, y, np.full(10, 0.1))
-    found = rows.recover(params, message, loss_fn, schema, 10, y)
+    message = rows.Network(params, loss_fn).message(raw, y, np.full(_MANY, 1 / _MANY))
+    found = rows.recover(params, message, loss_fn, schema, _MANY, y)
     assert found.exact
     assert found.explained > 1 - 1e-5
     off = np.abs(_sorted(found.raw, found.y) - _sorted(raw, y))

@@ -123,6 +123,13 @@ def test_gradients_that_tell_nothing_are_refused(problem, value, said):
         _recovered(given, params, message)
 
 
+def test_other_networks_than_those_of_relu_are_refused(problem):
+    given = problem((16,), 1, 1, activation="gelu")
+    params = _models((16,))
+    with pytest.raises(ValueError, match="expected a network with ReLU, got gelu"):
+        _recovered(given, params, params)
+
+
 def test_arguments_out_of_range_are_refused(problem):
     given = problem((16,), 1, 1)
     params = _models((16,))

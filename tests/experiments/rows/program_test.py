@@ -68,6 +68,13 @@ def test_a_row_that_is_found_twice_counts_once():
     assert twice.exact == pytest.approx(100 / 3)
 
 
+def test_the_network_is_the_one_that_was_asked_for(table):
+    told = DataConfig(name="csv", path=str(table), target="ill")
+    asked = {"activation": "gelu", "norm": "layernorm", "initialisation": "glorot"}
+    module = batches.load(told, RunConfig(**asked)).model.apply.module
+    assert {name: getattr(module, name) for name in asked} == asked
+
+
 def test_an_adversary_gets_columns_and_ranges_and_no_row(table):
     told = DataConfig(name="csv", path=str(table), target="ill")
     population = batches.load(told, RunConfig(hidden=(24, 24)))
