@@ -3,9 +3,11 @@
 import time
 from typing import NamedTuple
 
+import numpy as np
+
 from experiments.rows.views import Known, Rounds, Sight
 from fljax.attacks import rows
-from fljax.attacks.rows import epoch, repeated
+from fljax.attacks.rows import epoch, matching, repeated
 from fljax.attacks.rows import rounds as rounds_lib
 
 
@@ -28,6 +30,14 @@ def attack(known: Known, sight: Sight, combinations: int) -> Guess:
         found = epoch.recover(*sent, sight.steps, *about, **hard)
     else:
         found = repeated.recover(*sent, sight.steps, *about, combinations)
+    return Guess(found, time.perf_counter() - begun)
+
+
+def match(known: Known, sight: Sight, y: np.ndarray, pool: matching.Pool) -> Guess:
+    """Rows behind a message of one step by TabLeak, which is told the targets `[B]`."""
+    begun = time.perf_counter()
+    sent = sight.params, sight.message, known.loss_fn
+    found = matching.recover(*sent, known.schema, y, seed=sight.seed, pool=pool)
     return Guess(found, time.perf_counter() - begun)
 
 

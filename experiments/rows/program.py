@@ -22,6 +22,7 @@ from experiments.rows import attacking, batches, reporting, rounds, scores
 from experiments.rows.attacking import Guess
 from experiments.rows.batches import Batch, Population
 from experiments.rows.settings import RunConfig, Settings
+from fljax.attacks.rows.matching import Pool
 from fljax.attacks.rows.steps import Steps
 from fljax.driver.config import ConfigError
 from fljax.driver.output import Output, Results
@@ -44,10 +45,17 @@ class Prepared(NamedTuple):
 
 
 class Made(NamedTuple):
-    """Rows of results of one size and seed, and the seconds of each attack."""
+    """Rows of results of one size and seed, and the seconds of each attack.
+
+    Attributes:
+      rows: of results.
+      seconds: of the attack on each batch.
+      matching: of gradient matching on each, if it was run.
+    """
 
     rows: list[Row]
     seconds: list[float]
+    matching: list[float]
 
 
 def start(settings: Settings) -> Start:
@@ -87,7 +95,7 @@ def _refuse(run: RunConfig) -> None:
             raise ConfigError(
                 f"--{name}: expected --num_rounds beside it, got 0 rounds"
             )
-    _check_network(run)
+    _check_single(run)
     one_step = not run.num_rounds and not run.step_rows and run.local_steps == 1
     if one_step and run.learning_rate != usual.learning_rate:
         raise ConfigError(
@@ -107,12 +115,12 @@ def _refuse(run: RunConfig) -> None:
             )
 
 
-def _check_network(run: RunConfig) -> None:
-    """Other networks than those of ReLU are attacked in messages of one step alone."""
+def _check_single(run: RunConfig) -> None:
+    """Of messages of one step alone: networks other than ReLU's, gradient matching."""
     if not run.num_rounds and not run.step_rows and run.local_steps == 1:
         return
     usual = RunConfig()
-    for name in ("activation", "norm"):
+    for name in ("activation", "norm", "matching"):
         if getattr(run, name) != getattr(usual, name):
             raise ConfigError(
                 f"--{name}: expected messages of one step, without --local_steps, "
@@ -126,8 +134,9 @@ def work(prepared: Prepared, output: Output, bars: Progress) -> Results:
     cache = output.cache(population.table.files)
     bar = bars.add_task("batches", total=len(run.batch_sizes) * len(run.seeds))
     rows: list[Row] = []
-    seconds: dict[str, list[float]] = {}
+    spent: dict[str, reporting.Spent] = {}
     for size in run.batch_sizes:
+        seconds: dict[str, list[float]] = {}
         for seed in run.seeds:
 
             def compute(size=size, seed=seed) -> Made:
@@ -136,12 +145,14 @@ def work(prepared: Prepared, output: Output, bars: Progress) -> Results:
 
             made = cache.cached(f"{size}.{seed}", compute, Made, Row)
             rows += made.rows
-            seconds.setdefault(str(size), []).extend(made.seconds)
+            seconds.setdefault(reporting.ATTACK, []).extend(made.seconds)
+            if made.matching:
+                seconds.setdefault(reporting.MATCHING, []).extend(made.matching)
             bars.advance(bar)
-    spent = {
-        size: {"median": float(np.median(each)), "most": max(each)}
-        for size, each in seconds.items()
-    }
+        spent[str(size)] = {
+            attack: {"median": float(np.median(each)), "most": max(each)}
+            for attack, each in seconds.items()
+        }
     return Results(
         rows,
         files=population.table.files,
@@ -151,26 +162,32 @@ def work(prepared: Prepared, output: Output, bars: Progress) -> Results:
 
 
 def _of_seed(run: RunConfig, population: Population, size: int, seed: int) -> Made:
-    schema, told, seconds = population.known.schema, [], []
-    none = np.zeros((0, len(schema.scale)))
+    schema, told, seconds, matching = population.known.schema, [], [], []
+    none, unknown = np.zeros((0, len(schema.scale))), np.full(size, np.nan)
     for number in range(run.batches):
         batch, guess = _attacked(run, population, size, number, seed)
         others = batches.strangers(population, size, number, seed)
+
+        def score(raw, y, batch=batch) -> scores.Score:
+            return scores.score(schema, raw, y, batch, run.tolerance)
+
+        matched = None
+        if run.matching:
+            pooled = _matched(run, population, batch, number, seed)
+            matched = score(pooled.found.raw, pooled.found.y)
+            matching.append(pooled.seconds)
         told.append(
             reporting.Told(
-                scores.score(
-                    schema, guess.found.raw, guess.found.y, batch, run.tolerance
-                ),
-                guess.found.exact,
-                scores.score(schema, none, none[:, 0], batch, run.tolerance),
-                scores.score(
-                    schema, others, np.full(size, np.nan), batch, run.tolerance
-                ),
+                read=score(guess.found.raw, guess.found.y),
+                proven=guess.found.exact,
+                mean=score(none, none[:, 0]),
+                others=score(others, unknown),
+                matched=matched,
             )
         )
         seconds.append(guess.seconds)
     labels = reporting.labels(population.table.name)
-    return Made(reporting.rows(labels, told, size, seed), seconds)
+    return Made(reporting.rows(labels, told, size, seed), seconds, matching)
 
 
 def _attacked(
@@ -185,6 +202,15 @@ def _attacked(
     batch = batches.draw(population, size, number, seed)
     sight = batches.sight(population, batch, number, seed, _steps(run, size))
     return batch, attacking.attack(population.known, sight, run.combinations)
+
+
+def _matched(
+    run: RunConfig, population: Population, batch: Batch, number: int, seed: int
+) -> Guess:
+    """What gradient matching, to which the targets are told, reads of the same message."""
+    sight = batches.sight(population, batch, number, seed)
+    pool = Pool(run.matching, run.matching_iterations)
+    return attacking.match(population.known, sight, batch.y, pool)
 
 
 def _steps(run: RunConfig, size: int) -> Steps:

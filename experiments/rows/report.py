@@ -18,6 +18,7 @@ REPORT = ProgramReport(
         "rows": "categories that lie in the span of the first layer's gradient, numbers "
         "that put the hidden units into the span of the second's; of many rounds, what "
         "makes the simulated gradients those that came",
+        "gradient_matching": "TabLeak (Vero et al. 2023), to which the targets are told",
         "majority": "the mean row of the table for every row",
         "strangers": "as many rows of the table that are in no batch",
     },

@@ -11,10 +11,27 @@ from fljax.driver import screen_tables
 from fljax.results import Labels, Row, summarise
 
 EXPERIMENT = "rows"
-ATTACK, MAJORITY, STRANGERS = "rows", "majority", "strangers"
+ATTACK, MATCHING = "rows", "gradient_matching"
+MAJORITY, STRANGERS = "majority", "strangers"
 CELLS, WITHIN = "cells_percent", "rows_within_tolerance_percent"
 EXACT = "exact_rows_percent"
 LABELLED, PROVEN = "rows_with_target_percent", "proven_batches_percent"
+
+COLUMNS = (  # attack, metric, heading
+    (ATTACK, CELLS, "cells, %"),
+    (MATCHING, CELLS, "of TabLeak, run here, %"),
+    (MAJORITY, CELLS, "of the mean row, %"),
+    (STRANGERS, CELLS, "of others' rows, %"),
+    (ATTACK, WITHIN, "rows with all cells, %"),
+    (MATCHING, WITHIN, "of TabLeak, run here, %"),
+    (ATTACK, EXACT, "whole rows, %"),
+    (ATTACK, LABELLED, "with their target, %"),
+    (ATTACK, PROVEN, "batches proven, %"),
+)
+
+
+Spent = Mapping[str, Mapping[str, float]]
+# Of each attack the median and most seconds of a batch.
 
 
 class Told(NamedTuple):
@@ -25,12 +42,14 @@ class Told(NamedTuple):
       proven: whether the rows give the message that came.
       mean: reads who guesses the mean row of the table.
       others: reads who guesses rows of others.
+      matched: read by gradient matching, if it was run.
     """
 
     read: Score
     proven: bool
     mean: Score
     others: Score
+    matched: Score | None = None
 
 
 def labels(data: str) -> Labels:
@@ -51,6 +70,13 @@ def rows(labels: Labels, told: Sequence[Told], size: int, seed: int) -> list[Row
         (STRANGERS, WITHIN, [each.others.within for each in told]),
         (STRANGERS, EXACT, [each.others.exact for each in told]),
     )
+    matched = [each.matched for each in told if each.matched]
+    if matched:
+        values += (
+            (MATCHING, CELLS, [each.accuracy for each in matched]),
+            (MATCHING, WITHIN, [each.within for each in matched]),
+            (MATCHING, EXACT, [each.exact for each in matched]),
+        )
     count = size * len(told)
     return [
         labels.row(attack, f"batch_{size}", seed, metric, float(np.mean(each)), count)
@@ -58,31 +84,29 @@ def rows(labels: Labels, told: Sequence[Told], size: int, seed: int) -> list[Row
     ]
 
 
-def tables(rows: Sequence[Row], seconds: Mapping[str, Mapping[str, float]]) -> list:
+def columns(rows: Sequence[Row]) -> list[tuple[str, str, str]]:
+    """Those of `COLUMNS` that some row has."""
+    there = {(row.attack, row.metric) for row in rows}
+    return [each for each in COLUMNS if each[:2] in there]
+
+
+def tables(rows: Sequence[Row], seconds: Mapping[str, Spent]) -> list:
     """A line for each size."""
     table: Table = screen_tables.empty("rows from messages")
     screen_tables.add_texts(table, "rows of a batch")
-    headings = (
-        "cells, %",
-        "of the mean row",
-        "of strangers",
-        "rows within, %",
-        "whole rows, %",
-        "with target",
-    )
-    screen_tables.add_numbers(table, *headings, "proven batches, %", "seconds, median")
+    chosen = columns(rows)
+    screen_tables.add_numbers(table, *(heading for *_, heading in chosen))
+    attacks = list(next(iter(seconds.values())))
+    screen_tables.add_numbers(table, *(f"seconds, {each}" for each in attacks))
     found = {
         (s.row.setting, s.row.attack, s.row.metric): screen_tables.interval(
             s.shown, ".2f"
         )
         for s in summarise(rows)
     }
-    columns = (
-        (ATTACK, CELLS), (MAJORITY, CELLS), (STRANGERS, CELLS),
-        (ATTACK, WITHIN), (ATTACK, EXACT), (ATTACK, LABELLED), (ATTACK, PROVEN),
-    )  # fmt: skip
     for setting in dict.fromkeys(row.setting for row in rows):
         size = setting.removeprefix("batch_")
-        shown = [found[(setting, *each)] for each in columns]
-        table.add_row(size, *shown, f"{seconds[size]['median']:.2f}")
+        shown = [found[(setting, *each[:2])] for each in chosen]
+        spent = [f"{seconds[size][each]['median']:.2f}" for each in attacks]
+        table.add_row(size, *shown, *spent)
     return [table]

@@ -69,6 +69,13 @@ class RunConfig(RunFlags):
         "without --num_rounds: of categories, that are looked at in a turn",
         min=1,
     )
+    matching: int = option(
+        0,
+        "searches of TabLeak's gradient matching, to which targets are told, that are "
+        "pooled for each message of one step, beside the attack; 0: none",
+        min=0,
+    )
+    matching_iterations: int = option(1500, "of a search of --matching", min=1)
     seeds: tuple[int, ...] = several((0, 1, 2), "repetitions", min=0, max=2**20)
 
 

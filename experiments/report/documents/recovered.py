@@ -5,27 +5,8 @@ from typing import Any
 
 from experiments.report import kept, published
 from experiments.report.documents import writing
-from experiments.rows.reporting import (
-    ATTACK,
-    CELLS,
-    EXACT,
-    LABELLED,
-    MAJORITY,
-    PROVEN,
-    STRANGERS,
-    WITHIN,
-)
+from experiments.rows.reporting import ATTACK, CELLS, columns
 from fljax.results import summarise
-
-_COLUMNS = (  # attack, metric, heading
-    (ATTACK, CELLS, "cells, %"),
-    (MAJORITY, CELLS, "of the mean row, %"),
-    (STRANGERS, CELLS, "of others' rows, %"),
-    (ATTACK, WITHIN, "rows with all cells, %"),
-    (ATTACK, EXACT, "whole rows, %"),
-    (ATTACK, LABELLED, "with their target, %"),
-    (ATTACK, PROVEN, "batches proven, %"),
-)
 
 
 def text(name: str) -> str:
@@ -39,16 +20,16 @@ def text(name: str) -> str:
         for line in published.stored("vero2023")
         if line["dataset"] == card.rows[0].data and _as_tableak(card.manifest["flags"])
     }
-    body = []
+    body, chosen = [], columns(card.rows)
     for setting in dict.fromkeys(row.setting for row in card.rows):
-        told = [found.get((setting, attack, metric)) for attack, metric, _ in _COLUMNS]
+        told = [found.get((setting, *each[:2])) for each in chosen]
         first = found[(setting, ATTACK, CELLS)]
         count = f"{first.shown.repetitions} x {first.row.n}"
         shown = [writing.plain(each.shown, 2) if each else "" for each in told]
         body.append([setting.removeprefix("batch_"), count, *shown])
         body[-1].insert(3, printed.get(setting, ""))
-    headings = [heading for *_, heading in _COLUMNS]
-    headings.insert(1, "TabLeak, cells, %, published")
+    headings = [heading for *_, heading in chosen]
+    headings.insert(1, "of TabLeak, published, %")
     lines = writing.table(["rows of a batch", "n", *headings], body, headings)
     return f"{writing.command(card.manifest['command'])}\n\n{lines}"
 

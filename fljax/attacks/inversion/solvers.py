@@ -136,7 +136,7 @@ def whitened_lbfgs(
 
 def adam(
     learning_rate: float,
-    num_iterations: int,
+    num_iterations: int | None,
     *,
     signed: bool = False,
     weight_decay: float = 0.0,
@@ -145,11 +145,15 @@ def adam(
 
     Args:
       learning_rate: the first one.
-      num_iterations: after how many it is zero.
+      num_iterations: after how many it is zero; None: it stays.
       signed: whether Adam is given the gradient's signs (Geiping et al. 2020).
       weight_decay: of AdamW.
     """
-    schedule = optax.cosine_decay_schedule(learning_rate, num_iterations)
+    schedule = (
+        learning_rate
+        if num_iterations is None
+        else optax.cosine_decay_schedule(learning_rate, num_iterations)
+    )
     optimiser = optax.adamw(schedule, weight_decay=weight_decay)
 
     def step(problem, variables, state):

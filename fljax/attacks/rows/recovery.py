@@ -77,21 +77,21 @@ def recover(
     look = look_lib.look(params, message, loss_fn, schema, rows, targets)
     network = look.network
 
-    def judged(x: np.ndarray) -> Found:
+    def tried(x: np.ndarray) -> Found:
         about = look.weights(x)
         places = np.repeat(np.arange(len(x)), about.counts)[:rows]
-        return _judged(network, message, schema, x[places], about.y[places], rows)
+        return judged(network, message, schema, x[places], about.y[places], rows)
 
     x = look.found(seed, effort)
-    best = judged(schema.snapped(x))
+    best = tried(schema.snapped(x))
     if len(x) == look.rank:
         for near in schema.snapped(x), x:
             solved = _solved(network, look.sent, near, look.ways)
-            best = max(best, judged(schema.snapped(solved)), key=_explained)
+            best = max(best, tried(schema.snapped(solved)), key=_explained)
     if len(best.raw) == rows and 1 - best.explained > _ENOUGH:
         near = schema.encode(best.raw), best.y
         x, y = polish.polished(network, message, *near, schema, look.targets)
-        again = _judged(network, message, schema, x, y, rows)
+        again = judged(network, message, schema, x, y, rows)
         # Where something else is wrong, numbers that were right are bent to make up for it.
         if 1 - again.explained < _HALF * (1 - best.explained):
             best = again
@@ -115,8 +115,24 @@ def _solved(network: Network, sent: Sent, x: np.ndarray, targets) -> np.ndarray:
     return (solved[1:] / solved[0]).T
 
 
-def _judged(network, message, schema: Schema, x, y, rows: int) -> Found:
-    """Recomputes the message from encoded rows `[n, D]`, at most those of the batch."""
+def judged(
+    network: Network,
+    message: Params,
+    schema: Schema,
+    x: np.ndarray,
+    y: np.ndarray,
+    rows: int,
+) -> Found:
+    """Reads rows and recomputes the message from them.
+
+    Args:
+      network: at which it was taken.
+      message: mean gradient of the batch.
+      schema: how the table is encoded.
+      x: `[n, D]` encoded rows, at most those of the batch.
+      y: `[n]` their targets.
+      rows: of the batch.
+    """
     raw = schema.read(x)
     if not len(x):
         return Found(raw, y, 0.0, False)

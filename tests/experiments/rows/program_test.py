@@ -1,6 +1,7 @@
 """The program of whole rows: its scores, what its attack gets, and a whole run."""
 
 import dataclasses
+import json
 
 import jax
 import numpy as np
@@ -120,6 +121,7 @@ def test_an_adversary_gets_columns_and_ranges_and_no_row(table):
         ),
         ("--clients=2", "--clients: expected --num_rounds beside it"),
         ("--norm=layernorm --step_rows=4", "--norm: expected messages of one step"),
+        ("--matching=2 --step_rows=4", "--matching: expected messages of one step"),
         (
             "--activation=gelu --num_rounds=5",
             "--activation: expected messages of one step",
@@ -216,6 +218,7 @@ def test_whole_rows_of_a_table_of_ones_own_are_read(table, parsed, tmp_path):
         parsed(
             PROGRAM, f"--data_path={table}", "--data_name=csv", "--data_target=ill",
             "--batch_sizes=4", "--batches=3", "--hidden=32,32", "--seeds=0,1",
+            "--matching=6", "--matching_iterations=600",
             f"--run_dir={tmp_path / 'out'}",
         )
     )  # fmt: skip
@@ -224,6 +227,13 @@ def test_whole_rows_of_a_table_of_ones_own_are_read(table, parsed, tmp_path):
         found.setdefault((row.attack, row.metric), []).append(row.value)
     assert np.mean(found["rows", "exact_rows_percent"]) > 90
     assert np.mean(found["strangers", "exact_rows_percent"]) < 20
+    beside, guessed = (
+        np.mean(found[attack, "cells_percent"])
+        for attack in ("gradient_matching", "strangers")
+    )
+    assert guessed + 20 < beside <= np.mean(found["rows", "cells_percent"])
+    spent = json.loads((tmp_path / "out" / "manifest.json").read_text())
+    assert set(spent["seconds_of_a_batch"]["4"]) == {"rows", "gradient_matching"}
 
 
 @pytest.mark.slow
