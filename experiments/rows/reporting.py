@@ -91,22 +91,40 @@ def columns(rows: Sequence[Row]) -> list[tuple[str, str, str]]:
 
 
 def tables(rows: Sequence[Row], seconds: Mapping[str, Spent]) -> list:
-    """A line for each size."""
-    table: Table = screen_tables.empty("rows from messages")
-    screen_tables.add_texts(table, "rows of a batch")
+    """A line for each size: cells; rows; seconds."""
     chosen = columns(rows)
+    cells = [each for each in chosen if each[1] == CELLS]
+    whole = [each for each in chosen if each[1] != CELLS]
+    return [
+        _table("cells of rows from messages", rows, cells),
+        _table("rows from messages", rows, whole),
+        _times(seconds),
+    ]
+
+
+def _table(
+    title: str, rows: Sequence[Row], chosen: Sequence[tuple[str, str, str]]
+) -> Table:
+    table = screen_tables.empty(title)
+    screen_tables.add_texts(table, "rows of a batch")
     screen_tables.add_numbers(table, *(heading for *_, heading in chosen))
-    attacks = list(next(iter(seconds.values())))
-    screen_tables.add_numbers(table, *(f"seconds, {each}" for each in attacks))
     found = {
         (s.row.setting, s.row.attack, s.row.metric): screen_tables.interval(
-            s.shown, ".2f"
+            s.shown, ".1f"
         )
         for s in summarise(rows)
     }
     for setting in dict.fromkeys(row.setting for row in rows):
-        size = setting.removeprefix("batch_")
         shown = [found[(setting, *each[:2])] for each in chosen]
-        spent = [f"{seconds[size][each]['median']:.2f}" for each in attacks]
-        table.add_row(size, *shown, *spent)
-    return [table]
+        table.add_row(setting.removeprefix("batch_"), *shown)
+    return table
+
+
+def _times(seconds: Mapping[str, Spent]) -> Table:
+    table = screen_tables.empty("seconds of a batch, median and most")
+    screen_tables.add_texts(table, "rows of a batch")
+    screen_tables.add_numbers(table, *next(iter(seconds.values())))
+    for size, each in seconds.items():
+        shown = [f"{some['median']:.2f}, {some['most']:.2f}" for some in each.values()]
+        table.add_row(size, *shown)
+    return table
