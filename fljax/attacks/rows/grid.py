@@ -26,7 +26,9 @@ class Grid(NamedTuple):
         near = np.abs(values - whole).max(axis=1, initial=0) < _OFF
         near &= (whole > 0).sum(axis=1) >= _TESTED
         near &= np.ptp(whole, axis=1) > 0
-        return np.unique(whole[near].astype(np.int64), axis=0)
+        rows = whole[near].astype(np.int64)
+        once = {row.tobytes(): row for row in rows}
+        return np.reshape(list(once.values()), (-1, x.shape[1])).astype(np.int64)
 
     def within(self, basis: np.ndarray) -> np.ndarray:
         """All rows of the grid in a space, as integers `[m, D]`.

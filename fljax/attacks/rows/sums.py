@@ -45,7 +45,7 @@ def recover(rounds: Sequence[Round], white: int, seed: int = 0) -> np.ndarray:
         for number, each in enumerate(seen):
             blocks = found.cover(number, draws)
             found.look(blocks, each, number)
-        if len(found.rows) == len(rows):
+        if len(found.rows) == len(rows) or found.complete:
             return found.integers
         rows, there = found.rows, intersections.inside(spans, found.rows)
         spans = [
@@ -73,8 +73,8 @@ def _seen(each: Round) -> _Seen:
 
 def _alone(grid: Grid, seen: Sequence[_Seen]) -> np.ndarray:
     """Rows `[n, 1 + D]` that have a neuron of a round for themselves."""
-    each = [grid.proven(_normalised(one.update)) for one in seen]
-    return _with_ones(np.unique(np.concatenate(each), axis=0) / grid.white)
+    every = np.concatenate([_normalised(each.update) for each in seen])
+    return _with_ones(grid.proven(every) / grid.white)
 
 
 def _normalised(neurons: np.ndarray) -> np.ndarray:
@@ -105,6 +105,15 @@ class _Found:
     def integers(self) -> np.ndarray:
         """The rows `[n, D]` as integers."""
         return np.round(self.rows[:, 1:] * self.grid.white).astype(np.int64)
+
+    @property
+    def complete(self) -> bool:
+        """Whether the rounds are sums of proven rows alone."""
+        known = intersections.inside(self.spans, self.rows).sum(axis=0)
+        return all(
+            space.shape[1] == count
+            for space, count in zip(self.spans, known, strict=True)
+        )
 
     def cover(self, number: int, draws) -> list[np.ndarray]:
         """Finds pieces until a round is a sum of them; blocks among them, as places."""
