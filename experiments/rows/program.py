@@ -102,6 +102,8 @@ def _refuse(run: RunConfig) -> None:
             "--learning_rate: expected --local_steps, --step_rows or --num_rounds beside "
             "it: a message of one step is a gradient"
         )
+    if not run.matching and run.matching_iterations != usual.matching_iterations:
+        raise ConfigError("--matching_iterations: expected --matching beside it")
     if run.num_rounds and run.combinations != usual.combinations:
         raise ConfigError("--combinations: expected to be left out with --num_rounds")
     if run.sum_of > run.clients:

@@ -1,4 +1,9 @@
-"""Rows of whole numbers, as pixels are: proven by all of them being whole."""
+"""Rows of whole numbers, as pixels are: proven by all of them being whole.
+
+A proof for images of many levels: mixtures of two images of black and white, or of such
+whose levels are all multiples of something, are whole as well, and between two of little
+contrast there are more.
+"""
 
 from typing import NamedTuple
 
@@ -6,12 +11,14 @@ import numpy as np
 from scipy import linalg
 
 _OFF = 0.2  # of a step, within which a number counts as whole
-_TESTED = 12  # numbers other than 0, without which a row proves nothing
+_TESTED = 24  # numbers other than a row's commonest, without which it proves nothing
+_LEVELS = 6  # likewise different numbers
+_MOST = 2**17  # combinations of inputs that are tried
 _LOOKS = (4, 8, 64)  # inputs that are looked at before all are
 
 
 class Grid(NamedTuple):
-    """Inputs that are integers from 0 to `white`, divided by it."""
+    """Inputs that are integers from 0 to `white`, divided by it, none being too coarse."""
 
     white: int
 
@@ -24,27 +31,34 @@ class Grid(NamedTuple):
         values = x * self.white
         whole = np.clip(np.round(values), 0, self.white)
         near = np.abs(values - whole).max(axis=1, initial=0) < _OFF
-        near &= (whole > 0).sum(axis=1) >= _TESTED
-        near &= np.ptp(whole, axis=1) > 0
         rows = whole[near].astype(np.int64)
-        once = {row.tobytes(): row for row in rows}
+        once = {row.tobytes(): row for row in rows if _tells(row)}
         return np.reshape(list(once.values()), (-1, x.shape[1])).astype(np.int64)
 
     def within(self, basis: np.ndarray) -> np.ndarray:
-        """All rows of the grid in a space, as integers `[m, D]`.
+        """The rows of the grid in a space that rows span, as integers `[m, D]`.
 
-        Tries whatever `k - 1` of the inputs may be, which gives the others.
+        Tries whatever `k - 1` of the inputs may be, which gives the others. None where
+        there are more than k, of which nothing says which are rows, and where there is
+        more to try than memory should hold: 256 values allow for k of up to 3.
 
         Args:
-          basis: `[1 + D, k]`, the first coordinate being 1 for a row; k of up to 3 is
-            quick for 256 values.
+          basis: `[1 + D, k]`, the first coordinate being 1 for a row.
         """
-        if np.abs(basis[0]).max() < np.finfo(np.float32).eps:
-            return np.zeros((0, len(basis) - 1), np.int64)
+        count = basis.shape[1]
+        nothing = np.zeros((0, len(basis) - 1), np.int64)
+        no_row = np.abs(basis[0]).max(initial=0) < np.finfo(np.float32).eps
+        if no_row or (self.white + 1) ** (count - 1) > _MOST:
+            return nothing
         at, ways = self._affine(basis)
+        found = self.proven(self._tried(at, ways) / self.white)
+        return found if len(found) <= count else nothing
+
+    def _tried(self, at: np.ndarray, ways: np.ndarray) -> np.ndarray:
+        """Points `[m, D]` near the grid, in steps of it."""
         free = ways.shape[1]
         if not free:
-            return self.proven(at[None] / self.white)
+            return at[None]
         order = linalg.qr(ways.T, mode="r", pivoting=True)[1]
         values = np.indices([self.white + 1] * free).reshape(free, -1).T
         chosen = order[:free]
@@ -54,9 +68,15 @@ class Grid(NamedTuple):
             seen = at[some] + steps @ ways[some].T
             off = np.abs(seen - np.clip(np.round(seen), 0, self.white))
             steps = steps[off.max(axis=1, initial=0) < _OFF]
-        return self.proven((at + steps @ ways.T) / self.white)
+        return at + steps @ ways.T
 
     def _affine(self, basis: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """A point `[D]` of the space, and directions `[D, k - 1]`, in steps of the grid."""
         first, rest = basis[0], basis[1:] * self.white
         return rest @ first / (first @ first), rest @ linalg.null_space(first[None])
+
+
+def _tells(row: np.ndarray) -> bool:
+    """Whether a row of integers has numbers enough that had to be whole."""
+    counts = np.unique(row, return_counts=True)[1]
+    return len(counts) >= _LEVELS and row.size - counts.max() >= _TESTED

@@ -14,6 +14,7 @@ import numpy as np
 
 _RANK = 1e-5  # of the largest singular value, above which one is no rounding
 _SINE = 1e-2  # between directions that are the same
+_GRAM = 1e-7  # of the largest singular value, below which squares do not tell one
 
 
 def span(update: np.ndarray) -> np.ndarray:
@@ -36,7 +37,8 @@ def span_around(update: np.ndarray, rows: np.ndarray, noise: float) -> np.ndarra
     known = np.linalg.qr(rows.T)[0]
     left = without(update, known)
     values, right = np.linalg.eigh(left.T @ left)
-    kept = values > (noise * sum(np.sqrt(update.shape))) ** 2
+    least = max(noise * sum(np.sqrt(update.shape)), _GRAM * np.linalg.norm(update))
+    kept = values > least**2
     return np.concatenate([known, np.linalg.qr(left @ right[:, kept])[0]], axis=1)
 
 

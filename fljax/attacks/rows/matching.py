@@ -1,4 +1,4 @@
-"""Rows whose gradient resembles the one that came: TabLeak, for networks of any kind.
+"""Rows whose gradient resembles the one that came: TabLeak, for any dense network.
 
 Vero et al., "TabLeak: Tabular Data Leakage in Federated Learning", 2023
 (https://arxiv.org/abs/2210.01785). Searches from random rows minimise the cosine distance
@@ -8,7 +8,9 @@ matched to those of the one that fits best, and the median of each cell is taken
 are given, as in their Table 1.
 
 Divergences from their code: a search ends with the iterate of the smallest loss, not with
-the last one; a category of a single column is a sigmoid, where they write out both values.
+the last one, and is chosen as the best one by it, not by the loss of its rows as read; the
+median of an even number is between the two in the middle, where they take the lower; a
+category of a single column is a sigmoid, where they write out both values.
 """
 
 import functools
@@ -82,20 +84,27 @@ def recover(
       pool: how many, and how long.
 
     Returns:
-      As many rows as targets.
+      As many rows as targets, none of a message of zeros.
 
     Raises:
-      ValueError: the pool has no search, or none of an iteration.
+      ValueError: the pool has no search, or none of an iteration; numbers that are not
+        finite; a model without a first `TabularDense` layer.
     """
     if min(pool.members, pool.iterations) < 1:
         raise ValueError(f"pool: expected counts of 1 or more, got {pool}")
+    sent = jax.tree.leaves((params, message))
+    if not all(np.isfinite(leaf).all() for leaf in sent):
+        raise ValueError("params, message: expected finite numbers")
+    network, y = Network(params, loss_fn), np.asarray(y)
+    if not any(np.any(leaf) for leaf in jax.tree.leaves(message)):
+        return Found(np.zeros((0, len(schema.mean))), y[:0], 0.0, False)
     layout = schema.groups, tuple(int(place) for place in schema.numbers)
     codes = _Codes(schema.mean, schema.scale, schema.low, schema.high)
     rows = jax.tree.map(lambda leaf: jnp.float32(leaf)[None], codes)
     given = jax.random.key(seed), params, message, jnp.asarray(y), rows
     x, loss = jax.device_get(_searched(loss_fn, layout, pool, *given))
-    pooled = _pooled(schema, x.astype(float), x[np.nanargmin(loss)].astype(float))
-    return judged(Network(params, loss_fn), message, schema, pooled, y, len(y))
+    pooled = _pooled(schema, x.astype(float), x[np.argmin(loss)].astype(float))
+    return judged(network, message, schema, pooled, y, len(y))
 
 
 @functools.partial(jax.jit, static_argnums=(0, 1, 2))

@@ -28,14 +28,21 @@ _NOTHING = 1e-4  # of the largest of a space's neurons, below which one says not
 
 
 def recover(rounds: Sequence[Round], white: int, seed: int = 0) -> np.ndarray:
-    """Rows `[n, D]` of integers, each proven.
+    """Rows `[n, D]` of integers, each proven as far as `grid` says.
 
     Args:
       rounds: what the server has of each; of rows fewer than inputs in all, and than
         neurons in a round.
       white: largest value of an input, all of which are integers divided by it.
       seed: of the order in which rounds are tried.
+
+    Raises:
+      ValueError: there is no round, or `white` is below 1.
     """
+    if not len(rounds) or white < 1:
+        raise ValueError(
+            f"rounds, white: expected one or more, got {len(rounds)} and {white}"
+        )
     seen = [_seen(each) for each in rounds]
     draws, grid = np.random.default_rng(seed), Grid(white)
     spans = [intersections.span(each.update) for each in seen]
@@ -68,13 +75,14 @@ def _seen(each: Round) -> _Seen:
     eps = float(np.finfo(np.float32).eps)
     small = np.abs(update) < np.abs(update).max(initial=0) * eps**2
     update = np.where(small, 0, update)  # such numbers are slow to multiply
-    return _Seen(update, first, eps * float(np.sqrt(np.mean(first**2))))
+    size = np.sqrt(np.mean(first**2) + np.mean(update**2))
+    return _Seen(update, first, eps * float(size))
 
 
 def _alone(grid: Grid, seen: Sequence[_Seen]) -> np.ndarray:
     """Rows `[n, 1 + D]` that have a neuron of a round for themselves."""
-    every = np.concatenate([_normalised(each.update) for each in seen])
-    return _with_ones(grid.proven(every) / grid.white)
+    each = [grid.proven(_normalised(one.update)) for one in seen]
+    return _with_ones(np.unique(np.concatenate(each), axis=0) / grid.white)
 
 
 def _normalised(neurons: np.ndarray) -> np.ndarray:
@@ -128,7 +136,11 @@ class _Found:
         return blocks
 
     def look(self, blocks: Sequence[np.ndarray], seen: _Seen, number: int) -> None:
-        """Looks for neurons of single rows in the blocks of a round."""
+        """Looks for neurons of single rows in the blocks of a round.
+
+        Of small ones `cover` has seen all rows.
+        """
+        blocks = [block for block in blocks if len(block) > _FEW]
         if not blocks:
             return
         there = np.flatnonzero(self.inside[:, number])

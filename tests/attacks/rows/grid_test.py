@@ -27,10 +27,17 @@ def test_of_a_space_of_few_rows_these_are_whole_and_nothing_else(count):
     np.testing.assert_array_equal(np.unique(found, axis=0), np.unique(rows, axis=0))
 
 
+@pytest.mark.parametrize("coarse", [255, 17])
+def test_rows_of_which_mixtures_are_whole_are_not_told(coarse):
+    rows = np.round(_rows(2) / coarse).astype(int) * coarse
+    assert not len(_GRID.within(_space(rows)))
+
+
 def test_a_space_without_a_row_has_none():
     draws = np.random.default_rng(1)
     assert not len(_GRID.within(np.linalg.qr(draws.normal(size=(61, 3)))[0]))
     assert not len(_GRID.within(np.eye(61)[:, 1:3]))  # of no row, the bias being 0
+    assert not len(Grid(2**16).within(_space(_rows(3))))  # too much to try
 
 
 def test_a_row_is_proven_by_whole_numbers_alone():

@@ -1,5 +1,6 @@
 """Gradient matching: what it reads, and that the rows of its searches are put in order."""
 
+import jax
 import numpy as np
 import pytest
 
@@ -35,8 +36,11 @@ def test_rows_of_searches_are_pooled_in_one_order(problem):
     schema = problem((8,), 1, 0).schema
     raw = problem((8,), 1, 0).raw
     x = schema.encode(raw).astype(float)
-    shuffled = np.stack([x, x[::-1], x[[1, 0, 3, 2]]])
-    np.testing.assert_allclose(matching._pooled(schema, shuffled, x), x)
+    members = np.stack([x, x[::-1], x[[1, 0, 3, 2]]])
+    wrong = members.copy()
+    for member, row in enumerate([0, 1, 2]):  # another one in each
+        wrong[member, row, 10:] = [2, 3]
+    np.testing.assert_allclose(matching._pooled(schema, wrong, wrong[0]), x)
 
 
 def test_a_search_starts_where_its_seed_says(problem):
@@ -46,6 +50,16 @@ def test_a_search_starts_where_its_seed_says(problem):
     first, again, other = (recover(*sent, seed=s, pool=some).raw for s in (0, 0, 1))
     np.testing.assert_array_equal(first, again)
     assert (first != other).any()
+
+
+def test_a_message_that_says_nothing_or_is_none_gives_no_rows(problem):
+    asked = problem((8,), 2, 0)
+    about = asked.loss_fn, asked.schema, asked.y
+    nothing = jax.tree.map(np.zeros_like, asked.message())
+    assert len(recover(asked.params, nothing, *about, pool=_POOL).raw) == 0
+    broken = jax.tree.map(lambda leaf: leaf * np.nan, asked.message())
+    with pytest.raises(ValueError, match="message: expected finite numbers"):
+        recover(asked.params, broken, *about, pool=_POOL)
 
 
 def test_a_pool_of_none_is_refused(problem):

@@ -70,7 +70,7 @@ _CHAIN = ({0}, {0, 1}, {0, 1, 2}, {1, 3}, {2, 3, 4}, {0, 4, 5})
 
 @pytest.mark.parametrize("length", [0, 1, 4, 6])
 def test_of_many_those_are_told_that_have_a_neuron_beside_few_known(length):
-    there = np.repeat(np.eye(3, dtype=bool), _ALL // 3, axis=1)
+    there = np.repeat(~np.eye(3, dtype=bool), _ALL // 3, axis=1)  # two of three blocks
     on = _EVERY.copy()
     for neuron, some in enumerate(_CHAIN[:length]):
         on[:, neuron] = np.isin(np.arange(_ALL) % 6, list(some))
@@ -87,6 +87,11 @@ def test_spans_around_known_rows_hold_them_and_what_is_left():
     assert around.shape == (1 + _INPUTS, 7)
     assert intersections.inside([around], there).all()
     assert not intersections.inside([around], rows[~_drawn(1, 7)[0]]).any()
+
+
+def test_no_round_is_refused():
+    with pytest.raises(ValueError, match="rounds, white: expected one or more, got 0"):
+        sums.recover([], _WHITE)
 
 
 @pytest.mark.parametrize("seed", [0, 1])

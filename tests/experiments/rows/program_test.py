@@ -121,6 +121,7 @@ def test_an_adversary_gets_columns_and_ranges_and_no_row(table):
         ),
         ("--clients=2", "--clients: expected --num_rounds beside it"),
         ("--norm=layernorm --step_rows=4", "--norm: expected messages of one step"),
+        ("--matching_iterations=9", "--matching_iterations: expected --matching"),
         ("--matching=2 --step_rows=4", "--matching: expected messages of one step"),
         (
             "--activation=gelu --num_rounds=5",
