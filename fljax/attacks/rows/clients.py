@@ -61,16 +61,21 @@ def group(rounds: Sequence[Round], x: np.ndarray) -> np.ndarray:
     if len(x) > x.shape[1]:
         return np.arange(len(x))
     rows = np.concatenate([np.ones((len(x), 1)), x], axis=1)
-    links, rules = _Links(len(x)), []
+    links, rules, doubtful = _Links(len(x)), [], []
     solve = np.linalg.pinv(rows.T, rcond=1e-10)
     for each in rounds:
         parts = _parts(each, rows, solve)
-        for some in _second_steps(parts, each.second):
-            links.join(some)
+        for some, twice in _second_steps(parts, each.second):
+            if twice:
+                links.join(some)
+            else:
+                doubtful.append(some)
         rules += _activations(parts)
-    joined = 1
-    while joined:
-        joined = sum(links.join(then) for now, then in rules if links.joined(now))
+    links.follow(rules)
+    for some in doubtful:
+        if links.groups(some) < 2:
+            links.join(some)
+    links.follow(rules)
     return links.names
 
 
@@ -85,6 +90,16 @@ class _Links:
         names = np.unique(self.names[rows])
         self.names[np.isin(self.names, names)] = names[0]
         return len(names) > 1
+
+    def groups(self, rows: np.ndarray) -> int:
+        """How many groups of several rows these are in."""
+        names, counts = np.unique(self.names, return_counts=True)
+        return int(np.isin(names[counts > 1], self.names[rows]).sum())
+
+    def follow(self, rules: Sequence[tuple[np.ndarray, np.ndarray]]) -> None:
+        """Joins rows wherever others are joined, as long as that says anything new."""
+        while sum(self.join(then) for now, then in rules if self.joined(now)):
+            pass
 
     def joined(self, rows: np.ndarray) -> bool:
         """Whether these are of one group."""
@@ -110,17 +125,26 @@ def _activations(parts: _Parts) -> Iterator[tuple[np.ndarray, np.ndarray]]:
         yield np.flatnonzero(at_once[:, neuron]), np.flatnonzero(parts.on[:, neuron])
 
 
-def _second_steps(parts: _Parts, second: np.ndarray) -> Iterator[np.ndarray]:
-    """Rows of a first batch, with one of the second of the same client."""
+def _second_steps(
+    parts: _Parts, second: np.ndarray
+) -> Iterator[tuple[np.ndarray, bool]]:
+    """Rows of a first batch, with those of the second of the same client that tell so.
+
+    And whether several do: what a single row tells may have come about by rounding.
+    """
     second = np.asarray(second, np.float64)
     fits = [_fit(second, part, on) for part, on in zip(parts.values, parts.on)]
     first = np.array([fit is not None for fit in fits], bool)
     outputs = np.maximum(parts.before[first], 0).T
     columns = np.concatenate([second, outputs], axis=1)
+    told: dict[bytes, list[int]] = {}
     for row in np.flatnonzero(~first):
         used = _fit(columns, parts.values[row], parts.on[row])
         if used is not None:
-            yield np.append(np.flatnonzero(first)[used[second.shape[1] :]], row)
+            batch = np.flatnonzero(first)[used[second.shape[1] :]]
+            told.setdefault(batch.tobytes(), []).append(int(row))
+    for batch, rows in told.items():
+        yield np.concatenate([np.frombuffer(batch, np.int64), rows]), len(rows) > 1
 
 
 def _fit(columns: np.ndarray, part: np.ndarray, on: np.ndarray) -> np.ndarray | None:

@@ -65,6 +65,15 @@ def test_a_row_missing_leaves_the_others_apart_or_right():
     assert all(len(set(owner[names == name])) == 1 for name in names)
 
 
+def test_what_one_row_alone_tells_makes_no_group_of_two(monkeypatch):
+    told = [([0, 1, 2], True), ([3, 4], True), ([2, 3, 5], False), ([0, 6], False)]
+    steps = [(np.array(rows), twice) for rows, twice in told]
+    monkeypatch.setattr(clients, "_second_steps", lambda *_: steps)
+    x = np.eye(7, 9)
+    nothing = clients.Round(np.zeros((10, 2)), np.zeros((10, 2)), np.ones((2, 3)))
+    np.testing.assert_array_equal(clients.group([nothing], x), [0, 0, 0, 3, 3, 5, 0])
+
+
 @pytest.mark.parametrize("count", [0, 10, _INPUTS + 1])
 def test_of_rows_that_are_none_nothing_is_told(count):
     _, rounds = _federation(num_rounds=2)
