@@ -7,15 +7,13 @@ import pytest
 from fljax.attacks.rows import matching
 from fljax.attacks.rows.matching import Pool, recover
 
-_POOL = Pool(members=8, iterations=600)
+_POOL = Pool(members=6, iterations=400)
 
 
-def _agreement(asked, found) -> float:
+def _agreement(asked, raw: np.ndarray) -> float:
     """Percent of categories in which rows agree, matched as well as they can be."""
     columns = [list(group.columns) for group in asked.schema.groups]
-    same = [
-        (found.raw[:, None, at] == asked.raw[None, :, at]).all(axis=2) for at in columns
-    ]
+    same = [(raw[:, None, at] == asked.raw[None, :, at]).all(axis=2) for at in columns]
     share = np.mean(same, axis=0)
     pairs = matching.optimize.linear_sum_assignment(-share)
     return 100 * share[pairs].mean()
@@ -26,10 +24,10 @@ def test_categories_are_read_from_networks_of_any_kind(problem, network):
     asked = problem((64, 64), 2, 0, **network)
     sent = asked.params, asked.message(), asked.loss_fn, asked.schema
     found = recover(*sent, asked.y, pool=_POOL)
-    begun = recover(*sent, asked.y, pool=_POOL._replace(iterations=1))
+    others = problem((8,), 2, 1).raw
     assert found.raw.shape == asked.raw.shape and list(found.y) == list(asked.y)
-    assert _agreement(asked, found) > 95 and _agreement(asked, begun) < 75
-    assert found.explained > begun.explained
+    assert _agreement(asked, found.raw) > 95 and _agreement(asked, others) < 75
+    assert found.explained > 0.9
 
 
 def test_rows_of_searches_are_pooled_in_one_order(problem):
