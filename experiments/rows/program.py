@@ -96,8 +96,7 @@ def _refuse(run: RunConfig) -> None:
                 f"--{name}: expected --num_rounds beside it, got 0 rounds"
             )
     _check_single(run)
-    one_step = not run.num_rounds and not run.step_rows and run.local_steps == 1
-    if one_step and run.learning_rate != usual.learning_rate:
+    if _one_step(run) and run.learning_rate != usual.learning_rate:
         raise ConfigError(
             "--learning_rate: expected --local_steps, --step_rows or --num_rounds beside "
             "it: a message of one step is a gradient"
@@ -117,9 +116,13 @@ def _refuse(run: RunConfig) -> None:
             )
 
 
+def _one_step(run: RunConfig) -> bool:
+    return not run.num_rounds and not run.step_rows and run.local_steps == 1
+
+
 def _check_single(run: RunConfig) -> None:
     """Of messages of one step alone: networks other than ReLU's, gradient matching."""
-    if not run.num_rounds and not run.step_rows and run.local_steps == 1:
+    if _one_step(run):
         return
     usual = RunConfig()
     for name in ("activation", "norm", "matching"):

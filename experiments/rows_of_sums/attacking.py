@@ -12,24 +12,22 @@ _NEAR = 0.05  # of the step between two values, as SRATTA's own oracle
 _LEAST = 1e-5  # of an update's bias, below which it is not looked at
 
 
-def common(rounds: Sequence[Round], white: int) -> np.ndarray:
-    """Rows `[n, D]` of what the spans of several rounds have in common.
+common = sums.recover
+
+
+def exclusive(rounds: Sequence[Round], white: int) -> np.ndarray:
+    """Rows of neurons that a single row of a round has switched on (SRATTA, 2023).
 
     Args:
       rounds: what the server has of each.
       white: largest value of an input, all of which are integers divided by it.
     """
-    return sums.recover(rounds, white)
-
-
-def exclusive(rounds: Sequence[Round], white: int) -> np.ndarray:
-    """Rows of neurons that a single row of a round has switched on (SRATTA, 2023)."""
     found = []
     for each in rounds:
         bias, kernel = each.update[0], each.update[1:]
         chosen = np.abs(bias) > _LEAST
         rows = (kernel[:, chosen] / bias[chosen]).T
-        found.append(np.round(rows[_on_grid(rows, white, _NEAR)] * white))
+        found.append(np.round(rows[_on_grid(rows, white)] * white))
     return np.unique(np.concatenate(found), axis=0)
 
 
@@ -38,8 +36,8 @@ def group(rounds: Sequence[Round], rows: np.ndarray, white: int) -> np.ndarray:
     return clients.group(rounds, np.float32(rows) / np.float32(white))
 
 
-def _on_grid(rows: np.ndarray, white: int, near: float) -> np.ndarray:
+def _on_grid(rows: np.ndarray, white: int) -> np.ndarray:
     """Which rows `[n, D]` have values that may occur, and are not all the same."""
     values = rows * white
     off = np.abs(values - np.clip(np.round(values), 0, white)).max(axis=1, initial=0)
-    return (off < near) & (np.ptp(values, axis=1) > 1)
+    return (off < _NEAR) & (np.ptp(values, axis=1) > 1)

@@ -5,6 +5,7 @@ whose levels are all multiples of something, are whole as well, and between two 
 contrast there are more.
 """
 
+import math
 from typing import NamedTuple
 
 import numpy as np
@@ -21,6 +22,11 @@ class Grid(NamedTuple):
     """Inputs that are integers from 0 to `white`, divided by it, none being too coarse."""
 
     white: int
+
+    @property
+    def dimensions(self) -> int:
+        """Most dimensions of a space that `within` searches; 3 for 256 values."""
+        return 1 + int(math.log(_MOST) / math.log(self.white + 1))
 
     def proven(self, x: np.ndarray) -> np.ndarray:
         """Of rows `[n, D]` those on the grid, as integers `[m, D]`, each once.
@@ -39,8 +45,8 @@ class Grid(NamedTuple):
         """The rows of the grid in a space that rows span, as integers `[m, D]`.
 
         Tries whatever `k - 1` of the inputs may be, which gives the others. None where
-        there are more than k, of which nothing says which are rows, and where there is
-        more to try than memory should hold: 256 values allow for k of up to 3.
+        there are more than k, of which nothing says which are rows, and where k is above
+        `dimensions`, so that there is more to try than memory should hold.
 
         Args:
           basis: `[1 + D, k]`, the first coordinate being 1 for a row.
@@ -48,7 +54,7 @@ class Grid(NamedTuple):
         count = basis.shape[1]
         nothing = np.zeros((0, len(basis) - 1), np.int64)
         no_row = np.abs(basis[0]).max(initial=0) < np.finfo(np.float32).eps
-        if no_row or (self.white + 1) ** (count - 1) > _MOST:
+        if no_row or count > self.dimensions:
             return nothing
         at, ways = self._affine(basis)
         found = self.proven(self._tried(at, ways) / self.white)

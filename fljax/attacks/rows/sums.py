@@ -23,7 +23,6 @@ from fljax.attacks.rows.clients import Round
 from fljax.attacks.rows.grid import Grid
 
 _TRIES = 4  # orders of the rounds, one after another, in which nothing is found
-_FEW = 3  # dimensions of a space in which all rows of the grid are looked for
 _NOTHING = 1e-4  # of the largest of a space's neurons, below which one says nothing
 
 
@@ -52,9 +51,11 @@ def recover(rounds: Sequence[Round], white: int, seed: int = 0) -> np.ndarray:
         for number, each in enumerate(seen):
             blocks = found.cover(number, draws)
             found.look(blocks, each, number)
-        if len(found.rows) == len(rows) or found.complete:
+        there = intersections.inside(spans, found.rows)
+        complete = [span.shape[1] for span in spans] == list(there.sum(axis=0))
+        if complete or len(found.rows) == len(rows):
             return found.integers
-        rows, there = found.rows, intersections.inside(spans, found.rows)
+        rows = found.rows
         spans = [
             intersections.span_around(each.update, rows[now], each.noise)
             for each, now in zip(seen, there.T, strict=True)
@@ -114,21 +115,12 @@ class _Found:
         """The rows `[n, D]` as integers."""
         return np.round(self.rows[:, 1:] * self.grid.white).astype(np.int64)
 
-    @property
-    def complete(self) -> bool:
-        """Whether the rounds are sums of proven rows alone."""
-        known = intersections.inside(self.spans, self.rows).sum(axis=0)
-        return all(
-            space.shape[1] == count
-            for space, count in zip(self.spans, known, strict=True)
-        )
-
     def cover(self, number: int, draws) -> list[np.ndarray]:
         """Finds pieces until a round is a sum of them; blocks among them, as places."""
         blocks, failed = [], 0
         while self._missing(number) > 0 and failed < _TRIES:
             narrow = intersections.narrowed(self.spans, number, self.inside, draws)
-            new = self._prove(self._whole(narrow))
+            new = self._prove(self.grid.within(narrow))
             block = self._block(narrow) if not len(new) else None
             self._add(new)
             blocks += [block] if block is not None else []
@@ -138,9 +130,9 @@ class _Found:
     def look(self, blocks: Sequence[np.ndarray], seen: _Seen, number: int) -> None:
         """Looks for neurons of single rows in the blocks of a round.
 
-        Of small ones `cover` has seen all rows.
+        Of those that the grid can be searched in `cover` has seen all rows.
         """
-        blocks = [block for block in blocks if len(block) > _FEW]
+        blocks = [block for block in blocks if len(block) > self.grid.dimensions]
         if not blocks:
             return
         there = np.flatnonzero(self.inside[:, number])
@@ -153,10 +145,6 @@ class _Found:
 
     def _missing(self, number: int) -> int:
         return self.spans[number].shape[1] - int(self.inside[:, number].sum())
-
-    def _whole(self, space: np.ndarray) -> np.ndarray:
-        few = space.shape[1] <= _FEW
-        return self.grid.within(space) if few else self.integers[:0]
 
     def _prove(self, x: np.ndarray) -> np.ndarray:
         """Notes rows of integers `[n, D]`; those that are new, `[m, 1 + D]`."""
@@ -184,14 +172,14 @@ class _Found:
         return np.concatenate([own, places])
 
     def _beside_known(self, block: np.ndarray, neurons: np.ndarray, first) -> None:
-        """Rows of neurons that one or two known rows of the block have on as well."""
+        """Rows of neurons that few known rows of the block have on as well."""
         space = np.linalg.qr(self.pieces[block].T)[0]
         known = self.rows[intersections.inside([space], self.rows)[:, 0]]
         on = known @ first > 0
         size = np.linalg.norm(neurons, axis=0)
-        few = (on.sum(axis=0) > 0) & (on.sum(axis=0) < _FEW)
+        few = (on.sum(axis=0) > 0) & (on.sum(axis=0) < self.grid.dimensions)
         for neuron in np.flatnonzero(few & (size > _NOTHING * size.max())):
             others = np.linalg.qr(known[on[:, neuron]].T)[0]
             part = neurons[:, neuron : neuron + 1]
             if not intersections.inside([others], part.T).any():
-                self._prove(self._whole(np.concatenate([others, part], axis=1)))
+                self._prove(self.grid.within(np.concatenate([others, part], axis=1)))

@@ -94,12 +94,14 @@ def test_no_round_is_refused():
         sums.recover([], _WHITE)
 
 
+@pytest.mark.parametrize("rank", [1, 3, 7, 61])
 @pytest.mark.parametrize("seed", [0, 1])
-def test_nothing_is_read_from_noise(seed):
+def test_nothing_is_read_from_noise(seed, rank):
     draws = np.random.default_rng(seed)
     noise = [
         Round(
-            draws.normal(size=(_INPUTS + 1, _NEURONS)),
+            draws.normal(size=(_INPUTS + 1, rank))
+            @ draws.normal(size=(rank, _NEURONS)),
             draws.normal(size=(_INPUTS + 1, _NEURONS)),
             np.zeros((_NEURONS, 2)),
         )
