@@ -57,6 +57,9 @@ def _quota(folder: pathlib.Path) -> float | None:
 def xla_flags(chosen: str = "") -> str:
     """The environment variable XLA_FLAGS for a device on each core.
 
+    On a GPU sums are made in a fixed order, and kernels are chosen without timing them, so
+    that a run comes out the same again.
+
     XLA's YNNPACK kernels are off: their reductions share one pool of threads, in which
     two devices wait for each other (trajectory matching of two clients on two cores
     takes 3.3 times as long with them). And a device that has less to do than another may
@@ -68,6 +71,7 @@ def xla_flags(chosen: str = "") -> str:
     """
     month = 30 * 86_400
     wanted = {
+        "--xla_gpu_deterministic_ops": "true",
         "--xla_cpu_experimental_ynn_fusion_type": "",
         "--xla_cpu_collective_call_warn_stuck_timeout_seconds": month,
         "--xla_cpu_collective_call_terminate_timeout_seconds": month,

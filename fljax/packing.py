@@ -13,6 +13,7 @@ from fljax.types import Array
 
 _BLOCK = 2**12  # rounds whose slots are written at once
 _MAX_LANES = 16  # wider gains nothing on a CPU: the lanes' params leave the cache
+_MAX_LANES_OF_ACCELERATOR = 256
 _OCCUPANCY = 0.98  # the widest packing that wastes no more than this is good enough
 
 
@@ -107,15 +108,29 @@ def pack(present: np.ndarray, steps: np.ndarray, num_lanes: int) -> Packing:
     return Packing(present, lane, begin, steps, length)
 
 
-def choose_lanes(present: np.ndarray, steps: np.ndarray) -> int:
-    """Widest packing with nearly all slots in use, judged by the first few rounds."""
+def choose_lanes(present: np.ndarray, steps: np.ndarray, accelerator: bool) -> int:
+    """How many lanes are fastest, judged by the first few rounds.
+
+    On a CPU the widest packing with nearly all slots in use. On an accelerator, where a
+    step takes as long with few lanes as with many, the narrowest one in which no lane is
+    longer than the longest client.
+
+    Args:
+      present: `[T, C]` who takes part.
+      steps: `[C]` local steps of each.
+      accelerator: whether they train on one.
+    """
     sample = present[:8]
+    most = int(present.sum(axis=1).max())
+    if accelerator:
+        return _fewest_steps(
+            sample, steps, max(1, min(_MAX_LANES_OF_ACCELERATOR, most))
+        )
 
     def occupancy(num_lanes):
         length = pack(sample, steps, num_lanes).length
         return length.sum() / max(length.max() * length.size, 1)
 
-    most = int(present.sum(axis=1).max())
     best, share = 1, 0.0
     for width in range(max(1, min(_MAX_LANES, most)), 0, -1):
         if (found := occupancy(width)) >= _OCCUPANCY:
@@ -123,6 +138,16 @@ def choose_lanes(present: np.ndarray, steps: np.ndarray) -> int:
         if found > share:
             best, share = width, found
     return best
+
+
+def _fewest_steps(present: np.ndarray, steps: np.ndarray, most: int) -> int:
+    """The narrowest of few packings that is no longer than the widest."""
+    longest = pack(present, steps, most).width
+    total = (present * steps).sum(axis=1).max()
+    width = max(1, int(-(-total // longest)))
+    while width < most and pack(present, steps, width).width > longest:
+        width = min(most, max(width + 1, width * 9 // 8))
+    return width
 
 
 def slot_tables(packed: Packing, sizes: np.ndarray, batch: int) -> Slots:

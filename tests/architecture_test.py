@@ -16,6 +16,7 @@ LEVELS = {
     "types": 0,
     "files": 0,
     "imports": 0,
+    "precision": 0,
     "printable": 0,
     "packing": 1,
     "tree": 1,

@@ -23,7 +23,8 @@ import jaxlib.version
 import pytest
 from absl import flags
 
-from fljax import parallel
+from fljax import parallel, precision
+from fljax.models import tabular
 from fljax.results import Row
 
 _DEVICES = int(os.environ.get("FLJAX_TEST_DEVICES", "2"))
@@ -38,6 +39,7 @@ if _QUICK not in os.environ.get("XLA_FLAGS", ""):
     os.environ["XLA_FLAGS"] = f"{os.environ.get('XLA_FLAGS', '')} {_QUICK}".strip()
 jax.config.update("jax_num_cpu_devices", _DEVICES)
 parallel.use_cpu_cores()
+precision.use_full()
 jax.config.update("jax_numpy_rank_promotion", "raise")
 jax.config.update("jax_debug_key_reuse", True)
 
@@ -98,6 +100,12 @@ def shared_data() -> str:
     if not folder.is_dir():
         pytest.skip("needs the real data files in ../shared/data")
     return str(folder)
+
+
+@pytest.fixture(params=[False, True], ids=["rows added up", "product"])
+def one_hot(request, monkeypatch):
+    """Reads one-hot columns as on a CPU, and as on an accelerator."""
+    monkeypatch.setattr(tabular, "_multiplies", lambda: request.param)
 
 
 @pytest.fixture(scope="session")

@@ -32,6 +32,7 @@ def _batch(target=None):
     return Batch(x, jnp.asarray(y), mask, jnp.int32(0), jnp.int32(3))
 
 
+@pytest.mark.usefixtures("one_hot")
 @pytest.mark.parametrize(
     "model",
     [{}, {"use_bias": False}, {"hidden": ()}, {"hidden": (8, 8)}, {"outputs": 3}],

@@ -75,3 +75,25 @@ def test_each_round_is_packed_as_if_it_were_alone(monkeypatch):
         for whole, own in zip(slots, alone, strict=True):
             np.testing.assert_array_equal(whole[round_, :width], own[0])
             assert not whole[round_, width:].any()
+
+
+@pytest.mark.parametrize(
+    ("steps", "lanes"),
+    [([5, 5, 5, 5], 4), ([6, 3, 3, 2, 1], 3), ([9, 1, 1, 1], 2), ([4], 1)],
+)
+def test_on_an_accelerator_no_lane_is_longer_than_the_longest_client(steps, lanes):
+    steps, present = np.array(steps), np.ones((1, len(steps)), bool)
+    assert packing.choose_lanes(present, steps, accelerator=True) == lanes
+    assert packing.pack(present, steps, lanes).width == steps.max()
+    assert packing.pack(present, steps, max(lanes - 1, 1)).width >= steps.max()
+
+
+@pytest.mark.parametrize(("clients", "lanes"), [(200, 200), (512, 256), (1000, 250)])
+def test_an_accelerator_holds_few_hundred_lanes(clients, lanes):
+    steps, present = np.full(clients, 3), np.ones((1, clients), bool)
+    assert packing.choose_lanes(present, steps, accelerator=True) == lanes
+
+
+def test_on_a_cpu_nearly_all_slots_are_in_use():
+    steps, present = np.array([9, 1, 1, 1]), np.ones((1, 4), bool)
+    assert packing.choose_lanes(present, steps, accelerator=False) == 1

@@ -2,8 +2,8 @@
 
     python -m experiments.benchmarks.clipping [--check] [--models=mnist] [--json=FILE]
 
-Trains one round of a federation on one CPU device in every way, one after another and
-again, and gives milliseconds per local iteration and client. Plain SGD is the faster of
+Trains one round of a federation on one device in every way, client after client or, on
+an accelerator, all side by side, one way after another and again, and gives milliseconds per local iteration and client. Plain SGD is the faster of
 two: gradients of the batch mean by reverse differentiation through patches, and by the
 per-layer way that per-example gradients take. Beside ours stand
 `optax.contrib.differentially_private_aggregate` (total norm) on `vmap(grad)`, and Opacus
@@ -95,7 +95,10 @@ def run(config: Config) -> tuple[list[harness.Row], list[harness.Target]]:
 
 
 def _program(problem: Problem, gradient: GradientFn, clients: int, steps: int, lanes=1):
-    """The compiled round and its arguments."""
+    """The compiled round and its arguments; `lanes` as many as devices on a CPU."""
+    over = parallel.mesh(lanes)
+    if jax.default_backend() != "cpu":
+        lanes = clients
     schedule = schedule_lib.build(
         [steps * problem.batch_size] * clients,
         num_rounds=1,
@@ -114,7 +117,6 @@ def _program(problem: Problem, gradient: GradientFn, clients: int, steps: int, l
         )
         return run.server.params
 
-    over = parallel.mesh(lanes)
     begin = jax.jit(lambda p, s: rounds.start(p, s, server))(problem.params, schedule)
     data = parallel.place((jax.random.key(1), begin, problem.rows), over)
     args = (*data, parallel.place_lanes(schedule, over))

@@ -99,7 +99,7 @@ def _ours(problem: Problem, config: Config) -> harness.Row:
     of_seed = trainings.seeds(1, problem.params)
     timings = [
         trainings.measure(problem.federation(lanes), of_seed, repeats=config.repeats)[0]
-        for lanes in dict.fromkeys((problems.LANES[problem.name], 2))
+        for lanes in dict.fromkeys(problems.lanes(problem.name))
     ]
     return _row(problem, "fljax", min(timings, key=lambda timing: timing.median))
 
@@ -117,7 +117,7 @@ def _of_whole_batches(problem: Problem) -> Problem:
 
 def _trained(checked: Problem) -> dict[str, np.ndarray]:
     """Our model after the rounds of the check."""
-    lanes = problems.LANES[checked.name]
+    lanes = problems.lanes(checked.name)[0]
     whole = checked.federation(lanes, num_rounds=_CHECK_ROUNDS, shuffle=False)
     run = federation.train(whole, trainings.seeds(1, checked.params)).run
     return federations.to_arrays(jax.tree.map(lambda leaf: leaf[0], run.server.params))

@@ -80,7 +80,8 @@ def train(
     """
     torch.set_num_threads(threads)
     network = ConvNet if x.ndim == 5 else Perceptron
-    model: Any = GradSampleModule(network(kernels))
+    device = "cuda" if torch.cuda.is_available() else "cpu"
+    model: Any = GradSampleModule(network(kernels).to(device))
     layers = list(model.parameters())
     optimiser = DPPerLayerOptimizer(
         torch.optim.SGD(layers, lr=learning_rate),
@@ -92,9 +93,10 @@ def train(
         warnings.simplefilter("ignore")  # hooks on a network whose inputs need none
         for inputs, labels in zip(*map(torch.from_numpy, (x, y)), strict=True):
             optimiser.zero_grad()
-            functional.cross_entropy(model(inputs), labels).backward()
+            found = model(inputs.to(device))
+            functional.cross_entropy(found, labels.to(device)).backward()
             optimiser.step()
-    return [_kernel(layer.detach().numpy()) for layer in layers]
+    return [_kernel(layer.detach().cpu().numpy()) for layer in layers]
 
 
 def _weighted(layer: Any, kernel: np.ndarray) -> Any:

@@ -11,7 +11,7 @@ from fljax.driver.option import option
 from fljax.federation import Federation
 from fljax.types import Model, Rows
 
-LANES = {"medical": 2, "income_l": 10, "income_a": 8, "thousand": 8}  # of the fastest
+LANES = {"medical": 2, "income_l": 10, "income_a": 8, "thousand": 8}  # fast on a CPU
 _ROUNDS = {"medical": 100, "income_l": 20, "income_a": 2, "thousand": 5}
 
 
@@ -25,6 +25,11 @@ class Flags(harness.SmallFlags):
     repeats: int = option(15, "timed calls, of which the fastest counts", min=1)
 
 
+def lanes(name: federations.Name) -> tuple[int | None, ...]:
+    """Of the fastest schedules; None leaves the number to `schedule.build`."""
+    return (LANES[name], 2) if jax.default_backend() == "cpu" else (None,)
+
+
 class Problem(NamedTuple):
     """A federation and what every side of a comparison starts from."""
 
@@ -36,7 +41,7 @@ class Problem(NamedTuple):
     num_rounds: int
 
     def schedule(
-        self, lanes: int, *, num_rounds: int | None = None, shuffle: bool = True
+        self, lanes: int | None, *, num_rounds: int | None = None, shuffle: bool = True
     ) -> schedule.Schedule:
         """Of all its rounds, or of the first few."""
         rounds = num_rounds or self.num_rounds
@@ -50,7 +55,7 @@ class Problem(NamedTuple):
         )
 
     def federation(
-        self, lanes: int, *, num_rounds: int | None = None, shuffle: bool = True
+        self, lanes: int | None, *, num_rounds: int | None = None, shuffle: bool = True
     ) -> Federation:
         """For `federation.train`; arguments are those of `schedule`."""
         parts = federations.split(self.rows, self.shape.sizes)

@@ -2,7 +2,7 @@
 
     python -m experiments.benchmarks.steps [--check] [--json=FILE]
 
-All devices train at once, each a federation of its own. A step multiplies its dense
+All devices train at once, each a federation of its own, or several on an accelerator. A step multiplies its dense
 columns and its output layer, and reads and adds to a row of the kernel for each one-hot
 column. Both are timed alone at their best, on all devices at once: a large product of
 matrices, and a large batch's rows of a kernel as large as the model's. Beyond that a step
@@ -99,14 +99,14 @@ def _row(name: federations.Name, config: Flags, every: int, rate: float):
 
 
 def _step(name: federations.Name, config: Flags, every: int) -> float:
-    """Seconds of one client's step on a device."""
+    """Seconds of one client's step on a device, those side by side counted together."""
     problem = problems.build(name, config)
-    whole = problem.federation(problems.LANES[name])
+    whole, count = problem.federation(problems.lanes(name)[0]), trainings.together()
     timing, _ = trainings.measure(
-        whole, trainings.seeds(every, problem.params), repeats=config.repeats
+        whole, trainings.seeds(count, problem.params), repeats=config.repeats
     )
     steps = sum(-(-size // federations.BATCH_SIZE) for size in problem.shape.sizes)
-    return timing.best / (problem.num_rounds * steps)
+    return timing.best / (problem.num_rounds * steps * count // every)
 
 
 def _gathering(of: federations.Shape, every: int, config: Flags) -> float:

@@ -7,7 +7,8 @@ to float32 rounding, which is checked before anything is timed.
 
 Params are dicts of NumPy arrays `hidden_kernel [d, H]`, `hidden_bias [H]`,
 `output_kernel [H, 1]`, `output_bias [1]`; a `torch.nn.Linear` holds the transpose.
-This is the only file that imports torch.
+This is the only file that imports torch. Where it sees a GPU, models and batches are
+there, rows stay in the `DataLoader`.
 """
 
 import contextlib
@@ -21,6 +22,7 @@ from torch.utils.data import DataLoader, TensorDataset
 
 Arrays = dict[str, np.ndarray]
 State = dict[str, torch.Tensor]
+_DEVICE = "cuda" if torch.cuda.is_available() else "cpu"
 _NAMES = {
     "hidden_kernel": "hidden.weight",
     "hidden_bias": "hidden.bias",
@@ -158,12 +160,13 @@ def gradient_attack(
     """
     with _threads(num_threads):
         models = [_model(params) for params in params_per_round]
-        targets = [_flat(to_state(delta).values()) for delta in deltas]
-        x_public, y_true = _tensor(public), _tensor(y)
-        start, gumbels = _draws(noise, len(y), num_iterations, seed)
+        targets = [_flat(to_state(delta).values()).to(_DEVICE) for delta in deltas]
+        x_public, y_true = _tensor(public).to(_DEVICE), _tensor(y).to(_DEVICE)
+        drawn = _draws(noise, len(y), num_iterations, seed)
+        start, gumbels = (each.to(_DEVICE) for each in drawn)
         logits = nn.Parameter(start)
         optimizer = torch.optim.SGD([logits], lr=learning_rate)
-        loss = torch.tensor(torch.nan)
+        loss = torch.tensor(torch.nan, device=_DEVICE)
         for gumbel in gumbels:
             column = _straight_through(logits, gumbel, values)
             x = torch.cat([x_public, column[:, None]], dim=1)
@@ -175,7 +178,7 @@ def gradient_attack(
             optimizer.zero_grad()
             loss.backward(inputs=[logits])
             optimizer.step()
-        return logits.detach().numpy(), loss.item()
+        return logits.detach().cpu().numpy(), loss.item()
 
 
 def train_one_epoch(model: Perceptron, loader: DataLoader, rate: float) -> State:
@@ -183,7 +186,7 @@ def train_one_epoch(model: Perceptron, loader: DataLoader, rate: float) -> State
     optimizer = torch.optim.SGD(model.parameters(), lr=rate)
     for x, y in loader:
         optimizer.zero_grad()
-        functional.mse_loss(model(x), y).backward()
+        functional.mse_loss(model(x.to(_DEVICE)), y.to(_DEVICE)).backward()
         optimizer.step()
     return {name: value.clone() for name, value in model.state_dict().items()}
 
@@ -234,7 +237,7 @@ def _draws(
 def _model(params: Arrays) -> Perceptron:
     model = Perceptron(*params["hidden_kernel"].shape)
     model.load_state_dict(to_state(params))
-    return model
+    return model.to(_DEVICE)
 
 
 def to_state(params: Arrays) -> State:
@@ -244,7 +247,7 @@ def to_state(params: Arrays) -> State:
 
 
 def to_arrays(state: State) -> Arrays:
-    return {ours: state[theirs].numpy().T for ours, theirs in _NAMES.items()}
+    return {ours: state[theirs].cpu().numpy().T for ours, theirs in _NAMES.items()}
 
 
 def _tensor(array: np.ndarray) -> torch.Tensor:

@@ -14,6 +14,15 @@ from fljax.federation import FedAvg, Federation, Trained, Training
 from fljax.types import Model, Params, PyTree
 
 
+def together() -> int:
+    """How many trainings the engine works on at the same time.
+
+    One on each device of a CPU; under `vmap` on an accelerator.
+    """
+    each = 1 if jax.default_backend() == "cpu" else federation.SIDE_BY_SIDE
+    return each * jax.device_count()
+
+
 def method(model: Model) -> FedAvg:
     """FedAvg with plain SGD on the squared error, from a model that is given.
 

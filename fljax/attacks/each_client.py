@@ -13,7 +13,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax.sharding import Mesh
 
-from fljax import parallel
+from fljax import parallel, precision
 from fljax.attacks.adversary import AdversaryView
 from fljax.transcript import views
 from fljax.types import Array, Exchange, Known, PyTree, Transcript
@@ -119,6 +119,7 @@ def over_items(
 
 
 @functools.partial(jax.jit, static_argnums=(0, 1, 2))
+@precision.full
 def _run(attack: Callable, static: Task, over: Mesh, items: PyTree, shared: _Shared):
     def one(item, shared):
         number, id_, places, *rest = item

@@ -14,7 +14,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax.sharding import Mesh
 
-from fljax import parallel
+from fljax import parallel, precision
 from fljax.attacks.adversary import AdversaryView
 from fljax.attacks.each_client import Task, single_precision
 from fljax.transcript import views
@@ -114,6 +114,7 @@ def over_groups(
 
 
 @functools.partial(jax.jit, static_argnums=(0, 1, 2))
+@precision.full
 def _run(attack: Callable, static: Task, over: Mesh, items: PyTree, shared: _Shared):
     def one(item, shared):
         each, rest = item

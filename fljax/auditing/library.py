@@ -12,7 +12,7 @@ import numpy as np
 import pandas as pd
 from absl import flags
 
-from fljax import verdicts
+from fljax import precision, verdicts
 from fljax.attacks import controls
 from fljax.attacks.adversary import AdversaryView
 from fljax.attacks.estimates import Estimates, Prediction
@@ -136,6 +136,7 @@ def audit(
     return attack_and_score(config, read, case, chosen, more)
 
 
+@precision.full
 def attack_and_score(
     config: Config,
     read: Inputs,

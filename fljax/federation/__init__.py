@@ -16,6 +16,7 @@ from fljax.federation.method import FedAvg, Method, Parts, average, prepared
 from fljax.federation.scales import learning_rate, scales
 from fljax.federation.tables import Tables, Training, of, tables
 from fljax.federation.training import (
+    SIDE_BY_SIDE,
     Evaluate,
     Federation,
     States,
@@ -27,7 +28,7 @@ from fljax.federation.training import (
 )
 
 __all__ = [
-    "Evaluate", "FedAvg", "Federation", "Method", "Parts", "States", "Tables",
-    "Trained", "Training", "average", "evenly", "final", "learning_rate", "measure", "of",
+    "SIDE_BY_SIDE", "Evaluate", "FedAvg", "Federation", "Method", "Parts", "States",
+    "Tables", "Trained", "Training", "average", "evenly", "final", "learning_rate", "measure", "of",
     "prepared", "scales", "tables", "train",
 ]  # fmt: skip

@@ -16,7 +16,7 @@ from fljax.federation.tables import Tables, Training, of
 from fljax.types import Key, Params, PyTree
 
 _INIT, _TRAIN = range(2)  # streams of a training
-_SIDE_BY_SIDE = 16  # trainings under `vmap` on an accelerator
+SIDE_BY_SIDE = 16  # trainings under `vmap` on an accelerator
 
 
 Evaluate = Callable[[rounds.Run, Training, Tables], PyTree]
@@ -144,7 +144,7 @@ class _Job:
         self._count = len(trainings.seed)
         on_cpu = over.devices.flat[0].platform == "cpu"
         self._dealing = parallel.dealing(
-            self._count, over, at_once=1 if on_cpu else _SIDE_BY_SIDE, room=room
+            self._count, over, at_once=1 if on_cpu else SIDE_BY_SIDE, room=room
         )
         item = self._dealing.item
         self._over, self._evaluate = over, evaluate

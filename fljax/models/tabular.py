@@ -1,7 +1,9 @@
 """Fully connected networks on tabular rows.
 
-The first layer reads `Features`: the one-hot part is a sum of kernel rows and is never
-materialised. Parameters have the layout of a dense layer on `[numeric, one_hot]`.
+The first layer reads `Features`: on a CPU the one-hot part is a sum of kernel rows and is
+never materialised. Parameters have the layout of a dense layer on `[numeric, one_hot]`.
+Accelerators add to rows in no fixed order, or slowly, and are fast at products: there the
+one-hot part is made, example by example, and multiplied.
 """
 
 import functools
@@ -70,11 +72,22 @@ def _read(layer: Params, x: Features) -> jax.Array:
     if "bias" in layer:
         out = out + layer["bias"]
     block = kernel[num_numeric:]
+    if x.codes.shape[-1] and _multiplies():
+        return out + _one_hot(x.codes, len(block)) @ block
     # Column by column: a [N, Dc, H] intermediate would leave the cache. The
     # reference category's position lies past the end and reads zeros.
     for column in range(x.codes.shape[-1]):
         out = out + block.at[x.codes[column]].get(mode="fill", fill_value=0)
     return out
+
+
+def _multiplies() -> bool:
+    return jax.default_backend() != "cpu"
+
+
+def _one_hot(codes: jax.Array, width: int) -> jax.Array:
+    """`[..., width]` of codes `[..., Dc]`; a reference category has no place there."""
+    return jax.nn.one_hot(codes, width).sum(axis=-2)
 
 
 class FirstLayer(NamedTuple):
@@ -114,8 +127,12 @@ class FirstLayer(NamedTuple):
         numbers = jnp.concatenate([x.numeric, jnp.ones_like(x.numeric[:, :1])], axis=1)
         slope = numbers.T @ along
         kernel = kernel.at[:first].add(by["kernel"] * slope[:first])
-        for column in range(x.codes.shape[-1]):
-            kernel = kernel.at[first + x.codes[:, column]].add(step, mode="drop")
+        if x.codes.shape[-1] and _multiplies():
+            ones = _one_hot(x.codes, len(kernel) - first)
+            kernel = kernel.at[first:].add(ones.T @ step)
+        else:
+            for column in range(x.codes.shape[-1]):
+                kernel = kernel.at[first + x.codes[:, column]].add(step, mode="drop")
         found = {"kernel": kernel}
         if "bias" in layer:
             found["bias"] = layer["bias"] + by["bias"] * slope[first]
@@ -179,6 +196,8 @@ class MLP(nn.Module):
             out = out + layer["bias"]
         if public.codes.shape[-1]:
             onehot = kernel[len(kernel) - self.num_onehot :]
+            if _multiplies():
+                return out + _one_hot(public.codes, self.num_onehot) @ onehot
 
             def add(out, code):
                 return out + onehot.at[code].get(mode="fill", fill_value=0), None

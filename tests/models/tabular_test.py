@@ -51,6 +51,7 @@ def _forward(params, inputs):
     return inputs @ layers[-1][0] + layers[-1][1]
 
 
+@pytest.mark.usefixtures("one_hot")
 @pytest.mark.parametrize("hidden", [(), (16,), (8, 4)], ids=["linear", "one", "two"])
 @pytest.mark.parametrize("outputs", [1, 3])
 def test_the_network_equals_a_dense_one_on_materialised_one_hot(hidden, outputs):
@@ -62,6 +63,7 @@ def test_the_network_equals_a_dense_one_on_materialised_one_hot(hidden, outputs)
     np.testing.assert_allclose(found.reshape(5, outputs), expected, atol=2e-6)
 
 
+@pytest.mark.usefixtures("one_hot")
 def test_the_gradient_of_the_kernel_equals_that_of_a_dense_layer():
     model = models.mlp(3, 2, hidden=(6,), num_onehot=5)
     params = _draw(model)
@@ -83,6 +85,7 @@ def test_the_gradient_of_the_kernel_equals_that_of_a_dense_layer():
     )
 
 
+@pytest.mark.usefixtures("one_hot")
 def test_the_reference_category_has_no_kernel_row():
     model = models.linear(3, 2, num_onehot=5)
     params = _draw(model)

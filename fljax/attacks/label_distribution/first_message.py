@@ -14,7 +14,7 @@ import numpy as np
 import optax
 from jax.flatten_util import ravel_pytree
 
-from fljax import local, parallel
+from fljax import local, parallel, precision
 from fljax.attacks import streams
 from fljax.attacks.adversary import AdversaryView, LocalTraining
 from fljax.attacks.estimates import Estimates, LabelEstimate
@@ -67,6 +67,7 @@ def run_predictor(view: AdversaryView, settings: Settings) -> Estimates:
 
 
 @functools.partial(jax.jit, static_argnums=0)
+@precision.full
 def _closed_form(loss_fn, sent, delta, pool):
     gradients = rules.mean_gradients(loss_fn, sent, pool)
     return rules.class_gradients(ravel_pytree(delta)[0][None], gradients)[0]

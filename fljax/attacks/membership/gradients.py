@@ -27,7 +27,7 @@ from typing import NamedTuple
 import jax
 import jax.numpy as jnp
 
-from fljax import losses, per_example
+from fljax import losses, per_example, precision
 from fljax.defenses import clipping
 from fljax.types import Array, Params, Rows
 
@@ -61,6 +61,7 @@ class Ratios(NamedTuple):
 
 
 @functools.partial(jax.jit, static_argnames=("loss_fn", "clipped"))
+@precision.full
 def likelihood_ratios(
     seen: Sums,
     rows: Rows,
@@ -101,7 +102,7 @@ def likelihood_ratios(
         left = (
             power
             - 2 * pulled @ fitted
-            + jnp.einsum("i,rij,j->r", fitted, kernel, fitted, precision="highest")
+            + jnp.einsum("i,rij,j->r", fitted, kernel, fitted)
         )
     alone = right / jnp.sqrt(jnp.maximum(jnp.diagonal(matrix), 1e-30))
     return Ratios(alone, inner / jnp.diagonal(inverse))
@@ -123,8 +124,8 @@ def _round(rows, weight, share, loss_fn, clipped, one):
     factor = expected @ seen / jnp.maximum(expected @ expected, 1e-30)
     factor = jnp.clip(factor, 0, 2)
     gradients, residual = factor * gradients, seen - factor * expected
-    kernel = jnp.matmul(gradients, gradients.T, precision="highest")
-    pulled = jnp.matmul(gradients, residual, precision="highest")
+    kernel = gradients @ gradients.T
+    pulled = gradients @ residual
     return kernel, pulled, residual @ residual, sent.sum()
 
 

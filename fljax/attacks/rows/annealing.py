@@ -16,6 +16,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from fljax import precision
 from fljax.attacks.rows import layers as layers_lib
 from fljax.attacks.rows.layers import Seen
 
@@ -51,6 +52,7 @@ class _State(NamedTuple):
 
 
 @functools.partial(jax.jit, static_argnums=0)
+@precision.full
 def annealed(element_loss, about, z, bounds: Bounds, first):
     """Rows and targets `[B, D + 1]` after all stages from a first one on.
 

@@ -14,6 +14,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from fljax import precision
 from fljax.attacks.rows.categories import Rows
 from fljax.attacks.rows.network import Network
 from fljax.types import Params
@@ -26,7 +27,6 @@ _ABOVE = 10  # times the largest singular value of rounding
 _CLOSE = 1e-2  # distance from which all numbers are free
 _TOWARDS = 0.1  # deviations from a known row, to which steps lead then
 _TOWARDS_UNITS = 0.05  # the same of their hidden units, to length 1
-_HIGHEST = jax.lax.Precision.HIGHEST
 
 
 class Hidden(NamedTuple):
@@ -150,25 +150,27 @@ def _stepped(x, ways, hidden: Hidden, steps: int):
 
 
 @functools.partial(jax.jit, static_argnums=0)
+@precision.full
 def _units(units: Callable, params, out):
     return units(params, out)
 
 
 @functools.partial(jax.jit, static_argnums=(0, 6))
+@precision.full
 def _steps(units: Callable, params, layer, x, ways, outside, steps: int):
     """Moves `[n, f]` along the ways and the distances `[n]` that they end at."""
     kernel, bias = layer["kernel"], layer["bias"]
-    turned = jnp.matmul(ways.T, kernel, precision=_HIGHEST)  # [f, H]
-    start = jnp.matmul(x, kernel, precision=_HIGHEST) + bias[None]
+    turned = ways.T @ kernel  # [f, H]
+    start = x @ kernel + bias[None]
 
     def one(start):
         def outputs(moved):
-            return start + jnp.matmul(moved, turned, precision=_HIGHEST)
+            return start + moved @ turned
 
         def at(moved):
             found = units(params, outputs(moved))
             shown = jnp.concatenate([jnp.ones(1), found])
-            off = jnp.matmul(shown, outside, precision=_HIGHEST)
+            off = shown @ outside
             return off, jnp.linalg.norm(off) / jnp.linalg.norm(shown)
 
         def along(moved):
@@ -179,8 +181,8 @@ def _steps(units: Callable, params, layer, x, ways, outside, steps: int):
         def step(_, state):
             moved, damping, far = state
             off, _ = at(moved)
-            slope = jnp.matmul(along(moved), outside[1:], precision=_HIGHEST)
-            square = jnp.matmul(slope, slope.T, precision=_HIGHEST)
+            slope = along(moved) @ outside[1:]
+            square = slope @ slope.T
             size = jnp.trace(square) / len(square) + 1e-20
             damped = square + damping * size * jnp.eye(len(square))
             tried = moved - jnp.linalg.solve(damped, slope @ off)

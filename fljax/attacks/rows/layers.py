@@ -14,6 +14,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from fljax import precision
 from fljax.attacks.rows.network import first_layer
 from fljax.types import ElementLossFn, Params
 
@@ -146,6 +147,7 @@ def tells_apart(seen: Seen, z: np.ndarray) -> float:
 
 
 @functools.partial(jax.jit, static_argnums=0)
+@precision.full
 def _sharp(element_loss: ElementLossFn, about, z) -> jax.Array:
     seen = Seen(*about, element_loss)
     return normal(seen, z, jnp.float32(0), [jnp.float32(1e9)] * len(seen.layers))[0]

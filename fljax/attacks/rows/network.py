@@ -8,6 +8,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from fljax import precision
 from fljax.losses import LossFn
 from fljax.types import Features, Params
 
@@ -142,6 +143,7 @@ def _row(x: jax.Array) -> Features:
 
 
 @functools.partial(jax.jit, static_argnums=(0, 1))
+@precision.full
 def _deltas(loss_fn: Callable, name: str, params, x, y):
     def one(x, y):
         def loss(bias):
@@ -154,6 +156,7 @@ def _deltas(loss_fn: Callable, name: str, params, x, y):
 
 
 @functools.partial(jax.jit, static_argnums=0)
+@precision.full
 def gradient(loss_fn: LossFn, params: Params, x, y, weights) -> Params:
     """Of the sum of the losses of rows `[n, D]`, times weights `[n]` or []."""
 

@@ -13,6 +13,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax.flatten_util import ravel_pytree
 
+from fljax import precision
 from fljax.attacks.rows import network as network_lib
 from fljax.attacks.rows.network import Network
 from fljax.attacks.rows.schema import Schema
@@ -102,6 +103,7 @@ def _nearest(y: np.ndarray, targets: np.ndarray) -> np.ndarray:
 
 
 @functools.partial(jax.jit, static_argnums=(0, 6))
+@precision.full
 def _slope(loss_fn: Callable, params, message, x, y, numbers, free: bool):
     """The misfit `[P]` by the n numbers of all rows, `[P, n]`, and itself."""
 

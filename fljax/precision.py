@@ -1,0 +1,34 @@
+"""Products in full float32 precision, which accelerators leave off unless told.
+
+A TPU multiplies in bfloat16 and a recent GPU in TensorFloat-32, which keeps three digits:
+enough to train with, and too few for an attack that solves for rows, or for a message that
+is compared with one of another machine. Programs therefore ask for full precision as they
+begin, and what solves equations asks for itself. A CPU always has it.
+"""
+
+import functools
+from collections.abc import Callable
+from typing import ParamSpec, TypeVar
+
+import jax
+
+_P, _T = ParamSpec("_P"), TypeVar("_T")
+_DEFAULT = "jax_default_matmul_precision"
+_FULL = "highest"
+
+
+def use_full() -> None:
+    """For all products from here on; what was chosen before, by JAX's setting, stays."""
+    if getattr(jax.config, _DEFAULT) is None:
+        jax.config.update(_DEFAULT, _FULL)
+
+
+def full(fun: Callable[_P, _T]) -> Callable[_P, _T]:
+    """The same function with all of its products in full precision; of use inside jit."""
+
+    @functools.wraps(fun)
+    def precise(*args: _P.args, **kwargs: _P.kwargs) -> _T:
+        with jax.default_matmul_precision(_FULL):
+            return fun(*args, **kwargs)
+
+    return precise
