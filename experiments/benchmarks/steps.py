@@ -2,12 +2,14 @@
 
     python -m experiments.benchmarks.steps [--check] [--json=FILE]
 
-All devices train at once, each a federation of its own, or several on an accelerator. A step multiplies its dense
-columns and its output layer, and reads and adds to a row of the kernel for each one-hot
-column. Both are timed alone at their best, on all devices at once: a large product of
-matrices, and a large batch's rows of a kernel as large as the model's. Beyond that a step
-through an array of the gradient writes it, reads it, and reads and writes the model; these
-passes, which `fljax.in_place` saves, are timed on arrays of the model's size.
+All devices train at once, each a federation of its own, or several on an accelerator. A
+step multiplies its dense columns and its output layer, and reads and adds to a row of the
+kernel for each one-hot column. Both are timed alone at their best, on all devices at once:
+a large product of matrices, and a large batch's rows of a kernel as large as the model's.
+Beyond that a step through an array of the gradient writes it, reads it, and reads and
+writes the model; these passes, which `fljax.in_place` saves, are timed on arrays of the
+model's size. An accelerator multiplies its one-hot columns too, gathers nothing, and moves
+the model at the rate of a large copy: alone, a model is too small to be timed there.
 """
 
 from collections.abc import Callable
@@ -57,8 +59,8 @@ def run(config: Flags) -> tuple[list[harness.Row], list[harness.Target]]:
     """
     every = len(jax.devices())
     sizes = scaling.Config(smoke=config.smoke, repeats=config.repeats)
-    rate = scaling.measure_limits(every, sizes).multiplications / every
-    rows = [_row(name, config, every, rate) for name in config.shapes]
+    limits = scaling.measure_limits(every, sizes)
+    rows = [_row(name, config, every, limits) for name in config.shapes]
     targets = [
         harness.Target(f"{row['shape']}: share of both limits", row["share"], _SHARE)
         for row in rows
@@ -66,26 +68,35 @@ def run(config: Flags) -> tuple[list[harness.Row], list[harness.Target]]:
     return rows, targets
 
 
-def work(of: federations.Shape) -> Work:
-    """Of a batch; nobody asks for the gradient of the inputs."""
+def work(of: federations.Shape, multiplies: bool = False) -> Work:
+    """Of a batch; nobody asks for the gradient of the inputs.
+
+    Args:
+      of: the federation.
+      multiplies: whether one-hot columns are multiplied as numbers are.
+    """
     hidden = federations.BATCH_SIZE * _UNITS
-    columns, bytes_ = len(of.cardinalities), 4
+    columns, bytes_ = 0 if multiplies else len(of.cardinalities), 4
     kernel = of.num_inputs * _UNITS
+    dense = of.num_inputs if multiplies else of.num_numeric
     return Work(
-        hidden * (4 * of.num_numeric + 6),
+        hidden * (4 * dense + 6),
         3 * bytes_ * hidden * columns,
         4 * bytes_ * kernel,
     )
 
 
-def _row(name: federations.Name, config: Flags, every: int, rate: float):
+def _row(name: federations.Name, config: Flags, every: int, limits: scaling.Limits):
     of = federations.shape(name, config.smoke)
-    todo = work(of)
+    on_cpu = jax.default_backend() == "cpu"
+    todo = work(of, multiplies=not on_cpu)
+    moving = _moving(of, every, config) if on_cpu else limits.bandwidth / every
+    gathers = on_cpu and of.num_onehot
     seconds = {
         "step": _step(name, config, every),
-        "multiply": todo.multiplications / rate,
-        "gather": todo.gathered / _gathering(of, every, config) if of.num_onehot else 0,
-        "move": todo.moved / _moving(of, every, config),
+        "multiply": todo.multiplications * every / limits.multiplications,
+        "gather": todo.gathered / _gathering(of, every, config) if gathers else 0,
+        "move": todo.moved / moving,
     }
     both = seconds["multiply"] + seconds["gather"]
     return {

@@ -80,6 +80,11 @@ _COLUMNS = {
         _Column("alarms", "alarms", "d"), _Column("percent", "% of audits", ".1f"),
         _Column("by_attack", "by attack"), _Column("seconds", "s an audit", ".2f"),
     ),
+    "limits": (
+        _Column("what", "what"), _Column("teraflops", "TFLOP/s", ".3g"),
+        _Column("gigabytes", "GB/s", ".4g"),
+        _Column("error", "relative error", ".0e"),
+    ),
     "peers": (
         _Column("defense", "defense"), _Column("package", "package"),
         *(_Column(*names, ".3g") for names in _PROMISED.items()),

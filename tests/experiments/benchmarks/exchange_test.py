@@ -29,7 +29,11 @@ def test_a_step_stands_beside_its_limits():
 
 
 def test_work_of_a_step_by_hand():
-    todo = steps.work(federations.Shape((32,), 2, (3, 4)))
+    shape = federations.Shape((32,), 2, (3, 4))
+    todo, product = steps.work(shape), steps.work(shape, multiplies=True)
+    more = product.multiplications - todo.multiplications
+    assert more == 32 * 128 * 4 * 7 and product.gathered == 0
+    assert product.moved == todo.moved
     assert todo.multiplications == 32 * 128 * (2 * 2 * 2 + 3 * 2)
     assert todo.gathered == 32 * 128 * 2 * 3 * 4
     assert todo.moved == 9 * 128 * 4 * 4
