@@ -3,7 +3,8 @@
 The gradient of a table's first layer is zero but for the rows of the kernel that a batch's
 one-hot columns name. As an array it is as large as the kernel, and most of a step is to
 write it, to read it and to subtract all of it. Where the optimiser does no more than scale
-gradients, each row's share can be added to the kernel itself, where it belongs.
+gradients, each row's share can be added to the kernel itself, where it belongs. An
+accelerator makes the array after all (`models.tabular`).
 
 Sums are rounded in another order than through the gradient.
 """

@@ -33,6 +33,7 @@ from flax.core import tracers
 from flax.errors import FlaxError
 
 from fljax import losses, models
+from fljax.models import one_hot
 from fljax.types import Features, Params, PyTree
 
 Taps = dict[tuple[str, ...], Any]  # path of a layer -> its output, or that's shape
@@ -179,9 +180,7 @@ def _tabular(x: Features, d, shape) -> _Array:
     def onehot(each, weights):
         slopes = weights[:, None] * losses.masked_rows(weights != 0, each)
         block = jnp.zeros((num_onehot, shape[1]), d.dtype)
-        for column in range(x.codes.shape[1]):
-            block = block.at[x.codes[:, column]].add(slopes, mode="drop")
-        return block
+        return one_hot.add_to_rows(block, 0, x.codes, slopes)
 
     return _Array(
         numeric.squares,

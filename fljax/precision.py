@@ -2,8 +2,8 @@
 
 A TPU multiplies in bfloat16 and a recent GPU in TensorFloat-32, which keeps three digits:
 enough to train with, and too few for an attack that solves for rows, or for a message that
-is compared with one of another machine. Programs therefore ask for full precision as they
-begin, and what solves equations asks for itself. A CPU always has it.
+is compared with one of another machine. So programs and trainings ask for full precision
+unless JAX's setting says otherwise, and attacks ask in any case. A CPU always has it.
 """
 
 import functools
@@ -19,8 +19,7 @@ _FULL = "highest"
 
 def use_full() -> None:
     """For all products from here on; what was chosen before, by JAX's setting, stays."""
-    if getattr(jax.config, _DEFAULT) is None:
-        jax.config.update(_DEFAULT, _FULL)
+    jax.config.update(_DEFAULT, _chosen())
 
 
 def full(fun: Callable[_P, _T]) -> Callable[_P, _T]:
@@ -32,3 +31,18 @@ def full(fun: Callable[_P, _T]) -> Callable[_P, _T]:
             return fun(*args, **kwargs)
 
     return precise
+
+
+def by_default(fun: Callable[_P, _T]) -> Callable[_P, _T]:
+    """The same function in full precision, unless JAX's setting says otherwise."""
+
+    @functools.wraps(fun)
+    def precise(*args: _P.args, **kwargs: _P.kwargs) -> _T:
+        with jax.default_matmul_precision(_chosen()):
+            return fun(*args, **kwargs)
+
+    return precise
+
+
+def _chosen() -> str:
+    return getattr(jax.config, _DEFAULT) or _FULL

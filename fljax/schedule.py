@@ -23,7 +23,7 @@ import jax
 import numpy as np
 from scipy import stats
 
-from fljax import memory, packing, participation
+from fljax import accelerators, memory, packing, participation
 from fljax.packing import Slots
 from fljax.types import Array
 
@@ -132,8 +132,8 @@ def build(
         for all rounds; None means everyone.
       epochs: local epochs `E`.
       steps: local steps instead of epochs: an epoch is cut short or followed by more.
-      lanes: lanes side by side; None chooses for the kind of device. A run with at least two lanes replays
-        bit for bit on any other number of at least two.
+      lanes: lanes side by side; None chooses for the kind of device. On a CPU a run with
+        at least two lanes replays bit for bit on any other number of at least two.
       weights: 'rows' weighs a client by its rows, 'uniform' equally.
       shuffle: draw a new order of its rows in every local epoch.
       poisson: include each of its `n` rows in each batch independently with probability
@@ -154,7 +154,7 @@ def build(
     batch = int(min(batch_size or rows.max(), rows.max()))
     present = participation.table(participants, num_clients, num_rounds)
     steps = packing.steps_per_round(rows, batch, epochs, steps)
-    num_lanes = lanes or packing.choose_lanes(present, steps, _on_accelerator())
+    num_lanes = lanes or packing.choose_lanes(present, steps, accelerators.used())
     packed = packing.pack(present, steps, num_lanes)
     _check_room(packed, num_rounds)
     recorded, clients, slot_of = _recording(
@@ -183,10 +183,6 @@ def build(
 
 def _sampling_rate(sizes, batch: int):
     return 1 / packing.batches_per_epoch(sizes, batch).clip(1)
-
-
-def _on_accelerator() -> bool:
-    return jax.default_backend() != "cpu"
 
 
 def _capacity(rows: np.ndarray, batch: int) -> int:

@@ -23,8 +23,7 @@ import jaxlib.version
 import pytest
 from absl import flags
 
-from fljax import parallel, precision
-from fljax.models import tabular
+from fljax import accelerators, parallel, precision
 from fljax.results import Row
 
 _DEVICES = int(os.environ.get("FLJAX_TEST_DEVICES", "2"))
@@ -105,7 +104,7 @@ def shared_data() -> str:
 @pytest.fixture(params=[False, True], ids=["rows added up", "product"])
 def one_hot(request, monkeypatch):
     """Reads one-hot columns as on a CPU, and as on an accelerator."""
-    monkeypatch.setattr(tabular, "_multiplies", lambda: request.param)
+    monkeypatch.setattr(accelerators, "used", lambda: request.param)
 
 
 @pytest.fixture(scope="session")

@@ -2,6 +2,7 @@
 
 import dataclasses
 import itertools
+import types
 
 import jax
 import jax.numpy as jnp
@@ -10,7 +11,7 @@ import optax
 import pytest
 
 from fljax import federation, local, losses, models, rounds, schedule
-from fljax.federation import FedAvg, Federation, Training
+from fljax.federation import FedAvg, Federation, Training, side_by_side
 from fljax.types import Features, Model, Rows
 
 _SIZES = ((5, 9, 4), (7, 2, 11))
@@ -232,3 +233,30 @@ def test_local_steps_are_those_of_the_clients_that_take_part(poisson):
         participants=[np.array([2, 0]), np.array([0, 1])],
     )  # fmt: skip
     assert plan.local_steps.tolist() == [6, 2, 16, 0]
+
+
+def _shapes(kept, params):
+    """Of a run that keeps so many bytes and whose model has so many."""
+    of = [jax.ShapeDtypeStruct((size,), np.int8) for size in (kept, params)]
+    return rounds.Run(rounds.ServerState(of[1], (), ()), of[0], ())
+
+
+@pytest.mark.parametrize(
+    ("memory", "kept", "params", "count"),
+    [
+        (None, 10**12, 1, 16), (10**9, 1, 1, 16), (10**9, 10**8, 1, 4),
+        (10**9, 1, 9_000_000, 2), (10**9, 10**10, 1, 1), (1, 0, 0, 1),
+    ],
+)  # fmt: skip
+def test_an_accelerator_has_as_many_trainings_side_by_side_as_fit(
+    memory, kept, params, count
+):
+    told = None if memory is None else {"bytes_limit": memory}
+    device = types.SimpleNamespace(platform="gpu", memory_stats=lambda: told)
+    found = side_by_side.fitting(device, lambda: _shapes(kept, params), lanes=4)
+    assert found == count
+
+
+def test_a_cpu_has_one_training_at_a_time():
+    device = jax.devices("cpu")[0]
+    assert side_by_side.fitting(device, lambda: _shapes(1, 1), lanes=4) == 1

@@ -85,7 +85,8 @@ def test_on_an_accelerator_no_lane_is_longer_than_the_longest_client(steps, lane
     steps, present = np.array(steps), np.ones((1, len(steps)), bool)
     assert packing.choose_lanes(present, steps, accelerator=True) == lanes
     assert packing.pack(present, steps, lanes).width == steps.max()
-    assert packing.pack(present, steps, max(lanes - 1, 1)).width >= steps.max()
+    fewer = packing.pack(present, steps, max(lanes - 1, 1)).width
+    assert lanes == 1 or fewer > steps.max()
 
 
 @pytest.mark.parametrize(("clients", "lanes"), [(200, 200), (512, 256), (1000, 250)])

@@ -19,7 +19,7 @@ from experiments.aia.clients import Clients
 from experiments.aia.problem import Problem
 from experiments.aia.schedules import local_work
 from experiments.aia.settings import TrainConfig
-from fljax import losses, parallel
+from fljax import accelerators, losses, parallel
 from fljax import schedule as schedule_lib
 from fljax.losses import LossFn
 from fljax.types import Batch, Key, Params, PyTree, Rows
@@ -128,7 +128,7 @@ def trials(problem: Problem, fun: Callable, settings: PyTree) -> PyTree:
     count = len(jax.tree.leaves(settings)[0])
     shapes = jax.eval_shape(problem.model.init, jax.random.key(0))
     size = sum(leaf.size for leaf in jax.tree.leaves(shapes))
-    most = _SIDE_BY_SIDE // size if jax.default_backend() == "cpu" else count
+    most = count if accelerators.used() else _SIDE_BY_SIDE // size
     together = max(
         n for n in range(1, count + 1) if count % n == 0 and n <= max(most, 1)
     )

@@ -2,8 +2,8 @@
 
     python -m experiments.benchmarks.clipping [--check] [--models=mnist] [--json=FILE]
 
-Trains one round of a federation on one device in every way, client after client or, on
-an accelerator, all side by side, one way after another and again, and gives milliseconds per local iteration and client. Plain SGD is the faster of
+Trains one round of a federation on one device in every way, client after client or, on an
+accelerator, all side by side, one way after another and again, and gives milliseconds per local iteration and client. Plain SGD is the faster of
 two: gradients of the batch mean by reverse differentiation through patches, and by the
 per-layer way that per-example gradients take. Beside ours stand
 `optax.contrib.differentially_private_aggregate` (total norm) on `vmap(grad)`, and Opacus
@@ -26,7 +26,7 @@ import optax
 
 from experiments.benchmarks import clipping_ways, harness
 from experiments.benchmarks.clipping_ways import CLIP, SIGMA, Problem
-from fljax import local, parallel, rounds
+from fljax import accelerators, local, parallel, rounds
 from fljax import schedule as schedule_lib
 from fljax.driver.config import ConfigError
 from fljax.driver.option import option
@@ -97,7 +97,7 @@ def run(config: Config) -> tuple[list[harness.Row], list[harness.Target]]:
 def _program(problem: Problem, gradient: GradientFn, clients: int, steps: int, lanes=1):
     """The compiled round and its arguments; `lanes` as many as devices on a CPU."""
     over = parallel.mesh(lanes)
-    if jax.default_backend() != "cpu":
+    if accelerators.used():
         lanes = clients
     schedule = schedule_lib.build(
         [steps * problem.batch_size] * clients,

@@ -18,7 +18,7 @@ from rich import console, table
 
 from experiments.benchmarks import recording
 from experiments.benchmarks.recording import Row, Target
-from fljax import parallel, precision
+from fljax import parallel
 from fljax.driver import config as config_lib
 from fljax.driver import launch
 from fljax.driver.option import option
@@ -102,7 +102,7 @@ def main(benchmark: Callable, flags: type[Flags], columns: Columns) -> None:
 def configure() -> None:
     """Settings before the first use of JAX: all CPU cores as devices, full precision."""
     parallel.use_cpu_cores()
-    precision.use_full()
+    jax.config.update("jax_default_matmul_precision", "highest")
 
 
 def prepare(jitted: Any, *args: Any) -> Program:

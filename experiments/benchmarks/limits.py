@@ -4,9 +4,9 @@
 
 Products of large square matrices of normal numbers, in every precision that JAX offers for
 float32 and in bfloat16, and a large copy. The error is the root of the mean square of what
-the first rows differ from the product in float64, over that of the product itself. Programs
-and attacks leave the precision to JAX, whose default on an accelerator may be far less
-than float32; where digits count they ask for more themselves.
+the first rows differ from the product in float64, over that of the product itself. On an
+accelerator JAX's default may be far less than float32: what is lost is why programs,
+trainings and attacks ask for more (`fljax.precision`).
 """
 
 import dataclasses

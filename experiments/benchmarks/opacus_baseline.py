@@ -79,6 +79,7 @@ def train(
       The kernels after the last step.
     """
     torch.set_num_threads(threads)
+    torch.backends.cudnn.allow_tf32 = False  # full float32, as ours
     network = ConvNet if x.ndim == 5 else Perceptron
     device = "cuda" if torch.cuda.is_available() else "cpu"
     model: Any = GradSampleModule(network(kernels).to(device))

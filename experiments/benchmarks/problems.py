@@ -6,7 +6,7 @@ from typing import NamedTuple
 import jax
 
 from experiments.benchmarks import federations, harness, trainings
-from fljax import federation, schedule
+from fljax import accelerators, federation, schedule
 from fljax.driver.option import option
 from fljax.federation import Federation
 from fljax.types import Model, Rows
@@ -27,7 +27,7 @@ class Flags(harness.SmallFlags):
 
 def lanes(name: federations.Name) -> tuple[int | None, ...]:
     """Of the fastest schedules; None leaves the number to `schedule.build`."""
-    return (LANES[name], 2) if jax.default_backend() == "cpu" else (None,)
+    return (LANES[name], 2) if not accelerators.used() else (None,)
 
 
 class Problem(NamedTuple):

@@ -23,7 +23,7 @@ import jax
 import numpy as np
 
 from experiments.benchmarks import harness, trainings
-from fljax import federation, models, parallel, schedule
+from fljax import accelerators, federation, models, parallel, schedule
 from fljax.driver.option import option
 from fljax.federation import Federation
 from fljax.types import Features, Rows
@@ -134,7 +134,7 @@ def targets(rows: list[harness.Row]) -> list[harness.Target]:
 def measure_limits(num_devices: int, config: Config) -> Limits:
     """What these devices do at their best, all at once."""
     over = parallel.mesh(num_devices)
-    large = 1536 if jax.default_backend() == "cpu" else 8192
+    large = 1536 if not accelerators.used() else 8192
     size = 64 if config.smoke else large
     square = np.ones((num_devices, size, size), np.float32)
     long = np.ones((num_devices, (1 if config.smoke else 256) * 2**18), np.float32)
@@ -173,7 +173,7 @@ def _row(case: Case, config: Config, limits: Limits) -> harness.Row:
             [_ROWS] * each,
             num_rounds=case.rounds,
             batch_size=_ROWS,
-            lanes=16 if each >= 16 and jax.default_backend() == "cpu" else None,
+            lanes=16 if each >= 16 and not accelerators.used() else None,
             record_rounds=[case.rounds - 1],
         )
     )

@@ -23,7 +23,7 @@ from jax.sharding import PartitionSpec
 
 from experiments.benchmarks import federations, harness, problems, scaling, trainings
 from experiments.benchmarks.problems import Flags
-from fljax import parallel
+from fljax import accelerators, parallel
 
 _SHARE = 0.6
 _UNITS = 128
@@ -88,7 +88,7 @@ def work(of: federations.Shape, multiplies: bool = False) -> Work:
 
 def _row(name: federations.Name, config: Flags, every: int, limits: scaling.Limits):
     of = federations.shape(name, config.smoke)
-    on_cpu = jax.default_backend() == "cpu"
+    on_cpu = not accelerators.used()
     todo = work(of, multiplies=not on_cpu)
     moving = _moving(of, every, config) if on_cpu else limits.bandwidth / every
     gathers = on_cpu and of.num_onehot

@@ -8,7 +8,7 @@ import numpy as np
 import optax
 
 from experiments.benchmarks import federations, harness
-from fljax import federation, losses
+from fljax import accelerators, federation, losses
 from fljax.driver import stages
 from fljax.federation import FedAvg, Federation, Trained, Training
 from fljax.types import Model, Params, PyTree
@@ -19,7 +19,7 @@ def together() -> int:
 
     One on each device of a CPU; under `vmap` on an accelerator.
     """
-    each = 1 if jax.default_backend() == "cpu" else federation.SIDE_BY_SIDE
+    each = 1 if not accelerators.used() else federation.SIDE_BY_SIDE
     return each * jax.device_count()
 
 

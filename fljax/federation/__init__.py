@@ -14,9 +14,9 @@ number of devices nor on the others.
 
 from fljax.federation.method import FedAvg, Method, Parts, average, prepared
 from fljax.federation.scales import learning_rate, scales
+from fljax.federation.side_by_side import SIDE_BY_SIDE
 from fljax.federation.tables import Tables, Training, of, tables
 from fljax.federation.training import (
-    SIDE_BY_SIDE,
     Evaluate,
     Federation,
     States,

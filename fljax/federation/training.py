@@ -10,13 +10,13 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from fljax import parallel, rounds
+from fljax import parallel, precision, rounds
 from fljax.federation.method import Method, Parts
+from fljax.federation.side_by_side import fitting
 from fljax.federation.tables import Tables, Training, of
 from fljax.types import Key, Params, PyTree
 
 _INIT, _TRAIN = range(2)  # streams of a training
-SIDE_BY_SIDE = 16  # trainings under `vmap` on an accelerator
 
 
 Evaluate = Callable[[rounds.Run, Training, Tables], PyTree]
@@ -142,10 +142,12 @@ class _Job:
     def __init__(self, federation, trainings, evaluate, record_dtype, room):
         over = parallel.mesh()
         self._count = len(trainings.seed)
-        on_cpu = over.devices.flat[0].platform == "cpu"
-        self._dealing = parallel.dealing(
-            self._count, over, at_once=1 if on_cpu else SIDE_BY_SIDE, room=room
-        )
+        first = jax.tree.map(lambda leaf: np.asarray(leaf)[0], trainings)
+        start = functools.partial(_start, federation.method, record_dtype)
+        shapes = functools.partial(jax.eval_shape, start, first, federation.tables)
+        lanes = federation.tables.schedule.num_lanes
+        at_once = fitting(over.devices.flat[0], shapes, lanes)
+        self._dealing = parallel.dealing(self._count, over, at_once=at_once, room=room)
         item = self._dealing.item
         self._over, self._evaluate = over, evaluate
         self._items = jax.tree.map(lambda leaf: np.asarray(leaf)[item], trainings)
@@ -224,12 +226,14 @@ _WHERE = ("over", "at_once")
 
 
 @functools.partial(jax.jit, static_argnames=("method", "record_dtype", *_WHERE))
+@precision.by_default
 def _begin(groups, items, tables, *, method, over, at_once, record_dtype):
     start = functools.partial(_start, method, record_dtype)
     return _spread(start, groups, items, tables, over, at_once)
 
 
 @functools.partial(jax.jit, static_argnames=("method", *_WHERE), donate_argnums=3)
+@precision.by_default
 def _advance(groups, items, tables, run, begun, stop, *, method, over, at_once):
     def advance(training, shared, run):
         return _advanced(method, training, shared[0], run, *shared[1:])
@@ -239,6 +243,7 @@ def _advance(groups, items, tables, run, begun, stop, *, method, over, at_once):
 
 
 @functools.partial(jax.jit, static_argnames=("evaluate", *_WHERE))
+@precision.by_default
 def _evaluate(groups, items, tables, run, *, evaluate, over, at_once):
     def look(item, tables):
         training, run = item

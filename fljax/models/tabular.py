@@ -3,7 +3,7 @@
 The first layer reads `Features`: on a CPU the one-hot part is a sum of kernel rows and is
 never materialised. Parameters have the layout of a dense layer on `[numeric, one_hot]`.
 Accelerators add to rows in no fixed order, or slowly, and are fast at products: there the
-one-hot part is made, example by example, and multiplied.
+one-hot part is made and multiplied (`models.one_hot`).
 """
 
 import functools
@@ -15,6 +15,8 @@ import flax.linen as nn
 import jax
 import jax.numpy as jnp
 
+from fljax import accelerators
+from fljax.models import one_hot
 from fljax.models.initialisers import Initialisation, initialisers
 from fljax.models.seam import from_flax
 from fljax.types import Begun, Features, Model, Params
@@ -72,22 +74,13 @@ def _read(layer: Params, x: Features) -> jax.Array:
     if "bias" in layer:
         out = out + layer["bias"]
     block = kernel[num_numeric:]
-    if x.codes.shape[-1] and _multiplies():
-        return out + _one_hot(x.codes, len(block)) @ block
+    if x.codes.shape[-1] and accelerators.used():
+        return out + one_hot.multiplied(x.codes, block)
     # Column by column: a [N, Dc, H] intermediate would leave the cache. The
     # reference category's position lies past the end and reads zeros.
     for column in range(x.codes.shape[-1]):
         out = out + block.at[x.codes[column]].get(mode="fill", fill_value=0)
     return out
-
-
-def _multiplies() -> bool:
-    return jax.default_backend() != "cpu"
-
-
-def _one_hot(codes: jax.Array, width: int) -> jax.Array:
-    """`[..., width]` of codes `[..., Dc]`; a reference category has no place there."""
-    return jax.nn.one_hot(codes, width).sum(axis=-2)
 
 
 class FirstLayer(NamedTuple):
@@ -113,7 +106,7 @@ class FirstLayer(NamedTuple):
         return {self.name: layer, **rest}
 
     def moved(self, layer: Params, x: Features, along: jax.Array, by: Params) -> Params:
-        """The layer plus its gradient along its outputs, of which no array is made.
+        """The layer plus its gradient along its outputs; on a CPU no array is made of it.
 
         Args:
           layer: its leaves.
@@ -127,12 +120,7 @@ class FirstLayer(NamedTuple):
         numbers = jnp.concatenate([x.numeric, jnp.ones_like(x.numeric[:, :1])], axis=1)
         slope = numbers.T @ along
         kernel = kernel.at[:first].add(by["kernel"] * slope[:first])
-        if x.codes.shape[-1] and _multiplies():
-            ones = _one_hot(x.codes, len(kernel) - first)
-            kernel = kernel.at[first:].add(ones.T @ step)
-        else:
-            for column in range(x.codes.shape[-1]):
-                kernel = kernel.at[first + x.codes[:, column]].add(step, mode="drop")
+        kernel = one_hot.add_to_rows(kernel, first, x.codes, step)
         found = {"kernel": kernel}
         if "bias" in layer:
             found["bias"] = layer["bias"] + by["bias"] * slope[first]
@@ -186,8 +174,8 @@ class MLP(nn.Module):
     def begin(self, params: Params, public: Features) -> jax.Array:
         """The `hidden` of a `Begun` from columns without the sensitive block.
 
-        Categorical columns are read in a loop: written out, a compiler would read all of
-        them again in each of the many places that use the sum.
+        On a CPU categorical columns are read in a loop: written out, a compiler would read
+        all of them again in each of the many places that use the sum.
         """
         layer = params[_FIRST]
         kernel, num_numeric = layer["kernel"], public.numeric.shape[-1]
@@ -196,8 +184,8 @@ class MLP(nn.Module):
             out = out + layer["bias"]
         if public.codes.shape[-1]:
             onehot = kernel[len(kernel) - self.num_onehot :]
-            if _multiplies():
-                return out + _one_hot(public.codes, self.num_onehot) @ onehot
+            if accelerators.used():
+                return out + one_hot.multiplied(public.codes, onehot)
 
             def add(out, code):
                 return out + onehot.at[code].get(mode="fill", fill_value=0), None

@@ -86,6 +86,15 @@ def test_the_gradient_of_the_kernel_equals_that_of_a_dense_layer():
 
 
 @pytest.mark.usefixtures("one_hot")
+def test_the_public_columns_part_of_the_first_layer_is_that_of_a_dense_one():
+    model = models.mlp(3, 2, hidden=(6,), num_onehot=5)
+    params = _draw(model)
+    found = jax.jit(jax.vmap(model.apply.begin, (None, 0)))(params, _ROWS)
+    kernel, bias = _layers(params)[0]
+    np.testing.assert_allclose(found, _dense() @ kernel + bias, atol=2e-6)
+
+
+@pytest.mark.usefixtures("one_hot")
 def test_the_reference_category_has_no_kernel_row():
     model = models.linear(3, 2, num_onehot=5)
     params = _draw(model)

@@ -11,7 +11,7 @@ from typing import NamedTuple
 import jax
 import jax.numpy as jnp
 
-from fljax import losses
+from fljax import losses, precision
 from fljax.types import Begun, Features, Known, Params
 
 
@@ -58,6 +58,7 @@ def without_padding(known: Known) -> Known:
     return jax.tree.map(clean, known)
 
 
+@precision.full
 def row_losses(
     loss_fn: losses.LossFn, params: Params, known: Known
 ) -> Callable[[jax.Array], jax.Array]:
@@ -82,9 +83,10 @@ def row_losses(
         rows = complete(known.public, block) if hidden is None else Begun(hidden, block)
         return jax.vmap(loss_fn, (None, 0, 0))(params, rows, known.y)
 
-    return of
+    return precision.full(of)
 
 
+@precision.full
 def model_based(
     loss_fn: losses.LossFn, params: Params, known: Known, candidates: jax.Array
 ) -> Guess:
@@ -106,6 +108,7 @@ def model_based(
     return Guess(jnp.where(jnp.isfinite(table).all(axis=1), best, -1), table)
 
 
+@precision.full
 def model_based_continuous(
     loss_fn: losses.LossFn,
     params: Params,

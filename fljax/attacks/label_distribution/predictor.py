@@ -17,6 +17,7 @@ import jax.numpy as jnp
 import optax
 from jax import lax
 
+from fljax import precision
 from fljax.types import Array, Key, Params
 
 
@@ -77,6 +78,7 @@ def fit(key: Key, x: Array, y: Array, settings: Settings) -> Params:
 
 
 @functools.partial(jax.jit, static_argnums=3)
+@precision.full
 def _fit(key, x, y, settings: Settings) -> Params:
     network = _Network(settings.hidden, y.shape[1])
     size, steps = settings.batch_size, len(x) // settings.batch_size

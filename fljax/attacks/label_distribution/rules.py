@@ -23,11 +23,12 @@ import jax.numpy as jnp
 from jax import lax
 from jax.flatten_util import ravel_pytree
 
-from fljax import losses
+from fljax import losses, precision
 from fljax.attacks.label_distribution.shadow_clients import Pool
 from fljax.types import Array, Batch, Params
 
 
+@precision.full
 def mean_gradients(
     loss_fn: losses.LossFn, sent: Params, rows: Pool, per_label: int = 200
 ) -> jax.Array:

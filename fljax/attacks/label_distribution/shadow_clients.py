@@ -22,7 +22,7 @@ from jax import lax
 from jax.flatten_util import ravel_pytree
 from jax.sharding import Mesh
 
-from fljax import parallel
+from fljax import parallel, precision
 from fljax.local import LocalUpdate
 from fljax.types import Array, Batch, Key, Params, PyTree, Sender
 
@@ -181,6 +181,7 @@ def compiled(recipe: Recipe, over: Mesh, lanes: int = 4) -> Callable:
         return jax.vmap(one)(*items)
 
     @jax.jit
+    @precision.full
     def run(clients, proportions, key, sent, rows, numbers):
         items = jax.tree.map(
             lambda leaf: leaf.reshape(-1, lanes, *leaf.shape[1:]),

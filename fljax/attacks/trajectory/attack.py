@@ -35,7 +35,7 @@ import jax
 import jax.numpy as jnp
 from jax import lax
 
-from fljax import losses
+from fljax import losses, precision
 from fljax.attacks.attribute import without_padding
 from fljax.attacks.trajectory import exact, imagined, matching, relaxation, rounding
 from fljax.attacks.trajectory.imagined import PLAIN, Imagined, Told
@@ -70,6 +70,7 @@ class Inference(NamedTuple):
     simulated: jax.Array
 
 
+@precision.full
 def trajectory_matching(
     key: Key,
     loss_fn: losses.LossFn,
@@ -139,6 +140,7 @@ def trajectory_matching(
     return solve(key, problem, logits[None], choice, rough)
 
 
+@precision.full
 def solve(
     key: Key,
     problem: Problem,
@@ -161,39 +163,37 @@ def solve(
     Returns:
       An `Inference`, its leaves with the leading axes of the values.
     """
-    # Matching models needs more than an accelerator's default precision.
-    with jax.default_matmul_precision("highest"):
 
-        def searched(logits):
-            if problem.rounding is not None:
-                asked = problem, logits, candidates is not None
-                logits = lax.cond(
-                    problem.path,
-                    lambda: exact.start(jax.random.fold_in(key, 2), *asked),
-                    lambda: logits,
-                )
-            start = Point(logits, jnp.zeros(()))
-            if rough is not None:
-                begun, own = start, jax.random.fold_in(key, 3)
-                start = lax.cond(
-                    problem.path,
-                    lambda: matching.search(own, rough, begun)[0],
-                    lambda: begun,
-                )
-            point, left = matching.search(jax.random.fold_in(key, 0), problem, start)
-            return point, left, matching.misfit(left.noise, left.residuals)
+    def searched(logits):
+        if problem.rounding is not None:
+            asked = problem, logits, candidates is not None
+            logits = lax.cond(
+                problem.path,
+                lambda: exact.start(jax.random.fold_in(key, 2), *asked),
+                lambda: logits,
+            )
+        start = Point(logits, jnp.zeros(()))
+        if rough is not None:
+            begun, own = start, jax.random.fold_in(key, 3)
+            start = lax.cond(
+                problem.path,
+                lambda: matching.search(own, rough, begun)[0],
+                lambda: begun,
+            )
+        point, left = matching.search(jax.random.fold_in(key, 0), problem, start)
+        return point, left, matching.misfit(left.noise, left.residuals)
 
-        point, left, misfit = _least(searched, starts)
-        simulated = jnp.mean(left.steady.astype(jnp.float32))
-        values, scale = problem.relax(point.logits), matching.scale_of(problem, point)
-        if candidates is None:
-            index = jnp.zeros(values.shape, jnp.int32)
-            nothing = jnp.zeros((*values.shape, 0))
-            value = values[..., None]
-            return Inference(index, nothing, value, scale, misfit, simulated)
-        weights = posterior(
-            jax.random.fold_in(key, 1), problem, starts, point, left, misfit
-        )
+    point, left, misfit = _least(searched, starts)
+    simulated = jnp.mean(left.steady.astype(jnp.float32))
+    values, scale = problem.relax(point.logits), matching.scale_of(problem, point)
+    if candidates is None:
+        index = jnp.zeros(values.shape, jnp.int32)
+        nothing = jnp.zeros((*values.shape, 0))
+        value = values[..., None]
+        return Inference(index, nothing, value, scale, misfit, simulated)
+    weights = posterior(
+        jax.random.fold_in(key, 1), problem, starts, point, left, misfit
+    )
     sound = jnp.isfinite(weights).all(axis=-1)
     index = jnp.where(sound, jnp.argmax(weights, axis=-1), -1).astype(jnp.int32)
     value = weights @ candidates

@@ -12,7 +12,7 @@ import jax
 import jax.numpy as jnp
 from jax import lax
 
-from fljax import losses
+from fljax import losses, precision
 from fljax.attacks.attribute import without_padding
 from fljax.attacks.trajectory import (
     associations,
@@ -45,6 +45,7 @@ class Seen(NamedTuple):
     told: Told
 
 
+@precision.full
 def trajectory_matching(
     key: Key,
     loss_fn: losses.LossFn,
@@ -105,9 +106,7 @@ def trajectory_matching(
     )
     last = flat.unravel(flat.returned[-1])
     told = jax.vmap(lambda known: of_client(known)[0].start(last))(known)
-    with jax.default_matmul_precision("highest"):
-        size = seen.member.shape[1]
-        logits = associations.start(apart, problem, known, told, size)
+    logits = associations.start(apart, problem, known, told, seen.member.shape[1])
     rough = None
     if imagined.begins_roughly(client, settings):
         eased = matching.eased(settings)

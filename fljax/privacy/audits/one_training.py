@@ -76,5 +76,6 @@ def exchanged(run: rounds.Run, training: Training, tables: Tables) -> Exchange:
     flat = jax.vmap(lambda tree: ravel_pytree(tree)[0])
     is_own = seen.client[:, :, None] == jnp.arange(count)[None, None]
     messages = jax.vmap(flat)(seen.delta)
-    own = jnp.einsum("rsc,rsp->rcp", is_own.astype(messages.dtype), messages)
+    chosen = is_own.astype(messages.dtype)
+    own = jnp.einsum("rsc,rsp->rcp", chosen, messages, precision="highest")
     return Exchange(flat(seen.params), ravel_pytree(last)[0], own, is_own.any(axis=1))

@@ -139,7 +139,7 @@ def noise(messages: Messages) -> jax.Array:
     around = messages_lib.moments(delta, weight).mean
     u = jnp.linalg.svd(weight[:, None] * (sent - inside), full_matrices=False)[0]
     rest = weight[:, None] * (delta - around)
-    rest = rest - u[:, :keep] @ (u[:, :keep].T @ rest)
+    rest = rest - matmul(u[:, :keep], matmul(u[:, :keep].T, rest))
     freedom = jnp.maximum(weight.sum() - 1 - keep, 1) * num_params
     rounding = float(np.finfo(np.float32).eps) / 4 * jnp.max(jnp.abs(sent))
     return jnp.maximum(jnp.sqrt(jnp.sum(jnp.square(rest)) / freedom), rounding)

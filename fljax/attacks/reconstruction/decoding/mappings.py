@@ -17,6 +17,7 @@ import jax.numpy as jnp
 import optax
 from jax import lax
 
+from fljax import precision
 from fljax.attacks.reconstruction.decoding import messages as messages_lib
 from fljax.attacks.reconstruction.decoding.messages import (
     Decoded,
@@ -82,6 +83,7 @@ def mlp(num_params: int, units: int = 1000) -> Mapping:
     return Mapping(init, apply)
 
 
+@precision.full
 def learned(
     key: Key,
     messages: Messages,

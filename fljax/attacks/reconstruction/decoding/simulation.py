@@ -37,6 +37,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax import lax
 
+from fljax import precision
 from fljax.attacks.reconstruction.decoding import ensemble as ensemble_lib
 from fljax.attacks.reconstruction.decoding import messages as messages_lib
 from fljax.attacks.reconstruction.decoding.ensemble import Choice, Simulation
@@ -113,6 +114,7 @@ def simulated_client(
     return Simulation(gradient, rate, table(0.0, 0.0), table(spread, _TARGETS), shared)
 
 
+@precision.full
 def simulated(
     key: Key,
     messages: Messages,
@@ -163,6 +165,7 @@ def simulated(
     )
 
 
+@precision.full
 def choose(
     key: Key, messages: Messages, simulation: Simulation, settings: Settings
 ) -> Choice:
