@@ -24,21 +24,18 @@ def use_full() -> None:
 
 def full(fun: Callable[_P, _T]) -> Callable[_P, _T]:
     """The same function with all of its products in full precision; of use inside jit."""
-
-    @functools.wraps(fun)
-    def precise(*args: _P.args, **kwargs: _P.kwargs) -> _T:
-        with jax.default_matmul_precision(_FULL):
-            return fun(*args, **kwargs)
-
-    return precise
+    return _with(lambda: _FULL, fun)
 
 
 def by_default(fun: Callable[_P, _T]) -> Callable[_P, _T]:
     """The same function in full precision, unless JAX's setting says otherwise."""
+    return _with(_chosen, fun)
 
+
+def _with(precision: Callable[[], str], fun: Callable[_P, _T]) -> Callable[_P, _T]:
     @functools.wraps(fun)
     def precise(*args: _P.args, **kwargs: _P.kwargs) -> _T:
-        with jax.default_matmul_precision(_chosen()):
+        with jax.default_matmul_precision(precision()):
             return fun(*args, **kwargs)
 
     return precise

@@ -16,7 +16,7 @@ import jax.numpy as jnp
 import optax
 from jax import lax
 
-from fljax import losses, tree
+from fljax import losses, precision, tree
 from fljax.attacks.attribute import row_losses, without_padding
 from fljax.types import Exchange, Key, Known
 
@@ -37,6 +37,7 @@ class GradientGuess(NamedTuple):
     dissimilarity: jax.Array
 
 
+@precision.full
 def gradient_based(
     key: Key,
     loss_fn: losses.LossFn,
@@ -87,11 +88,9 @@ def gradient_based(
         updates, opt_state = optimiser.update(pull_back(slope)[0], opt_state, logits)
         return (logits + updates, opt_state), loss
 
-    # Matching gradients needs more than an accelerator's default precision.
-    with jax.default_matmul_precision("highest"):
-        (logits, _), loss = lax.scan(
-            iterate, (logits, optimiser.init(logits)), jnp.arange(num_iterations)
-        )
+    (logits, _), loss = lax.scan(
+        iterate, (logits, optimiser.init(logits)), jnp.arange(num_iterations)
+    )
     evidence = jnp.pad(logits, ((0, 0), (1, 0)))
     return GradientGuess(
         jnp.argmax(evidence, axis=-1).astype(jnp.int32), logits, loss[-1] / num_rounds

@@ -15,6 +15,7 @@ import jax
 import jax.numpy as jnp
 from jax import lax
 
+from fljax import precision
 from fljax.attacks.inversion.objectives import Distance, Prior, squared_distance
 from fljax.attacks.inversion.points import Simulate
 from fljax.attacks.inversion.solvers import Problem, Solver
@@ -94,6 +95,7 @@ class _Search(NamedTuple):
     path: PyTree
 
 
+@precision.full
 def invert(
     key: Key,
     params: Params,
@@ -145,9 +147,7 @@ def invert(
             jax.random.fold_in(key, start), problem, space, solver, enough, budget
         )
 
-    # Matching gradients needs more than an accelerator's default precision.
-    with jax.default_matmul_precision("highest"):
-        return _merge(lax.map(search, jnp.arange(budget.starts)), budget)
+    return _merge(lax.map(search, jnp.arange(budget.starts)), budget)
 
 
 def _check(budget: Budget) -> None:

@@ -13,6 +13,7 @@ from typing import NamedTuple
 import jax
 import jax.numpy as jnp
 
+from fljax import precision
 from fljax.attacks.label_distribution import pca, rules
 from fljax.types import Array
 
@@ -55,14 +56,14 @@ def read(basis: pca.Basis, readers: Readers, messages: Array) -> jax.Array:
 
 
 @jax.jit
+@precision.full
 def fit(numbers: Array, labels: Array) -> Fusion:
     """Least squares of distributions `[n, K]` on `[n, F]`, the shortest if many."""
     centre, mean = jnp.mean(numbers, axis=0), jnp.mean(labels, axis=0)
     deviation = jnp.std(numbers, axis=0)
     scale = jnp.where(deviation > 0, deviation, 1)
     white = (numbers - centre[None]) / scale[None]
-    with jax.default_matmul_precision("highest"):
-        weights, *_ = jnp.linalg.lstsq(white, labels - mean[None], rcond=1e-6)
+    weights, *_ = jnp.linalg.lstsq(white, labels - mean[None], rcond=1e-6)
     return Fusion(centre, scale, weights, mean)
 
 

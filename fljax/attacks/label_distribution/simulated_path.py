@@ -29,7 +29,7 @@ import numpy as np
 from jax import lax
 from jax.flatten_util import ravel_pytree
 
-from fljax import losses
+from fljax import losses, precision
 from fljax.attacks import streams
 from fljax.attacks.adversary import AdversaryView
 from fljax.attacks.estimates import Estimates, LabelEstimate
@@ -81,6 +81,7 @@ class Prepared(NamedTuple):
     rows: tuple[PyTree, jax.Array, jax.Array]
 
 
+@precision.full
 def prepare(
     loss_fn: losses.LossFn, sent: Params, rows: Pool, settings: Settings
 ) -> Prepared:
@@ -104,11 +105,11 @@ def prepare(
         each = jax.vmap(jax.vmap(gradient))(x, y)
         return _scores(jnp.where(real[..., None], each, 0), real)
 
-    with jax.default_matmul_precision("highest"):
-        scores, gradients = lax.map(at, models)
+    scores, gradients = lax.map(at, models)
     return Prepared(models, scores, gradients, chosen)
 
 
+@precision.full
 def infer(
     key: Key,
     loss_fn: losses.LossFn,
@@ -147,15 +148,14 @@ def infer(
         path_steps=settings.path_steps, iterations=settings.iterations,
         batch_rounds=settings.messages, rate=0.3, stages=1,
     )  # fmt: skip
-    with jax.default_matmul_precision("highest"):
-        problem = Problem(
-            jnp.einsum("rkp,rp->rk", prepared.scores, deltas),
-            _read(steady, prepared), relax, jnp.asarray(scale, jnp.float32), search,
-        )  # fmt: skip
-        first = rules.class_gradients(deltas[:1], prepared.gradients[0])[0]
-        start = jnp.log((1 - _DOUBT) * first + _DOUBT / len(first))
-        point = Point(start[1:] - start[0], jnp.zeros(()))
-        return relax(matching.search(key, problem, point)[0].logits)
+    problem = Problem(
+        jnp.einsum("rkp,rp->rk", prepared.scores, deltas),
+        _read(steady, prepared), relax, jnp.asarray(scale, jnp.float32), search,
+    )  # fmt: skip
+    first = rules.class_gradients(deltas[:1], prepared.gradients[0])[0]
+    start = jnp.log((1 - _DOUBT) * first + _DOUBT / len(first))
+    point = Point(start[1:] - start[0], jnp.zeros(()))
+    return relax(matching.search(key, problem, point)[0].logits)
 
 
 @functools.partial(jax.jit, static_argnames=("loss_fn", "settings"))

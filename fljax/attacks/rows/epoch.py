@@ -18,6 +18,7 @@ from typing import NamedTuple
 import jax
 import numpy as np
 
+from fljax import precision
 from fljax.attacks.rows import look, network
 from fljax.attacks.rows import steps as steps_lib
 from fljax.attacks.rows.network import Network
@@ -41,6 +42,7 @@ class _Message(NamedTuple):
     steps: Steps
 
 
+@precision.full
 def recover(
     params: Params,
     message: Params,
@@ -79,10 +81,9 @@ def recover(
     if not all(np.isfinite(leaf).all() for leaf in jax.tree.leaves(message)):
         raise ValueError("message: expected finite numbers")
     came = _Message(params, message, loss_fn, steps)
-    with jax.default_matmul_precision("highest"):
-        x, y, missed = _by_steps(came, schema, rows, targets, seed, effort)
-        if len(x) == rows:
-            x, missed = _nearer(came, schema, x, y)
+    x, y, missed = _by_steps(came, schema, rows, targets, seed, effort)
+    if len(x) == rows:
+        x, missed = _nearer(came, schema, x, y)
     exact = len(x) == rows and missed < network.ROUNDING
     return Found(schema.read(x), y, max(0.0, 1 - missed), exact)
 

@@ -15,6 +15,7 @@ corner of a unit being on either side of it in the others, if no rows close by d
 import jax
 import numpy as np
 
+from fljax import precision
 from fljax.attacks.rows import annealing, layers, network
 from fljax.attacks.rows.annealing import SOFT, Bounds
 from fljax.attacks.rows.network import Network
@@ -30,6 +31,7 @@ _EXACT, _MOST = 1e-4, 0.9  # of a message, that recomputing it may miss; of how 
 _ALONE = 1e-6  # of the largest eigenvalue has the smallest where no other rows fit
 
 
+@precision.full
 def recover(
     params: Params,
     message: Params,
@@ -70,23 +72,20 @@ def recover(
     seen = layers.seen(params, message, loss_fn.element_loss)
     draws = np.random.default_rng(seed)
     best, least, found = _drawn(draws, rows, bounds), np.inf, None
-    with jax.default_matmul_precision("highest"):
-        for number in range(searches):
-            begun = best.copy()
-            if number:
-                count = draws.integers(1, min(_ANEW, rows) + 1)
-                at = draws.choice(rows, count, replace=False)
-                begun[at] = _drawn(draws, count, bounds)
-            first = np.int32(_AGAIN if number else 0)
-            about = seen.layers, seen.gradients
-            z, missed = annealing.annealed(
-                seen.element_loss, about, begun, bounds, first
-            )
-            if found is None or missed < least:
-                best, least = np.asarray(z), float(missed)
-                found = judged(params, message, loss_fn, schema, best)
-            if found.exact:
-                break
+    for number in range(searches):
+        begun = best.copy()
+        if number:
+            count = draws.integers(1, min(_ANEW, rows) + 1)
+            at = draws.choice(rows, count, replace=False)
+            begun[at] = _drawn(draws, count, bounds)
+        first = np.int32(_AGAIN if number else 0)
+        about = seen.layers, seen.gradients
+        z, missed = annealing.annealed(seen.element_loss, about, begun, bounds, first)
+        if found is None or missed < least:
+            best, least = np.asarray(z), float(missed)
+            found = judged(params, message, loss_fn, schema, best)
+        if found.exact:
+            break
     return found
 
 
