@@ -5,10 +5,11 @@ import statistics
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
+import numpy as np
 from matplotlib.figure import Figure
 from rich.table import Table
 
-from experiments.fed_cdp import methods, published
+from experiments.fed_cdp import clients, methods, propositions, published
 from experiments.fed_cdp.clients import Task
 from experiments.fed_cdp.methods import Trial, Variant
 from experiments.fed_cdp.published import ACCURACY, FINAL, MILLISECONDS
@@ -21,6 +22,7 @@ from fljax.privacy import Promise, Statement
 from fljax.results import Labels, Row, Summary, summarise
 
 VALIDATION = "validation_accuracy_percent"
+TUNED = "tuning_accuracy_percent"
 NORM = "gradient_norm"
 _EXPERIMENT = "fed_cdp"
 _EPSILON = "epsilon"
@@ -55,6 +57,9 @@ def rows(settings: Settings, task: Task, points: Sequence[Point]) -> list[Row]:
         for seed, trained in zip(settings.run.seeds, point.trained, strict=True):
             found += _of_training(task, point, seed, trained)
         found += _of_accounts(settings, task, point)
+    if settings.run.propositions:
+        for variant in {p.variant[1:]: p.variant for p in points}.values():
+            found += _of_sampling(settings, task, variant)
     return found
 
 
@@ -78,6 +83,10 @@ def _of_training(task: Task, point: Point, seed: int, trained: Trained) -> list[
     if "gradient" in specs.acts_on(point.trial.spec):
         dropped = trained.evaluations.dropped[-1] * participants
         keep(name, FINAL, "dropped_examples", dropped, 1)
+    if trained.tolerance is not None:
+        found += propositions.rows(
+            labels, name, seed, trained.tolerance, len(task.validation)
+        )
     measured = trained.evaluations
     for at, done in enumerate(trained.rounds):
         keep(name, f"round_{done}", VALIDATION, 100 * measured.accuracy[at],
@@ -99,7 +108,12 @@ def _of_accounts(settings: Settings, task: Task, point: Point) -> list[Row]:
     name = point.variant.name
     labels = _labels(task, point)
     seed = settings.run.seeds[0]
-    found = []
+    found = [
+        labels.row(
+            name, f"rate_{rate:g}", seed, TUNED, 100 * value, len(task.validation)
+        )
+        for rate, value in point.tried.items()  # means over the seeds of tuning
+    ]
     for said in point.statements:
         if said.epsilon is not None:
             setting = f"{said.way}, {said.unit}: {said.name}"
@@ -108,6 +122,28 @@ def _of_accounts(settings: Settings, task: Task, point: Point) -> list[Row]:
         epsilon = methods.largest_epsilon(each)
         setting = "the noise that is drawn" + (f" ({index})" if index else "")
         found.append(labels.row(name, setting, seed, _EPSILON, epsilon, 1))
+    return found
+
+
+def _of_sampling(settings: Settings, task: Task, variant: Variant) -> list[Row]:
+    """Proposition 1, of one federation under any defense."""
+    run, everyone = settings.run, task.labels[task.train]
+    point = methods.label(run, variant, specs.parse("none"))
+    labels = Labels(_EXPERIMENT, task.name, task.model_name, point=point)
+    found = []
+    for seed in run.seeds:
+        rows, size = clients.deal(task, run, variant.clients, seed)
+        measured = propositions.sampling(
+            np.random.default_rng([seed, 3]),
+            rows.y.reshape(variant.clients, size),
+            everyone,
+            variant.per_round,
+            run.batch_size,
+        )
+        found += [
+            labels.row(who, what, seed, "total_variation", value, len(everyone))
+            for (who, what), value in measured.items()
+        ]
     return found
 
 

@@ -103,6 +103,11 @@ class Config(RunFlags):
         "validation rows of an evaluation, for curves and tuning; none: all",
         min=1,
     )
+    propositions: bool = option(
+        False,
+        "measure Propositions 1 and 2 as well: how classes are drawn, and how much "
+        "noise the last model bears",
+    )
     probed: int = option(100, "clients whose gradient norms are measured", min=1)
     lanes: int | None = option(
         None, "clients side by side on a device; none: the fastest for the data", min=1

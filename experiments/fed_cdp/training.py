@@ -12,9 +12,10 @@ import jax.numpy as jnp
 import numpy as np
 import optax
 
-from experiments.fed_cdp import averaging, clients, evaluation, methods
+from experiments.fed_cdp import averaging, clients, evaluation, methods, propositions
 from experiments.fed_cdp.evaluation import Evaluation
 from experiments.fed_cdp.methods import Numbers, Trial
+from experiments.fed_cdp.propositions import Tolerance
 from experiments.fed_cdp.setup import Pool, Setup
 from fljax import federation, losses
 from fljax import local as local_lib
@@ -35,6 +36,7 @@ class Trained(NamedTuple):
       losses: `[rounds]` mean training loss of the participants.
       accuracy: on test rows, after the last round.
       milliseconds: wall time over local iterations, all trainings side by side counted.
+      tolerance: of the last model, leaves `[]`; None if it was not asked for.
     """
 
     rounds: tuple[int, ...]
@@ -42,6 +44,7 @@ class Trained(NamedTuple):
     losses: np.ndarray
     accuracy: float
     milliseconds: float
+    tolerance: Tolerance | None
 
 
 class Trainer:
@@ -87,7 +90,7 @@ class Trainer:
             kept = self._part.states(states)
             return self._train(wanted, num_rounds, progress, kept)
 
-        found = self._part.cached(name, compute, Trained, Evaluation)
+        found = self._part.cached(name, compute, Trained, Evaluation, Tolerance)
         self._part.forget(states)
         return found
 
@@ -109,19 +112,28 @@ class Trainer:
             states=states,
             room=self._room,
         )
-        look = evaluation.TestAccuracy(task.model, task.white)
-        accuracy = federation.measure(
-            self._federation, trainings, found.run, look, self._room
-        )
+
+        def look(measure):
+            return federation.measure(
+                self._federation, trainings, found.run, measure, self._room
+            )
+
+        accuracy = look(evaluation.TestAccuracy(task.model, task.white))
+        tolerated = [None] * len(wanted)
+        if setup.run.propositions:
+            of_model = task.model, task.white, setup.defended, setup.variant.specs[0]
+            measured = look(propositions.Tolerated(*of_model))
+            tolerated = [_one(measured, i) for i in range(len(wanted))]
         steps = num_rounds * setup.variant.per_round * setup.run.local_steps
         per_step = 1e3 * found.seconds / (steps * len(wanted))
         return [
             Trained(
                 found.stops,
-                jax.tree.map(lambda leaf, i=i: leaf[:, i], found.evaluations),
+                _one(found.evaluations, (slice(None), i)),
                 found.run.loss[i],
                 float(accuracy[i]),
                 per_step,
+                tolerated[i],
             )
             for i in range(len(wanted))
         ]
@@ -196,6 +208,10 @@ class _Counting(NamedTuple):
             return inner.init(sent.params), jnp.zeros(())
 
         return federation.prepared(local_lib.LocalUpdate(init, step, final), look_up)
+
+
+def _one(leaves, at):
+    return jax.tree.map(lambda leaf: leaf[at], leaves)
 
 
 def _on_model(encode):

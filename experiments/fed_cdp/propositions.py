@@ -1,0 +1,210 @@
+"""Propositions 1 and 2 of Wei et al. (2021), measured.
+
+Proposition 1: a row of a random client is of a class as often as a row of all clients. The
+paper concludes that the rows of one step, of K_t clients, are a sample of all rows, which
+speaks of the rows together: `sampling` measures both.
+
+Proposition 2 (eq. 5 to 8): noise on a model that is no longer than s(x) / L_v leaves the
+class of x as it was. s is the margin of the label over the next class, L_v the largest norm
+of its slope over all x. Here norms are Euclidean, the paper's "loss of class j" is the
+negative logarithm of its probability, so that a margin is a difference of logits, and L_v
+is over validation rows, of the model that is there: the paper's formula has no other.
+"""
+
+from collections.abc import Callable, Mapping
+from typing import NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from experiments.fed_cdp import clients, methods
+from experiments.fed_cdp.published import FINAL
+from fljax import federation, tree
+from fljax.defenses import noise
+from fljax.defenses.definition import Setting
+from fljax.defenses.specs import Spec
+from fljax.federation import Tables, Training
+from fljax.results import Labels, Row
+from fljax.types import Array, Batch, Model
+
+BOUND, TURNED = "noise_bound", "turned_within_bound_percent"
+STEP, NOISY = "noise_of_a_step", "noisy_accuracy_percent"
+MULTIPLES = (1, 10, 100, 1000)
+_TRIALS = 1000  # steps that are drawn
+_BATCH = 100  # rows whose slopes are held together
+_KEY = 11
+
+
+class Tolerance(NamedTuple):
+    """What noise ONE model bears, by Proposition 2 and as measured; leaves `[]`.
+
+    Attributes:
+      margin: median of s over rows whose class is named rightly; not a number without.
+      lipschitz: L_v.
+      bound: `margin / lipschitz`, the length of noise that the proposition allows.
+      turned: share of those rows that lose their class if each has noise as long as its
+        own bound in the worst direction; none, says the proposition.
+      accuracy: `[len(MULTIPLES)]` with noise in any direction, so many bounds long.
+      step: length of the noise that the defense adds to a model in one local step.
+    """
+
+    margin: Array
+    lipschitz: Array
+    bound: Array
+    turned: Array
+    accuracy: Array
+    step: Array
+
+
+class Tolerated(NamedTuple):
+    """Measures ONE model after its last round, on validation rows."""
+
+    model: Model
+    white: int | None
+    defended: Setting
+    spec: Spec
+
+    def __call__(self, run, training: Training, tables: Tables) -> Tolerance:
+        params, pool = run.server.params.params, tables.pool
+        key = jax.random.fold_in(jax.random.key(training.seed), _KEY)
+
+        def margin(params, position):
+            outputs = self.model.apply(params, self._inputs(pool, position))
+            label = pool.labels[position]
+            others = jnp.where(jnp.arange(len(outputs)) == label, -jnp.inf, outputs)
+            return outputs[label] - jnp.max(others)
+
+        def each(fun):
+            return jax.lax.map(fun, pool.validation, batch_size=_BATCH)
+
+        def steepness(position):
+            value, slope = jax.value_and_grad(margin)(params, position)
+            return value, tree.norm(slope)
+
+        margins, norms = each(steepness)
+        right, lipschitz = margins > 0, jnp.max(norms)
+        middle = jnp.nanmedian(jnp.where(right, margins, jnp.nan))
+
+        def worst(position):
+            value, slope = jax.value_and_grad(margin)(params, position)
+            length = value / (lipschitz * tree.norm(slope))
+            moved = jax.tree.map(lambda w, g: w - length * g, params, slope)
+            return margin(moved, position)
+
+        def accuracy(multiple):
+            drawn = noise.like(key, params, 1.0)
+            length = multiple * middle / (lipschitz * tree.norm(drawn))
+            moved = jax.tree.map(lambda w, n: w + length * n, params, drawn)
+            return jnp.mean(each(lambda position: margin(moved, position)) > 0)
+
+        return Tolerance(
+            middle,
+            lipschitz,
+            middle / lipschitz,
+            jnp.sum(right & (each(worst) <= 0)) / jnp.sum(right),
+            jax.lax.map(accuracy, jnp.array(MULTIPLES, jnp.float32)),
+            self._step(key, params, training, tables),
+        )
+
+    def _step(self, key, params, training: Training, tables: Tables) -> jax.Array:
+        """Two draws on one batch differ by the noise of both."""
+        built = methods.defense(self.defended, self.spec, training.numbers)
+        if built.gradient is None:
+            return jnp.zeros(())
+        rows, schedule = federation.of(tables, training)
+        first = jax.tree.map(lambda leaf: leaf[tables.pool.probe[0]], rows)
+        batch = Batch(
+            self._inputs(tables.pool, first.x),
+            first.y,
+            jnp.ones(len(first.y), bool),
+            jnp.int32(0),
+            jnp.int32(schedule.num_rounds - 1),
+        )
+        one, other = (
+            built.gradient(jax.random.fold_in(key, draw), params, batch)[0]
+            for draw in (0, 1)
+        )
+        apart = tree.norm(jax.tree.map(jnp.subtract, one, other))
+        return training.numbers.rate * apart / jnp.sqrt(2.0)
+
+    def _inputs(self, pool, positions):
+        return clients.look_up(pool.x, self.white, positions)
+
+
+def rows(
+    labels: Labels, method: str, seed: int, found: Tolerance, count: int
+) -> list[Row]:
+    """The numbers of one model; accuracies stand under how much noise it was given.
+
+    Args:
+      labels: of its defense.
+      method: its name.
+      seed: of its training.
+      found: NumPy leaves.
+      count: validation rows.
+    """
+    numbers = {
+        "margin": found.margin,
+        "lipschitz": found.lipschitz,
+        BOUND: found.bound,
+        TURNED: 100 * found.turned,
+        STEP: found.step,
+    }
+    told = [(FINAL, metric, value) for metric, value in numbers.items()]
+    told += [
+        (f"noise of {multiple} bounds", NOISY, 100 * value)
+        for multiple, value in zip(MULTIPLES, found.accuracy, strict=True)
+    ]
+    return [
+        labels.row(method, setting, seed, metric, value, count)
+        for setting, metric, value in told
+        if np.isfinite(value)
+    ]
+
+
+def sampling(
+    rng: np.random.Generator,
+    owned: np.ndarray,
+    everyone: np.ndarray,
+    per_round: int,
+    batch_size: int,
+) -> Mapping[tuple[str, str], float]:
+    """How far classes that are drawn are from those of all rows, in total variation.
+
+    Args:
+      rng: of the draws.
+      owned: `[K, N_i]` classes of the clients' rows.
+      everyone: `[N]` classes of all rows that clients may hold.
+      per_round: K_t.
+      batch_size: B.
+
+    Returns:
+      `(who draws, what) -> distance`: of one row the exact one, of the rows of one step
+      the mean over many.
+    """
+    count = int(max(owned.max(), everyone.max())) + 1
+
+    def shares(labels):
+        return np.bincount(labels.ravel(), minlength=count) / labels.size
+
+    truth = shares(everyone)
+
+    def distance(labels) -> float:
+        return float(np.abs(shares(labels) - truth).sum() / 2)
+
+    def of_clients() -> np.ndarray:
+        chosen = rng.choice(len(owned), per_round, replace=False)
+        return rng.permuted(owned[chosen], axis=1)[:, :batch_size]
+
+    def of_rows() -> np.ndarray:
+        return rng.choice(everyone, per_round * batch_size)
+
+    def mean(draw: Callable[[], np.ndarray]) -> float:
+        return float(np.mean([distance(draw()) for _ in range(_TRIALS)]))
+
+    return {
+        ("client_sampling", "one row"): distance(owned),
+        ("client_sampling", "rows of a step"): mean(of_clients),
+        ("row_sampling", "rows of a step"): mean(of_rows),
+    }
