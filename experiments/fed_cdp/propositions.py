@@ -102,7 +102,7 @@ class Tolerated(NamedTuple):
             middle,
             lipschitz,
             middle / lipschitz,
-            jnp.sum(right & (each(worst) <= 0)) / jnp.sum(right),
+            jnp.sum(right & (each(worst) < 0)) / jnp.sum(right),
             jax.lax.map(accuracy, jnp.array(MULTIPLES, jnp.float32)),
             self._step(key, params, training, tables),
         )

@@ -12,7 +12,7 @@ from rich.table import Table
 from experiments.fed_cdp import clients, methods, propositions, published
 from experiments.fed_cdp.clients import Task
 from experiments.fed_cdp.methods import Trial, Variant
-from experiments.fed_cdp.published import ACCURACY, FINAL, MILLISECONDS
+from experiments.fed_cdp.published import ACCURACY, FINAL, MILLISECONDS, TUNED
 from experiments.fed_cdp.settings import Settings
 from experiments.fed_cdp.training import Trained
 from experiments.report.figures import drawing
@@ -22,7 +22,6 @@ from fljax.privacy import Promise, Statement
 from fljax.results import Labels, Row, Summary, summarise
 
 VALIDATION = "validation_accuracy_percent"
-TUNED = "tuning_accuracy_percent"
 NORM = "gradient_norm"
 _EXPERIMENT = "fed_cdp"
 _EPSILON = "epsilon"
