@@ -34,6 +34,7 @@ MULTIPLES = (1, 10, 100, 1000)
 _TRIALS = 1000  # steps that are drawn
 _BATCH = 100  # rows whose slopes are held together
 _KEY = 11
+_ROUNDING = 1e-4  # of a margin: the steepest row ends at zero
 
 
 class Tolerance(NamedTuple):
@@ -90,7 +91,7 @@ class Tolerated(NamedTuple):
             value, slope = jax.value_and_grad(margin)(params, position)
             length = value / (lipschitz * tree.norm(slope))
             moved = jax.tree.map(lambda w, g: w - length * g, params, slope)
-            return margin(moved, position)
+            return margin(moved, position) / value
 
         def accuracy(multiple):
             drawn = noise.like(key, params, 1.0)
@@ -102,7 +103,7 @@ class Tolerated(NamedTuple):
             middle,
             lipschitz,
             middle / lipschitz,
-            jnp.sum(right & (each(worst) < 0)) / jnp.sum(right),
+            jnp.sum(right & (each(worst) < -_ROUNDING)) / jnp.sum(right),
             jax.lax.map(accuracy, jnp.array(MULTIPLES, jnp.float32)),
             self._step(key, params, training, tables),
         )
