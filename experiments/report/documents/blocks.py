@@ -8,6 +8,7 @@ from experiments.report.documents import (
     knowing,
     members,
     overview,
+    paper_items,
     papers,
     posteriors,
     recovered,
@@ -23,7 +24,7 @@ _ALONE = {
     "overview": overview.text,
 }
 _FAMILIES = {
-    "paper": (papers.text, papers.PAPERS),
+    "paper": (papers.text, paper_items.PAPERS),
     "results": (results.text, None),
     "benchmark": (speed.text, None),
     "knowledge": (knowing.text, None),

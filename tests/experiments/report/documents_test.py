@@ -3,7 +3,7 @@
 import pytest
 
 from experiments.report import commands, documents, kept
-from experiments.report.documents import blocks, papers
+from experiments.report.documents import blocks, paper_items
 from fljax.driver.config import ConfigError
 
 _BLOCK = "<!-- generated: headline -->\n{}<!-- end -->\n"
@@ -57,9 +57,9 @@ def test_committed_documents_say_what_the_results_give():
     assert not stale, f"python -m experiments.report --docs writes {', '.join(stale)}"
 
 
-@pytest.mark.parametrize("paper", papers.PAPERS)
+@pytest.mark.parametrize("paper", paper_items.PAPERS)
 def test_every_item_of_a_paper_has_a_result_or_a_reason(paper):
-    items = papers.PAPERS[paper]
+    items = paper_items.PAPERS[paper]
     told = blocks.make(f"paper.{paper}").split("\n\n")[0].splitlines()[2:]
     assert len(told) == len(items)
     have = {commands.flagfile(name) for name in kept.names()}
@@ -71,7 +71,7 @@ def test_every_item_of_a_paper_has_a_result_or_a_reason(paper):
 
 def test_flagfiles_of_papers_are_items():
     stems = {path.name.removesuffix(".flags") for path in commands.FLAGFILES.iterdir()}
-    items = [item.result for paper in papers.PAPERS.values() for item in paper]
+    items = [item.result for paper in paper_items.PAPERS.values() for item in paper]
     ours = {"aia.defenses.diabetes", "aia.diabetes.mlp", "audit.diabetes"}
     ours |= {"aia.trajectory.medical", "aia.knowledge.medical", "aia.clients.medical"}
     data = "medical", "diabetes", "pums2016"

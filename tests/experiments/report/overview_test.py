@@ -3,17 +3,17 @@
 import pytest
 
 from experiments.report import commands
-from experiments.report.documents import overview, papers
+from experiments.report.documents import overview, paper_items
 from experiments.report.documents.overview import Item
 from fljax.driver.config import ConfigError
 
 
 def test_items_are_those_of_the_papers_and_name_their_flagfiles():
     told = overview.items()
-    assert set(told) == set(papers.PAPERS) == set(overview.PAGES)
+    assert set(told) == set(paper_items.PAPERS) == set(overview.PAGES)
     assert sum(map(len, told.values())) == 27
     for paper, items in told.items():
-        known = {item.result for item in papers.PAPERS[paper]}
+        known = {item.result for item in paper_items.PAPERS[paper]}
         for item in items:
             assert set(item.results) <= known, item
             assert all(
