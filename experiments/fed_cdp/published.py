@@ -38,24 +38,26 @@ def reference(flags: Mapping[str, Any], data: str) -> Reference | None:
     table = flags.get("paper_table")
     values = {
         (point or FINAL, method, metric): Number(value)
-        for (point, method, metric), value in numbers(table, data).items()
+        for (point, method, metric), value in beside(flags, data).items()
         if metric != MILLISECONDS  # no result: times are in the manifest
     }
     if not values:
         return None
-    values = _as_coded(values, table, str(flags.get("defense")))
     model = "mlp" if data in ("adult", "breast_cancer") else "cnn"
     name, same = column(data)
     return Reference(_TITLES[table], name, same, model, None, values)
 
 
-def _as_coded(values, table: str, defense: str):
-    """Fed-CDP's numbers under the name of the noise of the published code, if run.
+def beside(flags: Mapping[str, Any], data: str) -> dict[tuple[str, str, str], float]:
+    """`(point, method, metric) -> value` of a run, as it names its methods.
 
-    They stand for both where a run has the noise of the algorithm as printed, too. Table
-    IV is over clips at one sigma, which the code's multiplier is not: its numbers stand
-    beside the multiplier that was run.
+    Fed-CDP's numbers bear the name of the noise of the published code, if run. They stand
+    for both where a run has the noise of the algorithm as printed, too. Table IV is over
+    clips at one sigma, which the code's multiplier is not: its numbers stand beside the
+    multiplier that was run.
     """
+    table, defense = flags.get("paper_table"), str(flags.get("defense"))
+    values = numbers(table, data)
     ours = [text for text in defense.split(";") if "fed_cdp(" in text]
     coded = [text for text in ours if "mode=per_batch" in text]
     if not coded:

@@ -229,7 +229,9 @@ def table(settings: Settings, found: Sequence[Row], points: Sequence[Point]) -> 
 
 def paper(settings: Settings, point: Point, metric: str) -> float | None:
     """What Wei et al. (2021) print for a point, if anything."""
-    found = published.numbers(settings.run.paper_table, settings.data.name)
+    run = settings.run
+    flags = {"paper_table": run.paper_table, "defense": run.defense}
+    found = published.beside(flags, settings.data.name)
     return found.get((point.label, point.variant.name, metric))
 
 

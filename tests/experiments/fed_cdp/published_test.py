@@ -72,3 +72,18 @@ def test_clips_of_the_published_code_stand_beside_its_multiplier():
     told = {"paper_table": "table5", "defense": coded}
     points = {point for point, *_ in published.reference(told, "mnist").numbers}
     assert len(points) == 6
+
+
+def test_the_table_on_the_screen_has_the_paper_beside_the_published_code(parsed):
+    told = parsed(
+        program.PROGRAM,
+        "--flagfile=experiments/flags/fed_cdp.committed.flags",
+    )
+    (variant,) = methods_lib.variants(complete(told).run, 500)
+    (spec,) = variant.specs
+    label = methods_lib.label(told.run, variant, spec)
+    point = reporting.Point(
+        variant, methods_lib.Trial(0.05, spec), label, {}, [], [], []
+    )
+    shown = reporting.paper(told, point, reporting.ACCURACY)
+    assert shown == pytest.approx(83.1)
