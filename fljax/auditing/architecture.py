@@ -16,6 +16,8 @@ held constant: no gradient, and in a message no change.
 import dataclasses
 import functools
 import re
+from collections import Counter
+from collections.abc import Sequence
 from typing import Any
 
 import jax
@@ -30,6 +32,7 @@ from fljax.transcript import TranscriptError
 from fljax.types import ApplyFn, Features, Model, Params
 
 _NUMBER = re.compile(r"\d+")
+_NAMED = 12  # inputs, in a message
 _WIDTHS = re.compile(r"mlp:\d+(,\d+)*")
 Shapes = dict[str, tuple[int, ...]]
 
@@ -109,7 +112,9 @@ def shapes_of(model: Model) -> Params:
     return jax.eval_shape(model.init, jax.random.key(0))
 
 
-def align(model: Model, params: Params, delta: Params, stem: str):
+def align(
+    model: Model, params: Params, delta: Params, stem: str, inputs: Sequence[str] = ()
+):
     """A transcript's `params` and `delta` in the structure of the model's parameters.
 
     Args:
@@ -117,6 +122,7 @@ def align(model: Model, params: Params, delta: Params, stem: str):
       params: leaves `[R, ...]`, named in any way.
       delta: leaves `[R, K, ...]`, named likewise.
       stem: of the transcript, for messages.
+      inputs: names of the model's, likewise.
 
     Raises:
       TranscriptError: listing what was expected and found.
@@ -126,7 +132,7 @@ def align(model: Model, params: Params, delta: Params, stem: str):
     wanted = {name: leaf.shape for name, leaf in _named(shapes).items()}
     sent, gone = _named(params), _named(delta)
     found = {name: leaf.shape[1:] for name, leaf in sent.items()}
-    places = _match(wanted, found, stem)
+    places = _match(wanted, found, stem, inputs)
     changes = {
         name: np.zeros_like(each) if normalisation.is_statistic(name) else each
         for name, each in gone.items()
@@ -165,7 +171,9 @@ def _is_model(value: Any) -> bool:
     return all(callable(getattr(value, name, None)) for name in ("init", "apply"))
 
 
-def _match(wanted: Shapes, found: Shapes, stem: str) -> dict[str, str]:
+def _match(
+    wanted: Shapes, found: Shapes, stem: str, inputs: Sequence[str]
+) -> dict[str, str]:
     """The model's name -> the transcript's."""
     if wanted == found:
         return {name: name for name in wanted}
@@ -178,6 +186,7 @@ def _match(wanted: Shapes, found: Shapes, stem: str) -> dict[str, str]:
                 "transcript.from_torch does"
             )
         hint = hint or _looks_like(wanted, found) or normalisation.hint(wanted, found)
+        hint = hint or _other_inputs(wanted, found, inputs)
         raise TranscriptError(
             f"{stem}: its arrays are not those of --model: expected "
             f"{_listed(wanted)}, found {_listed(found)}{hint}"
@@ -220,6 +229,22 @@ def _looks_like(wanted: Shapes, found: Shapes) -> str:
             axes = ", weights [outputs, inputs] to transpose" if turned else ""
             return f"; they look like {f'mlp:{hidden}' if hidden else 'linear'}{axes}"
     return ""
+
+
+def _other_inputs(wanted: Shapes, found: Shapes, inputs: Sequence[str]) -> str:
+    """`; 9 inputs were trained on, ...`, where nothing else differs."""
+    ours, theirs = Counter(wanted.values()), Counter(found.values())
+    pair = [*(ours - theirs).elements(), *(theirs - ours).elements()]
+    if len(pair) != 2 or [len(shape) for shape in pair] != [2, 2]:
+        return ""
+    (made, width), (trained, same) = pair
+    if width != same or made != len(inputs):
+        return ""
+    more = f" and {made - _NAMED} more" if made > _NAMED else ""
+    return (
+        f"; {trained} inputs were trained on, the rows make {made}: "
+        f"{', '.join(inputs[:_NAMED])}{more}"
+    )
 
 
 def _kind(name: str) -> str:

@@ -143,7 +143,8 @@ def _fitted(
             outputs = max(columns.classes, config.training.classes or 0)
         try:
             model = architecture.build(config.training, columns.order, outputs, given)
-            architecture.align(model, seen.seen.params, seen.seen.delta, seen.stem)
+            told = seen.seen.params, seen.seen.delta, seen.stem, columns.names
+            architecture.align(model, *told)
         except (ConfigError, TranscriptError) as error:
             failed.append(error)
             continue

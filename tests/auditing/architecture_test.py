@@ -165,6 +165,18 @@ def test_arrays_of_another_network_are_called_by_its_name(shapes, said):
         _placed("mlp:4", shapes)
 
 
+def test_columns_are_named_where_the_network_has_other_inputs():
+    built = architecture.build(TrainingConfig(model="mlp:4"), np.arange(3), 1)
+    shapes = {"w1": (5, 4), "b1": (4,), "w2": (4, 1), "b2": (1,)}
+    names = ("age", "sex", "region_b")
+    said = "5 inputs were trained on, the rows make 3: age, sex, region_b$"
+    with pytest.raises(TranscriptError, match=said):
+        architecture.align(built, *_tree(shapes), "s", names)
+    built = architecture.build(TrainingConfig(model="mlp:4"), np.arange(20), 1)
+    with pytest.raises(TranscriptError, match=r"make 20: x0, .*, x11 and 8 more$"):
+        architecture.align(built, *_tree(shapes), "s", [f"x{i}" for i in range(20)])
+
+
 def _batch_norm(names):
     """A network of one batch norm, whose four arrays have these names."""
     scale, bias, mean, variance = names
