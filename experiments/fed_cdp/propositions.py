@@ -1,14 +1,15 @@
 """Propositions 1 and 2 of Wei et al. (2021), measured.
 
-Proposition 1: a row of a random client is of a class as often as a row of all clients. The
-paper concludes that the rows of one step, of K_t clients, are a sample of all rows, which
+Proposition 1: a row of a random client is of a class as often as a row of the data. The
+paper concludes that the rows of one step, of K_t clients, are a sample of the data, which
 speaks of the rows together: `sampling` measures both.
 
 Proposition 2 (eq. 5 to 8): noise on a model that is no longer than s(x) / L_v leaves the
 class of x as it was. s is the margin of the label over the next class, L_v the largest norm
-of its slope over all x. Here norms are Euclidean, the paper's "loss of class j" is the
-negative logarithm of its probability, so that a margin is a difference of logits, and L_v
-is over validation rows, of the model that is there: the paper's formula has no other.
+of its slope over all x. Here norms are Euclidean. What the paper calls a loss g_j must be
+larger for the likelier class; it is taken as the logarithm of its probability, so that a
+margin is a difference of logits. L_v is over validation rows, of the model that is there:
+the paper's formula has no other.
 """
 
 from collections.abc import Callable, Mapping
@@ -38,16 +39,22 @@ _ROUNDING = 1e-4  # of a margin: the steepest row ends at zero
 
 
 class Tolerance(NamedTuple):
-    """What noise ONE model bears, by Proposition 2 and as measured; leaves `[]`.
+    """What noise ONE model bears, by Proposition 2 and as measured.
+
+    All but `lipschitz` and `step` are not a number where the first is not finite or no
+    row is named rightly.
 
     Attributes:
-      margin: median of s over rows whose class is named rightly; not a number without.
-      lipschitz: L_v.
-      bound: `margin / lipschitz`, the length of noise that the proposition allows.
-      turned: share of those rows that lose their class if each has noise as long as its
-        own bound in the worst direction; none, says the proposition.
-      accuracy: `[len(MULTIPLES)]` with noise in any direction, so many bounds long.
-      step: length of the noise that the defense adds to a model in one local step.
+      margin: [] median of s over rows whose class is named rightly.
+      lipschitz: [] L_v.
+      bound: [] `margin / lipschitz`, the length of noise that the proposition allows.
+      turned: [] share of those rows that lose their class where noise as long as each
+        one's own bound goes down the slope of its margin; none, says the proposition.
+        Other directions may be worse, so that it is a lower bound.
+      accuracy: `[len(MULTIPLES)]` with one draw of Gaussian noise, brought to so many
+        times the length of `bound`.
+      step: [] length of the noise that the defense adds to a model in one local step of
+        the last round; not a number where it adds its noise elsewhere.
     """
 
     margin: Array
@@ -69,12 +76,14 @@ class Tolerated(NamedTuple):
     def __call__(self, run, training: Training, tables: Tables) -> Tolerance:
         params, pool = run.server.params.params, tables.pool
         key = jax.random.fold_in(jax.random.key(training.seed), _KEY)
+        noise_key, *step_keys = jax.random.split(key, 3)
 
         def margin(params, position):
             outputs = self.model.apply(params, self._inputs(pool, position))
             label = pool.labels[position]
             others = jnp.where(jnp.arange(len(outputs)) == label, -jnp.inf, outputs)
-            return outputs[label] - jnp.max(others)
+            ahead = outputs[label] - jnp.max(others)
+            return jnp.where(jnp.isfinite(outputs).all(), ahead, jnp.nan)
 
         def each(fun):
             return jax.lax.map(fun, pool.validation, batch_size=_BATCH)
@@ -85,7 +94,8 @@ class Tolerated(NamedTuple):
 
         margins, norms = each(steepness)
         right, lipschitz = margins > 0, jnp.max(norms)
-        middle = jnp.nanmedian(jnp.where(right, margins, jnp.nan))
+        sound = jnp.isfinite(lipschitz) & (lipschitz > 0)
+        middle = jnp.nanmedian(jnp.where(right & sound, margins, jnp.nan))
 
         def worst(position):
             value, slope = jax.value_and_grad(margin)(params, position)
@@ -94,25 +104,27 @@ class Tolerated(NamedTuple):
             return margin(moved, position) / value
 
         def accuracy(multiple):
-            drawn = noise.like(key, params, 1.0)
+            drawn = noise.like(noise_key, params, 1.0)
             length = multiple * middle / (lipschitz * tree.norm(drawn))
             moved = jax.tree.map(lambda w, n: w + length * n, params, drawn)
-            return jnp.mean(each(lambda position: margin(moved, position)) > 0)
+            found = jnp.mean(each(lambda position: margin(moved, position)) > 0)
+            return jnp.where(jnp.isfinite(middle), found, jnp.nan)
 
+        turned = jnp.sum(right & (each(worst) < -_ROUNDING)) / jnp.sum(right)
         return Tolerance(
             middle,
             lipschitz,
             middle / lipschitz,
-            jnp.sum(right & (each(worst) < -_ROUNDING)) / jnp.sum(right),
+            jnp.where(jnp.isfinite(middle), turned, jnp.nan),
             jax.lax.map(accuracy, jnp.array(MULTIPLES, jnp.float32)),
-            self._step(key, params, training, tables),
+            self._step(step_keys, params, training, tables),
         )
 
-    def _step(self, key, params, training: Training, tables: Tables) -> jax.Array:
+    def _step(self, keys, params, training: Training, tables: Tables) -> jax.Array:
         """Two draws on one batch differ by the noise of both."""
         built = methods.defense(self.defended, self.spec, training.numbers)
         if built.gradient is None:
-            return jnp.zeros(())
+            return jnp.where(len(built.noise) > 0, jnp.nan, 0.0)
         rows, schedule = federation.of(tables, training)
         first = jax.tree.map(lambda leaf: leaf[tables.pool.probe[0]], rows)
         batch = Batch(
@@ -122,10 +134,7 @@ class Tolerated(NamedTuple):
             jnp.int32(0),
             jnp.int32(schedule.num_rounds - 1),
         )
-        one, other = (
-            built.gradient(jax.random.fold_in(key, draw), params, batch)[0]
-            for draw in (0, 1)
-        )
+        one, other = (built.gradient(key, params, batch)[0] for key in keys)
         apart = tree.norm(jax.tree.map(jnp.subtract, one, other))
         return training.numbers.rate * apart / jnp.sqrt(2.0)
 
@@ -160,7 +169,6 @@ def rows(
     return [
         labels.row(method, setting, seed, metric, value, count)
         for setting, metric, value in told
-        if np.isfinite(value)
     ]
 
 
@@ -171,14 +179,17 @@ def sampling(
     per_round: int,
     batch_size: int,
 ) -> Mapping[tuple[str, str], float]:
-    """How far classes that are drawn are from those of all rows, in total variation.
+    """How far classes that are drawn are from those of the data, in total variation.
+
+    In a step each of K_t different clients has the same one of its batches, as with fixed
+    batches.
 
     Args:
       rng: of the draws.
-      owned: `[K, N_i]` classes of the clients' rows.
+      owned: `[K, N_i]` classes of the clients' rows, in their order.
       everyone: `[N]` classes of all rows that clients may hold.
       per_round: K_t.
-      batch_size: B.
+      batch_size: B, at most N_i.
 
     Returns:
       `(who draws, what) -> distance`: of one row the exact one, of the rows of one step
@@ -196,7 +207,8 @@ def sampling(
 
     def of_clients() -> np.ndarray:
         chosen = rng.choice(len(owned), per_round, replace=False)
-        return rng.permuted(owned[chosen], axis=1)[:, :batch_size]
+        first = batch_size * rng.integers(owned.shape[1] // batch_size)
+        return owned[chosen, first : first + batch_size]
 
     def of_rows() -> np.ndarray:
         return rng.choice(everyone, per_round * batch_size)

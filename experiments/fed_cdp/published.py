@@ -10,7 +10,7 @@ from experiments.report.cards import Number, Reference
 AS_CODED = "_per_batch"  # behind a method with the noise of the published code
 FINAL = "final"  # setting of what the last model reaches
 ACCURACY = "accuracy_percent"
-TUNED = "tuning_accuracy_percent"  # of every rate that was tried
+TUNED = "tuning_accuracy_percent"  # of every rate, mean over the first tuning_seeds
 MILLISECONDS = "ms_per_local_iteration"
 _PAPER = "wei2021"
 # Name of our data -> the paper's, of the same data or of data that ours are only like:

@@ -14,6 +14,8 @@ _DRAWN, _BARE, _MOST = "the noise that is drawn", "non_private", 6
 NAMES = {
     "fed_cdp": "defense: clipping and noise on each example (Wei et al., 2021)",
     "fed_sdp": "defense: clipping and noise on each client's update (Wei et al., 2021)",
+    "client_sampling": "classes of rows that a round's clients have in one step",
+    "row_sampling": "classes of as many rows of the data, drawn one by one",
 }
 
 

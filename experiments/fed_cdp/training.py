@@ -36,7 +36,7 @@ class Trained(NamedTuple):
       losses: `[rounds]` mean training loss of the participants.
       accuracy: on test rows, after the last round.
       milliseconds: wall time over local iterations, all trainings side by side counted.
-      tolerance: of the last model, leaves `[]`; None if it was not asked for.
+      tolerance: of the last model, of ONE training; None if it was not asked for.
     """
 
     rounds: tuple[int, ...]
@@ -120,7 +120,7 @@ class Trainer:
 
         accuracy = look(evaluation.TestAccuracy(task.model, task.white))
         tolerated = [None] * len(wanted)
-        if setup.run.propositions:
+        if setup.run.propositions and num_rounds == setup.run.num_rounds:
             of_model = task.model, task.white, setup.defended, setup.variant.specs[0]
             measured = look(propositions.Tolerated(*of_model))
             tolerated = [_one(measured, i) for i in range(len(wanted))]

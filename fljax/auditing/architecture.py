@@ -234,12 +234,12 @@ def _looks_like(wanted: Shapes, found: Shapes) -> str:
 def _other_inputs(wanted: Shapes, found: Shapes, inputs: Sequence[str]) -> str:
     """`; 9 inputs were trained on, ...`, where nothing else differs."""
     ours, theirs = Counter(wanted.values()), Counter(found.values())
-    pair = [*(ours - theirs).elements(), *(theirs - ours).elements()]
-    if len(pair) != 2 or [len(shape) for shape in pair] != [2, 2]:
-        return ""
-    (made, width), (trained, same) = pair
-    if width != same or made != len(inputs):
-        return ""
+    match list((ours - theirs).elements()), list((theirs - ours).elements()):
+        case [(made, width)], [(trained, same)]:
+            if width != same or made != len(inputs):
+                return ""
+        case _:
+            return ""
     more = f" and {made - _NAMED} more" if made > _NAMED else ""
     return (
         f"; {trained} inputs were trained on, the rows make {made}: "

@@ -135,6 +135,19 @@ PAPERS = {
             "of the one cell that was so tuned. Of Tables IV and V three cells each, with one "
             "seed: clips come within some points of the print, larger multipliers do not.",
         ),
+        Item(
+            "Propositions 1 and 2",
+            "fed_cdp.propositions",
+            "No numbers are published. A row of a random client is of a class as often "
+            "as a row of the data; the rows of one step together are not. Noise within "
+            "the bound turns no class, and the bound tells little: noise of any direction "
+            "may be many times longer, and that of a step is, in trainings that work.",
+        ),
+        Item(
+            "Clip by learning rate",
+            "fed_cdp.clip_by_rate",
+            "No table of the paper: which rate each clip of Table IV wants.",
+        ),
         Item("Table III", "fed_cdp.table3"),
         Item("Table IV, breast cancer", "fed_cdp.table4.breast_cancer", _OPEN),
         Item("Table IV, Adult", "fed_cdp.table4.adult", _OPEN),
