@@ -27,6 +27,16 @@ _FIGURES = {
         "nearest_centroid_percent",
     },
     "fed_cdp.fig": {"accuracy_percent", "gradient_norm"},
+    "fed_cdp.propositions": {
+        "accuracy_percent",
+        "margin",
+        "lipschitz",
+        "noise_bound",
+        "turned_within_bound_percent",
+        "noise_of_a_step",
+        "noisy_accuracy_percent",
+        "total_variation",
+    },
     "gradient_leakage.fig": {"reconstruction_distance", "ssim", "label_accuracy"},
 }
 
