@@ -7,6 +7,7 @@ clipped gradients with clipped ones, in each of several steps as well, and, wher
 are pruned or not sent, only those that are not zero.
 """
 
+import math
 from collections.abc import Callable
 from typing import NamedTuple
 
@@ -108,11 +109,11 @@ def attack(
             case "dlg":
                 search = presets.dlg(
                     loss_fn, shape, num_classes, point=point,
-                    solver=_solver(run, shape[0]), budget=budget,
+                    solver=_solver(run, shape), budget=budget,
                 )  # fmt: skip
             case "cpl":
                 search = presets.cpl(
-                    point(loss_fn), shape, solver=_solver(run, shape[0]), budget=budget
+                    point(loss_fn), shape, solver=_solver(run, shape), budget=budget
                 )
             case _:
                 search = presets.inverting_gradients(
@@ -125,11 +126,10 @@ def attack(
     return reconstruct
 
 
-def _solver(run: Config, images: int) -> solvers.Solver:
-    # Whitening takes a square matrix over all pixels: too much for several images.
-    if run.solver == "whitened" and images == 1:
-        return solvers.whitened_lbfgs(run.damping)
-    return solvers.lbfgs()
+def _solver(run: Config, shape: tuple[int, ...]) -> solvers.Solver:
+    if run.solver == "whitened" and math.prod(shape) <= run.whitened_pixels:
+        return solvers.whitened_lbfgs(run.damping, run.inner_iterations)
+    return solvers.lbfgs(run.inner_iterations)
 
 
 def simulation(

@@ -76,11 +76,20 @@ class Config(RunFlags):
     attack: Literal["cpl", "dlg", "inverting_gradients"] = option("cpl", "which attack")
     solver: Literal["lbfgs", "whitened"] = option(
         "lbfgs",
-        "cpl, dlg: as published; or whitened, stronger, where a single image is sought",
+        "cpl, dlg: as published; or whitened, stronger, up to --whitened_pixels",
+    )
+    whitened_pixels: int = option(
+        3072,
+        "solver whitened: most pixels that are sought at once, of all images, for a "
+        "matrix of them times them; lbfgs seeks more",
+        min=1,
+    )
+    inner_iterations: int = option(
+        20, "cpl, dlg: of L-BFGS in an attack iteration", min=1
     )
     damping: float = option(1e-2, "solver whitened: damping", above=0, below=math.inf)
     iterations: int = option(
-        300, "attack iterations; one of cpl and dlg is 20 of L-BFGS", min=1
+        300, "attack iterations; those of cpl and dlg have --inner_iterations", min=1
     )
     starts: int = option(1, "searches, of which the attacker keeps the best", min=1)
     tolerance: float = option(
