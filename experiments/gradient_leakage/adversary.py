@@ -127,7 +127,8 @@ def attack(
 
 
 def _solver(run: Config, shape: tuple[int, ...]) -> solvers.Solver:
-    if run.solver == "whitened" and math.prod(shape) <= run.whitened_pixels:
+    fits = shape[0] == 1 or math.prod(shape) <= run.whitened_pixels
+    if run.solver == "whitened" and fits:
         return solvers.whitened_lbfgs(run.damping, run.inner_iterations)
     return solvers.lbfgs(run.inner_iterations)
 

@@ -76,12 +76,13 @@ class Config(RunFlags):
     attack: Literal["cpl", "dlg", "inverting_gradients"] = option("cpl", "which attack")
     solver: Literal["lbfgs", "whitened"] = option(
         "lbfgs",
-        "cpl, dlg: as published; or whitened, stronger, up to --whitened_pixels",
+        "cpl, dlg: as published; or whitened, stronger, of a single image, and of "
+        "several up to --whitened_pixels",
     )
     whitened_pixels: int = option(
-        3072,
-        "solver whitened: most pixels that are sought at once, of all images, for a "
-        "matrix of them times them; lbfgs seeks more",
+        1024,
+        "solver whitened: pixels of several images that are sought at once, at most, for "
+        "a matrix of them times them; lbfgs seeks more",
         min=1,
     )
     inner_iterations: int = option(

@@ -99,3 +99,34 @@ def test_what_is_simulated_has_finite_tangents(completed, linear, text, see_view
         for leaf in jax.tree.leaves(tangents):
             assert np.isfinite(leaf).all()
         assert any(np.any(leaf) for leaf in jax.tree.leaves(tangents))
+
+
+@pytest.mark.parametrize(
+    ("images", "pixels", "chosen"),
+    [
+        (2, 128, ("whitened", 0.01, 7)),
+        (2, 127, ("lbfgs", 7)),
+        (1, 1, ("whitened", 0.01, 7)),
+    ],
+)
+def test_whitening_is_for_so_many_pixels_at_once(
+    completed, linear, monkeypatch, images, pixels, chosen
+):
+    run = completed(
+        "--solver=whitened", f"--whitened_pixels={pixels}", "--inner_iterations=7"
+    )
+
+    def asked(simulate, shape, *, solver, budget):
+        raise LookupError(solver)
+
+    for name in ("whitened_lbfgs", "lbfgs"):
+        short = name.removesuffix("_lbfgs")
+        monkeypatch.setattr(
+            adversary.solvers, name, lambda *given, short=short: (short, *given)
+        )
+    monkeypatch.setattr(adversary.presets, "cpl", asked)
+    known = adversary.known(run, views.views(run)[0], 1, 0.0)
+    search = adversary.attack(run, linear[0], (images, 8, 8, 1), 10, example=False)
+    with pytest.raises(LookupError) as caught:
+        search(jax.random.key(0), {}, {}, known)
+    assert caught.value.args == (chosen,)
