@@ -113,8 +113,9 @@ def attack(
                 )  # fmt: skip
             case "cpl":
                 search = presets.cpl(
-                    point(loss_fn), shape, solver=_solver(run, shape), budget=budget
-                )
+                    point(loss_fn), shape, solver=_solver(run, shape),
+                    probe=run.labels == "probed", budget=budget,
+                )  # fmt: skip
             case _:
                 search = presets.inverting_gradients(
                     point(loss_fn), shape, budget=budget

@@ -88,6 +88,11 @@ class Config(RunFlags):
     inner_iterations: int = option(
         20, "cpl, dlg: of L-BFGS in an attack iteration", min=1
     )
+    labels: Literal["published", "probed"] = option(
+        "published",
+        "cpl: labels of several images, as if all classes were as probable to the "
+        "model; or probed, from what it says of a grey image",
+    )
     damping: float = option(1e-2, "solver whitened: damping", above=0, below=math.inf)
     iterations: int = option(
         300, "attack iterations; those of cpl and dlg have --inner_iterations", min=1

@@ -68,6 +68,7 @@ def cpl(
     seed: seeds.Seed = seeds.patterned,
     solver: solvers.Solver | None = None,
     prior: objectives.Prior | None = None,
+    probe: bool = False,
     budget: Budget = PAPER,
 ) -> Attack:
     """CPL.
@@ -79,12 +80,17 @@ def cpl(
       solver: by default `solvers.lbfgs()`, which is CPL's; `solvers.whitened_lbfgs()`
         is a stronger attacker.
       prior: what images look like; CPL has none.
+      probe: whether labels of several examples are inferred from the model's own
+        probabilities, which CPL does not ask for.
       budget: how long to search.
     """
     chosen = solver or solvers.lbfgs()
 
     def attack(key, params, observed, y=None):
-        space = spaces.examples(shape, seed, y=_labels(observed, shape, y))
+        if y is None:
+            known = labels.probabilities(simulate, params, shape) if probe else None
+            y = labels.infer(labels.last_layer(observed), shape[0], known)
+        space = spaces.examples(shape, seed, y=y)
         return invert(
             key, params, observed, simulate, space, chosen, prior=prior, budget=budget
         )
@@ -113,7 +119,8 @@ def inverting_gradients(
     prior = objectives.total_variation(variation)
 
     def attack(key, params, observed, y=None):
-        y = _labels(observed, shape, y)
+        if y is None:
+            y = labels.infer(labels.last_layer(observed), shape[0])
         space = spaces.examples(shape, seeds.gaussian, y=y, box=(0.0, 1.0))
         return invert(
             key, params, observed, simulate, space, solver,
@@ -121,7 +128,3 @@ def inverting_gradients(
         )  # fmt: skip
 
     return attack
-
-
-def _labels(observed, shape, y):
-    return labels.infer(labels.last_layer(observed), shape[0]) if y is None else y
