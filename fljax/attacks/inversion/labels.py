@@ -71,7 +71,7 @@ def infer(
 
     # A clip may have scaled the gradient, whose norm without one is below the root of 2.
     scales = jnp.linalg.norm(slopes) / jnp.linspace(2**0.5, 0.05, _SCALES)
-    lacks = probabilities - slopes / (scales[:, None] + _TINY)
+    lacks = probabilities[None] - slopes[None] / (scales[:, None] + _TINY)
     found = jax.vmap(_most_lacking, (0, None, None))(lacks, 1 / count, count)
     alike = jax.vmap(likeness, (0, None))(found, probabilities)
     best = jnp.argmax(alike)

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from fljax import losses, models
-from fljax.attacks.inversion import labels
+from fljax.attacks.inversion import labels, points
 
 
 @pytest.mark.parametrize("use_bias", [True, False], ids=["bias", "kernel"])
@@ -30,6 +30,40 @@ def test_repeated_labels_of_a_batch_are_counted():
     bias = 1 / 6 - np.bincount(drawn, minlength=6) / len(drawn)
     found = labels.infer({"bias": jnp.asarray(0.01 * bias)}, len(drawn))
     np.testing.assert_array_equal(found, [0, 2, 2, 2])
+
+
+@pytest.mark.parametrize("clip", [1.0, 0.01])
+def test_labels_of_a_model_that_prefers_a_class_are_told_by_its_probabilities(
+    images, clip
+):
+    model = models.lenet(images.shape, images.classes)
+    loss_fn = losses.example_loss(model.apply, losses.cross_entropy)
+    params = model.init(jax.random.key(0))
+    sends = points.gradient_of(loss_fn)
+
+    def clipped(params, x, y):
+        return jax.tree.map(lambda leaf: clip * leaf, sends(params, x, y))
+
+    x, y = images(4)
+    told = labels.probabilities(clipped, params, x.shape)
+    actual = jax.nn.softmax(model.apply(params, jnp.full(images.shape, 0.5)))
+    np.testing.assert_allclose(told, actual, atol=1e-4)
+    assert told.max() > 2 / images.classes
+    rng = np.random.default_rng(0)
+    right = {"equal": 0, "probed": 0}
+    for _ in range(20):
+        y = np.sort(rng.integers(images.classes, size=4)).astype(np.int32)
+        observed = labels.last_layer(clipped(params, x, y))
+        right["equal"] += np.array_equal(labels.infer(observed, 4), y)
+        right["probed"] += np.array_equal(labels.infer(observed, 4, told), y)
+    assert right["probed"] == 20 > right["equal"]
+
+
+def test_nothing_is_told_of_the_probabilities_of_two_classes():
+    def sends(params, x, y):
+        return {"Dense_0": {"bias": jnp.array([-0.5, 0.5]) * (1 - 2 * y[0])}}
+
+    np.testing.assert_array_equal(labels.probabilities(sends, {}, (1, 2)), [0.5, 0.5])
 
 
 def test_the_expected_loss_of_a_certain_label_is_its_loss(victim, images):

@@ -116,7 +116,7 @@ def test_whitening_is_for_so_many_pixels_at_once(
         "--solver=whitened", f"--whitened_pixels={pixels}", "--inner_iterations=7"
     )
 
-    def asked(simulate, shape, *, solver, budget):
+    def asked(simulate, shape, *, solver, probe, budget):
         raise LookupError(solver)
 
     for name in ("whitened_lbfgs", "lbfgs"):
