@@ -20,6 +20,7 @@ from experiments.report.documents import (
     curves_picture,
     epsilon_picture,
     picture,
+    readings_picture,
     sizes_picture,
     sums_picture,
 )
@@ -38,6 +39,10 @@ PICTURES = {
     **{
         f"docs/images/{name}.svg": functools.partial(curves_picture.draw, shown)
         for name, shown in curves_picture.PICTURES.items()
+    },
+    **{
+        f"docs/images/{name}.svg": functools.partial(readings_picture.draw, shown)
+        for name, shown in readings_picture.PICTURES.items()
     },
 }
 _BEGIN = r"^<!-- generated: *(?P<name>\S+) *-->\n"

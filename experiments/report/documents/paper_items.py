@@ -141,8 +141,9 @@ PAPERS = {
             "fed_cdp.propositions",
             "No numbers are published. A row of a random client is of a class as often "
             "as a row of the data; the rows of one step together are not. Noise within "
-            "the bound turns no class, and the bound tells little: noise of any direction "
-            "may be many times longer, and that of a step is, in trainings that work.",
+            "the bound turns hardly a class, and the bound tells little: noise of any "
+            "direction may be many times longer, and that of a step is, in trainings that "
+            "work.",
         ),
         Item(
             "Clip by learning rate",
