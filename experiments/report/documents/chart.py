@@ -10,6 +10,7 @@ from fljax.metrics import Estimate
 _LEFT, _RIGHT, _TOP, _BOTTOM = 60, 520, 60, 330  # of the plot, in pixels
 _WIDTH, _HEIGHT = 760, 390
 _APART = 17  # pixels between the names of two lines
+_WIDE = 8  # pixels of a digit of an axis
 _COLOURS = ("#c0504d", "#e08e45", "#8c6bb1", "#1d5f99", "#5b8c5a")
 _GREY = "#777777"  # of what is there to compare with
 
@@ -83,7 +84,7 @@ def svg(chart: Chart) -> str:
         width=_WIDTH, height=_HEIGHT, left=_LEFT, end=_RIGHT, bottom=_BOTTOM,
         title=chart.title, across=chart.across, description=_described(chart),
         ticks=[{"y": down(y), "text": f"{y:g}"} for y in ticks],
-        numbers=[{"x": right(x), "text": f"{x:g}"} for x in numbers],
+        numbers=_legible([{"x": right(x), "text": f"{x:g}"} for x in numbers]),
         lines=lines, levels=levels,
     )  # fmt: skip
 
@@ -106,6 +107,15 @@ def _drawn(line: Line, colour: str, right, down) -> dict[str, Any]:
         "path": "M" + "L".join(f"{mark['x']} {mark['y']}" for mark in marks),
         "y": marks[-1]["y"],
     }
+
+
+def _legible(numbers: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Those of an axis that do not stand upon the one before."""
+    shown: list[dict[str, Any]] = []
+    for each in numbers:
+        if not shown or each["x"] >= shown[-1]["x"] + _WIDE * len(each["text"]):
+            shown.append(each)
+    return shown
 
 
 def _spread(named: Sequence[dict[str, Any]]) -> None:

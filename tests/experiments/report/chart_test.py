@@ -57,3 +57,11 @@ def test_what_is_there_to_compare_with_is_grey_and_takes_no_colour():
     alone, after = drawn(own), drawn(other, own)
     assert re.findall(colour, alone) == re.findall(colour, after)
     assert re.findall(r'fill="(#\w+)">beside', after) != re.findall(colour, after)
+
+
+def test_numbers_of_an_axis_that_would_stand_upon_another_are_left_out():
+    close = {x: estimate(50) for x in (0.005, 0.0051, 0.006, 1.0)}
+    text = drawn(Line("own", close))
+    shown = re.findall(r'y="350"[^>]*>([0-9.]+)<', text)
+    assert shown == ["0.005", "1"]
+    assert len(re.findall("<circle", text)) == len(close)
