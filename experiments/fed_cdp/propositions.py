@@ -103,8 +103,9 @@ class Tolerated(NamedTuple):
             moved = jax.tree.map(lambda w, g: w - length * g, params, slope)
             return margin(moved, position) / value
 
+        drawn = noise.like(noise_key, params, 1.0)
+
         def accuracy(multiple):
-            drawn = noise.like(noise_key, params, 1.0)
             length = multiple * middle / (lipschitz * tree.norm(drawn))
             moved = jax.tree.map(lambda w, n: w + length * n, params, drawn)
             found = jnp.mean(each(lambda position: margin(moved, position)) > 0)

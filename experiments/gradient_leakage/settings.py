@@ -81,8 +81,8 @@ class Config(RunFlags):
     )
     whitened_pixels: int = option(
         1024,
-        "solver whitened: pixels of several images that are sought at once, at most, for "
-        "a matrix of them times them; lbfgs seeks more",
+        "solver whitened: pixels of several images that are sought at once, each channel "
+        "for itself, at most, for a matrix of them times them; lbfgs seeks more",
         min=1,
     )
     inner_iterations: int = option(
@@ -173,4 +173,8 @@ def complete(settings: Settings) -> Settings:
         )
     if run.attack == "inverting_gradients" and run.solver != "lbfgs":
         raise ConfigError("--solver: inverting_gradients has its own, Adam on signs")
+    if run.labels == "probed" and run.attack != "cpl":
+        raise ConfigError(
+            f"--labels: probed are those of cpl, got --attack={run.attack}"
+        )
     return settings._replace(run=run)

@@ -12,7 +12,7 @@ import jax
 import jax.numpy as jnp
 from jax import lax
 
-from fljax import losses
+from fljax import losses, precision
 from fljax.attacks.inversion import points
 from fljax.types import Array, Params
 
@@ -38,6 +38,7 @@ def last_layer(observed: Params) -> Mapping[str, jax.Array]:
     return observed[f"Dense_{max(numbers)}"]
 
 
+@precision.full
 def infer(
     layer: Mapping[str, jax.Array], count: int, probabilities: Array | None = None
 ) -> jax.Array:
@@ -60,7 +61,7 @@ def infer(
     Returns:
       `[B]` int32.
     """
-    slopes = layer["bias"] if "bias" in layer else jnp.sum(layer["kernel"], axis=0)
+    slopes = _slopes(layer)
     equal = _of_equal(slopes, count)
     if probabilities is None or count == 1:
         return equal
@@ -79,6 +80,7 @@ def infer(
     return jnp.where(alike[best] > even, found[best], equal)
 
 
+@precision.full
 def probabilities(
     simulate: points.Simulate, params: Params, shape: Sequence[int]
 ) -> jax.Array:
@@ -97,8 +99,7 @@ def probabilities(
 
     def slopes(label):
         y = jnp.full(shape[0], label, jnp.int32)
-        layer = last_layer(simulate(params, jnp.full(shape, 0.5), y))
-        return layer["bias"] if "bias" in layer else jnp.sum(layer["kernel"], axis=0)
+        return _slopes(last_layer(simulate(params, jnp.full(shape, 0.5), y)))
 
     first, second = slopes(0), slopes(1)
     ratio = jnp.sum(second[2:]) / jnp.sum(first[2:])
@@ -106,6 +107,11 @@ def probabilities(
     found = (second / scale).at[1].add(1.0)
     sound = jnp.isfinite(found).all() & (found.min() > -_SLACK)
     return jnp.where(sound, jnp.clip(found, 0, 1), 1 / len(found))
+
+
+def _slopes(layer: Mapping[str, jax.Array]) -> jax.Array:
+    """The gradient by each logit `[K]`, of the kernel up to a positive factor."""
+    return layer["bias"] if "bias" in layer else jnp.sum(layer["kernel"], axis=0)
 
 
 def _of_equal(slopes: jax.Array, count: int) -> jax.Array:

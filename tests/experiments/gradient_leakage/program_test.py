@@ -111,6 +111,10 @@ def test_table_7_stands_beside_a_run_on_its_data():
             ["--attack=inverting_gradients", "--solver=whitened"],
             "--solver: inverting_gradients has its own",
         ),
+        (
+            ["--attack=dlg", "--labels=probed"],
+            "--labels: probed are those of cpl, got --attack=dlg",
+        ),
     ],
     ids=lambda value: value[0] if isinstance(value, list) else "",
 )
