@@ -46,7 +46,7 @@ class ConvNet(nn.Module):
                 use_bias=self.use_bias,
                 kernel_init=_GLOROT,
             )(x)
-            x = max_pool(nn.relu(out))
+            x = nn.relu(max_pool(out))
         dense = nn.Dense(self.classes, use_bias=self.use_bias, kernel_init=_GLOROT)
         return dense(x.ravel())
 
