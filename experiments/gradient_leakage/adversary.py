@@ -4,7 +4,8 @@ Nothing here is handed a client's image or label, only what `views.observe` made
 them. The adversary knows the network, the learning rate, the number of steps, and, if it
 is aware, how gradients are clipped and that small entries are zeroed. It then compares
 clipped gradients with clipped ones, in each of several steps as well, and, where entries
-are pruned or not sent, only those that are not zero.
+are pruned or not sent, only those that are not zero. Of noise it can be told how much
+there is, so that what public images look like counts as much as it should.
 """
 
 import math
@@ -13,12 +14,15 @@ from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jax import lax
+from jax.flatten_util import ravel_pytree
 
 from experiments.gradient_leakage.settings import Config
-from experiments.gradient_leakage.views import View, clips
+from experiments.gradient_leakage.views import View, clips, observe
 from fljax import losses
 from fljax.attacks.inversion import Budget, Inversion, points, presets, solvers
+from fljax.attacks.inversion.gaussian import Gaussian
 from fljax.defenses.parts import Part
 from fljax.types import Array, Key, Params
 
@@ -34,6 +38,7 @@ class Known(NamedTuple):
       message_clip: [] of every layer of the message, likewise.
       median: [] bool, whether layers of examples are clipped to the median of a batch.
       pruned: [] bool, whether zeros may be pruned entries.
+      noise: [] variance of an entry's noise, which a prior is weighed with.
     """
 
     clip: Array
@@ -41,6 +46,7 @@ class Known(NamedTuple):
     message_clip: Array
     median: Array
     pruned: Array
+    noise: Array = np.float32(0)
 
 
 def known(run: Config, view: View, layers: int, pruned: float) -> Known:
@@ -78,6 +84,7 @@ def attack(
     num_classes: int,
     *,
     example: bool,
+    prior: Gaussian | None = None,
 ) -> Callable[[Key, Params, Params, Known], Inversion]:
     """The search for what is behind ONE message or example's gradient.
 
@@ -87,12 +94,14 @@ def attack(
       shape: `(N, h, w, channels)` of what is sought.
       num_classes: K.
       example: whether it is one example's gradient.
+      prior: what is known of images; its weight is the noise that is known.
 
     Returns:
       `(key, params, observed, known) -> found`, whose labels are classes; consumes the
       key.
     """
     simulate = simulation(run, example=example)
+    unmasked = whole_message(run, example=example)
     budget = Budget(
         num_iterations=run.iterations,
         starts=run.starts,
@@ -112,9 +121,15 @@ def attack(
                     solver=_solver(run, shape), budget=budget,
                 )  # fmt: skip
             case "cpl":
+                whole = unmasked(loss_fn, known)
+                images = {}
+                if prior is not None:
+                    weighed = prior._replace(weight=known.noise)
+                    images = {"prior": weighed, "seed": weighed.draw}
                 search = presets.cpl(
                     point(loss_fn), shape, solver=_solver(run, shape),
-                    probe=run.labels == "probed", budget=budget,
+                    probe=whole if run.labels == "probed" else None, budget=budget,
+                    **images,
                 )  # fmt: skip
             case _:
                 search = presets.inverting_gradients(
@@ -127,9 +142,16 @@ def attack(
     return reconstruct
 
 
-def _solver(run: Config, shape: tuple[int, ...]) -> solvers.Solver:
+def solver_name(run: Config, shape: tuple[int, ...]) -> str:
+    """What seeks images of `shape` `(N, h, w, channels)`."""
+    if run.attack == "inverting_gradients":
+        return "adam"
     fits = shape[0] == 1 or math.prod(shape) <= run.whitened_pixels
-    if run.solver == "whitened" and fits:
+    return run.solver if fits else "lbfgs"
+
+
+def _solver(run: Config, shape: tuple[int, ...]) -> solvers.Solver:
+    if solver_name(run, shape) == "whitened":
         return solvers.whitened_lbfgs(run.damping, run.inner_iterations)
     return solvers.lbfgs(run.inner_iterations)
 
@@ -138,8 +160,22 @@ def simulation(
     run: Config, *, example: bool
 ) -> Callable[[losses.LossFn, Known, Params], points.Simulate]:
     """`(loss_fn, known, observed) -> simulate`, the same for every method."""
+    whole = whole_message(run, example=example)
 
     def build(loss_fn, known, observed):
+        # All is compared where nothing was pruned.
+        marks = jax.tree.map(lambda leaf: jnp.where(known.pruned, leaf, 1.0), observed)
+        return points.where_sent(whole(loss_fn, known), marks)
+
+    return build
+
+
+def whole_message(
+    run: Config, *, example: bool
+) -> Callable[[losses.LossFn, Known], points.Simulate]:
+    """`(loss_fn, known) -> simulate`, with the entries that pruning would zero."""
+
+    def build(loss_fn, known):
         simulate = _clipped_mean(loss_fn, known)
         if not example and run.steps > 1:
             update = points.steps_of(simulate, run.rate, run.steps, run.batch_size)
@@ -149,11 +185,40 @@ def simulation(
             found = simulate(params, x, y)
             return found if example else _to_norm(found, known.message_clip)
 
-        # All is compared where nothing was pruned.
-        marks = jax.tree.map(lambda leaf: jnp.where(known.pruned, leaf, 1.0), observed)
-        return points.where_sent(message, marks)
+        return message
 
     return build
+
+
+def noise_variance(
+    run: Config,
+    view: View,
+    loss_fn: losses.LossFn,
+    params: Params,
+    shape: tuple[int, ...],
+) -> Callable[[Key], jax.Array]:
+    """How much noise an aware adversary expects in an entry, from a rehearsal.
+
+    Twice the same grey images of class 0 pass the defense. Half the mean squared
+    difference is the variance; of a naive adversary it is 0, as without noise.
+
+    Returns:
+      `(key) -> []`; consumes the key.
+    """
+    see = observe(run, view, loss_fn, len(jax.tree.leaves(params)))
+    grey, labels = jnp.full(shape, 0.5), jnp.zeros(shape[0], jnp.int32)
+
+    def variance(key):
+        def shown(key):
+            message = see(key, params, grey, labels, clips(run, view.shown), 0.0)
+            return ravel_pytree(message)[0]
+
+        first, second = map(shown, jax.random.split(key))
+        sent = (first != 0) & (second != 0)
+        total = jnp.sum(jnp.where(sent, jnp.square(first - second), 0.0))
+        return total / 2 / jnp.maximum(jnp.sum(sent), 1)
+
+    return variance if run.attacker == "aware" else lambda key: jnp.float32(0)
 
 
 def _meets_message(part: Part, view: View) -> bool:

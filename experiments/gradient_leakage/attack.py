@@ -9,7 +9,7 @@ from collections.abc import Callable
 import jax
 import numpy as np
 
-from experiments.gradient_leakage import adversary
+from experiments.gradient_leakage import adversary, views
 from experiments.gradient_leakage.blocks import Blocks
 from experiments.gradient_leakage.settings import Config
 from experiments.gradient_leakage.targets import Network, Targets
@@ -20,6 +20,7 @@ from fljax.defenses import clipping
 from fljax.types import Params
 
 _ATTACK_KEY = 2
+_REHEARSAL_KEY = 4
 
 
 class Attack:
@@ -29,6 +30,7 @@ class Attack:
         self._run, self._targets, self._network = run, targets, network
         self._blocks = blocks
         self._programs: dict[bool, Callable] = {}
+        self._noises: dict[tuple, np.float32] = {}
 
     def reconstruct(
         self, view: View, pruned: float, clients: np.ndarray, observed: Params
@@ -47,8 +49,21 @@ class Attack:
         params = self._network.params
         layers = clipping.num_layers(params)
         known = adversary.known(self._run, view, layers, pruned)
+        known = known._replace(noise=self._noise(view))
         program = self._program(view.example)
         return jax.device_get(program((clients, observed), (params, known)))
+
+    def _noise(self, view: View) -> np.float32:
+        if self._targets.public is None:
+            return np.float32(0)
+        kind = views.identity(self._run, view, 0.0)
+        if kind not in self._noises:
+            shape = (self._run.images_sought(view.example), *self._targets.shape[1:])
+            params, loss_fn = self._network.params, self._network.loss_fn
+            rehearse = adversary.noise_variance(self._run, view, loss_fn, params, shape)
+            key = streams.key(self._run.seed, _REHEARSAL_KEY, 0)
+            self._noises[kind] = np.float32(jax.jit(rehearse)(key))
+        return self._noises[kind]
 
     def _program(self, example: bool) -> Callable:
         if example not in self._programs:
@@ -59,6 +74,7 @@ class Attack:
                 (images, *self._targets.shape[1:]),
                 self._targets.num_classes,
                 example=example,
+                prior=self._targets.public,
             )
             seed = self._run.seed
 

@@ -22,7 +22,13 @@ import jax
 import numpy as np
 from rich.progress import Progress
 
-from experiments.gradient_leakage import reporting, scores, targets, views
+from experiments.gradient_leakage import (
+    adversary,
+    reporting,
+    scores,
+    targets,
+    views,
+)
 from experiments.gradient_leakage import truth as truth_lib
 from experiments.gradient_leakage.attack import Attack
 from experiments.gradient_leakage.blocks import Blocks
@@ -146,10 +152,11 @@ def describe(prepared: Prepared) -> Iterator[str]:
         yield f"{attacked.name} {list(shape)}, {name} of {count} parameters"
     for view in views.views(run):
         images = run.images_sought(view.example)
+        how = adversary.solver_name(run, (images, *shape))
         yield (
             f"{view.spec}, {view.setting}: {attacked.num_clients} clients of {images} "
             f"images, {len(run.pruned)} fractions pruned, up to "
-            f"{run.starts * run.iterations} attack iterations"
+            f"{run.starts * run.iterations} attack iterations of {how}"
         )
 
 

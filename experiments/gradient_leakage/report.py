@@ -14,9 +14,11 @@ def _sentences(cards: Sequence[Card]) -> list[str]:
     """How many clients' images an attack rebuilt, by what was seen and method."""
     counts: dict[str, dict[str, list[float]]] = {}
     rows = [row for card in cards for row in card.rows]
+    networks = {row.model for row in rows if row.metric == _SUCCESS}
     for row in rows:
         if row.metric == _SUCCESS and row.client != "all" and not row.point:
-            found = counts.setdefault(row.setting, {}).setdefault(row.attack, [])
+            seen = f"{row.setting}, {row.model}" if len(networks) > 1 else row.setting
+            found = counts.setdefault(seen, {}).setdefault(row.attack, [])
             found.append(row.value)
     if not counts:
         return []
@@ -43,7 +45,8 @@ REPORT = ProgramReport(
     title="What gradients leak of training images",
     about="An adversary sees a client's message (types 0 and 1) or one example's "
     "gradient (type 2) and searches for the images that explain it. An attack succeeds "
-    "if every image comes closer to the true one than a stated distance. Reconstruction "
+    "if at some time in its search every image is closer to the true one than a stated "
+    "distance. Reconstruction "
     "distances are root mean squared errors of pixels in [0, 1], means over the attacked "
     "clients; the baselines are images that need no message.",
     names={"non_private": "without a defense"} | NAMES,

@@ -19,6 +19,7 @@ READ = "distance_where_read"
 SSIM = "ssim"
 LABEL = "label_accuracy"
 ITERATIONS = "attack_iterations"
+ITERATIONS_RUN = "iterations_run"
 _SEEDS = {
     "cpl": seeds.patterned,
     "dlg": seeds.gaussian,
@@ -47,6 +48,11 @@ def score(
 ) -> Score:
     """Compares a reconstruction with the truth.
 
+    Success, and after how many iterations, is by the whole search: it counts if what the
+    attacker had at any time was close enough. Every other number is of what it ended with.
+    A search without success counts as all iterations, however soon it gave up; those that
+    were run are there, too. Labels are compared as a whole, whatever image each is of.
+
     Args:
       run: whose threshold of success it is.
       found: NumPy leaves.
@@ -55,7 +61,7 @@ def score(
       read: `[h, w, channels]` bool, pixels that the network reads.
     """
     order = image_metrics.assign(found.x, x)
-    guess, labels = found.x[order], found.y[order]
+    guess = found.x[order]
     first = image_metrics.success(found.path, x, run.success_rmse)
     reached = min(first * run.record_every, run.iterations)  # NaN for never
     never = np.isnan(first)
@@ -63,7 +69,8 @@ def score(
         SUCCESS: float(not never),
         **{name: each.mean() for name, each in _measures(guess, x, read).items()},
         ITERATIONS: run.iterations if never else reached,
-        LABEL: (labels == y).mean(),
+        ITERATIONS_RUN: found.iterations,
+        LABEL: _labels_in_common(found.y, y) / len(y),
         "matching_loss": found.loss,
     }
     numbers = {name: float(value) for name, value in values.items()}
@@ -105,6 +112,11 @@ def baselines(
         "mean_image": of_each(np.broadcast_to(mean_image, truth.x.shape)),
         "majority_class": {LABEL: labels.mean(axis=1)},
     }
+
+
+def _labels_in_common(found: np.ndarray, true: np.ndarray) -> int:
+    classes = range(max(found.max(), true.max()) + 1)
+    return sum(min(np.sum(found == k), np.sum(true == k)) for k in classes)
 
 
 def _measures(guess, truth, read: np.ndarray) -> dict[str, np.ndarray]:

@@ -93,6 +93,11 @@ class Config(RunFlags):
         "cpl: labels of several images, as if all classes were as probable to the "
         "model; or probed, from what it says of a grey image",
     )
+    prior: Literal["none", "public"] = option(
+        "none",
+        "cpl: what is known of images: nothing, as published; or a normal distribution, "
+        "fitted to images that no client has and weighed by the defense's noise",
+    )
     damping: float = option(1e-2, "solver whitened: damping", above=0, below=math.inf)
     iterations: int = option(
         300, "attack iterations; those of cpl and dlg have --inner_iterations", min=1
@@ -173,8 +178,11 @@ def complete(settings: Settings) -> Settings:
         )
     if run.attack == "inverting_gradients" and run.solver != "lbfgs":
         raise ConfigError("--solver: inverting_gradients has its own, Adam on signs")
-    if run.labels == "probed" and run.attack != "cpl":
+    if run.labels == "probed" and (run.attack, run.sought) != ("cpl", "all"):
         raise ConfigError(
-            f"--labels: probed are those of cpl, got --attack={run.attack}"
+            "--labels: probed are those of cpl and of several images, got "
+            f"--attack={run.attack} --sought={run.sought}"
         )
+    if run.prior == "public" and run.attack != "cpl":
+        raise ConfigError(f"--prior: public is for cpl, got --attack={run.attack}")
     return settings._replace(run=run)

@@ -10,6 +10,7 @@ import numpy as np
 
 from experiments.gradient_leakage import settings
 from fljax import data, losses, models
+from fljax.attacks.inversion.gaussian import Gaussian
 from fljax.types import Model, Params
 
 _NETWORK_KEY = 0
@@ -25,6 +26,7 @@ class Targets(NamedTuple):
       shape: `(N, h, w, channels)` of a client's images.
       num_classes: K.
       mean: `[h, w, channels]` mean of images that no client has.
+      public: what those images look like, if the adversary makes use of it.
       cnn: the network that the federation trains.
       files: what was read.
     """
@@ -34,6 +36,7 @@ class Targets(NamedTuple):
     shape: tuple[int, int, int, int]
     num_classes: int
     mean: np.ndarray
+    public: Gaussian | None
     cnn: Model
     files: tuple[data.FileRecord, ...]
 

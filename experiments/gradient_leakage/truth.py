@@ -12,6 +12,7 @@ from experiments.fed_cdp import clients
 from experiments.fed_cdp import settings as fed_cdp_settings
 from experiments.gradient_leakage.settings import Config, DataConfig
 from experiments.gradient_leakage.targets import Targets
+from fljax.attacks.inversion.gaussian import Gaussian
 from fljax.driver.config import ConfigError
 
 
@@ -46,13 +47,14 @@ def load(settings: DataConfig, run: Config) -> tuple[Targets, Truth]:
     owned = np.asarray(rows.x).reshape(count, size)
     positions = _first_unused(owned, run)
     x = np.asarray(task.pool)[positions].astype(np.float32) / np.float32(task.white)
-    others = np.asarray(task.pool)[task.validation].mean(axis=0) / task.white
+    others = np.asarray(task.pool)[task.validation] / np.float32(task.white)
     targets = Targets(
         task.name,
         len(x),
         x.shape[1:],
         int(task.labels.max()) + 1,
-        others.astype(np.float32),
+        others.mean(axis=0),
+        Gaussian.fit(others) if run.prior == "public" else None,
         task.model,
         task.files,
     )

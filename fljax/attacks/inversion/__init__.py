@@ -3,7 +3,7 @@
 * `presets`: the published attacks, DLG, CPL and Inverting Gradients.
 * `points`: what the attacker simulates: a gradient, or an update of several steps.
 * `spaces`, `seeds`, `labels`: which examples are possible, where they start.
-* `objectives`, `solvers`: what is minimised, and how.
+* `objectives`, `solvers`: what is minimised, and how; `gaussian`: what is known of images.
 * `engine`: the loop. `parallel.map_items` runs it for many clients.
 """
 

@@ -6,7 +6,8 @@ argument. How soon an attack succeeds is for whoever knows the truth to say, fro
 recorded `path` of what the attacker would have shown after each iteration.
 
 A step to where the loss is no number is undone: the solver starts anew from the best
-iterate, or from a fresh seed if that is where it came from.
+iterate, or from a fresh seed if that is where it came from. Such a step is not counted
+as one without progress.
 """
 
 from typing import NamedTuple
@@ -16,6 +17,7 @@ import jax.numpy as jnp
 from jax import lax
 
 from fljax import precision
+from fljax.attacks.inversion.gaussian import Gaussian
 from fljax.attacks.inversion.objectives import Distance, Prior, squared_distance
 from fljax.attacks.inversion.points import Simulate
 from fljax.attacks.inversion.solvers import Problem, Solver
@@ -58,7 +60,7 @@ class Budget(NamedTuple):
       patience: iterations without a loss that is lower by a thousandth, after which a
         search begins anew from a fresh seed; None for never.
       give_up: iterations without a smallest loss that is lower by a thousandth, after
-        which a search ends; None for never.
+        which a search ends; None for never. More than `patience`.
     """
 
     num_iterations: int = 300
@@ -130,8 +132,10 @@ def invert(
     _check(budget)
     params, observed = jax.tree.map(jnp.asarray, (params, observed))
 
-    def message(variables):
-        return simulate(params, *space.decode(variables))
+    def residuals(variables):
+        guess = space.decode(variables)
+        of_prior = prior.residuals(guess.x) if isinstance(prior, Gaussian) else ()
+        return simulate(params, *guess), of_prior
 
     def objective(variables):
         guess = space.decode(variables)
@@ -140,7 +144,7 @@ def invert(
 
     silence = jax.tree.map(jnp.zeros_like, observed)
     enough = budget.tolerance * distance(silence, observed)
-    problem = Problem(objective, message, space.project)
+    problem = Problem(objective, residuals, space.project)
 
     def search(start):
         return _search(
@@ -155,6 +159,9 @@ def _check(budget: Budget) -> None:
     counts += [n for n in (budget.patience, budget.give_up) if n is not None]
     if min(counts) < 1:
         raise ValueError(f"budget: expected counts of 1 or more, got {budget}")
+    both = None not in (budget.patience, budget.give_up)
+    if both and budget.patience >= budget.give_up:
+        raise ValueError(f"budget: expected give_up above patience, got {budget}")
     if not 0 <= budget.tolerance < 1:
         raise ValueError(f"budget: expected a tolerance in [0, 1), got {budget}")
 
@@ -196,7 +203,7 @@ def _search(key, problem, space, solver, enough, budget: Budget) -> _Search:
         return now._replace(
             number=now.number + 1,
             best=best,
-            idle=jnp.where(progress, 0, now.idle + 1),
+            idle=jnp.where(progress, 0, now.idle + jnp.isfinite(done.loss)),
             losses=now.losses.at[now.number].set(best.loss),
             path=_write(now.path, now.number // every, best.guess.x),
         )

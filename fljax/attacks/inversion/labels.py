@@ -2,8 +2,9 @@
 
 Of the cross-entropy of one example, the gradient with respect to logit k is its
 probability minus one if k is the label: the label's is the only negative one. The bias
-of the last layer shows it, and the kernel `[H, K]` shows it times the activations that
-the layer reads, which must not be negative (ReLU, sigmoid).
+of the last layer shows it, of several examples the mean. The kernel `[H, K]` shows it
+times the activations that the layer reads, which must not be negative (ReLU, sigmoid);
+those of several examples weigh them.
 """
 
 from collections.abc import Mapping, Sequence
@@ -47,7 +48,8 @@ def infer(
     One example: iDLG (Zhao et al. 2020), exact under the conditions above. More: the
     class of the most negative gradient `count` times, whose gradient is each time
     raised by what one example takes from it, in the manner of LLG (Wainakh et al.
-    2022); exact for equal probabilities, a guess for others. An untrained model has
+    2022); exact for equal probabilities, a bias and fewer examples than classes, so
+    that each label's gradient is negative; a guess for others. An untrained model has
     about the same ones for all inputs, but not equal ones: given what they are at some
     input (ours), those labels are taken, from these or from equal ones, whose gradient
     points best where this one does.
@@ -94,7 +96,8 @@ def probabilities(
       shape: `(B, ...)` of the examples.
 
     Returns:
-      `[K]`; equal ones where they cannot be told, as of two classes.
+      `[K]`; equal ones where they cannot be told, as of two classes. Of several steps
+      a mean over those that the client takes.
     """
 
     def slopes(label):
@@ -106,6 +109,7 @@ def probabilities(
     scale = second[0] - ratio * first[0]
     found = (second / scale).at[1].add(1.0)
     sound = jnp.isfinite(found).all() & (found.min() > -_SLACK)
+    sound &= jnp.abs(found.sum() - 1) < _SLACK
     return jnp.where(sound, jnp.clip(found, 0, 1), 1 / len(found))
 
 

@@ -68,7 +68,7 @@ def cpl(
     seed: seeds.Seed = seeds.patterned,
     solver: solvers.Solver | None = None,
     prior: objectives.Prior | None = None,
-    probe: bool = False,
+    probe: points.Simulate | None = None,
     budget: Budget = PAPER,
 ) -> Attack:
     """CPL.
@@ -79,17 +79,19 @@ def cpl(
       seed: where they start.
       solver: by default `solvers.lbfgs()`, which is CPL's; `solvers.whitened_lbfgs()`
         is a stronger attacker.
-      prior: what images look like; CPL has none.
-      probe: whether labels of several examples are inferred from the model's own
-        probabilities, which CPL does not ask for.
+      prior: what images look like; CPL has none. A `Gaussian` is seen by
+        `solvers.whitened_lbfgs()`, too.
+      probe: what a client would send, of which nothing is zeroed; from it the model's
+        own probabilities are inferred, which tell the labels of several examples. CPL
+        does not ask for them.
       budget: how long to search.
     """
     chosen = solver or solvers.lbfgs()
 
     def attack(key, params, observed, y=None):
         if y is None:
-            known = labels.probabilities(simulate, params, shape) if probe else None
-            y = labels.infer(labels.last_layer(observed), shape[0], known)
+            told = None if probe is None else labels.probabilities(probe, params, shape)
+            y = labels.infer(labels.last_layer(observed), shape[0], told)
         space = spaces.examples(shape, seed, y=y)
         return invert(
             key, params, observed, simulate, space, chosen, prior=prior, budget=budget

@@ -23,7 +23,7 @@ from jax import lax
 from jax.flatten_util import ravel_pytree
 
 from fljax.attacks.inversion.spaces import Variables
-from fljax.types import Params, PyTree
+from fljax.types import PyTree
 
 
 class Problem(NamedTuple):
@@ -31,12 +31,13 @@ class Problem(NamedTuple):
 
     Attributes:
       objective: `(variables) -> []`.
-      message: `(variables) -> simulated message`.
+      residuals: `(variables) -> PyTree` whose squares the objective sums, up to a
+        constant: the simulated message, and what a Gaussian prior adds.
       project: `(variables) -> variables`, or None.
     """
 
     objective: Callable[[Variables], jax.Array]
-    message: Callable[[Variables], Params]
+    residuals: Callable[[Variables], PyTree]
     project: Callable[[Variables], Variables] | None = None
 
 
@@ -95,7 +96,7 @@ def whitened_lbfgs(
 
     An attack iteration costs, beside its inner ones, a product with `J^T J` for every
     variable and a Cholesky factor: `n^2` numbers for `n` variables. J is the Jacobian
-    of the message.
+    of the residuals. L-BFGS remembers all inner iterations of one.
 
     Args:
       damping: added to the diagonal of `J^T J`, over its mean.
@@ -113,10 +114,10 @@ def whitened_lbfgs(
     def step(problem, variables, state):
         origin, unravel = ravel_pytree(variables)
 
-        def message(flat):
-            return ravel_pytree(problem.message(unravel(flat)))[0]
+        def residuals(flat):
+            return ravel_pytree(problem.residuals(unravel(flat)))[0]
 
-        root = _inverse_root(_gauss_newton(message, origin, width), damping)
+        root = _inverse_root(_gauss_newton(residuals, origin, width), damping)
 
         def move(white):
             return unravel(origin + white @ root)
@@ -207,9 +208,9 @@ def _within(problem, variables, state, loss):
     return Step(variables, state, variables, problem.objective(variables))
 
 
-def _gauss_newton(message, at, width):
-    """`J^T J` `[n, n]` of `message` `[n] -> [P]`."""
-    _, push = jax.linearize(message, at)
+def _gauss_newton(residuals, at, width):
+    """`J^T J` `[n, n]` of `residuals` `[n] -> [P]`."""
+    _, push = jax.linearize(residuals, at)
     pull = jax.linear_transpose(push, at)
     one_hot = jnp.eye(len(at), dtype=at.dtype)
     return lax.map(lambda v: pull(push(v))[0], one_hot, batch_size=width)

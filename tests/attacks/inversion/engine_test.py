@@ -36,6 +36,15 @@ def test_a_loss_that_is_no_number_sends_the_search_to_another_seed():
     assert _miss(found).max() < 1e-3
 
 
+def test_a_step_to_no_number_is_not_one_without_progress():
+    def simulate(params, x, y):
+        return jnp.where(x[0, 0] > 0.6, jnp.nan, x[0])
+
+    found = _six_searches(simulate, num_iterations=20, give_up=1)
+    assert found.restarts.max() > 0
+    assert np.isfinite(found.loss).all()
+
+
 def test_a_search_that_finds_only_nonsense_ends_with_an_infinite_loss():
     found = _six_searches(lambda params, x, y: x[0] * jnp.nan, num_iterations=4)
     assert (found.loss == jnp.inf).all()
@@ -91,8 +100,15 @@ def test_a_search_without_progress_gives_up_and_shows_its_best():
             lambda: _six_searches(lambda p, x, y: x[0], tolerance=2),
             "tolerance",
         ),
+        (
+            lambda: _six_searches(lambda p, x, y: x[0], patience=3, give_up=3),
+            "give_up above patience",
+        ),
     ],
-    ids=["damping", "steps", "no labels", "labels", "blocks", "starts", "tolerance"],
+    ids=[
+        *("damping", "steps", "no labels", "labels", "blocks", "starts"),
+        *("tolerance", "patience"),
+    ],
 )
 def test_what_cannot_be_is_refused(make, message):
     with pytest.raises(ValueError, match=message):

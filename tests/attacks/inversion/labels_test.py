@@ -8,7 +8,18 @@ import numpy as np
 import pytest
 
 from fljax import losses, models
-from fljax.attacks.inversion import labels, points
+from fljax.attacks.inversion import labels, points, presets, solvers
+from fljax.attacks.inversion.engine import Budget
+from fljax.defenses import clipping
+
+
+@pytest.fixture(scope="module")
+def lenet(images):
+    """A model that prefers a class, its params, and what a client of it sends."""
+    model = models.lenet(images.shape, images.classes)
+    loss_fn = losses.example_loss(model.apply, losses.cross_entropy)
+    params = jax.jit(model.init)(jax.random.key(0))
+    return model, params, jax.jit(points.gradient_of(loss_fn))
 
 
 @pytest.mark.parametrize("use_bias", [True, False], ids=["bias", "kernel"])
@@ -32,31 +43,56 @@ def test_repeated_labels_of_a_batch_are_counted():
     np.testing.assert_array_equal(found, [0, 2, 2, 2])
 
 
-@pytest.mark.parametrize("clip", [1.0, 0.01])
+@pytest.mark.parametrize("clip", [np.inf, 0.01])
 def test_labels_of_a_model_that_prefers_a_class_are_told_by_its_probabilities(
-    images, clip
+    images, lenet, clip
 ):
-    model = models.lenet(images.shape, images.classes)
-    loss_fn = losses.example_loss(model.apply, losses.cross_entropy)
-    params = model.init(jax.random.key(0))
-    sends = points.gradient_of(loss_fn)
+    model, params, sends = lenet
 
     def clipped(params, x, y):
-        return jax.tree.map(lambda leaf: clip * leaf, sends(params, x, y))
+        return clipping.clipped(sends(params, x, y), clipping.per_layer(clip))
 
     x, y = images(4)
     told = labels.probabilities(clipped, params, x.shape)
     actual = jax.nn.softmax(model.apply(params, jnp.full(images.shape, 0.5)))
     np.testing.assert_allclose(told, actual, atol=1e-4)
     assert told.max() > 2 / images.classes
+    infer = jax.jit(labels.infer, static_argnums=1)
     rng = np.random.default_rng(0)
-    right = {"equal": 0, "probed": 0}
+    right = {"equal": 0, "probed": 0, "kernel": 0}
     for _ in range(20):
         y = np.sort(rng.integers(images.classes, size=4)).astype(np.int32)
         observed = labels.last_layer(clipped(params, x, y))
-        right["equal"] += np.array_equal(labels.infer(observed, 4), y)
-        right["probed"] += np.array_equal(labels.infer(observed, 4, told), y)
+        kernel = {"kernel": observed["kernel"]}
+        right["equal"] += np.array_equal(infer(observed, 4), y)
+        right["probed"] += np.array_equal(infer(observed, 4, told), y)
+        right["kernel"] += np.array_equal(infer(kernel, 4, told), y)
     assert right["probed"] == 20 > right["equal"]
+    assert right["kernel"] == 20
+
+
+def test_an_attack_probes_for_the_labels_of_a_batch(victim, images):
+    params, _, sends = victim
+    x, y = images(4)[0], np.array([1, 1, 2, 3], np.int32)
+    found = {}
+    for probe in (None, sends):
+        solver = solvers.lbfgs(inner_iterations=1, memory=1)
+        attack = presets.cpl(
+            sends, x.shape, probe=probe, solver=solver, budget=Budget(1)
+        )
+        found[probe] = jax.jit(attack)(jax.random.key(1), params, sends(params, x, y)).y
+    np.testing.assert_array_equal(found[sends], y)
+    assert not np.array_equal(found[None], y)
+
+
+def test_probabilities_that_do_not_add_up_are_not_believed(images, lenet):
+    _, params, sends = lenet
+    zeroed = jax.tree.map(jnp.ones_like, params)
+    bias = zeroed["Dense_0"]["bias"].at[1].set(0)
+    zeroed = {**zeroed, "Dense_0": {**zeroed["Dense_0"], "bias": bias}}
+    masked = points.where_sent(sends, zeroed)
+    found = labels.probabilities(masked, params, (4, *images.shape))
+    np.testing.assert_allclose(found, 1 / images.classes)
 
 
 def test_nothing_is_told_of_the_probabilities_of_two_classes():

@@ -5,6 +5,8 @@ import numpy as np
 import pytest
 
 from experiments.gradient_leakage import adversary, views
+from fljax import losses, models
+from fljax.attacks.inversion.gaussian import Gaussian
 from fljax.defenses import clipping, specs
 from tests.defenses import examples
 
@@ -117,6 +119,7 @@ def test_whitening_is_for_so_many_pixels_at_once(
     )
 
     def asked(simulate, shape, *, solver, probe, budget):
+        assert probe is None
         raise LookupError(solver)
 
     for name in ("whitened_lbfgs", "lbfgs"):
@@ -130,3 +133,59 @@ def test_whitening_is_for_so_many_pixels_at_once(
     with pytest.raises(LookupError) as caught:
         search(jax.random.key(0), {}, {}, known)
     assert caught.value.args == (chosen,)
+
+
+def test_probed_labels_and_public_images_reach_the_search(
+    completed, linear, monkeypatch
+):
+    run = completed("--labels=probed", "--prior=public")
+
+    def asked(simulate, shape, **given):
+        raise LookupError(given)
+
+    monkeypatch.setattr(adversary.presets, "cpl", asked)
+    known = adversary.known(run, views.views(run)[0], 1, 0.0)
+    known = known._replace(noise=np.float32(2))
+    prior = Gaussian.fit(np.random.default_rng(0).uniform(size=(9, 4, 4, 1)))
+    search = adversary.attack(
+        run, linear[0], (2, 4, 4, 1), 3, example=False, prior=prior
+    )
+    with pytest.raises(LookupError) as caught:
+        search(jax.random.key(0), linear[1], {}, known)
+    (given,) = caught.value.args
+    assert given["prior"].weight == 2
+    assert given["seed"] == given["prior"].draw
+    message = given["probe"](linear[1], linear[2], linear[3])
+    assert jax.tree.structure(message) == jax.tree.structure(linear[1])
+
+
+@pytest.mark.parametrize(
+    ("text", "types", "deviation"),
+    [
+        ("none", "1", 0.0),
+        ("fed_cdp(clip=4, sigma=0.5)", "2", 2.0),
+        ("fed_cdp(clip=4, sigma=0.5)", "1", 2.0 / 2**0.5),
+        ("fed_cdp(clip=4, sigma=0.5, mode=per_batch)", "1", 2.0 / 2),
+        ("fed_cdp(clip=4, sigma=0.5, mode=per_batch)", "2", 0.0),
+        ("fed_sdp(clip=4, sigma=0.5, where=client)", "1", 2.0 / 0.5),
+        ("fed_sdp(clip=4, sigma=0.5)", "2", 0.0),
+    ],
+)
+def test_the_aware_adversary_rehearses_how_much_noise_there_is(
+    completed, text, types, deviation
+):
+    """Two images in a batch, rate 0.5; many parameters, so that one rehearsal tells."""
+    model = models.cnn((10, 10, 1), 10)
+    params = model.init(jax.random.key(0))
+    loss_fn = losses.example_loss(model.apply, losses.cross_entropy)
+    found = {}
+    for attacker in ("aware", "naive"):
+        run = completed(
+            f"--defense={text}", f"--types={types}", "--rate=0.5", f"--attacker={attacker}",
+        )  # fmt: skip
+        (view,) = views.views(run)
+        shape = (run.images_sought(view.example), 10, 10, 1)
+        rehearse = adversary.noise_variance(run, view, loss_fn, params, shape)
+        found[attacker] = float(jax.jit(rehearse)(jax.random.key(1)))
+    assert found["aware"] ** 0.5 == pytest.approx(deviation, rel=0.02)
+    assert found["naive"] == 0

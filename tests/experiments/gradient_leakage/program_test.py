@@ -113,8 +113,13 @@ def test_table_7_stands_beside_a_run_on_its_data():
         ),
         (
             ["--attack=dlg", "--labels=probed"],
-            "--labels: probed are those of cpl, got --attack=dlg",
+            "--labels: probed are those of cpl and of several images, got --attack=dlg",
         ),
+        (
+            ["--sought=one", "--labels=probed"],
+            "--labels: probed are those of cpl and of several images, got --attack=cpl",
+        ),
+        (["--attack=dlg", "--prior=public"], "--prior: public is for cpl, got"),
     ],
     ids=lambda value: value[0] if isinstance(value, list) else "",
 )
@@ -132,6 +137,7 @@ def test_a_dry_run_attacks_nobody(told, tmp_path, capsys, monkeypatch):
     program.PROGRAM.run(told(*_SMALL, "--dry_run=true"))
     out = capsys.readouterr().out
     assert "fed_cdp(clip=4, sigma=6), leakage_type=2: 2 clients of 1 images" in out
+    assert "up to 3 attack iterations of lbfgs" in " ".join(out.split())
     assert not list(tmp_path.iterdir())
 
 

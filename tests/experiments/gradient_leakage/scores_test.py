@@ -23,9 +23,11 @@ def test_success_counts_iterations_and_all_images(completed):
     np.testing.assert_allclose(score.x, x, atol=0.0011)
     assert score.path.shape == (3, 4, 4, 1)
     half = found._replace(path=np.stack([x + np.array([0, 1]).reshape(2, 1, 1, 1)] * 3))
-    missed = scores.score(run, half, x, np.array([0, 1]), everything)
+    missed = scores.score(run, half, x, np.array([0, 0]), everything)
     assert missed.values["attack_success"] == 0
     assert missed.values["attack_iterations"] == 5
+    assert missed.values["iterations_run"] == 3
+    assert missed.values["label_accuracy"] == 0.5
 
 
 def test_pixels_that_the_network_never_reads_do_not_count_where_it_reads(completed):
@@ -54,7 +56,9 @@ def test_every_measure_of_an_image_and_its_label_has_a_level_of_chance(completed
         guess = np.stack([mean, mean])
         found = Inversion(guess, y[client], 0.0, None, guess[None], 0, 1)
         score = scores.score(run, found, x[client], y[client], read).values
-        without = {"attack_iterations", "label_accuracy", "matching_loss"}
+        without = {
+            "attack_iterations", "iterations_run", "label_accuracy", "matching_loss"
+        }  # fmt: skip
         assert levels["mean_image"].keys() == score.keys() - without
         for name, values in levels["mean_image"].items():
             assert values[client] == pytest.approx(score[name]), name
