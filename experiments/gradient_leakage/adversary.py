@@ -21,11 +21,20 @@ from jax.flatten_util import ravel_pytree
 from experiments.gradient_leakage.settings import Config
 from experiments.gradient_leakage.views import View, clips, observe
 from fljax import losses
-from fljax.attacks.inversion import Budget, Inversion, points, presets, solvers
+from fljax.attacks.inversion import (
+    Budget,
+    Inversion,
+    points,
+    presets,
+    seeds,
+    solvers,
+)
 from fljax.attacks.inversion.gaussian import Gaussian
 from fljax.defenses.parts import Part
+from fljax.defenses.specs import Spec
 from fljax.types import Array, Key, Params
 
+_ZEROING = ("dssgd", "pruning")  # all but the largest entries
 _TINY = 1e-20  # of a squared norm, whose root has no slope at zero
 
 
@@ -64,7 +73,7 @@ def known(run: Config, view: View, layers: int, pruned: float) -> Known:
                 message_clip = own / run.rate
             case "median":
                 median = not view.example
-            case "dssgd" | "pruning":
+            case name if name in _ZEROING:
                 zeroed = zeroed or not view.example
     if not aware:
         clip = total_clip = message_clip = jnp.inf
@@ -122,14 +131,11 @@ def attack(
                 )  # fmt: skip
             case "cpl":
                 whole = unmasked(loss_fn, known)
-                images = {}
-                if prior is not None:
-                    weighed = prior._replace(weight=known.noise)
-                    images = {"prior": weighed, "seed": weighed.draw}
+                weighed = prior and prior._replace(weight=known.noise)
                 search = presets.cpl(
-                    point(loss_fn), shape, solver=_solver(run, shape),
+                    point(loss_fn), shape, solver=_solver(run, shape), prior=weighed,
+                    seed=seeds.patterned if prior is None else prior.draw,
                     probe=whole if run.labels == "probed" else None, budget=budget,
-                    **images,
                 )  # fmt: skip
             case _:
                 search = presets.inverting_gradients(
@@ -197,14 +203,17 @@ def noise_variance(
     params: Params,
     shape: tuple[int, ...],
 ) -> Callable[[Key], jax.Array]:
-    """How much noise an aware adversary expects in an entry, from a rehearsal.
+    """How much noise the adversary expects in an entry, from a rehearsal.
 
-    Twice the same grey images of class 0 pass the defense. Half the mean squared
-    difference is the variance; of a naive adversary it is 0, as without noise.
+    Twice the same grey images of class 0 pass the defense, but for what it would zero.
+    Half the mean squared difference is the variance. Noise of one step that turns the
+    gradients of the next ones counts with it.
 
     Returns:
       `(key) -> []`; consumes the key.
     """
+    parts = (part for part in view.spec.parts if part.name not in _ZEROING)
+    view = view._replace(spec=Spec(tuple(parts)))
     see = observe(run, view, loss_fn, len(jax.tree.leaves(params)))
     grey, labels = jnp.full(shape, 0.5), jnp.zeros(shape[0], jnp.int32)
 
@@ -213,12 +222,10 @@ def noise_variance(
             message = see(key, params, grey, labels, clips(run, view.shown), 0.0)
             return ravel_pytree(message)[0]
 
-        first, second = map(shown, jax.random.split(key))
-        sent = (first != 0) & (second != 0)
-        total = jnp.sum(jnp.where(sent, jnp.square(first - second), 0.0))
-        return total / 2 / jnp.maximum(jnp.sum(sent), 1)
+        first, second = jax.vmap(shown)(jax.random.split(key))
+        return jnp.mean(jnp.square(first - second)) / 2
 
-    return variance if run.attacker == "aware" else lambda key: jnp.float32(0)
+    return variance
 
 
 def _meets_message(part: Part, view: View) -> bool:

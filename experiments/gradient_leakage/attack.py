@@ -9,7 +9,7 @@ from collections.abc import Callable
 import jax
 import numpy as np
 
-from experiments.gradient_leakage import adversary, views
+from experiments.gradient_leakage import adversary
 from experiments.gradient_leakage.blocks import Blocks
 from experiments.gradient_leakage.settings import Config
 from experiments.gradient_leakage.targets import Network, Targets
@@ -30,7 +30,7 @@ class Attack:
         self._run, self._targets, self._network = run, targets, network
         self._blocks = blocks
         self._programs: dict[bool, Callable] = {}
-        self._noises: dict[tuple, np.float32] = {}
+        self._noises: dict[View, np.float32] = {}
 
     def reconstruct(
         self, view: View, pruned: float, clients: np.ndarray, observed: Params
@@ -56,14 +56,14 @@ class Attack:
     def _noise(self, view: View) -> np.float32:
         if self._targets.public is None:
             return np.float32(0)
-        kind = views.identity(self._run, view, 0.0)
-        if kind not in self._noises:
-            shape = (self._run.images_sought(view.example), *self._targets.shape[1:])
+        if view not in self._noises:
+            sent = 1 if view.example else self._run.images
+            shape = (sent, *self._targets.shape[1:])
             params, loss_fn = self._network.params, self._network.loss_fn
             rehearse = adversary.noise_variance(self._run, view, loss_fn, params, shape)
             key = streams.key(self._run.seed, _REHEARSAL_KEY, 0)
-            self._noises[kind] = np.float32(jax.jit(rehearse)(key))
-        return self._noises[kind]
+            self._noises[view] = np.float32(jax.jit(rehearse)(key))
+        return self._noises[view]
 
     def _program(self, example: bool) -> Callable:
         if example not in self._programs:

@@ -74,7 +74,7 @@ def work(prepared: Prepared, output: Output, bars: Progress) -> Results:
             part = cache.part(name)
             cells += _attack(settings.run, attacked, truth, network, bars, part)
             chance[name] = scores.baselines(
-                settings.run, truth, attacked.mean, network.read
+                settings.run, truth, attacked.mean, network.read, attacked.public
             )
     return Results(
         reporting.rows(settings, cells, chance),

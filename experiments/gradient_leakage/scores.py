@@ -11,6 +11,7 @@ from experiments.gradient_leakage.settings import Config
 from experiments.gradient_leakage.truth import Truth
 from fljax import image_metrics, metrics
 from fljax.attacks.inversion import Inversion, seeds
+from fljax.attacks.inversion.gaussian import Gaussian
 
 SUCCESS = "attack_success"
 DISTANCE = "reconstruction_distance"
@@ -78,7 +79,11 @@ def score(
 
 
 def baselines(
-    run: Config, truth: Truth, mean_image: np.ndarray, read: np.ndarray
+    run: Config,
+    truth: Truth,
+    mean_image: np.ndarray,
+    read: np.ndarray,
+    public: Gaussian | None = None,
 ) -> dict[str, dict[str, np.ndarray]]:
     """What needs no message -> metric -> `[C]`: the level of chance.
 
@@ -90,11 +95,13 @@ def baselines(
       truth: of the clients that are attacked.
       mean_image: `[h, w, channels]` mean of images that no client has.
       read: `[h, w, channels]` bool, pixels that the network reads.
+      public: the prior from which the search starts, if it has one.
     """
+    draw = _SEEDS[run.attack] if public is None else public.draw
     count, *shape = truth.x.shape
     key = jax.random.fold_in(jax.random.key(run.seed), _SEED_KEY)
     keys = jax.vmap(jax.random.fold_in, (None, 0))(key, np.arange(count))
-    starts = jax.vmap(lambda key: _SEEDS[run.attack](key, tuple(shape)))(keys)
+    starts = jax.vmap(lambda key: draw(key, tuple(shape)))(keys)
     labels = truth.y == np.bincount(truth.y.ravel()).argmax()
 
     def flat(images):

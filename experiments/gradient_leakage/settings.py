@@ -95,8 +95,9 @@ class Config(RunFlags):
     )
     prior: Literal["none", "public"] = option(
         "none",
-        "cpl: what is known of images: nothing, as published; or a normal distribution, "
-        "fitted to images that no client has and weighed by the defense's noise",
+        "cpl: what is known of images: nothing, as published; or a normal distribution "
+        "fitted to images that no client has (lfw: of people whom clients have), from "
+        "which the search starts, weighed by how much noise the defense draws",
     )
     damping: float = option(1e-2, "solver whitened: damping", above=0, below=math.inf)
     iterations: int = option(
@@ -114,8 +115,9 @@ class Config(RunFlags):
     )
     attacker: Literal["aware", "naive"] = option(
         "aware",
-        "whether it simulates clipping, in every step, and leaves out entries "
-        "that pruning or DSSGD zeroed; the paper's does not",
+        "whether it simulates clipping, in every step, leaves out entries that pruning "
+        "or DSSGD zeroed and, for a prior, knows how much noise there is; the paper's "
+        "does not",
     )
     success_rmse: float = option(
         0.01, "an attack succeeds below it, on every image; pixels are in [0, 1]",
@@ -183,6 +185,9 @@ def complete(settings: Settings) -> Settings:
             "--labels: probed are those of cpl and of several images, got "
             f"--attack={run.attack} --sought={run.sought}"
         )
-    if run.prior == "public" and run.attack != "cpl":
-        raise ConfigError(f"--prior: public is for cpl, got --attack={run.attack}")
+    if run.prior == "public" and (run.attack, run.attacker) != ("cpl", "aware"):
+        raise ConfigError(
+            "--prior: public is for cpl and who knows of the noise, got "
+            f"--attack={run.attack} --attacker={run.attacker}"
+        )
     return settings._replace(run=run)

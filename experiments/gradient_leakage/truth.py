@@ -47,14 +47,15 @@ def load(settings: DataConfig, run: Config) -> tuple[Targets, Truth]:
     owned = np.asarray(rows.x).reshape(count, size)
     positions = _first_unused(owned, run)
     x = np.asarray(task.pool)[positions].astype(np.float32) / np.float32(task.white)
-    others = np.asarray(task.pool)[task.validation] / np.float32(task.white)
+    public = np.asarray(task.pool)[task.validation]
+    others = public.mean(axis=0) / task.white
     targets = Targets(
         task.name,
         len(x),
         x.shape[1:],
         int(task.labels.max()) + 1,
-        others.mean(axis=0),
-        Gaussian.fit(others) if run.prior == "public" else None,
+        others.astype(np.float32),
+        Gaussian.fit(public / task.white) if run.prior == "public" else None,
         task.model,
         task.files,
     )

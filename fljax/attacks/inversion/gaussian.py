@@ -1,8 +1,8 @@
 """A normal distribution of images as a prior: what public images tell of private ones.
 
 Fitted by probabilistic PCA (Tipping and Bishop, 1999): the main directions in which images
-differ have variances of their own, all others one. Beside a message with noise of variance
-`v` in each entry, the examples of the largest posterior density minimise
+differ have variances of their own, all others one. Beside a message with normal noise of
+variance `v` in each entry, the examples of the largest posterior density minimise
 
     |simulated - observed|^2 + v (x - mean)^T covariance^-1 (x - mean),
 
@@ -18,7 +18,7 @@ import numpy as np
 
 from fljax.types import Array, Key
 
-_MOST_COMPONENTS = 300
+_MOST = 300  # directions
 _LEAST_VARIANCE = 1e-6  # of a pixel in [0, 1]: a quarter of a grey level
 
 
@@ -41,7 +41,7 @@ class Gaussian(NamedTuple):
 
     @classmethod
     def fit(cls, images: Array) -> Self:
-        """Of `images` `[n, h, w, channels]`, with as many directions as they tell.
+        """Of `images` `[n, h, w, channels]`, a direction for every four of them.
 
         Raises:
           ValueError: there are fewer than three images.
@@ -52,14 +52,16 @@ class Gaussian(NamedTuple):
         if count < 3:
             raise ValueError(f"images: expected three or more to fit, got {count}")
         flat = np.asarray(images, np.float32).reshape(count, -1)
-        most = min(count - 2, flat.shape[1] - 1, _MOST_COMPONENTS)
-        found = PCA(most, random_state=0).fit(flat)
+        others = flat.shape[1] - min(count // 4 + 1, flat.shape[1] - 1, _MOST)
+        found = PCA(flat.shape[1] - others, random_state=0).fit(flat)
         variances = np.maximum(found.explained_variance_, _LEAST_VARIANCE)
+        # PCA's own is a mean over as many directions as there are images.
+        left = flat.var(axis=0, ddof=1).sum() - found.explained_variance_.sum()
         return cls(
             found.mean_.reshape(shape).astype(np.float32),
             found.components_.astype(np.float32),
             np.sqrt(variances).astype(np.float32),
-            np.float32(max(found.noise_variance_, _LEAST_VARIANCE) ** 0.5),
+            np.float32(max(left / others, _LEAST_VARIANCE) ** 0.5),
         )
 
     def draw(self, key: Key, shape: Sequence[int]) -> jax.Array:

@@ -47,8 +47,24 @@ def test_the_prior_is_the_weighted_mahalanobis_distance(images):
     assert prior._replace(weight=np.float32(0))(x) == 0
 
 
+def test_of_few_images_the_rest_is_spread_over_all_other_directions():
+    rng = np.random.default_rng(0)
+    images = rng.normal(size=(40, 100)) * np.linspace(2, 0.1, 100)
+    prior = Gaussian.fit(images.reshape(-1, 10, 10, 1))
+    left = 100 - len(prior.components)
+    assert left > 60
+    total = np.sum(prior.deviations**2) + left * prior.rest**2
+    assert total == pytest.approx(images.var(axis=0, ddof=1).sum(), rel=1e-4)
+
+
 def test_draws_are_images_of_the_prior(images):
-    prior = Gaussian.fit(images)
+    components = np.linalg.qr(np.random.default_rng(3).normal(size=(6, 6)))[0][:2]
+    prior = Gaussian(
+        images.mean(axis=0).astype(np.float32),
+        components.astype(np.float32),
+        np.array([1.0, 0.1], np.float32),
+        np.float32(0.3),
+    )
     drawn = prior.draw(jax.random.key(0), (20_000, *_SHAPE)).reshape(-1, 6)
     found = np.cov(drawn, rowvar=False)
     np.testing.assert_allclose(found, _covariance(prior), atol=0.01)

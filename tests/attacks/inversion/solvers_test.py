@@ -31,7 +31,7 @@ def test_a_whitened_matrix_is_the_identity():
 
 
 def test_one_whitened_iteration_solves_what_curvatures_make_hard():
-    """Least squares whose singular values span five decades, turned by two rotations."""
+    """Least squares whose curvatures span five decades, turned by two rotations."""
     rng = np.random.default_rng(0)
     left, right = (np.linalg.qr(rng.normal(size=(12, 12)))[0] for _ in range(2))
     matrix = jnp.asarray(left * np.logspace(0, -2.5, 12) @ right, jnp.float32)

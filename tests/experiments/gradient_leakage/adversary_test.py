@@ -118,8 +118,9 @@ def test_whitening_is_for_so_many_pixels_at_once(
         "--solver=whitened", f"--whitened_pixels={pixels}", "--inner_iterations=7"
     )
 
-    def asked(simulate, shape, *, solver, probe, budget):
-        assert probe is None
+    def asked(simulate, shape, *, solver, **others):
+        assert others["probe"] is None
+        assert others["prior"] is None
         raise LookupError(solver)
 
     for name in ("whitened_lbfgs", "lbfgs"):
@@ -154,38 +155,43 @@ def test_probed_labels_and_public_images_reach_the_search(
         search(jax.random.key(0), linear[1], {}, known)
     (given,) = caught.value.args
     assert given["prior"].weight == 2
-    assert given["seed"] == given["prior"].draw
+    assert given["seed"] == prior.draw
     message = given["probe"](linear[1], linear[2], linear[3])
     assert jax.tree.structure(message) == jax.tree.structure(linear[1])
 
 
 @pytest.mark.parametrize(
-    ("text", "types", "deviation"),
+    ("text", "more", "deviation"),
     [
-        ("none", "1", 0.0),
-        ("fed_cdp(clip=4, sigma=0.5)", "2", 2.0),
-        ("fed_cdp(clip=4, sigma=0.5)", "1", 2.0 / 2**0.5),
-        ("fed_cdp(clip=4, sigma=0.5, mode=per_batch)", "1", 2.0 / 2),
-        ("fed_cdp(clip=4, sigma=0.5, mode=per_batch)", "2", 0.0),
-        ("fed_sdp(clip=4, sigma=0.5, where=client)", "1", 2.0 / 0.5),
-        ("fed_sdp(clip=4, sigma=0.5)", "2", 0.0),
+        ("none", ("--types=1",), 0.0),
+        ("fed_cdp(clip=4, sigma=0.5)", ("--types=2",), 2.0),
+        ("fed_cdp(clip=4, sigma=0.5)", ("--types=1",), 2.0 / 2**0.5),
+        ("fed_cdp(clip=4, sigma=0.5)", ("--types=1", "--sought=one"), 2.0 / 2**0.5),
+        ("fed_cdp(clip=4, sigma=0.5, mode=per_batch)", ("--types=1",), 2.0 / 2),
+        ("fed_cdp(clip=4, sigma=0.5, mode=per_batch)", ("--types=2",), 0.0),
+        ("dp_sgd(clip=4, sigma=0.5)", ("--types=0",), 2.0 / 2),
+        ("fed_sdp(clip=4, sigma=0.5, where=client)", ("--types=1",), 2.0 / 0.5),
+        ("fed_sdp(clip=4, sigma=0.5)", ("--types=0",), 2.0 / 0.5),
+        ("fed_sdp(clip=4, sigma=0.5)", ("--types=1",), 0.0),
+        ("fed_sdp(clip=4, sigma=0.5)", ("--types=2",), 0.0),
+        (
+            "fed_cdp(clip=4, sigma=0.5) + pruning(ratio=0.9)",
+            ("--types=1",),
+            2.0 / 2**0.5,
+        ),
     ],
+    ids=lambda value: "_".join(value) if isinstance(value, tuple) else None,
 )
-def test_the_aware_adversary_rehearses_how_much_noise_there_is(
-    completed, text, types, deviation
+def test_the_adversary_rehearses_how_much_noise_there_is(
+    completed, text, more, deviation
 ):
     """Two images in a batch, rate 0.5; many parameters, so that one rehearsal tells."""
     model = models.cnn((10, 10, 1), 10)
     params = model.init(jax.random.key(0))
     loss_fn = losses.example_loss(model.apply, losses.cross_entropy)
-    found = {}
-    for attacker in ("aware", "naive"):
-        run = completed(
-            f"--defense={text}", f"--types={types}", "--rate=0.5", f"--attacker={attacker}",
-        )  # fmt: skip
-        (view,) = views.views(run)
-        shape = (run.images_sought(view.example), 10, 10, 1)
-        rehearse = adversary.noise_variance(run, view, loss_fn, params, shape)
-        found[attacker] = float(jax.jit(rehearse)(jax.random.key(1)))
-    assert found["aware"] ** 0.5 == pytest.approx(deviation, rel=0.02)
-    assert found["naive"] == 0
+    run = completed(f"--defense={text}", "--rate=0.5", *more)
+    (view,) = views.views(run)
+    shape = (1 if view.example else 2, 10, 10, 1)
+    rehearse = adversary.noise_variance(run, view, loss_fn, params, shape)
+    found = float(jax.jit(rehearse)(jax.random.key(1)))
+    assert found**0.5 == pytest.approx(deviation, rel=0.02)

@@ -119,7 +119,8 @@ def test_table_7_stands_beside_a_run_on_its_data():
             ["--sought=one", "--labels=probed"],
             "--labels: probed are those of cpl and of several images, got --attack=cpl",
         ),
-        (["--attack=dlg", "--prior=public"], "--prior: public is for cpl, got"),
+        (["--attack=dlg", "--prior=public"], "--prior: public is for cpl and who"),
+        (["--attacker=naive", "--prior=public"], "--prior: public is for cpl and who"),
     ],
     ids=lambda value: value[0] if isinstance(value, list) else "",
 )

@@ -30,6 +30,16 @@ def test_success_counts_iterations_and_all_images(completed):
     assert missed.values["label_accuracy"] == 0.5
 
 
+def test_labels_are_compared_whatever_image_each_is_of(completed):
+    x = np.zeros((2, 4, 4, 1), np.float32)
+    x[1] = 1
+    everything = np.ones(x.shape[1:], bool)
+    for labels, share in (([1, 0], 1), ([0, 1], 1), ([1, 1], 0.5), ([2, 2], 0)):
+        found = Inversion(x, np.array(labels), 0.5, None, x[None], 0, 3)
+        score = scores.score(completed(), found, x, np.array([0, 1]), everything)
+        assert score.values["label_accuracy"] == share
+
+
 def test_pixels_that_the_network_never_reads_do_not_count_where_it_reads(completed):
     x = np.zeros((1, 4, 4, 1), np.float32)
     guess = x.copy()
