@@ -171,8 +171,8 @@ def test_probed_labels_and_public_images_reach_the_search(
         ("fed_cdp(clip=4, sigma=0.5, mode=per_batch)", ("--types=2",), 0.0),
         ("dp_sgd(clip=4, sigma=0.5)", ("--types=0",), 2.0 / 2),
         ("fed_sdp(clip=4, sigma=0.5, where=client)", ("--types=1",), 2.0 / 0.5),
-        ("fed_sdp(clip=4, sigma=0.5)", ("--types=0",), 2.0 / 0.5),
-        ("fed_sdp(clip=4, sigma=0.5)", ("--types=1",), 0.0),
+        ("fed_sdp(clip=4, sigma=0.5, where=server)", ("--types=0",), 2.0 / 0.5),
+        ("fed_sdp(clip=4, sigma=0.5, where=server)", ("--types=1",), 0.0),
         ("fed_sdp(clip=4, sigma=0.5)", ("--types=2",), 0.0),
         (
             "fed_cdp(clip=4, sigma=0.5) + pruning(ratio=0.9)",
