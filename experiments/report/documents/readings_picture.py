@@ -1,8 +1,9 @@
-"""Pictures of Fed-CDP's accuracy on MNIST: as the paper prints it, and under each reading.
+"""Pictures of Fed-CDP on MNIST: its accuracy as printed and under each reading, its noise.
 
 The readings are those of Wei et al. (2021): the algorithm as printed, at rates that are
 tuned; the published code, its rate and its divisor among it; and its noise alone, divided
-by the participants, at a rate that was tuned with ten of 100 clients.
+by the participants, at a rate that was tuned with ten of 100 clients. What noise hides is
+the similarity of an image to what an inversion finds of it.
 """
 
 import math
@@ -29,7 +30,8 @@ class Measured(NamedTuple):
     Attributes:
       results: kept ones.
       method: name in their rows.
-      pattern: of `setting point`; x is the product of its groups.
+      pattern: of `setting point`, or the defense where there is no point; x is the
+        product of its groups.
     """
 
     results: tuple[str, ...]
@@ -47,6 +49,8 @@ class Picture(NamedTuple):
       printed: name of a dashed line -> pattern of its points.
       metric: of the lines.
       unit: of the horizontal axis, as a factor.
+      scale: of the vertical one, likewise.
+      level: name -> a baseline of the first line's results that has no x.
       title: above it.
     """
 
@@ -56,6 +60,8 @@ class Picture(NamedTuple):
     printed: Mapping[str, str] = {}
     metric: str = ACCURACY
     unit: float = 1.0
+    scale: float = 1.0
+    level: Mapping[str, str] = {}
     title: str = "Accuracy of Fed-CDP on MNIST, %"
 
 
@@ -140,6 +146,24 @@ PICTURES = {
         metric=TUNED,
         title="Accuracy of Fed-CDP on MNIST's validation rows, %",
     ),
+    "noise_hides": Picture(
+        "sigma of Fed-CDP, at clip 4",
+        {
+            name: Measured(
+                (f"gradient_leakage.mnist.noise{variant}",),
+                _PRINTED,
+                r"leakage_type=2 fed_cdp\(clip=4, sigma=([\d.]+)\)",
+            )
+            for name, variant in (
+                ("knows noise and images", ""),
+                ("knows the clip alone", ".unaware"),
+            )
+        },
+        metric="ssim",
+        scale=100,
+        level={"the mean image": "mean_image"},
+        title="Similarity (SSIM) of MNIST images to what gradients tell, %",
+    ),
 }
 
 
@@ -166,9 +190,34 @@ def draw(picture: Picture) -> str:
             and (x := _product(pattern, point)) is not None
         }
         lines.append(Line(name, found, dashed=True))
+    lines = [line._replace(points=_times(line.points, picture.scale)) for line in lines]
+    levels = {
+        name: picture.scale * _baseline(picture, attack)
+        for name, attack in picture.level.items()
+    }
     return chart.svg(
-        chart.Chart(picture.title, picture.across, lines, {}, low=0, high=100, tick=20)
+        chart.Chart(
+            picture.title, picture.across, lines, levels, low=0, high=100, tick=20
+        )
     )
+
+
+def _times(points: Mapping[float, Estimate], scale: float) -> dict[float, Estimate]:
+    return {
+        x: e._replace(mean=scale * e.mean, low=scale * e.low, high=scale * e.high)
+        for x, e in points.items()
+    }
+
+
+def _baseline(picture: Picture, attack: str) -> float:
+    """Of the first line's first result."""
+    first = next(iter(picture.lines.values())).results[0]
+    (value,) = (
+        row.value
+        for row in kept.read(first).rows
+        if (row.attack, row.setting, row.metric) == (attack, "baseline", picture.metric)
+    )
+    return value
 
 
 def _of(measured: Measured, metric: str) -> Iterator[tuple[float, Estimate]]:
@@ -176,7 +225,8 @@ def _of(measured: Measured, metric: str) -> Iterator[tuple[float, Estimate]]:
         for each in summarise(kept.read(name).rows):
             row = each.row
             if (row.attack, row.metric) == (measured.method, metric):
-                x = _product(measured.pattern, f"{row.setting} {row.point}")
+                where = f"{row.setting} {row.point or row.defense}"
+                x = _product(measured.pattern, where)
                 if x is not None:
                     yield x, within(each.estimate, metric)
 
