@@ -1,5 +1,6 @@
 """How close the attacks came: the only place where truth and reconstruction meet."""
 
+from collections import Counter
 from collections.abc import Sequence
 from typing import NamedTuple
 
@@ -63,6 +64,7 @@ def score(
     """
     order = image_metrics.assign(found.x, x)
     guess = found.x[order]
+    labels = Counter(found.y.tolist()) & Counter(y.tolist())
     first = image_metrics.success(found.path, x, run.success_rmse)
     reached = min(first * run.record_every, run.iterations)  # NaN for never
     never = np.isnan(first)
@@ -71,7 +73,7 @@ def score(
         **{name: each.mean() for name, each in _measures(guess, x, read).items()},
         ITERATIONS: run.iterations if never else reached,
         ITERATIONS_RUN: found.iterations,
-        LABEL: _labels_in_common(found.y, y) / len(y),
+        LABEL: labels.total() / len(y),
         "matching_loss": found.loss,
     }
     numbers = {name: float(value) for name, value in values.items()}
@@ -119,11 +121,6 @@ def baselines(
         "mean_image": of_each(np.broadcast_to(mean_image, truth.x.shape)),
         "majority_class": {LABEL: labels.mean(axis=1)},
     }
-
-
-def _labels_in_common(found: np.ndarray, true: np.ndarray) -> int:
-    classes = range(max(found.max(), true.max()) + 1)
-    return sum(min(np.sum(found == k), np.sum(true == k)) for k in classes)
 
 
 def _measures(guess, truth, read: np.ndarray) -> dict[str, np.ndarray]:
