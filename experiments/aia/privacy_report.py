@@ -7,6 +7,7 @@ import numpy as np
 
 from experiments.aia.defense_config import BoundDefense
 from experiments.aia.problem import Problem
+from experiments.epsilons import PREFIX
 from fljax import privacy
 from fljax.defenses import specs
 from fljax.results import Labels, Row
@@ -18,8 +19,6 @@ _ATTACKED = (
     "isolation beside Adam: each reported attack is a world of its own"
 )
 SETTING = "defense"  # of all rows of this
-# Unit of a guarantee -> what the names of its numbers begin with.
-_PREFIX = {"record": "", "client": "client_"}
 
 
 def rows(labels: Labels, problem: Problem, seeds: Sequence[int]) -> list[Row]:
@@ -110,7 +109,7 @@ def _spent(bound: BoundDefense, seed: int) -> dict[str, privacy.Promise]:
     made = bound.build(bound.of_seed(seed))
     by_prefix: dict[str, privacy.Promise] = {}
     for promise in privacy.promises(made, bound.releases(seed), bound.delta):
-        prefix = _PREFIX[promise.noise.unit]
+        prefix = PREFIX[promise.noise.unit]
         by_prefix[f"{prefix}second_" if prefix in by_prefix else prefix] = promise
     return by_prefix
 

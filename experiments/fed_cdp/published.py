@@ -8,11 +8,13 @@ from experiments.report import published
 from experiments.report.cards import Number, Reference
 
 AS_CODED = "_per_batch"  # behind a method with the noise of the published code
+EPSILON, _DRAWN = "epsilon", "the noise that is drawn"
 FINAL = "final"  # setting of what the last model reaches
 ACCURACY = "accuracy_percent"
 TUNED = "tuning_accuracy_percent"  # of every rate, mean over the first tuning_seeds
 MILLISECONDS = "ms_per_local_iteration"
 _PAPER = "wei2021"
+_CLIPS_AT = "sigma=6"  # of Table IV
 # Name of our data -> the paper's, of the same data or of data that ours are only like:
 # another alignment of the photographs, half of the images, other digits.
 _SAME = {"breast_cancer": "cancer"}
@@ -77,6 +79,24 @@ def beside(flags: Mapping[str, Any], data: str) -> dict[tuple[str, str, str], fl
     printed = {} if len(coded) == len(ours) else values
     others = {k: v for k, v in values.items() if not k[1].startswith("fed_cdp")}
     return printed | others | named
+
+
+def drawn(unit: str) -> str:
+    """Setting of the epsilon of the noise itself; `unit` as in its `NoiseSpec`."""
+    return _DRAWN if unit == "record" else f"{_DRAWN} for a {unit}"
+
+
+def drawn_for(setting: str) -> str:
+    """The unit of such a setting, empty for another one."""
+    unit = setting.removeprefix(_DRAWN).removeprefix(" for a ") or "record"
+    return unit if setting == drawn(unit) else ""
+
+
+def as_printed(table: str, point: str, method: str) -> tuple[str, str]:
+    """Point and method of the printed number that stands beside a run's, by `beside`."""
+    if table == _TITLES["table4"]:
+        point = re.sub(r"sigma=[\d.]+", _CLIPS_AT, point)
+    return point, method.removesuffix(AS_CODED)
 
 
 def numbers(table: str | None, data: str) -> dict[tuple[str, str, str], float]:

@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Sequence
+from typing import NamedTuple
 
 from experiments.fed_cdp import published
 from experiments.report import lines
@@ -10,7 +11,8 @@ from experiments.report.program_report import ProgramReport
 from fljax.metrics import Estimate
 from fljax.results import summarise
 
-_DRAWN, _BARE, _MOST = "the noise that is drawn", "non_private", 6
+_BARE, _MOST = "non_private", 6
+_FEDERATION = ("clients=", "participating_percent=")  # of a point, beside a defense's
 NAMES = {
     "fed_cdp": "defense: clipping and noise on each example (Wei et al., 2021)",
     "fed_sdp": "defense: clipping and noise on each client's update (Wei et al., 2021)",
@@ -19,25 +21,45 @@ NAMES = {
 }
 
 
+class _Cell(NamedTuple):
+    """What one accuracy is of."""
+
+    run: str
+    defense: str
+    method: str
+    point: str
+
+    @property
+    def federation(self) -> tuple[str, ...]:
+        """Its run, and of the point what is no number of the defense."""
+        parts = self.point.split(";")
+        return self.run, *(p for p in parts if p.startswith(_FEDERATION))
+
+
 def _sentences(cards: Sequence[Card]) -> list[str]:
-    """What each method costs in accuracy, against training without a defense."""
-    found: dict[str, Estimate] = {}
-    epsilons: dict[str, float] = {}
-    for s in summarise([row for card in cards for row in card.rows]):
-        name = " ".join(filter(None, [s.row.attack, s.row.point]))
-        if (s.row.setting, s.row.metric) == (published.FINAL, published.ACCURACY):
-            found[name] = s.shown
-        elif s.row.metric == "epsilon" and s.row.setting == _DRAWN:
-            epsilons[name] = s.estimate.mean
+    """What each method costs in accuracy, against its federation without a defense."""
+    found: dict[_Cell, Estimate] = {}
+    promised: dict[_Cell, str] = {}
+    for card in cards:
+        for s in summarise(card.rows):
+            row, value = s.row, s.estimate.mean
+            cell = _Cell(card.name, row.defense, row.attack, row.point)
+            if (row.setting, row.metric) == (published.FINAL, published.ACCURACY):
+                found[cell] = s.shown
+            whose = published.drawn_for(row.setting)
+            if whose and row.metric == published.EPSILON and math.isfinite(value):
+                promised[cell] = f", epsilon {value:.3g} of a {whose}"
     if not found:
         return []
-    bare = next((e for name, e in found.items() if name.startswith(_BARE)), None)
+    bare = {cell.federation: e for cell, e in found.items() if cell.method == _BARE}
     shown = []
-    for name, e in list(found.items())[:_MOST]:
-        epsilon = epsilons.get(name, math.nan)
-        promise = f", epsilon {epsilon:.3g}" if math.isfinite(epsilon) else ""
-        compared = "" if e is bare else _against(e, bare)
-        shown.append(f"{name} {lines.interval(e)} %{promise}{compared}")
+    for cell, e in list(found.items())[:_MOST]:
+        run = f"run {cell.run}" if len(cards) > 1 else ""
+        name = " ".join(filter(None, [cell.method, cell.point, run]))
+        compared = (
+            "" if cell.method == _BARE else _against(e, bare.get(cell.federation))
+        )
+        shown.append(f"{name} {lines.interval(e)} %{promised.get(cell, '')}{compared}")
     if len(found) > _MOST:
         shown.append(f"and {len(found) - _MOST} more")
     alone = min(e.repetitions for e in found.values()) == 1

@@ -12,7 +12,13 @@ from rich.table import Table
 from experiments.fed_cdp import clients, methods, propositions, published
 from experiments.fed_cdp.clients import Task
 from experiments.fed_cdp.methods import Trial, Variant
-from experiments.fed_cdp.published import ACCURACY, FINAL, MILLISECONDS, TUNED
+from experiments.fed_cdp.published import (
+    ACCURACY,
+    EPSILON,
+    FINAL,
+    MILLISECONDS,
+    TUNED,
+)
 from experiments.fed_cdp.settings import Settings
 from experiments.fed_cdp.training import Trained
 from experiments.report.figures import drawing
@@ -24,7 +30,6 @@ from fljax.results import Labels, Row, Summary, summarise
 VALIDATION = "validation_accuracy_percent"
 NORM = "gradient_norm"
 _EXPERIMENT = "fed_cdp"
-_EPSILON = "epsilon"
 
 
 class Point(NamedTuple):
@@ -116,11 +121,11 @@ def _of_accounts(settings: Settings, task: Task, point: Point) -> list[Row]:
     for said in point.statements:
         if said.epsilon is not None:
             setting = f"{said.way}, {said.unit}: {said.name}"
-            found.append(labels.row(name, setting, seed, _EPSILON, said.epsilon, 1))
-    for index, each in enumerate(point.promises):
+            found.append(labels.row(name, setting, seed, EPSILON, said.epsilon, 1))
+    for each in point.promises:
         epsilon = methods.largest_epsilon(each)
-        setting = "the noise that is drawn" + (f" ({index})" if index else "")
-        found.append(labels.row(name, setting, seed, _EPSILON, epsilon, 1))
+        setting = published.drawn(each.noise.unit)
+        found.append(labels.row(name, setting, seed, EPSILON, epsilon, 1))
     return found
 
 
@@ -157,8 +162,8 @@ def accounts(points: Sequence[Point]) -> dict[str, Any]:
             }
             for each in point.statements
         }
-        for index, each in enumerate(point.promises):
-            said[f"the noise that is drawn ({index})"] = {
+        for each in point.promises:
+            said[published.drawn(each.noise.unit)] = {
                 "epsilon": _finite(methods.largest_epsilon(each)),
                 "assumption": each.guarantee.assumption,
             }

@@ -150,7 +150,7 @@ def complete(settings: Settings) -> Settings:
         raise ConfigError(
             "--divisor=one_less: expected --participation=fixed, got poisson"
         )
-    if run.batch_size > run.rows_per_client:
+    if run.partition != "copies" and run.batch_size > run.rows_per_client:
         raise ConfigError(
             f"--batch_size: expected at most --rows_per_client={run.rows_per_client}, "
             f"got {run.batch_size}"

@@ -33,8 +33,18 @@ def read(run: Config, task: Task) -> tuple[Spec, ...]:
     """
     found = defense_options.parse_all(run.defense)
     for spec in found:
+        _check_budget(run, spec)
         defense(run, task, spec, numbers(run, task, spec))
     return found
+
+
+def _check_budget(run: Config, spec: Spec) -> None:
+    budget = any(part.values.get("epsilon") is not None for part in spec.parts)
+    if budget and run.num_rounds <= run.attack_round:
+        raise ConfigError(
+            f"--num_rounds: expected more than --attack_round={run.attack_round}, for "
+            f"the budget of {spec} is that of these rounds, got {run.num_rounds}"
+        )
 
 
 def steps(run: Config) -> int:

@@ -1,6 +1,5 @@
 """Figures of a run: leakage by utility and epsilon, Figures 5 and 6, clouds of 2 to 4."""
 
-import math
 from collections.abc import Sequence
 
 import numpy as np
@@ -9,6 +8,7 @@ from matplotlib.cm import ScalarMappable
 from matplotlib.colors import LogNorm
 from matplotlib.figure import Figure
 
+from experiments import epsilons
 from experiments.label_distribution import reporting
 from experiments.label_distribution.attacking import SETTINGS
 from experiments.label_distribution.clusters import Cloud
@@ -18,7 +18,7 @@ from experiments.report.figures import drawing
 from fljax.results import Row
 
 _LEAK = "total_variation"
-_SHOWN = ("predictor", "predictor_unaware", "fused", "class_gradients", "last_layer")
+_SHOWN = [name for name, setting in SETTINGS.items() if setting != "baseline"]
 
 
 def attack_figures(found: Sequence[Row]) -> dict[str, Figure]:
@@ -130,22 +130,19 @@ def _by_utility(found: Sequence[Row]) -> Figure | None:
     attacks = [a for a in _SHOWN if _has(found, a)]
     if not points:
         return None
-    epsilons = {
-        reporting.variant(r): r.value
-        for r in found
-        if r.metric == "epsilon_pld" and math.isfinite(r.value) and r.value > 0
-    }
+    promised = {at[0]: e for at, e in epsilons.stated(found).items()}
     scale = None
-    if epsilons:
-        low, high = min(epsilons.values()), max(epsilons.values())
+    if promised:
+        values = [e.value for e in promised.values()]
+        low, high = min(values), max(values)
         scale = ScalarMappable(LogNorm(low / 1.01, high * 1.01), "viridis")
     figure = Figure(figsize=(3.4 + 3.2 * len(attacks), 4.4), layout="constrained")
     grid = figure.subplots(1, len(attacks), sharey=True, squeeze=False)[0]
     for axes, attack in zip(grid, attacks, strict=True):
         for number, point in enumerate(points, 1):
-            epsilon = epsilons.get(point)
-            known_colour = scale is not None and epsilon is not None
-            colour = scale.to_rgba(epsilon) if known_colour else "grey"
+            told = promised.get(point)
+            known_colour = scale is not None and told is not None
+            colour = scale.to_rgba(told.value) if known_colour else "grey"
             _mark(axes, number, known, point, attack, colour)
         base = known[points[0], "mean_distribution", "baseline", _LEAK].mean
         axes.axhline(base, color="grey", ls="--", lw=0.8)
@@ -156,7 +153,7 @@ def _by_utility(found: Sequence[Row]) -> Figure | None:
     figure.suptitle(_title(found), fontsize="large")
     lines = [
         f"{n}  {drawing.plain(p or 'none')}"
-        + (f": $\\varepsilon$ = {epsilons[p]:.3g}" if p in epsilons else "")
+        + (f": $\\varepsilon$ = {promised[p].text}" if p in promised else "")
         for n, p in enumerate(points, 1)
     ]
     grid[-1].annotate(

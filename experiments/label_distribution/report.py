@@ -19,9 +19,12 @@ REPORT = ProgramReport(
         "predictor_unaware": "the same, from shadow clients without the defense",
         "simulated_path": "the client's expected local training, simulated on proxy "
         "rows as a function of its label distribution",
+        "fused": "components of the same shadow clients and the closed forms, weighed "
+        "together",
         "class_gradients": "closed form: the shares of the labels' mean gradients that "
         "make up the message",
         "last_layer": "closed form: the delta of the last layer's bias",
+        "fedavg": "no attack: a federation trained with the defense",
         "pca": "two principal components of the messages",
         "shuffled_labels": "the same components with labels of other clients",
     },
@@ -29,6 +32,7 @@ REPORT = ProgramReport(
         "passive": "the adversary only eavesdrops",
         "closed_form": "the adversary eavesdrops, and trains no shadow clients",
         "baseline": "without any message",
+        "clusters": "messages of one layer, or of all",
     },
     gains=(
         Gain(

@@ -7,7 +7,7 @@ from typing import NamedTuple
 import numpy as np
 from rich.table import Table
 
-from experiments import defense_options
+from experiments import defense_options, epsilons
 from experiments.label_distribution import scores
 from experiments.label_distribution.attacking import SETTINGS
 from experiments.label_distribution.clusters import Cloud
@@ -64,10 +64,10 @@ def rows(task: Task, case: Case, eval_rows: int) -> list[Row]:
             keep(FEDAVG, f"round_{done}", trial, "test_" + ACCURACY, value, eval_rows)
         keep(FEDAVG, "final", trial, ACCURACY, curve.accuracy[-1], eval_rows)
     name = defense_options.short_name(case.spec)
-    for index, promise in enumerate(case.promises):
+    for promise in case.promises:
         value = float(np.max(promise.guarantee.epsilon_pld))
-        prefix = f"{promise.noise.unit}_" if index else ""
-        keep(name, "defense", 0, f"{prefix}epsilon_pld", value, 1)
+        metric = f"{epsilons.PREFIX[promise.noise.unit]}epsilon_pld"
+        keep(name, "defense", 0, metric, value, 1)
     return found
 
 
@@ -127,11 +127,10 @@ def _overall(found, known) -> Table:
         shown, "total variation", "KL", "cross-\nentropy", "dominant\nlabel %",
         "accuracy %", "epsilon",
     )  # fmt: skip
-    epsilons = {at[0]: e for at, e in known.items() if at[3] == "epsilon_pld"}
+    promised = {at[0]: e.text for at, e in epsilons.stated(found).items()}
     for point, attack in _pairs(found):
         where = point, attack, SETTINGS[attack]
         accuracy = known.get((point, FEDAVG, "final", ACCURACY))
-        epsilon = epsilons.get(point)
         shown.add_row(
             point or "none",
             attack,
@@ -140,7 +139,7 @@ def _overall(found, known) -> Table:
             _number(known[*where, "cross_entropy"], 3),
             _number(known[*where, "dominant_label_percent"], 1),
             "" if accuracy is None else screen_tables.interval(accuracy, ".1f"),
-            "" if epsilon is None else f"{epsilon.mean:.4g}",
+            promised.get(point, ""),
         )
     return shown
 

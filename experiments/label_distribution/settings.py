@@ -140,6 +140,10 @@ def _check(settings: Settings, run: Config) -> None:
             f"--components: expected at most --kept and fewer than --basis_clients, "
             f"{most}, got {run.components}"
         )
+    if run.study == "clusters" and run.defense != "none":
+        raise ConfigError(
+            f"--defense: expected none for --study=clusters, got {run.defense}"
+        )
     if run.path_steps and run.optimiser != "sgd":
         raise ConfigError(
             "--path_steps: expected 0 for clients that do not use sgd, got "

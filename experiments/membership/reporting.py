@@ -1,12 +1,13 @@
 """Result rows, and the table on the screen."""
 
-import math
 from collections.abc import Mapping, Sequence
 
 import numpy as np
 from rich.table import Table
 from rich.text import Text
 
+from experiments import epsilons
+from experiments.epsilons import PREFIX
 from experiments.membership.coins import Pool
 from experiments.membership.scores import Told
 from experiments.membership.settings import Settings
@@ -17,7 +18,6 @@ from fljax.driver import screen_tables
 from fljax.results import Labels, Row, summarise
 
 AUC, FOUND = "membership_auc", certainty.FOUND
-EPSILONS = ("epsilon_rdp", "client_epsilon_rdp")
 
 
 def labels(settings: Settings, table: data.Table, spec: Spec) -> Labels:
@@ -65,7 +65,7 @@ def described(
     if bound is not None:
         made = bound.build(bound.of_seed(0))
         for promise in privacy.promises(made, bound.releases(0), bound.delta):
-            metric = EPSILONS[promise.noise.unit == "client"]
+            metric = f"{PREFIX[promise.noise.unit]}epsilon_rdp"
             value = promise.guarantee.epsilon_rdp.max()
             found.append(labels.row("none", "defense", seed, metric, value, there.size))
     return found
@@ -78,6 +78,7 @@ def tables(rows: Sequence[Row]) -> list[Table | Text]:
     screen_tables.add_texts(table, "observer", "attack")
     screen_tables.add_numbers(table, "AUC", "found at FPR 0.001, %")
     found: dict[tuple[str, str, str], dict[str, str]] = {}
+    promised = {at[0]: f", epsilon {e.text}" for at, e in epsilons.stated(rows).items()}
     for s in summarise(rows):
         at = s.row.defense, s.row.setting, s.row.attack
         if s.row.metric in (AUC, FOUND):
@@ -86,17 +87,7 @@ def tables(rows: Sequence[Row]) -> list[Table | Text]:
             found.setdefault(at, {})[s.row.metric] = shown
     before = ""
     for (defense, *words), each in found.items():
-        name = "" if defense == before else defense + _promise(rows, defense)
+        name = "" if defense == before else defense + promised.get(defense, "")
         table.add_row(Text(name), *words, each[AUC], each[FOUND])
         before = defense
     return [table]
-
-
-def _promise(rows: Sequence[Row], defense: str) -> str:
-    """Epsilon in words."""
-    for metric, whose in zip(EPSILONS, ("", " of a client"), strict=True):
-        for row in rows:
-            here = row.defense == defense and row.metric == metric
-            if here and math.isfinite(row.value):
-                return f", epsilon {row.value:.3g}{whose}"
-    return ""

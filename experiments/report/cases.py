@@ -4,16 +4,13 @@ import math
 from collections.abc import Sequence
 from typing import NamedTuple
 
+from experiments import epsilons
+from experiments.epsilons import Stated
 from experiments.report import gains
 from experiments.report.cards import Card
 from experiments.report.figures import selection
 from experiments.report.gains import Score
 from fljax import fit
-from fljax.results import Summary, summarise
-
-_EPSILONS = (
-    "epsilon_pld", "epsilon_rdp", "client_epsilon_pld", "client_epsilon_rdp",
-)  # fmt: skip
 
 
 class Case(NamedTuple):
@@ -27,7 +24,7 @@ class Case(NamedTuple):
       loss: of the last model sent, NaN if unknown.
       explained: percent of the variation of the training rows' targets that it
         explains, NaN likewise.
-      epsilon: in words, empty where nothing is promised.
+      epsilon: where one is promised.
     """
 
     run: str
@@ -36,7 +33,7 @@ class Case(NamedTuple):
     scores: Sequence[Score]
     loss: float
     explained: float
-    epsilon: str
+    epsilon: Stated | None
 
     @property
     def defended(self) -> bool:
@@ -51,15 +48,12 @@ class Case(NamedTuple):
     @property
     def label(self) -> str:
         """Defense and what of it was swept."""
-        name, equals, value = self.point.partition("=")
-        if not equals or value == self.defense:
-            return self.defense
-        return f"{self.defense} {name}={value}"
+        return selection.defense_label(self.defense, self.point)
 
 
 def of_run(card: Card) -> list[Case]:
     """All of a run that have attacks with a baseline."""
-    totals = [s for s in summarise(card.rows) if s.row.client == "all"]
+    promised = epsilons.stated(card.rows)
     losses, fits = selection.utility(card.rows), selection.explained(card.rows)
     found: dict[tuple[str, str], list[Score]] = {}
     for score in gains.scores(card.rows):
@@ -69,18 +63,7 @@ def of_run(card: Card) -> list[Case]:
             card.name, *at, each,
             losses[at].estimate.mean if at in losses else math.nan,
             fits.get(at, {}).get(selection.EXPLAINED[0], math.nan),
-            _epsilon(totals, at),
+            promised.get(at),
         )
         for at, each in found.items()
     ]  # fmt: skip
-
-
-def _epsilon(totals: Sequence[Summary], at: tuple[str, str]) -> str:
-    for metric in _EPSILONS:
-        for s in totals:
-            value = s.estimate.mean
-            here = (s.row.defense, s.row.point) == at and s.row.metric == metric
-            if here and 0 < value < 1e100:
-                whose = " of a client" if metric.startswith("client") else ""
-                return f"epsilon {value:.3g}{whose}"
-    return ""

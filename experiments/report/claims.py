@@ -41,10 +41,11 @@ def of_attacks(cards: Sequence[Card]) -> Iterator[str]:
         claim = f"{len(leaks)} of {len(scored)} attacks show a leak"
     else:
         claim = _no_leak(scored)
-    name = f"{score.name}{_at(case, several)}"
+    at = _at(case, several)
+    name = f"{score.name}{at}"
     yield f"{where}, {claim}."
     if leaks:
-        comma = "," * name.count(", ")  # that closes the first
+        comma = "," if at else ""  # that closes the first
         yield f"{name}{comma} leaks through messages: {_gain(score)}; {_value(score, case, cards)}."
     else:
         yield f"The furthest is {name}: {_gain(score)}; {_value(score, case, cards)}."
@@ -155,7 +156,7 @@ def _defenses(
 
 
 def _cost(case: Case, bare: Case, several: bool) -> str:
-    parts = [case.epsilon or "no epsilon"]
+    parts = [f"epsilon {case.epsilon.text}" if case.epsilon else "no epsilon"]
     if math.isfinite(case.loss):
         parts.append(f"loss {case.loss:.3g}")
         if case.run == bare.run and bare.loss > 0:

@@ -15,15 +15,16 @@ from absl import flags as absl_flags
 from fljax.data import sources
 from fljax.driver import config
 from fljax.driver.config import ConfigError
+from fljax.driver.option import PLACES
 
 FLAGFILES = pathlib.Path(__file__).parents[1] / "flags"
-# Where it ran, not what; and what everybody keeps in a place of their own.
-PLACES = ("run_dir", "dry_run", "checkpoint_minutes", "data_dir")
+# What everybody keeps in a place of their own.
 OWN = {
     "data_dir": "DATA",
     "data_path": "ROWS.csv",
     "transcript": "TRANSCRIPT",
     "known": "ROWS.csv",
+    "proxy": "POPULATION.csv",
 }
 # Programs that are no `experiments.NAME`: module that is run, module with the flags.
 _OTHERS = {"audit": ("fljax.audit", "fljax.auditing.program")}
@@ -78,7 +79,7 @@ def of_flagfile(stem: str) -> str:
     data = _told(stem, []).get("data_name")
     found = [source for source in sources.SOURCES if source.dataset == data]
     has_files = any(source.download or source.folders for source in found)
-    return of_run(stem, {"data_dir": has_files})
+    return of_run(stem, {"data_dir": "DATA"} if has_files else {})
 
 
 def flags_of(name: str, command: str) -> dict[str, Any]:

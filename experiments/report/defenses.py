@@ -7,6 +7,7 @@ import math
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
+from experiments import epsilons
 from experiments.report import facts, figures, gains, tables
 from experiments.report import lines as lines_lib
 from experiments.report.cards import Card
@@ -14,11 +15,12 @@ from experiments.report.figures import selection
 from experiments.report.lines import Line
 from experiments.report.tables import Mark, Table
 from fljax import verdicts
+from fljax.driver.option import PLACES
 from fljax.results import Row
 
 _STOPPED = "stopped"  # by the defense
 _COLOURS = {verdicts.LEAKS: "bad", _STOPPED: "good"}
-_UNCOMPARED = ("run_dir", "data_dir", "dry_run", "paper_table", "seeds", "sweep")
+_UNCOMPARED = (*PLACES, "paper_table", "seeds", "sweep")
 
 
 class Variant(NamedTuple):
@@ -113,16 +115,10 @@ def _label(rows: Sequence[Row]) -> str:
     row = rows[0]
     if row.defense == "none":
         return "no defense"
-    return row.defense if row.point else f"{row.defense} {_epsilon(rows)}".strip()
-
-
-def _epsilon(rows: Sequence[Row]) -> str:
-    """Of the run's rows; empty if it is not finite."""
-    for row in rows:
-        if "epsilon" in row.metric and row.client == "all":
-            stated = f"{row.metric}={facts.text(row.value)}"
-            return stated if math.isfinite(row.value) else ""
-    return ""
+    promised = epsilons.stated(rows).get((row.defense, row.point))
+    if row.point or promised is None:
+        return row.defense
+    return f"{row.defense}, epsilon {promised.text}"
 
 
 def _labelled(variants: list[Variant]) -> list[Variant]:

@@ -11,10 +11,9 @@ from typing import Any
 
 from experiments.report.cards import Card
 from experiments.report.tables import Table, table
+from fljax.driver.option import FILES, PLACES
 from fljax.results import Row
 
-_PRIVATE = ("run_dir", "data_dir", "dry_run")  # where it ran, not what
-_PATHS = ("data_path", "known", "proxy", "transcript")
 _DEEPEST, _MOST, _INLINE = 4, 400, 3
 _LONGEST = 1000
 _ASSUMPTION = "assumption"
@@ -107,7 +106,7 @@ def folded(card: Card) -> list[Table]:
     flags = [
         [f"--{name}", text(_shortened(name, value))]
         for name, value in _pairs(card.manifest.get("flags"))
-        if name not in _PRIVATE
+        if name not in PLACES
     ]
     return [*found, Table("Flags", ["flag", "value"], flags)]
 
@@ -212,7 +211,7 @@ def _training(flags: Mapping[str, Any], dealt: Any) -> str:
 
 def _shortened(name: str, value: Any) -> Any:
     """A path's last part: a report need not tell how a disk is organised."""
-    if name in _PATHS and isinstance(value, str):
+    if name in FILES and isinstance(value, str):
         return pathlib.PurePath(value).name
     return value
 

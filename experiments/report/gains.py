@@ -143,7 +143,7 @@ def _is_judged(at: Sequence[str], gain: Gain) -> bool:
         verdicts.is_judged(attack, setting)
         and attack not in gain.references
         and attack.startswith(gain.attacks)
-        and PART not in point
+        and not point.startswith(PART)
     )
 
 

@@ -16,6 +16,7 @@ packages, and the machine in general words. Flagfiles without a result stand in
 `experiments/results/not_kept.toml`, which says why.
 """
 
+import difflib
 import json
 import pathlib
 import tomllib
@@ -28,6 +29,7 @@ from experiments.report.figures import selection
 from experiments.report.programs import PROGRAMS
 from fljax import certainty, files, results, shrinkage
 from fljax.driver.config import ConfigError
+from fljax.driver.option import FILES, PLACES
 from fljax.results import HALF_WIDTH, PAIRED_HALF_WIDTH, Row
 
 FOLDER = pathlib.Path(__file__).parents[1] / "results"
@@ -70,8 +72,13 @@ def read(name: str) -> finished.Run:
     Raises:
       ConfigError: there is none of this name.
     """
-    if name not in names():
-        raise ConfigError(f"expected one of {', '.join(names())}, got {name!r}")
+    known = names()
+    if name not in known:
+        near = " or ".join(difflib.get_close_matches(name, known))
+        raise ConfigError(
+            f"expected the name of a folder in experiments/results{near and ', '}{near}, "
+            f"got {name!r}"
+        )
     folder = FOLDER / name
     manifest = json.loads((folder / _MANIFEST).read_text())
     table = (folder / _ROWS).read_text()
@@ -118,9 +125,7 @@ def of_manifest(name: str, manifest: Mapping[str, Any]) -> dict[str, Any]:
       manifest: of the run.
     """
     flags = {
-        key: value
-        for key, value in manifest["flags"].items()
-        if key not in commands.PLACES
+        key: value for key, value in manifest["flags"].items() if key not in PLACES
     }
     return {
         "command": commands.of_run(name, manifest["flags"]),
@@ -130,7 +135,7 @@ def of_manifest(name: str, manifest: Mapping[str, Any]) -> dict[str, Any]:
             {key: file.get(key) for key in ("name", "sha256")}
             for file in manifest.get("data", [])
         ],
-        "flags": flags | {key: None for key in ("transcript", "known") if key in flags},
+        "flags": flags | {key: None for key in FILES if key in flags},
     }
 
 

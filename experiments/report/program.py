@@ -67,6 +67,11 @@ class ReportConfig:
     def __post_init__(self):
         if (self.keep is not None) + (self.compare is not None) + self.docs > 1:
             raise ConfigError("--keep, --compare, --docs: expected one of them at most")
+        reports = self.keep is None and self.compare is None and not self.docs
+        if not reports and (self.out is not None or self.tensorboard):
+            raise ConfigError(
+                "--out, --tensorboard: expected neither with --keep, --compare or --docs"
+            )
 
 
 class Settings(NamedTuple):

@@ -38,16 +38,21 @@ def title(found: list[ProgramReport]) -> str:
 
 
 def terms(found: list[ProgramReport], rows: Iterable[Row]) -> list[tuple[str, str]]:
-    """Names of attacks and settings in the rows with what they mean."""
-    pairs = {(row.attack, row.setting) for row in rows}
-    attacks, settings = {pair[0] for pair in pairs}, {pair[1] for pair in pairs}
-    said: dict[str, str] = {}
+    """Names of attacks, then settings, in the rows of each program with what they mean.
+
+    What several programs mean differently is told of each.
+    """
+    attacks: dict[str, dict[str, None]] = {}
+    settings: dict[str, dict[str, None]] = {}
+    pairs = {(row.experiment, row.attack, row.setting) for row in rows}
     for each in found:
+        own = [pair[1:] for pair in pairs if pair[0] == each.name]
         for name, text in each.names.items():
-            if name in attacks:
-                said.setdefault(name, text)
-    for each in found:
+            if any(attack == name for attack, _ in own):
+                attacks.setdefault(name, {})[text] = None
         for name, text in each.settings.items():
-            if any(setting.startswith(name) for setting in settings):
-                said[f"{name}k" if name.endswith("_") else name] = text
-    return list(said.items())
+            if any(setting.startswith(name) for _, setting in own):
+                shown = f"{name}k" if name.endswith("_") else name
+                settings.setdefault(shown, {})[text] = None
+    told = [*attacks.items(), *settings.items()]
+    return [(name, "; ".join(texts)) for name, texts in told]

@@ -12,12 +12,11 @@ from fljax.auditing import page, words
 from fljax.auditing.findings import Audited, Findings
 from fljax.auditing.lines import Line
 from fljax.driver import screen_tables
-from fljax.driver.option import FolderFlags
+from fljax.driver.option import FILES, FolderFlags
 from fljax.driver.output import Output, Results
 from fljax.results import Labels, Row
 
 EXPERIMENT = "audit"
-_PATHS = ("known", "proxy", "transcript")
 
 
 def save(findings: Findings, folder: str | os.PathLike) -> None:
@@ -140,7 +139,7 @@ def _page(findings: Findings) -> str:
         name: value
         for name, value in audited.flags.items()
         # A page need not tell how a disk is organised.
-        if name not in (*_PATHS, "run_dir") and value not in (None, "", [], ())
+        if name not in (*FILES, "run_dir") and value not in (None, "", [], ())
     }
     about = {
         "Data": audited.data,

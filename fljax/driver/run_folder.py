@@ -26,6 +26,7 @@ import fljax
 from fljax import cores
 from fljax.driver import source
 from fljax.driver.config import ConfigError
+from fljax.driver.option import PLACES
 
 _PACKAGES = (
     "fljax",
@@ -39,7 +40,6 @@ _PACKAGES = (
     "scikit-learn",
     "folktables",
 )
-_NOT_IDENTITY = ("run_dir", "dry_run", "data_dir", "checkpoint_minutes")
 UNFINISHED, IDENTITY, MANIFEST = "unfinished", "identity.json", "manifest.json"
 LOCK = "run.lock"
 
@@ -52,7 +52,7 @@ def claim(
     Raises:
       ConfigError: if the folder holds anything else, or cannot be created or written.
     """
-    identity = digest({k: v for k, v in values.items() if k not in _NOT_IDENTITY})
+    identity = digest({k: v for k, v in values.items() if k not in PLACES})
     path = pathlib.Path(chosen or f"runs/{experiment}.{name}-{identity[:8]}")
     _check_writable(path)
     _check_owner(path, identity)

@@ -17,32 +17,21 @@ from collections.abc import Callable, Iterator
 
 from experiments.report.documents import (
     blocks,
-    curves_picture,
-    epsilon_picture,
-    picture,
-    readings_picture,
+    curve_picture,
+    leak_picture,
+    pictures,
     sizes_picture,
-    sums_picture,
 )
 from fljax import files
 from fljax.driver.config import ConfigError
 
 ROOT = pathlib.Path(__file__).parents[3]
 PICTURES = {
-    "docs/images/epsilon.svg": epsilon_picture.draw,
     "docs/images/fig4.svg": sizes_picture.draw,
-    "docs/images/leak.svg": picture.leak,
+    "docs/images/leak.svg": leak_picture.draw,
     **{
-        f"docs/images/{name}.svg": functools.partial(sums_picture.draw, shown)
-        for name, shown in sums_picture.PICTURES.items()
-    },
-    **{
-        f"docs/images/{name}.svg": functools.partial(curves_picture.draw, shown)
-        for name, shown in curves_picture.PICTURES.items()
-    },
-    **{
-        f"docs/images/{name}.svg": functools.partial(readings_picture.draw, shown)
-        for name, shown in readings_picture.PICTURES.items()
+        f"docs/images/{name}.svg": functools.partial(curve_picture.draw, shown)
+        for name, shown in pictures.PICTURES.items()
     },
 }
 _BEGIN = r"^<!-- generated: *(?P<name>\S+) *-->\n"

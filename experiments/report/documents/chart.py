@@ -53,9 +53,18 @@ class Chart(NamedTuple):
 
 
 def svg(chart: Chart) -> str:
-    """The picture."""
-    numbers = sorted({x for line in chart.lines for x in line.points})
+    """The picture.
 
+    Raises:
+      ValueError: there is nothing to draw, or more than there is room or an axis for.
+    """
+    numbers = sorted({x for line in chart.lines for x in line.points})
+    if not all(line.points for line in chart.lines) or not numbers:
+        raise ValueError(f"{chart.title}: expected points of every line")
+    if sum(not line.dashed for line in chart.lines) > len(_COLOURS):
+        raise ValueError(f"{chart.title}: expected {len(_COLOURS)} lines at most")
+    if chart.logarithmic and numbers[0] <= 0:
+        raise ValueError(f"{chart.title}: expected positive x, got {numbers[0]}")
     scale = math.log if chart.logarithmic else float
 
     def right(x: float) -> float:

@@ -24,7 +24,7 @@ def text() -> str:
     }
     unaware = {each.label: each for each in cases_lib.of_run(kept.shown(_UNAWARE))}
     body = [
-        [case.label if case.defended else "none", case.epsilon,
+        [case.label if case.defended else "none", case.epsilon.text if case.epsilon else "",
          f"{case.loss / bare:.2f}" if math.isfinite(case.loss) else "",
          *(_accuracy(case, attack) for attack in _ATTACKS),
          _accuracy(unaware[case.label], _ATTACKS[-1]),
@@ -33,7 +33,7 @@ def text() -> str:
         for case in cases
     ]  # fmt: skip
     header = [
-        "defense", "epsilon of a record, delta 1e-5", "test loss, times that of none",
+        "defense", "epsilon at delta 1e-5, of a record if nothing is said", "test loss, times that of none",
         *(f"{attack}, accuracy %" for attack in _ATTACKS),
         "that does not know the defense, accuracy %", "no adversary above, %",
         f"verdict on {_ATTACKS[-1]}",

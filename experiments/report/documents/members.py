@@ -1,6 +1,7 @@
 """Membership inference by defense: areas under the curve, and what few alarms find."""
 
-from experiments.membership.reporting import AUC, EPSILONS, FOUND
+from experiments import epsilons
+from experiments.membership.reporting import AUC, FOUND
 from experiments.report import kept
 from experiments.report.documents import writing
 from fljax.results import summarise
@@ -25,19 +26,15 @@ def text(name: str) -> str:
         (s.row.defense, s.row.setting, s.row.attack, s.row.metric): s.shown
         for s in summarise(card.rows)
     }
+    promised = {at[0]: e.text for at, e in epsilons.stated(card.rows).items()}
     body = []
     for defense in dict.fromkeys(row.defense for row in card.rows):
-        epsilons = [
-            f"{each.mean:.3g}" + (" of a client" if metric.startswith("client") else "")
-            for metric in EPSILONS
-            if (each := found.get((defense, "defense", "none", metric)))
-        ]
         cells = []
         for observer, attack, metric, _ in _COLUMNS:
             each = found.get((defense, observer, attack, metric))
             places = 2 if metric == AUC else 1
             cells.append("" if each is None else writing.plain(each, places))
-        body.append([defense, "".join(epsilons), *cells])
+        body.append([defense, promised.get(defense, ""), *cells])
     headings = [heading for *_, heading in _COLUMNS]
     lines = writing.table(["defense", "epsilon", *headings], body, headings)
     return f"{writing.command(card.manifest['command'])}\n\n{lines}"

@@ -1,8 +1,9 @@
 """Every table and figure of the papers: how far it is repeated, and what is left.
 
 The list is `experiments/report/items.toml`; how far follows from the kept results. An
-item of which nothing is left must have every number that was published, or writing the
-page fails: nobody can call a table done that is not.
+item of which nothing is left must have every number that was published of data that can
+be had, or writing the page fails: nobody can call a table done that is not. Of what is
+printed without numbers the list alone says what is left.
 """
 
 import pathlib
@@ -11,7 +12,7 @@ from collections import Counter
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from experiments.fed_cdp.published import AS_CODED
+from experiments.fed_cdp.published import as_printed
 from experiments.report import commands, kept, published, reproduction
 from experiments.report.documents import writing
 from fljax.driver.config import ConfigError
@@ -33,12 +34,23 @@ PARTLY, MISSING = "partly", "not run"
 
 
 class Item(NamedTuple):
-    """A table or figure, as `items.toml` has it."""
+    """A table or figure, as `items.toml` has it.
+
+    Attributes:
+      item: its name.
+      results: flagfiles whose kept results belong to it.
+      table: name in `published.csv`; empty without printed numbers.
+      lacking: what could not be had, in words.
+      without: words of `published.csv` whose lines are of that: a data set, a metric.
+      left: what could be run and was not, in words.
+      elsewhere: where it is measured, if not in a kept result.
+    """
 
     item: str
     results: Sequence[str]
     table: str = ""
     lacking: str = ""
+    without: Sequence[str] = ()
     left: str = ""
     elsewhere: str = ""
 
@@ -79,28 +91,36 @@ def standing(paper: str, item: Item) -> Standing:
     """Of one item.
 
     Raises:
-      ConfigError: nothing is left of it, but a published number has no neighbour.
+      ConfigError: nothing is left of it, but a published number has no neighbour; or
+        more numbers were measured than there are.
     """
     own = [n for r in item.results for n in kept.names() if commands.flagfile(n) == r]
     stored = published.stored(_STORED[paper]) if item.table else []
-    printed = sum(line["table"] == item.table for line in stored)
+    printed = [line for line in stored if line["table"] == item.table]
+    had = sum(_words(line).isdisjoint(item.without) for line in printed)
     kinds: dict[tuple[str, ...], str] = {}
     for name in own:
         card = kept.shown(name)
+        if card.reference is None or card.reference.table != item.item:
+            continue
         for each in card.compared:
-            same = card.reference and card.reference.table == item.item
-            if same and each.verdict.kind != reproduction.NOT_COMPARABLE:
-                row = each.line.row
-                method = row.attack.removesuffix(AS_CODED)  # one number, two readings
-                key = row.data, row.point or row.setting, method, row.metric
-                kinds.setdefault(key, each.verdict.kind)
+            if each.verdict.kind != reproduction.NOT_COMPARABLE:
+                row = each.line.row  # of one number there may be two readings
+                at = as_printed(item.item, row.point or row.setting, row.attack)
+                kinds.setdefault((row.data, *at, row.metric), each.verdict.kind)
     done = _status(item, bool(own))
-    if done == DONE and len(kinds) < printed:
+    is_whole = done in (DONE, REST) and not item.elsewhere
+    if len(kinds) > had or (is_whole and len(kinds) < had):
         raise ConfigError(
-            f"{_FILE.name}: {PAGES[paper]}, {item.item}: expected what is left, "
-            f"{len(kinds)} of {printed} published numbers are measured"
+            f"{_FILE.name}: {PAGES[paper]}, {item.item}: expected what is left, or what "
+            f"it is without, of {had} numbers that could be had: {len(kinds)} are measured"
         )
-    return Standing(done, printed, len(kinds), Counter(kinds.values()))
+    return Standing(done, len(printed), len(kinds), Counter(kinds.values()))
+
+
+def _words(line: dict[str, str]) -> set[str]:
+    """Of a stored number; a setting may be several, such as a client of an experiment."""
+    return {word for text in line.values() for word in text.split(";")}
 
 
 def _status(item: Item, has_result: bool) -> str:

@@ -1,11 +1,11 @@
 """One kept result: what was run, and its scores beside the published numbers."""
 
+from experiments.fed_cdp.published import drawn_for
 from experiments.report import commands, gains, kept, markdown, tables
 from experiments.report.cards import Card, Judged
 from experiments.report.documents import writing
 from experiments.report.programs import PROGRAMS
 
-_DRAWN = "the noise that is drawn"  # setting of a defense's epsilon
 _PARTS = "accuracy_of_"  # of columns that are inferred together
 # What papers' figures show beside what an attack is judged by: how the names of their
 # flagfiles begin -> metrics.
@@ -94,7 +94,7 @@ def _told(card: Card) -> list[Judged]:
         if (
             each.line.row.metric in metrics
             or each.line.row.metric.startswith(_PARTS)
-            or each.line.row.setting == _DRAWN
+            or drawn_for(each.line.row.setting)
         )
         and (each.line.row.setting != "baseline" or each.line.row.metric in shown)
         and not each.line.row.setting.startswith(gains.CURVE)

@@ -15,7 +15,7 @@ from fljax.results import Row, within
 
 _RESULTS = "aia.fig4", "aia.fig4.gradients"
 _LINES = {
-    ("model", "active_50"): "active server, 50 of 100 rounds",
+    ("model", "active_50"): "active server, 50 further rounds",
     ("model", "passive"): "last message, model-based",
     ("grad", "passive"): "gradients, best cosine",
     ("imputation", "baseline"): "imputation",

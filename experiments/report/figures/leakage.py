@@ -9,18 +9,14 @@ from matplotlib.cm import ScalarMappable
 from matplotlib.colors import LogNorm
 from matplotlib.figure import Figure
 
+from experiments import epsilons
+from experiments.epsilons import Stated
 from experiments.report.figures import drawing, selection
 from fljax import verdicts
 from fljax.metrics import Estimate
 from fljax.results import Row, Summary, summarise
 
 _ATTACKS = ("model", "grad", "trajectory")  # passive ones; a panel each
-_EPSILONS = {  # the tightest that is there, and whom it protects
-    "epsilon_pld": "",
-    "epsilon_rdp": "",
-    "client_epsilon_pld": " of a client",
-    "client_epsilon_rdp": " of a client",
-}
 _MOST, _COLOURS = 40, "viridis"
 
 _At = tuple[str, str]  # defense, point
@@ -33,15 +29,13 @@ class _Variant(NamedTuple):
       label: with its epsilon.
       loss: of the last model sent, over that without defense where that is known.
       epsilon: None where nothing is promised.
-      of_client: whether it is that of a whole client.
       gains: attack -> accuracy minus that of imputation, or of the majority without.
       most: that any adversary can have, likewise; None where nothing is promised.
     """
 
     label: str
     loss: float
-    epsilon: float | None
-    of_client: bool
+    epsilon: Stated | None
     gains: dict[str, Estimate]
     most: float | None
 
@@ -63,7 +57,7 @@ def leakage_by_utility(rows: Sequence[Row]) -> Figure | None:
     defended = [at for at in variants if at[0] != "none"]
     if not attacks or not defended or not 2 <= len(variants) <= _MOST:
         return None
-    known = [v.epsilon for v in variants.values() if v.epsilon is not None]
+    known = [v.epsilon.value for v in variants.values() if v.epsilon]
     scale = None
     if known:
         scale = ScalarMappable(LogNorm(min(known) / 1.01, max(known) * 1.01), _COLOURS)
@@ -99,14 +93,13 @@ def _variants(rows: Sequence[Row], reference: str) -> dict[_At, _Variant]:
     bare = [loss for (defense, _), loss in losses.items() if defense == "none"]
     base = bare[0] if bare and bare[0] > 0 else 1.0
     gains, most = _gains(totals, reference)
-    epsilons = _epsilons(totals)
+    promised = epsilons.stated(rows)
     order = sorted(losses, key=lambda at: at[0] != "none")
     return {
         at: _Variant(
-            _label(at, epsilons.get(at)),
+            _label(at, promised.get(at)),
             losses[at] / base,
-            epsilons[at][0] if at in epsilons else None,
-            at in epsilons and bool(epsilons[at][1]),
+            promised.get(at),
             gains[at],
             most.get(at),
         )
@@ -142,32 +135,16 @@ def _gains(
     return found, most
 
 
-def _epsilons(totals: Sequence[Summary]) -> dict[_At, tuple[float, str]]:
-    """Epsilon and whom it protects, where one is stated."""
-    found: dict[_At, tuple[float, str]] = {}
-    for metric, whose in _EPSILONS.items():
-        for s in totals:
-            value = s.estimate.mean
-            if s.row.metric == metric and 0 < value < 1e100:
-                found.setdefault((s.row.defense, s.row.point), (value, whose))
-    return found
-
-
-def _label(at: _At, epsilon: tuple[float, str] | None) -> str:
-    defense, point = at
-    name, equals, value = point.partition("=")
-    swept = ""
-    if equals and value != defense:
-        swept = f" {name.replace('_', ' ')} {value}"
-    label = drawing.plain(defense + swept)
+def _label(at: _At, epsilon: Stated | None) -> str:
+    label = drawing.plain(selection.defense_label(*at))
     if epsilon is None:
         return label
-    return f"{label}: $\\varepsilon$ = {epsilon[0]:.3g}{epsilon[1]}"
+    return f"{label}: $\\varepsilon$ = {epsilon.text}"
 
 
 def _draw(axes: Axes, number: int, variant: _Variant, gain: Estimate, scale) -> None:
-    stated = variant.epsilon
-    colour = "grey" if scale is None or stated is None else scale.to_rgba(stated)
+    told = variant.epsilon
+    colour = "grey" if scale is None or told is None else scale.to_rgba(told.value)
     half = 0.0 if math.isnan(gain.low) else gain.mean - gain.low
     axes.errorbar(
         variant.loss,
@@ -175,7 +152,7 @@ def _draw(axes: Axes, number: int, variant: _Variant, gain: Estimate, scale) -> 
         yerr=half,
         color=colour,
         elinewidth=0.6,
-        fmt="s" if variant.of_client else "o",
+        fmt="s" if told is not None and told.of_client else "o",
         ms=5,
     )
     if variant.most is not None:

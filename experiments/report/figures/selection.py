@@ -58,6 +58,12 @@ def swept(row: Row) -> tuple[str, str] | None:
     return (name, value) if equals and name else None
 
 
+def defense_label(defense: str, point: str) -> str:
+    """A defense, and what was swept where that is something else."""
+    name, equals, value = point.partition("=")
+    return f"{defense} {name}={value}" if equals and value != defense else defense
+
+
 def places(values: Collection[str]) -> tuple[dict[str, float], bool]:
     """Where values stand on an axis, and whether they stand there as numbers.
 

@@ -267,6 +267,6 @@ def test_bad_values_are_refused_with_their_flag(parsed, argument, said):
 
 
 @pytest.mark.parametrize("path", _FLAGS, ids=[path.stem for path in _FLAGS])
-def test_flagfiles_are_complete(parsed, path):
+def test_flagfiles_fit_together_and_have_a_folder_of_their_name(parsed, path):
     told = parsed(program.PROGRAM, f"--flagfile={path}")
     assert complete(told).run.run_dir == f"runs/{path.stem}"

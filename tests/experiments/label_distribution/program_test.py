@@ -1,5 +1,6 @@
 """Label-distribution inference on something small: what it writes and refuses."""
 
+import dataclasses
 import json
 import pathlib
 
@@ -118,7 +119,7 @@ def test_without_a_defense_both_adversaries_are_the_same(written):
         [r.value for r in rows if r.attack == name and r.defense == "none"]
         for name in ("predictor", "predictor_unaware")
     )
-    assert aware == unaware
+    assert aware and aware == unaware
 
 
 def test_tables_show_every_attack(written):
@@ -186,7 +187,10 @@ def test_centroids_leave_the_client_out():
     assert clusters.nearest_centroid(points, np.array([0, 0, 1, 1])) == 100
     assert clusters.nearest_centroid(points, np.array([0, 1, 0, 1])) == 0
     # A client that is alone with its label cannot be nearest to it.
-    assert clusters.nearest_centroid(points, np.array([0, 0, 0, 1])) < 100
+    points = np.array([[10.0, 0], [11, 0], [0, 0]])
+    assert clusters.nearest_centroid(points, np.array([0, 0, 1])) == pytest.approx(
+        200 / 3
+    )
 
 
 # ---- flags
@@ -199,8 +203,12 @@ def test_centroids_leave_the_client_out():
         ({"chunk": 3, "lanes": 2}, "--chunk: expected a multiple of --lanes=2"),
         ({"model": "autoencoder"}, "--num_rounds: expected 0 for an autoencoder"),
         ({"test_clients": 2, "alphas": (1.0, 2.0, 3.0)}, "--test_clients: expected"),
+        (
+            {"study": "clusters", "defense": "median"},
+            "--defense: expected none for --study=clusters, got median",
+        ),
     ],
-    ids=["components", "chunk", "autoencoder", "few clients"],
+    ids=["components", "chunk", "autoencoder", "few clients", "clusters"],
 )
 def test_what_does_not_fit_is_refused(changes, message):
     with pytest.raises(ConfigError, match=message):
@@ -229,6 +237,21 @@ def test_a_budget_covers_the_rounds_of_fedavg():
     (spec,) = defended.read(told.run, task)
     (promise,) = defended.promises(told.run, task, spec)
     assert 0.99 * 2 < promise.guarantee.epsilon_pld.max() <= 2
+    for rounds, attacked in ((0, 0), (2, 2)):
+        changed = dataclasses.replace(
+            told.run, num_rounds=rounds, attack_round=attacked
+        )
+        with pytest.raises(ConfigError, match="--num_rounds: expected more than"):
+            defended.read(changed, task)
+
+
+def test_an_epsilon_of_a_client_has_another_name_than_that_of_a_record():
+    told = complete(_told(defense="fed_sdp(clip=1, sigma=1)", num_rounds=2))
+    task, _ = task_lib.load(told)
+    (spec,) = defended.read(told.run, task)
+    case = reporting.Case(spec, {}, [], defended.promises(told.run, task, spec))
+    (row,) = reporting.rows(task, case, 1)
+    assert row.metric == "client_epsilon_pld"
 
 
 @pytest.mark.parametrize("path", _FLAGS, ids=lambda path: path.stem)

@@ -4,6 +4,8 @@ import itertools
 import re
 from xml.etree import ElementTree
 
+import pytest
+
 from experiments.report.documents import chart
 from experiments.report.documents.chart import Chart, Line
 from fljax.metrics import Estimate
@@ -29,6 +31,20 @@ def test_points_and_intervals_are_where_the_axis_says():
     first = circles[0]
     assert f'd="M{first["cx"]} {at["50"]}V' in text
     assert "own: 100.0 at 1, 0.0 at 4" in text and "a &lt; b" in text
+
+
+@pytest.mark.parametrize(
+    ("lines", "said"),
+    [
+        ([], "points of every line"),
+        ([Line("empty", {})], "points of every line"),
+        ([Line(n, {1.0: estimate(50)}) for n in "abcdef"], "5 lines at most"),
+        ([Line("own", {0.0: estimate(50)})], "expected positive x, got 0.0"),
+    ],
+)
+def test_what_cannot_be_drawn_is_refused_by_its_title(lines, said):
+    with pytest.raises(ValueError, match=f"a < b: .*{said}"):
+        drawn(*lines)
 
 
 def test_names_stand_apart():

@@ -43,7 +43,7 @@ def test_runs_that_differ_in_the_defense_stand_side_by_side(rows):
     defended = _run(rows, "b", defense="dp_sgd", attack=(56.9, 57.2, 57.5), loss=3.0)
     key, variants = _only([defended, _run(rows, "a")])
     assert key == "medical, mlp"
-    assert [v.label for v in variants] == ["no defense", "dp_sgd epsilon_rdp=1"]
+    assert [v.label for v in variants] == ["no defense", "dp_sgd, epsilon 1"]
     compared = _compared([defended, _run(rows, "a")])
     assert _cells(compared) == [
         ["majority", "baseline", "57.00 [57.00, 57.00]", "57.00 [57.00, 57.00]"],
@@ -135,8 +135,8 @@ def test_defenses_of_the_same_name_get_the_name_of_their_run(rows):
     _, variants = _only([_run(rows, "c"), *cards])
     assert [v.label for v in variants] == [
         "no defense",
-        "dp_sgd epsilon_rdp=1 (a)",
-        "dp_sgd epsilon_rdp=1 (b)",
+        "dp_sgd, epsilon 1 (a)",
+        "dp_sgd, epsilon 1 (b)",
     ]
 
 

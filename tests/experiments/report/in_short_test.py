@@ -33,6 +33,14 @@ def test_gains_are_paired_with_the_baseline_of_their_seed(rows):
     assert "no leak is shown" in only(a_card("run", unlike))
 
 
+def test_a_point_and_a_run_are_named_with_a_comma_each(rows):
+    cards = [
+        a_card(name, _run(rows, _STRONG, point="partition_alpha=0.1")) for name in "ab"
+    ]
+    said = only(*cards)
+    assert "model (passive), partition_alpha=0.1, run a, leaks through" in said
+
+
 def test_an_attack_within_a_point_shows_no_leak(rows):
     said = only(a_card("run", _run(rows, _NONE)))
     assert said.startswith("Without a defense, no leak is shown, which is no proof")

@@ -7,6 +7,7 @@ import pytest
 
 from experiments.report import commands, finished, kept
 from fljax.driver.config import ConfigError
+from fljax.driver.option import FILES, PLACES
 
 _FLAGFILES = {path.name.removesuffix(".flags") for path in commands.FLAGFILES.iterdir()}
 
@@ -137,7 +138,7 @@ def test_a_kept_result_is_of_the_flagfile_as_it_is(name):
     manifest = kept.read(name).manifest
     now = commands.flags_of(name, manifest["command"])
     then = manifest["flags"]
-    places = {*commands.PLACES, "transcript", "known"}
+    places = {*PLACES, *FILES}
     shared = (now.keys() & then.keys()) - places
     assert {key: now[key] for key in shared} == {key: then[key] for key in shared}
     assert not then.keys() - now.keys()

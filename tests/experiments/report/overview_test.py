@@ -37,9 +37,21 @@ def test_how_far_an_item_is_follows_from_what_is_kept(changes, status, measured)
     assert found[:3] == (status, 30, measured)
 
 
+def test_an_item_is_without_no_more_than_it_says():
+    item = Item("Table I", ["fed_cdp.table1"], "table1", lacking="some")
+    with pytest.raises(ConfigError, match="of 10 numbers that could be had: 4 are"):
+        overview.standing("wei2021", item)
+    found = item._replace(without=["lfw", "ms_per_local_iteration"])
+    assert overview.standing("wei2021", found)[:3] == (overview.REST, 10, 4)
+    with pytest.raises(ConfigError, match="of 3 numbers that could be had: 4 are"):
+        overview.standing("wei2021", found._replace(without=[*found.without, "mnist"]))
+
+
 def test_no_item_is_done_that_lacks_a_published_number():
     item = Item("Table IV", ["fed_cdp.table4.breast_cancer"], "table4")
-    with pytest.raises(ConfigError, match=r"Table IV: expected what is left, 6 of 30"):
+    with pytest.raises(
+        ConfigError, match=r"Table IV: expected what is left.* of 30 .*: 6 are"
+    ):
         overview.standing("wei2021", item)
 
 
@@ -51,6 +63,13 @@ def test_a_number_that_two_readings_stand_beside_counts_once():
     printed, coded = "fed_cdp.table2", "fed_cdp.committed"
     assert measured(printed) and measured(coded)
     assert measured(printed, coded) < measured(printed) + measured(coded)
+
+
+def test_the_multiplier_of_the_code_makes_no_second_number_of_a_clip():
+    results = ["fed_cdp.table4.adult", "fed_cdp.committed"]
+    item = Item("Table IV", results, "table4", left="some")
+    found = overview.standing("wei2021", item)
+    assert found.measured == sum(found.verdicts.values()) == 6 + 6 + 5
 
 
 def test_numbers_beside_another_table_do_not_count():

@@ -193,8 +193,12 @@ def _refused(said):
             "--keep, --compare, --docs: expected one of",
         ),
         (
+            ["--docs", "--tensorboard"],
+            "--out, --tensorboard: expected neither with --keep, --compare or --docs",
+        ),
+        (
             ["--compare=aia.table1.income_a", "--runs=good"],
-            "--compare: expected one of ",
+            "--compare: expected the name of a folder in ",
         ),
         (["--runs=empty"], "--runs: empty holds no finished run of experiments.aia"),
         (["--runs=bad"], "bad/rows.jsonl:1: is no JSON"),

@@ -2,6 +2,7 @@
 
 import pytest
 
+from experiments.fed_cdp import published
 from tests.experiments.report.short import a_card, only, sentences
 
 
@@ -22,7 +23,7 @@ def test_rebuilt_images_are_counted_by_client(rows):
     assert "One seed." in said
 
 
-def test_what_privacy_costs_is_claimed_of_separate_intervalsonly(rows):
+def test_what_privacy_costs_is_claimed_of_separate_intervals_only(rows):
     made = []
     for name, values in {
         "non_private": (90.0, 91.0), "fed_cdp": (50.0, 51.0), "fed_sdp": (80.0, 95.0)
@@ -37,6 +38,39 @@ def test_what_privacy_costs_is_claimed_of_separate_intervalsonly(rows):
     assert "no attack was run" in said
 
 
+def test_a_defense_is_compared_in_its_own_federation_and_run(rows):
+    made = {}
+    for run, changed in (("a", 0.0), ("b", -20.0)):
+        made[run] = []
+        for percent, base in ((5, 60.0), (10, 90.0)):
+            point = f"clients=100;participating_percent={percent}"
+            for name, where, value in (
+                ("non_private", point, base), ("fed_cdp", f"{point};clip=4", base - 10)
+            ):  # fmt: skip
+                made[run] += rows(
+                    value + changed, value + changed + 0.1, attack=name, defense=name,
+                    point=where, setting="final", metric="accuracy_percent",
+                    experiment="fed_cdp",
+                )  # fmt: skip
+    said = only(*(a_card(run, each) for run, each in made.items()))
+    assert (
+        said.count("less than without a defense by 10.0 points") == 3
+    )  # of the six shown
+    assert "participating_percent=10 run a 90.05" in said
+    assert "participating_percent=5 run b 40.05" in said
+
+
+def test_an_epsilon_says_whom_it_protects(rows):
+    made = []
+    for name, unit in (("fed_sdp", "client"), ("fed_cdp", "record")):
+        about = {"attack": name, "defense": name, "experiment": "fed_cdp"}
+        made += rows(50.0, 51.0, setting="final", metric="accuracy_percent", **about)
+        made += rows(3.0, setting=published.drawn(unit), metric="epsilon", **about)
+    said = only(a_card("run", made))
+    assert "fed_sdp 50.50 [44.15, 56.85] %, epsilon 3 of a client;" in said
+    assert "fed_cdp 50.50 [44.15, 56.85] %, epsilon 3 of a record" in said
+
+
 def test_promises_are_no_measurements(rows):
     made = []
     for way, values in {
@@ -49,8 +83,7 @@ def test_promises_are_no_measurements(rows):
     assert "Nothing was trained or attacked." in said
 
 
-@pytest.mark.parametrize("verdicts", [None, {}, [], {"model": 3}], ids=str)
-def test_an_audit_is_told_by_its_own_verdicts(rows, verdicts):
+def test_an_audit_is_told_by_its_own_verdicts(rows):
     made = rows(90.0, experiment="audit")
     told = {
         "model": "leaks (2 of 3)",
@@ -59,9 +92,12 @@ def test_an_audit_is_told_by_its_own_verdicts(rows, verdicts):
     }
     said = only(a_card("run", made, verdicts=told))
     assert said.startswith("1 of 2 attacks show a leak: model.")
-    assert not sentences(a_card("run", made, verdicts=verdicts)) or verdicts == {
-        "model": 3
-    }
+
+
+@pytest.mark.parametrize("verdicts", [None, {}, []], ids=str)
+def test_an_audit_without_verdicts_is_not_told(rows, verdicts):
+    made = rows(90.0, experiment="audit")
+    assert not sentences(a_card("run", made, verdicts=verdicts))
 
 
 def test_the_slopes_of_the_theorem_stand_beside_what_was_measured(rows):

@@ -46,7 +46,7 @@ def test_leakage_is_drawn_against_relative_loss_and_coloured_by_epsilon(make, ro
     assert names.splitlines() == [
         "1  none",
         "2  pruning",
-        "3  dp_sgd delta 1: $\\varepsilon$ = 0.9",
+        "3  dp_sgd delta=1: $\\varepsilon$ = 0.9",
         "4  fed_sdp: $\\varepsilon$ = 9 of a client",
         "",
         "bar: no adversary can be above",

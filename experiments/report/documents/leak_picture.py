@@ -46,7 +46,7 @@ _BARS = (
 )  # fmt: skip
 
 
-def leak() -> str:
+def draw() -> str:
     """The picture as SVG.
 
     Raises:

@@ -1,0 +1,44 @@
+"""How rows name the epsilons of a defense, and how a reader finds them again."""
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from fljax.results import Row, summarise
+
+# Unit of a guarantee -> what the names of its numbers begin with.
+PREFIX = {"record": "", "client": "client_"}
+_METRICS = (  # the tightest first, records before whole clients
+    "epsilon_pld", "epsilon_rdp", "client_epsilon_pld", "client_epsilon_rdp",
+)  # fmt: skip
+
+
+class Stated(NamedTuple):
+    """An epsilon that rows state.
+
+    Attributes:
+      value: of the client with the largest one, a mean over seeds.
+      of_client: whether it protects a whole client, not a record.
+    """
+
+    value: float
+    of_client: bool
+
+    @property
+    def text(self) -> str:
+        """The number, and whom it protects where that is no record."""
+        return f"{self.value:.3g}" + (" of a client" if self.of_client else "")
+
+
+def stated(rows: Sequence[Row]) -> dict[tuple[str, str], Stated]:
+    """`(defense, point)` -> the tightest epsilon, where there is a finite one.
+
+    One of records goes before one of whole clients.
+    """
+    told = [row for row in rows if row.client == "all" and row.metric in _METRICS]
+    found: dict[tuple[str, str], Stated] = {}
+    for s in sorted(summarise(told), key=lambda s: _METRICS.index(s.row.metric)):
+        value = s.estimate.mean
+        if 0 < value < 1e100:
+            of_client = s.row.metric.startswith(PREFIX["client"])
+            found.setdefault((s.row.defense, s.row.point), Stated(value, of_client))
+    return found

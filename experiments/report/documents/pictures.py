@@ -1,0 +1,282 @@
+"""Which curves the pictures of the documents are of."""
+
+from experiments.fed_cdp.published import ACCURACY, AS_CODED, FINAL, TUNED
+from experiments.report.documents.curve_picture import Curve, Picture, Printed
+
+_MAJORITY, _IMPUTATION = "most frequent value", "imputation"
+_SEX = "People whose sex is read, PUMS 2016, %"
+_SUMMED = "clients whose messages are summed (1: each client's own)"
+
+
+def _over(point: str, lines: dict[str, tuple[str, str]], baselines: str) -> dict:
+    """Name -> a line over a flag of the points, those of baselines last and dashed.
+
+    Args:
+      point: pattern of a point with x as its group.
+      lines: name -> result and pattern of `attack setting`.
+      baselines: the result that they are of.
+    """
+    found = {
+        name: Curve((result,), f"{key} {point}")
+        for name, (result, key) in lines.items()
+    }
+    return found | {
+        name: Curve((baselines,), f"{key} baseline {point}", dashed=True)
+        for name, key in ((_IMPUTATION, "imputation"), (_MAJORITY, "majority"))
+    }
+
+
+def _by_rows(result: str) -> dict:
+    return _over(
+        r"partition_rows=([\d.]+)",
+        {
+            "last message, model-based": (f"{result}.oracle", "model passive"),
+            "gradients, best cosine": (result, "grad passive"),
+            "the client's optimum (oracle)": (
+                f"{result}.oracle", "model_oracle oracle"
+            ),
+            "all messages, trajectories": (f"{result}.oracle", "trajectory passive"),
+        },
+        f"{result}.oracle",
+    )  # fmt: skip
+
+
+def _over_flag(
+    flag: str,
+    ten: str = "active_10",
+    fifty: str = "active_50",
+) -> dict:
+    """Figure 3: over a flag, whose points may have other active rounds."""
+    return _over(
+        rf"{flag}=([\d.]+)\b.*",
+        {
+            "last message, model-based": ("aia.fig3", "model passive"),
+            "active server, a tenth as many rounds": ("aia.fig3", f"model {ten}"),
+            "active server, half as many rounds": ("aia.fig3", f"model {fifty}"),
+            "gradients, best cosine": ("aia.fig3.gradients", "grad passive"),
+        },
+        "aia.fig3",
+    )
+
+
+def _summed(
+    title: str,
+    results: tuple[str, ...],
+    points: str,
+    some: dict[str, tuple[str, str, float]],
+    low: float = 40,
+) -> Picture:
+    """What is read of sums, by how many clients are in them.
+
+    Args:
+      title: above it.
+      results: of sums over those who take part, all in every round.
+      points: pattern of their point.
+      some: where not all take part, words -> result, point, and how many do, all of whom
+        are in the sum.
+      low: end of the vertical axis.
+    """
+    lines = {
+        "all take part in each round": Curve(
+            results, rf"trajectory sum_of_(\d+) {points}"
+        ),
+        **{
+            said: Curve((result,), f"trajectory sum {point}.*", at=count)
+            for said, (result, point, count) in some.items()
+        },
+        "people who took no part": Curve(
+            results, rf"trajectory_strangers sum_of_(\d+) {points}", dashed=True
+        ),
+        _MAJORITY: Curve(results[:1], f"majority baseline {points}"),
+        _IMPUTATION: Curve(results[:1], f"imputation baseline {points}"),
+    }
+    return Picture(title, _SUMMED, lines, low=low, tick=(100 - low) / 6)
+
+
+_MADE, _CODED = "fed_cdp", f"fed_cdp{AS_CODED}"
+_SIGMA, _CLIP = r"clip=4;sigma=([\d.]+)", r"clip=([\d.]+);sigma=[\d.]+"
+_OF_100 = r"clients=(100);participating_percent=([\d.]+)"
+_OF_1000 = r"clients=(1000);participating_percent=([\d.]+)"
+
+
+def _trained(method: str, point: str, *results: str) -> Curve:
+    """Accuracy of the last model of a method."""
+    return Curve(results, f"{method} {FINAL} {point}", ACCURACY)
+
+
+def _proved(observer: str, metric: str, *, dashed: bool = False) -> Curve:
+    pattern = rf"{observer} \S+ epsilon=([\d.]+)"
+    return Curve(("epsilon_audit.diabetes",), pattern, metric, dashed=dashed)
+
+
+_ON_MNIST = "Accuracy of Fed-CDP on MNIST, %"
+_PART = "half of them in a round"
+_PUMS = "aia.sums.pums2016"
+PICTURES = {
+    "epsilon": Picture(
+        "Epsilon audited, by the epsilon accounted (diabetes, DP-SGD)",
+        "epsilon accounted for who sees messages",
+        {
+            "accounted": _proved("messages", "epsilon_accounted", dashed=True),
+            "so many could prove": _proved(
+                "messages", "epsilon_reachable", dashed=True
+            ),
+            "who sees messages": _proved("messages", "epsilon_audited"),
+            "who sees sums of two clients": _proved("sum", "epsilon_audited"),
+            "who sees the last model": _proved("final", "epsilon_audited"),
+        },
+        high=4, tick=1,
+    ),
+    "sums": _summed(
+        "Patients whose sex is read from sums of ten clients' messages, %",
+        ("aia.sums.diabetes.clients",), "sum_of=.*",
+        {
+            _PART: ("aia.sums.diabetes.clients", "fraction=0.5", 5),
+            "a fifth": ("aia.sums.diabetes.clients", "fraction=0.2", 2),
+        },
+    ),
+    "sums_medical": _summed(
+        "Smokers and others told from sums of thirty clients' messages, %",
+        ("aia.sums.medical.clients",), "partition_clients=30",
+        {
+            _PART: ("aia.sums.medical.clients", "participation=uniform", 15),
+            "a tenth": ("aia.sums.medical.clients", "fraction=0.1", 3),
+        },
+        low=70,
+    ),
+    "sums_pums2016": _summed(
+        "People whose sex is read from sums of ten clients' messages, PUMS 2016, %",
+        (_PUMS, f"{_PUMS}.larger"), "none",
+        {
+            _PART: (f"{_PUMS}.participation", "fraction=0.5", 5),
+            "a tenth": (f"{_PUMS}.participation", "fraction=0.1", 1),
+        },
+    ),
+    "fig1": Picture(
+        _SEX, "rows of each of four clients", _by_rows("aia.fig1"), low=40, tick=10
+    ),
+    "fig1_classification": Picture(
+        "People whose sex is read, PUMS 2016, of a classifier, %",
+        "rows of each of four clients", _by_rows("aia.fig1.classification"),
+        low=40, tick=10,
+    ),
+    "fig3_heterogeneity": Picture(
+        _SEX, "heterogeneity of ten clients", _over_flag("partition_heterogeneity"),
+        low=40, tick=10, logarithmic=False,
+    ),
+    "fig3_batches": Picture(
+        _SEX, "rows of a batch", _over_flag("batch_size"), low=40, tick=10
+    ),
+    "fig3_epochs": Picture(
+        _SEX, "local epochs, in fewer rounds",
+        _over_flag(
+            "local_epochs",
+            r"active_(?:10(?=.*=1\b)|[2-5])",
+            r"active_(?:50|25|17|13|10(?=.*=5\b))",
+        ),
+        low=40, tick=10, logarithmic=False,
+    ),
+    "fig5": Picture(
+        _SEX, "round in which the active attack starts",
+        _over(
+            r"active_start=([\d.]+)\b.*",
+            {
+                "active server, model-based": ("aia.fig5", "model active_50"),
+                "active server, gradients": ("aia.fig5.gradients", "grad active_50"),
+            },
+            "aia.fig5",
+        ),
+        low=40, tick=10, logarithmic=False,
+    ),
+    "fig6": Picture(
+        _SEX, "rounds in which the server is active",
+        {
+            "active server, model-based": Curve(
+                ("aia.fig6",), r"model active_(\d+) .*"
+            ),
+            "active server, gradients": Curve(
+                ("aia.fig6.gradients",), r"grad active_(\d+) .*"
+            ),
+            "passive, last message": Curve(("aia.fig6",), "model passive .*"),
+            _IMPUTATION: Curve(("aia.fig6",), "imputation baseline .*"),
+            _MAJORITY: Curve(("aia.fig6",), "majority baseline .*"),
+        },
+        low=40, tick=10, logarithmic=False,
+    ),
+    "fed_cdp_sigma": Picture(
+        _ON_MNIST, "sigma, at clip 4",
+        {
+            "as coded, 100 of 1,000": _trained(
+                _CODED, _SIGMA, "fed_cdp.committed.table5",
+                "fed_cdp.committed.table5.sigma4", "fed_cdp.committed.table5.sigma6",
+            ),
+            "as printed, tuned, 10 of 100": _trained(
+                _MADE, _SIGMA, "fed_cdp.table5.mnist"
+            ),
+            "the paper": Printed("table5", _SIGMA),
+        },
+    ),
+    "fed_cdp_clip": Picture(
+        _ON_MNIST, "clip, at sigma 6 or the multiplier of the code",
+        {
+            "as coded, 100 of 1,000": _trained(
+                _CODED, r"clip=([\d.]+);sigma=0.5", "fed_cdp.committed.table4",
+                "fed_cdp.committed.table4.clip1", "fed_cdp.committed.table4.clip6",
+                "fed_cdp.committed.table5",
+            ),
+            "as printed, tuned, 10 of 100": _trained(
+                _MADE, _CLIP, "fed_cdp.table4.mnist"
+            ),
+            "the paper": Printed("table4", _CLIP),
+        },
+    ),
+    "fed_cdp_participants": Picture(
+        _ON_MNIST, "clients in a round",
+        {
+            "as coded": _trained(
+                _CODED, _OF_100, "fed_cdp.committed", "fed_cdp.committed.percent"
+            ),
+            "its noise alone, tuned": _trained(
+                _CODED, _OF_100, "fed_cdp.committed.tuned",
+                "fed_cdp.committed.tuned_percent",
+            ),
+            "as printed, tuned": _trained(_MADE, _OF_100, "fed_cdp.table2"),
+            "the paper, of 100": Printed("table2", _OF_100),
+            "the paper, of 1,000": Printed("table2", _OF_1000),
+        },
+        unit=0.01,
+    ),
+    "fed_cdp_clip_by_rate": Picture(
+        "Accuracy of Fed-CDP on MNIST's validation rows, %",
+        "clip times learning rate",
+        {
+            f"clip {clip}": Curve(
+                ("fed_cdp.clip_by_rate",),
+                rf"{_CODED} rate_(\S+) clip=({clip});sigma=0.5",
+                TUNED,
+            )
+            for clip in ("0.5", "2", "8")
+        },
+    ),
+    "noise_hides": Picture(
+        "Similarity (SSIM) of MNIST images to what gradients tell, %",
+        "sigma of Fed-CDP, at clip 4",
+        {
+            **{
+                name: Curve(
+                    (f"gradient_leakage.mnist.noise{variant}",),
+                    r"fed_cdp leakage_type=2 fed_cdp\(clip=4, sigma=([\d.]+)\)",
+                    "ssim",
+                )
+                for name, variant in (
+                    ("knows noise and images", ""),
+                    ("knows the clip alone", ".unaware"),
+                )
+            },
+            "the mean image": Curve(
+                ("gradient_leakage.mnist.noise",), "mean_image baseline .*", "ssim"
+            ),
+        },
+        scale=100,
+    ),
+}  # fmt: skip
