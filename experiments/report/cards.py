@@ -65,13 +65,18 @@ class Card(NamedTuple):
     @property
     def title(self) -> str:
         """Table and data of the paper, and the run's name; the name alone without."""
+        return ": ".join(filter(None, [self.beside, self.name]))
+
+    @property
+    def beside(self) -> str:
+        """Table and data of the paper, and data that stand in; empty without a table."""
         reference = self.reference
         if reference is None:
-            return self.name
+            return ""
         data = reference.data
         if not reference.same_data:
             data = f"{self.rows[0].data} beside {data}"
-        return f"{reference.table}, {data}: {self.name}"
+        return f"{reference.table}, {data}"
 
     @property
     def compared(self) -> list[Judged]:

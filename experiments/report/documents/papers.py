@@ -25,9 +25,9 @@ def text(paper: str) -> str:
     parts = ["\n".join([*header, *overview])]
     body = [
         line
-        for item, found in cards.items()
+        for found in cards.values()
         for card in found
-        for line in _compared(item, card)
+        for line in _compared(card)
     ]
     if body:
         header = ["item", "attack", "setting", "metric", _OURS, _PUBLISHED, "verdict"]
@@ -75,11 +75,11 @@ def _not_run(cards: Sequence[Card]) -> int:
     return sum(len(set.intersection(*each)) for each in tables.values())
 
 
-def _compared(item: Item, card: Card) -> list[list[Cell]]:
+def _compared(card: Card) -> list[list[Cell]]:
     """A line for each published number."""
     return [
         [
-            item.title,
+            card.beside,
             each.line.row.attack,
             each.line.row.point or each.line.row.setting,
             each.line.metric,
