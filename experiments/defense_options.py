@@ -1,5 +1,8 @@
 """The flag `--defense`, the same in every program."""
 
+import contextlib
+from collections.abc import Iterator
+
 from fljax.defenses import specs, table
 from fljax.defenses.specs import Spec
 from fljax.driver.config import ConfigError
@@ -42,6 +45,19 @@ def parse_all(text: str, flag: str = FLAG) -> tuple[Spec, ...]:
         return specs.parse_all(text)
     except specs.SpecError as error:
         raise ConfigError(f"{flag}: {error}") from error
+
+
+@contextlib.contextmanager
+def naming(spec: Spec) -> Iterator[None]:
+    """Names the flag in what is said of a defense that cannot be.
+
+    Raises:
+      ConfigError: for a ValueError inside.
+    """
+    try:
+        yield
+    except ValueError as error:
+        raise ConfigError(f"{FLAG}={spec}: {error}") from None
 
 
 def short_name(spec: Spec) -> str:

@@ -79,12 +79,12 @@ def said(
     card = cards.card("run", rows, {**manifest, **told}, None)
     top = _top(card)
     above, below = list(who_sees(top, sensitive)), [_WORDS, *_fit(rows)]
-    for _, text in in_short.sentences([card]):
-        found, what, to_do = text.partition("What to do:")
-        above.append(found.strip())
-        below += [what + to_do] if what else []
-    each = client_table.of(card, top) if top else None
-    shown = [*map(Text, above), *([each] if each else [])]
+    for each in in_short.sentences([card]):
+        above.append(each.text)
+        if each.command:
+            below.append(f"What to do: {in_short.TO_DO}, {each.command}")
+    by_client = client_table.of(card, top) if top else None
+    shown = [*map(Text, above), *([by_client] if by_client else [])]
     return shown, [Text(each) for each in below]
 
 

@@ -14,6 +14,7 @@ from typing import NamedTuple
 import jax
 import numpy as np
 
+from experiments import defense_options
 from experiments.aia import budgets
 from experiments.aia.clients import Clients
 from experiments.aia.defense_config import BoundDefense, read
@@ -54,7 +55,7 @@ def maker(config: DefenseConfig, train: TrainConfig, active_rounds: int) -> Plan
     def bound(schedule: Schedule, model: Model, loss_fn: LossFn) -> BoundDefense:
         sizes, how = schedule.sizes[:, :-1], local_work(train)
         rounds = budgets.rounds_of_each(schedule) if stops else num_rounds
-        try:
+        with defense_options.naming(spec):
             made = _with_numbers(
                 BoundDefense(
                     spec,
@@ -69,8 +70,6 @@ def maker(config: DefenseConfig, train: TrainConfig, active_rounds: int) -> Plan
                 )
             )
             made.build(made.of_seed(0))  # looks at the numbers
-        except ValueError as error:
-            raise ConfigError(f"--defense={spec}: {error}") from error
         return made
 
     within = functools.partial(budgets.within, config) if stops else None

@@ -16,7 +16,6 @@ from fljax.defenses import specs
 from fljax.defenses.definition import Setting
 from fljax.defenses.parts import Part
 from fljax.defenses.specs import Spec
-from fljax.driver.config import ConfigError
 from fljax.privacy import Promise, Releases, Statement, Training
 from fljax.types import Array, Defense
 
@@ -139,10 +138,8 @@ def numbers(run: Config, at: Setting, trial: Trial) -> Numbers:
     Raises:
       ConfigError: for a budget that cannot be kept.
     """
-    try:
+    with defense_options.naming(trial.spec):
         settings = privacy.numbers_for(trial.spec, at, releases(run), run.delta)
-    except ValueError as error:
-        raise ConfigError(f"--defense={trial.spec}: {error}") from None
     return Numbers(trial.rate, settings)
 
 
@@ -152,10 +149,8 @@ def defense(at: Setting, spec: Spec, settings: Numbers) -> Defense:
     Raises:
       ConfigError: for concrete numbers out of range, or what does not go together.
     """
-    try:
+    with defense_options.naming(spec):
         return specs.bind(spec, at, settings.defense)
-    except ValueError as error:
-        raise ConfigError(f"--defense={spec}: {error}") from None
 
 
 def promises(run: Config, built: Defense) -> list[Promise]:

@@ -14,7 +14,7 @@ from typing import Literal, NamedTuple
 from experiments import defense_options
 from fljax.driver.config import ConfigError
 from fljax.driver.data_flags import ImageFlags
-from fljax.driver.option import MOST_ROUNDS, RunFlags, option, several
+from fljax.driver.option import MOST_ROUNDS, RunFlags, filled, option, several
 
 
 class Size(NamedTuple):
@@ -130,15 +130,10 @@ def complete(settings: Settings) -> Settings:
     Raises:
       ConfigError: naming the flag.
     """
-    run, size = settings.run, SIZES[settings.data.name]
-    missing = {
-        name: value
-        for name, value in size._asdict().items()
-        if getattr(run, name) is None
-    }
+    run = filled(settings.run, SIZES[settings.data.name])
     if run.classes_per_client is None:
-        missing["classes_per_client"] = 15 if settings.data.name == "lfw" else 2
-    run = dataclasses.replace(run, **missing)
+        few = 15 if settings.data.name == "lfw" else 2
+        run = dataclasses.replace(run, classes_per_client=few)
     tuning_rounds = run.tuning_rounds or run.num_rounds
     if tuning_rounds > run.num_rounds:
         raise ConfigError(

@@ -46,7 +46,6 @@ from fljax.defenses import clipping, fed_cdp, pruning, specs
 from fljax.defenses.definition import Setting
 from fljax.defenses.parts import Part
 from fljax.defenses.specs import Spec
-from fljax.driver.config import ConfigError
 from fljax.types import Batch, Defense, Key, Params, Sender
 
 _SHARE = 0.01  # B / N_i of Wei et al. 2021, which no number here depends on
@@ -234,10 +233,8 @@ def _noise_on(spec: Spec) -> str:
 
 
 def _check(run: Config, spec: Spec) -> None:
-    try:
+    with defense_options.naming(spec):
         _bound(run, spec, lambda params, x, y: jnp.zeros(()), 1, clips(run, spec))
-    except ValueError as error:
-        raise ConfigError(f"--defense={spec}: {error}") from None
 
 
 def _bound(

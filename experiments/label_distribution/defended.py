@@ -58,10 +58,8 @@ def numbers(run: Config, task: Task, spec: Spec) -> Numbers:
     Raises:
       ConfigError: for a budget that cannot be kept.
     """
-    try:
+    with defense_options.naming(spec):
         return privacy.numbers_for(spec, _setting(run, task), _releases(run), run.delta)
-    except ValueError as error:
-        raise ConfigError(f"--defense={spec}: {error}") from None
 
 
 def defense(run: Config, task: Task, spec: Spec, settings: Numbers) -> Defense:
@@ -70,10 +68,8 @@ def defense(run: Config, task: Task, spec: Spec, settings: Numbers) -> Defense:
     Raises:
       ConfigError: for concrete numbers out of range, or what does not go together.
     """
-    try:
+    with defense_options.naming(spec):
         return specs.bind(spec, _setting(run, task), settings)
-    except ValueError as error:
-        raise ConfigError(f"--defense={spec}: {error}") from None
 
 
 def local_update(

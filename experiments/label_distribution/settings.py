@@ -12,7 +12,7 @@ from typing import Literal, NamedTuple
 from experiments import defense_options
 from fljax.driver.config import ConfigError
 from fljax.driver.data_flags import ImageFlags
-from fljax.driver.option import MOST_ROUNDS, RunFlags, option, several
+from fljax.driver.option import MOST_ROUNDS, RunFlags, filled, option, several
 
 Attacker = Literal["aware", "unaware"]
 
@@ -122,13 +122,7 @@ def complete(settings: Settings) -> Settings:
     Raises:
       ConfigError: naming the flag.
     """
-    run = settings.run
-    missing = {
-        name: value
-        for name, value in SIZES[settings.data.name]._asdict().items()
-        if getattr(run, name) is None
-    }
-    run = dataclasses.replace(run, **missing)
+    run = filled(settings.run, SIZES[settings.data.name])
     _check(settings, run)
     return settings._replace(run=run)
 

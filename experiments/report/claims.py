@@ -26,6 +26,7 @@ _REFERENCES = {
 
 
 def of_attacks(cards: Sequence[Card]) -> Iterator[str]:
+    """Sentences about runs with the same subject, the strongest leak first."""
     cases = [case for card in cards for case in cases_lib.of_run(card)]
     bare = [case for case in cases if not case.defended]
     defended = [case for case in cases if case.defended]
@@ -59,8 +60,6 @@ def of_attacks(cards: Sequence[Card]) -> Iterator[str]:
     yield from _impossible(cards)
     for card in cards:
         yield from curves.sentences(card.rows)
-    if leaks and not defended:
-        yield from _what_to_do(cards)
 
 
 def _largest(score: Score) -> float:
@@ -125,11 +124,14 @@ def _impossible(cards: Sequence[Card]) -> Iterator[str]:
             )
 
 
-def _what_to_do(cards: Sequence[Card]) -> Iterator[str]:
-    """The command that measures a defense, where a run names it."""
+def command(cards: Sequence[Card]) -> str:
+    """What measures a defense, where a run without any leaks and names it; or empty."""
+    cases = [case for card in cards for case in cases_lib.of_run(card)]
+    kinds = {score.verdict.kind for case in cases for score in case.scores}
+    if verdicts.LEAKS not in kinds or any(case.defended for case in cases):
+        return ""
     commands = [facts.text(card.manifest.get("what_to_do") or "") for card in cards]
-    if command := next(filter(None, commands), ""):
-        yield f"What to do: see what a defense stops and costs here, {command}"
+    return next(filter(None, commands), "")
 
 
 def _defenses(

@@ -1,14 +1,31 @@
 """A few sentences for each subject of a report, made from the rows by a rule."""
 
 from collections.abc import Sequence
+from typing import NamedTuple
 
 from experiments.report import claims, facts
 from experiments.report.cards import Card
 from experiments.report.programs import PROGRAMS
 
+TO_DO = "see what a defense stops and costs here"
 
-def sentences(cards: Sequence[Card]) -> list[tuple[str, str]]:
-    """Subject (data, model, inferred column) and what there is to say of it."""
+
+class Said(NamedTuple):
+    """What there is to say of a subject.
+
+    Attributes:
+      about: data, model, inferred column.
+      text: sentences.
+      command: for `TO_DO`; empty where nothing leaks or defenses were measured.
+    """
+
+    about: str
+    text: str
+    command: str
+
+
+def sentences(cards: Sequence[Card]) -> list[Said]:
+    """A few sentences for each subject."""
     groups: dict[tuple[str, str], list[Card]] = {}
     for card in cards:
         for row in card.rows:
@@ -23,18 +40,9 @@ def sentences(cards: Sequence[Card]) -> list[tuple[str, str]]:
         program = PROGRAMS.get(experiment)
         if program is not None:
             judged = program.gains and list(claims.of_attacks(own))
-            if said := " ".join(judged or program.sentences(own)):
-                found.append((about, said))
+            if text := " ".join(judged or program.sentences(own)):
+                found.append(Said(about, text, claims.command(own)))
     return found
-
-
-def apart(
-    said: Sequence[tuple[str, str]],
-) -> tuple[list[tuple[str, str]], list[tuple[str, str]]]:
-    """The sentences of each subject, and what to do, where they end with that."""
-    parts = [(about, *text.partition("What to do: ")) for about, text in said]
-    brief = [(about, text.strip()) for about, text, _, _ in parts]
-    return brief, [(about, what) for about, _, _, what in parts if what]
 
 
 def _part(card: Card, about: str) -> Card:

@@ -48,7 +48,9 @@ def content(cards: Sequence[Card]) -> dict[str, Any]:
     found = programs.of(rows)
     anchored = [(f"card{index}", card) for index, card in enumerate(cards, 1)]
     compared = any(card.compared for card in cards)
-    brief, to_do = in_short.apart(in_short.sentences(cards))
+    said = in_short.sentences(cards)
+    brief = [(each.about, each.text) for each in said]
+    to_do = [(each.about, each.command) for each in said if each.command]
     by_defense = [
         _compared(*each) for each in enumerate(defenses.comparisons(cards), 1)
     ]
@@ -64,6 +66,7 @@ def content(cards: Sequence[Card]) -> dict[str, Any]:
         "programs": found,
         "in_short": brief,
         "to_do": to_do,
+        "to_do_is": f"{in_short.TO_DO}:",
         "names": programs.terms(found, rows),
         "judged": any(each.gains for each in found),
         "leak_rule": verdicts.RULE,

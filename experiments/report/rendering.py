@@ -18,7 +18,6 @@ from markupsafe import Markup
 from experiments.report import markdown
 
 TEMPLATES = pathlib.Path(__file__).with_name("templates")
-_COMMAND = re.compile(r"(?<=here, )python -m experiments\.[^`]*$")  # what is typed
 _TYPES = {"png": "image/png", "svg": "image/svg+xml"}
 
 
@@ -62,6 +61,7 @@ def to_markdown(content: Mapping[str, Any], folder: str) -> str:
     environment.filters["linked"] = lambda text: Markup(
         markdown.escape(clean(text), linked=True)
     )
+    environment.filters["code"] = _code
     environment.filters["file"] = lambda name: Markup(f"{folder}/{name}")
     text = environment.get_template("report.j2").render(content, format="markdown.j2")
     lines = [line.rstrip() for line in text.splitlines()]
@@ -90,8 +90,10 @@ def _html_text(value: Any) -> Any:
 def _markdown_text(value: Any) -> Markup:
     if isinstance(value, Markup):
         return value
+    return Markup(markdown.escape(clean(value)))
+
+
+def _code(value: Any) -> Markup:
+    """What can be copied; a backtick would end it."""
     text = clean(value)
-    command = _COMMAND.search(text)
-    if command is None:
-        return Markup(markdown.escape(text))
-    return Markup(f"{markdown.escape(text[: command.start()])}`{command[0]}`")
+    return Markup(markdown.escape(text) if "`" in text else f"`{text}`")

@@ -1,7 +1,7 @@
 """A field of a configuration that becomes a flag, and the flags of every program."""
 
 import dataclasses
-from typing import Any
+from typing import Any, NamedTuple
 
 MOST_ROUNDS = 10**6  # beyond which schedules and transcripts fit into no memory
 # Flags that say where something runs and what is saved meanwhile, not what it is.
@@ -18,6 +18,16 @@ def option(default: Any, help_: str, **bounds: float) -> Any:
       **bounds: `min`, `max`, `above`, `below` or `distinct`, checked by `config`.
     """
     return dataclasses.field(default=default, metadata={"help": help_, **bounds})
+
+
+def filled(config: Any, usual: NamedTuple) -> Any:
+    """A configuration with what is usual for every field of that name left at none."""
+    missing = {
+        name: value
+        for name, value in usual._asdict().items()
+        if getattr(config, name) is None
+    }
+    return dataclasses.replace(config, **missing)
 
 
 def several(default: Any, help_: str, **bounds: float) -> Any:

@@ -24,10 +24,7 @@ def text(paper: str) -> str:
     header = ["| item | command | verdicts | why |", "| --- | --- | --- | --- |"]
     parts = ["\n".join([*header, *overview])]
     body = [
-        line
-        for found in cards.values()
-        for card in found
-        for line in _compared(card)
+        line for found in cards.values() for card in found for line in _compared(card)
     ]
     if body:
         header = ["item", "attack", "setting", "metric", _OURS, _PUBLISHED, "verdict"]

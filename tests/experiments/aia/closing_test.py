@@ -108,9 +108,9 @@ def test_what_is_said_without_messages_is_what_the_table_has(row):
 
 
 def test_clients_of_whom_everything_is_named_are_not_a_range(row):
-    ((_, said),) = in_short.sentences([_two_clients(row, (100.0, 100.0))])
+    ((_, said, _),) = in_short.sentences([_two_clients(row, (100.0, 100.0))])
     assert "Of each of the 2 clients 100.0 %." in said
-    ((_, said),) = in_short.sentences([_two_clients(row, (100.0, 99.0))])
+    ((_, said, _),) = in_short.sentences([_two_clients(row, (100.0, 99.0))])
     assert "from 99.0 % in site: Ost (1000 rows) to 100.0 % in site: Nord" in said
 
 

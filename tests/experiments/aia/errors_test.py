@@ -100,12 +100,12 @@ def test_what_is_kept_of_a_run_is_judged_alike():
 def test_an_error_is_told_in_a_sentence_with_what_it_explains():
     rows = _World(0.8).rows()
     card = cards.card("run", rows, {"flags": {"data_sensitive": "age"}}, None)
-    ((_, said),) = in_short.sentences([card])
+    ((_, said, _),) = in_short.sentences([card])
     assert "model (passive) leaks through messages: " in said
     assert "less error than imputation (over 3 clients, each alike)" in said
     assert "mean absolute error; correlation 0." in said
     assert ", beyond imputation 0." in said
     assert "% of the variance that imputation leaves" in said
     blind = _World(9.0).rows()
-    ((_, said),) = in_short.sentences([cards.card("run", blind, {}, None)])
+    ((_, said, _),) = in_short.sentences([cards.card("run", blind, {}, None)])
     assert "no leak is shown" in said

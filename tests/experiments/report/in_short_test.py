@@ -221,11 +221,18 @@ def test_least_and_most_named_clients_have_their_names(rows):
     assert "from 60.0 % in hospital: Nord (40 rows) to 98.1 % in Sud (41 rows)." in said
 
 
-def test_a_leak_without_a_defense_ends_with_what_to_do(rows):
-    told = {"what_to_do": "python -m experiments.aia --defense=x"}
-    said = only(a_card("run", _run(rows, _STRONG), **told))
-    assert said.endswith("stops and costs here, python -m experiments.aia --defense=x")
-    assert "What to do" not in only(a_card("run", _run(rows, _NONE), **told))
+def test_a_leak_without_a_defense_comes_with_the_command_for_one(rows):
+    command = "python -m experiments.aia --defense=x"
+
+    def told(values, more=()):
+        made = [*_run(rows, values), *more]
+        (said,) = in_short.sentences([a_card("run", made, what_to_do=command)])
+        return said.command
+
+    assert told(_STRONG) == command
+    assert told(_NONE) == ""
+    defended = _defended(rows, _NONE, "median", 0, 2.0)
+    assert told(_STRONG, more=defended) == ""
 
 
 def test_a_decoded_model_below_the_majority_is_no_leak(rows):
@@ -252,10 +259,3 @@ def test_distances_leak_where_they_are_small_and_vary_over_clients(rows):
         "model (passive) leaks through messages: 0.2 [0.1776, 0.2224] nearer than the "
         "mean distribution of the shadow clients; 0.1 [0.08, 0.12] total variation "
     ) in said
-
-
-def test_what_to_do_stands_apart():
-    said = [("diabetes", "All leaks. What to do: run it."), ("adult", "Nothing.")]
-    brief, to_do = in_short.apart(said)
-    assert brief == [("diabetes", "All leaks."), ("adult", "Nothing.")]
-    assert to_do == [("diabetes", "run it.")]

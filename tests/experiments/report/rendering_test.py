@@ -185,6 +185,8 @@ def test_every_text_is_one_line_of_printable_characters(content):
 
 def test_in_markdown_a_command_is_code_that_can_be_copied(content):
     command = "python -m experiments.aia '--defense=dp_sgd(clip=0.1|1|10)'"
-    said = [("data", f"*What* stops and costs here, {command}")]
-    text = rendering.to_markdown(content | {"in_short": said}, folder="figures")
-    assert f"\\*What\\* stops and costs here, `{command}`" in text
+    told = content | {"to_do": [("data", command)]}
+    assert f"costs here: `{command}`" in rendering.to_markdown(told, folder="figures")
+    assert "costs here: <code>python -m" in rendering.to_html(told)
+    evil = content | {"to_do": [("data", "`ls` *all*")]}
+    assert "\\`ls\\` \\*all\\*" in rendering.to_markdown(evil, folder="figures")

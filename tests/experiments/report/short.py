@@ -11,7 +11,7 @@ def a_card(name, made, **manifest):
 
 def sentences(*cards):
     """Subject -> text."""
-    return dict(in_short.sentences(cards))
+    return {each.about: each.text for each in in_short.sentences(cards)}
 
 
 def only(*cards):
