@@ -12,7 +12,7 @@ from experiments.report.cards import Number, Reference
 from experiments.report.published import stored
 from fljax.driver.config import ConfigError
 
-_PAPER = "diana2024"
+_PAPER = "diana2025"
 TITLES = {
     "figure2": "Figure 2",
     "table1": "Table 1",

@@ -10,7 +10,7 @@ from experiments.report import published
 from experiments.report.cards import Number, Reference
 
 METRIC = "train_accuracy_percent"
-_PAPER = "xu2021"
+_PAPER = "xu_neglia2021"
 _TABLE, _DATA = "table1", "leaf_synthetic"
 
 

@@ -30,13 +30,14 @@ from experiments.report.programs import PROGRAMS
 from fljax import certainty, files, results, shrinkage
 from fljax.driver.config import ConfigError
 from fljax.driver.option import FILES, PLACES
-from fljax.results import HALF_WIDTH, PAIRED_HALF_WIDTH, Row
+from fljax.metrics import Estimate
+from fljax.results import HALF_WIDTH, PAIRED_HALF_WIDTH, Row, summarise
 
 FOLDER = pathlib.Path(__file__).parents[1] / "results"
 _ROWS, _MANIFEST, _NOT_KEPT = "rows.csv", "manifest.json", "not_kept.toml"
 _TEXTS = ("data", "model", "defense", "point")
 _ASIS = ("experiment", "code", "python", "packages", "verdicts", "not_run")
-_TIMES, _SLOPE = ("seconds", "milliseconds"), "_slope"
+_TIMES, _SLOPE = "seconds", "_slope"  # milliseconds, too
 
 
 def names() -> list[str]:
@@ -92,6 +93,20 @@ def shown(name: str) -> Card:
     program = PROGRAMS[run.manifest["experiment"]]
     reference = program.reference(run.manifest["flags"], run.rows[0].data)
     return card(name, run.rows, run.manifest, reference)
+
+
+def accuracy(name: str, attack: str, setting: str, defense: str = "none") -> Estimate:
+    """Share of all rows on which an attack of a result names the right value, percent.
+
+    Raises:
+      ConfigError: there is none.
+    """
+    wanted = attack, setting, defense, selection.ACCURACY, "all"
+    for each in summarise(read(name).rows):
+        row = each.row
+        if (row.attack, row.setting, row.defense, row.metric, row.client) == wanted:
+            return each.shown
+    raise ConfigError(f"{name} has no {attack} ({setting}, {defense})")
 
 
 def of_rows(rows: Sequence[Row]) -> list[Row]:
@@ -168,11 +183,8 @@ def _drawn_by_client(rows: Sequence[Row]) -> set[str]:
     for row in rows:
         if row.client != "all" and row.metric == selection.ACCURACY:
             sizes.setdefault(row.point, set()).add(row.n)
-    return (
-        {selection.ACCURACY}
-        if any(map(selection.are_unlike, sizes.values()))
-        else set()
-    )
+    unlike = any(map(selection.are_unlike, sizes.values()))
+    return {selection.ACCURACY} if unlike else set()
 
 
 def _judged_by_client(rows: Sequence[Row]) -> set[str]:

@@ -18,7 +18,7 @@ from fljax import certainty, metrics, verdicts
 from fljax.metrics import Estimate
 from fljax.results import HALF_WIDTH, Row, Summary, summarise, within
 
-ACCURACY = "aia_accuracy_percent"
+ACCURACY = selection.ACCURACY
 _ERROR = "aia_mean_absolute_error"
 _BOUND = "aia_accuracy_bound_percent"
 _DETERMINED = "determined"

@@ -3,11 +3,8 @@
 from typing import NamedTuple
 
 from experiments.report import kept
-from experiments.report import lines as lines_lib
-from experiments.report.cards import Judged
 from experiments.report.documents import writing
-from fljax.driver.config import ConfigError
-from fljax.results import Row, within
+from experiments.report.figures.selection import ACCURACY
 
 _MEDICAL, _DIABETES = "aia.table1.medical", "aia.diabetes.mlp.adversaries"
 _SUMS = "aia.sums.medical.two", "aia.sums.diabetes"
@@ -50,8 +47,11 @@ def text() -> str:
     """Share of rows on which each adversary names the right value."""
     body = []
     for who in _ADVERSARIES:
-        medical, diabetes = (_found(place, who.attack) for place in who[2:])
-        body.append([who.said, _shown(medical), _shown(diabetes), _published(medical)])
+        shown = (
+            writing.plain(kept.accuracy(place.result, who.attack, place.setting))
+            for place in who[2:]
+        )
+        body.append([who.said, *shown, _published(who)])
     header = [
         f"adversary, accuracy in %, mean of {_seeds(_MEDICAL)} seeds [95 % interval]",
         "Medical: smokers", "diabetes: sex", "Medical, published",
@@ -60,32 +60,11 @@ def text() -> str:
     return "\n".join(f"| {' | '.join(line)} |" for line in lines)
 
 
-def _found(place: _Place, attack: str) -> Judged | lines_lib.Summary:
-    """An attack's accuracy on all rows, where nothing is done against it."""
-    wanted = attack, place.setting, "none", lines_lib.ACCURACY
-    card = kept.shown(place.result)
-    for each in card.judged:
-        if _about(each.line.row) == wanted:
-            return each
-    for s in lines_lib.summarise(card.rows):
-        if _about(s.row) == wanted and s.row.client == "all":
-            return s
-    raise ConfigError(f"headline: {place.result} has no {attack} ({place.setting})")
-
-
-def _about(row: Row) -> tuple[str, ...]:
-    return row.attack, row.setting, row.defense, row.metric
-
-
-def _shown(each) -> str:
-    if isinstance(each, Judged):
-        return writing.plain(each.line.shown)
-    return writing.plain(within(each.estimate, each.row.metric))
-
-
-def _published(each) -> str:
-    number = each.number if isinstance(each, Judged) else None
-    return "" if number is None else str(number)
+def _published(who: _Adversary) -> str:
+    """Of Medical, where the paper has a number of this adversary."""
+    reference = kept.shown(who.medical.result).reference
+    numbers = {} if reference is None else reference.numbers
+    return str(numbers.get((who.medical.setting, who.attack, ACCURACY), ""))
 
 
 def _seeds(name: str) -> int:

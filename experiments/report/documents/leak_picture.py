@@ -6,10 +6,7 @@ Drawn from kept results by a template, so that the same numbers give the same by
 from typing import Any, NamedTuple
 
 from experiments.report import kept, rendering
-from experiments.report import lines as lines_lib
-from fljax.driver.config import ConfigError
 from fljax.metrics import Estimate
-from fljax.results import summarise, within
 
 _BARE, _SUMS = "aia.diabetes.mlp.adversaries", "aia.sums.diabetes"
 _NOISE = "dp_sgd(clip=1, epsilon=10)"
@@ -52,9 +49,9 @@ def draw() -> str:
     Raises:
       ConfigError: a number of it is not kept.
     """
-    measured = [(bar, _estimate(*bar[1:5])) for bar in _BARS]
+    measured = [(bar, kept.accuracy(*bar[1:5])) for bar in _BARS]
     guess, imputed = (
-        _estimate(_BARE, attack, "baseline", "none")
+        kept.accuracy(_BARE, attack, "baseline")
         for attack in ("majority", "imputation")
     )
     described = [f"{bar.said}: {e.mean:.1f} %" for bar, e in measured]
@@ -89,12 +86,3 @@ def _drawn(at: int, bar: _Bar, e: Estimate) -> dict[str, Any]:
 
 def _x(percent: float) -> float:
     return round(_LEFT + _SCALE * percent, 1)
-
-
-def _estimate(result: str, attack: str, setting: str, defense: str) -> Estimate:
-    wanted = attack, setting, defense, lines_lib.ACCURACY, "all"
-    for each in summarise(kept.read(result).rows):
-        row = each.row
-        if (row.attack, row.setting, row.defense, row.metric, row.client) == wanted:
-            return within(each.estimate, row.metric)
-    raise ConfigError(f"picture: {result} has no {attack} ({setting}, {defense})")

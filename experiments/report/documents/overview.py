@@ -18,11 +18,6 @@ from experiments.report.documents import writing
 from fljax.driver.config import ConfigError
 
 _FILE = pathlib.Path(__file__).parents[1] / "items.toml"
-_STORED = {
-    "diana2025": "diana2024",
-    "xu_neglia2021": "xu2021",
-    "wei2021": "wei2021",
-}  # name in published.csv
 PAGES = {
     "diana2025": "Diana et al. 2025",
     "xu_neglia2021": "Xu and Neglia 2021",
@@ -95,8 +90,7 @@ def standing(paper: str, item: Item) -> Standing:
         more numbers were measured than there are.
     """
     own = [n for r in item.results for n in kept.names() if commands.flagfile(n) == r]
-    stored = published.stored(_STORED[paper]) if item.table else []
-    printed = [line for line in stored if line["table"] == item.table]
+    printed = [line for line in published.stored(paper) if line["table"] == item.table]
     had = sum(_words(line).isdisjoint(item.without) for line in printed)
     kinds: dict[tuple[str, ...], str] = {}
     for name in own:
