@@ -5,6 +5,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax import lax
 
+from fljax import draws
 from fljax.packing import Slots
 from fljax.schedule import Schedule
 from fljax.types import Key
@@ -76,11 +77,11 @@ def _poisson_sample(key, rate, size, capacity: int):
 
     The gaps between independently drawn positions are geometric, so that the work is
     that of the rows drawn and not of all. Positions from `size` on stand for no row.
-    More capacity appends positions and changes none. The rounding of 23 random bits per
-    gap moves the rate by less than 1e-5 of itself.
+    More capacity appends positions and changes none. The rounding of a gap moves the
+    rate by less than 1e-7 of itself where it is 1e-3 or more, by less than 1e-5 at 1e-5.
     """
-    uniform = 1 - jax.random.uniform(key, (capacity,))  # > 0: the logarithm is finite
-    gap = 1 + jnp.floor(jnp.log(uniform) / jnp.log1p(-rate))
+    drawn = draws.uniform(key, (capacity,))  # of 1 the gap is infinite: no row
+    gap = 1 + jnp.floor(jnp.log1p(-drawn) / jnp.log1p(-rate))
     gap = jnp.minimum(gap, size + 1).astype(jnp.int32)  # sums stay in range
     return jnp.cumsum(gap) - 1
 

@@ -15,12 +15,15 @@ repetitions (Student).
 
 * *leaks*: above every reference, on average or, where clients have intervals over their
   own rows, for some client (and on average not below any);
-* *predictable without messages*: above the first reference, but another does as well;
+* *predictable without messages*: above the first reference, but another does as well on
+  average;
 * *not shown*: all else. Another attack may succeed where these fail.
 
 Of audits of rows that never met the messages at most one in twenty shows a leak by
 chance, whatever the number of attacks and clients: the error of 5 % is shared equally
-between the attacks, half of each share between the clients.
+between the attacks, half of each share between the clients. That is of intervals over the
+rows, or of strangers among the references: seeds on the same rows share what these rows
+happen to be, which an interval over seeds does not know.
 """
 
 from collections.abc import Sequence
@@ -52,8 +55,9 @@ RULE = {
     "client) lie above 0, or those of some client over its own rows do. Of audits of "
     "rows that never met the messages at most one in twenty shows a leak by chance",
     PREDICTABLE: "the attack is above the majority, but imputation or the attack on "
-    "strangers does as well to within one point (0.01 for a distance, 0 for an error): "
-    "it tells what anyone could guess who knows the population",
+    "strangers does as well on average, to within one point (0.01 for a distance, 0 for "
+    "an error), which is no proof that it does: what the attack tells may be what anyone "
+    "could guess who knows the population",
     NOT_SHOWN: "neither; which is no proof that nothing leaks: a better attack may "
     "succeed",
 }
@@ -202,7 +206,14 @@ def judge(
       own: `[R]` low and high end of each client's score over its own rows, at level
         `own_level(R, attacks)`; None where there are none.
       attacks: how many are judged beside each other.
+
+    A client of whom something is no number is left out, and counts in the level of the
+    others; of a seed that is so nothing is claimed.
     """
+    known = np.isfinite(np.array([scores, *(each.values for each in references)]))
+    known = known.all(axis=0)
+    if own is not None and known.any() and not known.all():
+        return _of_the_known(known, scores, references, measure, own, attacks)
     gains = [_gain(scores, each, measure, own, attacks) for each in references]
     alone = np.logical_and.reduce([gain.alone for gain in gains])
     nowhere_below = all(gain.mean > 0 for gain in gains)
@@ -215,6 +226,19 @@ def judge(
     stopped = any(gain.high < measure.margin for gain in gains)
     count = int(alone.sum()) if kind == LEAKS else 0
     return Verdict(kind, tuple(gains), len(scores), count, stopped)
+
+
+def _of_the_known(known, scores, references, measure, own, attacks: int) -> Verdict:
+    def some(values):
+        return None if values is None else np.asarray(values, np.float64)[known]
+
+    rest = [
+        each._replace(
+            values=some(each.values), own=some(each.own), gains=some(each.gains)
+        )
+        for each in references
+    ]
+    return judge(some(scores), rest, measure, some(own), attacks)
 
 
 def _gain(scores, reference: Reference, measure, own, attacks: int) -> Gain:
@@ -257,6 +281,7 @@ def _reach(values: np.ndarray, ends: Ends | None, sign: int) -> np.ndarray:
 def is_impossible(percent: float, rows: int, ceiling: float) -> bool:
     """Whether an accuracy over so many rows is above a ceiling, by more than chance.
 
-    Then the noise, the accountant or the attack has a bug.
+    Then the noise, the accountant or the attack has a bug, or the best guess without
+    messages, on which the ceiling rests, is better than the imputation that stands for it.
     """
     return metrics.of_rows(percent, rows, _CHANCE)[0] > ceiling

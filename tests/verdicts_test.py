@@ -57,6 +57,14 @@ def test_a_gain_that_may_be_chance_is_not_called_predictable():
     assert found.kind == NOT_SHOWN and not found.is_stopped
 
 
+def test_a_client_without_a_number_does_not_hide_the_others():
+    ends = [(95.0, 99.9), (math.nan, math.nan), (60.0, 80.0)]
+    scores = [99.0, math.nan, 70.0]
+    found = _judge(scores, [50.0] * 3, own=ends)
+    assert (found.kind, found.units) == (LEAKS, 2) and math.isfinite(found.beyond.low)
+    assert _judge([math.nan], [50.0], own=ends[1:2]).kind == NOT_SHOWN
+
+
 def test_less_of_a_distance_is_a_leak():
     assert _judge([0.1, 0.11, 0.1], [0.3, 0.3, 0.3], DISTANCE).kind == LEAKS
     found = _judge([0.3, 0.301, 0.3], [0.3, 0.3, 0.3], DISTANCE)

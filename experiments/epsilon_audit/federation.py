@@ -79,8 +79,10 @@ def planted(loaded: Loaded, name: Planted) -> Canary:
 def method_of(settings: Settings, loaded: Loaded, unit: Canary):
     """`(loss_fn) -> FedAvg` under DP-SGD, or Fed-SDP where a client is the unit."""
     run, schedule = settings.run, loaded.tables.schedule
-    rate = float(np.asarray(schedule.sampling_rate)[0, 0])
-    rows = float(np.asarray(schedule.sizes)[0, 0])
+    rate, rows = (
+        np.asarray(each, np.float32)[0, :-1]  # of each client
+        for each in (schedule.sampling_rate, schedule.sizes)
+    )
 
     def record(loss_fn):
         return lambda numbers: dp_sgd.dp_sgd(
@@ -110,15 +112,23 @@ def method_of(settings: Settings, loaded: Loaded, unit: Canary):
 
 
 def noise_for(settings: Settings, loaded: Loaded, unit: Canary, budget: float) -> float:
-    """Multiplier of the noise that keeps a budget of the run.
+    """Multiplier of the noise that keeps a budget of the run, for every client.
 
     Raises:
       ConfigError: no noise does.
     """
-    often = audits.inclusions(loaded.tables, unit)
+    clients = range(settings.run.clients)
+    each = [
+        audits.inclusions(loaded.tables, unit._replace(client=client))
+        for client in clients
+    ]
+    told = {(often.rate, often.total) for often in each}
     try:
-        return noise_multiplier_for(
-            budget, settings.run.delta, often.rate, often.total, accountant="pld"
+        return max(
+            noise_multiplier_for(
+                budget, settings.run.delta, rate, total, accountant="pld"
+            )
+            for rate, total in told
         )
     except calibration.Unattainable as error:
         raise ConfigError(f"--epsilons: {error}") from error

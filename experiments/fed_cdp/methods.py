@@ -211,5 +211,6 @@ def _training(run, variant: Variant, layers, copies, part: Part, values) -> Trai
         draws="each" if part.name == "fed_sdp" or mode == "per_example" else "one",
         batches="poisson" if variant.poisson(run) else "fixed",
         copies=copies,
+        participants=run.participation,
         largest=min(run.batch_size, variant.rows),
     )

@@ -120,7 +120,7 @@ def _impossible(cards: Sequence[Card]) -> Iterator[str]:
                 f"{line.row.attack} ({line.row.setting}) under {line.row.defense} is "
                 f"{verdicts.IMPOSSIBLE}: {line.estimate.mean:.1f} % where at most "
                 f"{line.ceiling:.1f} % can be. This is a bug in the noise, the "
-                "accountant or the attack."
+                "accountant or the attack, or imputation is not the best guess."
             )
 
 

@@ -22,7 +22,7 @@ Sampler = Callable[..., jax.Array]  # (key, shape, dtype) -> noise of scale 1
 
 
 def like(
-    key: Key, tree: PyTree, scale: Array | float, sampler: Sampler = jax.random.normal
+    key: Key, tree: PyTree, scale: Array | float, sampler: Sampler = draws.normal
 ) -> PyTree:
     """Independent noise in the shape of a tree; the key is consumed.
 
@@ -48,7 +48,7 @@ def gaussian(scale: Array | float) -> Defense:
     Raises:
       ValueError: for a scale that is negative or not finite.
     """
-    return _on_updates("gaussian noise", scale, jax.random.normal)
+    return _on_updates("gaussian noise", scale, draws.normal)
 
 
 def laplace(scale: Array | float) -> Defense:
@@ -63,7 +63,7 @@ def laplace(scale: Array | float) -> Defense:
 
 
 def on_steps(
-    loss_fn: losses.LossFn, scale: Array | float, sampler: Sampler = jax.random.normal
+    loss_fn: losses.LossFn, scale: Array | float, sampler: Sampler = draws.normal
 ) -> Defense:
     """Noise on the mean gradient of every batch, before the client's optimiser.
 

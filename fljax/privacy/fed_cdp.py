@@ -145,12 +145,13 @@ def implemented_client(training: Training, *, rounds: int | None = None) -> Stat
             f"Poisson batches, q = {training.sampling_rate:.4g}, all of a batch at once"
         )
     else:
-        rows = training.one_pass
+        anew = training.batches == "without_replacement"
+        rows = np.array([size]) if anew else training.one_pass
         sums = np.resize(rows, training.local_steps) / rows[0]
         squares = rounds * float(np.square(sums).sum())
         found = exact.gaussian(multiplier / rows[0], [squares], [1.0], training.delta)
         last = f", the last of a pass {rows[-1]}" if rows[-1] < rows[0] else ""
-        how = f"batches of {rows[0]}{last}, all of a batch at once"
+        how = f"batches of {rows[0]:g}{last}, all of a batch at once"
     return Statement(
         "implemented",
         _joined(_name(training), "one round" if rounds == 1 else "every round"),

@@ -67,6 +67,8 @@ class Training:
       batches: 'poisson', 'fixed' (disjoint batches in the same order in every round, an
         epoch at a time) or 'without_replacement' (a fixed size, drawn anew in each step).
       copies: R, clients that hold the same record.
+      participants: how clients come into a round: each independently ('poisson'), or a
+        fixed number of them, of whom Poisson's epsilons do not hold.
       largest: rows of every batch of a pass but the last, which may have fewer; None:
         B if that is whole, else the most that a pass of this mean can have.
 
@@ -87,6 +89,7 @@ class Training:
     draws: Literal["one", "each"] = "one"
     batches: Literal["poisson", "fixed", "without_replacement"] = "poisson"
     copies: int = 1
+    participants: Literal["poisson", "fixed"] = "poisson"
     largest: int | None = None
 
     def __post_init__(self):

@@ -44,12 +44,13 @@ def _fed_cdp(training: Training) -> list[Statement]:
 
 
 def _fed_sdp(training: Training) -> list[Statement]:
+    independent = training.participants == "poisson"
     return [
         fed_sdp.printed(training),
-        fed_sdp.implemented(training),
+        *([fed_sdp.implemented(training)] if independent else []),
         fed_sdp.fixed_size(training),
         fed_sdp.messages(training),
-        fed_sdp.record(training),
+        *([fed_sdp.record(training)] if independent else []),
         fed_sdp.recommended(training),
         fed_sdp.recommended_record(training),
         *fed_sdp.refused(training),

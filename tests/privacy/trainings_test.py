@@ -266,3 +266,23 @@ def test_bad_input(changed, message):
 def test_an_unknown_method_is_refused():
     with pytest.raises(ValueError, match="method must be one of fed_cdp, fed_sdp"):
         privacy.statements("fed_avg", _MNIST)
+
+
+def test_batches_drawn_anew_all_have_the_size_of_a_batch():
+    told = dataclasses.replace(
+        _MNIST, rounds=1, local_steps=3, batch_size=4, records=10, layers=1, **_FIXED_SIZE
+    )
+    found = fed_cdp.implemented_client(told).epsilon
+    expected = exact.gaussian(told.sigma / 4, [3], [1.0], told.delta)
+    assert found == pytest.approx(expected, rel=1e-9)
+
+
+def test_epsilons_of_poisson_clients_are_not_said_of_a_fixed_number_of_them():
+    def said(**changed):
+        told = dataclasses.replace(_MNIST, **changed)
+        found = privacy.statements("fed_sdp", told)
+        return [s.name for s in found if s.way == "implemented"]
+
+    assert [n for n in said() if "Poisson" in n]
+    assert not [n for n in said(participants="fixed") if "Poisson" in n]
+    assert [n for n in said(participants="fixed") if "a fixed number" in n]

@@ -18,6 +18,7 @@ _TUNING = 0.1  # share of the trainings by which the threshold is chosen
 _THRESHOLDS = 200  # that are looked at
 _AT_LEAST = 100  # trainings, or half of all, choose it
 _FEWEST = 8  # trainings on each side
+_FEWEST_GUESSES = 4  # of one training with many canaries
 
 
 class Audited(NamedTuple):
@@ -95,7 +96,9 @@ def one_run(
     """The same from one training with many canaries, each in by a fair coin of its own.
 
     Steinke, Nasr and Jagielski (2023, arXiv:2305.08846): guesses are made of the highest
-    scores alone, as many as is best, for which the bound is corrected.
+    scores alone. How many are made is one of a few numbers that do not depend on the
+    coins, and the error is shared between these; the library's own correction is by the
+    thresholds that are left after looking at the coins, which are too few.
 
     Args:
       scores: `[M]` of the canaries.
@@ -109,17 +112,35 @@ def one_run(
     """
     values, there = np.asarray(scores, float), np.asarray(present, bool)
     check(values, there, None, delta, confidence)
-    auditor = _auditor(values, there)
-    significance = 1 - confidence
+    auditor, thresholds = _auditor(values, there), _thresholds(_finite(values))
+    significance = (1 - confidence) / len(thresholds)
+
+    def best(bound) -> float:
+        found = (
+            bound(significance, delta, threshold_strategy=library().Explicit(each))
+            for each in thresholds
+        )
+        return max(0.0, *map(float, found))
+
     return Audited(
-        max(0.0, float(auditor.epsilon_one_run(significance, delta))),
+        best(auditor.epsilon_one_run),
         delta,
         confidence,
         (int(there.sum()), int((~there).sum())),
         (0, 0),
-        max(0.0, float(auditor.epsilon_one_run_fdp(significance, delta))),
+        best(auditor.epsilon_one_run_fdp),
         float(auditor.attack_auroc()),
     )
+
+
+def _thresholds(scores: np.ndarray) -> list[float]:
+    """Scores from which on a canary is guessed to be in: all, half, a quarter, ..."""
+    falling, guesses = np.sort(scores)[::-1], len(scores)
+    found = []
+    while guesses >= _FEWEST_GUESSES:
+        found.append(float(falling[guesses - 1]))
+        guesses = -(-guesses // 2) if guesses > _FEWEST_GUESSES else 0
+    return found
 
 
 def first(count: int) -> np.ndarray:

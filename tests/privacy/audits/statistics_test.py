@@ -7,6 +7,7 @@ import pytest
 
 from fljax import privacy
 from fljax.privacy import exact
+from fljax.privacy.audits import statistics
 
 _SHIFT, _DELTA = 2.0, 0.1
 
@@ -40,6 +41,21 @@ def test_guesses_within_one_training_prove_less_than_many_trainings():
     alone = privacy.one_run(*scores, delta=1e-5)
     assert 0 < alone.epsilon < privacy.audited(*scores, delta=1e-5).epsilon
     assert alone.counts == (1000, 1000)
+
+
+def test_coins_that_scores_know_nothing_of_prove_little_of_one_training():
+    rng, proven = np.random.default_rng(1), 0
+    for _ in range(200):
+        scores, coins = rng.normal(size=100), rng.random(100) < 0.5
+        found = privacy.one_run(scores, coins, delta=1e-5, confidence=0.75)
+        proven += found.epsilon > 0
+    assert 0 < proven <= 50 + 18  # a quarter of 200, and three deviations more
+
+
+def test_how_many_guesses_are_made_does_not_depend_on_the_coins():
+    scores = np.random.default_rng(1).permutation(100.0 * np.arange(100))
+    found = statistics._thresholds(scores)
+    assert [int((scores >= each).sum()) for each in found] == [100, 50, 25, 13, 7, 4]
 
 
 @pytest.mark.parametrize(
