@@ -77,6 +77,11 @@ def build(
     """
     spec = config.model
     if given is not None:
+        if not (hasattr(given, "init") and hasattr(given, "apply")):
+            raise ConfigError(
+                "--model: expected linear, mlp:WIDTHS such as mlp:128,64, or a "
+                f"fljax.types.Model with init and apply, got {type(given).__name__}"
+            )
         inner = given
     elif spec == "linear":
         inner = _dense(len(order), (), outputs)

@@ -30,7 +30,11 @@ from fljax.verdicts import ACCURACY, ERROR
 
 STRONGEST = "strongest attack not run"
 SIMULATING = ("trajectory", "linear_inversion")
-_CHECK = "check input_order, standardise, standardise_target, and defense"
+_CHECK = (
+    "check client_column; learning_rate, batch_size, local_epochs, optimiser and momentum; "
+    "the loss (a factor of 1/2 halves the rate) and the model; input_order, standardise "
+    "and standardise_target; defense"
+)
 _NO_BETTER = 0.75  # of the misfit on strangers
 _COLUMN = (ACCURACY.metric, ERROR.metric)
 

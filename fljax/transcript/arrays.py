@@ -25,7 +25,15 @@ def from_torch(state: Mapping[str, Any]) -> dict[str, np.ndarray]:
       `layers/0/kernel` `[..., inputs, outputs]` in its place, and likewise of every
       other weight with two axes or more (an embedding's, too). Other arrays keep their
       own name and axes: `layers.0.bias` is `layers/0/bias`.
+
+    Raises:
+      TranscriptError: it is no `state_dict`.
     """
+    if not isinstance(state, Mapping):
+        raise TranscriptError(
+            "from_torch: expected a state_dict, tensors by name, got "
+            f"{type(state).__name__}; a module has one: module.state_dict()"
+        )
     found = {}
     for name, leaf in state.items():
         *layers, own = name.split(".")

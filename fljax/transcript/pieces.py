@@ -23,6 +23,10 @@ class Ledger(Protocol):
 
 def check_ids(round: int, clients: Mapping[int, Any]) -> None:
     """Raises unless these are clients of a round."""
+    if not isinstance(clients, Mapping):
+        raise TranscriptError(
+            f"round {round}: expected {{client id: model}}, got {type(clients).__name__}"
+        )
     if not clients:
         raise TranscriptError(f"round {round}: expected at least one client")
     if not all(isinstance(c, int | np.integer) and 0 <= c < 2**63 for c in clients):
@@ -44,8 +48,10 @@ def plain(value: Any) -> Any:
 
 def compare(found: dict, expected: dict, where: str) -> None:
     """Raises unless names and shapes are those of the rounds before."""
-    if missing := sorted(expected.keys() ^ found.keys()):
-        raise TranscriptError(f"{where}: {missing[0]!r} is missing or was not there")
+    if missing := sorted(expected.keys() - found.keys()):
+        raise TranscriptError(f"{where}: {missing[0]!r} is missing")
+    if more := sorted(found.keys() - expected.keys()):
+        raise TranscriptError(f"{where}: {more[0]!r} was not there before")
     for name, shape in found.items():
         if shape != expected[name]:
             raise TranscriptError(

@@ -59,12 +59,17 @@ class Recorder:
             an earlier recorder first, and `privacy` of the description has what it says.
 
         Raises:
-          TranscriptError: if the folder cannot be made, what is already there cannot be
-            read, or JSON cannot hold the description.
+          TranscriptError: if there is a finished recording, the folder cannot be made,
+            what is already there cannot be read, or JSON cannot hold the description.
           ValueError: the ledger does not know a client that is there.
         """
         self._stem = pathlib.Path(stem)
         self._folder = pathlib.Path(f"{self._stem}.rounds")
+        finished = pathlib.Path(f"{self._stem}.npz")
+        if finished.exists() and not self._folder.exists():
+            raise TranscriptError(
+                f"{finished} is a finished recording: choose another path, or remove it"
+            )
         try:
             self._folder.mkdir(parents=True, exist_ok=True)
         except OSError as error:

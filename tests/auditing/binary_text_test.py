@@ -26,6 +26,7 @@ def prepared(tmp_path, config):
     def prepare(width, **flags):
         model = {"kernel": np.zeros((width, 1)), "bias": np.zeros(1)}
         moved = {name: leaf + 1 for name, leaf in model.items()}
+        (tmp_path / "seen.npz").unlink(missing_ok=True)
         with transcript.Recorder(tmp_path / "seen", {"optimiser": "sgd"}) as recorder:
             recorder.record(0, model, {4: moved, 7: model})
         chosen = config(tmp_path, **flags)

@@ -1,6 +1,7 @@
 """Small federations of others, recorded as their owners would."""
 
 import contextlib
+import pathlib
 
 import numpy as np
 import pandas as pd
@@ -74,6 +75,7 @@ def _record(stem, frame, about=None, rounds=12, change=None):
     known = {"batch_size": None, "learning_rate": _RATE, "local_epochs": 1}
     x, y = frame[list(COLUMNS)].to_numpy(float), frame.y.to_numpy(float)
     rng = np.random.default_rng(1)
+    pathlib.Path(f"{stem}.npz").unlink(missing_ok=True)
     with transcript.Recorder(stem, known if about is None else about) as recorder:
         for number in range(rounds):
             # A server that perturbs its model makes messages that determine optima.

@@ -23,6 +23,7 @@ def recorded(linear):
         if sees == "sum":
             transcript.save(stem, sums.add_up(seen, server), about | more)
             return stem
+        stem.with_suffix(".npz").unlink(missing_ok=True)
         with transcript.Recorder(stem, about | more) as recorder:
             for at, number in enumerate(seen.round if sees == "models" else [0]):
                 model = {k: leaf[at] for k, leaf in _flat(seen.params).items()}

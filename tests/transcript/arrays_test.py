@@ -110,3 +110,11 @@ def test_a_parameter_may_be_one_number(tmp_path):
     found, _ = transcript.load(tmp_path / "seen")
     np.testing.assert_array_equal(found.params["b"], [0, 1])
     np.testing.assert_array_equal(found.delta["b"], [[-3, 0], [-2, -3]])
+
+
+def test_a_module_in_place_of_its_state_is_named():
+    class Net:
+        pass
+
+    with pytest.raises(transcript.TranscriptError, match="got Net; a module has one"):
+        transcript.from_torch(Net())
