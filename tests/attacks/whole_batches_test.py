@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from fljax.attacks.adversary import LocalTraining
-from fljax.attacks.trajectory import clients, matching
+from fljax.attacks.trajectory import clients, matching, noise
 from fljax.types import Features, Known, Transcript
 from tests.attacks import regression
 
@@ -63,3 +63,21 @@ def test_a_client_of_one_batch_is_solved_for_beside_others():
     np.testing.assert_array_equal(found.index[0, : _SIZES[0]], truth[0, : _SIZES[0]])
     alone = clients.infer(view.of(np.array([0])), _QUICK)
     np.testing.assert_array_equal(alone.probability[0], found.probability[0])
+
+
+def _left(share):
+    """Messages that hold no noise, and a smooth rest of a share of them."""
+    rng = np.random.default_rng(0)
+    along = np.linspace(1.0, 1.2, 8)[:, None]
+    observed = jnp.asarray(along * rng.normal(size=20), jnp.float32)
+    rest = share * along * rng.normal(size=20) + 1e-8 * rng.normal(size=(8, 20))
+    residuals = jnp.asarray(rest, jnp.float32)
+    return noise.estimate(residuals), residuals, observed
+
+
+@pytest.mark.parametrize(("share", "fits"), [(1e-5, True), (1e-2, False)])
+def test_next_to_nothing_of_a_message_without_noise_is_no_misfit(share, fits):
+    estimated, residuals, observed = _left(share)
+    misfit = matching.misfit(estimated, residuals)
+    told = matching.told(misfit, estimated, residuals, observed)
+    assert misfit > 10 and (told < 3) == fits and told <= misfit

@@ -270,7 +270,13 @@ def test_an_unknown_method_is_refused():
 
 def test_batches_drawn_anew_all_have_the_size_of_a_batch():
     told = dataclasses.replace(
-        _MNIST, rounds=1, local_steps=3, batch_size=4, records=10, layers=1, **_FIXED_SIZE
+        _MNIST,
+        rounds=1,
+        local_steps=3,
+        batch_size=4,
+        records=10,
+        layers=1,
+        **_FIXED_SIZE,
     )
     found = fed_cdp.implemented_client(told).epsilon
     expected = exact.gaussian(told.sigma / 4, [3], [1.0], told.delta)

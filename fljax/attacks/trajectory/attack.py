@@ -185,19 +185,20 @@ def solve(
 
     point, left, misfit = _least(searched, starts)
     simulated = jnp.mean(left.steady.astype(jnp.float32))
+    told = matching.told(misfit, left.noise, left.residuals, problem.observed)
     values, scale = problem.relax(point.logits), matching.scale_of(problem, point)
     if candidates is None:
         index = jnp.zeros(values.shape, jnp.int32)
         nothing = jnp.zeros((*values.shape, 0))
         value = values[..., None]
-        return Inference(index, nothing, value, scale, misfit, simulated)
+        return Inference(index, nothing, value, scale, told, simulated)
     weights = posterior(
         jax.random.fold_in(key, 1), problem, starts, point, left, misfit
     )
     sound = jnp.isfinite(weights).all(axis=-1)
     index = jnp.where(sound, jnp.argmax(weights, axis=-1), -1).astype(jnp.int32)
     value = weights @ candidates
-    return Inference(index, weights, value, scale, misfit, simulated)
+    return Inference(index, weights, value, scale, told, simulated)
 
 
 def _least(searched: Callable, starts: jax.Array):

@@ -55,6 +55,9 @@ class Settings(NamedTuple):
     probes: int = 16
 
 
+_NEXT_TO_NOTHING = 5e-5  # of the messages, whitened
+
+
 class Point(NamedTuple):
     """Where the search is: logits `[..., K - 1]`, log_scale [] over the given scale."""
 
@@ -281,3 +284,17 @@ def misfit(noise: noise_lib.Noise, residuals: jax.Array) -> jax.Array:
         return left / jnp.maximum(alone, noise_lib.LEAST)
     alone = alone / jnp.maximum(jnp.sum(both), 1)
     return left / jnp.sum(partial.there) / alone
+
+
+def told(
+    misfit: jax.Array, noise: noise_lib.Noise, residuals: jax.Array, observed: jax.Array
+) -> jax.Array:
+    """The misfit that is reported: of what is left as a share of the messages at most.
+
+    Messages of clients that step on all of their rows differ from round to round by next
+    to nothing. What a search leaves of them, though it be a hundred thousandth, is many
+    times that, and no sign that rows and messages do not fit.
+    """
+    rounds = jnp.arange(residuals.shape[0])
+    left, whole = (powers(noise, rounds, r).sum() for r in (residuals, observed))
+    return jnp.minimum(misfit, left / (_NEXT_TO_NOTHING**2 * whole))
