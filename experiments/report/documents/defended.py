@@ -10,6 +10,7 @@ from experiments.report.documents import writing
 _NAME = "aia.defenses.diabetes"
 _UNAWARE = f"{_NAME}.unaware"  # the same with --attack_knows_defense=false
 _ATTACKS = ("model", "trajectory")
+_GUESSES = {"majority": "the most frequent value", "imputation": "imputation"}
 
 
 def text() -> str:
@@ -39,7 +40,17 @@ def text() -> str:
         f"verdict on {_ATTACKS[-1]}",
     ]  # fmt: skip
     lines = writing.table(header, body, header[2:7])
-    return f"{writing.command(card.manifest['command'])}\n\n{lines}"
+    guesses = (
+        f"{said} {writing.plain(kept.accuracy(_NAME, name, 'baseline'))} %"
+        for name, said in _GUESSES.items()
+    )
+    return "\n\n".join(
+        [
+            writing.command(card.manifest["command"]),
+            lines,
+            f"Without any message: {', '.join(guesses)}.",
+        ]
+    )
 
 
 def _accuracy(case: Case, attack: str) -> str:
