@@ -119,22 +119,6 @@ def test_bfloat16_is_kept_as_float32(tmp_path):
     assert found.params["w"].dtype == np.float32
 
 
-def test_a_finished_recording_is_not_overwritten(tmp_path):
-    with transcript.Recorder(tmp_path / "run") as recorder:
-        recorder.record(0, _model(0), {0: _model(1)})
-    before = (tmp_path / "run.npz").read_bytes()
-    with pytest.raises(transcript.TranscriptError, match="run.npz is a finished rec"):
-        transcript.Recorder(tmp_path / "run")
-    assert (tmp_path / "run.npz").read_bytes() == before
-
-
-def test_what_clients_returned_comes_by_their_ids(tmp_path):
-    recorder = transcript.Recorder(tmp_path / "run")
-    with pytest.raises(transcript.TranscriptError) as stopped:
-        recorder.record(0, _model(0), [_model(1)])
-    assert str(stopped.value) == "round 0: expected {client id: model}, got list"
-
-
 def test_a_folder_that_cannot_be_made_is_named(tmp_path):
     (tmp_path / "file").write_text("")
     with pytest.raises(transcript.TranscriptError, match="file/run.rounds: Not a dir"):
