@@ -1,8 +1,9 @@
 """A statistical test of a private step: does it do what its accountant is told?
 
 The step is run many times, and judged by what comes out alone, so that it may be
-anybody's. Each finding is a test at a level of `significance` over all that it looks at,
-so that a sound step fails one in that share of runs. What it cannot see: noise that is
+anybody's. Each kind of finding is tested at a level of `significance` over all that it
+looks at; there are four kinds, so that a sound step fails something in at most four times
+that share of runs. What it cannot see: noise that is
 right in law and known to the adversary, a batch that is not sampled as stated, a
 bound that only some other batch breaks.
 """
@@ -72,7 +73,7 @@ def check_dp(
       batch_size: divisor of the sum.
       key: of the tests.
       draws: runs with different keys.
-      significance: share of sound steps that fail a finding.
+      significance: share of sound steps that fail a kind of finding.
 
     Returns:
       Findings: noise scale of every array, sensitivity to one example, same key same

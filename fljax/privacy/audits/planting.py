@@ -3,7 +3,9 @@
 It is the house's own federation (`fljax.federation`): its method is made with a loss that
 knows canaries, its rows are there twice, and its clients' algorithm leaves out the row
 that is not there. The mechanism that is audited clips and noises the canary as it does
-any row.
+any row. Where batches are not drawn row by row and a mean is over the rows that came, a row
+that is left out leaves the divisor, too, which an account of a row without gradient does
+not have: such a federation is to be audited with a row that is replaced.
 """
 
 import dataclasses
