@@ -222,7 +222,8 @@ def _by_client(
             ends = [metrics.of_rows(row.value, row.n, level) for row in rows]
         else:
             ends = _ends(values, measured.own_halves.get(seed, {}), clients, level)
-        return values, ends if np.isfinite(ends).any() else None
+        known = np.isfinite(values)  # of the others there is nothing to know
+        return values, ends if np.isfinite(np.asarray(ends)[known]).all() else None
 
     ours, ends = own(each)
     references = []

@@ -41,7 +41,7 @@ def sentences(cards: Sequence[Card]) -> list[Said]:
         if program is not None:
             judged = program.gains and list(claims.of_attacks(own))
             if text := " ".join(judged or program.sentences(own)):
-                found.append(Said(about, text, claims.command(own)))
+                found.append(Said(about, text, claims.command(own) if judged else ""))
     return found
 
 

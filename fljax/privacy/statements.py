@@ -124,6 +124,7 @@ class Training:
         for name, known in (
             ("draws", ("one", "each")),
             ("batches", ("poisson", "fixed", "without_replacement")),
+            ("participants", ("poisson", "fixed")),
         ):
             if getattr(self, name) not in known:
                 raise ValueError(

@@ -81,3 +81,5 @@ def test_next_to_nothing_of_a_message_without_noise_is_no_misfit(share, fits):
     misfit = matching.misfit(estimated, residuals)
     told = matching.told(misfit, estimated, residuals, observed)
     assert misfit > 10 and (told < 3) == fits and told <= misfit
+    silent = matching.told(misfit, estimated, residuals, 0 * observed)
+    assert silent == misfit  # of no message nothing is a share

@@ -255,6 +255,10 @@ def test_participation_lies_between_no_round_and_every_round():
         ({"copies": 2000}, "copies must be <= clients=1000"),
         ({"draws": "two"}, "draws must be one of one, each, got 'two'"),
         ({"batches": "shuffled"}, "batches must be one of poisson"),
+        (
+            {"participants": "all"},
+            "participants must be one of poisson, fixed, got 'all'",
+        ),
     ],
     ids=str,
 )

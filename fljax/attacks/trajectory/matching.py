@@ -291,10 +291,10 @@ def told(
 ) -> jax.Array:
     """The misfit that is reported: of what is left as a share of the messages at most.
 
-    Messages of clients that step on all of their rows differ from round to round by next
-    to nothing. What a search leaves of them, though it be a hundred thousandth, is many
-    times that, and no sign that rows and messages do not fit.
+    Messages of clients that step on all of their rows hardly differ from round to round:
+    what a search leaves of them is many times that, and may be next to nothing still.
     """
     rounds = jnp.arange(residuals.shape[0])
     left, whole = (powers(noise, rounds, r).sum() for r in (residuals, observed))
-    return jnp.minimum(misfit, left / (_NEXT_TO_NOTHING**2 * whole))
+    share = left / (_NEXT_TO_NOTHING**2 * whole)
+    return jnp.where(whole > 0, jnp.minimum(misfit, share), misfit)

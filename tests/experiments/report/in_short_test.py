@@ -259,3 +259,17 @@ def test_distances_leak_where_they_are_small_and_vary_over_clients(rows):
         "model (passive) leaks through messages: 0.2 [0.1776, 0.2224] nearer than the "
         "mean distribution of the shadow clients; 0.1 [0.08, 0.12] total variation "
     ) in said
+
+
+def test_a_client_without_a_number_hides_no_leak_of_another(rows):
+    made = []
+    for attack, setting, values in (
+        ("majority", "baseline", (50.0, 50.0)),
+        ("model", "passive", (99.0, float("nan"))),
+    ):
+        about = {"attack": attack, "setting": setting}
+        made += [row._replace(n=400) for row in rows(75.0, **about)]
+        for client, value in enumerate(values):
+            each = rows(value, **about)
+            made += [row._replace(client=client, n=200) for row in each]
+    assert "model (passive) leaks through messages: 49.00 [" in only(a_card("run", made))
