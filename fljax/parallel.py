@@ -121,8 +121,8 @@ def map_items(
       shared: given whole to every call.
       over: from `mesh`.
       cost: `[items]` relative times, by which they are dealt; None for equal ones.
-      at_once: items side by side on a device under `vmap`, for accelerators; the last
-        few of a device are filled up with repetitions.
+      at_once: items side by side on a device under `vmap`, at most, for accelerators;
+        groups are of one size, the last filled up with repetitions.
 
     Returns:
       Results with leaves `[items, ...]`.
@@ -162,11 +162,13 @@ def dealing(
 ) -> Dealing:
     """Deals `count` items; arguments as of `map_items`.
 
-    With `room` for more items than that, their places have the same length.
+    With `room` for more items than that, their places have the same length, up to a group
+    that is not full.
     """
     table = deal(np.ones(count) if cost is None else cost, over.size)
-    length = max(table.shape[1], -(-room // over.size))
-    at_once = min(at_once, length)
+    most = table.shape[1]
+    at_once = -(-most // -(-most // at_once))  # as few idle places as groups allow
+    length = max(most, -(-room // over.size))
     length += -length % at_once
     wide = ((0, 0), (0, length - table.shape[1]))
     table = np.pad(table, wide, constant_values=-1)

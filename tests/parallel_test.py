@@ -119,6 +119,18 @@ def test_blocks_under_vmap_fill_up_their_last_only():
     assert len(_counted(5, 2, at_once=2)) == 6
 
 
+@pytest.mark.parametrize(
+    "count, at_once, computed", [(5, 4, 6), (17, 16, 18), (3, 9, 3)]
+)
+def test_blocks_under_vmap_are_of_nearly_one_size(count, at_once, computed):
+    assert len(_counted(count, 1, at_once=at_once)) == computed
+
+
+def test_room_for_more_items_is_not_filled_with_repetitions():
+    dealt = parallel.dealing(2, parallel.mesh(1), at_once=16, room=9)
+    assert (dealt.at_once, dealt.groups.tolist(), len(dealt.item)) == (2, [1], 10)
+
+
 @pytest.mark.parametrize("count, devices", [(1, 2), (4, 2), (5, 2), (9, 4), (51, 8)])
 def test_items_are_dealt_so_that_every_device_has_about_the_same(count, devices):
     cost = np.random.default_rng(count).integers(1, 100, count)

@@ -12,13 +12,14 @@ import math
 from typing import Literal, NamedTuple
 
 from experiments import defense_options
+from fljax import accelerators
 from fljax.driver.config import ConfigError
 from fljax.driver.data_flags import ImageFlags
 from fljax.driver.option import MOST_ROUNDS, RunFlags, filled, option, several
 
 
 class Size(NamedTuple):
-    """The federation of a data set, and so many clients side by side as are fastest."""
+    """The federation of a data set, and the clients side by side that suit a CPU."""
 
     rows_per_client: int
     batch_size: int
@@ -110,7 +111,9 @@ class Config(RunFlags):
     )
     probed: int = option(100, "clients whose gradient norms are measured", min=1)
     lanes: int | None = option(
-        None, "clients side by side on a device; none: the fastest for the data", min=1
+        None,
+        "clients side by side on a device; none: the fastest for the data and the device",
+        min=1,
     )
     paper_table: Literal["table1", "table2", "table3", "table4", "table5"] | None = (
         option(None, "table of Wei et al. to show beside the results")
@@ -131,6 +134,8 @@ def complete(settings: Settings) -> Settings:
       ConfigError: naming the flag.
     """
     run = filled(settings.run, SIZES[settings.data.name])
+    if accelerators.used():  # the schedule chooses, by who takes part
+        run = dataclasses.replace(run, lanes=settings.run.lanes)
     if run.classes_per_client is None:
         few = 15 if settings.data.name == "lfw" else 2
         run = dataclasses.replace(run, classes_per_client=few)

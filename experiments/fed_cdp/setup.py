@@ -93,7 +93,7 @@ def _schedule(run: Config, variant: Variant, size: int, seed: int):
         batch_size=run.batch_size,
         participants=chosen,
         steps=run.local_steps,
-        lanes=min(run.lanes, variant.per_round),
+        lanes=run.lanes and min(run.lanes, variant.per_round),
         weights="uniform",
         shuffle=False,
         poisson=variant.poisson(run),

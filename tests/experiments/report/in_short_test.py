@@ -272,4 +272,6 @@ def test_a_client_without_a_number_hides_no_leak_of_another(rows):
         for client, value in enumerate(values):
             each = rows(value, **about)
             made += [row._replace(client=client, n=200) for row in each]
-    assert "model (passive) leaks through messages: 49.00 [" in only(a_card("run", made))
+    assert "model (passive) leaks through messages: 49.00 [" in only(
+        a_card("run", made)
+    )
