@@ -211,6 +211,9 @@ PICTURES = {
                 "fed_cdp.committed.table5.sigma1", "fed_cdp.committed.table5.sigma4",
                 "fed_cdp.committed.table5.sigma6",
             ),
+            "as printed, tuned, 100 of 1,000": _trained(
+                _MADE, _SIGMA, "fed_cdp.table5.mnist.thousand"
+            ),
             "as printed, tuned, 10 of 100": _trained(
                 _MADE, _SIGMA, "fed_cdp.table5.mnist"
             ),
@@ -225,6 +228,9 @@ PICTURES = {
                 "fed_cdp.committed.table4.clip1", "fed_cdp.committed.table4.clip6",
                 "fed_cdp.committed.table5",
             ),
+            "as printed, tuned, 100 of 1,000": _trained(
+                _MADE, _CLIP, "fed_cdp.table4.mnist.thousand"
+            ),
             "as printed, tuned, 10 of 100": _trained(
                 _MADE, _CLIP, "fed_cdp.table4.mnist"
             ),
@@ -234,14 +240,17 @@ PICTURES = {
     "fed_cdp_participants": Picture(
         _ON_MNIST, "clients in a round",
         {
-            "as coded": _trained(
+            "as coded, of 100": _trained(
                 _CODED, _OF_100, "fed_cdp.committed", "fed_cdp.committed.percent"
             ),
-            "its noise alone, tuned": _trained(
+            "its noise alone, tuned, of 100": _trained(
                 _CODED, _OF_100, "fed_cdp.committed.tuned",
                 "fed_cdp.committed.tuned_percent",
             ),
-            "as printed, tuned": _trained(_MADE, _OF_100, "fed_cdp.table2"),
+            "as printed, tuned, of 100": _trained(_MADE, _OF_100, "fed_cdp.table2"),
+            "as printed, tuned, of 1,000": _trained(
+                _MADE, _OF_1000, "fed_cdp.table2.thousand"
+            ),
             "the paper, of 100": Printed("table2", _OF_100),
             "the paper, of 1,000": Printed("table2", _OF_1000),
         },

@@ -24,7 +24,7 @@ def _of(**lines):
 def test_the_paper_is_beside_every_reading():
     told = _told(PICTURES["fed_cdp_participants"])
     assert "the paper, of 100: 81.5 at 5, 83.1 at 10" in told
-    assert re.search(r"as coded: [\d.]+ at 5, [\d.]+ at 10", told)
+    assert re.search(r"as coded, of 100: [\d.]+ at 5, [\d.]+ at 10", told)
 
 
 def test_where_all_is_clipped_the_product_of_clip_and_rate_counts():
