@@ -14,7 +14,7 @@ from fljax.auditing.settings import TrainingConfig
 from fljax.defenses import specs
 from fljax.defenses.specs import Spec
 from fljax.driver.config import ConfigError
-from fljax.transcript import TranscriptError
+from fljax.transcript import TranscriptError, description
 
 _OPTIMISER = ("optimiser", "optimizer", "client_optimiser")
 _ASSUMED = (
@@ -75,10 +75,14 @@ def _given(config: TrainingConfig) -> dict[str, Any]:
 
 
 def notes(about: dict[str, Any], config: TrainingConfig, stem: str) -> list[str]:
-    """What is taken for granted, and where the user contradicts the description."""
+    """What is taken for granted or misspelt, and where the user contradicts the rest."""
+    found = [
+        f"Nothing reads {name!r:.40} of the recording's about: is {known} meant?"
+        for name, known in description.meant(about).items()
+    ]
     if about.get("algorithm") == "fed_sgd":
-        return []
-    given, found = _given(config), []
+        return found
+    given = _given(config)
     recorded = LocalTraining(**_recorded(about, stem))
     if recorded.steps and recorded.epochs and not {"steps", "epochs"} & given.keys():
         found.append("The recording has local_steps and local_epochs: the steps count.")

@@ -1,6 +1,5 @@
 """Rounds of a recorder: what they may hold, and how they are joined."""
 
-import json
 import pathlib
 from collections.abc import Iterable, Mapping
 from typing import Any, Protocol
@@ -39,13 +38,6 @@ def check_ids(round: int, clients: Mapping[int, Any]) -> None:
         raise TranscriptError(f"round {round}: one client is there twice")
 
 
-def plain(value: Any) -> Any:
-    """NumPy's and JAX's numbers and arrays, as JSON has them."""
-    if not hasattr(value, "dtype"):
-        raise TypeError(f"{value!r:.60} is nothing that JSON can hold")
-    return np.asarray(value).tolist()
-
-
 def compare(found: dict, expected: dict, where: str) -> None:
     """Raises unless names and shapes are those of the rounds before."""
     if missing := sorted(expected.keys() - found.keys()):
@@ -70,14 +62,6 @@ def present(arrays: dict[str, np.ndarray]) -> list[int]:
     """Clients whose messages, or sums, a round has."""
     found = np.unique(arrays.get("member", arrays["client"]))
     return found[found >= 0].tolist()
-
-
-def described(path: pathlib.Path) -> dict[str, Any]:
-    """The description so far, empty before the first."""
-    if not path.exists():
-        return {}
-    with archive.blaming(path):
-        return dict(**json.loads(path.read_text(encoding="utf-8")))
 
 
 def shapes(arrays: dict[str, np.ndarray]) -> dict[str, tuple[int, ...]]:

@@ -16,7 +16,7 @@ from typing import Any, Self
 import numpy as np
 
 from fljax import files
-from fljax.transcript import aliasing, archive, pieces
+from fljax.transcript import aliasing, archive, description, pieces
 from fljax.transcript import arrays as arrays_lib
 from fljax.transcript.arrays import Arrays
 from fljax.transcript.views import TranscriptError
@@ -74,7 +74,7 @@ class Recorder:
             self._folder.mkdir(parents=True, exist_ok=True)
         except OSError as error:
             raise TranscriptError(f"{self._folder}: {error.strerror}") from error
-        self._about = pieces.described(self._folder / _ABOUT)
+        self._about = description.read(self._folder / _ABOUT)
         if about:
             self.describe(**about)
         self._shapes: dict[str, tuple[int, ...]] | None = None
@@ -102,14 +102,15 @@ class Recorder:
     def describe(self, **about: Any) -> None:
         """Adds to the description; survives a crash as the rounds do.
 
+        Names that nothing reads and that are near to one that attacks read are warned of.
+
         Raises:
           TranscriptError: for what JSON cannot hold; the description stays as it was.
         """
         described = self._about | about
-        try:
-            text = json.dumps(described, default=pieces.plain)
-        except (TypeError, ValueError) as error:
-            raise TranscriptError(f"about: {error}") from error
+        text = description.encoded(described)
+        for name, known in description.meant(described).items():
+            warnings.warn(f"about: nothing reads {name!r}; {known}?", stacklevel=2)
         files.write_text(self._folder / _ABOUT, text + "\n")
         self._about = json.loads(text)
 

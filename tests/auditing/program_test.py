@@ -104,6 +104,11 @@ def test_what_is_missing_about_the_training_is_said(linear, record, audited):
         ({"optimiser": "SGD"}, {}, ""),
         ({"optimizer": "AdamW", "weight_decay": 0.01}, {}, ""),
         ({"client_optimiser": "adam"}, {}, ""),
+        (
+            {"optimiser": "sgd", "lr": 0.1},
+            {},
+            "'lr' of the recording's about: is learning",
+        ),
         ({"algorithm": "fed_sgd"}, {}, ""),
         ({}, {"optimiser": "sgd"}, ""),
     ],

@@ -1,0 +1,60 @@
+"""The description of a recording, `about`: free, though attacks read some of its names."""
+
+import difflib
+import json
+import pathlib
+from collections.abc import Iterable
+from typing import Any
+
+import numpy as np
+
+from fljax.transcript import archive
+from fljax.transcript.views import TranscriptError
+
+_READ = (
+    "optimiser", "optimizer", "client_optimiser", "momentum", "weight_decay", "batch_size",
+    "learning_rate", "local_epochs", "epochs", "local_steps", "algorithm", "proximal",
+    "defense", "delta", "client_names", "server_optimiser", "server_learning_rate",
+    "participation",
+)  # fmt: skip
+_SHORT = {"lr": "learning_rate", "bs": "batch_size", "steps": "local_steps"}
+_NEAR = 0.8
+
+
+def meant(names: Iterable[str]) -> dict[str, str]:
+    """Names that nothing reads -> the one that may be meant and is not there, if near."""
+    there, found = set(names), {}
+    for name in there - set(_READ):
+        simple = name.lower().replace("-", "_").replace(" ", "_")
+        near = difflib.get_close_matches(simple, _READ, n=1, cutoff=_NEAR)
+        known = _SHORT.get(simple) or next(iter(near), None)
+        if known is not None and known not in there:
+            found[name] = known
+    return dict(sorted(found.items()))
+
+
+def read(path: pathlib.Path) -> dict[str, Any]:
+    """The description so far, empty before the first."""
+    if not path.exists():
+        return {}
+    with archive.blaming(path):
+        return dict(**json.loads(path.read_text(encoding="utf-8")))
+
+
+def encoded(about: dict[str, Any]) -> str:
+    """As JSON.
+
+    Raises:
+      TranscriptError: JSON cannot hold it.
+    """
+    try:
+        return json.dumps(about, default=_plain)
+    except (TypeError, ValueError) as error:
+        raise TranscriptError(f"about: {error}") from error
+
+
+def _plain(value: Any) -> Any:
+    """NumPy's and JAX's numbers and arrays, as JSON has them."""
+    if not hasattr(value, "dtype"):
+        raise TypeError(f"{value!r:.60} is nothing that JSON can hold")
+    return np.asarray(value).tolist()
