@@ -54,8 +54,9 @@ class Posterior(NamedTuple):
 
     @property
     def right(self) -> np.ndarray:
-        """`[N]` whether that value is the true one."""
-        return self.probability.argmax(axis=1) == self.truth
+        """`[N]` how often that value is the true one: 0, 1, or, of equals, by chance."""
+        best = self.probability == self.confidence[:, None]
+        return best[np.arange(len(self.truth)), self.truth] / best.sum(axis=1)
 
 
 class Bins(NamedTuple):
@@ -64,7 +65,7 @@ class Bins(NamedTuple):
     Attributes:
       middle: `[B]` of each bin of confidence, between `1 / K` and 1.
       confidence: `[B]` mean over its records, NaN without any.
-      accuracy: `[B]` share of them that is named rightly.
+      accuracy: `[B]` share of them that is named rightly, equals drawn by chance.
       count: `[B]` records.
     """
 

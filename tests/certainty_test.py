@@ -77,3 +77,11 @@ def test_bins_hold_every_record_once():
     assert found.count.tolist() == [1, *[0] * 8, 3]
     assert found.accuracy[-1] == pytest.approx(2 / 3) and np.isnan(found.accuracy[1])
     assert certainty.confidence_of("aia_accuracy_percent") is None
+
+
+def test_who_believes_nothing_names_no_value_rather_than_the_first():
+    given = certainty.posterior(
+        np.full((8, 2), np.nan), np.zeros(8, int), np.ones(8, bool)
+    )
+    np.testing.assert_array_equal(given.right, 0.5)
+    assert certainty.calibration_error(given) == certainty.named(given) == 0
