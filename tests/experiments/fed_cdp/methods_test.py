@@ -2,8 +2,7 @@
 
 import pytest
 
-from experiments.fed_cdp import clients, methods
-from experiments.fed_cdp import setup as setup_lib
+from experiments.fed_cdp import methods
 from experiments.fed_cdp.methods import Trial, Variant
 from experiments.fed_cdp.settings import Config, DataConfig, Settings, complete
 from fljax.defenses import specs
@@ -74,12 +73,3 @@ def test_who_sees_messages_meets_one_noise_and_who_sees_models_that_of_the_sum()
     assert (at_server.sampling, at_server.sampling_rate) == ("fixed", 0.5)
     gain = at_server.noise_multiplier / at_client.noise_multiplier
     assert gain == pytest.approx(2**0.5)
-
-
-def test_copies_are_those_of_the_row_that_most_clients_hold():
-    run = _run(partition="random", seeds=(0, 1))
-    task = clients.load(DataConfig(name="breast_cancer"), run)
-    setup = setup_lib.prepare(run, task, Variant((specs.NONE,), 300, 1.0, 7))
-    mean = 300 * 7 / len(task.train)
-    assert setup.copies > 1.5 * mean
-    assert setup.copies <= 300
