@@ -243,7 +243,7 @@ PICTURES = {
             "as coded, of 100": _trained(
                 _CODED, _OF_100, "fed_cdp.committed", "fed_cdp.committed.percent"
             ),
-            "its noise alone, tuned, of 100": _trained(
+            "its noise and clients, rate 0.003": _trained(
                 _CODED, _OF_100, "fed_cdp.committed.tuned",
                 "fed_cdp.committed.tuned_percent",
             ),
