@@ -51,9 +51,10 @@ def _over_flag(
         rf"{flag}=([\d.]+)\b.*",
         {
             "last message, model-based": ("aia.fig3", "model passive"),
-            "active server, a tenth as many rounds": ("aia.fig3", f"model {ten}"),
-            "active server, half as many rounds": ("aia.fig3", f"model {fifty}"),
+            "active, a tenth as many rounds": ("aia.fig3", f"model {ten}"),
+            "active, half as many rounds": ("aia.fig3", f"model {fifty}"),
             "gradients, best cosine": ("aia.fig3.gradients", "grad passive"),
+            "active, half, gradients": ("aia.fig3.gradients.active", f"grad {fifty}"),
         },
         "aia.fig3",
     )
