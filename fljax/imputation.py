@@ -6,7 +6,8 @@ messages; Jayaraman and Evans, "Are attribute inference attacks just imputation?
 2022, found that most attacks have nothing beyond it.
 
 Of a linear model and gradient boosting the one with the better score in
-cross-validation is used, so that no choice sees the rows that are predicted.
+cross-validation is used: one choice for all groups of clients, so that it may have seen
+rows that are predicted. What is fitted has not.
 """
 
 from typing import NamedTuple

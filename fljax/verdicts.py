@@ -7,7 +7,7 @@ references that know nothing of these rows' part in the training:
 * `imputation`: what the other columns tell to who has rows of the same population
   (`fljax.imputation`; Jayaraman and Evans, "Are attribute inference attacks just
   imputation?", CCS 2022);
-* `strangers`: the same attack with the same messages on rows that never met them.
+* `strangers`: the same attack with the same messages on rows of other people.
 
 Gains over a reference are paired by repetition: a seed, or a client of one seed. Their
 mean has an interval over the rows where each client's score has one, else over the

@@ -24,12 +24,12 @@ _NOT_TOLD = {
     "save_guesses", "save_transcript",
 }  # fmt: skip
 _WITHOUT = {
-    verdicts.STRANGERS: "the same attack on people who took no part is right for",
+    verdicts.STRANGERS: "the same attack on other people is right for",
     verdicts.IMPUTATION: "imputation from the other columns for",
     verdicts.MAJORITY: "always naming the most frequent value for",
 }
 _ERRORS_WITHOUT = {
-    verdicts.STRANGERS: "the same attack on people who took no part errs by",
+    verdicts.STRANGERS: "the same attack on other people errs by",
     verdicts.IMPUTATION: "imputation from the other columns by",
     verdicts.MAJORITY: "always naming the median by",
 }

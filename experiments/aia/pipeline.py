@@ -229,7 +229,7 @@ def _attack(
         rows += found.rows
         guesses += found.guesses
     if {"active", "oracle"} <= set(setup.config.attack.kinds):
-        # The paper's oracle equals its longest active attack to the last digit.
+        # In some columns the paper's oracle equals its longest active attack.
         strongest = max(setup.config.active.report)
         rows += scoring.better(
             rows, "model_oracle_or_active", ("model_oracle", "oracle"),

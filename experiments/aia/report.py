@@ -20,7 +20,7 @@ NAMES = {
     "model_oracle": "the same on a model trained on this client's true rows alone, "
     "which no adversary has",
     "model_oracle_or_active": "seed by seed the more accurate of model_oracle and the "
-    "longest active attack, as the paper's oracle is",
+    "longest active attack, which the paper's oracle equals in some columns",
     "grad": "gradient-based (equation 2): values whose gradients match the messages; "
     "its setting is chosen by their similarity",
     "grad_oracle": "the same with the setting that turned out most accurate, which no "

@@ -85,7 +85,7 @@ def _summed(
             said: Curve((result,), f"trajectory sum {point}.*", at=count)
             for said, (result, point, count) in some.items()
         },
-        "people who took no part": Curve(
+        "other people": Curve(
             results, rf"trajectory_strangers sum_of_(\d+) {points}", dashed=True
         ),
         _MAJORITY: Curve(results[:1], f"majority baseline {points}"),

@@ -102,7 +102,7 @@ def test_what_is_said_without_messages_is_what_the_table_has(row):
     card = _two_clients(row, (100.0, 100.0))
     (said,) = closing.who_sees(cases.of_run(card)[0].scores[0], "smoker")
     assert "names smoker of 100.0 % [" in said
-    assert "took no part is right for 52.5 %" in said
+    assert "other people is right for 52.5 %" in said
     assert "from the other columns for 65.0 %; always" in said
     assert said.endswith("most frequent value for 55.0 %.")
 
