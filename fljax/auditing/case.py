@@ -5,7 +5,7 @@ from typing import NamedTuple
 import numpy as np
 import pandas as pd
 
-from fljax import data, losses
+from fljax import data, losses, printable
 from fljax.attacks import controls
 from fljax.attacks.adversary import AdversaryView, ProxyRows
 from fljax.auditing import (
@@ -25,7 +25,7 @@ from fljax.auditing.settings import Config
 from fljax.auditing.table import Owned
 from fljax.auditing.truth import Truth
 from fljax.driver.config import ConfigError
-from fljax.transcript import TranscriptError
+from fljax.transcript import TranscriptError, description
 from fljax.types import Model
 
 _LOSSES = {
@@ -197,9 +197,10 @@ def _unmatched(config: Config, owned: Owned, seen: Recording, sees: str) -> list
     known, silent = config.files.known, np.setdiff1d(seen.clients, owned.client)
     others, found = int(np.sum(~np.isin(owned.client, seen.clients))), []
     if len(silent):
-        ids = seen.about.get("client_names")
-        names = {v: k for k, v in ids.items()} if isinstance(ids, dict) else {}
-        who = ", ".join(str(names.get(one, one)) for one in silent[:10].tolist())
+        names = {v: k for k, v in description.client_names(seen.about).items()}
+        who = printable.line(
+            ", ".join(str(names.get(one, one)) for one in silent[:10].tolist())
+        )
         held = "" if sees == "messages" else ", though what was recorded holds them"
         found.append(
             f"{len(silent)} of {len(seen.clients)} clients of the transcript ({who}) have "

@@ -61,8 +61,8 @@ def read(
     if proxy is not None:
         frame = table.proxy_rows(str(proxy), config, rows)
         records.append(read_local(str(proxy)).record)
-    path = pathlib.Path(f"{seen.stem}.npz")
-    if path.is_file():
+    if seen.stem != recording.IN_MEMORY:
+        path = pathlib.Path(f"{seen.stem}.npz")
         digest = files.sha256(path)
         records.append(data.FileRecord(name=path.name, sha256=digest, origin="local"))
     return Inputs(owned, seen, frame, records)

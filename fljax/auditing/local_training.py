@@ -4,7 +4,8 @@ The description is free text of a stranger: each field that is used is checked. 
 user says goes first. Fields: `optimiser` (or `optimizer`, `client_optimiser`), `momentum`,
 `weight_decay`, `batch_size` (null or 0: all rows), `learning_rate` (or a list of them, one
 for each round, the last for all that follow), `local_epochs` or
-`epochs`, `local_steps`, `algorithm`, `proximal`, `defense` and its `delta`.
+`epochs`, `local_steps`, `algorithm` (`fed_avg`, `FedProx`, ...), `proximal`, `defense` and
+its `delta`. What is not simulated is said in the notes.
 """
 
 from typing import Any
@@ -17,6 +18,11 @@ from fljax.driver.config import ConfigError
 from fljax.transcript import TranscriptError, description
 
 _OPTIMISER = ("optimiser", "optimizer", "client_optimiser")
+_ALGORITHMS = {  # as clients train, whatever the server does
+    "fedavg": "fed_avg", "fedsgd": "fed_sgd", "fedprox": "fed_prox", "fedavgm": "fed_avg",
+    "fedadam": "fed_avg", "fedyogi": "fed_avg", "fedadagrad": "fed_avg",
+}  # fmt: skip
+_NOT_SIMULATED = ("nesterov", "dampening", "amsgrad")
 _ASSUMED = (
     "Plain SGD is assumed: nothing says which optimiser the clients use. Say so with "
     '--optimiser, --momentum and --weight_decay, or record about={"optimiser": "sgd"}.'
@@ -46,7 +52,7 @@ def _recorded(about: dict[str, Any], stem: str) -> dict[str, Any]:
         "optimiser": _optimiser(about, stem) or "sgd",
         "momentum": _number(about, "momentum", stem, least=0) or 0.0,
         "weight_decay": _number(about, "weight_decay", stem, least=0) or 0.0,
-        "algorithm": _name(about, "algorithm", "fed_avg", stem),
+        "algorithm": _algorithm(about, stem),
         "proximal": _number(about, "proximal", stem, least=0),
     } | _rates(about, stem)
     if "batch_size" in about and about["batch_size"] is None:
@@ -80,10 +86,11 @@ def notes(about: dict[str, Any], config: TrainingConfig, stem: str) -> list[str]
         f"Nothing reads {name!r:.40} of the recording's about: is {known} meant?"
         for name, known in description.meant(about).items()
     ]
-    if about.get("algorithm") == "fed_sgd":
+    recorded = LocalTraining(**_recorded(about, stem))
+    found += _simulated_as_others(about, config, recorded.algorithm, stem)
+    if recorded.algorithm == "fed_sgd":
         return found
     given = _given(config)
-    recorded = LocalTraining(**_recorded(about, stem))
     if recorded.steps and recorded.epochs and not {"steps", "epochs"} & given.keys():
         found.append("The recording has local_steps and local_epochs: the steps count.")
     for name, value in given.items():
@@ -172,6 +179,30 @@ def _rates(about, stem: str) -> dict[str, Any]:
     first = rates[0]
     schedule = () if set(rates) == {first} else tuple(rate / first for rate in rates)
     return {"learning_rate": first, "schedule": schedule}
+
+
+def _algorithm(about, stem: str) -> str:
+    """As simulations call it, else the description's own name."""
+    name = _name(about, "algorithm", "fed_avg", stem)
+    return _ALGORITHMS.get("".join(filter(str.isalnum, name.lower())), name)
+
+
+def _simulated_as_others(about, config: TrainingConfig, algorithm: str, stem: str):
+    """What of the description no simulation follows, in words."""
+    found = [
+        f"The recording's {name} is not simulated."
+        for name in _NOT_SIMULATED
+        if about.get(name)
+    ]
+    if algorithm not in _ALGORITHMS.values():
+        found.append(f"Clients of {algorithm!r} are simulated as FedAvg's.")
+    if config.defense is None and simulated(about, config, stem) is None:
+        text = defense(about, config, stem)
+        found.append(
+            f"The recording's defense {text!r} is not simulated: expected a spec such as "
+            "dp_sgd(clip=1, sigma=1)."
+        )
+    return found
 
 
 def _optimiser(about, stem: str) -> str:

@@ -16,6 +16,8 @@ from fljax.driver.config import ConfigError
 from fljax.transcript import aliasing, archive, sums, views
 from fljax.types import Model, Transcript
 
+IN_MEMORY = "(transcript in memory)"  # what messages call it
+
 
 class Selected(NamedTuple):
     """The audited clients' messages.
@@ -87,7 +89,7 @@ def of(seen: Transcript, about: dict[str, Any] | None = None) -> Recording:
         archive.check(archive.arrays(seen))
     except ValueError as error:
         raise ConfigError(f"--transcript: {error}") from error
-    return Recording("transcript", jax.tree.map(np.asarray, seen), about or {})
+    return Recording(IN_MEMORY, jax.tree.map(np.asarray, seen), about or {})
 
 
 def with_sums(recording: Recording, owner: np.ndarray | None) -> Recording:
@@ -108,15 +110,16 @@ def with_sums(recording: Recording, owner: np.ndarray | None) -> Recording:
             f"--client_column: {stem} has global models only, expected the column that "
             "tells whose rows made them"
         )
-    ids, counts = np.unique([0] if owner is None else owner, return_counts=True)
+    known = np.zeros(1, np.int64) if owner is None else owner[owner >= 0]
+    ids, counts = np.unique(known, return_counts=True)
     rate = about.get("server_learning_rate", 1.0)
     if not (type(rate) in (int, float) and 0 < rate < 1e30):
         raise transcript.TranscriptError(
             f"{stem}.json: about, server_learning_rate: expected a number > 0, got "
             f"{rate!r:.40}"
         )
-    plain = about.get("server_optimiser", "sgd") == "sgd"
-    everybody = about.get("participation", "all") == "all"
+    plain = str(about.get("server_optimiser", "sgd")).lower() == "sgd"
+    everybody = about.get("participation", "all") in ("all", 1)
     server = sums.Server(ids, counts, rate if plain else None, everybody)
     make = sums.models if recording.sees == "models" else sums.final
     return recording._replace(seen=make(seen, server))

@@ -22,6 +22,7 @@ from fljax.data.table import get_column
 from fljax.data.vocabulary import label, vocabulary
 from fljax.driver.config import ConfigError
 from fljax.driver.naming import named_as_flags
+from fljax.transcript import description
 
 _NAMES = "client_names"
 
@@ -86,9 +87,10 @@ def read(path: str, files: FilesConfig, config: RowsConfig) -> Owned:
 
 
 def identified(owned: Owned, about: Mapping[str, Any], files: FilesConfig) -> Owned:
-    """The same with ids in place of texts, by the recording's `client_names`.
+    """The same with ids in place of names, by the recording's `client_names`.
 
-    Rows of texts that it does not name are those of clients who are not audited.
+    Whole numbers are names, too, where all of them are there; else they are ids. Rows of
+    texts that it does not name are those of clients who are not audited.
 
     Args:
       owned: from `read`.
@@ -98,25 +100,25 @@ def identified(owned: Owned, about: Mapping[str, Any], files: FilesConfig) -> Ow
     Raises:
       ConfigError: the column has texts, and the recording does not say whose.
     """
-    if owned.client is None or owned.client.dtype != object:
+    if owned.client is None:
         return owned
-    ids = about.get(_NAMES)
+    ids, labels = description.client_names(about), owned.client.astype(str)
     where = f"in column {files.client_column!r} of {files.known}"
-    if not isinstance(ids, Mapping) or not all(
-        isinstance(each, int) and each >= 0 for each in ids.values()
-    ):
+    if owned.client.dtype != object and not set(labels) <= set(ids):
+        return owned
+    if not ids:
         raise ConfigError(
             "--client_column: expected whole numbers, the client ids of the transcript, "
             f"{where}, or a recording whose about has {_NAMES}={{text: id}}"
         )
-    found = {text: id_ for text, id_ in ids.items() if text in set(owned.client)}
+    found = {text: id_ for text, id_ in ids.items() if text in set(labels)}
     if not found:
         raise ConfigError(
             f"--client_column: expected some of {', '.join(map(str, ids))}, the "
             f"{_NAMES} of the recording, {where}"
         )
     return owned._replace(
-        client=np.array([found.get(text, -1) for text in owned.client]),
+        client=np.array([found.get(text, -1) for text in labels.tolist()]),
         names={id_: f"{files.client_column}: {text}" for text, id_ in found.items()},
     )
 

@@ -3,11 +3,13 @@
 import difflib
 import json
 import pathlib
-from collections.abc import Iterable
+import warnings
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 import numpy as np
 
+from fljax import files
 from fljax.transcript import archive
 from fljax.transcript.views import TranscriptError
 
@@ -41,16 +43,29 @@ def read(path: pathlib.Path) -> dict[str, Any]:
         return dict(**json.loads(path.read_text(encoding="utf-8")))
 
 
-def encoded(about: dict[str, Any]) -> str:
-    """As JSON.
+def written(path: pathlib.Path, about: dict[str, Any]) -> dict[str, Any]:
+    """Writes it, and gives it back as JSON has it; warns of names that are nearly right.
 
     Raises:
-      TranscriptError: JSON cannot hold it.
+      TranscriptError: JSON cannot hold it; nothing is written then.
     """
     try:
-        return json.dumps(about, default=_plain)
+        text = json.dumps(about, default=_plain)
     except (TypeError, ValueError) as error:
         raise TranscriptError(f"about: {error}") from error
+    for name, known in meant(about).items():
+        warnings.warn(f"about: nothing reads {name!r}; {known}?", stacklevel=3)
+    files.write_text(path, text + "\n")
+    return json.loads(text)
+
+
+def client_names(about: Mapping[str, Any]) -> dict[str, int]:
+    """Name -> client id; none where `client_names` is nothing of the kind."""
+    told = about.get("client_names")
+    if not isinstance(told, Mapping):
+        return {}
+    fits = all(type(each) is int and 0 <= each < 2**63 for each in told.values())
+    return dict(told) if fits else {}
 
 
 def _plain(value: Any) -> Any:

@@ -5,7 +5,6 @@ Plain arrays of any framework go in; no JAX device is touched. Every round is on
 that was being recorded.
 """
 
-import json
 import os
 import pathlib
 import shutil
@@ -107,12 +106,7 @@ class Recorder:
         Raises:
           TranscriptError: for what JSON cannot hold; the description stays as it was.
         """
-        described = self._about | about
-        text = description.encoded(described)
-        for name, known in description.meant(described).items():
-            warnings.warn(f"about: nothing reads {name!r}; {known}?", stacklevel=2)
-        files.write_text(self._folder / _ABOUT, text + "\n")
-        self._about = json.loads(text)
+        self._about = description.written(self._folder / _ABOUT, self._about | about)
 
     def record(self, round: int, sent: Arrays, returned: Mapping[int, Arrays]) -> None:
         """Writes one round.
@@ -290,7 +284,12 @@ class Recorder:
         }
         arrays["round"] = np.array([int(path.stem) for path in paths])
         archive.write(self._stem, arrays, self._about)
-        shutil.rmtree(self._folder)
+        done = self._folder.with_suffix(
+            ".done"
+        )  # at once, so that none goes on after it
+        shutil.rmtree(done, ignore_errors=True)
+        self._folder.rename(done)
+        shutil.rmtree(done)
 
     def __enter__(self) -> Self:
         return self

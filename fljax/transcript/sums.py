@@ -66,7 +66,7 @@ def add_up(seen: Transcript, server: Server, size: int | None = None) -> Transcr
         client=np.where(mine.any(axis=-1), groups, -1).astype(np.int32),
         params=jax.tree.map(np.asarray, seen.params),
         delta=delta,
-        member=np.take_along_axis(member, first, -1).astype(np.int32),
+        member=np.take_along_axis(member, first, -1),
         share=np.take_along_axis(share, first, -1).astype(np.float32),
     )
 
@@ -146,7 +146,7 @@ def _of_everyone(
         client=np.zeros(shape[:2], np.int32),
         params=params,
         delta=delta,
-        member=np.broadcast_to(server.clients, shape).astype(np.int32),
+        member=np.broadcast_to(np.asarray(server.clients), shape),
         share=np.broadcast_to(share, shape).astype(np.float32),
     )
 

@@ -1,6 +1,7 @@
+import numpy as np
 import pytest
 
-from fljax.transcript import Recorder, description
+from fljax.transcript import Recorder, TranscriptError, description
 
 
 @pytest.mark.parametrize(
@@ -30,3 +31,14 @@ def test_a_recorder_warns_at_once_and_keeps_what_it_was_given(tmp_path):
     with pytest.warns(UserWarning, match="'lr'; learning_rate"):
         recorder = Recorder(tmp_path / "seen", {"lr": 0.1})
     assert recorder.about == {"lr": 0.1}
+
+
+def test_nobody_goes_on_with_a_recording_that_was_finished_and_not_cleared(
+    tmp_path, monkeypatch
+):
+    recorder = Recorder(tmp_path / "seen")
+    recorder.record(0, {"w": np.zeros(1)}, {0: {"w": np.ones(1)}})
+    monkeypatch.setattr("shutil.rmtree", lambda *_, **__: None)  # killed before it
+    recorder.finish()
+    with pytest.raises(TranscriptError, match="is a finished recording"):
+        Recorder(tmp_path / "seen")

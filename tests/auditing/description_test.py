@@ -1,0 +1,93 @@
+"""What a recording says of itself is read as it is meant, and as a stranger's."""
+
+import pathlib
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from fljax import transcript
+from fljax.auditing import inputs, local_training, program, recording
+
+_TRAINED = {"batch_size": None, "learning_rate": 0.1, "local_epochs": 1}
+
+
+def _owned(folder, config, record, about):
+    frame = pd.read_csv(folder / "rows.csv")
+    record(folder / "seen", frame, about={**_TRAINED, **about})
+    frame.assign(client=frame.client.map({4: 1, 7: 2})).to_csv(
+        folder / "rows.csv", index=False
+    )
+    told = config(folder)
+    return inputs.read(told.files, told.rows).owned
+
+
+def test_whole_numbers_are_names_where_the_recording_has_them_all(
+    linear, config, record
+):
+    names = {"1": 4, "2": 7, "3": 9}
+    owned = _owned(linear, config, record, {"client_names": names})
+    assert owned.client.tolist() == [4] * 30 + [7] * 30
+
+
+@pytest.mark.parametrize("names", [{"1": 4}, {"1": [4], "2": 7}, "1 is 4", None])
+def test_whole_numbers_are_ids_where_they_are_no_names(linear, config, record, names):
+    owned = _owned(linear, config, record, {"client_names": names})
+    assert owned.client.tolist() == [1] * 30 + [2] * 30
+
+
+def test_names_of_a_stranger_do_not_steer_the_screen(linear, config, record, capsys):
+    names = {"x\x1b[2J": 7, "4": 4}
+    record(
+        linear / "seen",
+        pd.read_csv(linear / "rows.csv"),
+        about={**_TRAINED, "client_names": names},
+    )
+    frame = pd.read_csv(linear / "rows.csv")
+    frame[frame.client == 4].to_csv(linear / "rows.csv", index=False)
+    program.PROGRAM.run(config(linear, dry_run=True))
+    assert "\x1b" not in capsys.readouterr().out
+
+
+def test_global_models_are_of_those_whose_rows_are_there_whatever_their_ids(tmp_path):
+    with transcript.Recorder(tmp_path / "seen") as recorder:
+        for number in range(3):
+            recorder.record_model(number, {"w": np.full(2, float(number))})
+    owner = np.array([2_500_000_000] * 3 + [1, -1])
+    seen = recording.with_sums(recording.read(str(tmp_path / "seen")), owner).seen
+    assert seen.member[0, 0].tolist() == [1, 2_500_000_000]
+    np.testing.assert_array_equal(seen.share[0, 0], np.float32([0.25, 0.75]))
+
+
+@pytest.mark.parametrize("participation", ["all", 1, 1.0])
+def test_what_is_as_usual_may_be_said_in_other_words(tmp_path, participation):
+    about = {"participation": participation, "server_optimiser": "SGD"}
+    with transcript.Recorder(tmp_path / "seen", about) as recorder:
+        for number in range(3):
+            recorder.record_model(number, {"w": np.full(2, float(number))})
+    read = recording.read(str(tmp_path / "seen"))
+    assert np.isfinite(recording.with_sums(read, np.array([0, 1])).seen.share).all()
+
+
+@pytest.mark.parametrize(
+    "about, algorithm, said",
+    [
+        ({"algorithm": "FedProx", "proximal": 0.1}, "fed_prox", ""),
+        ({"algorithm": "FedAvg"}, "fed_avg", ""),
+        ({"algorithm": "Fed-Adam"}, "fed_avg", ""),
+        ({"algorithm": "FedSGD"}, "fed_sgd", ""),
+        ({"algorithm": "SCAFFOLD"}, "SCAFFOLD", "'SCAFFOLD' are simulated as FedAvg's"),
+        ({"nesterov": True}, "fed_avg", "nesterov is not simulated"),
+        (
+            {"defense": "DP-SGD, sigma 1"},
+            "fed_avg",
+            "'DP-SGD, sigma 1' is not simulated",
+        ),
+        ({"defense": "dp_sgd(clip=1, sigma=1)"}, "fed_avg", ""),
+    ],
+)
+def test_what_is_not_simulated_is_said(about, algorithm, said, config):
+    told, about = config(pathlib.Path()).training, {"optimiser": "sgd", **about}
+    assert local_training.read(about, told, "seen").algorithm == algorithm
+    notes = "".join(local_training.notes(about, told, "seen"))
+    assert said in notes and bool(said) == bool(notes)
