@@ -13,7 +13,7 @@ import jax
 import jax.numpy as jnp
 import optax
 
-from fljax import in_place, losses
+from fljax import in_place, losses, tree
 from fljax.types import (
     Batch,
     EncodeFn,
@@ -98,7 +98,7 @@ def sgd(
                 loss_fn, optimiser, carry.params, batch, factor
             )
             return _Carry(params, carry.opt_state, carry.loss + loss, carry.steps + 1)
-        grads, loss = gradient_fn(key, carry.params, batch)
+        grads, loss = _pair(gradient_fn(key, carry.params, batch), carry.params)
         if proximal is not None:
             grads = jax.tree.map(
                 lambda g, p, s: g + proximal * (p - s), grads, carry.params, sent
@@ -113,10 +113,20 @@ def sgd(
     def final(key, carry, sent, sender):
         delta = jax.tree.map(jnp.subtract, sent, carry.params)
         if encode is not None:
-            delta = encode(key, delta, sender)
+            delta = tree.of_form("encode", encode(key, delta, sender), delta)
         return Message(delta, carry.loss / jnp.maximum(carry.steps, 1))
 
     return LocalUpdate(init, step, final)
+
+
+def _pair(found, params: Params):
+    """The gradient of a batch in the form of the model, and the mean loss."""
+    if not (isinstance(found, tuple) and len(found) == 2):
+        raise ValueError(
+            "gradient: expected (gradient, mean loss) of a batch, got "
+            f"{type(found).__name__}"
+        )
+    return tree.of_form("gradient", found[0], params), losses.of_one(found[1])
 
 
 def _power(decay, round_):

@@ -44,8 +44,13 @@ class ExampleLoss:
     element_loss: ElementLossFn
 
     def __call__(self, params: Params, x: PyTree, y: Array) -> jax.Array:
-        """Loss `[]` of one example."""
-        return self.element_loss(self.apply_fn(params, x), jnp.asarray(y))
+        """Loss `[]` of one example.
+
+        Raises:
+          ValueError: the model's output makes another one.
+        """
+        output = self.apply_fn(params, x)
+        return of_one(self.element_loss(output, jnp.asarray(y)), output)
 
     def begin(self, params: Params, public: PyTree) -> jax.Array | None:
         """The `hidden` of a `Begun` that can be the input `x`; None if it cannot."""
@@ -56,6 +61,21 @@ class ExampleLoss:
 def example_loss(apply_fn: ApplyFn, element_loss: ElementLossFn) -> ExampleLoss:
     """Joins a model and an element loss into the loss of one example."""
     return ExampleLoss(apply_fn, element_loss)
+
+
+def of_one(loss: jax.Array, output: Array | None = None) -> jax.Array:
+    """The loss of one example, if it is a number: one of `[1]` would be spread over rows.
+
+    Raises:
+      ValueError: naming its shape, and that of the output.
+    """
+    if jnp.shape(loss):
+        of_what = "" if output is None else f" of an output {list(jnp.shape(output))}"
+        raise ValueError(
+            f"model: expected a loss [] of one example, got {list(jnp.shape(loss))}"
+            f"{of_what}; a scalar output is [], e.g. output[0]"
+        )
+    return loss
 
 
 def masked_mean(values: Array, mask: Array) -> jax.Array:
@@ -76,8 +96,12 @@ def masked_rows(mask: Array, tree: PyTree) -> PyTree:
 
 
 def batch_loss(loss_fn: LossFn, params: Params, batch: Batch) -> jax.Array:
-    """Mean loss `[]` over the real rows of a batch; 0 for an empty one."""
+    """Mean loss `[]` over the real rows of a batch; 0 for an empty one.
+
+    Raises:
+      ValueError: the loss of an example is no number.
+    """
     # Zeros before the loss too: a gradient would multiply NaN rows by zero.
     x, y = masked_rows(batch.mask, (batch.x, batch.y))
-    values = jax.vmap(loss_fn, in_axes=(None, 0, 0))(params, x, y)
-    return masked_mean(values, batch.mask)
+    each = jax.vmap(lambda x, y: of_one(loss_fn(params, x, y)))
+    return masked_mean(each(x, y), batch.mask)

@@ -162,14 +162,12 @@ def dealing(
 ) -> Dealing:
     """Deals `count` items; arguments as of `map_items`.
 
-    With `room` for more items than that, their places have the same length, up to a group
-    that is not full.
+    With `room` for more items, their places have the same length, up to a group.
     """
     table = deal(np.ones(count) if cost is None else cost, over.size)
     most = table.shape[1]
     at_once = -(-most // -(-most // at_once))  # as few idle places as groups allow
-    length = max(most, -(-room // over.size))
-    length += -length % at_once
+    length = -(-max(most, -(-room // over.size)) // at_once) * at_once
     wide = ((0, 0), (0, length - table.shape[1]))
     table = np.pad(table, wide, constant_values=-1)
     place = np.empty(count, int)

@@ -24,7 +24,7 @@ import jax.numpy as jnp
 import optax
 from jax import lax
 
-from fljax import batches
+from fljax import batches, tree
 from fljax import local as local_lib
 from fljax.schedule import Schedule
 from fljax.types import Batch, EncodeFn, Key, Params, PyTree, Rows, Sender, Transcript
@@ -218,7 +218,9 @@ def _messages(keys, lanes, sent, sender, local, receive):
     )
     if receive is None:
         return message, message
-    delta = jax.vmap(receive)(_fold_in(keys, _RECEIVE), message.delta, sender)
+    delta = jax.vmap(
+        lambda key, sent, who: tree.of_form("receive", receive(key, sent, who), sent)
+    )(_fold_in(keys, _RECEIVE), message.delta, sender)
     return message, message._replace(delta=delta)
 
 

@@ -1,4 +1,4 @@
-"""Arithmetic on trees of arrays."""
+"""Arithmetic on trees of arrays, and whether two are of one form."""
 
 import jax
 import jax.numpy as jnp
@@ -15,3 +15,35 @@ def dot(a: PyTree, b: PyTree) -> jax.Array:
 def norm(a: PyTree) -> jax.Array:
     """Euclidean norm `[]` over all leaves."""
     return jnp.sqrt(dot(a, a))
+
+
+def of_form(what: str, found: PyTree, like: PyTree) -> PyTree:
+    """The same, if it has the names and shapes of another tree and holds floats.
+
+    Args:
+      what: made it, for the message.
+      found: of somebody else's function.
+      like: what it should look like.
+
+    Raises:
+      ValueError: in one line.
+    """
+    expected, got = _form(like), _form(found)
+    if jax.tree.structure(found) != jax.tree.structure(like) or expected != got:
+        raise ValueError(f"{what}: expected {_listed(expected)}, got {_listed(got)}")
+    for path, leaf in jax.tree_util.tree_leaves_with_path(found):
+        if not jnp.issubdtype(jnp.result_type(leaf), jnp.floating):
+            where = jax.tree_util.keystr(path)
+            raise ValueError(
+                f"{what}: expected floats, got {jnp.result_type(leaf)} in {where}"
+            )
+    return found
+
+
+def _form(tree: PyTree) -> dict[str, tuple[int, ...]]:
+    leaves = jax.tree_util.tree_leaves_with_path(tree)
+    return {jax.tree_util.keystr(path): jnp.shape(leaf) for path, leaf in leaves}
+
+
+def _listed(form: dict[str, tuple[int, ...]]) -> str:
+    return ", ".join(f"{name or 'one array'} {list(form[name])}" for name in form)

@@ -67,6 +67,7 @@ _UNJUDGED_SETTINGS = {"baseline", "oracle"}
 _CHOSEN_WITH_THE_TRUTH = {"oracle", "optimum"}
 _CONTROLS = {"other", "permuted", "shuffled", "strangers"}
 _POPULATION = {"majority", "imputation", "global"}
+UNJUDGED = frozenset(_CHOSEN_WITH_THE_TRUTH | _CONTROLS | _POPULATION)  # words of names
 
 
 class Measure(NamedTuple):
@@ -175,8 +176,7 @@ def is_judged(attack: str, setting: str) -> bool:
       >>> is_judged("trajectory", "passive"), is_judged("model_global", "passive")
       (True, False)
     """
-    words = set(attack.split("_"))
-    unjudged = words & (_CHOSEN_WITH_THE_TRUTH | _CONTROLS | _POPULATION)
+    unjudged = UNJUDGED.intersection(attack.split("_"))
     return setting not in _UNJUDGED_SETTINGS and not unjudged
 
 
@@ -207,11 +207,14 @@ def judge(
         `own_level(R, attacks)`; None where there are none.
       attacks: how many are judged beside each other.
 
-    A client of whom something is no number is left out, and counts in the level of the
-    others; of a seed that is so nothing is claimed.
+    A client of whom something is no number, an interval over a single row among it, is
+    left out, and counts in the level of the others; of a seed that is so nothing is
+    claimed.
     """
     known = np.isfinite(np.array([scores, *(each.values for each in references)]))
     known = known.all(axis=0)
+    for ends in (own, *(each for ref in references for each in (ref.own, ref.gains))):
+        known &= True if ends is None else np.isfinite(np.asarray(ends)).all(axis=-1)
     if own is not None and known.any() and not known.all():
         return _of_the_known(known, scores, references, measure, own, attacks)
     gains = [_gain(scores, each, measure, own, attacks) for each in references]

@@ -141,3 +141,23 @@ def test_a_gradient_of_ones_own_gets_the_key_and_the_batch_of_its_step():
     message = _run(update, {"w": np.float32(0)}, [batch, batch])
     drawn = [jax.random.uniform(jax.random.key(i)) for i in (0, 1)]
     np.testing.assert_allclose(message.delta["w"], sum(drawn) + 10, rtol=1e-6)
+
+
+@pytest.mark.parametrize(
+    "gradient, said",
+    [
+        (lambda key, params, batch: params, "gradient, mean loss.* got dict"),
+        (lambda key, params, batch: (jnp.zeros(()), params), "^gradient: expected"),
+        (lambda key, params, batch: (params, batch.y), r"loss \[\] of one example"),
+    ],
+)
+def test_a_gradient_of_another_form_is_named(gradient, said):
+    update = local.sgd(_loss, optax.sgd(0.1), gradient=gradient)
+    with pytest.raises(ValueError, match=said):
+        _run(update, {"w": np.float32(1)}, [_batch([1.0])])
+
+
+def test_a_message_of_another_form_is_named():
+    update = local.sgd(_loss, optax.sgd(0.1), encode=lambda key, delta, _: [delta["w"]])
+    with pytest.raises(ValueError, match=r"^encode: expected \['w'\] \[\], got \[0\]"):
+        _run(update, {"w": np.float32(1)}, [_batch([1.0])])

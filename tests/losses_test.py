@@ -89,3 +89,14 @@ def test_masked_rows_are_zeros_in_every_leaf():
     found = losses.masked_rows(jnp.array([True, False]), tree)
     np.testing.assert_array_equal(found["x"], [[1, 2], [0, 0]])
     np.testing.assert_array_equal(found["y"], [3, 0])
+
+
+def test_an_output_of_one_number_in_a_row_is_refused():
+    wide = losses.example_loss(lambda params, x: x[:1] * params, losses.squared)
+    with pytest.raises(
+        ValueError, match=r"loss \[\] of one example, got \[1\] of an out"
+    ):
+        wide(jnp.ones(()), jnp.ones(3), jnp.ones(()))
+    batch = Batch(jnp.ones((2, 3)), jnp.ones(2), jnp.ones(2, bool))
+    with pytest.raises(ValueError, match=r"got \[3\]"):
+        losses.batch_loss(lambda params, x, y: x - y, jnp.ones(()), batch)

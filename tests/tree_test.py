@@ -23,3 +23,20 @@ def test_both_vmap():
     stack = jax.tree.map(lambda a, b: jnp.stack([a, b]), A, B)
     np.testing.assert_allclose(jax.vmap(tree.dot, (0, None))(stack, A), [55.0, -3.0])
     np.testing.assert_allclose(jax.vmap(tree.norm)(stack)[0], np.sqrt(55.0), rtol=1e-6)
+
+
+@pytest.mark.parametrize(
+    "found, said",
+    [
+        (
+            [jnp.ones(2), jnp.ones(())],
+            r"\['b'\] \[\], \['w'\] \[2\], got \[0\]",
+        ),
+        ({"w": jnp.ones(3), "b": jnp.ones(())}, r"got \['b'\] \[\], \['w'\] \[3\]"),
+        ({"w": jnp.ones(2, int), "b": jnp.ones(())}, r"floats, got int32 in \['w'\]"),
+        (jnp.ones(2), r"got one array \[2\]"),
+    ],
+)
+def test_a_tree_of_another_form_is_named(found, said):
+    with pytest.raises(ValueError, match=f"^mine: .*{said}"):
+        tree.of_form("mine", found, {"w": jnp.ones(2), "b": jnp.ones(())})

@@ -179,3 +179,10 @@ def test_gains_of_mean_zero_leak_in_one_audit_in_forty():
     found = [_judge(each, np.zeros(10)).kind for each in gains]
     share = found.count(LEAKS) / len(found)
     assert abs(share - 1 / 40) < 3 * math.sqrt(1 / 40 / len(found))
+
+
+def test_a_client_of_a_single_row_hides_nobody_elses_leak():
+    scores, own = [0.1] * 11, [(0.05, 0.15)] * 10 + [(math.nan, math.nan)]
+    spread = Reference(verdicts.MAJORITY, [1.0] * 11, [(0.9, 1.1)] * 11)
+    found = verdicts.judge(scores, [spread], verdicts.ERROR, own)
+    assert found.kind == verdicts.LEAKS and found.units == 10

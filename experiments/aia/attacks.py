@@ -7,7 +7,7 @@ import numpy as np
 
 from experiments.aia.adversary import Adversary, Attacked, each_seed, stacked
 from experiments.aia.settings import AttackConfig, TrajectoryConfig
-from fljax.attacks import needs, registry
+from fljax.attacks import answers, needs, registry
 from fljax.attacks.adversary import AdversaryView
 from fljax.attacks.attribute import gradient_grid
 from fljax.attacks.estimates import Estimates, Prediction
@@ -17,6 +17,7 @@ from fljax.attacks.trajectory import clients as trajectory
 from fljax.attacks.trajectory import matching
 from fljax.attacks.trajectory.attack import Inference
 from fljax.auditing import imported
+from fljax.driver.config import ConfigError
 from fljax.types import Array
 
 SIMULATING = ("linear_inversion", "trajectory")
@@ -109,7 +110,10 @@ def _of_seed(
 ) -> Estimates:
     if spec.name in SIMULATING:
         view = _misjudged(view, simulated.scale_error)
-    estimates = spec.run(view, chosen)
+    try:
+        estimates = answers.checked(spec.name, view, spec.run(view, chosen))
+    except answers.AnswerError as error:
+        raise ConfigError(f"--attack_kinds: {error}") from error
     if spec.name == "reconstruct":
         return {
             k: each._replace(details={"params": each.details["params"]})

@@ -3,6 +3,7 @@
 from collections.abc import Callable, Hashable
 from typing import Any, NamedTuple
 
+from fljax.attacks import answers
 from fljax.attacks import needs as needs_lib
 from fljax.attacks.adversary import AdversaryView
 from fljax.attacks.estimates import Estimates, NotApplicable, Prediction
@@ -38,7 +39,11 @@ def apply(
       spec: the attack.
       view: what the adversary has.
       settings: in place of the attack's own.
+
+    Raises:
+      AnswerError: what it gives back cannot be scored.
     """
     chosen = spec.settings if settings is None else settings
-    why = needs_lib.missing(spec.needs, view, chosen)
-    return {spec.name: NotApplicable(why)} if why else spec.run(view, chosen)
+    if why := needs_lib.missing(spec.needs, view, chosen):
+        return {spec.name: NotApplicable(why)}
+    return answers.checked(spec.name, view, spec.run(view, chosen))

@@ -1,12 +1,14 @@
 """Which attacks are run, and what they estimate; none has the truth."""
 
 import contextlib
+import functools
 from collections.abc import Callable, Hashable, Mapping, Sequence
 
 import numpy as np
 
 from fljax.attacks import registry, spec
 from fljax.attacks.adversary import AdversaryView
+from fljax.attacks.answers import AnswerError
 from fljax.attacks.estimates import Estimates, Prediction
 from fljax.attacks.spec import AttackSpec
 from fljax.auditing import imported
@@ -30,7 +32,7 @@ def chosen(names: Sequence[str | AttackSpec]) -> list[AttackSpec]:
     known, own = [], []
     for name in names:
         if isinstance(name, AttackSpec):
-            own.append(name)
+            own.append(imported.judged("--attacks", name))
         elif ":" in name:
             own.append(imported.attack("--attacks", name))
         else:
@@ -59,16 +61,24 @@ def estimates(
       settings: by the name of an attack, in place of its own.
       stage: takes the time of an attack.
       keep: `(name, compute)`, returns what `compute` does or did before.
+
+    Raises:
+      ConfigError: an attack gives back what cannot be scored, or another one gave.
     """
     found: Estimates = {}
+
+    def compute(each: AttackSpec) -> Estimates:
+        try:
+            answer = spec.apply(each, view, settings.get(each.name))
+        except AnswerError as error:
+            raise ConfigError(f"--attacks: {error}") from error
+        if twice := sorted(found.keys() & answer.keys()):
+            raise ConfigError(f"--attacks: two attacks give {twice[0]!r}")
+        return _plain(answer, view.sees)
+
     for each in attacks:
         with stage(each.name):
-            found |= keep(
-                each.name,
-                lambda each=each: _plain(
-                    spec.apply(each, view, settings.get(each.name)), view.sees
-                ),
-            )
+            found |= keep(each.name, functools.partial(compute, each))
     return found
 
 

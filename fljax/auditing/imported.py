@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from fljax import imports
+from fljax import imports, verdicts
 from fljax.attacks.spec import AttackSpec
 from fljax.driver.config import ConfigError
 
@@ -45,5 +45,20 @@ def attack(flag: str, text: str) -> AttackSpec:
         raise ConfigError(
             f"{flag}: expected {text} to be a fljax.attacks.spec.AttackSpec, got "
             f"{type(found).__name__}"
+        )
+    return judged(flag, found)
+
+
+def judged(flag: str, found: AttackSpec) -> AttackSpec:
+    """The same, if its name does not take it for what no verdict is given on.
+
+    Raises:
+      ConfigError: it does.
+    """
+    if not verdicts.is_judged(found.name, "passive"):
+        raise ConfigError(
+            f"{flag}: {found.name!r}: expected a name without the words that say that an "
+            "attack is a control or had the truth: "
+            + ", ".join(sorted(verdicts.UNJUDGED))
         )
     return found

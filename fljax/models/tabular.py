@@ -69,7 +69,7 @@ class TabularDense(nn.Module):
 
 def _read(layer: Params, x: Features) -> jax.Array:
     """Outputs of one example."""
-    kernel, num_numeric = layer["kernel"], x.numeric.shape[-1]
+    kernel, num_numeric = jnp.asarray(layer["kernel"]), x.numeric.shape[-1]
     out = x.numeric @ kernel[:num_numeric]
     if "bias" in layer:
         out = out + layer["bias"]
@@ -178,7 +178,7 @@ class MLP(nn.Module):
         all of them again in each of the many places that use the sum.
         """
         layer = params[_FIRST]
-        kernel, num_numeric = layer["kernel"], public.numeric.shape[-1]
+        kernel, num_numeric = jnp.asarray(layer["kernel"]), public.numeric.shape[-1]
         out = public.numeric @ kernel[:num_numeric]
         if self.use_bias:
             out = out + layer["bias"]

@@ -57,7 +57,7 @@ def record(
       sees: what is recorded. `sum`: as under secure aggregation, who answered and what
         the strategy makes of that, which has to be the mean weighted by the metric that
         the strategy names (`num-examples`); `models`: the global models, as a client
-        that takes part sees them.
+        that takes part sees them, the last one at the end of `strategy.start`.
 
     Returns:
       The same strategy. It raises TranscriptError, from within its training, when the
@@ -68,6 +68,9 @@ def record(
     configure, aggregate = hooked.configure_train, hooked.aggregate_train
     nodes: dict[str, int] = dict(recorder.about.get(_NODES, {}))
     sent: dict[int, Named] = {}
+    newest: list[
+        Named
+    ] = []  # aggregate, which nobody is sent for training after the end
 
     def configure_train(server_round, arrays, config, grid):
         messages = list(configure(server_round, arrays, config, grid))
@@ -101,9 +104,19 @@ def record(
         if sees == "sum" and made[0] is not None:
             mean = arrays_fn(_arrays(made[0]))
             recorder.record_sums(number, model, [(weights, mean)])
+        if sees == "models" and made[0] is not None:
+            newest[:] = [arrays_fn(_arrays(made[0]))]
         return made
 
+    def start(*args, **more):
+        result = begin(*args, **more)
+        if newest:
+            recorder.record_model(recorder.last_round + 1, newest.pop())
+        return result
+
     hooked.configure_train, hooked.aggregate_train = configure_train, aggregate_train
+    if (begin := getattr(hooked, "start", None)) is not None:
+        hooked.start = start
     return strategy
 
 

@@ -51,7 +51,7 @@ def record(
 
     A round is on disk before the global model is updated (`update_model`), or before
     `send_model_and_wait` returns; for a loop of one's own with neither, before the next
-    `send_model`.
+    `send_model` or, for the last, when `run` returns.
 
     Args:
       controller: its `send_model`, `send_model_and_wait` and `update_model` are replaced.
@@ -105,8 +105,15 @@ def record(
         flush()
         return update(*args, **more)
 
+    def run(*args, **more):
+        result = begin(*args, **more)
+        flush()
+        return result
+
     hooked.send_model, hooked.send_model_and_wait = send_model, send_model_and_wait
     hooked.update_model = update_model
+    if (begin := getattr(hooked, "run", None)) is not None:
+        hooked.run = run
     return controller
 
 

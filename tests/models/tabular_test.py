@@ -249,3 +249,11 @@ def test_two_hidden_layers_without_biases_equal_products_with_relu():
     hidden = np.maximum(row.numeric @ kernels[0], 0)
     expected = np.maximum(hidden @ kernels[1], 0) @ kernels[2]
     np.testing.assert_allclose(jax.jit(model.apply)(params, row), expected, rtol=1e-5)
+
+
+def test_params_as_a_transcript_has_them_serve_outside_of_a_program():
+    model = models.mlp(3, 2, hidden=(6,), num_onehot=5)
+    params, row = _draw(model), Features(_NUMERIC[0], _CODES[0])
+    whole = model.apply(params, row)
+    public = row._replace(numeric=row.numeric[:2])
+    assert np.isfinite(whole) and model.apply.begin(params, public).shape == (6,)

@@ -69,6 +69,19 @@ def test_global_models_are_what_was_sent(tmp_path):
     assert seen.client.shape == (2, 0) and "flower_nodes" not in about
 
 
+def test_the_last_global_model_is_there_in_the_end(tmp_path):
+    class Whole(_Strategy):
+        def start(self):
+            list(self.configure_train(1, None, None, None))
+            self.aggregate_train(1, [_message(1.0)])
+            return "done"
+
+    with transcript.Recorder(tmp_path / "seen") as recorder:
+        assert flower.record(Whole(), recorder, sees="models").start() == "done"
+    seen, _ = transcript.load(tmp_path / "seen")
+    np.testing.assert_array_equal(seen.params["w"], [[10.0], [3.0]])
+
+
 def test_a_reply_without_a_weight_is_refused(tmp_path):
     with pytest.raises(transcript.TranscriptError, match="'num-examples'"):
         _recorded(tmp_path / "seen", [_message(1.0)], sees="sum")
