@@ -68,6 +68,11 @@ def load(
     Raises:
       DataError: the file or an option does not make a usable table.
     """
+    for option, told in (
+        ("numeric", numeric), ("categorical", categorical), ("drop", drop),
+    ):  # fmt: skip
+        if isinstance(told, str):
+            raise DataError(f"{option}: expected a list of columns, got {told!r}")
     file = read_local(path, data_dir)
     name = file.record.name
     form = CsvFormat(

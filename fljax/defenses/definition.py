@@ -5,6 +5,7 @@ user's own need not be registered: in text it is called `module:attribute`.
 """
 
 import dataclasses
+import inspect
 import math
 from collections.abc import Callable
 from typing import NamedTuple
@@ -145,6 +146,28 @@ class Definition:
     acts: str
     promise: str = ""
     poisson: bool | tuple[str, str] = False
+
+    def __post_init__(self):
+        """Refuses what cannot be built.
+
+        Raises:
+          TypeError: parameters are none, or `build` does not take them.
+        """
+        told = self.parameters
+        if not (
+            isinstance(told, tuple) and all(isinstance(p, Parameter) for p in told)
+        ):
+            raise TypeError(
+                f"parameters: expected a tuple of Number or Choice, got {told}"
+            )
+        given = {each.name: None for each in told if each.name not in BUDGET}
+        try:
+            inspect.signature(self.build).bind(None, **given)
+        except TypeError as error:
+            expected = ", ".join(["setting", *given])
+            raise TypeError(
+                f"build: expected to be called with {expected}: {error}"
+            ) from error
 
     def parameter(self, name: str) -> Parameter | None:
         return next((each for each in self.parameters if each.name == name), None)

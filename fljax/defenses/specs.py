@@ -230,7 +230,17 @@ def _bind(part: Part, setting: Setting, given: dict[str, Any]) -> Defense:
         for each in known.parameters
         if each.name not in BUDGET
     }
-    return known.build(setting, **values)
+    built = known.build(setting, **values)
+    if not isinstance(built, Defense):
+        raise SpecError(
+            f"{part.name}: expected build to return a Defense, got {type(built).__name__}"
+        )
+    if not built.noise and not known.promise:
+        raise SpecError(
+            f"{part.name}: expected a NoiseSpec in its noise, or a promise that says why "
+            "there is none"
+        )
+    return built
 
 
 def _is_word(parameter) -> bool:

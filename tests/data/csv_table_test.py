@@ -277,3 +277,8 @@ def test_an_absent_file_and_absent_options_are_one_line():
         data.load("csv", path="nowhere.csv", target="y")
     with pytest.raises(DataError, match="csv: the option target= is required"):
         data.load("csv", path="nowhere.csv")
+
+
+def test_one_column_in_place_of_a_list_is_no_list_of_its_letters(load):
+    with pytest.raises(DataError, match="^categorical: expected a list .* got 'sex'"):
+        load(rows(), categorical="sex")

@@ -1,0 +1,58 @@
+"""A defense of one's own that does not fit is named before anything is trained."""
+
+import re
+import sys
+import types
+
+import pytest
+
+from fljax.defenses import specs
+from fljax.defenses.definition import Definition, Number, Setting
+from fljax.types import Defense
+
+_BITS = Number("bits", "bits of each entry", min=1)
+
+
+@pytest.mark.parametrize(
+    "build, parameters, said",
+    [
+        (lambda setting, *, levels: None, (_BITS,), "called with setting, bits: "),
+        (lambda setting: None, (_BITS,), "called with setting, bits: "),
+        (lambda setting, *, bits: None, _BITS, "parameters: expected a tuple"),
+        (lambda setting, *, bits: None, ("bits",), "parameters: expected a tuple"),
+    ],
+)
+def test_parameters_are_those_of_build(build, parameters, said):
+    with pytest.raises(TypeError, match=re.escape(said)):
+        Definition(build=build, parameters=parameters, acts="messages")
+
+
+def _nothing(setting, *, bits):
+    return Defense()
+
+
+quiet = Definition(build=_nothing, parameters=(_BITS,), acts="messages", promise="none")
+silent = Definition(build=_nothing, parameters=(_BITS,), acts="messages")
+function = Definition(
+    build=lambda setting, *, bits: _nothing, parameters=(_BITS,), acts="messages"
+)
+
+
+@pytest.mark.parametrize(
+    "name, said",
+    [
+        ("quiet", ""),
+        ("silent", "a promise that says why"),
+        ("function", "got function"),
+    ],
+)
+def test_a_defense_says_what_it_promises(name, said, monkeypatch):
+    mine = types.SimpleNamespace(**{name: globals()[name]})
+    monkeypatch.setitem(sys.modules, "mine", mine)
+    spec = specs.parse(f"mine:{name}(bits=2)")
+    setting = Setting(lambda *_: 0.0, 1, num_rounds=1)
+    if not said:
+        assert specs.bind(spec, setting, specs.numbers(spec)).encode is None
+        return
+    with pytest.raises(specs.SpecError, match=f"^mine:{name}: .*{said}"):
+        specs.bind(spec, setting, specs.numbers(spec))
