@@ -141,6 +141,7 @@ def _fitted(
         outputs = 1
         if columns.task == "multiclass":
             outputs = max(columns.classes, config.training.classes or 0)
+            _check_order(config, encoding, outputs)
         try:
             model = architecture.build(config.training, columns.order, outputs, given)
             told = seen.seen.params, seen.seen.delta, seen.stem, columns.names
@@ -155,6 +156,17 @@ def _fitted(
         )
         return encoding, outputs, model, [said] if failed else []
     raise failed[0]
+
+
+def _check_order(config: Config, encoding: Encoding, outputs: int) -> None:
+    """Texts are numbered as they are sorted, which needs all of them."""
+    labels = [str(each) for each in encoding.labels]
+    if outputs > len(labels) and not all(each.isdecimal() for each in labels):
+        raise ConfigError(
+            f"--classes: {outputs}, but column {config.files.target!r} has only "
+            f"{', '.join(labels[:10])}; texts are numbered in their order, so expected "
+            "rows of every class, or numbers from 0 in place of texts"
+        )
 
 
 def _whose(

@@ -8,6 +8,8 @@ import pytest
 
 from fljax import transcript
 from fljax.auditing import inputs, local_training, program, recording
+from fljax.driver.config import ConfigError
+from fljax.transcript import TranscriptError
 
 _TRAINED = {"batch_size": None, "learning_rate": 0.1, "local_epochs": 1}
 
@@ -91,3 +93,18 @@ def test_what_is_not_simulated_is_said(about, algorithm, said, config):
     assert local_training.read(about, told, "seen").algorithm == algorithm
     notes = "".join(local_training.notes(about, told, "seen"))
     assert said in notes and bool(said) == bool(notes)
+
+
+@pytest.mark.parametrize("levels", [["low", "mid"], [0, 1]])
+def test_texts_of_some_classes_are_no_numbers_of_all(linear, config, levels):
+    frame = pd.read_csv(linear / "rows.csv")
+    frame.assign(y=np.resize(levels, len(frame))).to_csv(
+        linear / "rows.csv", index=False
+    )
+    told = config(linear, task="multiclass", classes=3, model="mlp:8", dry_run=True)
+    refused = pytest.raises(
+        ConfigError, match="--classes: 3, but .* only low, mid; tex"
+    )
+    other = pytest.raises(TranscriptError, match="not those of --model")
+    with refused if levels[0] == "low" else other:
+        program.PROGRAM.run(told)
