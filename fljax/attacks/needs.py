@@ -63,6 +63,17 @@ class Needs:
     last_bias: bool = False
     proxy: bool = False
 
+    def __post_init__(self):
+        """Refuses views that there are not.
+
+        Raises:
+          ValueError: naming one.
+        """
+        for view in self.views:
+            if view not in SEEN:
+                known = ", ".join(SEEN)
+                raise ValueError(f"views: expected some of {known}, got {view!r}")
+
 
 def missing(needs: Needs, view: AdversaryView, settings: object = None) -> str:
     """Why an attack does not apply, in one line; empty if it does.

@@ -3,6 +3,7 @@
 from typing import Any
 
 from fljax import imports, verdicts
+from fljax.attacks.needs import Needs
 from fljax.attacks.spec import AttackSpec
 from fljax.driver.config import ConfigError
 
@@ -50,11 +51,15 @@ def attack(flag: str, text: str) -> AttackSpec:
 
 
 def judged(flag: str, found: AttackSpec) -> AttackSpec:
-    """The same, if its name does not take it for what no verdict is given on.
+    """The same, if it can be run and its name does not say that no verdict is given.
 
     Raises:
-      ConfigError: it does.
+      ConfigError: it cannot, or it does.
     """
+    if not (isinstance(found.needs, Needs) and callable(found.run)):
+        raise ConfigError(
+            f"{flag}: {found.name!r}: expected needs to be a Needs and run a function"
+        )
     if not verdicts.is_judged(found.name, "passive"):
         raise ConfigError(
             f"{flag}: {found.name!r}: expected a name without the words that say that an "

@@ -13,7 +13,7 @@ import pandas as pd
 from absl import flags
 
 from fljax import precision, verdicts
-from fljax.attacks import controls
+from fljax.attacks import controls, registry
 from fljax.attacks.adversary import AdversaryView
 from fljax.attacks.estimates import Estimates, Prediction
 from fljax.attacks.spec import AttackSpec
@@ -39,6 +39,7 @@ from fljax.auditing.settings import Config
 from fljax.data import DataError
 from fljax.driver import config as config_lib
 from fljax.driver.config import ConfigError
+from fljax.transcript import TranscriptError
 from fljax.types import Model, Transcript
 
 Rows = str | os.PathLike | pd.DataFrame
@@ -132,8 +133,13 @@ def audit(
         )
         case = case_lib.prepare(config, read, None if isinstance(model, str) else model)
         effort.check(case, chosen, config.audit)
-    more = dict(settings or {})
-    return attack_and_score(config, read, case, chosen, more)
+        more = dict(settings or {})
+        known = {each.name for each in chosen} | registry.ATTACKS.keys()
+        if unknown := sorted(more.keys() - known):
+            raise ConfigError(
+                f"--settings: expected some of {', '.join(sorted(known))}, got {unknown[0]!r}"
+            )
+        return attack_and_score(config, read, case, chosen, more)
 
 
 @precision.full
@@ -245,9 +251,10 @@ def _in_words_of_arguments() -> Iterator[None]:
     """Errors that name a flag name the argument."""
     try:
         yield
-    except (ConfigError, DataError) as error:
-        text = re.sub(r"--(\w+)", r"\1", str(error))
-        raise ValueError(re.sub(r"^known:", "rows:", text)) from error
+    except (ConfigError, DataError, TranscriptError) as error:
+        text = re.sub(r"^known:", "rows:", re.sub(r"--(\w+)", r"\1", str(error)))
+        kind = TranscriptError if isinstance(error, TranscriptError) else ValueError
+        raise kind(text) from error
 
 
 def _recording(transcript: Any) -> Recording | None:
