@@ -1,44 +1,103 @@
+"""A transcript's description: what is none, of another kind, or a lie."""
+
+import json
+import math
+
 import numpy as np
 import pytest
 
-from fljax.transcript import Recorder, TranscriptError, description
+
+def test_a_forgery_that_is_consistent_passes(saved):
+    # Without this the tests below could pass for a reason of their own.
+    saved.forge(saved.arrays() | {"round": np.array([7, 9], np.int32)})
+    np.testing.assert_array_equal(saved.load()[0].round, [7, 9])
 
 
 @pytest.mark.parametrize(
-    "name, known",
+    "text",
     [
-        ("lr", "learning_rate"), ("batchsize", "batch_size"), ("Momentum", "momentum"),
-        ("local-epochs", "local_epochs"), ("defence", "defense"), ("optimzer", "optimizer"),
+        "",
+        "{",
+        "[]",
+        "null",
+        '"fljax-transcript"',
+        "{}",
+        "\ufeff{}",
+        "[" * 100_000,
     ],
-)  # fmt: skip
-def test_a_name_that_is_nearly_right_is_told(name, known):
-    assert description.meant([name]) == {name: known}
+    ids=["empty", "cut", "list", "null", "string", "no fields", "marked", "deep"],
+)
+def test_a_description_that_is_none_is_refused(saved, text):
+    saved.description.write_text(text, encoding="utf-8")
+    saved.refused(".json")
+
+
+def test_a_description_that_is_not_text_is_refused(saved):
+    saved.description.write_bytes(b"\xff\xfe\x00{}")
+    saved.refused(".json")
 
 
 @pytest.mark.parametrize(
-    "name",
-    ["learning_rate", "optimizer", "client_names", "site", "rounds", "seed", "rows"],
+    "changes",
+    [
+        {"format": "other"},
+        {"version": 2},
+        {"version": "1"},
+        {"about": []},
+        {"arrays": []},
+        {"arrays": {"round": 3}},
+        {"arrays": {"round": {"shape": 2, "dtype": "<i4"}}},
+        {"arrays": {"round": {"shape": ["x"], "dtype": "<i4"}}},
+        {"arrays": {"round": {"shape": [math.inf], "dtype": "<i4"}}},
+        {"arrays": {"round": {"shape": [-2], "dtype": "<i4"}}},
+        {"arrays": {"round": {"shape": [2.0], "dtype": "<i4"}}},
+        {"arrays": {"round": {"shape": [2], "dtype": "no such type"}}},
+        {"arrays": {"round": {"shape": [2], "dtype": "|O"}}},
+        {"arrays": {"round": {"shape": [2], "dtype": ">i4"}}},
+    ],
+    ids=[
+        "format",
+        "version",
+        "version as text",
+        "about as list",
+        "arrays as list",
+        "array as number",
+        "shape as number",
+        "shape of text",
+        "infinite shape",
+        "negative shape",
+        "fractional shape",
+        "unknown dtype",
+        "object dtype",
+        "foreign dtype",
+    ],
 )
-def test_names_that_are_read_or_ones_own_are_not(name):
-    assert not description.meant([name])
+def test_a_description_of_another_kind_is_refused(saved, changes):
+    saved.describe(**changes)
+    saved.refused(".json")
 
 
-def test_nothing_is_missing_where_the_near_one_is_there():
-    assert not description.meant(["learning_rate_decay", "learning_rate"])
+@pytest.mark.parametrize("field", ["format", "version", "sha256", "arrays", "about"])
+def test_a_description_needs_every_field(saved, field):
+    path = saved.description
+    description = json.loads(path.read_text())
+    del description[field]
+    path.write_text(json.dumps(description))
+    saved.refused(".json")
 
 
-def test_a_recorder_warns_at_once_and_keeps_what_it_was_given(tmp_path):
-    with pytest.warns(UserWarning, match="'lr'; learning_rate"):
-        recorder = Recorder(tmp_path / "seen", {"lr": 0.1})
-    assert recorder.about == {"lr": 0.1}
-
-
-def test_nobody_goes_on_with_a_recording_that_was_finished_and_not_cleared(
-    tmp_path, monkeypatch
-):
-    recorder = Recorder(tmp_path / "seen")
-    recorder.record(0, {"w": np.zeros(1)}, {0: {"w": np.ones(1)}})
-    monkeypatch.setattr("shutil.rmtree", lambda *_, **__: None)  # killed before it
-    recorder.finish()
-    with pytest.raises(TranscriptError, match="is a finished recording"):
-        Recorder(tmp_path / "seen")
+@pytest.mark.parametrize(
+    ("name", "spec"),
+    [
+        ("round", {"shape": [3], "dtype": "<i4"}),
+        ("round", {"shape": [2, 1], "dtype": "<i4"}),
+        ("round", {"shape": [10**6], "dtype": "<i4"}),
+        ("round", {"shape": [2], "dtype": "<i8"}),
+        ("round", {"shape": [2], "dtype": "<f4"}),
+        ("params/dense/kernel", {"shape": [2, 1, 3], "dtype": "<f4"}),
+    ],
+    ids=["longer", "column", "huge", "wider", "float", "transposed"],
+)
+def test_a_lie_about_an_array_is_found(saved, name, spec):
+    saved.describe(arrays=saved.specs(saved.arrays()) | {name: spec})
+    saved.refused(".npz")

@@ -1,0 +1,46 @@
+"""What a recording says of how its clients train: names, and what is nearly one."""
+
+import numpy as np
+import pytest
+
+from fljax.transcript import Recorder, TranscriptError, description
+
+
+@pytest.mark.parametrize(
+    "name, known",
+    [
+        ("lr", "learning_rate"), ("batchsize", "batch_size"), ("Momentum", "momentum"),
+        ("local-epochs", "local_epochs"), ("defence", "defense"), ("optimzer", "optimizer"),
+    ],
+)  # fmt: skip
+def test_a_name_that_is_nearly_right_is_told(name, known):
+    assert description.meant([name]) == {name: known}
+
+
+@pytest.mark.parametrize(
+    "name",
+    ["learning_rate", "optimizer", "client_names", "site", "rounds", "seed", "rows"],
+)
+def test_names_that_are_read_or_ones_own_are_not(name):
+    assert not description.meant([name])
+
+
+def test_nothing_is_missing_where_the_near_one_is_there():
+    assert not description.meant(["learning_rate_decay", "learning_rate"])
+
+
+def test_a_recorder_warns_at_once_and_keeps_what_it_was_given(tmp_path):
+    with pytest.warns(UserWarning, match="'lr'; learning_rate"):
+        recorder = Recorder(tmp_path / "seen", {"lr": 0.1})
+    assert recorder.about == {"lr": 0.1}
+
+
+def test_nobody_goes_on_with_a_recording_that_was_finished_and_not_cleared(
+    tmp_path, monkeypatch
+):
+    recorder = Recorder(tmp_path / "seen")
+    recorder.record(0, {"w": np.zeros(1)}, {0: {"w": np.ones(1)}})
+    monkeypatch.setattr("shutil.rmtree", lambda *_, **__: None)  # killed before it
+    recorder.finish()
+    with pytest.raises(TranscriptError, match="is a finished recording"):
+        Recorder(tmp_path / "seen")
