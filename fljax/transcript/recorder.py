@@ -284,9 +284,7 @@ class Recorder:
         }
         arrays["round"] = np.array([int(path.stem) for path in paths])
         archive.write(self._stem, arrays, self._about)
-        done = self._folder.with_suffix(
-            ".done"
-        )  # at once, so that none goes on after it
+        done = f"{self._folder}.done"  # at once, so that none goes on after it
         shutil.rmtree(done, ignore_errors=True)
         self._folder.rename(done)
         shutil.rmtree(done)
