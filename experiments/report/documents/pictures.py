@@ -244,6 +244,10 @@ PICTURES = {
             "as coded, of 100": _trained(
                 _CODED, _OF_100, "fed_cdp.committed", "fed_cdp.committed.percent"
             ),
+            "as coded, of 1,000": _trained(
+                _CODED, _OF_1000, "fed_cdp.committed.thousand_five",
+                "fed_cdp.committed.thousand",
+            ),
             "its noise and clients, rate 0.003": _trained(
                 _CODED, _OF_100, "fed_cdp.committed.tuned",
                 "fed_cdp.committed.tuned_percent",
