@@ -107,7 +107,9 @@ def _judged(name: str, estimate, measured: Measured, attacks: int) -> Line:
     elif kind == verdicts.LEAKS and count > 1 and has_own:
         detail += f"; {verdict.units_alone} of {count} clients alone"
     elif not verdict.has_interval:
-        detail = "no client has an interval: expected more rows of each"
+        detail = "one client has no interval"
+        if count > 1:
+            detail = "no client has an interval: expected more rows of each"
     diagnostics = dict(getattr(estimate, "diagnostics", {})) | measured.diagnostics
     line = Line(
         name, estimate.setting, measure.metric, _mean(clients, measure), clients, kind,
