@@ -9,8 +9,9 @@ Algorithm 3 returns is reported beside it.
 
 Tuning repeats the whole attack in every trial from the same start, which takes a client
 that does not mind, with the batches and the noise of the reported attack, which is the
-best trial itself; the authors seed theirs alike. The paper's objective, the training loss under the last forged model,
-is evaluated here on the client's rows: the adversary is told it by the client.
+best trial itself; the authors seed theirs alike. The paper's objective, the training loss
+under the last forged model, is evaluated here on the client's rows: the adversary is told
+it by the client.
 `--active_objective=reported_loss` needs only the loss that every client reports.
 """
 

@@ -1,8 +1,9 @@
 """Rows that a client did not train on, in the place of its own.
 
 Held-out rows first. Where these are too few, as on Medical, rows of other clients follow,
-which the client's messages have met through the models that it was sent. What an attack tells of them it would tell of anyone. Their truth is for scores, the
-attack gets what it gets of a client's own rows.
+which the client's messages have met through the models that it was sent. What an attack
+tells of them it would tell of anyone. Their truth is for scores, the attack gets what it
+gets of a client's own rows.
 """
 
 from typing import NamedTuple

@@ -9,7 +9,7 @@ import pytest
 from fljax import transcript
 from fljax.auditing import inputs, local_training, program, recording
 from fljax.driver.config import ConfigError
-from fljax.transcript import TranscriptError
+from fljax.transcript import TranscriptError, description
 
 _TRAINED = {"batch_size": None, "learning_rate": 0.1, "local_epochs": 1}
 
@@ -108,3 +108,17 @@ def test_texts_of_some_classes_are_no_numbers_of_all(linear, config, levels):
     other = pytest.raises(TranscriptError, match="not those of --model")
     with refused if levels[0] == "low" else other:
         program.PROGRAM.run(told)
+
+
+def test_what_is_read_is_known_to_who_asks_about_names(config):
+    asked = set()
+
+    class Asked(dict):
+        def get(self, name, default=None):
+            asked.add(name)
+            return super().get(name, default)
+
+    told = config(pathlib.Path()).training
+    local_training.read(Asked(optimiser="sgd"), told, "seen")
+    misspelt = [f"{name}s" for name in asked]
+    assert len(asked) > 9 and set(description.meant(misspelt).values()) == asked
