@@ -11,7 +11,7 @@ references that know nothing of these rows' part in the training:
 
 Gains over a reference are paired by repetition: a seed, or a client of one seed. Their
 mean has an interval over the rows where each client's score has one, else over the
-repetitions (Student).
+repetitions (Student). A stranger's row that is drawn for several clients counts once.
 
 * *leaks*: above every reference, on average or, where clients have intervals over their
   own rows, for some client (and on average not below any);
@@ -104,12 +104,15 @@ class Reference(NamedTuple):
       values: `[R]` its score on each repetition.
       own: `[R]` ends of the interval of each, at `own_level`; None where it is exact.
       gains: `[R]` ends of the attack's gain over it, where it was paired row by row.
+      uses: how often its rows count on average over the repetitions: what is drawn for
+        several clients tells the mean no more than one would.
     """
 
     name: str
     values: Sequence[float]
     own: Ends | None = None
     gains: Ends | None = None
+    uses: float = 1.0
 
 
 class Gain(NamedTuple):
@@ -255,17 +258,17 @@ def _gain(scores, reference: Reference, measure, own, attacks: int) -> Gain:
         nobody = np.zeros(count, bool)
         return Gain(reference.name, mean, estimate.low, estimate.high, nobody)
     if reference.gains is not None:
-        below, above = _reach(gains, reference.gains, 1)
+        reach = _reach(gains, reference.gains, 1)
+        base = np.zeros_like(reach)
     else:
-        down, up = _reach(ours, own, measure.sign)
-        base_down, base_up = _reach(theirs, reference.own, measure.sign)
-        # Newcombe (1998): conservative where both are right on the same rows.
-        below, above = np.hypot(down, base_up), np.hypot(up, base_down)
+        reach = _reach(ours, own, measure.sign)
+        base = _reach(theirs, reference.own, measure.sign)[::-1]
+    # Newcombe (1998): conservative where both are right on the same rows.
+    alone = gains - np.hypot(reach, base)[0] > 0
     ratio = deviations(level(attacks)) / deviations(own_level(count, attacks))
-    low, high = (
-        float(ratio * np.sqrt(np.square(each).sum()) / count) for each in (below, above)
-    )
-    return Gain(reference.name, mean, mean - low, mean + high, gains - below > 0)
+    squares = np.square(reach) + reference.uses * np.square(base)
+    below, above = ratio * np.sqrt(squares.sum(axis=1)) / count
+    return Gain(reference.name, mean, mean - float(below), mean + float(above), alone)
 
 
 def deviations(confidence: float) -> float:

@@ -50,11 +50,17 @@ def test_a_leak_is_above_every_reference():
 def test_a_gain_that_may_be_chance_is_not_called_predictable():
     majority = Reference("majority", [60.0], None)
     imputation = Reference("imputation", [70.0], [(60.0, 80.0)])
-    (found,) = (
-        verdicts.judge([75.0], [majority, imputation], ACCURACY, [(66.0, 84.0)])
-        for _ in range(1)
-    )
+    found = verdicts.judge([75.0], [majority, imputation], ACCURACY, [(66.0, 84.0)])
     assert found.kind == NOT_SHOWN and not found.is_stopped
+
+
+def test_rows_that_are_drawn_for_every_client_count_once():
+    ours, exact = [80.0] * 4, [(80.0, 80.0)] * 4
+    strangers = Reference("strangers", [70.0] * 4, [(64.0, 76.0)] * 4, uses=4.0)
+    gain = verdicts.judge(ours, [strangers], ACCURACY, exact).beyond
+    ratio = stats.norm.ppf(0.975) / stats.norm.ppf(1 - 0.025 / 4)
+    np.testing.assert_allclose([gain.low, gain.high], [10 - 6 * ratio, 10 + 6 * ratio])
+    assert gain.alone.all()  # within a client each counts once
 
 
 def test_a_client_without_a_number_does_not_hide_the_others():

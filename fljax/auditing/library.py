@@ -186,7 +186,8 @@ def _score(
             imputed=population.imputed(case.everyone, case.strangers, config.audit.seed)
         )
     if "strangers" in config.audit.controls and case.strangers is not None:
-        beside = beside._replace(strangers=case.strangers.truth)
+        strange = case.strangers
+        beside = beside._replace(strangers=strange.truth, uses=strange.uses)
     view: AdversaryView = case.view
     explained = fits.explained(view, case.truth)
     lines = scoring.lines(

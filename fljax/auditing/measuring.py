@@ -66,12 +66,14 @@ class Controls(NamedTuple):
       imputed: None if it was not asked for.
       estimates: of the attacks on strangers, by their names.
       strangers: the truth about these rows; None without any.
+      uses: how often each of them is drawn, on average.
       permuted: estimates with the targets in random order, by names.
     """
 
     imputed: Imputed | None = None
     estimates: Mapping[str, Prediction] = types.MappingProxyType({})
     strangers: Truth | None = None
+    uses: float = 1.0
     permuted: Mapping[str, Prediction] = types.MappingProxyType({})
 
 

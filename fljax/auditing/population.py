@@ -50,6 +50,12 @@ class Strangers(NamedTuple):
     truth: Truth
     rows: list[np.ndarray]
 
+    @property
+    def uses(self) -> float:
+        """How often a drawn row is drawn, on average over the draws."""
+        _, times = np.unique(np.concatenate(self.rows), return_counts=True)
+        return float(np.square(times).sum() / times.sum())
+
 
 def gather(
     encoding: Encoding, own: list[np.ndarray], proxy: pd.DataFrame | None

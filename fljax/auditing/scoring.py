@@ -71,28 +71,29 @@ def _line(
             return Line(name, "", "", None, (), NOT_APPLICABLE, estimate.why)
         case Prediction() if continuous:
             measured = measuring.errors(name, estimate, truth, controls)
-            line = _judged(name, estimate, measured, attacks)
+            line = _judged(name, estimate, measured, attacks, controls.uses)
             return line.and_that(_explained(truth, line))
         case Prediction():
             measured = measuring.hits(name, estimate, truth, controls)
-            line = _judged(name, estimate, measured, attacks)
+            line = _judged(name, estimate, measured, attacks, controls.uses)
             line = line.and_that(_silent(estimate, truth))
             return line._replace(records=measuring.per_record(estimate, truth))
         case LabelEstimate():
-            return _judged(
-                name, estimate, measuring.distances(estimate, truth), attacks
-            )
+            measured = measuring.distances(estimate, truth)
+            return _judged(name, estimate, measured, attacks)
         case Reconstruction():
             measured = measuring.rebuilt(estimate, truth, controls)
-            return _judged(name, estimate, measured, attacks)
+            return _judged(name, estimate, measured, attacks, controls.uses)
 
 
-def _judged(name: str, estimate, measured: Measured, attacks: int) -> Line:
+def _judged(
+    name: str, estimate, measured: Measured, attacks: int, uses: float = 1.0
+) -> Line:
     measure, count = measured.measure, len(measured.own)
     has_own = measure is not verdicts.DISTANCE
     level = verdicts.own_level(count, max(attacks, 1))
     values, own = _scored(measured.own, measure, level)
-    references = _references(measured, level)
+    references = _references(measured, level, uses)
     verdict = verdicts.judge(
         values, references, measure, own if has_own else None, max(attacks, 1)
     )
@@ -122,7 +123,7 @@ def _judged(name: str, estimate, measured: Measured, attacks: int) -> Line:
     )
 
 
-def _references(measured: Measured, level: float) -> list[Reference]:
+def _references(measured: Measured, level: float, uses: float) -> list[Reference]:
     """What the attack has to exceed, with intervals over rows where it has scores."""
     found = []
     for name, each in measured.references.items():
@@ -133,7 +134,8 @@ def _references(measured: Measured, level: float) -> list[Reference]:
         if measured.measure is verdicts.ERROR and name == verdicts.IMPUTATION:
             pairs = _paired(measured.own, each, level)
         values, ends = _scored(each, measured.measure, level)
-        found.append(Reference(name, values, ends, pairs))
+        again = uses if name == verdicts.STRANGERS else 1.0
+        found.append(Reference(name, values, ends, pairs, again))
     return found
 
 

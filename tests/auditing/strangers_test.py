@@ -1,0 +1,35 @@
+"""Rows of other people, to whom the messages say nothing of their own."""
+
+import numpy as np
+
+from fljax.attacks.estimates import Prediction
+from fljax.auditing import scoring
+from fljax.auditing.measuring import Controls
+from fljax.auditing.population import Strangers
+from fljax.auditing.truth import Truth
+
+_SHAPE = (4, 200)  # clients, rows
+
+
+def _people(rng) -> Truth:
+    of_rows = np.zeros((*_SHAPE, 1)), np.ones(1)
+    sensitive = rng.integers(0, 2, _SHAPE)
+    return Truth(sensitive, np.ones(_SHAPE, bool), 1.0, np.zeros((4, 2)), *of_rows)
+
+
+def _lowest_gain(rows) -> float:
+    """Of an attack that names all rows of clients, and half of these strangers'."""
+    rng = np.random.default_rng(0)
+    own, strange = _people(rng), _people(rng)
+    estimates = {"attack": Prediction(rng.integers(0, 2, _SHAPE))}
+    uses = Strangers(None, strange, list(rows)).uses
+    controls = Controls(None, estimates, strange, uses)
+    told = {"attack": Prediction(own.sensitive)}
+    (line,) = scoring.lines(told, own, continuous=False, controls=controls)
+    (gain,) = (each for each in line.gains if each.name == "strangers")
+    return gain.low
+
+
+def test_the_same_few_strangers_of_every_client_tell_less():
+    distinct = np.arange(800).reshape(_SHAPE)
+    assert _lowest_gain(distinct % 200) < _lowest_gain(distinct) - 2  # percent points
