@@ -82,6 +82,7 @@ def _poisson_sample(key, rate, size, capacity: int):
     """
     drawn = draws.uniform(key, (capacity,))  # of 1 the gap is infinite: no row
     gap = 1 + jnp.floor(jnp.log1p(-drawn) / jnp.log1p(-rate))
+    gap = jnp.where(rate < 1, gap, 1)  # for which 1 drawn gives no number
     gap = jnp.minimum(gap, size + 1).astype(jnp.int32)  # sums stay in range
     return jnp.cumsum(gap) - 1
 

@@ -163,8 +163,8 @@ def crossed(population: Population, seed: int) -> np.ndarray:
     """
     count = len(population.value)
     found = np.zeros(count, population.value.dtype)
-    if count < 2:
-        return population.value
+    if count < 2:  # of a row alone nothing is known
+        return np.full(count, np.nan if population.continuous else -1)
     folds = model_selection.KFold(min(FOLDS, count), shuffle=True, random_state=seed)
     method = choose(population, seed)
     for known, rest in folds.split(population.x):

@@ -29,6 +29,11 @@ def applies(
     first_layer = getattr(getattr(loss_fn, "apply_fn", None), "first_layer", None)
     if first_layer is None or first_layer() is None:
         return False
+    return only_scales(optimiser, params)
+
+
+def only_scales(optimiser: optax.GradientTransformation, params: Params) -> bool:
+    """Whether a step is the gradient times a number for each leaf, always the same."""
     state = optimiser.init(params)
     if jax.tree.leaves(state):
         return False

@@ -75,7 +75,7 @@ def sgd(
     Raises:
       ValueError: if `proximal` is a negative number, or `decay` is not > 0 and finite.
     """
-    if isinstance(proximal, int | float) and proximal < 0:
+    if isinstance(proximal, int | float) and not proximal >= 0:
         raise ValueError(f"proximal must be >= 0, got {proximal=}")
     if not 0 < decay < float("inf"):
         raise ValueError(f"decay must be > 0 and finite, got {decay=}")

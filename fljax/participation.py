@@ -75,6 +75,9 @@ def table(
     chosen = [np.asarray(ids) for ids in given]
     if len(chosen) not in (1, num_rounds):
         raise ValueError(f"participants: 1 or {num_rounds} rounds, got {len(chosen)}")
+    for ids in chosen:
+        if ids.size and not np.issubdtype(ids.dtype, np.integer):
+            raise ValueError(f"participants: expected ids of clients, got {ids}")
     counts = [ids.size for ids in chosen]
     flat, each = np.concatenate(chosen, axis=None).astype(int), np.arange(len(chosen))
     present = np.zeros((len(chosen), num_clients), bool)

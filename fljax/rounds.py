@@ -52,7 +52,8 @@ class Run(NamedTuple):
     Attributes:
       server: state after the rounds done.
       transcript: recorded messages; rows of rounds not yet done are zeros.
-      loss: `[R]` weighted mean of the participants' local training losses.
+      loss: `[R]` weighted mean of the participants' local training losses, 0 where there
+        were none.
     """
 
     server: ServerState
@@ -148,6 +149,12 @@ def _round(key, run, rows, schedule, local, server_optimiser, receive) -> Run:
     )  # fmt: skip
     updates, opt_state = server_optimiser.update(delta, server.opt_state, server.params)
     params = optax.apply_updates(server.params, updates)
+    if jax.tree.leaves(opt_state):  # momentum, say, moves a model without a message
+        came = schedule.client_ends.done[t % len(schedule.participants)].any()
+        params, opt_state = jax.tree.map(
+            lambda new, old: jnp.where(came, new, old),
+            (params, opt_state), (server.params, server.opt_state),
+        )  # fmt: skip
     return Run(
         ServerState(params, opt_state, t + 1),
         transcript._replace(delta=sent_back),

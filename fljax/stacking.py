@@ -21,7 +21,8 @@ def stack(schedules: Sequence[Schedule]) -> tuple[Schedule, Schedule]:
       for `jax.vmap`. `end_steps` are shared, so that loop bounds stay common to all runs.
 
     Raises:
-      ValueError: if the runs do not have the same number of clients and rounds.
+      ValueError: if the runs do not have the same number of clients and rounds, or the
+        same batch size where it is the rate of Poisson batches.
     """
     for field in ("sizes", "record", "recorded_rounds"):
         if len({getattr(s, field).shape for s in schedules}) > 1:
@@ -36,6 +37,10 @@ def stack(schedules: Sequence[Schedule]) -> tuple[Schedule, Schedule]:
         "num_epochs": max(s.num_epochs for s in schedules),
         "max_rows": max(s.max_rows for s in schedules),
     }
+    for each in schedules:
+        joined = dataclasses.replace(each, batch_size=common["batch_size"])
+        if each.poisson and (joined.sampling_rate != each.sampling_rate).any():
+            raise ValueError("schedules of Poisson batches differ in 'batch_size'")
     num_slots = max(s.recorded_clients.shape[1] for s in schedules)
     aligned = [
         dataclasses.replace(_at_end_steps(s, end_steps, num_slots), **common)

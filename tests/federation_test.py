@@ -2,7 +2,6 @@
 
 import dataclasses
 import itertools
-import types
 
 import jax
 import jax.numpy as jnp
@@ -11,7 +10,7 @@ import optax
 import pytest
 
 from fljax import federation, local, losses, models, rounds, schedule
-from fljax.federation import FedAvg, Federation, Training, side_by_side
+from fljax.federation import FedAvg, Federation, Training
 from fljax.types import Features, Model, Rows
 
 _SIZES = ((5, 9, 4), (7, 2, 11))
@@ -217,13 +216,23 @@ def test_scales_are_learning_rate_times_local_steps(small):
     training = Training.of_seeds(7, numbers=numbers)
     steps = np.ceil(np.array(_SIZES[0]) / 4)
     np.testing.assert_allclose(federation.scales(small, training), 0.3 * steps)
-    for other in (optax.adam(0.1), optax.sgd(0.1, momentum=0.9)):
+    second = training._replace(schedule=np.ones(1, np.int32))
+    steps = np.ceil(np.array(_SIZES[1]) / 4)
+    np.testing.assert_allclose(federation.scales(small, second), 0.3 * steps)
+    for other in (
+        optax.adam(0.1), optax.sgd(0.1, momentum=0.9), optax.sgd(lambda t: 0.1 / (t + 1)),
+        optax.chain(optax.clip_by_global_norm(9.0), optax.sgd(0.1)),
+        optax.chain(optax.add_decayed_weights(0.1), optax.sgd(0.1)),
+    ):  # fmt: skip
         method = dataclasses.replace(_METHOD, optimiser=lambda numbers, one=other: one)
         with pytest.raises(ValueError, match="optimiser: expected plain SGD"):
             federation.scales(small._replace(method=method), training)
     falling = small._replace(method=dataclasses.replace(_METHOD, decay=0.9))
     with pytest.raises(ValueError, match="decay: expected one rate in all rounds"):
         federation.scales(falling, training)
+    near = small._replace(method=dataclasses.replace(_METHOD, proximal=1.0))
+    with pytest.raises(ValueError, match="proximal: expected no such term, got 1.0"):
+        federation.scales(near, training)
 
 
 @pytest.mark.parametrize("poisson", [False, True])
@@ -233,30 +242,3 @@ def test_local_steps_are_those_of_the_clients_that_take_part(poisson):
         participants=[np.array([2, 0]), np.array([0, 1])],
     )  # fmt: skip
     assert plan.local_steps.tolist() == [6, 2, 16, 0]
-
-
-def _shapes(kept, params):
-    """Of a run that keeps so many bytes and whose model has so many."""
-    of = [jax.ShapeDtypeStruct((size,), np.int8) for size in (kept, params)]
-    return rounds.Run(rounds.ServerState(of[1], (), ()), of[0], ())
-
-
-@pytest.mark.parametrize(
-    ("memory", "kept", "params", "count"),
-    [
-        (None, 10**12, 1, 16), (10**9, 1, 1, 16), (10**9, 10**8, 1, 4),
-        (10**9, 1, 9_000_000, 2), (10**9, 10**10, 1, 1), (1, 0, 0, 1),
-    ],
-)  # fmt: skip
-def test_an_accelerator_has_as_many_trainings_side_by_side_as_fit(
-    memory, kept, params, count
-):
-    told = None if memory is None else {"bytes_limit": memory}
-    device = types.SimpleNamespace(platform="gpu", memory_stats=lambda: told)
-    found = side_by_side.fitting(device, lambda: _shapes(kept, params), lanes=4)
-    assert found == count
-
-
-def test_a_cpu_has_one_training_at_a_time():
-    device = jax.devices("cpu")[0]
-    assert side_by_side.fitting(device, lambda: _shapes(1, 1), lanes=4) == 1

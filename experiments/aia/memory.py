@@ -21,7 +21,7 @@ class Sizes(NamedTuple):
     """Bytes.
 
     Attributes:
-      rows: all clients' rows of all seeds.
+      rows: all clients' rows of all seeds, here and on each device that trains.
       transcript: what the adversary keeps, of all seeds.
       training: models, gradients and the models that were sent, side by side, and
         what the devices keep of the transcript until it is whole.
@@ -36,10 +36,8 @@ class Sizes(NamedTuple):
 
     @property
     def total(self) -> float:
-        known = strangers = self.rows  # also as the adversary knows them
         work = max(self.training, self.attacks)
-        rows = self.rows + known + strangers
-        return rows + self.transcript + work + _PROGRAM
+        return self.rows + self.transcript + work + _PROGRAM
 
 
 def estimate(setup: Setup) -> Sizes:
@@ -52,8 +50,10 @@ def estimate(setup: Setup) -> Sizes:
     devices = len(jax.devices())
     read = devices if _WHOLE & set(config.attack.kinds) else 0
     places = devices * -(-num_seeds // devices)
+    rows = sum(leaf.nbytes for leaf in jax.tree.leaves(setup.clients.rows))
+    known = strangers = 1  # also as the adversary knows them
     return Sizes(
-        rows=sum(leaf.nbytes for leaf in jax.tree.leaves(setup.clients.rows)),
+        rows=rows * (1 + known + strangers + min(devices, max(2, num_seeds))),
         transcript=seen,
         training=min(devices, num_seeds) * schedule.num_lanes * count * 3
         + places * seen / num_seeds,

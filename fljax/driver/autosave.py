@@ -42,7 +42,7 @@ class Autosave:
         program: str = __name__,
         settings: Any = None,
     ):
-        """Looks at what is there.
+        """Looks at nothing yet.
 
         Args:
           folder: of the run.
@@ -50,14 +50,18 @@ class Autosave:
           minutes: between two writings; None writes nothing and finds nothing.
           program: name of the module that computes.
           settings: what it was told, which may name code of the user's.
-
-        Raises:
-          ConfigError: what is there was computed by other code, versions or devices.
         """
         self.path, self._minutes = folder / run_folder.UNFINISHED, minutes
         self._identity = {"digest": digest, **run_folder.environment(program, settings)}
         self._written, self._asked = time.monotonic(), False
         self._pending: dict[pathlib.Path, _Pending] = {}
+
+    def open(self) -> None:
+        """Looks at what is there; call where nobody else works in the folder.
+
+        Raises:
+          ConfigError: it was computed by other code, versions or devices.
+        """
         if self.is_kept:
             processes.value_from_first(self._check)
 

@@ -24,7 +24,7 @@ def encode(value: Any) -> Any:
             return value if math.isfinite(value) else {"float": repr(value)}
         case _ if hasattr(value, "__array__"):
             array = np.asarray(value)
-            if array.dtype.hasobject:
+            if array.dtype.hasobject or array.dtype.kind == "V":  # bfloat16, say
                 raise TypeError(f"expected an array of numbers, got {array.dtype}")
             text = base64.b64encode(array.tobytes()).decode()
             return {"array": [array.dtype.str, list(array.shape), text]}

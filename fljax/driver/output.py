@@ -95,6 +95,11 @@ class Output:
         """Raises ConfigError where another run works in the folder."""
         if not self._is_dry:
             processes.value_from_first(self._acquire)
+            try:
+                self.autosave.open()
+            except BaseException:
+                self.__exit__()
+                raise
         return self
 
     def __exit__(self, *_) -> None:

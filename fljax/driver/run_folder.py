@@ -28,6 +28,13 @@ from fljax.driver import source
 from fljax.driver.config import ConfigError
 from fljax.driver.option import PLACES
 
+# Settings of JAX by which the same program gives other numbers.
+_ARITHMETIC = (
+    "jax_enable_x64",
+    "jax_default_matmul_precision",
+    "jax_default_prng_impl",
+    "jax_threefry_partitionable",
+)
 _PACKAGES = (
     "fljax",
     "jax",
@@ -157,6 +164,7 @@ def environment(program: str = __name__, settings: Any = None) -> dict[str, Any]
         "devices": jax.device_count(),
         "processes": jax.process_count(),
         "cpus": cores.available(),
+        "arithmetic": {name: str(getattr(jax.config, name)) for name in _ARITHMETIC},
     }
 
 

@@ -4,6 +4,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from fljax import in_place, packing
 from fljax.federation.method import FedAvg
 from fljax.federation.tables import Training
 from fljax.federation.training import Federation
@@ -22,14 +23,13 @@ def learning_rate(method: FedAvg, numbers: PyTree = ()) -> float:
     """
     if method.decay != 1:
         raise ValueError(f"decay: expected one rate in all rounds, got {method.decay}")
+    if method.proximal:
+        raise ValueError(f"proximal: expected no such term, got {method.proximal}")
     optimiser, param = method.optimiser(numbers), jnp.zeros(())
-    state, steps = optimiser.init(param), []
-    for gradient in (1.0, 1.0, -2.0):
-        step, state = optimiser.update(jnp.asarray(gradient), state, param)
-        steps.append(float(step))
-    if not np.allclose(steps, steps[0] * np.array([1, 1, -2])) or steps[0] >= 0:
+    step, _ = optimiser.update(jnp.ones(()), optimiser.init(param), param)
+    if not in_place.only_scales(optimiser, param) or step >= 0:
         raise ValueError("optimiser: expected plain SGD with one learning rate")
-    return -steps[0]
+    return -float(step)
 
 
 def scales(federation: Federation, training: Training) -> np.ndarray:
@@ -44,7 +44,11 @@ def scales(federation: Federation, training: Training) -> np.ndarray:
         rounds.
     """
     index = np.asarray(training.schedule).item()
-    tables = jax.tree.map(np.asarray, federation.tables.schedule)
-    own = jax.tree.map(lambda leaf: leaf[index], tables)
+    tables = federation.tables.schedule
+    participants, slots, sizes = jax.tree.map(
+        lambda leaf: np.asarray(leaf)[index],
+        (tables.participants, tables.slots, tables.sizes),
+    )
+    steps = packing.most_steps(participants, slots, len(sizes) - 1)
     numbers = jax.tree.map(lambda leaf: jnp.asarray(leaf).squeeze(), training.numbers)
-    return learning_rate(federation.method, numbers) * own.local_steps
+    return learning_rate(federation.method, numbers) * steps

@@ -7,17 +7,13 @@ from collections.abc import Callable, Sequence
 from typing import NamedTuple, Protocol
 
 import jax
-import jax.numpy as jnp
 import numpy as np
 
-from fljax import parallel, precision, rounds
-from fljax.federation.method import Method, Parts
-from fljax.federation.side_by_side import fitting
-from fljax.federation.tables import Tables, Training, of
-from fljax.types import Key, Params, PyTree
-
-_INIT, _TRAIN = range(2)  # streams of a training
-
+from fljax import parallel, rounds
+from fljax.federation import checks, programs, side_by_side
+from fljax.federation.method import Method
+from fljax.federation.tables import Tables, Training
+from fljax.types import Params, PyTree
 
 Evaluate = Callable[[rounds.Run, Training, Tables], PyTree]
 # (run, training, tables) -> result, of ONE training; traceable
@@ -85,9 +81,13 @@ def train(
       states: where an earlier call left its state, and this one does.
       record_dtype: of the messages that are kept.
       room: for so many trainings, so that calls with fewer share their programs.
+
+    Raises:
+      ValueError: for stops that do not increase, or lie outside the schedule; trainings
+        of rows or schedules that are not there; noise whose promise the batches break.
     """
+    stops = _stops(stops, federation.tables.schedule.num_rounds)
     job = _Job(federation, trainings, evaluate, record_dtype, room)
-    stops = (federation.tables.schedule.num_rounds,) if stops is None else (*stops,)
     begun, run, kept = 0, None, []
     if states is not None and (found := states.latest(job.like(len(stops)))):
         begun, (run, kept) = found
@@ -108,6 +108,18 @@ def train(
     if states is not None:
         states.reached(stops[-1], lambda: whole)
     return Trained(whole[0], stops, whole[1], seconds)
+
+
+def _stops(given: Sequence[int] | None, num_rounds: int) -> tuple[int, ...]:
+    if given is None:
+        return (num_rounds,)
+    stops = np.asarray(given)
+    whole = stops.ndim == 1 and np.issubdtype(stops.dtype, np.integer) and len(stops)
+    if not whole or (np.diff([-1, *stops, num_rounds + 1]) < 1).any():
+        raise ValueError(
+            f"stops: expected increasing rounds in [0, {num_rounds}], got {(*given,)}"
+        )
+    return tuple(map(int, stops))
 
 
 def evenly(num_rounds: int, parts: int = 20) -> tuple[int, ...]:
@@ -131,22 +143,19 @@ def measure(
 def final(federation: Federation, training: Training) -> Params:
     """Model of ONE training after all rounds; traceable."""
     method, tables = federation
-    run = _start(method, None, training, tables)
+    run = programs.begin(method, None, training, tables)
     stop = tables.schedule.num_rounds
-    return _advanced(method, training, tables, run, 0, stop).server.params
+    return programs.advance(method, training, tables, run, 0, stop).server.params
 
 
 class _Job:
     """Trainings dealt to the devices, and the programs that work on them."""
 
     def __init__(self, federation, trainings, evaluate, record_dtype, room):
-        over = parallel.mesh()
+        checks.check(*federation, trainings)
         self._count = len(trainings.seed)
-        first = jax.tree.map(lambda leaf: np.asarray(leaf)[0], trainings)
-        start = functools.partial(_start, federation.method, record_dtype)
-        shapes = functools.partial(jax.eval_shape, start, first, federation.tables)
-        lanes = federation.tables.schedule.num_lanes
-        at_once = fitting(over.devices.flat[0], shapes, lanes)
+        over = _mesh(max(self._count, room))
+        at_once = side_by_side.fitting(over, *federation, trainings, record_dtype)
         self._dealing = parallel.dealing(self._count, over, at_once=at_once, room=room)
         item = self._dealing.item
         self._over, self._evaluate = over, evaluate
@@ -158,16 +167,22 @@ class _Job:
         self._warm = False
 
     def begin(self):
-        return _begin(*self._given, record_dtype=self._record_dtype, **self._how)
+        return programs.begin_all(
+            *self._given, record_dtype=self._record_dtype, **self._how
+        )
 
     def advance(self, run, begun, stop):
         """The run at the next stop, and the seconds that it took."""
         if not self._warm:  # compiles, and does no round
-            run = _advance(*self._given, run, np.int32(begun), np.int32(0), **self._how)
+            run = programs.advance_all(
+                *self._given, run, np.int32(begun), np.int32(0), **self._how
+            )
             self._warm = True
         jax.block_until_ready(run)
         clock = time.perf_counter()
-        run = _advance(*self._given, run, np.int32(begun), np.int32(stop), **self._how)
+        run = programs.advance_all(
+            *self._given, run, np.int32(begun), np.int32(stop), **self._how
+        )
         jax.block_until_ready(run)
         return run, time.perf_counter() - clock
 
@@ -175,7 +190,7 @@ class _Job:
         """Leaves `[trainings, ...]` on the host."""
         if self._evaluate is None:
             return None
-        return self._fetched(_evaluate(*self._given, run, **self._looking))
+        return self._fetched(programs.evaluate_all(*self._given, run, **self._looking))
 
     def state(self, run, kept, num_stops):
         """What there is to keep, whatever the number of devices."""
@@ -184,11 +199,13 @@ class _Job:
 
     def like(self, num_stops):
         """Structure, shapes and dtypes of `state`."""
-        begin = functools.partial(_begin, record_dtype=self._record_dtype, **self._how)
+        begin = functools.partial(
+            programs.begin_all, record_dtype=self._record_dtype, **self._how
+        )
         run = jax.eval_shape(begin, *self._given)
         found = None
         if self._evaluate is not None:
-            look = functools.partial(_evaluate, **self._looking)
+            look = functools.partial(programs.evaluate_all, **self._looking)
             found = jax.eval_shape(look, *self._given, run)
 
         def own(leaf, *lead):
@@ -218,72 +235,12 @@ class _Job:
         return jax.tree.map(lambda leaf: leaf[own], parallel.fetch(tree))
 
 
+def _mesh(items: int):
+    """Devices for so many, two at least (`parallel.use_cpu_cores`): each has the tables."""
+    if jax.process_count() > 1:
+        return parallel.mesh()
+    return parallel.mesh(max(2, items))
+
+
 def _unstack(kept, count):
     return [jax.tree.map(lambda leaf, i=i: leaf[i], kept) for i in range(count)]
-
-
-_WHERE = ("over", "at_once")
-
-
-@functools.partial(jax.jit, static_argnames=("method", "record_dtype", *_WHERE))
-@precision.by_default
-def _begin(groups, items, tables, *, method, over, at_once, record_dtype):
-    start = functools.partial(_start, method, record_dtype)
-    return _spread(start, groups, items, tables, over, at_once)
-
-
-@functools.partial(jax.jit, static_argnames=("method", *_WHERE), donate_argnums=3)
-@precision.by_default
-def _advance(groups, items, tables, run, begun, stop, *, method, over, at_once):
-    def advance(training, shared, run):
-        return _advanced(method, training, shared[0], run, *shared[1:])
-
-    shared = tables, begun, stop
-    return _spread(advance, groups, items, shared, over, at_once, run)
-
-
-@functools.partial(jax.jit, static_argnames=("evaluate", *_WHERE))
-@precision.by_default
-def _evaluate(groups, items, tables, run, *, evaluate, over, at_once):
-    def look(item, tables):
-        training, run = item
-        return evaluate(run, training, tables)
-
-    return _spread(look, groups, (items, run), tables, over, at_once)
-
-
-def _spread(fun, groups, items, shared, over, at_once, state=None):
-    dealt = parallel.Dealing(np.empty(0), np.empty(0), groups, at_once)
-    return parallel.spread(fun, dealt, items, shared, over, state)
-
-
-def _start(method, record_dtype, training, tables) -> rounds.Run:
-    parts = _parts(method, training, tables)
-    _, schedule = of(tables, training)
-    server = parts.server_optimiser
-    return rounds.start(parts.params(), schedule, server, record_dtype)
-
-
-def _advanced(method, training, tables, run, begun, stop) -> rounds.Run:
-    parts, (rows, schedule) = _parts(method, training, tables), of(tables, training)
-    # The round is that of all trainings, so that under `vmap` the loop stays one loop.
-    server = run.server._replace(round=jnp.asarray(begun, jnp.int32))
-    return rounds.advance(
-        _key(training, _TRAIN),
-        run._replace(server=server),
-        rows,
-        schedule,
-        stop,
-        local=parts.local,
-        server_optimiser=parts.server_optimiser,
-        receive=parts.receive,
-    )
-
-
-def _parts(method, training, tables) -> Parts:
-    return method(_key(training, _INIT), training.numbers, tables.pool)
-
-
-def _key(training: Training, stream: int) -> Key:
-    key = jax.random.fold_in(jax.random.key(training.seed), stream)
-    return key if training.trial is None else jax.random.fold_in(key, training.trial)

@@ -110,3 +110,15 @@ def test_a_folder_that_is_worked_in_is_refused(tmp_path, row):
     with _output(tmp_path / "run"), in_use:
         _output(tmp_path / "run").write(Results([row]))
     assert not (tmp_path / "run").exists()
+
+
+def test_what_another_run_has_not_signed_yet_stays(tmp_path, row):
+    part = tmp_path / "run" / "unfinished" / "part.json"
+    with _output(tmp_path / "run"):
+        part.parent.mkdir()
+        part.write_text("{}")
+        with pytest.raises(ConfigError, match="in use"):
+            _output(tmp_path / "run").write(Results([row]))
+        assert part.exists()
+    _output(tmp_path / "run").write(Results([row]))
+    assert not part.exists()

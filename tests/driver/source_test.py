@@ -38,7 +38,9 @@ def test_a_run_does_not_go_on_with_other_code_of_the_users(mine, name):
     folder = mine / "run"
 
     def begin():
-        return Autosave(folder, "a", 0.0, program.__name__, _TOLD)
+        found = Autosave(folder, "a", 0.0, program.__name__, _TOLD)
+        found.open()
+        return found
 
     begin().offer(folder / "unfinished" / "x.json", lambda: "", lambda _: None)
     begin()

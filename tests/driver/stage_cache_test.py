@@ -17,7 +17,9 @@ _FILE = FileRecord(name="rows.csv", sha256="0" * 64, origin="local")
 
 
 def _autosave(folder, minutes=0.0, digest="a"):
-    return Autosave(folder, digest, minutes)
+    found = Autosave(folder, digest, minutes)
+    found.open()
+    return found
 
 
 def _part(whole, name):

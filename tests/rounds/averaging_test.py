@@ -146,6 +146,24 @@ def test_server_momentum_adds_earlier_deltas(federation):
         np.testing.assert_allclose(sent[t + 1], sent[t] - 0.5 * velocity, atol=1e-6)
 
 
+@pytest.mark.parametrize("server", [optax.sgd(0.5, momentum=0.9), optax.adam(0.1)])
+def test_a_round_of_nobody_leaves_the_server_as_it_is(federation, server):
+    both = [np.arange(len(federation.sizes))]
+    plan = schedule.build(
+        federation.sizes, num_rounds=3, batch_size=2,
+        participants=[*both, np.arange(0), *both],
+    )  # fmt: skip
+    run = federation.train(plan, server=server)
+    sent = federation.flat(run.transcript.params)
+    np.testing.assert_array_equal(sent[2], sent[1])
+    assert run.loss[1] == 0 and (sent[1] != sent[0]).all()
+    again = federation.train(plan, server=server, stop=2)
+    before = federation.train(plan, server=server, stop=1)
+    jax.tree.map(
+        np.testing.assert_array_equal, again.server.opt_state, before.server.opt_state
+    )
+
+
 def test_server_adam_first_moves_every_parameter_by_its_rate(federation):
     plan = schedule.build(federation.sizes, num_rounds=1, batch_size=2, shuffle=False)
     run = federation.train(plan, server=optax.adam(0.01))

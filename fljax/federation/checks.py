@@ -1,0 +1,62 @@
+"""What a federation refuses before anything is compiled."""
+
+from typing import Any
+
+import jax
+import numpy as np
+
+from fljax.federation.method import FedAvg, Method
+from fljax.federation.tables import Tables, Training
+
+_ROUNDING = 1e-6  # of a sampling rate, relative
+
+
+def check(method: Method, tables: Tables, trainings: Training) -> None:
+    """Refuses trainings of what is not there, and noise that promises too much.
+
+    What noise promises is looked at in the first training.
+
+    Raises:
+      ValueError: naming the field, and what was expected.
+    """
+    count = len(trainings.seed) if np.ndim(trainings.seed) else 0
+    if not count:
+        raise ValueError("trainings.seed: expected one seed at least, [trainings]")
+    for name, tree in trainings._asdict().items():
+        lengths = {len(leaf) if np.ndim(leaf) else 0 for leaf in jax.tree.leaves(tree)}
+        if lengths - {count}:
+            raise ValueError(
+                f"trainings.{name}: expected {count} of them, one for each seed, "
+                f"got {min(lengths - {count})}"
+            )
+    for name, most in (
+        ("rows", len(tables.rows.y)), ("schedule", len(tables.schedule.sizes)),
+    ):  # fmt: skip
+        at = np.asarray(getattr(trainings, name))
+        if at.min() < 0 or at.max() >= most:
+            raise ValueError(
+                f"trainings.{name}: expected positions in [0, {most}), got {at}"
+            )
+    if isinstance(method, FedAvg) and method.defense is not None:
+        first = jax.tree.map(lambda leaf: np.asarray(leaf)[0], trainings)
+        for noise in method.defended(first.numbers).noise:
+            _check_batches(noise, tables, int(first.schedule))
+
+
+def _check_batches(noise: Any, tables: Tables, at: int) -> None:
+    """Refuses noise on records whose batches are drawn in another way than it says."""
+    schedule, said = tables.schedule, np.asarray(noise.sampling_rate)
+    if noise.unit != "record" or noise.sampling == "all" or said.min() >= 1:
+        return
+    drawn = "poisson" if schedule.poisson else "fixed"
+    if noise.sampling != drawn:
+        raise ValueError(
+            f"defense: its noise promises for {noise.sampling!r} batches, "
+            f"those of the schedule are {drawn!r}"
+        )
+    real = np.asarray(schedule.sampling_rate)[at, :-1]
+    if np.any(said * (1 + _ROUNDING) < real):
+        raise ValueError(
+            f"defense: its noise promises for a sampling rate of {said}, "
+            f"that of the schedule is {real}"
+        )
