@@ -85,3 +85,12 @@ def test_who_believes_nothing_names_no_value_rather_than_the_first():
     )
     np.testing.assert_array_equal(given.right, 0.5)
     assert certainty.calibration_error(given) == certainty.named(given) == 0
+
+
+def test_what_is_found_is_found_at_one_false_alarm_in_a_thousand():
+    truth = np.r_[np.ones(1000, int), np.zeros(2000, int)]
+    sure = np.full(3000, 0.01)
+    sure[:400], sure[400:700], sure[700:1000] = 0.99, 0.97, 0.95
+    sure[1000:1002], sure[1002] = 0.98, 0.96  # a rate of 0.001, and of 0.0015
+    _, found = certainty.discrimination(_given(sure, truth))
+    assert found == pytest.approx((0.7 + 1997 / 2000) / 2)

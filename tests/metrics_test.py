@@ -70,3 +70,10 @@ def test_a_mean_over_clients_is_worth_the_rows_of_its_variance():
     assert metrics.rows_of_mean([99, 100, 99, 99]) == 397
     assert metrics.rows_of_mean([1000, 3]) == 12  # 4 / (1 / 1000 + 1 / 3)
     assert metrics.rows_of_mean([5, 0]) == 0
+
+
+@pytest.mark.parametrize("confidence", [0.8, 0.95, 0.999])
+def test_the_interval_of_a_share_is_wilsons(confidence):
+    found = metrics.of_rows(80.0, 50, confidence)
+    ends = stats.binomtest(40, 50).proportion_ci(confidence, method="wilson")
+    np.testing.assert_allclose(found, (100 * ends.low, 100 * ends.high))

@@ -51,3 +51,11 @@ def test_clients_correlations_are_one_with_an_interval():
     assert "correlation 0.50 [0.34, 0.63], beyond imputation 0.50 [" in text
     assert text.endswith(", 22 % of the variance that imputation leaves")
     assert shrinkage.said(None, 21.6) == ""
+
+
+def test_the_correlation_beyond_imputation_leaves_out_what_is_imputed():
+    rng = np.random.default_rng(0)
+    base, rest, noise = rng.normal(size=(3, 2000))
+    found = shrinkage.judge(2 * base + 0.1 * noise, base + rest, base, left=1.0)
+    assert found.numbers[shrinkage.CORRELATION] > 0.6
+    assert abs(found.numbers[shrinkage.PARTIAL]) < 0.07

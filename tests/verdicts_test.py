@@ -192,3 +192,23 @@ def test_a_client_of_a_single_row_hides_nobody_elses_leak():
     spread = Reference(verdicts.MAJORITY, [1.0] * 11, [(0.9, 1.1)] * 11)
     found = verdicts.judge(scores, [spread], verdicts.ERROR, own)
     assert found.kind == verdicts.LEAKS and found.units == 10
+
+
+def test_the_intervals_of_two_shares_are_joined_as_newcombe_does():
+    base = Reference("imputation", [60.0], [(52.0, 61.0)])  # 8 below, 1 above
+    gain = verdicts.judge([70.0], [base], ACCURACY, own=[(66.0, 90.0)]).beyond
+    ends = 10 - math.hypot(4, 1), 10 + math.hypot(20, 8)
+    np.testing.assert_allclose([gain.low, gain.high], ends)
+
+
+def test_who_is_no_better_than_one_reference_is_stopped():
+    majority = Reference("majority", [50.0] * 3)
+    strangers = Reference("strangers", [70.0, 70.2, 70.1])
+    found = verdicts.judge([70.1, 70.0, 70.2], [majority, strangers], ACCURACY)
+    assert found.is_stopped
+
+
+def test_only_what_chance_does_not_explain_is_impossible():
+    assert not verdicts.is_impossible(82.0, 400, ceiling=76.0)  # beyond two deviations
+    assert verdicts.is_impossible(84.0, 400, ceiling=76.0)
+    assert not verdicts.is_impossible(84.0, 40, ceiling=76.0)

@@ -1,7 +1,7 @@
 """What noise promises: as a paper prints it, as it is implemented, and tightly.
 
     python -m experiments.accounting
-    python -m experiments.accounting --accounting_method=fed_cdp --accounting_records=600
+    python -m experiments.accounting --accounting_method=dp_sgd --accounting_records=600
     python -m experiments.accounting --accounting_method=fed_sdp --target_epsilon=1
 
 Without a method this is Table VI of Wei et al. (2021): each printed epsilon beside ours,
@@ -36,8 +36,10 @@ _TABLE_6 = table6.TRAININGS["mnist"]
 class AccountingConfig:
     """Prefix `accounting`. Defaults are the paper's for MNIST."""
 
-    method: Literal["fed_cdp", "fed_sdp"] | None = option(
-        None, "whose training to account for; none: Table VI of Wei et al. (2021)"
+    method: Literal["dp_sgd", "fed_cdp", "fed_sdp"] | None = option(
+        None,
+        "whose training to account for; dp_sgd is fed_cdp with all layers clipped "
+        "together; none: Table VI of Wei et al. (2021)",
     )
     records: int = option(_TABLE_6.records, "records of a client N_i", min=1)
     batch_size: int = option(_TABLE_6.batch_size, "batch size B", min=1)
@@ -56,7 +58,9 @@ class AccountingConfig:
     clip: float = option(
         _TABLE_6.clip, "C of each layer; no epsilon needs it", above=0, below=math.inf
     )
-    layers: int = option(_TABLE_6.layers, "parts M that are clipped apart", min=1)
+    layers: int = option(
+        _TABLE_6.layers, "parts M that are clipped apart; of dp_sgd 1", min=1
+    )
     delta: float = option(_TABLE_6.delta, "delta of every epsilon", above=0, below=1)
     draws: Literal["one", "each"] = option(
         "one", "draws of noise on a sum: one, or one for each example or client in it"
@@ -143,7 +147,7 @@ def _own(
     out: Console, method: str, training: Training, run: RunConfig
 ) -> tuple[list[Row], dict[str, Any]]:
     """The same for a training of one's own, with what keeps a target."""
-    found = privacy.statements(method, training)
+    found = privacy.statements("fed_cdp" if method == "dp_sgd" else method, training)
     tables.show_training(out, method, training, found, run.notes)
     said: dict[str, Any] = {
         f"{s.way}, {s.unit}, {s.name}": {
@@ -167,7 +171,7 @@ def calibrate(method: str, training: Training, target: float) -> list[Kept]:
     Raises:
       ConfigError: for a target that nothing can be said of.
     """
-    of = {"fed_cdp": fed_cdp, "fed_sdp": fed_sdp}[method]
+    of = fed_sdp if method == "fed_sdp" else fed_cdp
     found = []
     for say in (of.implemented, of.recommended):
         kept: dict[str, Any] = {}
@@ -200,6 +204,10 @@ def _check(config: AccountingConfig, run: RunConfig) -> Training:
         raise ConfigError("--accounting_batches: fed_sdp does not depend on batches")
     if config.method == "fed_sdp" and config.copies != _DEFAULT.copies:
         raise ConfigError("--accounting_copies: fed_sdp does not depend on copies")
+    if config.method == "dp_sgd":
+        if config.layers not in (1, _DEFAULT.layers):
+            raise ConfigError("--accounting_layers: dp_sgd clips all layers together")
+        values["layers"] = 1
     values.pop("method")
     try:
         return Training(**values)

@@ -27,11 +27,13 @@ Accountant = Literal["rdp", "pld"]
 # rounding adds to its variance, so the share falls with the root of their number.
 _SHARE, _LEAST_SHARE, _LEAST_CELL = 4e-2, 1e-5, 1e-5
 _SHARE_OF_EPSILON = 1e-3
-_BLOCK = (
-    10**5
-)  # steps composed at once: beyond, dp_accounting raises integers to powers
+# Steps composed at once: beyond, dp_accounting raises integers to powers.
+_BLOCK = 10**5
 _ANY_DELTA = 1e-5  # by which the cells of a whole profile are chosen
 _MOST_TERMS = 100  # of a mixture of loss distributions
+# An empty batch that is rarer counts as one of a row, which promises no more: of so small
+# a share dp_accounting keeps no digits.
+_EMPTY = 1e-9
 
 
 def epsilon(
@@ -190,6 +192,9 @@ def _whole_batches(noise_multiplier, sampling_rate, total, steps, delta) -> floa
     rare = steps * float(stats.binom.sf(largest, total, sampling_rate))
     if rare >= delta:
         return np.inf
+    if weights[0] < _EMPTY and largest:
+        weights[1] += weights[0]
+        sizes, weights = sizes[1:], weights[1:]
     shift = float(np.sqrt(steps * (weights @ np.square(sizes)))) / noise_multiplier
     scale = shift * (shift / 2 + float(stats.norm.isf(delta / 2)))
     one = pld.from_mixture_gaussian_mechanism(

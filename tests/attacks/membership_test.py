@@ -10,6 +10,7 @@ from sklearn.metrics import roc_auc_score
 
 from fljax.attacks import membership
 from fljax.attacks.membership import Shadows, Sums
+from fljax.attacks.membership import losses as of_losses
 from fljax.types import Rows
 
 ROUNDS, POOL, WIDTH = 6, 24, 40
@@ -80,9 +81,20 @@ def test_a_scale_that_is_misjudged_is_estimated_and_what_was_not_sent_is_not_rea
 
 
 def test_clipped_gradients_are_those_of_the_defense():
+    def loss(params, x, y):  # its gradient is the row
+        return x @ params["w"]
+
     rows, _, seen = _planted(0.3)
-    large = _ratios(rows, seen._replace(), clipped="total")
-    assert np.isfinite(large["joint"]).all()
+    norms = np.linalg.norm(rows.x, axis=1)
+    clip = np.median(norms)
+    short = rows._replace(x=rows.x * np.minimum(1, clip / norms)[:, None])
+    told = np.full(POOL, WEIGHT, np.float32), 0.5, np.full(ROUNDS, clip, np.float32)
+    found = membership.likelihood_ratios(
+        seen, rows, *told, loss_fn=loss, clipped="total"
+    )
+    wanted = membership.likelihood_ratios(seen, short, *told, loss_fn=loss)
+    np.testing.assert_allclose(found.alone, wanted.alone, rtol=1e-4, atol=1e-6)
+    np.testing.assert_allclose(found.joint, wanted.joint, rtol=1e-3, atol=1e-5)
     with pytest.raises(ValueError, match="clipped: expected one of total"):
         _ratios(rows, seen, clipped="median_of_means")
 
@@ -112,3 +124,9 @@ def test_too_few_shadows_are_refused():
     shadows = _shadows()._replace(there=np.ones((4, 3), bool))
     with pytest.raises(ValueError, match="2 with and 2 without each candidate, got 0"):
         membership.lira(np.ones(3), shadows, classes=True)
+
+
+def test_a_confidence_is_the_log_odds_of_the_right_class():
+    p = np.array([0.05, 0.5, 0.99])
+    found = of_losses._confidence(-np.log(p), True)
+    np.testing.assert_allclose(found, np.log(p / (1 - p)))

@@ -4,7 +4,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from fljax.auditing import rows, table
+from fljax.auditing import case, inputs, rows, table
 
 _FRAME = pd.DataFrame(
     {
@@ -109,3 +109,10 @@ def test_two_texts_may_be_two_inputs_as_in_get_dummies(encoded, sensitive):
         _FRAME.drop(columns=["client", "y"]), dtype=float, drop_first=True
     )
     np.testing.assert_array_equal(_inputs(encoded(**flags, drop_first=True)), one)
+
+
+def test_rows_are_compared_in_deviations_of_the_files_columns(linear, config):
+    chosen = config(linear)
+    ready = case.prepare(chosen, inputs.read(chosen.files, chosen.rows))
+    frame = pd.read_csv(linear / "rows.csv")[["age", "height", "married"]]
+    np.testing.assert_allclose(ready.truth.scale, frame.std(ddof=0), rtol=1e-5)

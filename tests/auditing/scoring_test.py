@@ -12,26 +12,8 @@ from fljax.auditing import case, fits, inputs, program, scoring
 from fljax.auditing import lines as lines_lib
 from fljax.auditing.doubts import STRONGEST
 from fljax.auditing.measuring import Controls, Imputed
-from fljax.auditing.truth import Truth
-
-
-def _truth(sensitive, unit=1.0, labels=None):
-    sensitive = np.asarray(sensitive)
-    count, size = sensitive.shape
-    return Truth(
-        sensitive=sensitive,
-        mask=np.ones((count, size), bool),
-        unit=unit,
-        labels=np.zeros((count, 2)) if labels is None else np.asarray(labels),
-        rows=np.zeros((count, size, 1)),
-        scale=np.ones(1),
-    )
-
-
-def _judged(truth, controls=None, **answers):
-    continuous = truth.sensitive.dtype.kind == "f"
-    controls = controls or Controls()
-    return scoring.lines(answers, truth, continuous=continuous, controls=controls)
+from tests.auditing.judging import judged as _judged
+from tests.auditing.judging import truth as _truth
 
 
 def test_naming_the_most_frequent_value_is_no_leak():

@@ -3,7 +3,7 @@
 import numpy as np
 
 from fljax.attacks.estimates import Prediction
-from fljax.auditing import scoring
+from fljax.auditing import population, scoring
 from fljax.auditing.measuring import Controls
 from fljax.auditing.population import Strangers
 from fljax.auditing.truth import Truth
@@ -33,3 +33,14 @@ def _lowest_gain(rows) -> float:
 def test_the_same_few_strangers_of_every_client_tell_less():
     distinct = np.arange(800).reshape(_SHAPE)
     assert _lowest_gain(distinct % 200) < _lowest_gain(distinct) - 2  # percent points
+
+
+def test_strangers_are_nobodys_rows_first_and_never_the_clients_own(monkeypatch):
+    monkeypatch.setattr(population.rows_lib, "split", lambda *_: (None, None))
+    own = [np.arange(6), np.arange(6, 12)]
+    owner = np.repeat([0, 1, -1], [6, 6, 4])
+    everyone = population.Everyone(None, owner, own, None)
+    drawn = population.strangers(everyone, None, 1, seed=0).rows
+    for client, rows in enumerate(drawn):
+        assert len(set(rows)) == 6
+        assert owner[rows].tolist() == [-1] * 4 + [1 - client] * 2

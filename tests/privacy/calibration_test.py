@@ -83,3 +83,9 @@ def test_a_budget_is_positive_and_finite(budget):
     ):
         with pytest.raises(ValueError, match="epsilon must be > 0 and finite"):
             ask()
+
+
+@pytest.mark.parametrize("budget", [0.3, 1.0, 3.0])
+def test_a_budget_is_never_exceeded(budget):
+    sigma = privacy.noise_multiplier_for(budget, 1e-5, 0.1, 50)
+    assert 0.999 * budget < privacy.epsilon(sigma, 0.1, 50, 1e-5) <= budget

@@ -56,3 +56,12 @@ def test_the_cosine_of_a_vanished_gradient_is_finite(silent):
 def test_a_prior_is_the_mean_step_between_neighbours(prior, expected):
     x = jnp.array([[0.0, 1.0], [3.0, 1.0]]).reshape(1, 2, 2, 1)
     assert prior(0.5)(x) == pytest.approx(0.5 * expected)
+
+
+def test_opposite_gradients_are_further_apart_than_unrelated_ones():
+    one, other = {"w": jnp.array([1.0, 0.0])}, {"w": jnp.array([0.0, 2.0])}
+    back = {"w": -3 * one["w"]}
+    found = [
+        float(objectives.cosine_distance(one, each)) for each in (one, other, back)
+    ]
+    assert found == pytest.approx([0, 1, 2], abs=1e-6)

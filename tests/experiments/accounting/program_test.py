@@ -83,6 +83,13 @@ _SMALL = (
 )  # fmt: skip
 
 
+def test_dp_sgd_is_fed_cdp_whose_layers_are_clipped_together(run):
+    own = [each for each in _SMALL if "layers" not in each]
+    found = run("--accounting_method=dp_sgd", *own)
+    other = run("--accounting_method=fed_cdp", "--accounting_layers=1", *own)
+    assert found == other.replace("fed_cdp:", "dp_sgd:") and "M = 1" in found
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("method", ["fed_cdp", "fed_sdp"])
 def test_ones_own_training_in_all_ways_and_at_both_levels(
@@ -174,7 +181,11 @@ _OWN = "--accounting_method=fed_cdp"
             (_OWN, "--target_epsilon=inf"),
             "--target_epsilon: expected a number > 0 and < inf or none, got inf",
         ),
-        (("--accounting_method=fed_avg",), "expected one of fed_cdp, fed_sdp"),
+        (("--accounting_method=fed_avg",), "expected one of dp_sgd, fed_cdp, fed_sdp"),
+        (
+            ("--accounting_method=dp_sgd", "--accounting_layers=2"),
+            "--accounting_layers: dp_sgd clips all layers together",
+        ),
         (
             ("--accounting_method=fed_sdp", "--accounting_batches=fixed"),
             "--accounting_batches: fed_sdp does not depend on batches",

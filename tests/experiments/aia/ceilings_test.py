@@ -1,5 +1,7 @@
 """The most that any adversary can have: from the noise of a run and its baselines."""
 
+from types import SimpleNamespace
+
 import numpy as np
 import pytest
 
@@ -83,3 +85,43 @@ def test_nothing_is_said_of_a_number(setup):
     assert not ceilings.why_not(made)
     number = made._replace(targets=made.targets._replace(continuous=True))
     assert "the sensitive column is a number" in ceilings.why_not(number)
+
+
+def test_the_best_guess_without_a_message_counts_in_whatever_order():
+    row = Labels("aia", "people", "mlp").row
+    told = [
+        row(*each[:2], 7, verdicts.ACCURACY.metric, each[2], 3, each[3])
+        for each in (
+            ("majority", "baseline", 80.0, 0), ("imputation", "baseline", 60.0, 0),
+            ("imputation", "baseline", 99.0, "all"),
+        )
+    ]  # fmt: skip
+    truth = SimpleNamespace(
+        candidates=np.zeros((1, 2, 1)), mask=np.ones((1, 2, 3), bool), seeds=(7,)
+    )
+    np.testing.assert_allclose(ceilings._best(told, truth), [[0.8, 0.5]])
+
+
+def test_the_owner_of_a_row_tells_of_it_too(monkeypatch):
+    owner = np.array([-1, 0, 0, 1])
+    known = SimpleNamespace(x=np.zeros((4, 2)), codes=np.zeros(2, bool))
+    asked = []
+
+    def crossed(people, seed):
+        asked.append(people)
+        return np.zeros(4)
+
+    known._replace = lambda **more: SimpleNamespace(**more)
+    everyone = SimpleNamespace(owner=owner)
+    shared = SimpleNamespace(of=lambda rows, what, compute: compute())
+    monkeypatch.setattr(ceilings.population, "of_seed", lambda setup, at: everyone)
+    monkeypatch.setattr(ceilings.baselines, "learned", lambda setup, rows: known)
+    monkeypatch.setattr(ceilings.imputation, "crossed", crossed)
+    targets = SimpleNamespace(
+        value=np.zeros((1, 2, 2)), mask=np.array([[[1, 1], [1, 0]]], bool)
+    )
+    setup = SimpleNamespace(
+        targets=targets, config=SimpleNamespace(run=SimpleNamespace(seeds=(0,)))
+    )
+    ceilings._imputed(setup, 0, shared)
+    assert asked[0].x[:, -1].tolist() == [0, 1, 1, 2] and asked[0].codes[-1]

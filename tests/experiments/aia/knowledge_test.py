@@ -133,3 +133,15 @@ def test_imputation_is_done_from_what_is_known_too(setup):
     found = {row.setting: row.value for row in rows if row.client == "all"}
     # Without any column but the target little is left.
     assert found["as_known"] < found["baseline"] - 5
+
+
+def test_unknown_targets_are_learned_from_rows_of_others_alone(setup, monkeypatch):
+    made, learned = setup("--knowledge_targets=0.5"), []
+
+    def impute(people, x, seed):
+        learned.append(len(people.value))
+        return np.zeros(len(x))
+
+    monkeypatch.setattr(knowledge.imputation, "impute", impute)
+    knowledge.degraded(made)
+    assert learned == (442 - made.clients.sizes.ravel()).tolist()

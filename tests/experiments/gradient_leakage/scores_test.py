@@ -74,3 +74,13 @@ def test_every_measure_of_an_image_and_its_label_has_a_level_of_chance(completed
             assert values[client] == pytest.approx(score[name]), name
     assert len(np.unique(levels["seed_image"]["mse"])) == 3
     assert levels["majority_class"]["label_accuracy"].tolist() == [1, 0.5, 0]
+
+
+def test_a_level_of_chance_succeeds_where_every_image_does(completed):
+    run = completed("--clients=3", "--success_rmse=0.3")
+    x = np.full((3, 2, 8, 8, 1), 0.5, np.float32)
+    x[1, 1] = x[2] = 1.0  # one image of a client is far from the mean, and both
+    mean, read = np.full((8, 8, 1), 0.5, np.float32), np.ones((8, 8, 1), bool)
+    attacked = truth.Truth(x, np.zeros((3, 2), np.int32))
+    found = scores.baselines(run, attacked, mean, read)["mean_image"]
+    assert found["attack_success"].tolist() == [1, 0, 0]

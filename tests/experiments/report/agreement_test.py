@@ -5,6 +5,7 @@ import math
 import pytest
 
 from experiments.report import agreement
+from fljax import certainty
 
 
 def _verdict(fresh, kept):
@@ -53,3 +54,23 @@ def test_a_few_differences_are_spelled_out(row):
     found = agreement.compare([each._replace(value=1.0) for each in kept], kept)
     assert "14 differ" in found.lines[0]
     assert len(found.lines) == 12 and found.lines[-1] == "  and 4 more"
+
+
+@pytest.mark.parametrize(
+    ("value", "of", "metric", "verdict"),
+    [
+        (0.509, 0.5, certainty.CALIBRATION_ERROR, "agrees"),
+        (0.52, 0.5, certainty.CALIBRATION_ERROR, "differs"),
+        (0.01015, 0.01, "test_loss", "agrees"),
+        (0.0115, 0.01, "test_loss", "differs"),
+    ],
+)
+def test_a_share_may_be_off_by_a_point_and_a_small_number_by_two_percent(
+    row, value, of, metric, verdict
+):
+    kept = row._replace(metric=metric, value=of)
+    assert _verdict([kept._replace(value=value)], [kept]) == verdict
+
+
+def test_the_same_value_of_other_rows_differs(row):
+    assert _verdict([row._replace(n=row.n + 1)], [row]) == "differs"

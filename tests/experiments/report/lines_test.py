@@ -119,3 +119,11 @@ def test_no_adversary_is_above_what_a_defense_allows(rows):
     assert lines.lines(active)[-1].ceiling is None  # its trials share their noise
     few = [row._replace(n=4) for row in made]
     assert not _by_attack(lines.lines(few))["grad", "passive"].is_impossible
+
+
+def test_seeds_on_the_same_rows_are_no_more_rows(rows):
+    made = rows(*[76.0] * 3, attack="none", setting="defense", metric=verdicts.CEILING)
+    made = [row._replace(n=200) for row in made + rows(*[84.0] * 3)]
+    line = lines.lines(made)[-1]
+    assert (line.row.attack, line.ceiling) == ("model", 76.0)
+    assert not line.is_impossible  # of 600 rows it would be

@@ -10,6 +10,7 @@ import pytest
 from fljax import losses, models, privacy
 from fljax.defenses import clipping, dp_sgd, fed_sdp
 from fljax.federation import FedAvg, Tables
+from fljax.privacy import sampled
 from fljax.privacy.audits import (
     canaries,
     chances,
@@ -174,3 +175,18 @@ def test_what_is_accounted_is_of_the_unit_that_is_audited():
     own = privacy.guarantee(spec, _ROUNDS, _DELTA).epsilon_pld[0]
     found = multi_run.accounted([spec], _tables(), canary, _DELTA)
     assert found == pytest.approx(own, rel=1e-6)
+
+
+@pytest.mark.parametrize(
+    ("neighbours", "replace"), [("remove", False), ("replace", True)]
+)
+def test_a_clients_own_steps_are_accounted_for(neighbours, replace):
+    tables = Tables.of(
+        _rows(), np.split(np.arange(16), [4]), num_rounds=3, batch_size=4, poisson=True
+    )
+    noise = _dp_sgd(1.0)(_LOSS).defended(()).noise
+    for client, steps in ((0, 1), (1, 3)):
+        canary = Canary("gradient", neighbours, client=client)
+        found = multi_run.accounted(noise, tables, canary, 0.1)
+        told = 1.0, 0.5, [3 * steps], [1.0], 0.1
+        assert found == pytest.approx(sampled.poisson(*told, replace=replace))

@@ -1,7 +1,9 @@
 """One training with many canaries, each in by a coin of its own."""
 
 import re
+from types import SimpleNamespace
 
+import jax
 import numpy as np
 import optax
 import pytest
@@ -9,10 +11,10 @@ import pytest
 from fljax import losses, models, privacy
 from fljax.defenses import dp_sgd, fed_sdp
 from fljax.federation import FedAvg, Tables
-from fljax.privacy.audits import OBSERVERS, attainable
+from fljax.privacy.audits import OBSERVERS, attainable, multi_run, one_training
 from fljax.privacy.audits.canaries import Canary
 from fljax.privacy.audits.chances import Others
-from fljax.privacy.audits.coins import Effects, Shown, posterior
+from fljax.privacy.audits.coins import Effects, Exchange, Shown, posterior
 from fljax.types import Features, Rows
 
 _ROWS, _COLUMNS, _DELTA = 80, 60, 1e-5
@@ -135,3 +137,25 @@ def test_more_canaries_than_there_are_places():
     with pytest.raises(TypeError, match=re.escape("privacy.plant_many")):
         planted = privacy.plant(_records, _LOSS, _tables(), Canary())
         privacy.audit_once(planted, delta=_DELTA)
+
+
+def test_the_upper_bound_is_that_of_whom_least_is_promised(monkeypatch):
+    rows = _tables().rows
+    flat = jax.tree.map(lambda leaf: leaf[0], rows)
+    tables = Tables.of(
+        flat, np.split(np.arange(80), [10]), num_rounds=2, batch_size=10, poisson=True
+    )  # one step a round, and seven
+    planted = privacy.plant_many(_records, _LOSS, tables, Canary("gradient"), 20)
+    seen = Exchange(*[np.zeros((1, 1))] * 4)
+    trained = SimpleNamespace(evaluations=seen)
+    monkeypatch.setattr(one_training.federation_lib, "train", lambda *_, **__: trained)
+    blind = dict.fromkeys(OBSERVERS, np.zeros(20))
+    monkeypatch.setattr(one_training.coins, "scores", lambda *_: blind)
+    sigma = np.float32(5)
+    found = privacy.audit_once(planted, delta=1e-5, numbers=sigma, seed=1).accounted
+    noise = planted.method.method.defended(sigma).noise
+    least, most = (
+        multi_run.accounted(noise, planted.tables, Canary("gradient", client=c), 1e-5)
+        for c in (0, 1)
+    )
+    assert found == most > least

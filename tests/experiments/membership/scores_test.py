@@ -1,0 +1,13 @@
+"""How well members are told from others."""
+
+import numpy as np
+
+from experiments.membership import scores
+
+
+def test_members_are_found_at_one_false_alarm_in_a_thousand():
+    there = np.arange(4000)[None] < 2000
+    score = np.zeros((1, 4000))
+    score[0, :500], score[0, 2000:2002], score[0, 500:1000] = 3, 2, 1
+    score[0, 2002:2010] = 1  # ten alarms in two thousand
+    assert scores.told(score, there).found == 25
