@@ -96,6 +96,7 @@ def local_training(train: TrainConfig) -> LocalTraining:
         algorithm=train.algorithm,
         proximal=train.proximal,
         schedule=_schedule(train),
+        num_rounds=train.num_rounds,
     )
 
 

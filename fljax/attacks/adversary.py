@@ -30,6 +30,7 @@ class LocalTraining(NamedTuple):
       algorithm: fed_avg, fed_sgd, fed_prox or another name.
       proximal: mu of fed_prox.
       schedule: learning rate of each round over that of the first; empty where it stays.
+      num_rounds: of the run.
     """
 
     batch_size: int | None = None
@@ -42,6 +43,7 @@ class LocalTraining(NamedTuple):
     algorithm: str = "fed_avg"
     proximal: float | None = None
     schedule: tuple[float, ...] = ()
+    num_rounds: int | None = None
 
     @property
     def missing(self) -> list[str]:
@@ -146,6 +148,16 @@ class AdversaryView(NamedTuple):
             known=jax.tree.map(lambda leaf: leaf[which], self.known),
             num_rows=None if self.num_rows is None else self.num_rows[which],
         )
+
+    @property
+    def num_rounds(self) -> int:
+        """Of the run; where nobody says, to the last round that was seen.
+
+        Of models no last round is seen, since no model is sent after it.
+        """
+        assert self.transcript is not None
+        seen = int(self.transcript.round[-1]) + 1 + (self.sees == "models")
+        return max(self.training.num_rounds or 0, seen)
 
     @property
     def sizes(self) -> np.ndarray:

@@ -164,7 +164,7 @@ def _bounds(
     releases = Releases(rounds * view.training.local_steps(view.sizes), rounds)
     ways: tuple[Sampling, ...] = ("poisson", "fixed")
     for way in ways[: 1 if specs.needs_poisson(spec) else 2]:
-        setting = _setting(view, way, num_rounds)
+        setting = _setting(view, way)
         numbers: Any = specs.numbers(spec)
         if delta is not None:
             numbers = privacy.numbers_for(spec, setting, releases, delta)
@@ -173,7 +173,7 @@ def _bounds(
             yield bound
 
 
-def _setting(view: AdversaryView, way: Sampling, num_rounds: int) -> Setting:
+def _setting(view: AdversaryView, way: Sampling) -> Setting:
     assert view.transcript is not None
     size = view.training.batch_size or None
     per_epoch = packing.batches_per_epoch(view.sizes, size)
@@ -181,7 +181,7 @@ def _setting(view: AdversaryView, way: Sampling, num_rounds: int) -> Setting:
     return Setting(
         view.loss_fn,
         clipping.num_layers(view.transcript.params),
-        num_rounds,
+        view.num_rounds,
         batches=way,
         sampling_rate=1 / per_epoch,
         batch_size=view.sizes / per_epoch if way == "poisson" else fixed,

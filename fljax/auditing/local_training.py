@@ -54,6 +54,7 @@ def _recorded(about: dict[str, Any], stem: str) -> dict[str, Any]:
         "weight_decay": _number(about, "weight_decay", stem, least=0) or 0.0,
         "algorithm": _algorithm(about, stem),
         "proximal": _number(about, "proximal", stem, least=0),
+        "num_rounds": _count(about, "num_rounds", stem),
     } | _rates(about, stem)
     if "batch_size" in about and about["batch_size"] is None:
         found["batch_size"] = 0

@@ -17,7 +17,7 @@ _READ = (
     "optimiser", "optimizer", "client_optimiser", "momentum", "weight_decay", "batch_size",
     "learning_rate", "local_epochs", "epochs", "local_steps", "algorithm", "proximal",
     "defense", "delta", "client_names", "server_optimiser", "server_learning_rate",
-    "participation",
+    "participation", "num_rounds",
 )  # fmt: skip
 _SHORT = {"lr": "learning_rate", "bs": "batch_size", "steps": "local_steps"}
 _NEAR = 0.8

@@ -37,7 +37,7 @@ def _started(logits, num_rounds=_ROUNDS, size=0.1, spoilt=False):
         return jax.nn.softmax(jnp.pad(logits, ((0, 0), (0, 0), (1, 0))))
 
     unused = Simulator(lambda *_: None, lambda *_: None)
-    problem = Problem(seen, unused, relax, jnp.ones(()), Settings())
+    problem = Problem(seen, seen, unused, relax, jnp.ones(()), Settings())
     public = Features(np.zeros((_CLIENTS, _ROWS, 1)), np.zeros((_CLIENTS, _ROWS, 0)))
     known = jax.tree.map(jnp.asarray, Known(public, y, mask))
     found = associations.start(members, problem, known, logits, _CLIENTS)

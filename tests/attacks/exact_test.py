@@ -31,7 +31,7 @@ def _problem(error):
 
     rounding = jnp.full(observed.shape, 1e-6)
     problem = Problem(
-        observed, Simulator(end, back), relax, jnp.ones(()), Settings(),
+        observed, observed, Simulator(end, back), relax, jnp.ones(()), Settings(),
         rounding=rounding,
     )  # fmt: skip
     return problem, truth

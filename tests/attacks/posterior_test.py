@@ -27,6 +27,7 @@ def _searched(believed, truth, num_rounds=30, size=0.1, seed=0):
     )
     problem = Problem(
         observed,
+        observed,
         simulator,
         lambda logits: jax.nn.softmax(jnp.pad(logits, ((0, 0), (1, 0)))),
         jnp.ones(()),

@@ -3,6 +3,7 @@
 import jax
 import jax.numpy as jnp
 import numpy as np
+import pytest
 
 from fljax.attacks.adversary import LocalTraining
 from fljax.attacks.groups import Group
@@ -61,3 +62,17 @@ def test_a_sum_has_the_rate_of_its_round_and_the_noise_of_its_members():
     # One step of the client of five rows, two of the other.
     noise = (0.1 * rates) ** 2 * [2, 1, (1 + 9 * 2) / 16]
     np.testing.assert_allclose(found.noise, noise, rtol=1e-5)
+
+
+@pytest.mark.parametrize(
+    ("sees", "told", "last"),
+    [("messages", None, 9), ("sum", None, 9), ("models", None, 10), ("models", 19, 18)],
+)
+def test_a_clip_decays_over_all_rounds_of_the_run(sees, told, last):
+    decaying = specs.parse("fed_cdp(clip=6, decay_to=2, sigma=1, mode=recommended)")
+    training = _TRAINING._replace(num_rounds=told)
+    view = _view(defense=decaying)._replace(training=training, sees=sees)
+    _, found = clients._imagined(view)
+    layers = len(jax.tree.leaves(view.transcript.params))
+    wanted = (6 - 4 * np.array([[0, 4, 9], [0, 3, 9]]) / last) / layers**0.5
+    np.testing.assert_allclose(found.clip, wanted, rtol=1e-5)

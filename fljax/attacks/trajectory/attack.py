@@ -37,7 +37,14 @@ from jax import lax
 
 from fljax import losses, precision
 from fljax.attacks.attribute import without_padding
-from fljax.attacks.trajectory import exact, imagined, matching, relaxation, rounding
+from fljax.attacks.trajectory import (
+    exact,
+    imagined,
+    matching,
+    misfits,
+    relaxation,
+    rounding,
+)
 from fljax.attacks.trajectory.imagined import PLAIN, Imagined, Told
 from fljax.attacks.trajectory.matching import Point, Problem, Settings
 from fljax.attacks.trajectory.posterior import posterior
@@ -121,6 +128,7 @@ def trajectory_matching(
     logits = attribute.start(seen.unravel(seen.returned[-1]))
     problem = Problem(
         seen.returned,
+        seen.returned - seen.sent,
         simulator,
         attribute.relax,
         jnp.asarray(scale, jnp.float32),
@@ -181,11 +189,11 @@ def solve(
                 lambda: begun,
             )
         point, left = matching.search(jax.random.fold_in(key, 0), problem, start)
-        return point, left, matching.misfit(left.noise, left.residuals)
+        return point, left, misfits.misfit(left.noise, left.residuals)
 
     point, left, misfit = _least(searched, starts)
     simulated = jnp.mean(left.steady.astype(jnp.float32))
-    told = matching.told(misfit, left.noise, left.residuals, problem.observed)
+    told = misfits.told(misfit, left.noise, left.residuals, problem.changed)
     values, scale = problem.relax(point.logits), matching.scale_of(problem, point)
     if candidates is None:
         index = jnp.zeros(values.shape, jnp.int32)

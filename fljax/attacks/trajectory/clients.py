@@ -168,7 +168,7 @@ def _imagined(view: AdversaryView, first_order: bool = False) -> tuple[Imagined,
         client = client._replace(precision=float(jnp.finfo(travels).eps))
     rounds = np.asarray(seen.round)
     client, _ = imagined.defended(client, spec)
-    number, layers = int(rounds[-1]) + 1, len(jax.tree.leaves(seen.params))
+    number, layers = view.num_rounds, len(jax.tree.leaves(seen.params))
     sums = seen.member is not None
     if sums:  # which changes of a client are its largest nobody sees in a sum
         client = client._replace(share=1.0)

@@ -14,8 +14,8 @@ import numpy as np
 import optax
 from jax import lax
 
+from fljax.attacks.trajectory import misfits, simulation
 from fljax.attacks.trajectory import noise as noise_lib
-from fljax.attacks.trajectory import simulation
 from fljax.types import Array, Key, PyTree
 
 
@@ -55,9 +55,6 @@ class Settings(NamedTuple):
     probes: int = 16
 
 
-_NEXT_TO_NOTHING = 5e-5  # of the messages, whitened
-
-
 class Point(NamedTuple):
     """Where the search is: logits `[..., K - 1]`, log_scale [] over the given scale."""
 
@@ -70,6 +67,7 @@ class Problem(NamedTuple):
 
     Attributes:
       observed: `[R, O]` what is compared with the predictions.
+      changed: `[R, O]` how far that is from what was sent.
       simulator: of the rounds `0 .. R - 1`.
       relax: `(logits) -> values`, those that the simulator takes.
       scale: [] that the simulator is given, but for `estimate_scale`.
@@ -84,6 +82,7 @@ class Problem(NamedTuple):
     """
 
     observed: jax.Array
+    changed: jax.Array
     simulator: simulation.Simulator
     relax: Callable[[jax.Array], PyTree]
     scale: jax.Array
@@ -202,7 +201,7 @@ def search(key: Key, problem: Problem, start: Point) -> tuple[Point, Unexplained
             lambda: noise_lib.estimate(residuals, problem.partial, problem.known),
             lambda: state.left.noise,
         )
-        unexplained = jnp.mean(powers(noise, held, residuals[held]))
+        unexplained = jnp.mean(misfits.powers(noise, held, residuals[held]))
         worst = jnp.where(jnp.isnan(unexplained), jnp.inf, unexplained)
         unexplained = jnp.where(turn, worst, unexplained)
         better = turn | (unexplained <= state.least)  # never, if it is not a number
@@ -258,43 +257,3 @@ def held_out(num_rounds: int, share: float) -> tuple[np.ndarray, np.ndarray]:
         return everyone, everyone
     held = np.linspace(0, num_rounds - 1, count + 2)[1:-1].round().astype(int)
     return held, np.setdiff1d(everyone, held)
-
-
-def powers(noise, rounds, residuals: jax.Array) -> jax.Array:
-    """Squared whitened residual of each round, of what was observed."""
-    rounds = jnp.asarray(rounds)
-    if noise.partial is not None:
-        residuals = residuals * noise.partial.there[rounds]
-    return jax.vmap(lambda t, r: jnp.dot(r, noise_lib.whiten(noise, t, r)))(
-        rounds, residuals
-    )
-
-
-def misfit(noise: noise_lib.Noise, residuals: jax.Array) -> jax.Array:
-    """Mean squared whitened residual over that of the differences, which is noise."""
-    rounds, partial = jnp.arange(residuals.shape[0]), noise.partial
-    if len(rounds) < 3:
-        return jnp.ones(())
-    steps, both = noise_lib.differences(residuals, partial)
-    each = jnp.concatenate([rounds, rounds[:-1]])
-    power = powers(noise, each, jnp.concatenate([residuals, steps]))
-    left, alone = power[: len(rounds)].sum(), power[len(rounds) :].sum()
-    if partial is None:
-        left, alone = left / len(rounds), alone / len(steps)
-        return left / jnp.maximum(alone, noise_lib.LEAST)
-    alone = alone / jnp.maximum(jnp.sum(both), 1)
-    return left / jnp.sum(partial.there) / alone
-
-
-def told(
-    misfit: jax.Array, noise: noise_lib.Noise, residuals: jax.Array, observed: jax.Array
-) -> jax.Array:
-    """The misfit that is reported: of what is left as a share of the messages at most.
-
-    Messages of clients that step on all of their rows hardly differ from round to round:
-    what a search leaves of them is many times that, and may be next to nothing still.
-    """
-    rounds = jnp.arange(residuals.shape[0])
-    left, whole = (powers(noise, rounds, r).sum() for r in (residuals, observed))
-    share = left / (_NEXT_TO_NOTHING**2 * whole)
-    return jnp.where(whole > 0, jnp.minimum(misfit, share), misfit)

@@ -96,6 +96,7 @@ def trajectory_matching(
     simulator, apart = summed(settings)
     problem = Problem(
         flat.returned,
+        flat.returned - flat.sent,
         simulator,
         jax.vmap(first.relax),
         jnp.ones(()),

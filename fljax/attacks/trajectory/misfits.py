@@ -1,0 +1,50 @@
+"""How well what was simulated fits what was observed: 1 where all that is left is noise."""
+
+import jax
+import jax.numpy as jnp
+
+from fljax.attacks.trajectory import noise as noise_lib
+
+_NEXT_TO_NOTHING = 1e-2  # of what was changed
+
+
+def powers(noise, rounds, residuals: jax.Array) -> jax.Array:
+    """Squared whitened residual of each round, of what was observed."""
+    rounds = jnp.asarray(rounds)
+    if noise.partial is not None:
+        residuals = residuals * noise.partial.there[rounds]
+    return jax.vmap(lambda t, r: jnp.dot(r, noise_lib.whiten(noise, t, r)))(
+        rounds, residuals
+    )
+
+
+def misfit(noise: noise_lib.Noise, residuals: jax.Array) -> jax.Array:
+    """Mean squared whitened residual over that of the differences, which is noise."""
+    rounds, partial = jnp.arange(residuals.shape[0]), noise.partial
+    if len(rounds) < 3:
+        return jnp.ones(())
+    steps, both = noise_lib.differences(residuals, partial)
+    each = jnp.concatenate([rounds, rounds[:-1]])
+    power = powers(noise, each, jnp.concatenate([residuals, steps]))
+    left, alone = power[: len(rounds)].sum(), power[len(rounds) :].sum()
+    if partial is None:
+        left, alone = left / len(rounds), alone / len(steps)
+        return left / jnp.maximum(alone, noise_lib.LEAST)
+    alone = alone / jnp.maximum(jnp.sum(both), 1)
+    return left / jnp.sum(partial.there) / alone
+
+
+def told(
+    misfit: jax.Array, noise: noise_lib.Noise, residuals: jax.Array, changed: jax.Array
+) -> jax.Array:
+    """The misfit that is reported: of what is left as a share of the changes at most.
+
+    Messages of clients that step on all of their rows, or hardly at all, are much alike:
+    what a search leaves is many times their differences, and may be next to nothing still.
+    With the rows of others, or another rate, it is half of the changes, or all.
+    """
+    if noise.partial is not None:
+        residuals, changed = (r * noise.partial.there for r in (residuals, changed))
+    left, whole = (jnp.square(each).sum() for each in (residuals, changed))
+    share = left / (_NEXT_TO_NOTHING**2 * whole)
+    return jnp.where(whole > 0, jnp.minimum(misfit, share), misfit)
