@@ -20,7 +20,7 @@ from jax.flatten_util import ravel_pytree
 
 from experiments.gradient_leakage.settings import Config
 from experiments.gradient_leakage.views import View, clips, observe
-from fljax import losses
+from fljax import losses, tree
 from fljax.attacks.inversion import (
     Budget,
     Inversion,
@@ -30,6 +30,7 @@ from fljax.attacks.inversion import (
     solvers,
 )
 from fljax.attacks.inversion.gaussian import Gaussian
+from fljax.defenses import bounding
 from fljax.defenses.parts import Part
 from fljax.defenses.specs import Spec
 from fljax.types import Array, Key, Params
@@ -48,6 +49,8 @@ class Known(NamedTuple):
       median: [] bool, whether layers of examples are clipped to the median of a batch.
       pruned: [] bool, whether zeros may be pruned entries.
       noise: [] variance of an entry's noise, which a prior is weighed with.
+      message_norm: [] of the message as a whole, infinite without.
+      limit: [] of the message's entries, likewise.
     """
 
     clip: Array
@@ -56,11 +59,13 @@ class Known(NamedTuple):
     median: Array
     pruned: Array
     noise: Array = np.float32(0)
+    message_norm: Array = np.float32(np.inf)
+    limit: Array = np.float32(np.inf)
 
 
 def known(run: Config, view: View, layers: int, pruned: float) -> Known:
     """What the adversary may simulate."""
-    clip = total_clip = message_clip = jnp.inf
+    clip = total_clip = message_clip = norm = limit = jnp.inf
     aware, median, zeroed = run.attacker == "aware", False, pruned > 0
     for part, own in zip(view.spec.parts, clips(run, view.spec), strict=True):
         match part.name:
@@ -71,18 +76,24 @@ def known(run: Config, view: View, layers: int, pruned: float) -> Known:
                 total_clip = own
             case "fed_sdp" if _meets_message(part, view):
                 message_clip = own / run.rate
+            case "norm_clipping" if not view.example:
+                norm = part.values["norm"] / run.rate
+            case "value_clipping" if not view.example:
+                limit = part.values["limit"] / run.rate
             case "median":
                 median = not view.example
             case name if name in _ZEROING:
                 zeroed = zeroed or not view.example
     if not aware:
-        clip = total_clip = message_clip = jnp.inf
+        clip = total_clip = message_clip = norm = limit = jnp.inf
     return Known(
         jnp.float32(clip),
         jnp.float32(total_clip),
         jnp.float32(message_clip),
         jnp.bool(aware and median),
         jnp.bool(aware and zeroed),
+        message_norm=jnp.float32(norm),
+        limit=jnp.float32(limit),
     )
 
 
@@ -189,7 +200,12 @@ def whole_message(
 
         def message(params, x, y):
             found = simulate(params, x, y)
-            return found if example else _to_norm(found, known.message_clip)
+            if example:
+                return found
+            found = _to_norm(found, known.message_clip)
+            squared = tree.dot(found, found) / jnp.square(known.message_norm)
+            factor = lax.rsqrt(jnp.maximum(squared, 1))
+            return bounding.cut(_times(factor, found), known.limit)
 
         return message
 
@@ -259,17 +275,19 @@ def _clipped_mean(loss_fn: losses.LossFn, known: Known) -> points.Simulate:
     return simulate
 
 
-def _to_norm(tree: Params, clip: Array) -> Params:
+def _to_norm(found: Params, clip: Array) -> Params:
     """Every layer to a norm, differentiable likewise."""
 
     def to(leaf):
         excess = jnp.sum(jnp.square(leaf)) / jnp.square(clip)
         return leaf * lax.rsqrt(jnp.maximum(excess, 1))
 
-    return jax.tree.map(to, tree)
+    return jax.tree.map(to, found)
 
 
 def _scaled(simulate: points.Simulate, factor: float) -> points.Simulate:
-    return lambda params, x, y: jax.tree.map(
-        lambda leaf: factor * leaf, simulate(params, x, y)
-    )
+    return lambda params, x, y: _times(factor, simulate(params, x, y))
+
+
+def _times(factor: Array | float, found: Params) -> Params:
+    return jax.tree.map(lambda leaf: factor * leaf, found)

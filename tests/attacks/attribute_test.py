@@ -185,6 +185,14 @@ def test_values_beyond_the_bounds_are_given_as_the_bounds():
     assert (np.abs(found) <= 1).all()
 
 
+def test_a_model_that_is_no_number_says_nothing_of_a_value():
+    known, params = _continuous([-0.5, 0.5])
+    params = jax.tree.map(lambda leaf: jnp.full_like(leaf, jnp.nan), params)
+    bounds = jnp.array([[-1.0], [1.0]])
+    found = attribute.model_based_continuous(_loss, params, known, bounds)
+    assert np.isnan(found).all()
+
+
 def test_the_deepest_of_two_basins_is_found():
     def loss_fn(params, x, y):
         del params, y

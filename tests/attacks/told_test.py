@@ -76,3 +76,22 @@ def test_a_clip_decays_over_all_rounds_of_the_run(sees, told, last):
     layers = len(jax.tree.leaves(view.transcript.params))
     wanted = (6 - 4 * np.array([[0, 4, 9], [0, 3, 9]]) / last) / layers**0.5
     np.testing.assert_allclose(found.clip, wanted, rtol=1e-5)
+
+
+def test_a_client_of_fewer_steps_takes_as_many_as_it_does(monkeypatch):
+    class _Asked(Exception):
+        pass
+
+    def over(one, static, view, scales, told, merged):
+        raise _Asked(static.settings.search.path_steps, merged)
+
+    monkeypatch.setattr(clients, "over_clients", over)
+    settings = clients.Settings(messages=None)
+    for batch, steps in ((2, [3, 5]), (4, [2, 3])):
+        view = _view()._replace(training=LocalTraining(batch, 0.1, 1))
+        with pytest.raises(_Asked) as asked:
+            clients.infer(view, settings)
+        most, merged = asked.value.args
+        assert most == max(steps)
+        sizes = [[1 / k] * k + [0] * (most - k) for k in steps]
+        np.testing.assert_allclose(merged[..., 1], sizes, rtol=1e-6)

@@ -27,7 +27,7 @@ class GradientGuess(NamedTuple):
     """Outcome of one gradient-based attack.
 
     Attributes:
-      index: `[N]` int32 inferred candidate of each row.
+      index: `[N]` int32 inferred candidate of each row, -1 where the evidence is no number.
       logits: `[N, K - 1]` evidence for candidate k + 1 over candidate 0.
       dissimilarity: [] mean over rounds of 1 - cosine, at the last iteration.
     """
@@ -92,9 +92,9 @@ def gradient_based(
         iterate, (logits, optimiser.init(logits)), jnp.arange(num_iterations)
     )
     evidence = jnp.pad(logits, ((0, 0), (1, 0)))
-    return GradientGuess(
-        jnp.argmax(evidence, axis=-1).astype(jnp.int32), logits, loss[-1] / num_rounds
-    )
+    unknown = jnp.isnan(evidence).any(axis=-1)
+    index = jnp.where(unknown, -1, jnp.argmax(evidence, axis=-1)).astype(jnp.int32)
+    return GradientGuess(index, logits, loss[-1] / num_rounds)
 
 
 def _mismatch(loss_fn, exchange, known, block, num_rounds, present=None):

@@ -133,7 +133,7 @@ def model_based_continuous(
         `(2 / (num_points - 1)) ** num_zooms / (num_points - 1)` of the range.
 
     Returns:
-      `[N]` inferred encoded values.
+      `[N]` inferred encoded values, NaN where the model's loss is no number.
 
     Raises:
       ValueError: for fewer than 5 points, with which a zoom gains too little.
@@ -156,7 +156,8 @@ def model_based_continuous(
     num_rows = known.y.shape[0]
     box = (jnp.full(num_rows, low), jnp.full(num_rows, high - low))
     start, width = jax.lax.fori_loop(0, num_zooms + 1, zoom, box)
-    return start + width / 2
+    found = start + width / 2
+    return jnp.where(jnp.isfinite(under(found[:, None])), found, jnp.nan)
 
 
 def least_squares_bound(

@@ -98,9 +98,10 @@ def _alike(
     search, merged = settings.search._replace(first_order=False), None
     if client.practice.merges:
         own, most = int(steps.max()), settings.epoch_steps * (training.epochs or 1)
-        if own > most:
+        most = min(own, most)
+        if (steps != most).any():
             merged = np.stack([merging.table(int(each), most) for each in steps])
-        steps = np.full_like(steps, min(own, most))
+        steps = np.full_like(steps, most)
         search = search._replace(shorter_steps=min(own, _SHORTER * most))
     if view.transcript is not None and view.transcript.member is not None:
         chosen = search._replace(path_steps=int(steps.max()), shorter_steps=0)

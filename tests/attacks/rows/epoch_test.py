@@ -4,7 +4,7 @@ import jax
 import numpy as np
 import pytest
 
-from fljax.attacks.rows import epoch, network
+from fljax.attacks.rows import epoch, network, repeated
 from fljax.attacks.rows.steps import Steps, moved
 
 _STEPS = Steps(2, 0.1, 2)
@@ -95,3 +95,14 @@ def test_steps_over_other_numbers_of_rows_are_refused(problem):
     given = problem((24, 24), 2, 1)
     with pytest.raises(ValueError, match="steps: expected 4 rows in all, got 3 of 2"):
         _recovered(given, _message(given), _STEPS._replace(count=3))
+
+
+def test_a_message_of_nothing_holds_no_rows(problem):
+    given = problem((24, 24), 2, 1)
+    nothing = jax.tree.map(np.zeros_like, given.params)
+    asked = given.params, nothing, given.loss_fn, _STEPS, given.schema, len(given.y)
+    for found in (
+        epoch.recover(*asked, np.arange(2)),
+        repeated.recover(*asked, np.arange(2), 9),
+    ):
+        assert not len(found.raw) and not found.exact and found.explained == 0

@@ -56,6 +56,9 @@ def test_a_message_is_explained_by_the_truth(
         ("median", ()),
         ("median", ("--steps=3",)),
         ("fed_sdp(clip=0.1, sigma=0)", ("--steps=3",)),
+        ("norm_clipping(norm=0.01)", ()),
+        ("norm_clipping(norm=0.01)", ("--steps=3",)),
+        ("value_clipping(limit=0.001)", ("--steps=3",)),
     ],
     ids=lambda value: "_".join(value) if isinstance(value, tuple) else value,
 )
