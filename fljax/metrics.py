@@ -81,14 +81,6 @@ def majority(truth, mask) -> float:
     return float(np.unique(values, return_counts=True)[1].max() / len(values))
 
 
-def mean_absolute_error(guess, truth, mask) -> float:
-    """Mean absolute error among the entries in `mask`; NaN if there are none."""
-    mask = np.asarray(mask, bool)
-    if not mask.any():
-        return float("nan")
-    return float(np.abs(np.asarray(guess)[mask] - np.asarray(truth)[mask]).mean())
-
-
 def weighted_mean(values, weights) -> float:
     """Mean over clients, weighted by their rows."""
     return float(np.average(np.asarray(values, np.float64), weights=weights))

@@ -56,11 +56,6 @@ def test_majority_is_the_share_of_the_most_frequent_value_in_the_mask():
     assert metrics.majority(truth, [1, 1, 0, 0, 0, 0]) == 1.0
 
 
-def test_mean_absolute_error_counts_only_rows_in_the_mask():
-    found = metrics.mean_absolute_error([1.0, 2.0, 9.0], [2.0, 0.0, 0.0], [1, 1, 0])
-    assert found == 1.5
-
-
 def test_weighted_mean_weighs_clients_by_their_rows():
     assert metrics.weighted_mean([0.5, 1.0], [3, 1]) == 0.625
 

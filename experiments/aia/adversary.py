@@ -1,7 +1,7 @@
 """The adversary of every seed: what it has, and what its attacks give back.
 
 All that an attack is given is an `AdversaryView` of one seed. Nothing here, and nothing
-that is imported here, has the truth: `setup` makes the views, `scoring` compares.
+that is imported here, has the truth: `wall` makes the views, `scoring` compares.
 """
 
 from collections.abc import Callable, Sequence

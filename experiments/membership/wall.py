@@ -23,8 +23,6 @@ from fljax.transcript import sums
 from fljax.transcript.sums import Server
 from fljax.types import Transcript
 
-_CLIPPED = {"dp_sgd": "total", "fed_cdp": "per_layer", "median": "median"}
-
 
 def sights(
     observer: str, settings: Settings, spec: Spec, trained: Trained, pool: Pool
@@ -105,7 +103,7 @@ def _sight(settings, spec, pool, at: slice, told, weight) -> Sight:
     rounds, seen = told
     layers = clipping.num_layers(seen.params)
     clips = imagined.clips(spec, rounds, settings.train.num_rounds, layers)
-    clipped = next((_CLIPPED[n] for n in spec.names if n in _CLIPPED), "")
+    clipped = imagined.defended(imagined.PLAIN, spec)[0].examples
     rows = jax.tree.map(lambda leaf: leaf[at], pool.rows)
     return Sight(rows, at, seen, np.float32(weight), clips[..., 0], clipped)
 

@@ -19,7 +19,7 @@ from fljax.metrics import Estimate
 from fljax.results import HALF_WIDTH, Row, Summary, summarise, within
 
 ACCURACY = selection.ACCURACY
-_ERROR = "aia_mean_absolute_error"
+_ERROR = verdicts.ERROR.metric
 _BOUND = "aia_accuracy_bound_percent"
 _DETERMINED = "determined"
 _DEFENSE = "none", "defense"  # attack and setting of the rows that describe one

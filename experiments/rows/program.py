@@ -242,7 +242,6 @@ PROGRAM = Program(
     module=__name__,
     settings=Settings,
     first=_FIRST,
-    unprefixed=("run",),
     start=start,
     afterwards=COMMAND,
     work=work,

@@ -103,7 +103,6 @@ PROGRAM = Program(
     name=reporting.EXPERIMENT,
     module=__name__,
     settings=Settings,
-    unprefixed=("run",),
     start=start,
     afterwards=COMMAND,
     work=work,

@@ -8,6 +8,8 @@ the modules of the rooms beside the registered ones are about:
 * `attribute`: a column of the rows, from any model or from the messages; active servers.
 * `trajectory`: the same, by simulating the client.
 * `reconstruction`: a client's optimal model.
-* `inversion`: a client's rows.
+* `inversion`: a client's images, or other inputs, by descent.
+* `rows`: a client's rows, whole and proven.
+* `membership`: whether a row was among them.
 * `label_distribution`: what its rows are labelled.
 """

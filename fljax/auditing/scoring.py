@@ -8,7 +8,6 @@ distributions has none.
 """
 
 import numpy as np
-from scipy import stats
 
 from fljax import metrics, shrinkage, verdicts
 from fljax.attacks.estimates import (
@@ -156,9 +155,8 @@ def _paired(own, theirs, level: float) -> list[tuple[float, float]]:
 
 def _interval(scores, measure: Measure, level: float) -> tuple[float, float, float]:
     if measure.sign > 0:
-        test = stats.binomtest(int(scores.sum()), len(scores))
-        span = test.proportion_ci(level, method="wilson")
-        return 100 * float(scores.mean()), 100 * span.low, 100 * span.high
+        percent = 100 * float(scores.mean())
+        return percent, *metrics.of_rows(percent, len(scores), level)
     found = metrics.interval(scores, level)
     return found.mean, found.low, found.high
 

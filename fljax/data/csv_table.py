@@ -3,6 +3,7 @@
 Columns in `drop` are no inputs and may be empty; a partition may still read them.
 """
 
+import difflib
 import functools
 import pathlib
 import warnings
@@ -122,15 +123,21 @@ def load(
 def _check_named(name: str, frame: pd.DataFrame, columns: Sequence[str]) -> None:
     for column in columns:
         if column not in frame.columns:
+            there = list(map(str, frame.columns))
+            near = difflib.get_close_matches(column, there, n=1)
+            meant = f" (did you mean {near[0]!r}?)" if near else ""
             raise DataError(
-                f"{name}: no column {column!r}, columns are "
-                f"{', '.join(map(str, frame.columns))}"
+                f"{name}: no column {column!r}{meant}, columns are {', '.join(there)}"
             )
 
 
 def _check_kept(
     name: str, target: str, sensitive: str | None, drop: Sequence[str]
 ) -> None:
+    if target == sensitive:
+        raise DataError(
+            f"{name}: sensitive column {target!r} is the target; expected two columns"
+        )
     for role, column in (("target", target), ("sensitive", sensitive)):
         if column in drop:
             raise DataError(
@@ -181,7 +188,9 @@ def _classes(
             f"{series.iloc[0]!r}; for classes choose task=binary or multiclass"
         )
     if distinct < 2:
-        raise DataError(f"{name}: target {series.name!r} is constant")
+        raise DataError(
+            f"{name}: target {series.name!r} is constant, expected two values at least"
+        )
     task = task or ("binary" if distinct == 2 else "regression")
     if task == "regression":
         return series.astype(np.float64), task

@@ -113,6 +113,8 @@ def read_local(path: str, data_dir: str | None = None) -> File:
     found = pathlib.Path(path).expanduser()
     if not found.is_file() and given:
         found = pathlib.Path(given).expanduser() / path
+    if found.is_dir():
+        raise DataError(f"{path}: expected a file, this is a folder")
     if not found.is_file():
         raise DataError(f"{path}: no such file")
     content = archive.read(found, max_bytes=_MAX_LOCAL)

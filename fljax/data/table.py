@@ -202,7 +202,9 @@ def _check_sensitive(table: Table, column: str) -> None:
             f"{', '.join(table.kinds)}"
         )
     if get_column(table.frame, column).nunique() < 2:
-        raise DataError(f"{name}: sensitive column {column!r} is constant")
+        raise DataError(
+            f"{name}: sensitive column {column!r} is constant, expected two values at least"
+        )
 
 
 def _check_together(table: Table) -> None:

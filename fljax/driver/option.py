@@ -20,6 +20,11 @@ def option(default: Any, help_: str, **bounds: float) -> Any:
     return dataclasses.field(default=default, metadata={"help": help_, **bounds})
 
 
+def several(default: Any, help_: str, **bounds: float) -> Any:
+    """The same for a tuple that has one entry at least, and none twice."""
+    return option(default, help_, distinct=True, **bounds)
+
+
 def filled(config: Any, usual: NamedTuple) -> Any:
     """A configuration with what is usual for every field of that name left at none."""
     missing = {
@@ -28,11 +33,6 @@ def filled(config: Any, usual: NamedTuple) -> Any:
         if getattr(config, name) is None
     }
     return dataclasses.replace(config, **missing)
-
-
-def several(default: Any, help_: str, **bounds: float) -> Any:
-    """The same for a tuple that has one entry at least, and none twice."""
-    return option(default, help_, distinct=True, **bounds)
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)

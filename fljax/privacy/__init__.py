@@ -1,13 +1,13 @@
 """Privacy guarantees of noisy training: epsilon from noise, and noise from epsilon.
 
-    accounting.epsilon(6.0, 0.01, 10_000, delta=1e-5, accountant="pld")
-    accounting.noise_multiplier_for(1.0, 1e-5, 0.01, 10_000)
-    accounting.guarantee(defense.noise, steps, delta=1e-5)
-    accounting.accuracy_without(defense.noise[0], steps, without=0.6)
-    accounting.statements("fed_cdp", accounting.Training(...))
-    accounting.Ledger(noise, delta=1e-5, steps=5).charge(0, clients)  # while it trains
-    accounting.audit(accounting.plant(method_of, ...), trainings=10_000, delta=0.1)
-    accounting.check_dp(step_fn, params, batch, noise=..., sensitivity=..., batch_size=...)
+    privacy.epsilon(6.0, 0.01, 10_000, delta=1e-5, accountant="pld")
+    privacy.noise_multiplier_for(1.0, 1e-5, 0.01, 10_000)
+    privacy.guarantee(defense.noise, steps, delta=1e-5)
+    privacy.accuracy_without(defense.noise[0], steps, without=0.6)
+    privacy.statements("fed_cdp", privacy.Training(...))
+    privacy.Ledger(noise, delta=1e-5, steps=5).charge(0, clients)  # while it trains
+    privacy.audit(privacy.plant(method_of, ...), trainings=10_000, delta=0.1)
+    privacy.check_dp(step_fn, params, batch, noise=..., sensitivity=..., batch_size=...)
 
 All accountants are those of dp_accounting; `bounds` says how often any adversary can be
 right, `audits` what one demonstrably has; `exact` and `sampled` hold one function per

@@ -6,7 +6,7 @@ from typing import Literal, NamedTuple
 
 import numpy as np
 
-WAYS = ("printed", "implemented", "recommended", "refused")
+Way = Literal["printed", "implemented", "recommended", "refused"]
 
 
 class Statement(NamedTuple):
@@ -26,7 +26,7 @@ class Statement(NamedTuple):
       reason: why there is no number, or what keeps one from being exact.
     """
 
-    way: str
+    way: Way
     name: str
     unit: str
     epsilon: float | None

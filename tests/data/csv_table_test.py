@@ -224,6 +224,12 @@ def test_constant_columns_are_left_out_with_a_warning(load):
         ({}, {"target": "income"}, "no column 'income', columns are age"),
         ({}, {"sensitive": "race"}, "no column 'race'"),
         ({}, {"drop": ["race"]}, "no column 'race'"),
+        ({}, {"sensitive": "sexe"}, r"no column 'sexe' \(did you mean 'sex'\?\)"),
+        (
+            {},
+            {"sensitive": "pay"},
+            "sensitive column 'pay' is the target; expected two",
+        ),
         ({}, {"drop": ["pay"]}, "target 'pay' is among the dropped"),
         ({}, {"sensitive": "sex", "drop": ["sex"]}, "sensitive 'sex' is among the dr"),
         (

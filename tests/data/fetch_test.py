@@ -116,6 +116,8 @@ def test_a_users_file_may_be_relative_to_the_data_folder(tmp_path):
     assert read_local("mine.csv", str(tmp_path)).content == BODY
     with pytest.raises(DataError, match="no such file"):
         read_local("other.csv", str(tmp_path))
+    with pytest.raises(DataError, match="expected a file, this is a folder"):
+        read_local(str(tmp_path), None)
 
 
 def test_a_file_that_the_publisher_compressed_is_named_by_its_own_hash(tmp_path):

@@ -1,7 +1,8 @@
 """Attribute inference: what one client's messages tell of a column of its rows.
 
 * `inference`: eq. (3) of Diana et al. (AAAI-25), with any model of the client's.
-* `gradient`: eq. (2), on the messages themselves.
+* `last_model`: the same with the last model that a client returned.
+* `gradient`: eq. (2), on the messages themselves; `gradient_grid` tries settings of it.
 * `active`: Algorithm 3, a server that sends forged models.
 """
 

@@ -40,16 +40,3 @@ def total_variation(weight: float) -> Prior:
         return weight * (jnp.mean(jnp.abs(down)) + jnp.mean(jnp.abs(right)))
 
     return prior
-
-
-def roughness(weight: float) -> Prior:
-    """`weight` times the mean squared difference of neighbouring pixels.
-
-    Smooth, as L-BFGS wants it, where `total_variation` is not.
-    """
-
-    def prior(x):
-        down, right = jnp.diff(x, axis=-3), jnp.diff(x, axis=-2)
-        return weight * (jnp.mean(jnp.square(down)) + jnp.mean(jnp.square(right)))
-
-    return prior

@@ -38,20 +38,6 @@ class Space(NamedTuple):
     project: Callable[[Variables], Variables] | None = None
 
 
-class Block(NamedTuple):
-    """Columns `start` to `stop - 1`: the one-hot code of a category.
-
-    Attributes:
-      start: first column.
-      stop: one past the last.
-      dropped: whether one more category, the reference, is coded by zeros.
-    """
-
-    start: int
-    stop: int
-    dropped: bool = False
-
-
 def examples(
     shape: Sequence[int],
     seed: Seed,
@@ -100,54 +86,6 @@ def examples(
     return Space(init, decode, project)
 
 
-def tabular(space: Space, blocks: Sequence[Block]) -> Space:
-    """Rows `[B, W]` whose blocks are points of a simplex; other columns stay free.
-
-    Args:
-      space: of plain rows `[B, W]`, whose columns in `blocks` become logits.
-      blocks: the categorical columns, none in two blocks.
-
-    Raises:
-      ValueError: two blocks overlap, or one is empty.
-    """
-    columns = [c for block in blocks for c in range(block.start, block.stop)]
-    if len(set(columns)) < len(columns) or any(b.start >= b.stop for b in blocks):
-        raise ValueError(f"blocks: expected separate ranges of columns, got {blocks}")
-
-    def decode(variables):
-        guess = space.decode(variables)
-        x = guess.x
-        for block in blocks:
-            x = _set(x, block, _simplex(guess.x, block)[:, block.dropped :])
-        return Guess(x, guess.y)
-
-    nearest = space.project
-    if nearest is None:
-        return Space(space.init, decode)
-
-    def project(variables):
-        moved = nearest(variables)
-        x = moved["x"]
-        for block in blocks:
-            # Logits know no box.
-            x = _set(x, block, variables["x"][:, block.start : block.stop])
-        return moved | {"x": x}
-
-    return Space(space.init, decode, project)
-
-
-def harden(x: jax.Array, blocks: Sequence[Block]) -> jax.Array:
-    """Rows `[B, W]` with the most probable category of each block as a one-hot code."""
-    for block in blocks:
-        codes = x[:, block.start : block.stop]
-        if block.dropped:
-            rest = 1 - jnp.sum(codes, axis=1, keepdims=True)
-            codes = jnp.concatenate([rest, codes], axis=1)
-        hard = jax.nn.one_hot(jnp.argmax(codes, axis=1), codes.shape[1])
-        x = _set(x, block, hard[:, block.dropped :])
-    return x
-
-
 def as_features(space: Space) -> Space:
     """Plain rows `[B, W]` as the `Features` of a model with `W` numeric columns.
 
@@ -160,13 +98,3 @@ def as_features(space: Space) -> Space:
         return Guess(Features(x, jnp.zeros((len(x), 0), jnp.int32)), y)
 
     return Space(space.init, decode, space.project)
-
-
-def _simplex(logits, block):
-    """Probabilities `[B, K]` of a block's categories, the reference first."""
-    scores = logits[:, block.start : block.stop]
-    return jax.nn.softmax(jnp.pad(scores, ((0, 0), (int(block.dropped), 0))))
-
-
-def _set(x, block, values):
-    return x.at[:, block.start : block.stop].set(values)

@@ -89,10 +89,6 @@ def test_a_search_without_progress_gives_up_and_shows_its_best():
             "expected 1 labels",
         ),
         (
-            lambda: spaces.tabular(None, [spaces.Block(0, 3), spaces.Block(2, 4)]),
-            "separate ranges",
-        ),
-        (
             lambda: _six_searches(lambda p, x, y: x[0], starts=0),
             "counts of 1",
         ),
@@ -105,10 +101,7 @@ def test_a_search_without_progress_gives_up_and_shows_its_best():
             "give_up above patience",
         ),
     ],
-    ids=[
-        *("damping", "steps", "no labels", "labels", "blocks", "starts"),
-        *("tolerance", "patience"),
-    ],
+    ids=("damping", "steps", "no labels", "labels", "starts", "tolerance", "patience"),
 )
 def test_what_cannot_be_is_refused(make, message):
     with pytest.raises(ValueError, match=message):
