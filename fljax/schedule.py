@@ -148,6 +148,8 @@ def build(
       ValueError: for empty clients, or numbers out of range.
       MemoryError: the tables of so many rounds would fill the memory.
     """
+    if len(sizes) and not np.issubdtype(np.asarray(sizes).dtype, np.integer):
+        raise ValueError(f"sizes: expected numbers of rows, got {sizes}")
     rows = np.asarray(sizes, np.int32)
     _check(rows, num_rounds, batch_size, epochs, steps, lanes, weights)
     num_clients = len(rows)
@@ -199,8 +201,8 @@ def _check(sizes, num_rounds, batch_size, epochs, steps, lanes, weights) -> None
         "lanes": lanes,
     }  # fmt: skip
     for name, value in positive.items():
-        if value is not None and value < 1:
-            raise ValueError(f"{name} must be >= 1, got {value}")
+        if value is not None and (value < 1 or value != int(value)):
+            raise ValueError(f"{name} must be an integer >= 1, got {value}")
     if weights not in ("rows", "uniform"):
         raise ValueError(f"weights must be 'rows' or 'uniform', got {weights!r}")
 

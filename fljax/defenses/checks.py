@@ -62,6 +62,8 @@ def check_sampling(sampling: str, rate) -> None:
 def of_client(value: Array | float, client: Array | None) -> jax.Array:
     """A client's entry `[]` of `[C]` numbers; a single number is everyone's.
 
+    It is NaN of a client beyond them, so that what is trained with too few is no number.
+
     Raises:
       ValueError: for `[C]` numbers and a batch that does not say whose rows it holds.
     """
@@ -70,4 +72,5 @@ def of_client(value: Array | float, client: Array | None) -> jax.Array:
         return value
     if client is None:
         raise ValueError("batch.client: expected a client's number, got None")
-    return value[client]
+    value = value.astype(jnp.result_type(value, jnp.float32))
+    return value.at[client].get(mode="fill", fill_value=jnp.nan)

@@ -13,6 +13,8 @@ from typing import NamedTuple
 from fljax import losses
 from fljax.types import Array, Defense, Sampling
 
+_LEAST, _MOST = 1e-37, 1e38  # in magnitude, of what float32 has
+
 
 @dataclasses.dataclass(frozen=True)
 class Number:
@@ -59,7 +61,7 @@ class Number:
         """
         value = float(text)
         inside = self.min <= value <= self.max and self.above < value < self.below
-        if not inside or not math.isfinite(value):
+        if not inside or (value and not _LEAST <= abs(value) <= _MOST):
             raise ValueError(text)
         return value
 

@@ -34,7 +34,12 @@ def check_clients(num_clients: int, num_rows: int) -> None:
 
 def check_range(name: str, value: int, most: int) -> None:
     """Refuses what is not in [1, most]."""
-    expect(1 <= value <= most, name, f"an integer in [1, {most}]", value)
+    expect(
+        1 <= value <= most and value == int(value),
+        name,
+        f"an integer in [1, {most}]",
+        value,
+    )
 
 
 def expect(holds: object, name: str, expected: str, got: object) -> None:

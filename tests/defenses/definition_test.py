@@ -56,3 +56,11 @@ def test_a_defense_says_what_it_promises(name, said, monkeypatch):
         return
     with pytest.raises(specs.SpecError, match=f"^mine:{name}: .*{said}"):
         specs.bind(spec, setting, specs.numbers(spec))
+
+
+@pytest.mark.parametrize("text", ["0", "1e-300", "1e300", "inf", "nan", "much"])
+def test_a_number_is_one_that_is_computed_with(text):
+    clip = Number("clip", "norm", above=0)
+    with pytest.raises(ValueError):
+        clip.read(text)
+    assert clip.read("1e-30") == 1e-30

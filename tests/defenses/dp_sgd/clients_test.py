@@ -9,6 +9,7 @@ import optax
 import pytest
 
 from fljax import local, rounds, schedule
+from fljax.defenses import checks
 from fljax.types import Rows
 
 
@@ -118,3 +119,10 @@ def test_a_batch_must_say_whose_rows_it_holds(linear):
 def test_bad_numbers_are_refused(linear, changed, message):
     with pytest.raises(ValueError, match=message):
         linear.defense(**changed)
+
+
+def test_a_client_beyond_the_numbers_has_none():
+    numbers = np.array([1.0, 2.0])
+    found = [float(checks.of_client(numbers, client)) for client in (0, 1, 5)]
+    np.testing.assert_array_equal(found, [1, 2, np.nan])
+    assert checks.of_client(np.array([3, 4]), 1) == 4
