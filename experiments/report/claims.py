@@ -75,6 +75,11 @@ def _no_leak(scored: Sequence[tuple[Case, Score]]) -> str:
         return "no leak is shown: what is inferred is predictable without messages"
     if not any(verdict.has_interval for verdict in found):
         return "nothing is claimed: one seed and no interval"
+    if all(score.is_by_seed and score.verdict.units == 2 for _, score in scored):
+        return (
+            "no leak is shown, but two seeds can hardly show one: expected three or more, "
+            "or one, which is judged by its rows"
+        )
     return "no leak is shown, which is no proof that there is none"
 
 

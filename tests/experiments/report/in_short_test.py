@@ -46,6 +46,12 @@ def test_an_attack_within_a_point_shows_no_leak(rows):
     assert said.startswith("Without a defense, no leak is shown, which is no proof")
 
 
+def test_two_seeds_are_said_to_be_too_few(rows):
+    made = rows(50.0, 60.0, attack="majority") + rows(98.0, 99.0)
+    said = only(a_card("run", made))
+    assert "no leak is shown, but two seeds can hardly show one: expected three" in said
+
+
 def _beside(rows, imputation, strangers):
     made = _run(rows, _STRONG)
     made += rows(*imputation, attack="imputation", setting="baseline")
