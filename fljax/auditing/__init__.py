@@ -1,5 +1,12 @@
 """An audit of somebody's own federated training, from a transcript of any framework.
 
 `fljax.audit` is the function (`library`), `fljax-audit` and `python -m fljax.audit` the
-command line (`program`).
+command line (`program`, `command`, `settings`).
+
+* what is read: `inputs`, `table`, `recording`, `local_training`, `values`;
+* the model: `architecture`, `normalisation`, or one's own (`imported`);
+* the wall: `rows` and `case` part what the adversary knows from the `truth`;
+* attacks: `attacking`, and what they would cost (`effort`);
+* scores: `population`, `measuring`, `scoring`, `lines`, `doubts`, `fits`, `ceilings`;
+* what is left: `findings`, `at_risk`, `reporting`, `words`, `page`, `drawings`.
 """

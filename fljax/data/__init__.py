@@ -6,6 +6,16 @@
 
 Runs on the host with NumPy and pandas. Importing this package reads no file and
 opens no connection; a data set's module is imported when it is asked for.
+
+* tables, one module each: `acs_income`, `acs_shaped`, `adult`, `breast_cancer`,
+  `california`, `diabetes`, `leaf_synthetic`, `medical`, `pums2016`, `toy`; `income` is
+  what those of the census share, `bundled` what those of scikit-learn do;
+* images: `cifar10`, `digits`, `lfw`, `mnist`, all of which return `images`;
+* any CSV file: `csv_table`, of `csv_reader`, `csv_format`, `csv_kinds` and `missing`;
+* from a `table` to arrays: `options`, `split`, `vocabulary`, `encoder`, `preprocess`;
+  `listing` says what becomes of each column;
+* files: `sources` and `source` say where they are, `fetch` finds them, `download`,
+  `archive` and `idx` read them without trusting them.
 """
 
 import importlib

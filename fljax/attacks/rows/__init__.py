@@ -11,6 +11,13 @@ is told by its `d`, which the network gives and which has to lie in the other sp
 Networks with two hidden layers or more say more: the second layer's gradient spans the
 hidden units of the rows (`forward`), whatever the activation, also of tables of numbers
 alone. Once all rows are there, their numbers are solved for together (`polish`).
+
+* what is known and asked: `schema`, `network`, `layers`, `look`, `steps`;
+* the `span`: rows in it by `categories` and `numbers`, by whole numbers (`grid`), by
+  `units` or by deltas (`search`), and their `weights`;
+* whole attacks: `recovery` of a batch, `repeated` and `epoch` of several steps, `rounds`
+  of many messages, `sums` and `clients` of sums, `intersections` of several; without a
+  proof `matching` and `annealing`.
 """
 
 from fljax.attacks.rows.network import Network

@@ -4,6 +4,13 @@
 model and this training: it is about 1 then, and grows with what is not so. Up to `FITS`
 estimates may be believed; above `MISFITS` they may not, whatever they say; between the
 two only where the attack predicts the messages much better than no change does.
+
+* `clients` is the registered attack, of all clients; `attack` that of one, `sums` of
+  those behind sums, where `associations` begins;
+* the client that is `imagined`: the `rules` of its steps, `fields` of clipped gradients,
+  `simulation` of a round, `merging` of its steps, its `messages`, noise that is `added`;
+* the search: `relaxation` of rows, `matching` of end points, `noise` and `rounding` of
+  what is left, `exact` where there is none, `misfits`, and the `posterior`.
 """
 
 from fljax.attacks.trajectory.attack import Inference, trajectory_matching
