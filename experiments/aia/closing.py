@@ -34,7 +34,6 @@ _ERRORS_WITHOUT = {
     verdicts.MAJORITY: "always naming the median by",
 }
 _WORDS = "words of the tables: docs/start.md, Words of the table"
-_EPSILON = 4
 _CLIPS = (0.1, 1.0, 10.0, 100.0)  # in units of the targets; held-out rows choose
 
 
@@ -161,7 +160,7 @@ def _command(
     clips = [f"{clip * unit:g}" for clip in _CLIPS]
     held_out = any(row.metric == "test_loss" for row in rows)
     clip = "|".join(clips) if held_out else clips[1]
-    told.append(f"--defense=dp_sgd(clip={clip}, epsilon={_EPSILON})")
+    told.append(f"--defense=dp_sgd(clip={clip}, epsilon={words.EPSILON})")
     return f"python -m experiments.aia {shlex.join(told)}"
 
 

@@ -15,6 +15,7 @@ from fljax.fit import UNLEARNT
 from fljax.transcript.views import View
 from fljax.verdicts import ACCURACY, DISTANCE, ERROR, IMPUTATION, STRANGERS
 
+EPSILON = 8  # of a record, that is tried first against a leak
 _REFERENCES = {
     IMPUTATION: "the other columns alone, learned from other people's rows, name {}",
     STRANGERS: "on people who never met these messages the attack names {}",
@@ -117,7 +118,7 @@ def what_to_do(
         "num_rounds": num_rounds,
         **trained,
         "adversary": None if sees == "messages" else sees,
-        "defense": "dp_sgd(clip=0.1|1|10, epsilon=8)",
+        "defense": f"dp_sgd(clip=0.1|1|10, epsilon={EPSILON})",
     }
     told = (f"--{name}={value}" for name, value in rows.items() if value is not None)
     return Advice(

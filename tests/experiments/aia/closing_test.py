@@ -56,7 +56,7 @@ def test_the_command_for_a_leak_says_what_differs_and_can_be_read(
     python, _, module, *flags = shlex.split(manifest["what_to_do"])
     assert (python, module) == ("python", "experiments.aia")
     assert "--seeds=3,5" in flags and "--partition_clients=3" in flags
-    assert flags[-1] == "--defense=dp_sgd(clip=0.1|1|10|100, epsilon=4)"
+    assert flags[-1] == "--defense=dp_sgd(clip=0.1|1|10|100, epsilon=8)"
     assert not any(flag.startswith("--run_dir") for flag in flags)
     parsed(PROGRAM, *flags)
 
