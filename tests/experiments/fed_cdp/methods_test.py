@@ -73,3 +73,8 @@ def test_who_sees_messages_meets_one_noise_and_who_sees_models_that_of_the_sum()
     assert (at_server.sampling, at_server.sampling_rate) == ("fixed", 0.5)
     gain = at_server.noise_multiplier / at_client.noise_multiplier
     assert gain == pytest.approx(2**0.5)
+
+
+def test_a_row_is_in_one_of_the_batches_of_a_pass():
+    _, _, at, _ = _made("none", _run())
+    assert (at.sampling_rate, at.batch_size) == (0.5, 3.5)

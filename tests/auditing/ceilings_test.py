@@ -1,0 +1,71 @@
+"""The most that any adversary can have: what it is computed from."""
+
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+
+from fljax.attacks.adversary import LocalTraining
+from fljax.auditing import ceilings
+from fljax.auditing.measuring import Imputed
+from fljax.auditing.population import Everyone
+from fljax.defenses import specs
+from fljax.imputation import Population
+
+
+@pytest.fixture
+def told(monkeypatch):
+    """Ceilings by sampling, as `privacy.ceiling` would say; and what it was asked."""
+    asked = []
+
+    def ceiling(defense, releases, share):
+        asked.append((defense, np.asarray(releases.rounds).tolist()))
+        return np.array([{"poisson": 0.6, "fixed": 0.7}[defense]] * 2)
+
+    monkeypatch.setattr(ceilings.privacy, "ceiling", ceiling)
+    monkeypatch.setattr(ceilings.specs, "bind", lambda spec, way, numbers: way)
+    monkeypatch.setattr(ceilings, "_setting", lambda view, way: way)
+    return asked
+
+
+def _view(sees):
+    """Rounds 0, 2 and 4 were recorded, one client was in all of them, one in two."""
+    return SimpleNamespace(
+        transcript=SimpleNamespace(round=np.array([0, 2, 4])),
+        messages=SimpleNamespace(count=np.array([3, 2])),
+        sizes=np.array([8, 8]),
+        sees=sees,
+        training=LocalTraining(batch_size=4, epochs=1),
+    )
+
+
+@pytest.mark.parametrize(("sees", "rounds"), [("messages", [5, 4]), ("sum", [5, 5])])
+def test_rounds_that_were_not_recorded_count(told, sees, rounds):
+    spec = specs.parse("fed_cdp(clip=1, sigma=1)")
+    found = [*ceilings._bounds(_view(sees), spec, np.zeros(2, int), None, np.zeros(2))]
+    assert told == [("poisson", rounds), ("fixed", rounds)]
+    np.testing.assert_array_equal(np.max(found, axis=0), 0.7)
+
+
+def test_of_two_ways_to_draw_batches_the_larger_ceiling_holds(told, monkeypatch):
+    monkeypatch.setattr(ceilings, "_without", lambda *_: np.zeros(2))
+    view = _view("messages")
+    view.defense, view.continuous, view.seed = (
+        specs.parse("fed_cdp(clip=1, sigma=1)"), False, 0,
+    )  # fmt: skip
+    view.training = view.training._replace(learning_rate=0.1)
+    found = ceilings.find(view, None, None, Imputed([]), np.zeros(2, int), None)
+    np.testing.assert_allclose(found.percent, 70)
+
+
+def test_the_best_guess_is_whatever_tells_most_of_each_client(monkeypatch):
+    every = np.array([0, 0, 0, 0, 1, 1, 1, 0])
+    monkeypatch.setattr(ceilings.imputation, "crossed", lambda *_: every)
+    people = Population(np.zeros((8, 1)), np.zeros(8, int), np.zeros(1, bool), False)
+    own = [np.arange(4), np.arange(4, 8)]
+    everyone = Everyone(None, np.repeat([0, 1], 4), own, people)
+    truth = SimpleNamespace(
+        sensitive=np.array([[0, 1, 0, 1], [1, 1, 1, 0]]), mask=np.ones((2, 4), bool)
+    )
+    imputed = Imputed([np.array([0, 1, 0, 0]), np.zeros(4, int)])
+    assert ceilings._without(truth, everyone, imputed, 0).tolist() == [0.75, 1.0]
