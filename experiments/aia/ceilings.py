@@ -22,7 +22,7 @@ _OVERLAPPING = ("sampled",)  # partitions that give a row to several clients
 def why_not(setup: Setup) -> str:
     """Why a run says nothing, in one line; empty if it does."""
     config, truth = setup.config, setup.targets
-    assert setup.problem.shield is not None
+    assert setup.problem.bound_defense is not None
     if truth is None or not config.attack.kinds:
         return "nothing is inferred"
     if truth.continuous:
@@ -50,7 +50,7 @@ def rows(
       told: rows of the majority and of imputation.
       shared: with other points.
     """
-    if setup.problem.shield is None or why_not(setup):
+    if setup.problem.bound_defense is None or why_not(setup):
         return []
     seeds = range(len(targets.seeds))
     guess = np.stack([_imputed(setup, at, shared) for at in seeds])
@@ -63,7 +63,7 @@ def rows(
 
 def _ceiling(setup: Setup, at: int, share: np.ndarray | float) -> np.ndarray | None:
     """`[C]` in the run of one seed, whose attacks see messages."""
-    bound = setup.problem.shield
+    bound = setup.problem.bound_defense
     assert bound is not None
     return privacy.ceiling(bound.build(bound.of_seed(at)), bound.releases(at), share)
 

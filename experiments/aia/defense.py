@@ -105,7 +105,7 @@ def choose_clip(
       ConfigError: if there are several clips and no held-out rows.
       Diverged: if a seed's training diverged with every clip.
     """
-    bound = problem.shield
+    bound = problem.bound_defense
     candidates = specs.alternatives(bound.spec)
     if len(candidates) == 1:
         return problem, np.full((len(problem.seeds), 1), np.nan)
@@ -123,7 +123,7 @@ def choose_clip(
         )
     best = jax.tree.map(lambda leaf: leaf[cost.argmin(axis=1)], tried)
     bound = bound._replace(parts=_updated(bound.parts, best))
-    return problem._replace(shield=bound), loss
+    return problem._replace(bound_defense=bound), loss
 
 
 def _setting(

@@ -129,10 +129,10 @@ def _attacked(adversary: Adversary, best: Params, loss: np.ndarray | None) -> At
 def _search(setup: Setup) -> tuple[Params, np.ndarray]:
     """Best model, leaves `[seeds, C, ...]`, and its loss `[seeds, C]`."""
     config, problem, clients = setup.config, setup.problem, setup.clients
-    if problem.shield is not None:
+    if problem.bound_defense is not None:
         epochs = config.oracle.epochs
-        shield = defense.for_epochs(problem.shield, epochs)
-        problem = problem._replace(shield=shield)
+        bound = defense.for_epochs(problem.bound_defense, epochs)
+        problem = problem._replace(bound_defense=bound)
     everyone = single_client.everyone(
         problem, clients, config.train, config.run.seeds,
         num_rounds=1, record_rounds=[0], epochs=config.oracle.epochs,

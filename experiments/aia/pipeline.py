@@ -72,11 +72,9 @@ def prepare(table: data.Table, config: Settings, label: str) -> Setup:
     dealt = clients_lib.deal(table, config.data, config.model, config.partition, seeds)
     last = [config.train.num_rounds - 1] if config.run.record == "last" else None
     active_rounds = config.active.rounds if "active" in config.attack.kinds else 0
-    shield = defense.maker(config.defense, config.train, active_rounds)
+    bound = defense.maker(config.defense, config.train, active_rounds)
     most = config.run.max_clients_in_memory
-    problem = build(
-        dealt.clients, config.model, config.train, seeds, last, most, shield
-    )
+    problem = build(dealt.clients, config.model, config.train, seeds, last, most, bound)
     _, known, truth = dealt
     if truth is not None and not truth.continuous and config.attack.kinds:
         count, most = truth.candidates.shape[1], config.run.most_values
@@ -119,7 +117,7 @@ def _run(setup: Setup, bars: Progress, part: StageCache, shared: Shared) -> Outc
     config, label, problem = setup.config, setup.label, setup.problem
     seconds: stages.Seconds = {}
     tried = None
-    if problem.shield is not None:
+    if problem.bound_defense is not None:
         with stages.stage(seconds, "clip"):
             problem, tried = _choose_clip(setup, bars)
         setup = setup._replace(problem=problem)
@@ -135,11 +133,11 @@ def _run(setup: Setup, bars: Progress, part: StageCache, shared: Shared) -> Outc
     with stages.stage(seconds, "losses"):
         rows = _losses(labels, setup, seen)
     said = None
-    if problem.shield is not None:
+    if problem.bound_defense is not None:
         rows += privacy_report.rows(labels, problem, config.run.seeds)
         active_server = "active" in config.attack.kinds
         said = privacy_report.describe(
-            problem.shield,
+            problem.bound_defense,
             tried,
             active=active_server,
             unbounded=ceilings.why_not(setup),
@@ -153,7 +151,7 @@ def _run(setup: Setup, bars: Progress, part: StageCache, shared: Shared) -> Outc
 def _choose_clip(setup: Setup, bars: Progress):
     config = setup.config
     seeds = config.run.seeds
-    clips = len(specs.alternatives(setup.problem.shield.spec))
+    clips = len(specs.alternatives(setup.problem.bound_defense.spec))
     task = bars.add_task("clips", total=len(seeds) * clips, visible=clips > 1)
     return defense.choose_clip(
         setup.problem,

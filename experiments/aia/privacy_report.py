@@ -30,7 +30,7 @@ def rows(labels: Labels, problem: Problem, seeds: Sequence[int]) -> list[Row]:
     epsilons = []
     for at, seed in enumerate(seeds):
         sizes = problem.schedule.sizes[at, :-1]
-        for metric, numbers in _numbers(problem.shield, at):
+        for metric, numbers in _numbers(problem.bound_defense, at):
             values = np.broadcast_to(numbers, sizes.shape)
             each = [*zip(range(len(sizes)), values, sizes, strict=True)]
             each.append(("all", values.max(), sizes.sum()))

@@ -25,13 +25,13 @@ class Plan(NamedTuple):
 
     Attributes:
       poisson: whether its batches must be Poisson samples.
-      shield: `(schedule joined over seeds, model, loss of one example) -> BoundDefense`.
-      within: `(shield, position of a seed, who is drawn [T, C]) -> [T, C]`, without
+      bound: `(schedule joined over seeds, model, loss of one example) -> BoundDefense`.
+      within: `(bound, position of a seed, who is drawn [T, C]) -> [T, C]`, without
         those who have spent their budget; None where nobody stops.
     """
 
     poisson: bool
-    shield: Callable[[schedule_lib.Schedule, Model, losses.LossFn], BoundDefense]
+    bound: Callable[[schedule_lib.Schedule, Model, losses.LossFn], BoundDefense]
     within: Callable[[BoundDefense, int, np.ndarray], np.ndarray] | None = None
 
 
@@ -77,7 +77,7 @@ class Problem(NamedTuple):
       seeds: one training each.
       rates: learning rates.
       learning_rate: of the clients, for messages to the user.
-      shield: the clients' defense, or None.
+      bound_defense: the clients' defense, or None.
     """
 
     method: FedAvg
@@ -85,7 +85,7 @@ class Problem(NamedTuple):
     seeds: tuple[int, ...]
     rates: Rates
     learning_rate: float
-    shield: BoundDefense | None = None
+    bound_defense: BoundDefense | None = None
 
     @property
     def model(self) -> Model:
@@ -107,7 +107,7 @@ class Problem(NamedTuple):
         count = len(self.seeds)
         index = np.arange(count, dtype=np.int32)
         rates = Rates(*(np.full(count, rate, np.float32) for rate in self.rates))
-        defense = () if self.shield is None else self.shield.numbers
+        defense = () if self.bound_defense is None else self.bound_defense.numbers
         defense = jax.tree.map(lambda leaf: np.asarray(leaf, np.float32), defense)
         seeds = np.asarray(self.seeds, np.uint32)
         return Training(index, index, seeds, numbers=(rates, defense))
@@ -185,18 +185,18 @@ def build(
         record_rounds=record_rounds,
         most_clients=most_clients,
     )
-    schedule, shield = plan(), None
+    schedule, bound = plan(), None
     if defense is not None:
-        shield = defense.shield(schedule, built, loss_fn)
+        bound = defense.bound(schedule, built, loss_fn)
         if defense.within is not None:
-            schedule = plan(keep=functools.partial(defense.within, shield))
-            shield = defense.shield(schedule, built, loss_fn)
+            schedule = plan(keep=functools.partial(defense.within, bound))
+            bound = defense.bound(schedule, built, loss_fn)
     method = FedAvg(
         model=built,
         loss_fn=loss_fn,
         optimiser=Optimiser(client_name, "client"),
         server_optimiser=Optimiser(train.server_optimiser, "server"),
-        defense=None if shield is None else Defended(shield.builder),
+        defense=None if bound is None else Defended(bound.builder),
         proximal=train.proximal if train.algorithm == "fed_prox" else None,
         decay=1.0 if train.algorithm == "fed_sgd" else train.learning_rate_decay,
     )
@@ -206,7 +206,7 @@ def build(
         tuple(seeds),
         Rates(client_rate, server_rate),
         train.learning_rate,
-        shield,
+        bound,
     )
 
 

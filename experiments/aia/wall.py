@@ -46,7 +46,7 @@ def view(setup: Setup, seed: int = 0, sight: Sight = MESSAGES) -> AdversaryView:
         linear=config.model.name == "linear",
         training=local_training(config.train),
         seed=config.run.seeds[seed],
-        defense=known_defense(setup.problem.shield, seed)
+        defense=known_defense(setup.problem.bound_defense, seed)
         if config.attack.knows_defense
         else None,
         sees=sight.view,
@@ -66,17 +66,17 @@ def server(setup: Setup, seed: int = 0) -> Server:
     )
 
 
-def known_defense(shield: BoundDefense | None, seed: int) -> Spec | None:
+def known_defense(bound: BoundDefense | None, seed: int) -> Spec | None:
     """That of a seed, with the clip and the noise that were chosen for it.
 
     Where clients have noise of different sizes, the mean of them.
     """
-    if shield is None:
+    if bound is None:
         return None
-    first = specs.alternatives(shield.spec)[0]
+    first = specs.alternatives(bound.spec)[0]
     chosen = [
         {name: float(np.mean(v[seed])) for name, v in part.items() if name in _CHOSEN}
-        for part in shield.parts
+        for part in bound.parts
     ]
     return specs.replaced(first, chosen)
 

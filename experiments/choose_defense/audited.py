@@ -61,13 +61,13 @@ def _seed(setup: Setup) -> int:
 
 def _method_of(problem: Problem) -> Callable[[losses.LossFn], FedAvg]:
     """The training with another loss, whose gradients the defense then clips."""
-    assert problem.shield is not None
-    builder = problem.shield.builder
+    assert problem.bound_defense is not None
+    builder = problem.bound_defense.builder
 
     def method(loss_fn: losses.LossFn) -> FedAvg:
         setting = builder.setting._replace(loss_fn=loss_fn)
-        shield = Defended(builder._replace(setting=setting))
-        return dataclasses.replace(problem.method, loss_fn=loss_fn, defense=shield)
+        bound = Defended(builder._replace(setting=setting))
+        return dataclasses.replace(problem.method, loss_fn=loss_fn, defense=bound)
 
     return method
 

@@ -48,7 +48,7 @@ def tuned_rows(setup: Setup, grid: Sequence[Spec]) -> list[Row]:
       setup: of one defense.
       grid: all of them.
     """
-    bound, config = setup.problem.shield, setup.config
+    bound, config = setup.problem.bound_defense, setup.config
     if bound is None:
         return []
     tried = sum(_without_clip(each) == _without_clip(bound.spec) for each in grid)

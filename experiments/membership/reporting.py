@@ -61,7 +61,7 @@ def described(
         for metric, values in (("loss", mean), (fit.METRIC, explained)):
             about = "none", last, seed, f"{name}_{metric}"
             found.append(labels.row(*about, float(np.mean(values)), mask.sum()))
-    bound = trained.problem.shield
+    bound = trained.problem.bound_defense
     if bound is not None:
         made = bound.build(bound.of_seed(0))
         for promise in privacy.promises(made, bound.releases(0), bound.delta):

@@ -50,9 +50,9 @@ def test_each_client_has_what_its_noise_and_the_best_guess_without_it_allow(
     most, without = _rows(made)
     assert most.shape == (2, 4)
     assert (without < most).all() and (most < 100).all()
-    shield = made.problem.shield
-    noise, _ = shield.build(shield.of_seed(0)).noise  # that of clients allows more
-    steps, rounds = shield.releases(0).of("record"), shield.rounds
+    bound = made.problem.bound_defense
+    noise, _ = bound.build(bound.of_seed(0)).noise  # that of clients allows more
+    steps, rounds = bound.releases(0).of("record"), bound.rounds
     expected = privacy.accuracy_without(
         noise, steps, without[0, :3] / 100, rounds=rounds
     )

@@ -63,21 +63,21 @@ def test_without_a_defense_nothing_is_drawn_or_shielded(dealt):
     none = settings.DefenseConfig()
     assert defense.maker(none, TRAIN, 6) is None
     plain = _posed(dealt, none)
-    assert plain.shield is None and not plain.schedule.poisson
+    assert plain.bound_defense is None and not plain.schedule.poisson
 
 
 def test_an_adversary_knows_the_clip_of_its_seed(posed):
-    shield = posed.shield
+    bound = posed.bound_defense
     for seed in range(2):
-        spec = wall.known_defense(shield, seed)
+        spec = wall.known_defense(bound, seed)
         (part,) = spec.parts
-        assert part.values["clip"] == pytest.approx(shield.parts[0]["clip"][seed])
+        assert part.values["clip"] == pytest.approx(bound.parts[0]["clip"][seed])
         assert (spec,) == specs.alternatives(spec)
 
 
 def test_the_noise_spends_the_budget_over_training_and_attacked_rounds(dealt, posed):
-    setting, steps = posed.shield.setting, posed.shield.steps
-    (numbers,) = posed.shield.parts
+    setting, steps = posed.bound_defense.setting, posed.bound_defense.steps
+    (numbers,) = posed.bound_defense.parts
     per_epoch = -(-dealt.sizes // 32)
     np.testing.assert_array_equal(steps, (4 + 6) * per_epoch)
     np.testing.assert_allclose(setting.sampling_rate, 1 / per_epoch)
@@ -104,11 +104,11 @@ def test_the_noise_spends_the_budget_over_training_and_attacked_rounds(dealt, po
 def test_the_budget_counts_the_steps_that_the_schedule_has(dealt, changed, per_round):
     train = settings.TrainConfig(num_rounds=4, **changed)
     posed = _posed(dealt, train=train, active_rounds=1)
-    np.testing.assert_array_equal(posed.shield.steps, 5 * per_round(dealt.sizes))
+    np.testing.assert_array_equal(posed.bound_defense.steps, 5 * per_round(dealt.sizes))
     for seed, client in np.ndindex(dealt.sizes.shape):
         slots = jax.tree.map(lambda leaf, s=seed: leaf[s], posed.schedule.slots)
         mine = (slots.participant_index == client) & (slots.count > 0)
-        assert mine.sum() == posed.shield.steps[seed, client] / 5
+        assert mine.sum() == posed.bound_defense.steps[seed, client] / 5
 
 
 def test_the_clip_is_the_best_on_held_out_rows_for_each_seed(posed, chosen):
@@ -116,7 +116,7 @@ def test_the_clip_is_the_best_on_held_out_rows_for_each_seed(posed, chosen):
     assert loss.shape == (2, 3)
     assert np.isfinite(loss).any(axis=1).all()
     cost = np.where(np.isfinite(loss), loss, np.inf)
-    (chosen,), (first,) = best.shield.parts, posed.shield.parts
+    (chosen,), (first,) = best.bound_defense.parts, posed.bound_defense.parts
     np.testing.assert_array_equal(chosen["clip"], np.array(CLIPS)[cost.argmin(axis=1)])
     np.testing.assert_array_equal(chosen["sigma"], first["sigma"])
 
@@ -157,11 +157,11 @@ def test_only_a_clip_is_chosen():
 
 
 def test_other_numbers_of_epochs_get_noise_of_their_own(dealt, posed):
-    found = defense.for_epochs(posed.shield, 200)
+    found = defense.for_epochs(posed.bound_defense, 200)
     per_epoch = -(-dealt.sizes // 32)
     np.testing.assert_array_equal(found.steps, 200 * per_epoch)
     more = found.parts[0]["sigma"]
-    assert (more > posed.shield.parts[0]["sigma"]).all()
+    assert (more > posed.bound_defense.parts[0]["sigma"]).all()
     spent = privacy.epsilon(more[0, 0], 1 / per_epoch[0, 0], found.steps[0, 0], 1e-5)
     assert 0.99 * 8 < spent <= 8
 
@@ -178,17 +178,18 @@ def test_rows_state_clip_noise_and_both_epsilons(dealt, chosen):
         if row.metric.startswith("epsilon"):
             assert 0.5 * 8 < row.value <= 8
     of_all = [r.value for r in rows if (r.client, r.metric) == ("all", "clip")]
-    np.testing.assert_array_equal(of_all, best.shield.parts[0]["clip"])
+    np.testing.assert_array_equal(of_all, best.bound_defense.parts[0]["clip"])
 
 
 def test_the_manifest_states_the_assumptions(chosen):
     best, loss = chosen
     said = json.loads(
         json.dumps(
-            privacy_report.describe(best.shield, loss, active=True), allow_nan=False
+            privacy_report.describe(best.bound_defense, loss, active=True),
+            allow_nan=False,
         )
     )
-    assert said["clip"] == best.shield.parts[0]["clip"].tolist()
+    assert said["clip"] == best.bound_defense.parts[0]["clip"].tolist()
     assert np.shape(said["held_out_loss"]) == (2, 3)
     assert np.shape(said["epsilon_pld"]) == (2, 3)
     for text in said["assumption"]:

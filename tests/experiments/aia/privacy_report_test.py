@@ -77,7 +77,7 @@ def _of_all(rows, metric):
 @pytest.mark.parametrize("text", [*map(_sigma, PROMISING), *OTHERS])
 def test_every_defense_can_be_bound_and_says_what_it_promises(dealt, text):
     posed = _posed(dealt, _config(text))
-    said = privacy_report.describe(posed.shield, UNTRIED, active=True)
+    said = privacy_report.describe(posed.bound_defense, UNTRIED, active=True)
     json.dumps(said, allow_nan=False)
     promised = [r.value for r in _rows(posed) if r.metric.endswith("epsilon_pld")]
     assert len(promised) == len(SEEDS) * (CLIENTS + 1)
@@ -96,7 +96,7 @@ def test_the_examples_are_all_defenses():
 def test_sigma_is_chosen_for_the_budget(dealt, text, prefix, accountant):
     config = _config(text.format(f"epsilon=2, accountant={accountant}"))
     posed = _posed(dealt, config)
-    assert posed.shield.rounds == ROUNDS + ACTIVE
+    assert posed.bound_defense.rounds == ROUNDS + ACTIVE
     for spent in _of_all(_rows(posed), f"{prefix}epsilon_{accountant}"):
         assert 0.99 * 2 < spent <= 2
 
@@ -115,7 +115,7 @@ def test_sigma_is_the_papers_and_the_multiplier_that_of_the_guarantee(dealt):
 def test_no_noise_is_no_guarantee(dealt):
     posed = _posed(dealt, _config("fed_cdp(clip=0.5, sigma=0)"))
     assert _of_all(_rows(posed), "epsilon_pld") == [np.inf, np.inf]
-    said = privacy_report.describe(posed.shield, UNTRIED, active=False)
+    said = privacy_report.describe(posed.bound_defense, UNTRIED, active=False)
     assert said["epsilon_pld"] == [["inf"] * CLIENTS] * len(SEEDS)
 
 
@@ -127,7 +127,7 @@ def test_defenses_at_different_places_keep_budgets_of_their_own(dealt):
     assert _of_all(rows, "client_epsilon_rdp") == pytest.approx([3, 3], rel=1e-2)
     assert _of_all(rows, "clip") == [0.5, 0.5]
     assert _of_all(rows, "client_clip") == [1, 1]
-    said = privacy_report.describe(posed.shield, UNTRIED, active=False)
+    said = privacy_report.describe(posed.bound_defense, UNTRIED, active=False)
     assert "(one row) of one client" in said["assumption"][0]
     assert "all that it has" in said["client_assumption"][0]
 
@@ -142,7 +142,7 @@ def test_noise_at_the_server_counts_how_clients_are_drawn_and_weighted(
 ):
     config = _config("fed_sdp(clip=0.5, sigma=1, where=server)")
     posed = _posed(dealt, config, participation=participation, fraction=fraction)
-    (spec,) = posed.shield.build(posed.shield.of_seed(0)).noise
+    (spec,) = posed.bound_defense.build(posed.bound_defense.of_seed(0)).noise
     assert (spec.sampling, float(spec.sampling_rate)) == (sampling, pytest.approx(rate))
     weights = dealt.sizes[0].astype(float)
     pairs = [np.delete(weights, out) for out in range(CLIENTS)]
@@ -163,7 +163,7 @@ def test_noise_at_the_client_counts_the_rounds_that_it_is_drawn_for(dealt):
     found = {}
     for active in (0, ACTIVE):
         posed = _posed(dealt, config, active, **uniform)
-        (spec,) = posed.shield.build(posed.shield.of_seed(0)).noise
+        (spec,) = posed.bound_defense.build(posed.bound_defense.of_seed(0)).noise
         assert spec.noise_multiplier == pytest.approx(LAYERS**-0.5)
         found[active] = spec.sampling, _of_all(_rows(posed), "client_epsilon_pld")[0]
     assert [sampling for sampling, _ in found.values()] == ["fixed", "all"]
@@ -179,8 +179,8 @@ def test_a_clip_is_chosen_for_any_defense_that_clips(dealt):
     posed = _posed(dealt, config)
     best, loss = defense.choose_clip(posed, dealt, progress=int)
     assert loss.shape == (2, 2)
-    np.testing.assert_array_equal(best.shield.parts[0]["clip"], [1.0, 1.0])
-    np.testing.assert_array_equal(best.shield.parts[1]["clip"], [1e3, 1e3])
+    np.testing.assert_array_equal(best.bound_defense.parts[0]["clip"], [1.0, 1.0])
+    np.testing.assert_array_equal(best.bound_defense.parts[1]["clip"], [1e3, 1e3])
 
 
 def test_the_clip_decays_over_the_training_and_stays_there(dealt):
@@ -263,13 +263,13 @@ def test_clients_stop_before_they_exceed_their_budget_and_the_report_says_so(dea
     posed = _posed(dealt, config, 0, participation="uniform", fraction=0.7)
     free = _posed(dealt, _config(text), 0, participation="uniform", fraction=0.7)
     rows = privacy_report.rows(Labels("aia", "d", "m", text), posed, SEEDS)
-    taken = posed.shield.rounds
-    told = privacy_report.describe(posed.shield, UNTRIED, active=False)
+    taken = posed.bound_defense.rounds
+    told = privacy_report.describe(posed.bound_defense, UNTRIED, active=False)
     assert told["rounds_within_budget"] == taken.tolist()
     before = budgets.rounds_of_each(free.schedule)
     assert (taken <= before).all() and taken.sum() < before.sum()
     for at, seed in enumerate(SEEDS):
-        (ledger,) = budgets.ledgers(config, posed.shield, at)
+        (ledger,) = budgets.ledgers(config, posed.bound_defense, at)
         for number in range(ROUNDS):
             ledger.charge(number, np.flatnonzero(taken[at] > number))
         for client in range(CLIENTS):
