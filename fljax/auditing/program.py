@@ -97,14 +97,19 @@ def describe(prepared: Prepared) -> list[str]:
     return [
         *named,
         (
-            f"{len(sizes)} clients of {sizes.min()} to {sizes.max()} rows, "
-            f"{count.min()} to {count.max()} messages of each"
+            f"{len(sizes)} clients of {_ends(sizes)} rows, "
+            f"{_ends(count)} messages of each"
         ),
         f"inputs of {config.training.model}: {', '.join(columns.names)}",
         f"sensitive: {config.files.sensitive}, {values}",
         f"at most {effort.steps(case, attacks, config.audit)} simulated steps a message",
         *case.notes,
     ]
+
+
+def _ends(numbers) -> str:
+    least, most = numbers.min(), numbers.max()
+    return str(least) if least == most else f"{least} to {most}"
 
 
 PROGRAM = Program(
