@@ -252,7 +252,9 @@ PICTURES = {
                 _CODED, _OF_100, "fed_cdp.committed.tuned",
                 "fed_cdp.committed.tuned_percent",
             ),
-            "as printed, tuned, of 100": _trained(_MADE, _OF_100, "fed_cdp.table2"),
+            "as printed, tuned, of 100": _trained(
+                _MADE, _OF_100, "fed_cdp.table2", "fed_cdp.table2.twenty"
+            ),
             "as printed, tuned, of 1,000": _trained(
                 _MADE, _OF_1000, "fed_cdp.table2.thousand"
             ),
