@@ -24,7 +24,9 @@ def _values(parameter):
         min(high, 1e30),
         exclude_min=parameter.above > -np.inf,
         exclude_max=parameter.below < np.inf,
-    )
+    ).filter(
+        lambda number: number == 0 or abs(number) >= 1e-37
+    )  # smaller is no float32
     return st.one_of(
         numbers, st.lists(numbers, min_size=2, max_size=3, unique=True).map(tuple)
     )

@@ -148,9 +148,10 @@ def infer(
         path_steps=settings.path_steps, iterations=settings.iterations,
         batch_rounds=settings.messages, rate=0.3, stages=1,
     )  # fmt: skip
+    changed = jnp.einsum("rkp,rp->rk", prepared.scores, deltas)
     problem = Problem(
-        jnp.einsum("rkp,rp->rk", prepared.scores, deltas),
-        _read(steady, prepared), relax, jnp.asarray(scale, jnp.float32), search,
+        changed, changed, _read(steady, prepared), relax,
+        jnp.asarray(scale, jnp.float32), search,
     )  # fmt: skip
     first = rules.class_gradients(deltas[:1], prepared.gradients[0])[0]
     start = jnp.log((1 - _DOUBT) * first + _DOUBT / len(first))
