@@ -201,7 +201,7 @@ def _check(sizes, num_rounds, batch_size, epochs, steps, lanes, weights) -> None
         "lanes": lanes,
     }  # fmt: skip
     for name, value in positive.items():
-        if value is not None and (value < 1 or value != int(value)):
+        if value is not None and (not value >= 1 or value % 1):
             raise ValueError(f"{name} must be an integer >= 1, got {value}")
     if weights not in ("rows", "uniform"):
         raise ValueError(f"weights must be 'rows' or 'uniform', got {weights!r}")

@@ -194,6 +194,8 @@ _GOOD = {"sizes": [4, 3], "num_rounds": 3, "batch_size": 2}
         ({"epochs": 0}, "epochs must be an integer >= 1"),
         ({"steps": 0}, "steps must be an integer >= 1"),
         ({"epochs": 1.5}, "epochs must be an integer >= 1, got 1.5"),
+        ({"num_rounds": np.inf}, "num_rounds must be an integer >= 1, got inf"),
+        ({"epochs": np.nan}, "epochs must be an integer >= 1, got nan"),
         ({"batch_size": 2.5}, "batch_size must be an integer >= 1, got 2.5"),
         ({"lanes": 0}, "lanes must be an integer >= 1"),
         ({"weights": "size"}, "'rows' or 'uniform', got 'size'"),
@@ -204,25 +206,13 @@ _GOOD = {"sizes": [4, 3], "num_rounds": 3, "batch_size": 2}
         ({"record_clients": [-1]}, "record_clients"),
     ],
     ids=[
-        "no clients",
-        "client without rows",
-        "table of sizes",
-        "part of a row",
-        "rounds",
-        "batch",
-        "epochs",
-        "steps",
-        "part of an epoch",
-        "part of a row in a batch",
-        "lanes",
-        "weights",
-        "number of participant lists",
-        "recorded round too late",
-        "recorded round negative",
-        "recorded client unknown",
-        "recorded client negative",
+        "no clients", "client without rows", "table of sizes", "part of a row",
+        "rounds", "batch", "epochs", "steps",
+        "part of an epoch", "rounds without end", "no number of epochs", "part of a row in a batch",
+        "lanes", "weights", "number of participant lists", "recorded round too late",
+        "recorded round negative", "recorded client unknown", "recorded client negative",
     ],
-)
+)  # fmt: skip
 def test_numbers_out_of_range_are_refused(changed, message):
     with pytest.raises(ValueError, match=message):
         schedule.build(**(_GOOD | changed))

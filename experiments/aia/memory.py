@@ -21,7 +21,8 @@ class Sizes(NamedTuple):
     """Bytes.
 
     Attributes:
-      rows: all clients' rows of all seeds, here and on each device that trains.
+      rows: all clients' rows of all seeds: here, as the adversary knows them, strangers
+        in their places, and on each device that trains.
       transcript: what the adversary keeps, of all seeds.
       training: models, gradients and the models that were sent, side by side, and
         what the devices keep of the transcript until it is whole.

@@ -1,12 +1,11 @@
 """What a federation refuses before anything is compiled."""
 
-from typing import Any
-
 import jax
 import numpy as np
 
 from fljax.federation.method import FedAvg, Method
 from fljax.federation.tables import Tables, Training
+from fljax.types import NoiseSpec
 
 _ROUNDING = 1e-6  # of a sampling rate, relative
 
@@ -43,7 +42,7 @@ def check(method: Method, tables: Tables, trainings: Training) -> None:
             _check_batches(noise, tables, int(first.schedule))
 
 
-def _check_batches(noise: Any, tables: Tables, at: int) -> None:
+def _check_batches(noise: NoiseSpec, tables: Tables, at: int) -> None:
     """Refuses noise on records whose batches are drawn in another way than it says."""
     schedule, said = tables.schedule, np.asarray(noise.sampling_rate)
     if noise.unit != "record" or noise.sampling == "all" or said.min() >= 1:

@@ -81,8 +81,7 @@ def recover(
     if not all(np.isfinite(leaf).all() for leaf in jax.tree.leaves(message)):
         raise ValueError("message: expected finite numbers")
     if not any(np.any(leaf) for leaf in jax.tree.leaves(message)):
-        nothing = np.zeros((0, len(schema.scale)))
-        return Found(schema.read(nothing), targets[:0], 0.0, False)
+        return Found.nothing(schema)
     came = _Message(params, message, loss_fn, steps)
     x, y, missed = _by_steps(came, schema, rows, targets, seed, effort)
     if len(x) == rows:

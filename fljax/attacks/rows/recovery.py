@@ -42,6 +42,11 @@ class Found(NamedTuple):
     explained: float
     exact: bool
 
+    @classmethod
+    def nothing(cls, schema: Schema) -> "Found":
+        """No row at all."""
+        return cls(np.zeros((0, len(schema.mean))), np.zeros(0), 0.0, False)
+
 
 def recover(
     params: Params,
