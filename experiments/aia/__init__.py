@@ -2,7 +2,7 @@
 
 * `program` and its `settings`, `adversary_config`, `active_config`, `defense_config`,
   `knowledge_config`, `kinds`; a `sweep` runs several `pipeline`s, each of one `setup`;
-* training: `clients`, `schedules`, `problem`, `defense`, `budgets`, `federation`;
+* training: `clients`, `dealing`, `schedules`, `problem`, `defense`, `budgets`, `federation`;
   `saved` transcripts; `memory` and `listing` say what it would be;
 * the `wall`, behind which is the `adversary`: `attacks` of the registry, `gradients` as
   the paper chooses them, `active` servers and the `oracle` (`single_client`, `tuning`),

@@ -5,17 +5,15 @@ federation has, what an adversary knows and the truth are three objects.
 """
 
 import dataclasses
-import warnings
 from typing import NamedTuple
 
 import jax
 import numpy as np
 
-from experiments.aia import settings
+from experiments.aia import dealing, settings
 from experiments.aia.targets import Targets
-from fljax import data, partition
+from fljax import data
 from fljax.attacks.attribute import conceal
-from fljax.data.vocabulary import label
 from fljax.driver.config import ConfigError
 from fljax.driver.naming import named_as_flags
 from fljax.types import Features, Known, Rows
@@ -89,11 +87,17 @@ def deal(
     table: data.Table, config: settings.DataConfig, model: settings.ModelConfig,
     split: settings.PartitionConfig, seeds: tuple[int, ...],
 ) -> Dealt:  # fmt: skip
-    """Encodes and deals the rows of every seed."""
+    """Encodes and deals the rows of every seed.
+
+    Raises:
+      ConfigError: the rows cannot be dealt so, or a flag is of another kind of partition.
+    """
     which = config.preset or ("linear" if model.name == "linear" else "neural")
     preset = data.preset(config.name, which)
     datasets = [data.prepare(table, preset, seed=seed) for seed in seeds]
-    parts = [_deal(d, split, seed) for d, seed in zip(datasets, seeds, strict=True)]
+    parts = [
+        dealing.deal(d, split, seed) for d, seed in zip(datasets, seeds, strict=True)
+    ]
     if len({len(p) for p in parts}) > 1:
         raise ConfigError(
             "--seeds: seeds differ in the number of clients, run them apart"
@@ -110,7 +114,9 @@ def deal(
     ]
     total = int(sizes.sum(axis=1).max())
     flat_x, flat_y, _, _ = _stack([_pad_rows(rows, total) for rows in flat])
-    names = tuple(_names(d, split, p) for d, p in zip(datasets, parts, strict=True))
+    names = tuple(
+        dealing.names(d, split, p) for d, p in zip(datasets, parts, strict=True)
+    )
     clients = Clients(
         datasets,
         Rows(flat_x, flat_y),
@@ -154,99 +160,6 @@ def _targets(
         parts=attributes[0].parts,
         seeds=seeds,
     )
-
-
-def _deal(dataset: data.Dataset, config: settings.PartitionConfig, seed: int):
-    """Row indices of each client; the draws do not depend on any other seed."""
-    try:
-        if config.kind in ("dirichlet", "label_shards", "dominant_label"):
-            return _deal_by_label(dataset, config, seed)
-        return _deal_rows(dataset, config, seed)
-    except ValueError as error:
-        raise ConfigError(f"--partition_kind={config.kind}: {error}") from None
-
-
-def _deal_rows(dataset, config: settings.PartitionConfig, seed: int):
-    rng = np.random.default_rng([seed, 1])
-    train, count = dataset.train, _number(config)
-    match config.kind:
-        case "iid":
-            return partition.iid(rng, len(train.y), count)
-        case "sampled":
-            return partition.sampled(rng, len(train.y), count, config.rows)
-        case "contiguous":
-            return partition.contiguous(len(train.y), count)
-        case "ordered":
-            column, own = _raw_column(train.frame, config.column)
-            return [own[part] for part in partition.ordered(column, count)]
-        case "by_column":
-            column, own = _raw_column(train.frame, config.column)
-            return [own[part] for part in _by_column(column, config)]
-        case "correlation":
-            if dataset.attribute is None or dataset.attribute.kind != "binary":
-                raise ValueError("needs a binary sensitive attribute")
-            # Algorithm 5 speaks of men, who are the first category.
-            return partition.correlation(
-                rng, train.y, train.truth == 0, count, config.heterogeneity
-            )
-    raise ValueError(f"no partition {config.kind!r}")
-
-
-def _deal_by_label(dataset, config: settings.PartitionConfig, seed: int):
-    rng = np.random.default_rng([seed, 1])
-    labels, count = dataset.train.y, _number(config)
-    if dataset.table.task == "regression":
-        raise ValueError("needs class labels, the target is a number")
-    if config.kind == "dirichlet":
-        return partition.dirichlet(rng, labels, count, config.alpha)
-    if config.kind == "label_shards":
-        return partition.label_shards(rng, labels, count, config.shards)
-    return partition.dominant_label(rng, labels, count, config.rows, config.share)
-
-
-def _number(config: settings.PartitionConfig) -> int:
-    return 2 if config.clients is None else config.clients
-
-
-def _raw_column(frame, name: str | None) -> tuple[np.ndarray, np.ndarray]:
-    """Values of a column, input or not, and the rows that have one: others have no owner."""
-    if name not in frame.columns:
-        raise ConfigError(
-            f"--partition_column: expected one of {', '.join(frame.columns)}, got {name}"
-        )
-    there = frame[name].notna().to_numpy()
-    if not there.any():
-        raise ConfigError(f"--partition_column: {name} has no value in any row")
-    if not there.all():
-        warnings.warn(
-            f"--partition_column={name}: {(~there).sum()} rows without a value belong to "
-            "no client",
-            stacklevel=2,
-        )
-    return frame[name].to_numpy()[there], np.flatnonzero(there)
-
-
-def _by_column(column: np.ndarray, config: settings.PartitionConfig):
-    distinct = len(np.unique(column))
-    parts = partition.by_column(column, min(config.clients or distinct, distinct))
-    if distinct > len(parts):
-        rest = len(column) - sum(map(len, parts))
-        warnings.warn(
-            f"{rest} rows have no client: {config.column} has {distinct} values, "
-            f"--partition_clients={config.clients} takes the largest",
-            stacklevel=2,
-        )
-    return parts
-
-
-def _names(
-    dataset: data.Dataset, config: settings.PartitionConfig, parts: list[np.ndarray]
-) -> tuple[str, ...]:
-    """What the file calls each client, nothing unless a column deals the rows."""
-    if config.kind != "by_column":
-        return ()
-    column = dataset.train.frame[config.column]
-    return tuple(f"{config.column}: {label(column.iloc[part[0]])}" for part in parts)
 
 
 def _take(split: data.Split, rows: np.ndarray):

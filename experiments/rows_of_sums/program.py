@@ -81,14 +81,22 @@ def _of_seed(run: RunConfig, images: data.Images, order: str, seed: int) -> list
     for number in range(max(run.trainings)):
         seen += federation.rounds(owned, run, order, seed, number)
         if number + 1 in run.trainings:
-            setting = f"{order}_{number + 1}"
-            for name, attack in _ATTACKS.items():
-                found = attack(seen, owned.white)
-                groups = attacking.group(seen, found, owned.white)
-                values = scores.score(scores.Told(found, groups), truth)
-                count = len(owned.x)
+            setting, count = f"{order}_{number + 1}", len(owned.x)
+            for name, told in _told(seen, owned).items():
+                values = scores.score(told, truth)
                 rows += reporting.rows(labels, name, setting, seed, values, count)
     return rows
+
+
+def _told(seen: list[Round], owned: federation.Owned) -> dict[str, scores.Told]:
+    """What each attack says, and, as the floor of the V-measure, one that finds nothing."""
+    said = {}
+    for name, attack in _ATTACKS.items():
+        found = attack(seen, owned.white)
+        groups = attacking.group(seen, found, owned.white)
+        said[name] = scores.Told(found, groups)
+    nothing = scores.Told(np.zeros((0, owned.x.shape[1])), np.zeros(0, int))
+    return said | {reporting.NOTHING: nothing}
 
 
 def describe(prepared: Prepared) -> Iterator[str]:

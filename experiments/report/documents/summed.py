@@ -2,12 +2,13 @@
 
 from experiments.report import kept
 from experiments.report.documents import writing
-from experiments.rows_of_sums.reporting import COLUMNS
+from experiments.rows_of_sums.reporting import COLUMNS, NOTHING
 from fljax.results import summarise
 
 _WORDS = {
     "common_to_rounds": "what rounds have in common",
     "exclusive_neurons": "exclusive neurons (SRATTA's way)",
+    NOTHING: "nothing found, every row alone",
 }
 
 

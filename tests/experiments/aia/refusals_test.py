@@ -33,6 +33,10 @@ _BAD = {
     "option of another data set": (["--data_states=LA"], "states"),
     "column of a partition": (["--partition_kind=by_column",
                                "--partition_column=state"], "--partition_column"),
+    "column without its partition": (["--partition_column=sex"],
+                                     "is of --partition_kind=by_column or ordered"),
+    "concentration of another partition": (
+        ["--partition_kind=iid", "--partition_alpha=0.1"], "--partition_alpha=0.1"),
     "repeated seed": (["--seeds=1,1"], "--seeds"),
     "diverging": (["--learning_rate=1e6"], "--learning_rate=1e+06"),
     "reconstruct a network": (["--attack_kinds=reconstruct"], "--attack_kinds"),

@@ -65,3 +65,6 @@ def test_shuffled_rows_are_found_and_some_of_those_that_stay_together(parsed, tm
     alone = found["fixed_2", "exclusive_neurons", "rows_found_percent"]
     assert found["fixed_2", common, "rows_found_percent"] > alone
     assert not any(v for (*_, metric), v in found.items() if "wrong" in metric)
+    floor = {m: v for (s, a, m), v in found.items() if a == "nothing_found"}
+    assert floor.pop("v_measure_percent") == pytest.approx(52.8, abs=0.1)
+    assert floor and not any(floor.values())
