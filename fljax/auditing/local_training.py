@@ -10,6 +10,8 @@ its `delta`. What is not simulated is said in the notes.
 
 from typing import Any
 
+import optax
+
 from fljax.attacks.adversary import LocalTraining
 from fljax.auditing.settings import TrainingConfig
 from fljax.defenses import specs
@@ -33,6 +35,7 @@ def read(about: dict[str, Any], config: TrainingConfig, stem: str) -> LocalTrain
     """Joins both.
 
     Raises:
+      ConfigError: the flag is no optimiser's name.
       TranscriptError: a field of the description is not what it should be.
     """
     found, given = _recorded(about, stem), _given(config)
@@ -68,12 +71,18 @@ def _recorded(about: dict[str, Any], stem: str) -> dict[str, Any]:
 
 def _given(config: TrainingConfig) -> dict[str, Any]:
     """What the user says."""
+    optimiser = config.optimiser and config.optimiser.lower()
+    if optimiser and not hasattr(optax, optimiser):
+        raise ConfigError(
+            "--optimiser: expected sgd (with --momentum, if any), adam, adamw or another "
+            f"of optax's, got {config.optimiser}"
+        )
     told = {
         "batch_size": config.batch_size,
         "learning_rate": config.learning_rate,
         "epochs": config.local_epochs,
         "steps": config.local_steps,
-        "optimiser": config.optimiser and config.optimiser.lower(),
+        "optimiser": optimiser,
         "momentum": config.momentum,
         "weight_decay": config.weight_decay,
         "proximal": config.proximal,

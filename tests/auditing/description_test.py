@@ -122,3 +122,13 @@ def test_what_is_read_is_known_to_who_asks_about_names(config):
     local_training.read(Asked(optimiser="sgd"), told, "seen")
     misspelt = [f"{name}s" for name in asked]
     assert len(asked) > 9 and set(description.meant(misspelt).values()) == asked
+
+
+@pytest.mark.parametrize("name", ["sgdd", "momentum"])
+def test_what_is_no_optimiser_is_refused(config, name):
+    told = config(pathlib.Path(), optimiser=name).training
+    with pytest.raises(ConfigError, match=rf"^--optimiser: expected sgd.*got {name}$"):
+        local_training.read({}, told, "seen")
+    for known in ("Yogi", "adamw"):
+        told = config(pathlib.Path(), optimiser=known).training
+        assert local_training.read({}, told, "seen").optimiser == known.lower()
