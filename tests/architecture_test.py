@@ -50,6 +50,7 @@ LEAVES = {
     "driver",
     "fit",
     "image_metrics",
+    "strangers",
     "imputation",
     "metrics",
     "privacy",

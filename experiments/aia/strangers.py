@@ -1,9 +1,8 @@
 """Rows that a client did not train on, in the place of its own.
 
-Held-out rows first. Where these are too few, as on Medical, rows of other clients follow,
-which the client's messages have met through the models that it was sent. What an attack
-tells of them it would tell of anyone. Their truth is for scores, the attack gets what it
-gets of a client's own rows.
+Held-out rows first. Where these are too few, as on Medical, rows of other clients follow.
+What an attack tells of them it would tell of anyone. Their truth is for scores, the attack
+gets what it gets of a client's own rows.
 """
 
 from typing import NamedTuple
@@ -12,9 +11,10 @@ import jax
 import numpy as np
 
 from experiments.aia import population
-from experiments.aia.population import HELD_OUT, Population
+from experiments.aia.population import Population
 from experiments.aia.setup import Setup
 from experiments.aia.targets import Targets
+from fljax import strangers
 from fljax.types import Known
 
 _DRAW = 2  # stream of a seed
@@ -61,9 +61,7 @@ def _of_seed(
     mask = np.zeros(drawn.shape, bool)
     for client, size in enumerate(sizes):
         rng = np.random.default_rng([seed, _DRAW, client])
-        others = rng.permutation(np.flatnonzero(everyone.owner != client))
-        order = np.argsort(everyone.owner[others] != HELD_OUT, kind="stable")
-        some = others[order[:size]]
+        some = strangers.draw(rng, everyone.owner, client, size)
         drawn[client, : len(some)] = some
         mask[client, : len(some)] = True
     rows = everyone.take(drawn)

@@ -16,6 +16,7 @@ from fljax.auditing.rows import Encoding
 from fljax.auditing.truth import Truth
 from fljax.data.preprocess import Split
 from fljax.imputation import Population
+from fljax.strangers import draw
 from fljax.types import Known
 
 _DRAW = 1  # stream of the seed
@@ -82,18 +83,14 @@ def gather(
 def strangers(
     everyone: Everyone, encoding: Encoding, outputs: int, seed: int
 ) -> Strangers | None:
-    """Rows for each client that never were its own; None if some client has none.
-
-    Rows that took no part at all are drawn first, those of other clients fill up.
-    """
+    """Rows for each client that never were its own; None if some client has none."""
     drawn, most = [], max(map(len, everyone.own))
     for client, own in enumerate(everyone.own):
-        pool = np.flatnonzero(everyone.owner != client)
-        if not len(pool):
+        rng = np.random.default_rng([seed, _DRAW, client])
+        some = draw(rng, everyone.owner, client, len(own))
+        if len(own) and not len(some):
             return None
-        order = np.random.default_rng([seed, _DRAW, client]).permutation(pool)
-        order = order[np.argsort(everyone.owner[order] >= 0, kind="stable")]
-        drawn.append(order[: len(own)])
+        drawn.append(some)
     split = everyone.split
     return Strangers(*rows_lib.split(encoding, split, drawn, outputs, most), drawn)
 
