@@ -253,7 +253,8 @@ PICTURES = {
                 "fed_cdp.committed.tuned_percent",
             ),
             "as printed, tuned, of 100": _trained(
-                _MADE, _OF_100, "fed_cdp.table2", "fed_cdp.table2.twenty"
+                _MADE, _OF_100, "fed_cdp.table2", "fed_cdp.table2.twenty",
+                "fed_cdp.table2.fifty",
             ),
             "as printed, tuned, of 1,000": _trained(
                 _MADE, _OF_1000, "fed_cdp.table2.thousand"
