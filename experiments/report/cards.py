@@ -108,7 +108,9 @@ def card(
         if number is not None:
             used.add(key)
         differs = _differs(line.row, reference) if reference else ""
-        judged.append(Judged(line, number, judge(line.estimate, number, differs)))
+        percent = line.row.metric.endswith("_percent")
+        verdict = judge(line.estimate, number, differs, percent=percent)
+        judged.append(Judged(line, number, verdict))
     missing = [key for key in reference.numbers if key not in used] if reference else []
     return Card(name, rows, manifest, reference, judged, missing, pictures)
 

@@ -23,7 +23,8 @@ KINDS = (
     NOT_FINITE,
     NO_NUMBER,
 )
-_WIDE = 10.0  # points, or units of the metric
+_WIDE = 10.0  # points
+_WIDE_SHARE = 0.5  # of the published number, where that is no percentage
 _ROUNDING = 0.005  # published numbers are rounded to two decimals
 
 RULE = {
@@ -33,7 +34,10 @@ RULE = {
         "numbers are rounded. A number that is computed and not measured must equal the "
         "published one to one unit of its last digit"
     ),
-    WIDE: "it does, but it spans more than 10 points and so meets almost anything",
+    WIDE: (
+        "it does, but it spans more than 10 points, or, where the number is no percentage "
+        "and not zero, more than half of it, and so meets almost anything"
+    ),
     ABOVE: "it does not and lies higher, by the distance given",
     BELOW: "it does not and lies lower, by the distance given",
     NOT_COMPARABLE: (
@@ -73,13 +77,20 @@ class Verdict(NamedTuple):
         return f"{self.kind} {self.detail}".strip()
 
 
-def judge(estimate: Estimate, number: Number | None, differs: str = "") -> Verdict:
+def judge(
+    estimate: Estimate,
+    number: Number | None,
+    differs: str = "",
+    *,
+    percent: bool = True,
+) -> Verdict:
     """Applies `RULE`.
 
     Args:
       estimate: ours.
       number: the published one, None if there is none.
       differs: in what the run differs from the publication, empty if in nothing.
+      percent: whether both are percentages.
     """
     if number is None:
         return Verdict(NO_NUMBER)
@@ -98,7 +109,8 @@ def judge(estimate: Estimate, number: Number | None, differs: str = "") -> Verdi
         return Verdict(ABOVE, f"by {over:.2f}")
     if under >= _ROUNDING:
         return Verdict(BELOW, f"by {under:.2f}")
-    wide = estimate.high - estimate.low > _WIDE
+    limit = _WIDE if percent else _WIDE_SHARE * abs(number.mean) or math.inf
+    wide = estimate.high - estimate.low > limit
     return Verdict(WIDE if wide else REPRODUCED)
 
 

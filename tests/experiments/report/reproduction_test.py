@@ -36,6 +36,21 @@ def test_our_interval_must_meet_the_mean_and_two_deviations(low, high, expected)
     assert str(judge(_ours(low, high), Number(95.0, 1.0))) == expected
 
 
+@pytest.mark.parametrize(
+    ("low", "high", "published", "expected"),
+    [
+        (0.9, 1.4, 1.0, "reproduced"),
+        (0.0, 2.97, 1.168, "too wide to tell"),
+        (0.0, 0.17, 0.0, "reproduced"),
+        (280.0, 310.0, 300.0, "reproduced"),
+    ],
+)
+def test_what_is_no_percentage_is_wide_beside_its_own_size(
+    low, high, published, expected
+):
+    assert judge(_ours(low, high), Number(published), percent=False).kind == expected
+
+
 def test_without_published_deviation_the_interval_must_hold_the_mean():
     assert judge(_ours(94.0, 95.0), Number(95.0)).kind == "reproduced"
     assert str(judge(_ours(94.0, 94.9), Number(95.0))) == "below by 0.10"
