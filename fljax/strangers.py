@@ -1,5 +1,7 @@
 """Rows that a client did not train on, in the place of its own: what anyone's messages tell."""
 
+from collections.abc import Sequence
+
 import numpy as np
 
 
@@ -20,3 +22,13 @@ def draw(
     others = rng.permutation(np.flatnonzero(owner != client))
     order = np.argsort(owner[others] >= 0, kind="stable")
     return others[order[:count]]
+
+
+def uses(drawn: Sequence[np.ndarray]) -> float:
+    """How often a drawn row is drawn, on average over the draws of several clients.
+
+    Args:
+      drawn: of each client, numbers of rows.
+    """
+    _, times = np.unique(np.concatenate(drawn), return_counts=True)
+    return float(np.square(times).sum() / times.sum())

@@ -39,6 +39,7 @@ PREDICTABLE = "predictable without messages"
 NOT_SHOWN = "not shown"
 MAJORITY, IMPUTATION, STRANGERS = "majority", "imputation", "strangers"
 AS_KNOWN = "as_known"  # setting of imputation from what is known of the rows
+USES = "strangers_uses"  # metric of `Reference.uses`
 PERMUTED = "permuted"  # shown beside an attack, no reference
 # Metric of the most that any adversary can have (`privacy.bounds`), and what it means
 # that an attack has more.

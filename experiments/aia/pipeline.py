@@ -222,6 +222,7 @@ def _attack(
     if drawn is not None:
         compared = scored._replace(targets=drawn.targets, imputed=told.strangers)
         others = drawn, compared
+        rows += strangers.rows(labels, drawn)
     for sight in setup.config.adversary.sights:
         found = _attack_as(setup, seen, sight, scored, others, bars, part, seconds)
         rows += found.rows

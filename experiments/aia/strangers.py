@@ -14,7 +14,8 @@ from experiments.aia import population
 from experiments.aia.population import Population
 from experiments.aia.setup import Setup
 from experiments.aia.targets import Targets
-from fljax import strangers
+from fljax import strangers, verdicts
+from fljax.results import Labels, Row
 from fljax.types import Known
 
 _DRAW = 2  # stream of a seed
@@ -32,6 +33,20 @@ class Strangers(NamedTuple):
     known: Known
     targets: Targets
     rows: np.ndarray
+
+
+def rows(labels: Labels, drawn: Strangers) -> list[Row]:
+    """How often a stranger is drawn, seed by seed: one of several clients counts once."""
+    found = []
+    for at, seed in enumerate(drawn.targets.seeds):
+        used = [
+            n[m] for n, m in zip(drawn.rows[at], drawn.targets.mask[at], strict=True)
+        ]
+        count = sum(map(len, used))
+        if count:
+            about = verdicts.STRANGERS, "baseline", seed, verdicts.USES
+            found.append(labels.row(*about, strangers.uses(used), count))
+    return found
 
 
 def draw(setup: Setup) -> Strangers | None:

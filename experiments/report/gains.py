@@ -71,6 +71,11 @@ class Score(NamedTuple):
 def scores(rows: Sequence[Row]) -> Iterator[Score]:
     """Every attack that is judged, in order of appearance, measure by measure."""
     program = PROGRAMS.get(rows[0].experiment)
+    uses = {
+        (row.defense, row.point, row.seed): row.value
+        for row in rows
+        if row.metric == verdicts.USES
+    }
     for gain in program.gains if program else ():
         measured = _measured(rows, gain.measure.metric)
         judged = [at for at in measured if _is_judged(at, gain)]
@@ -81,7 +86,8 @@ def scores(rows: Sequence[Row]) -> Iterator[Score]:
             for _, each in beside:
                 seeds &= each.totals.keys()
             if beside and seeds:
-                compared = _Compared(gain, attacks[at[:2]], beside)
+                again = {seed: uses.get((*at[:2], seed), 1.0) for seed in seeds}
+                compared = _Compared(gain, attacks[at[:2]], beside, again)
                 score = _score(measured[at], compared, sorted(seeds))
                 if math.isfinite(score.verdict.gains[0].mean):
                     yield score
@@ -130,11 +136,15 @@ def _measured(rows: Sequence[Row], metric: str) -> dict[tuple[str, ...], _Measur
 
 
 class _Compared(NamedTuple):
-    """By what an attack is judged, beside how many, and over which references."""
+    """By what an attack is judged, beside how many, over which references.
+
+    And of each seed, how often a stranger is used.
+    """
 
     gain: Gain
     attacks: int
     references: list[tuple[str, _Measured]]
+    uses: Mapping[int, float]
 
 
 def _is_judged(at: Sequence[str], gain: Gain) -> bool:
@@ -234,7 +244,9 @@ def _by_client(
         if name == verdicts.IMPUTATION and each.paired.get(seed):
             gain = compared.gain.measure.sign * np.subtract(ours, values)
             pairs = _ends(gain, each.paired[seed], clients, level)
-        references.append(Reference(name, values, None if exact else theirs, pairs))
+        again = compared.uses[seed] if name == verdicts.STRANGERS else 1.0
+        mine = None if exact else theirs
+        references.append(Reference(name, values, mine, pairs, again))
     return _judge(ours, references, compared, ends)
 
 

@@ -10,13 +10,13 @@ import numpy as np
 import pandas as pd
 
 from fljax import imputation
+from fljax import strangers as strangers_lib
 from fljax.auditing import rows as rows_lib
 from fljax.auditing.measuring import Imputed
 from fljax.auditing.rows import Encoding
 from fljax.auditing.truth import Truth
 from fljax.data.preprocess import Split
 from fljax.imputation import Population
-from fljax.strangers import draw
 from fljax.types import Known
 
 _DRAW = 1  # stream of the seed
@@ -54,8 +54,7 @@ class Strangers(NamedTuple):
     @property
     def uses(self) -> float:
         """How often a drawn row is drawn, on average over the draws."""
-        _, times = np.unique(np.concatenate(self.rows), return_counts=True)
-        return float(np.square(times).sum() / times.sum())
+        return strangers_lib.uses(self.rows)
 
 
 def gather(
@@ -87,7 +86,7 @@ def strangers(
     drawn, most = [], max(map(len, everyone.own))
     for client, own in enumerate(everyone.own):
         rng = np.random.default_rng([seed, _DRAW, client])
-        some = draw(rng, everyone.owner, client, len(own))
+        some = strangers_lib.draw(rng, everyone.owner, client, len(own))
         if len(own) and not len(some):
             return None
         drawn.append(some)

@@ -52,6 +52,20 @@ def test_strangers_are_held_out_rows_first_and_never_the_clients(setup):
     np.testing.assert_array_equal(again.known.y, drawn.known.y)
 
 
+def test_how_often_a_stranger_is_drawn_is_kept(setup):
+    made = setup("--partition_clients=4")
+    drawn = strangers.draw(made)
+    about = Labels("aia", "diabetes", "mlp")
+    (row,) = strangers.rows(about, drawn)
+    mask = drawn.targets.mask[0]
+    times = np.bincount(drawn.rows[0][mask])
+    assert (row.attack, row.metric, row.n) == (
+        "strangers", "strangers_uses", mask.sum()
+    )  # fmt: skip
+    assert row.value == pytest.approx(np.square(times).sum() / times.sum())
+    assert 1 < row.value <= 4
+
+
 def test_fewer_strangers_than_rows_are_masked(setup):
     made = setup("--partition_clients=1")
     drawn = strangers.draw(made)

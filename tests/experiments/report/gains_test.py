@@ -28,3 +28,24 @@ def test_half_widths_widen_with_the_attacks_and_some_of_the_clients_are_not_judg
         beyond = each.verdict.beyond
         reach = wider * math.hypot(0.03, 0.04)
         assert beyond.mean - beyond.low == pytest.approx(reach)
+
+
+def test_strangers_of_several_clients_count_once(rows):
+    def told(attack, value, **more):
+        found = []
+        for client in ("all", 0, 1, 2, 3):
+            found += rows(value, attack=attack, client=client, n=400, **more)
+        return found
+
+    made = told("majority", 50.0, setting="baseline") + told("model", 62.0)
+    made += told("model_strangers", 60.0)
+    once = rows(1.0, attack="strangers", setting="baseline", metric="strangers_uses")
+    often = [row._replace(value=4.0) for row in once]
+    found = [list(gains.scores(made + more)) for more in ([], once, often)]
+    beyond = [
+        next(g for g in score.verdict.gains if g.name == "strangers")
+        for (score,) in found
+    ]
+    reach = [each.mean - each.low for each in beyond]
+    assert reach[0] == reach[1]
+    assert reach[2] == pytest.approx(reach[0] * math.sqrt((1 + 4) / 2), rel=0.03)
