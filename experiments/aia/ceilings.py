@@ -16,7 +16,6 @@ from fljax import imputation, privacy, verdicts
 from fljax.results import Labels, Row
 
 _ALL_OTHERS = "rows_of_all_others"
-_OVERLAPPING = ("sampled",)  # partitions that give a row to several clients
 
 
 def why_not(setup: Setup) -> str:
@@ -29,8 +28,6 @@ def why_not(setup: Setup) -> str:
         return "it is of accuracies, and the sensitive column is a number"
     if config.attack.score == "pooled":
         return "--attack_score=pooled: rows are scored with messages of other clients"
-    if config.partition.kind in _OVERLAPPING:
-        return f"--partition_kind={config.partition.kind}: clients may share rows"
     if "imputation" not in config.attack.controls:
         return "--attack_controls: without imputation the other columns are not known"
     if any(_ceiling(setup, at, 1.0) is None for at in range(len(config.run.seeds))):

@@ -127,8 +127,13 @@ class Ledger:
         return drawn & (counted.cumsum(axis=0) <= np.array(most))
 
     def statement(self) -> dict[str, Any]:
-        """What was charged, in what JSON holds: clients by id, epsilons, and their basis."""
-        noise, most = self._noise, max(map(self.rounds, self._rounds), default=0)
+        """What was charged, in what JSON holds: clients by id, epsilons, and their basis.
+
+        Where it is not seen who came, it does not say so either: all clients are there,
+        as one `everybody` where nothing tells how many they are.
+        """
+        charged = self._charged()
+        noise, most = self._noise, max(map(self.rounds, charged.values()), default=0)
         steps = self._steps * np.asarray(most)
         said = guarantee(noise, steps, self._delta, rounds=most)
         return {
@@ -136,14 +141,22 @@ class Ledger:
             "delta": self._delta,
             "accountant": self._accountant,
             "budget": self._budget if np.isfinite(self._budget) else None,
-            "rounds": {str(each): self.rounds(each) for each in sorted(self._rounds)},
+            "rounds": {name: self.rounds(each) for name, each in charged.items()},
             "epsilon": {
-                str(each): epsilon if np.isfinite(epsilon) else str(epsilon)
-                for each in sorted(self._rounds)
+                name: epsilon if np.isfinite(epsilon) else str(epsilon)
+                for name, each in charged.items()
                 for epsilon in [self.spent(each)]
             },
             "assumption": said.assumption,
         }
+
+    def _charged(self) -> dict[str, int]:
+        """Name of a client -> its id; of everybody any id will do."""
+        if not self._secret:
+            return {str(each): each for each in sorted(self._rounds)}
+        if self._most_clients is None:
+            return {"everybody": 0}
+        return {str(each): each for each in range(self._most_clients)}
 
     def _after(self, client: int, rounds: int) -> float:
         noise = self._noise

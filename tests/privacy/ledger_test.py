@@ -54,6 +54,14 @@ def test_where_it_is_not_seen_who_came_every_round_is_charged_to_everybody():
     ledger.charge(4, [])  # rounds 1 to 3 were empty
     assert ledger.rounds(1) == 5
     assert ledger.spent(0) == ledger.spent(1) == privacy.epsilon(4.0, 0.4, 5, DELTA)
+    told = ledger.statement()
+    assert told["rounds"] == {"everybody": 5}
+    assert told["epsilon"] == {"everybody": ledger.spent(0)}
+    each = _ledger(_noise("client", "poisson", multiplier=np.array([4.0, 8.0])))
+    each.charge(0, [])
+    told = each.statement()
+    assert told["rounds"] == {"0": 1, "1": 1}
+    assert told["epsilon"]["0"] > told["epsilon"]["1"] > 0
 
 
 @pytest.mark.parametrize(("unit", "sampling"), KINDS)

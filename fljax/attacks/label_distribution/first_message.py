@@ -1,7 +1,11 @@
 """`class_gradients` and `predictor`: label distributions from proxy rows.
 
 Both read each client's first message: the closed form over class gradients of the proxy
-rows (`rules`), and Algorithm 1 of Rajani et al. 2023 (`attack`).
+rows (`rules`), and Algorithm 1 of Rajani et al. 2023 (`attack`). Its shadow clients train
+as the attacked ones are known to, with FedProx's term and the defense. A defense of which
+only the budget is known gives them its clip and no noise; a clip that decays is that of
+the first round; Poisson samples are stood in for by shuffled batches of their size. The
+closed form knows of no defense.
 """
 
 import functools
@@ -17,13 +21,16 @@ from jax.flatten_util import ravel_pytree
 from fljax import local, parallel, precision
 from fljax.attacks import streams
 from fljax.attacks.adversary import AdversaryView, LocalTraining
-from fljax.attacks.estimates import Estimates, LabelEstimate
+from fljax.attacks.estimates import Estimates, LabelEstimate, NotApplicable
 from fljax.attacks.label_distribution import attack, predictor, rules, shadow_clients
 from fljax.attacks.label_distribution.last_layer import without_messages
 from fljax.attacks.needs import Needs
 from fljax.attacks.spec import AttackSpec
+from fljax.defenses import clipping, specs
+from fljax.defenses.definition import Setting
+from fljax.defenses.specs import Spec
 from fljax.transcript import views
-from fljax.types import Features
+from fljax.types import Defense, Features
 
 _PREDICTOR = predictor.Settings(hidden=(128,) * 4)
 
@@ -49,6 +56,12 @@ def run_class_gradients(view: AdversaryView, settings: None) -> Estimates:
 def run_predictor(view: AdversaryView, settings: Settings) -> Estimates:
     """Algorithm 1; clients that are alike share their shadow clients."""
     pool, value, prepared = pool_of(view), [], {}
+    try:
+        trained = {
+            rows: _program(_Told.of(view, rows)) for rows in set(view.sizes.tolist())
+        }
+    except ValueError as error:
+        return {"predictor": NotApplicable(str(error))}
     for (sent, delta, round_), rows in zip(
         _first_messages(view), view.sizes.tolist(), strict=True
     ):
@@ -58,7 +71,7 @@ def run_predictor(view: AdversaryView, settings: Settings) -> Estimates:
                 jax.random.fold_in(stream, rows),
                 sent,
                 pool,
-                _program(view.loss_fn, view.training, rows),
+                trained[rows],
                 settings=_attack_settings(settings.shadow_clients),
             )
         message = ravel_pytree(delta)[0][None]
@@ -85,16 +98,60 @@ def _attack_settings(count: int) -> attack.Settings:
     )
 
 
-@functools.lru_cache(maxsize=64)  # another seed, or another defense, finds it
-def _program(loss_fn: Callable, training: LocalTraining, rows: int) -> Callable:
-    """Trains shadow clients as a client of so many rows is believed to train."""
+class _Told(NamedTuple):
+    """What is known of a client's training; hashable."""
+
+    loss_fn: Callable
+    training: LocalTraining
+    rows: int
+    defense: Spec
+    num_layers: int
+    num_rounds: int
+
+    @classmethod
+    def of(cls, view: AdversaryView, rows: int) -> "_Told":
+        assert view.transcript is not None
+        layers = clipping.num_layers(view.transcript.params)
+        spec = view.defense or specs.NONE
+        return cls(view.loss_fn, view.training, rows, spec, layers, view.num_rounds)
+
+
+@functools.lru_cache(maxsize=64)  # another seed finds it
+def _program(told: _Told) -> Callable:
+    """Trains shadow clients as a client of so many rows is believed to train.
+
+    Raises:
+      ValueError: the defense cannot be built.
+    """
+    training, defense = told.training, _defense(told)
     rate = training.learning_rate or 0.0
-    optimiser = optax.sgd(rate) if training.optimiser == "sgd" else optax.adam(rate)
-    update = local.sgd(loss_fn, optimiser)
-    recipe = shadow_clients.Recipe(
-        lambda _: update, rows, training.batch_size or rows, training.epochs or 1
+    update = local.sgd(
+        told.loss_fn,
+        optax.sgd(rate) if training.optimiser == "sgd" else optax.adam(rate),
+        proximal=training.proximal if training.algorithm == "fed_prox" else None,
+        gradient=defense.gradient,
+        encode=defense.encode,
     )
+    batch, epochs = training.batch_size or told.rows, training.epochs or 1
+    recipe = shadow_clients.Recipe(lambda _: update, told.rows, batch, epochs)
     return shadow_clients.compiled(recipe, parallel.mesh())
+
+
+def _defense(told: _Told) -> Defense:
+    spec, rows = told.defense, told.rows
+    budgets = [part.values.get("epsilon") is not None for part in spec.parts]
+    spec = specs.replaced(spec, [{"sigma": 0.0} if each else {} for each in budgets])
+    size = min(told.training.batch_size or rows, rows)
+    per_epoch, poisson = -(-rows // size), specs.needs_poisson(spec)
+    setting = Setting(
+        told.loss_fn,
+        told.num_layers,
+        told.num_rounds,
+        batches="poisson" if poisson else "fixed",
+        sampling_rate=1 / per_epoch,
+        batch_size=rows / per_epoch if poisson else size,
+    )
+    return specs.bind(spec, setting)
 
 
 def pool_of(view: AdversaryView) -> shadow_clients.Pool:

@@ -3,7 +3,9 @@
 Of plain SGD, the last bias says `delta / (learning rate * steps) = mean softmax - label
 distribution` (`rules`). Here the mean softmax is that of the client's public rows under
 every value of the sensitive column, halfway between the model sent and the model
-returned, and the result is a mean over its messages. Its targets are not used.
+returned, and the result is a mean over its messages. Its targets are not used. Messages
+of a client who clips, or is held back by FedProx, have not come as far as it takes for
+granted: of the first it is not told, the second is refused.
 """
 
 import jax
@@ -73,7 +75,13 @@ def _mean_softmax(static: Task, params: Params, client: Client) -> jax.Array:
 
 SPEC = AttackSpec(
     "last_layer",
-    Needs(task="multiclass", last_bias=True, training=True, optimisers=("sgd",)),
+    Needs(
+        task="multiclass",
+        last_bias=True,
+        training=True,
+        optimisers=("sgd",),
+        algorithms_not=("fed_prox",),
+    ),
     run,
     gives=LabelEstimate,
     group="label_distribution",

@@ -69,7 +69,6 @@ def test_each_client_has_what_its_noise_and_the_best_guess_without_it_allow(
         (["--defense=dp_sgd(clip=1, sigma=0)"], "nothing is promised against"),
         (["--attack_controls="], "--attack_controls: without imputation"),
         (["--attack_score=pooled"], "--attack_score=pooled: rows are"),
-        (["--partition_kind=sampled"], "--partition_kind=sampled: clients may"),
         (["--attack_kinds="], "nothing is inferred"),
     ],
     ids=lambda value: value if isinstance(value, str) else value[0],
