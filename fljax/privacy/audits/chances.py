@@ -41,8 +41,10 @@ def inclusions(tables: Tables, canary: Canary) -> Inclusions:
     if schedule.poisson:
         rate = float(np.asarray(schedule.sampling_rate)[0, client])
         return Inclusions(int(count), rate, present)
-    # A pass has a row in one of its steps.
-    return Inclusions(schedule.num_epochs, 1.0, present)
+    # A pass has a row in one of its steps, of which the last pass may lack some.
+    per_pass = -(-int(np.asarray(schedule.sizes)[0, client]) // schedule.batch_size)
+    passes = max(-(-int(count) // per_pass), 1)
+    return Inclusions(passes, float(count) / (passes * per_pass), present)
 
 
 def local_steps(tables: Tables) -> np.ndarray:
