@@ -37,7 +37,8 @@ class Item(NamedTuple):
       table: name in `published.csv`; empty without printed numbers.
       lacking: what could not be had, in words.
       without: words of `published.csv` whose lines are of that: a data set, a metric.
-      left: what could be run and was not, in words.
+      less: what was run in less than the paper's size, though every curve is there.
+      left: what was run of an item that is not done, and what could be and was not.
       elsewhere: where it is measured, if not in a kept result.
     """
 
@@ -46,6 +47,7 @@ class Item(NamedTuple):
     table: str = ""
     lacking: str = ""
     without: Sequence[str] = ()
+    less: str = ""
     left: str = ""
     elsewhere: str = ""
 
@@ -135,7 +137,14 @@ def text() -> str:
         _line(paper, item, each)
         for (paper, item), each in zip(every, found, strict=True)
     ]
-    header = ["paper", "item", "status", "numbers", "verdicts", "what is left, and why"]
+    header = [
+        "paper",
+        "item",
+        "status",
+        "numbers",
+        "verdicts",
+        "what is less, left or lacking",
+    ]
     numbers = sum(each.measured for each in found), sum(e.published for e in found)
     total = (
         f"Of {len(every)} tables and figures: {said}. Beside {numbers[0]} of "
@@ -147,6 +156,7 @@ def text() -> str:
 def _line(paper: str, item: Item, found: Standing) -> list[str]:
     verdicts = (f"{found.verdicts[k]} {k}" for k in reproduction.KINDS)
     why = [item.elsewhere, item.left]
+    why += [f"In less than the paper's size: {item.less}"] if item.less else []
     why += [f"Could not be had: {item.lacking}"] if item.lacking else []
     return [
         PAGES[paper],
