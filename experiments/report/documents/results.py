@@ -27,6 +27,7 @@ _FIGURES = {
         "nearest_centroid_percent",
     },
     "fed_cdp.fig": {"accuracy_percent", "gradient_norm"},
+    "fed_cdp.committed.pruning": {"accuracy_percent"},
     "fed_cdp.propositions": {
         "accuracy_percent",
         "margin",
