@@ -81,8 +81,9 @@ PAPERS = {
             "aia.toy.linear",
             "The paper inverts 12 messages, by what is printed the better the larger the "
             "batch. Over thirty trainings that is not seen: each batch has a few in which "
-            "the square system goes far wrong, and they make the means. Least squares on all "
-            "messages is nearer to the generating parameters in every training.",
+            "the square system goes far wrong, as some of the five printed ones do, and they "
+            "make the means. Least squares on all messages is nearer to the generating "
+            "parameters in nearly every training.",
         ),
         Item("Figure 3", "aia.fig3", _STAND_IN),
         Item(
