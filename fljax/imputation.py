@@ -25,6 +25,10 @@ _FEWEST = 100  # rows for gradient boosting: with fewer it learns nothing
 _MOST = 20_000  # rows that are learned from
 _SOME = 2_000  # rows for a variance
 _GROUPS = 10  # of clients
+_EARLY, _RARE = (
+    10_000,
+    20,
+)  # rows above which boosting stops early; fewest of a category
 _FEW_CODES = 255  # categories that boosting can tell apart
 
 
@@ -73,7 +77,7 @@ def choose(population: Population, seed: int) -> str:
 
     Accuracy for categories, mean absolute error for a number.
     """
-    population = sampled(population, _MOST, seed)
+    population = _without_rare(sampled(population, _MOST, seed))
     if len(population.value) < _FEWEST or len(np.unique(population.value)) < 2:
         return LINEAR
     folds = model_selection.KFold(3, shuffle=True, random_state=seed)
@@ -100,7 +104,7 @@ def impute(
       seed: of what is drawn.
       method: from `choose`; chosen here if None.
     """
-    population = sampled(population, _MOST, seed)
+    population = _without_rare(sampled(population, _MOST, seed))
     if len(x) == 0:
         return population.value[:0]
     if len(np.unique(population.value)) < 2:
@@ -175,6 +179,19 @@ def crossed(population: Population, seed: int) -> np.ndarray:
 def _one_thread():
     """Tables this small are learned fastest by one thread, which waits for no other."""
     return threadpoolctl.threadpool_limits(1)
+
+
+def _without_rare(population: Population) -> Population:
+    """Without rows of categories that few have, where boosting sets rows aside.
+
+    It stops early by them, and needs some of each category on both sides.
+    """
+    if population.continuous or len(population.value) <= _EARLY:
+        return population
+    _, number, counts = np.unique(
+        population.value, return_inverse=True, return_counts=True
+    )
+    return population.take(np.flatnonzero(counts[number] >= _RARE))
 
 
 def _model(method: str, population: Population):

@@ -1,8 +1,11 @@
-"""Texts of strangers on a screen: what would steer a terminal is shown, not sent."""
+"""Texts of strangers on a screen: what would steer a terminal is shown, not sent.
+
+Nor are halves of surrogate pairs, which JSON may hold and no file can.
+"""
 
 import re
 
-_STEERING = re.compile("[\x00-\x1f\x7f-\x9f\u2028-\u202e\u2066-\u2069]")
+_STEERING = re.compile("[\x00-\x1f\x7f-\x9f\u2028-\u202e\u2066-\u2069\ud800-\udfff]")
 _HEAD, _TAIL = 1000, 400  # characters of a line that are shown
 
 

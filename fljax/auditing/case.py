@@ -34,6 +34,12 @@ _LOSSES = {
     "multiclass": losses.cross_entropy,
 }
 
+_NO_STRANGERS = (
+    "All rows are of people whom the recorded sums hold, so that there are no strangers to "
+    "compare with: what an attack would tell of anyone may count as a leak. Rows of others, "
+    "in the file or as --proxy, mend that."
+)
+
 
 class Case(NamedTuple):
     """An audit that is ready: the two halves that only meet in a score.
@@ -114,7 +120,10 @@ def prepare(config: Config, inputs: Inputs, given: Model | None = None) -> Case:
     notes += local_training.notes(seen.about, config.training, seen.stem)
     notes += recording.notes(inputs.recording)
     notes += normalisation.notes(architecture.names(seen.seen.params))
-    others = population.strangers(every, encoding, outputs, config.audit.seed)
+    summed = _summed(seen, clients, owned)
+    others = population.strangers(every, encoding, outputs, config.audit.seed, summed)
+    if summed is not None and others is None:
+        notes.append(_NO_STRANGERS)
     return Case(
         view, truth, encoding, seen, selected.left_out, numbers, notes, every, others
     )
@@ -200,6 +209,19 @@ def _whose(
             f"{_few(there)}, the transcript {_few(sent)}"
         )
     return chosen, [np.flatnonzero(owned.client == client) for client in chosen]
+
+
+def _summed(seen: Recording, clients: np.ndarray, owned: Owned):
+    """Of each client, numbers of the rows that its sums hold; None where it is alone."""
+    member = seen.seen.member
+    if member is None:
+        return None
+    owner = np.zeros(len(owned.kept)) if owned.client is None else owned.client
+    found = []
+    for client in clients:
+        together = np.unique(member[(member == client).any(axis=-1)])
+        found.append(np.flatnonzero(np.isin(owner, together[together >= 0])))
+    return found
 
 
 def _unmatched(config: Config, owned: Owned, seen: Recording, sees: str) -> list[str]:

@@ -4,6 +4,7 @@ Like the truth, this is for scores only; attacks get the public columns of stran
 if they were rows of the client whose messages they have.
 """
 
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -80,13 +81,30 @@ def gather(
 
 
 def strangers(
-    everyone: Everyone, encoding: Encoding, outputs: int, seed: int
+    everyone: Everyone,
+    encoding: Encoding,
+    outputs: int,
+    seed: int,
+    summed: Sequence[np.ndarray] | None = None,
 ) -> Strangers | None:
-    """Rows for each client that never were its own; None if some client has none."""
+    """Rows for each client that never were its own; None if some client has none.
+
+    Args:
+      everyone: all rows.
+      encoding: of them.
+      outputs: of the model.
+      seed: of the draw.
+      summed: of each client, numbers of the rows that its sums hold, which are no
+        strangers to them; None where its messages are its own.
+    """
     drawn, most = [], max(map(len, everyone.own))
     for client, own in enumerate(everyone.own):
         rng = np.random.default_rng([seed, _DRAW, client])
-        some = strangers_lib.draw(rng, everyone.owner, client, len(own))
+        owner = everyone.owner
+        if summed is not None:
+            owner = owner.copy()
+            owner[summed[client]] = client
+        some = strangers_lib.draw(rng, owner, client, len(own))
         if len(own) and not len(some):
             return None
         drawn.append(some)

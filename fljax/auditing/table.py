@@ -76,21 +76,23 @@ def read(path: str, files: FilesConfig, config: RowsConfig) -> Owned:
             **written(config),
             **({} if config.task is None else {"task": config.task}),
         )
-    if table.task == "multiclass":
-        _check_classes(files, raw)
-    table = _with_constants(table, raw, files, config)
-    client = None if ids is None else _ids(get_column(table.frame, ids))
     used = raw.drop(columns=aside)
     kept = kept_rows(used, config.missing, (files.target, files.sensitive))
-    labels = vocabulary(get_column(raw, files.target).dropna())
+    left = raw.iloc[kept]
+    if table.task == "multiclass":
+        _check_classes(files, left)
+    table = _with_constants(table, left, files, config)
+    client = None if ids is None else _ids(get_column(table.frame, ids))
+    labels = vocabulary(get_column(left, files.target).dropna())
     return Owned(table, client, labels, kept)
 
 
 def identified(owned: Owned, about: Mapping[str, Any], files: FilesConfig) -> Owned:
     """The same with ids in place of names, by the recording's `client_names`.
 
-    Whole numbers are names, too, where all of them are there; else they are ids. Rows of
-    texts that it does not name are those of clients who are not audited.
+    Whole numbers are names, too, where all of them are there; else they are ids, unless
+    one reads as a name does. Rows of texts that it does not name are those of clients who
+    are not audited.
 
     Args:
       owned: from `read`.
@@ -98,13 +100,22 @@ def identified(owned: Owned, about: Mapping[str, Any], files: FilesConfig) -> Ow
       files: names of columns.
 
     Raises:
-      ConfigError: the column has texts, and the recording does not say whose.
+      ConfigError: the column has texts, and the recording does not say whose; or numbers
+        that may be either.
     """
     if owned.client is None:
         return owned
     ids, labels = description.client_names(about), owned.client.astype(str)
     where = f"in column {files.client_column!r} of {files.known}"
     if owned.client.dtype != object and not set(labels) <= set(ids):
+        either = {int(n) for n in ids if n.isdecimal()} & set(owned.client.tolist())
+        if either:
+            raise ConfigError(
+                f"--client_column: {min(either)} {where} may be an id of the transcript or "
+                f"a name of the recording's {_NAMES}; expected every value among the "
+                f"names, written as they are ({', '.join(map(str, list(ids)[:5]))}), or "
+                "none"
+            )
         return owned
     if not ids:
         raise ConfigError(

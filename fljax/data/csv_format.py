@@ -17,6 +17,11 @@ _START, _LINES = 1 << 17, 20  # bytes and lines in which a separator is looked f
 _CELL = re.compile(r"[;,|\t\r\n\"]")  # what ends one
 _COMMA = re.compile(r"[+-]?\d+,\d+")  # a number
 _MARKS = (",", ".", "space", "'")  # of thousands
+# Cells that never hold a value. `None`, which pandas takes for one of them, is a word.
+MISSING = (
+    "", "NA", "N/A", "n/a", "NaN", "nan", "-NaN", "-nan", "NULL", "null", "<NA>", "#N/A",
+    "#NA",
+)  # fmt: skip
 _FEW = 2  # different texts between numbers are codes of missing values
 
 
@@ -29,8 +34,8 @@ class CsvFormat:
       decimal: decimal mark of its numbers.
       thousands: mark between groups of three digits; `space` is understood, empty: none.
       encoding: of its text, by a name that Python knows.
-      missing_codes: cells without a value, beside empty ones and `NA`: `code` in every
-        column, `column=code` in one.
+      missing_codes: cells without a value, beside `MISSING`: `code` in every column,
+        `column=code` in one.
 
     Raises:
       DataError: an option is not of that kind.
@@ -71,7 +76,7 @@ class CsvFormat:
         return _NAMES.get(self.separator, self.separator)
 
     def codes(self, columns: Sequence[str]) -> dict[str, list[str]]:
-        """Codes of missing values in each of these columns.
+        """Cells that hold no value in each of these columns.
 
         Raises:
           DataError: one is for a column that is not there.
@@ -85,7 +90,7 @@ class CsvFormat:
                     f"{', '.join(columns)}"
                 )
             (own[column] if equals else every).append(rest)
-        return {column: every + codes for column, codes in own.items()}
+        return {column: [*MISSING, *every, *codes] for column, codes in own.items()}
 
     def decoded(self, content: bytes, name: str) -> bytes:
         """The file in UTF-8; one that should be already is not looked through.

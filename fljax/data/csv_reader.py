@@ -49,7 +49,8 @@ def read_csv(
             warnings.simplefilter("error", pd.errors.ParserWarning)
             told: dict[str, Any] = {
                 "sep": form.mark,
-                "na_values": form.codes(header) if form.missing_codes else None,
+                "na_values": form.codes(header),
+                "keep_default_na": False,
                 "names": header,
                 "header": 0,
                 "usecols": kept,

@@ -43,6 +43,11 @@ class Spec:
     def names(self) -> tuple[str, ...]:
         return tuple(part.name for part in self.parts)
 
+    @property
+    def has_alternatives(self) -> bool:
+        """Whether it stands for several specs; they are not made."""
+        return any(isinstance(v, tuple) for part in self.parts for _, v in part.given)
+
     def __bool__(self) -> bool:
         return bool(self.parts)
 

@@ -27,6 +27,7 @@ _FORMAT = "fljax-transcript"
 _VERSION = 1
 _SUMS = ("member", "share")  # only where the messages are sums
 _ROUNDING = 0.01  # of shares that add up, written with two digits perhaps
+_LONGEST, _DEEPEST = 1000, 50  # letters and folders of an array's name
 _HEADER_READERS = {
     (1, 0): np.lib.format.read_array_header_1_0,
     (2, 0): np.lib.format.read_array_header_2_0,
@@ -137,7 +138,9 @@ def _read_description(path) -> tuple[dict[str, tuple], str, dict[str, Any]]:
         shape, dtype = tuple(spec["shape"]), np.dtype(spec["dtype"])
         if not all(type(size) is int and size >= 0 for size in shape):
             raise ValueError(f"{name!r} has the impossible shape {list(shape)}")
-        if dtype.kind not in "fiu" or not dtype.isnative:
+        if len(name) > _LONGEST or name.count("/") > _DEEPEST:
+            raise ValueError(f"an array has an overlong name: {name[:40]!r}...")
+        if dtype.kind not in "fiu" or dtype.itemsize > 8 or not dtype.isnative:
             raise ValueError(f"{name!r} has the unsupported type {dtype.str}")
         specs[name] = shape, dtype
     return specs, header["sha256"], header["about"]
@@ -149,12 +152,16 @@ def _read_arrays(path, specs, digest) -> dict[str, np.ndarray]:
     with zipfile.ZipFile(path) as archive:
         if sorted(archive.namelist()) != sorted(f"{name}.npy" for name in specs):
             raise ValueError("arrays differ from the description")
-        # With this no array takes more memory than the file takes on disk.
-        stored = all(m.compress_type == zipfile.ZIP_STORED for m in archive.filelist)
-        total = sum(member.file_size for member in archive.filelist)
-        if not stored or total > path.stat().st_size:
-            raise ValueError("compressed, or shorter than its arrays")
+        check_stored(archive, path)
         return {name: _read_array(archive, name, *spec) for name, spec in specs.items()}
+
+
+def check_stored(archive: zipfile.ZipFile, path: pathlib.Path) -> None:
+    """Raises ValueError unless no array takes more memory than the file takes on disk."""
+    stored = all(m.compress_type == zipfile.ZIP_STORED for m in archive.filelist)
+    total = sum(member.file_size for member in archive.filelist)
+    if not stored or total > path.stat().st_size:
+        raise ValueError("compressed, or shorter than its arrays")
 
 
 def _read_array(archive, name, shape, dtype) -> np.ndarray:

@@ -101,9 +101,10 @@ def record(
         if sees == "models":
             recorder.record_model(number, model)
         made = aggregate(server_round, replies)
-        if sees == "sum" and made[0] is not None:
+        counted = {client: weight for client, weight in weights.items() if weight}
+        if counted and made[0] is not None:
             mean = arrays_fn(_arrays(made[0]))
-            recorder.record_sums(number, model, [(weights, mean)])
+            recorder.record_sums(number, model, [(counted, mean)])
         if sees == "models" and made[0] is not None:
             newest[:] = [arrays_fn(_arrays(made[0]))]
         return made

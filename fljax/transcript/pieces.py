@@ -1,6 +1,7 @@
 """Rounds of a recorder: what they may hold, and how they are joined."""
 
 import pathlib
+import zipfile
 from collections.abc import Iterable, Mapping
 from typing import Any, Protocol
 
@@ -54,8 +55,13 @@ def compare(found: dict, expected: dict, where: str) -> None:
 
 def read(path: pathlib.Path) -> dict[str, np.ndarray]:
     """The arrays of a round."""
-    with archive.blaming(path), np.load(path, allow_pickle=False) as arrays:
-        return dict(arrays)
+    with archive.blaming(path):
+        if not path.stem.isdecimal():
+            raise ValueError("expected the number of a round as its name")
+        with zipfile.ZipFile(path) as stored:
+            archive.check_stored(stored, path)
+        with np.load(path, allow_pickle=False) as arrays:
+            return dict(arrays)
 
 
 def present(arrays: dict[str, np.ndarray]) -> list[int]:

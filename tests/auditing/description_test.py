@@ -32,7 +32,7 @@ def test_whole_numbers_are_names_where_the_recording_has_them_all(
     assert owned.client.tolist() == [4] * 30 + [7] * 30
 
 
-@pytest.mark.parametrize("names", [{"1": 4}, {"1": [4], "2": 7}, "1 is 4", None])
+@pytest.mark.parametrize("names", [{"north": 4}, {"1": [4], "2": 7}, "1 is 4", None])
 def test_whole_numbers_are_ids_where_they_are_no_names(linear, config, record, names):
     owned = _owned(linear, config, record, {"client_names": names})
     assert owned.client.tolist() == [1] * 30 + [2] * 30
@@ -132,3 +132,29 @@ def test_what_is_no_optimiser_is_refused(config, name):
     for known in ("Yogi", "adamw"):
         told = config(pathlib.Path(), optimiser=known).training
         assert local_training.read({}, told, "seen").optimiser == known.lower()
+
+
+def test_a_recording_names_no_code_to_run(config, tmp_path, monkeypatch):
+    (tmp_path / "evil_defense.py").write_text("raise SystemExit('it ran')")
+    monkeypatch.syspath_prepend(tmp_path)
+    told = config(pathlib.Path()).training
+    about = {"defense": "evil_defense:x"}
+    assert local_training.simulated(about, told, "seen") is None
+    (said,) = [n for n in local_training.notes(about, told, "seen") if "evil" in n]
+    assert "is not simulated" in said
+
+
+def test_a_recordings_alternatives_are_not_counted_out(config):
+    some = "dp_sgd(clip=1|2|3|4|5|6|7|8|9, sigma=1|2|3|4|5|6|7|8|9)"
+    about = {"defense": " + ".join([some] * 5)}  # thousands of millions of specs
+    told = config(pathlib.Path()).training
+    assert len(about["defense"]) < 300
+    assert local_training.simulated(about, told, "seen") is None
+
+
+@pytest.mark.parametrize("names", [{"1": 4}, {"01": 4, "02": 7}, {"1": 4, "3": 7}])
+def test_whole_numbers_that_may_be_names_or_ids_are_refused(
+    linear, config, record, names
+):
+    with pytest.raises(ConfigError, match="1 in column 'client' .* may be an id of"):
+        _owned(linear, config, record, {"client_names": names})

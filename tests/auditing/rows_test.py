@@ -5,6 +5,7 @@ import pandas as pd
 import pytest
 
 from fljax.auditing import case, inputs, rows, table
+from fljax.driver.config import ConfigError
 
 _FRAME = pd.DataFrame(
     {
@@ -116,3 +117,22 @@ def test_rows_are_compared_in_deviations_of_the_files_columns(linear, config):
     ready = case.prepare(chosen, inputs.read(chosen.files, chosen.rows))
     frame = pd.read_csv(linear / "rows.csv")[["age", "height", "married"]]
     np.testing.assert_allclose(ready.truth.scale, frame.std(ddof=0), rtol=1e-5)
+
+
+@pytest.mark.filterwarnings("ignore:.*are left out")
+def test_of_rows_that_are_dropped_nothing_is_left(encoded, tmp_path, config):
+    frame = _FRAME.assign(fixed=[9.0, *[7.0] * 5], age=[None, *_FRAME.age[1:]])
+    frame.to_csv(tmp_path / "dropped.csv", index=False)
+    chosen = config(tmp_path, sensitive="sex", missing="drop")
+    read = table.read(str(tmp_path / "dropped.csv"), chosen.files, chosen.rows)
+    assert read.table.frame.fixed.tolist() == [7.0] * 5
+
+
+@pytest.mark.filterwarnings("ignore:.*are left out")
+def test_a_class_of_dropped_rows_alone_is_missed(tmp_path, config):
+    frame = _FRAME.assign(y=[1, 0, 2, 0, 2, 0], age=[None, *_FRAME.age[1:]])
+    frame.to_csv(tmp_path / "dropped.csv", index=False)
+    told = {"sensitive": "sex", "missing": "drop", "task": "multiclass"}
+    chosen = config(tmp_path, **told)
+    with pytest.raises(ConfigError, match="--target: expected classes 0 to K - 1"):
+        table.read(str(tmp_path / "dropped.csv"), chosen.files, chosen.rows)

@@ -61,3 +61,15 @@ def test_global_models_need_to_know_whose_rows_made_them(recorded):
         stem, rows, client_column="client", attacks=["trajectory"], **_KNOWN
     )
     assert "who is in each sum" in found.lines[0].detail
+
+
+def test_who_is_in_the_same_sums_is_no_stranger_to_them(recorded):
+    rows, record = recorded
+    told = {"client_column": "client", "attacks": ["model"], **_KNOWN}
+    others = rows.assign(client=99)
+    for given, there in ((rows, False), (pd.concat([rows, others]), True)):
+        found = fljax.audit(record("sum"), given, **told)
+        line = next(line for line in found.lines if line.attack == "model")
+        assert ("strangers" in {gain.name for gain in line.gains}) == there
+        said = any("there are no strangers" in note for note in found.notes)
+        assert said != there

@@ -110,3 +110,9 @@ def test_spaces_behind_a_text_make_no_second_category():
     with pytest.warns(UserWarning, match="f.csv: spaces .* left out in b$"):
         frame = read_csv(b"a,b\n1,yes\n2,yes \n3,no\n4,\n", "f.csv")
     assert frame["b"].tolist()[:3] == ["yes", "yes", "no"] and frame["b"].isna()[3]
+
+
+def test_none_is_a_word_and_null_is_no_value():
+    frame = read_csv(b"a,b\nNone,1\nLight,null\n,3\n", "x.csv")
+    assert frame.a.tolist()[:2] == ["None", "Light"]
+    assert frame.isna().to_numpy().tolist() == [[0, 0], [0, 1], [1, 0]]

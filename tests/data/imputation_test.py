@@ -21,3 +21,13 @@ def test_nobodys_rows_are_imputed_from_its_own(monkeypatch):
     imputation.of_clients(people, owner, own, 0)
     for (known, asked), rows in zip(seen, own, strict=True):
         assert asked == set(rows) and known == set(number) - set(rows)
+
+
+def test_a_category_of_one_row_stops_no_boosting():
+    rng = np.random.default_rng(0)
+    x = rng.normal(size=(10_050, 1))
+    value = (x[:, 0] > 0).astype(int)
+    value[0] = 2
+    people = imputation.Population(x, value, np.zeros(1, bool), False)
+    found = imputation.impute(people, x[1:50], 0)
+    assert np.mean(found == value[1:50]) > 0.9

@@ -104,6 +104,15 @@ def _warm_up(number, server, record):
     _average(server, copy.deepcopy(returned))
 
 
+def _one_rests(number, server, record):
+    """In the first round one of the clients does no step."""
+    returned = {client: copy.deepcopy(server) for client in _SIZES}
+    for client in list(_SIZES)[bool(number == 0) :]:
+        _train(returned[client], client, number)
+    record(server, returned)
+    _average(server, returned)
+
+
 def _idle(number, server, record):
     """Nobody ever does a step."""
     record(server, dict.fromkeys(_SIZES, server))
@@ -142,7 +151,8 @@ def _opposite(number, server, record):
 
 
 @pytest.mark.parametrize(
-    "one_round", [_honest, _warm_up, _idle, _signs, _alone, _draws, _opposite]
+    "one_round",
+    [_honest, _warm_up, _one_rests, _idle, _signs, _alone, _draws, _opposite],
 )
 def test_honest_rounds_are_recorded(one_round, tmp_path):
     _record(tmp_path / "run", one_round)

@@ -40,12 +40,13 @@ class Saved:
         return transcript.load(self.stem)
 
     def refused(self, suffix):
-        """Loading fails with one line that names the file."""
+        """Loading fails with one line that names the file, which is returned."""
         with pytest.raises(transcript.TranscriptError) as caught:
             self.load()
         message = str(caught.value)
         assert str(self.stem.with_suffix(suffix)) in message
         assert "\n" not in message
+        return message
 
     def describe(self, **changes):
         """Rewrites fields of the description; the sha256 is that of the archive."""

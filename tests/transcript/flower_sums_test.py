@@ -63,6 +63,12 @@ def test_sums_have_the_strategys_mean_and_the_weights_of_who_answered(tmp_path):
     np.testing.assert_array_equal(returned, [[3.0], [3.0]])
 
 
+def test_who_counts_for_nothing_is_in_no_sum(tmp_path):
+    replies = [_message(1.0, node=70, rows=30), _message(9.0, node=80, rows=0)]
+    seen, _ = _recorded(tmp_path / "seen", replies, sees="sum")
+    np.testing.assert_array_equal(seen.member, [[[0]]] * 2)
+
+
 def test_global_models_are_what_was_sent(tmp_path):
     seen, about = _recorded(tmp_path / "seen", [_message(1.0)], sees="models")
     np.testing.assert_array_equal(seen.params["w"], [[10.0], [20.0]])

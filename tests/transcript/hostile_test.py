@@ -140,3 +140,31 @@ def test_names_that_steer_a_terminal_are_refused(saved):
     with pytest.raises(transcript.TranscriptError) as caught:
         saved.load()
     assert "control characters" in str(caught.value) and str(caught.value).isprintable()
+
+
+@pytest.mark.parametrize("name", ["a" * 1001, "/".join("a" * 60)])
+def test_overlong_names_of_arrays_are_refused(saved, name):
+    arrays = saved.arrays()
+    _kind, leaf = next(n for n in arrays if n.startswith("params/")).split("/", 1)
+    both = {f"{k}/{name}": arrays[f"{k}/{leaf}"] for k in ("params", "delta")}
+    saved.forge(arrays | both)
+    assert "overlong name" in saved.refused(".json")
+
+
+def test_floats_that_no_accelerator_has_are_refused(saved):
+    arrays = saved.arrays()
+    saved.forge(
+        {n: a.astype(np.longdouble) if "/" in n else a for n, a in arrays.items()}
+    )
+    assert "unsupported type" in saved.refused(".json")
+
+
+def test_a_round_that_grows_when_it_is_read_is_refused(tmp_path):
+    folder = tmp_path / "seen.rounds"
+    recorder = transcript.Recorder(tmp_path / "seen")
+    recorder.record(0, {"w": np.zeros(3)}, {0: {"w": np.ones(3)}})
+    (path,) = folder.glob("*.npz")
+    with np.load(path) as arrays:
+        np.savez_compressed(path, **dict(arrays))
+    with pytest.raises(transcript.TranscriptError, match="compressed"):
+        transcript.Recorder(tmp_path / "seen").finish()
