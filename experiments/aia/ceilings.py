@@ -8,12 +8,21 @@ messages may tell of those. A row's guarantee protects no more than the row.
 
 import numpy as np
 
-from experiments.aia import baselines, population, privacy_report, result_rows, scoring
+from experiments.aia import (
+    baselines,
+    budgets,
+    population,
+    privacy_report,
+    result_rows,
+    scoring,
+)  # fmt: skip
 from experiments.aia.baselines import Shared
 from experiments.aia.setup import Setup
 from experiments.aia.targets import Targets
 from fljax import imputation, privacy, verdicts
+from fljax.privacy import Releases
 from fljax.results import Labels, Row
+from fljax.types import NoiseSpec
 
 _ALL_OTHERS = "rows_of_all_others"
 
@@ -59,10 +68,28 @@ def rows(
 
 
 def _ceiling(setup: Setup, at: int, share: np.ndarray | float) -> np.ndarray | None:
-    """`[C]` in the run of one seed, whose attacks see messages."""
+    """`[C]` in the run of one seed, whose attacks see messages.
+
+    Where a number of clients is drawn for each round, those who are scored have come, and
+    it is seen how often: the mean over draws, of which an epsilon is, has rounds of nobody.
+    """
     bound = setup.problem.bound_defense
     assert bound is not None
-    return privacy.ceiling(bound.build(bound.of_seed(at)), bound.releases(at), share)
+    built, releases = bound.build(bound.of_seed(at)), bound.releases(at)
+    if bound.setting.drawn == "fixed":
+        each = releases.steps // bound.rounds
+        more = bound.rounds - setup.config.train.num_rounds
+        came = budgets.rounds_of_each(setup.problem.schedule)[at] + more
+        came = np.maximum(came, 1)
+        releases = Releases(each * came, came)
+        built = built._replace(noise=tuple(map(_known_to_come, built.noise)))
+    return privacy.ceiling(built, releases, share)
+
+
+def _known_to_come(noise: NoiseSpec) -> NoiseSpec:
+    if (noise.unit, noise.sampling) != ("client", "fixed"):
+        return noise
+    return noise._replace(sampling="all", sampling_rate=1.0)
 
 
 def _best(rows: list[Row], targets: Targets) -> np.ndarray:

@@ -5,7 +5,7 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from experiments.aia import baselines, ceilings, pipeline, program
+from experiments.aia import baselines, budgets, ceilings, pipeline, program
 from fljax import privacy, verdicts
 from fljax.data import load
 from fljax.results import Labels
@@ -59,6 +59,26 @@ def test_each_client_has_what_its_noise_and_the_best_guess_without_it_allow(
     np.testing.assert_allclose(most[0, :3], 100 * expected)
     weights = made.clients.sizes[0]
     assert most[0, 3] == pytest.approx(np.average(most[0, :3], weights=weights))
+
+
+def test_who_is_scored_has_come(setup, monkeypatch):
+    monkeypatch.setattr("fljax.imputation.choose", lambda *_: "linear")
+    made = setup(
+        "--defense=fed_sdp(clip=1, sigma=1)", "--participation=uniform",
+        "--fraction=0.4", "--num_rounds=4",
+    )  # fmt: skip
+    most, without = _rows(made)
+    bound = made.problem.bound_defense
+    (noise,) = bound.build(bound.of_seed(0)).noise
+    assert (noise.unit, noise.sampling) == ("client", "fixed")
+    came = budgets.rounds_of_each(made.problem.schedule)[0]
+    assert came.sum() == 4 and (came < 4).all()
+    known = noise._replace(sampling="all", sampling_rate=1.0)
+    expected = [
+        privacy.accuracy_without(known, max(n, 1), share / 100)[0]
+        for n, share in zip(came, without[0, :3], strict=True)
+    ]
+    np.testing.assert_allclose(most[0, :3], 100 * np.array(expected))
 
 
 @pytest.mark.parametrize(
