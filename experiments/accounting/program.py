@@ -204,6 +204,11 @@ def _check(config: AccountingConfig, run: RunConfig) -> Training:
         raise ConfigError("--accounting_batches: fed_sdp does not depend on batches")
     if config.method == "fed_sdp" and config.copies != _DEFAULT.copies:
         raise ConfigError("--accounting_copies: fed_sdp does not depend on copies")
+    if config.copies != _DEFAULT.copies and config.batches == "without_replacement":
+        raise ConfigError(
+            "--accounting_copies: nothing is known of copies with "
+            "--accounting_batches=without_replacement"
+        )
     if config.method == "dp_sgd":
         if config.layers not in (1, _DEFAULT.layers):
             raise ConfigError("--accounting_layers: dp_sgd clips all layers together")

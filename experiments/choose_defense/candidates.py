@@ -42,7 +42,8 @@ def tuned_rows(setup: Setup, grid: Sequence[Spec]) -> list[Row]:
     """Epsilon if every clip that was tried with the same numbers is charged.
 
     All their trainings then count as released; which of the grid's epsilons is needed
-    is not charged, nor what the attacks said.
+    is not charged, nor what the attacks said. Noise that holds against less than who
+    attacks sees has none.
 
     Args:
       setup: of one defense.
@@ -55,11 +56,15 @@ def tuned_rows(setup: Setup, grid: Sequence[Spec]) -> list[Row]:
     labels = Labels(
         "aia", setup.table.name, config.model.name, str(bound.spec), setup.label
     )
+    views = {sight.view for sight in config.adversary.sights}
+    models_alone = views <= {"models", "final"}
     found = []
     for at, seed in enumerate(config.run.seeds):
         made, once = bound.build(bound.of_seed(at)), bound.releases(at)
         all_tried = Releases(tried * once.steps, tried * once.rounds)
         for promise in promises(made, all_tried, bound.delta):
+            if promise.noise.against == "models" and not models_alone:
+                continue
             prefix = _CLIENT if promise.noise.unit == "client" else ""
             value = promise.guarantee.epsilon_rdp.max()
             where = "none", "defense", seed, prefix + TUNED
@@ -77,24 +82,29 @@ def _of(name: str, rows: Sequence[Row], scores: Sequence[Score]) -> Candidate:
     totals = [row for row in rows if row.client == "all"]
     top = max(scores, key=lambda score: score.verdict.beyond.mean, default=None)
     beyond = None if top is None else top.verdict.beyond
-    epsilon = next(
+    epsilon, tuned, unit = next(
         (
-            (mean, _mean(totals, prefix + TUNED))
+            (mean, tuned, prefix.rstrip("_") or "record")
             for prefix in ("", _CLIENT)
-            if 0 < (mean := _mean(totals, prefix + EPSILON)) < math.inf
+            # Without the second its noise is not against who attacks.
+            if math.isfinite(tuned := _mean(totals, prefix + TUNED))
+            and 0 < (mean := _mean(totals, prefix + EPSILON)) < math.inf
         ),
-        (math.inf, math.inf),
+        (math.inf, math.inf, "record"),
     )
     return Candidate(
         name,
-        *epsilon,
+        epsilon,
+        tuned,
         _explained(totals),
         "" if top is None else top.row.attack,
         _NOTHING
         if beyond is None
         else Estimate(beyond.mean, beyond.low, beyond.high, beyond.mean, 0),
         any(score.verdict.kind == verdicts.LEAKS for score in scores),
-        _most(totals),
+        _mean(totals, verdicts.CEILING) - _reference(totals, top),
+        verdicts.IMPUTATION if beyond is None else beyond.name,
+        unit,
     )
 
 
@@ -107,13 +117,15 @@ def _explained(totals: Sequence[Row]) -> Estimate:
     return _NOTHING
 
 
-def _most(totals: Sequence[Row]) -> float:
-    """Points that the bound allows beyond the better of imputation and majority."""
+def _reference(totals: Sequence[Row], top: Score | None) -> float:
+    """What the strongest attack is compared with; without one, the best baseline."""
+    if top is not None and top.verdict.beyond.name in top.beside:
+        return top.beside[top.verdict.beyond.name]
     known = [
         _mean([r for r in totals if r.attack == name], verdicts.ACCURACY.metric)
         for name in (verdicts.MAJORITY, verdicts.IMPUTATION)
     ]
-    return _mean(totals, verdicts.CEILING) - np.nanmax([*known, -math.inf])
+    return float(np.nanmax([*known, -math.inf]))
 
 
 def _mean(rows: Sequence[Row], metric: str) -> float:
@@ -121,6 +133,8 @@ def _mean(rows: Sequence[Row], metric: str) -> float:
     found = [
         row.value
         for row in rows
-        if row.metric == metric and not row.setting.startswith(gains.CURVE)
+        if row.metric == metric
+        and not row.setting.startswith(gains.CURVE)
+        and row.setting != verdicts.AS_KNOWN
     ]
     return float(np.mean(found)) if found else math.nan

@@ -156,6 +156,19 @@ def _grid(training: Training, choice: ChoiceConfig) -> tuple[Spec, ...]:
     ):
         if given:
             raise ConfigError(f"--{flag}: expected none, the grid is in --defenses")
+    if not training.attack.kinds:
+        raise ConfigError(
+            "--attack_kinds: expected attacks, by which defenses are judged"
+        )
+    if not training.attack.knows_defense:
+        raise ConfigError("--attack_knows_defense: expected true, attacks that know it")
+    if choice.audit_trainings:
+        if training.run.record != "all":
+            raise ConfigError("--record: expected all rounds with --audit_trainings")
+        if training.run.max_clients_in_memory is not None:
+            raise ConfigError(
+                "--max_clients_in_memory: expected none with --audit_trainings"
+            )
     asked = defense_options.parse_all(choice.defenses, "--defenses")
     if not any(asked):
         raise ConfigError("--defenses: expected at least one defense, got none")

@@ -13,6 +13,8 @@ REPORT = AIA._replace(
         verdicts.CEILING,
         *selection.EXPLAINED,
         "epsilon_rdp",
+        "client_epsilon_rdp",
+        verdicts.ERROR.metric,
         "epsilon_audited",
     ),
 )

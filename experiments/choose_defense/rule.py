@@ -4,7 +4,7 @@ import math
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from fljax import fit
+from fljax import fit, verdicts
 from fljax.metrics import Estimate
 
 RULE = (
@@ -20,13 +20,16 @@ class Candidate(NamedTuple):
 
     Attributes:
       defense: its text.
-      epsilon: of a record, or of a client where only that is promised; inf without.
+      epsilon: of a record, or of a client where only that is promised; inf without one
+        against who attacks.
       tuned: epsilon if the choice of the clip is charged, too.
       utility: percent of the held-out targets' variation that the model explains.
       attack: the strongest that was run; empty without any.
-      gain: its points beyond who sees no message.
+      gain: its points beyond the best of what sees no message.
       leaks: whether some attack is shown to have more than that.
       most: points that any adversary can have beyond that; NaN where it is not known.
+      beyond: what that best is, by which an attack is judged.
+      unit: whose the epsilon is, `record` or `client`.
     """
 
     defense: str
@@ -37,6 +40,8 @@ class Candidate(NamedTuple):
     gain: Estimate
     leaks: bool
     most: float
+    beyond: str = verdicts.IMPUTATION
+    unit: str = "record"
 
 
 class Wishes(NamedTuple):

@@ -17,6 +17,7 @@ _TUNING = (
     "epsilon of the grid is taken is not charged: the attacks' scores need the truth, so "
     "choose on data that stand for the clients' own"
 )
+_OF_CLIENT = {"record": "", "client": " of a client"}
 
 
 def tables(
@@ -29,7 +30,9 @@ def tables(
 ) -> list[Table | Text]:
     """For the screen; `proven` are lower bounds of epsilon, if there are any."""
     least = {row.defense: row.value for row in proven if row.setting == "messages"}
-    table = screen_tables.empty("smallest epsilon first; beyond imputation, in points")
+    table = screen_tables.empty(
+        "smallest epsilon first; attacks beyond what sees no message, in points"
+    )
     table.add_column("defense")
     screen_tables.add_numbers(
         table, "epsilon", "tuned", *(["audited"] if least else []), "expl. %",
@@ -39,7 +42,7 @@ def tables(
     for each in sorted(found, key=lambda c: c.epsilon):
         table.add_row(
             Text(each.defense),
-            number(each.epsilon, ".3g"),
+            number(each.epsilon, ".3g") + _OF_CLIENT[each.unit],
             number(each.tuned, ".3g"),
             *([number(least.get(each.defense, math.nan), ".2f")] if least else []),
             number(each.utility.mean, ".1f"),
@@ -77,15 +80,16 @@ def recommendation(
         return f"Recommended: none of this grid {under}. See why in the last column."
     each = choice.chosen
     against = "" if bare is None else f" (without a defense {bare.utility.mean:.1f} %)"
+    whose = _OF_CLIENT[each.unit]
     parts = [
-        f"Recommended: {each.defense} {under}: epsilon {each.epsilon:.3g}",
+        f"Recommended: {each.defense} {under}: epsilon {each.epsilon:.3g}{whose}",
         f"{each.tuned:.3g} with the choice of the clip charged",
         f"explains {each.utility.mean:.1f} % of the held-out variation{against}",
     ]
     if each.attack:
         parts.append(
             f"the strongest attack, {each.attack}, has {_interval(each.gain)} points "
-            "beyond imputation"
+            f"beyond {each.beyond}"
             + ("" if bare is None else f" (without a defense {_interval(bare.gain)})")
         )
     if math.isfinite(each.most):

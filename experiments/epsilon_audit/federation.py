@@ -72,7 +72,16 @@ def load(settings: Settings) -> Loaded:
 
 
 def planted(loaded: Loaded, name: Planted) -> Canary:
-    """The canary of a flag; of a sensitive column its first two values."""
+    """The canary of a flag; of a sensitive column its first two values.
+
+    Raises:
+      ConfigError: the data have no sensitive column with two.
+    """
+    if name.endswith(":sensitive") and len(loaded.values) < 2:
+        raise ConfigError(
+            f"--canaries={name}: expected data with a sensitive column of two values, got "
+            f"{loaded.table.name}"
+        )
     return canary(name, loaded.values[:2])
 
 

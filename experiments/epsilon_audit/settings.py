@@ -102,10 +102,13 @@ def check(settings: Settings) -> None:
         raise ConfigError("--clients: a client alone is seen in its messages only")
     if run.mode == "many":
         return
-    if run.delta * run.planted > 0.1:
-        raise ConfigError(
-            f"--delta: one training proves nothing at {run.delta:g}, expected 0.1 / "
-            f"--planted = {0.1 / run.planted:.3g} at most"
-        )
-    if run.clients < 20 and any(name.startswith("client") for name in run.canaries):
+    whole = any(name.startswith("client") for name in run.canaries)
+    counts = {"--planted": run.planted} | ({"--clients": run.clients} if whole else {})
+    for flag, count in counts.items():
+        if run.delta * count > 0.1:
+            raise ConfigError(
+                f"--delta: one training proves nothing at {run.delta:g}, expected 0.1 / "
+                f"{flag} = {0.1 / count:.3g} at most"
+            )
+    if run.clients < 20 and whole:
         raise ConfigError("--clients: expected 20 at least, each of which is a canary")

@@ -26,6 +26,7 @@ class RunConfig(RunFlags):
         "of each seed, in pairs with the two halves of every pool: each is attacked "
         "once, with the other pairs as shadows",
         min=8,
+        max=2**12,
     )
     pool: int | None = option(
         None,
@@ -41,7 +42,7 @@ class RunConfig(RunFlags):
     rounds_used: int = option(
         20, "rounds that gradients are matched in, evenly spread", min=1
     )
-    seeds: tuple[int, ...] = several((0, 1, 2), "repetitions", min=0, max=2**20)
+    seeds: tuple[int, ...] = several((0, 1, 2), "repetitions", min=0, max=2**20 - 1)
 
 
 class Settings(NamedTuple):

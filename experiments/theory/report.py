@@ -18,8 +18,16 @@ _SHOWN = {
 
 
 def _sentences(cards: Sequence[Card]) -> list[str]:
+    """Those of each run by itself, for their settings may differ."""
+    return [
+        f"In run {card.name}: {said}" if len(cards) > 1 else said
+        for card in cards
+        for said in _of_run(card.rows)
+    ]
+
+
+def _of_run(rows: Sequence[Row]) -> list[str]:
     """The slope of Algorithm 2's error beside that of equation (6), by parameter."""
-    rows = [row for card in cards for row in card.rows]
     slopes = {
         (s.row.setting, s.row.point, s.row.attack): s.estimate
         for s in summarise([row for row in rows if row.metric in (_ERROR, _RATE)])

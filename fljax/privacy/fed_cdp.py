@@ -148,6 +148,8 @@ def implemented_client(training: Training, *, rounds: int | None = None) -> Stat
         anew = training.batches == "without_replacement"
         rows = np.array([size]) if anew else training.one_pass
         sums = np.resize(rows, training.local_steps) / rows[0]
+        if training.draws == "each":  # a smaller batch has less noise, too
+            sums = np.sqrt(sums)
         squares = rounds * float(np.square(sums).sum())
         found = exact.gaussian(multiplier / rows[0], [squares], [1.0], training.delta)
         last = f", the last of a pass {rows[-1]}" if rows[-1] < rows[0] else ""
@@ -218,17 +220,16 @@ def _of_passes(training: Training, every: bool) -> Statement:
     met = math.ceil(training.local_steps * training.sampling_rate * (1 - 1e-9))
     rounds, weights, seen = _rounds(training, every)
     releases = [met * count for count in rounds]
+    fewest = min(training.one_pass) if training.draws == "each" else training.batch_size
     return Statement(
         "implemented",
         _name(training, _participation(every)),
         "record",
-        exact.gaussian(
-            training.multiplier(training.batch_size), releases, weights, training.delta
-        ),
+        exact.gaussian(training.multiplier(fewest), releases, weights, training.delta),
         training.delta,
         _ZERO,
         "disjoint batches in one and the same order, no sampling; "
-        f"{training.noise(training.batch_size)}",
+        f"{training.noise(fewest)}",
         f"a record is in {met} of the sums of a round; exact Gaussian, {seen}",
     )
 

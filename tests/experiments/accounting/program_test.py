@@ -194,6 +194,10 @@ _OWN = "--accounting_method=fed_cdp"
             ("--accounting_method=fed_sdp", "--accounting_copies=2"),
             "--accounting_copies: fed_sdp does not depend on copies",
         ),
+        (
+            (_OWN, "--accounting_copies=2", "--accounting_batches=without_replacement"),
+            "--accounting_copies: nothing is known of copies with",
+        ),
         (("--accounting_sigma=3",), "--accounting_sigma: needs --accounting_method"),
         (("--target_epsilon=1",), "--target_epsilon: needs --accounting_method"),
     ],

@@ -31,6 +31,8 @@ def run(tmp_path, parsed):
         ("--defense=median", "--defense: expected none, the grid is in --defenses"),
         ("--sweep=batch_size=8", "--sweep: expected none"),
         ("--transcript=seen", "--transcript: expected none"),
+        ("--attack_kinds=", "--attack_kinds: expected attacks"),
+        ("--attack_knows_defense=false", "--attack_knows_defense: expected true"),
     ],
 )
 def test_flags_that_do_not_fit_are_refused(run, told, said, tmp_path):

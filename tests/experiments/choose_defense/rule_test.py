@@ -110,3 +110,25 @@ def test_candidates_are_read_from_result_rows():
     assert (mine.epsilon, mine.tuned, mine.leaks) == (4.0, 7.0, False)
     assert (mine.most, mine.utility.mean) == (15.0, 40.0)
     assert mine.gain.mean == pytest.approx(-0.9)
+
+
+def test_noise_that_is_not_against_who_attacks_promises_nothing():
+    told = {"client_epsilon_rdp": 3.9, "accuracy_ceiling_percent": math.nan}
+    (server,) = candidates.of_rows([*_rows("server", 59.0, 40.0, told.items())])
+    assert server.epsilon == math.inf
+    charged = told | {f"client_{candidates.TUNED}": 3.9}
+    (client,) = candidates.of_rows([*_rows("client", 59.0, 40.0, charged.items())])
+    assert (client.epsilon, client.unit) == (3.9, "client")
+    text = said.recommendation([client], choose([client], Wishes()), Wishes(), 3)
+    assert "epsilon 3.9 of a client;" in text
+
+
+def test_what_anyone_can_have_is_beyond_what_the_attack_is_beyond():
+    told = {"epsilon_rdp": 4.0, candidates.TUNED: 7.0, "accuracy_ceiling_percent": 75.0}
+    rows = [
+        row._replace(value=65.0) if row.attack == "majority" else row
+        for row in _rows("mine", 70.0, 40.0, told.items())
+    ]
+    (mine,) = candidates.of_rows(rows)
+    assert mine.beyond == "imputation"  # though the majority is right more often
+    assert (mine.gain.mean, mine.most) == (pytest.approx(10.1), 15.0)

@@ -2,13 +2,16 @@
 
 import subprocess
 import sys
+from types import SimpleNamespace
 
+import numpy as np
 import pytest
 
-from experiments.epsilon_audit import figure, settings
+from experiments.epsilon_audit import federation, figure, settings
 from experiments.epsilon_audit.report import REPORT
 from experiments.report.cards import Card
 from fljax import results
+from fljax.driver.config import ConfigError
 from fljax.results import Row
 
 
@@ -47,6 +50,21 @@ def test_a_flag_names_a_canary_and_what_it_is_compared_with():
 
 
 @pytest.mark.slow
+def test_data_without_a_sensitive_column_have_no_such_canary():
+    told = SimpleNamespace(values=np.zeros((0, 1)), table=SimpleNamespace(name="mine"))
+    with pytest.raises(ConfigError, match="--canaries=row:sensitive: .* got mine"):
+        federation.planted(told, "row:sensitive")
+
+
+def test_so_many_clients_at_once_prove_nothing_at_a_large_delta():
+    run = settings.Config(
+        mode="one_run", canaries=("client",), clients=2000, delta=1e-3, planted=50
+    )
+    told = SimpleNamespace(run=run)
+    with pytest.raises(ConfigError, match="--delta: .* 0.1 / --clients = 5e-05 at"):
+        settings.check(told)
+
+
 def test_a_small_run_keeps_its_bounds_in_order(tmp_path):
     command = [
         sys.executable, "-m", "experiments.epsilon_audit", "--trainings=200",

@@ -9,8 +9,10 @@ import sys
 import numpy as np
 import pytest
 
+from experiments.report.cards import card as card_of
 from experiments.theory import mitm_server, program, slopes, theorem1
 from experiments.theory.mitm_server import Point
+from experiments.theory.report import REPORT
 from fljax import results
 from fljax.driver import config
 
@@ -237,3 +239,21 @@ def test_the_command_refuses_an_unknown_flag_in_one_line():
     )
     assert done.returncode == 2
     assert "batchsize" in done.stderr and len(done.stderr.splitlines()) == 1
+
+
+def test_runs_are_told_apart(row):
+    about = {"experiment": "theory", "attack": "reconstruct", "setting": "shuffled"}
+    cards = []
+    for name, slope in (("a", -0.5), ("b", 0.0)):
+        made = [
+            row._replace(**about, point="num_messages", metric=metric, value=value)
+            for metric, value in (("optimum_distance_slope", slope),)
+        ]
+        made.append(
+            made[0]._replace(attack="theorem1", metric="rate_slope", value=-0.6)
+        )
+        cards.append(card_of(name, made, {}, None))
+    first, second = REPORT.sentences(cards)
+    assert first.startswith("In run a: ") and "-0.5" in first
+    assert second.startswith("In run b: ") and "-0.5" not in second
+    assert not REPORT.sentences(cards[:1])[0].startswith("In run")
