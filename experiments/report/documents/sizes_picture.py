@@ -13,11 +13,12 @@ from fljax.driver.config import ConfigError
 from fljax.metrics import Estimate
 from fljax.results import Row, within
 
-_RESULTS = "aia.fig4", "aia.fig4.gradients"
+_RESULTS = "aia.fig4", "aia.fig4.gradients", "aia.fig4.gradients.active"
 _LINES = {
     ("model", "active_50"): "active server, 50 further rounds",
     ("model", "passive"): "last message, model-based",
     ("grad", "passive"): "gradients, best cosine",
+    ("grad", "active_50"): "active server, gradients",
     ("imputation", "baseline"): "imputation",
     ("majority", "baseline"): "most frequent value",
 }
