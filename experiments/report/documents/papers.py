@@ -46,16 +46,17 @@ def _cards(item: Item) -> list[Card]:
 
 
 def _line(item: Item, cards: list[Card]) -> str:
-    """Item, its commands or its flagfile's, counts of verdicts, what is to be said."""
+    """Item, its first command or its flagfile's, counts of verdicts, what is to be said."""
     kinds = Counter(each.verdict.kind for card in cards for each in card.compared)
     kinds[_NOT_RUN] = _not_run(cards)
     every = (*reproduction.KINDS, _NOT_RUN)
     counts = ", ".join(f"{kinds[k]} {k}" for k in every if kinds[k])
     remarks = [item.why, kept.reasons().get(item.result, "")]
-    told = [card.manifest["command"] for card in cards] or [
-        commands.of_flagfile(item.result)
-    ]
-    shown = "; ".join(f"`{each}`" for each in told).replace("|", "\\|")
+    told = [card.manifest["command"] for card in cards]
+    shown = f"`{told[0] if told else commands.of_flagfile(item.result)}`"
+    if len(told) > 1:
+        shown += f"; {len(told) - 1} more, with other flags, below"
+    shown = shown.replace("|", "\\|")
     if not counts:
         counts = "no published number" if cards else "not run"
     why = markdown.escape(" ".join(filter(None, remarks)))
