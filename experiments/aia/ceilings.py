@@ -15,7 +15,7 @@ from experiments.aia import (
     privacy_report,
     result_rows,
     scoring,
-)  # fmt: skip
+)
 from experiments.aia.baselines import Shared
 from experiments.aia.setup import Setup
 from experiments.aia.targets import Targets

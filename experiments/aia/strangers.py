@@ -2,8 +2,8 @@
 
 Held-out rows first. Where these are too few, as on Medical, rows of other clients follow.
 What an attack tells of them it would tell of anyone. Of sums that is so of held-out rows
-alone: those of other clients are in the sums, too, and a leak is shown less easily. Their truth is for scores, the attack
-gets what it gets of a client's own rows.
+alone: those of other clients are in the sums, too, and a leak is shown less easily. Their
+truth is for scores, the attack gets what it gets of a client's own rows.
 """
 
 from typing import NamedTuple
