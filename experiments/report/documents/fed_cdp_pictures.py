@@ -30,6 +30,9 @@ PICTURES = {
             "as printed, tuned, 10 of 100": _trained(
                 _MADE, _SIGMA, "fed_cdp.table5.mnist"
             ),
+            "the code's noise, tuned, 10 of 100": _trained(
+                _CODED, _SIGMA, "fed_cdp.committed.table5.participants"
+            ),
             "the paper": Printed("table5", _SIGMA),
         },
     ),
