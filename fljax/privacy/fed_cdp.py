@@ -148,7 +148,7 @@ def implemented_client(training: Training, *, rounds: int | None = None) -> Stat
         anew = training.batches == "without_replacement"
         rows = np.array([size]) if anew else training.one_pass
         sums = np.resize(rows, training.local_steps) / rows[0]
-        if training.draws == "each":  # a smaller batch has less noise, too
+        if training.follows_batch:  # a smaller one has less noise, too
             sums = np.sqrt(sums)
         squares = rounds * float(np.square(sums).sum())
         found = exact.gaussian(multiplier / rows[0], [squares], [1.0], training.delta)
@@ -220,7 +220,7 @@ def _of_passes(training: Training, every: bool) -> Statement:
     met = math.ceil(training.local_steps * training.sampling_rate * (1 - 1e-9))
     rounds, weights, seen = _rounds(training, every)
     releases = [met * count for count in rounds]
-    fewest = min(training.one_pass) if training.draws == "each" else training.batch_size
+    fewest = min(training.one_pass) if training.follows_batch else training.batch_size
     return Statement(
         "implemented",
         _name(training, _participation(every)),

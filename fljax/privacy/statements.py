@@ -153,6 +153,11 @@ class Training:
         return [size] * full + [rest] * (rest > 0)
 
     @property
+    def follows_batch(self) -> bool:
+        """Whether the noise is of the examples that are there, not of a stated number."""
+        return self.draws == "each" and self.largest is None
+
+    @property
     def participation(self) -> float:
         """p of a client in a round."""
         return self.clients_per_round / self.clients

@@ -296,12 +296,3 @@ def test_epsilons_of_poisson_clients_are_not_said_of_a_fixed_number_of_them():
     assert [n for n in said() if "Poisson" in n]
     assert not [n for n in said(participants="fixed") if "Poisson" in n]
     assert [n for n in said(participants="fixed") if "a fixed number" in n]
-
-
-def test_a_small_last_batch_has_fewer_draws():
-    even = dataclasses.replace(_MNIST, draws="each", batches="fixed", local_steps=101)
-    uneven = dataclasses.replace(even, records=501)  # the last batch has one
-    found = [fed_cdp.implemented(told).epsilon for told in (even, uneven)]
-    once = dataclasses.replace(even, draws="one")
-    assert found[0] < found[1] == pytest.approx(fed_cdp.implemented(once).epsilon)
-    assert "1 draws" in fed_cdp.implemented(uneven).sampling
