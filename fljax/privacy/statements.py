@@ -70,7 +70,8 @@ class Training:
       participants: how clients come into a round: each independently ('poisson'), or a
         fixed number of them, of whom Poisson's epsilons do not hold.
       largest: rows of every batch of a pass but the last, which may have fewer; None:
-        B if that is whole, else the most that a pass of this mean can have.
+        B if that is whole, else the most that a pass of this mean can have. Where it is
+        told, a draw for each example is B draws, however many are there.
 
     Raises:
       ValueError: for numbers out of range or that do not fit each other.
