@@ -244,9 +244,9 @@ def _by_client(
         if name == verdicts.IMPUTATION and each.paired.get(seed):
             gain = compared.gain.measure.sign * np.subtract(ours, values)
             pairs = _ends(gain, each.paired[seed], clients, level)
-        again = compared.uses[seed] if name == verdicts.STRANGERS else 1.0
-        mine = None if exact else theirs
-        references.append(Reference(name, values, mine, pairs, again))
+        uses = compared.uses[seed] if name == verdicts.STRANGERS else 1.0
+        known = None if exact else theirs
+        references.append(Reference(name, values, known, pairs, uses))
     return _judge(ours, references, compared, ends)
 
 

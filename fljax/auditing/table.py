@@ -108,7 +108,9 @@ def identified(owned: Owned, about: Mapping[str, Any], files: FilesConfig) -> Ow
     ids, labels = description.client_names(about), owned.client.astype(str)
     where = f"in column {files.client_column!r} of {files.known}"
     if owned.client.dtype != object and not set(labels) <= set(ids):
-        either = {int(n) for n in ids if n.isdecimal()} & set(owned.client.tolist())
+        # A stranger's name may be longer than any number.
+        numbers = {int(n) for n in ids if n.isdecimal() and len(n) < 20}
+        either = numbers & set(owned.client.tolist())
         if either:
             raise ConfigError(
                 f"--client_column: {min(either)} {where} may be an id of the transcript or "

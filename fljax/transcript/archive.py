@@ -133,17 +133,21 @@ def _read_description(path) -> tuple[dict[str, tuple], str, dict[str, Any]]:
         raise ValueError("'arrays' or 'about' is not an object")
     specs = {}
     for name, spec in header["arrays"].items():
-        if not printable.is_plain(name):
-            raise ValueError(f"an array has control characters in its name: {name!r}")
+        _check_name(name)
         shape, dtype = tuple(spec["shape"]), np.dtype(spec["dtype"])
         if not all(type(size) is int and size >= 0 for size in shape):
             raise ValueError(f"{name!r} has the impossible shape {list(shape)}")
-        if len(name) > _LONGEST or name.count("/") > _DEEPEST:
-            raise ValueError(f"an array has an overlong name: {name[:40]!r}...")
         if dtype.kind not in "fiu" or dtype.itemsize > 8 or not dtype.isnative:
             raise ValueError(f"{name!r} has the unsupported type {dtype.str}")
         specs[name] = shape, dtype
     return specs, header["sha256"], header["about"]
+
+
+def _check_name(name: str) -> None:
+    if not printable.is_plain(name):
+        raise ValueError(f"an array has control characters in its name: {name!r}")
+    if len(name) > _LONGEST or name.count("/") > _DEEPEST:
+        raise ValueError(f"an array has an overlong name: {name[:40]!r}...")
 
 
 def _read_arrays(path, specs, digest) -> dict[str, np.ndarray]:
@@ -181,6 +185,10 @@ def _read_array(archive, name, shape, dtype) -> np.ndarray:
 
 def check(arrays) -> None:
     """Raises ValueError unless the arrays are those of one transcript."""
+    for name, array in arrays.items():
+        _check_name(name)
+        if array.dtype.itemsize > 8:
+            raise ValueError(f"{name!r} has the unsupported type {array.dtype.str}")
     leaves = [n.removeprefix("params/") for n in arrays if n.startswith("params/")]
     both = {f"{kind}/{leaf}" for kind in ("params", "delta") for leaf in leaves}
     sums = set(_SUMS) & set(arrays)

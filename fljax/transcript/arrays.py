@@ -45,11 +45,16 @@ def from_torch(state: Mapping[str, Any]) -> dict[str, np.ndarray]:
 
 
 def copied(leaf: Any) -> np.ndarray:
-    """A copy in main memory; what NumPy's format lacks (bfloat16) becomes float32."""
+    """A copy in main memory, in a type that a transcript may have.
+
+    What NumPy's format lacks (bfloat16) becomes float32, what is wider than 64 bits float64.
+    """
     if hasattr(leaf, "detach"):  # PyTorch's: of a graph, or on another device
         leaf = leaf.detach().cpu()
         leaf = (leaf.float() if str(leaf.dtype) == "torch.bfloat16" else leaf).numpy()
     array = np.array(leaf)
+    if array.dtype.kind == "f" and array.dtype.itemsize > 8:
+        return array.astype(np.float64)
     return array.astype(np.float32) if array.dtype.name == "bfloat16" else array
 
 

@@ -11,25 +11,13 @@ import math
 import pytest
 
 from fljax import privacy
-from fljax.privacy import Training, exact, fed_cdp, fed_sdp
+from fljax.privacy import exact, fed_cdp, fed_sdp
+from tests.privacy.wei import MNIST
 
-_MNIST = Training(
-    rounds=100,
-    local_steps=100,
-    batch_size=5,
-    records=500,
-    clients=1000,
-    clients_per_round=100,
-    sigma=6.0,
-    clip=4.0,
-    layers=3,
-    delta=1e-5,
-    copies=10,
-)
-_CIFAR = dataclasses.replace(_MNIST, batch_size=4, records=400)
-_LFW = dataclasses.replace(_MNIST, rounds=60, batch_size=3, records=300, copies=132)
+_CIFAR = dataclasses.replace(MNIST, batch_size=4, records=400)
+_LFW = dataclasses.replace(MNIST, rounds=60, batch_size=3, records=300, copies=132)
 _ADULT = dataclasses.replace(_LFW, rounds=10, copies=8)
-_CANCER = dataclasses.replace(_MNIST, rounds=3, batch_size=4, records=400, copies=1000)
+_CANCER = dataclasses.replace(MNIST, rounds=3, batch_size=4, records=400, copies=1000)
 
 
 def _drawn(told):
@@ -86,7 +74,7 @@ _REFERENCES = {
     ("say", "changed", "expected"), _REFERENCES.values(), ids=_REFERENCES
 )
 def test_epsilons_are_those_worked_out_elsewhere(say, changed, expected):
-    trainings = _MNIST, _CIFAR, _LFW, _ADULT, _CANCER
+    trainings = MNIST, _CIFAR, _LFW, _ADULT, _CANCER
     for told, number in zip(trainings, expected, strict=True):
         of_same_rate = told is _CIFAR and number == expected[0]
         if number is not None and not of_same_rate:
@@ -95,20 +83,20 @@ def test_epsilons_are_those_worked_out_elsewhere(say, changed, expected):
 
 
 def test_a_replaced_example_is_harder_to_hide():
-    told = dataclasses.replace(_MNIST, draws="each")
+    told = dataclasses.replace(MNIST, draws="each")
     assert fed_cdp.example(told, replace=True).epsilon == pytest.approx(
         2.3414, rel=1e-3
     )
 
 
 def test_copies_in_poisson_batches():
-    found = fed_cdp.copied(_MNIST)
+    found = fed_cdp.copied(MNIST)
     assert found.epsilon == pytest.approx(1.1337, rel=0.01)
     assert "approximate" in found.reason
 
 
 def _whatever():
-    small = dataclasses.replace(_MNIST, rounds=2, local_steps=3, copies=2)
+    small = dataclasses.replace(MNIST, rounds=2, local_steps=3, copies=2)
     for draws in ("one", "each"):
         yield "fed_sdp", dataclasses.replace(small, draws=draws)
         for batches in ("poisson", "fixed", "without_replacement"):
@@ -137,7 +125,7 @@ def test_every_statement_has_a_number_and_assumptions_or_a_reason():
 
 
 def test_claims_that_no_theorem_covers_get_no_number():
-    told = dataclasses.replace(_MNIST, draws="each")
+    told = dataclasses.replace(MNIST, draws="each")
     found = [*fed_cdp.refused(told), *fed_sdp.refused(told)]
     assert {said.epsilon for said in found} == {None}
     refused = {said.name: said.reason for said in found}
@@ -159,20 +147,20 @@ def test_without_noise_nothing_is_promised():
 
 
 def test_noise_on_the_sum_hides_neither_one_example_nor_one_message():
-    assert fed_cdp.example(_MNIST).epsilon == math.inf
-    assert fed_sdp.messages(_MNIST).epsilon == math.inf
-    each = dataclasses.replace(_MNIST, draws="each")
+    assert fed_cdp.example(MNIST).epsilon == math.inf
+    assert fed_sdp.messages(MNIST).epsilon == math.inf
+    each = dataclasses.replace(MNIST, draws="each")
     assert fed_sdp.messages(each).epsilon == pytest.approx(4.595, rel=1e-3)
 
 
 def test_neither_clip_nor_its_schedule_counts():
-    small = dataclasses.replace(_MNIST, rounds=1, clip=0.1)
+    small = dataclasses.replace(MNIST, rounds=1, clip=0.1)
     same = dataclasses.replace(small, clip=6.0)
     assert fed_cdp.implemented(small).epsilon == fed_cdp.implemented(same).epsilon
 
 
 def test_a_pass_that_starts_anew_in_each_round_meets_a_record_in_each():
-    told = dataclasses.replace(_MNIST, batches="fixed", rounds=10)
+    told = dataclasses.replace(MNIST, batches="fixed", rounds=10)
     short, epoch, more = (
         fed_cdp.implemented(dataclasses.replace(told, local_steps=steps)).epsilon
         for steps in (1, 100, 101)
@@ -195,7 +183,7 @@ _UNEVEN = {
 def test_a_whole_client_moves_each_sum_by_the_rows_of_its_batch(changed, sizes):
     told = {"local_steps": 2, "batch_size": 101 / 2, "records": 101, "sigma": 30.0}
     told |= {"layers": 1, "batches": "fixed", **changed}
-    told = dataclasses.replace(_MNIST, **told)
+    told = dataclasses.replace(MNIST, **told)
     for rounds in (1, 3):
         shift = (rounds * sum(size**2 for size in sizes)) ** 0.5 / 30
         found = fed_cdp.implemented_client(told, rounds=rounds).epsilon
@@ -219,7 +207,7 @@ _SAYS = {
 @pytest.mark.parametrize("say", _SAYS.values(), ids=_SAYS)
 def test_epsilon_falls_with_noise_and_grows_with_rounds(say, batches):
     told = dataclasses.replace(
-        _MNIST, rounds=8, local_steps=50, draws="each", batches=batches
+        MNIST, rounds=8, local_steps=50, draws="each", batches=batches
     )
     base = say(told).epsilon
     assert say(dataclasses.replace(told, sigma=9.0)).epsilon < base
@@ -228,7 +216,7 @@ def test_epsilon_falls_with_noise_and_grows_with_rounds(say, batches):
 
 
 def test_participation_lies_between_no_round_and_every_round():
-    told = dataclasses.replace(_MNIST, rounds=10)
+    told = dataclasses.replace(MNIST, rounds=10)
     rare, half, most = (
         _drawn(dataclasses.replace(told, clients_per_round=count)).epsilon
         for count in (10, 500, 999)
@@ -264,17 +252,17 @@ def test_participation_lies_between_no_round_and_every_round():
 )
 def test_bad_input(changed, message):
     with pytest.raises(ValueError, match=message):
-        dataclasses.replace(_MNIST, **changed)
+        dataclasses.replace(MNIST, **changed)
 
 
 def test_an_unknown_method_is_refused():
     with pytest.raises(ValueError, match="method must be one of fed_cdp, fed_sdp"):
-        privacy.statements("fed_avg", _MNIST)
+        privacy.statements("fed_avg", MNIST)
 
 
 def test_batches_drawn_anew_all_have_the_size_of_a_batch():
     told = dataclasses.replace(
-        _MNIST,
+        MNIST,
         rounds=1,
         local_steps=3,
         batch_size=4,
@@ -289,7 +277,7 @@ def test_batches_drawn_anew_all_have_the_size_of_a_batch():
 
 def test_epsilons_of_poisson_clients_are_not_said_of_a_fixed_number_of_them():
     def said(**changed):
-        told = dataclasses.replace(_MNIST, **changed)
+        told = dataclasses.replace(MNIST, **changed)
         found = privacy.statements("fed_sdp", told)
         return [s.name for s in found if s.way == "implemented"]
 

@@ -5,19 +5,12 @@ import dataclasses
 import pytest
 
 from fljax.privacy import fed_cdp
-from fljax.privacy.trainings import Training
+from tests.privacy.wei import MNIST
 
-_TOLD = Training(
-    rounds=100,
-    local_steps=101,
-    batch_size=5,
+_TOLD = dataclasses.replace(
+    MNIST,
     records=501,  # the last batch has one
-    clients=1000,
-    clients_per_round=100,
-    sigma=6.0,
-    clip=4.0,
-    layers=3,
-    delta=1e-5,
+    local_steps=101,
     draws="each",
     batches="fixed",
 )

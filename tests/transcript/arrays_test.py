@@ -118,3 +118,12 @@ def test_a_module_in_place_of_its_state_is_named():
 
     with pytest.raises(transcript.TranscriptError, match="got Net; a module has one"):
         transcript.from_torch(Net())
+
+
+def test_what_is_wider_than_any_accelerator_has_is_recorded_in_64_bits(tmp_path):
+    sent = {"w": np.full(3, 0.5, np.longdouble)}
+    with transcript.Recorder(tmp_path / "run") as recorder:
+        recorder.record(0, sent, {0: {"w": sent["w"] + 1}})
+    found, _ = transcript.load(tmp_path / "run")
+    assert found.params["w"].dtype == found.delta["w"].dtype == np.float64
+    np.testing.assert_array_equal(found.delta["w"][0, 0], [-1.0] * 3)

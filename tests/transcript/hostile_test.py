@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 from fljax import transcript
+from fljax.transcript import archive
 
 
 @pytest.mark.parametrize(
@@ -168,3 +169,13 @@ def test_a_round_that_grows_when_it_is_read_is_refused(tmp_path):
         np.savez_compressed(path, **dict(arrays))
     with pytest.raises(transcript.TranscriptError, match="compressed"):
         transcript.Recorder(tmp_path / "seen").finish()
+
+
+def test_what_a_reader_would_refuse_is_not_written(saved):
+    _, about = saved.load()
+    wide = {n: a.astype(np.longdouble) for n, a in saved.arrays().items()}
+    long = {f"params/{'a' * 1001}": np.zeros(1), f"delta/{'a' * 1001}": np.zeros(1)}
+    for arrays, said in ((wide, "unsupported type"), (long, "overlong name")):
+        with pytest.raises(ValueError, match=said):
+            archive.write(saved.stem.with_name("other"), arrays, about)
+    assert not list(saved.stem.parent.glob("other*"))

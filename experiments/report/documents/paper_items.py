@@ -148,9 +148,10 @@ PAPERS = {
             "fed_cdp.table2",
             "K = 100 at 5 and 10 %, and, with one seed, with a defense at 20 %, with Fed-CDP "
             "at 50 %, K = 1,000 at 5, 10 and 20 %, without a defense at 50 %, too; those of "
-            "10,000 clients take hours each. Noise is drawn as it is printed, sigma = 6, and rates are tried over "
-            "a twentieth of the rounds, where there is one seed over a fifth. Without a defense the printed accuracies are reached, with one they "
-            "are far away; the cell of 100 clients that Tables IV and V repeat with a longer "
+            "10,000 clients take hours each. Noise is drawn as it is printed, sigma = 6, and "
+            "rates are tried over a twentieth of the rounds, where there is one seed over a "
+            "fifth. Without a defense the printed accuracies are reached, with one they are "
+            "far away; the cell of 100 clients that Tables IV and V repeat with a longer "
             "trial is twice as accurate and still far below.",
         ),
         Item(
@@ -199,8 +200,8 @@ PAPERS = {
             "Table VI",
             "accounting.table6",
             "Computed, not measured. Nearly all printed numbers are those of one release more "
-            "than there are, the others a unit of the last digit away. What they promise, and of what noise, is said on the page on "
-            "epsilon.",
+            "than there are, the others a unit of the last digit away. What they promise, and "
+            "of what noise, is said on the page on epsilon.",
         ),
         Item(
             "Table VII, MNIST",

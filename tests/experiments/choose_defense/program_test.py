@@ -4,8 +4,12 @@ import json
 
 import pytest
 
+from experiments.aia import pipeline
+from experiments.aia import program as aia_program
+from experiments.choose_defense import candidates
 from experiments.choose_defense.program import PROGRAM
-from fljax import privacy, results
+from fljax import data, privacy, results
+from fljax.defenses import specs
 from fljax.driver.config import ConfigError
 
 _TINY = (
@@ -68,3 +72,16 @@ def test_a_grid_is_trained_attacked_and_judged(run, tmp_path, capsys):
     steps = 2 * 6 * 7  # clips, rounds, batches of a client
     assert tuned[0] == privacy.epsilon(sigma[0], 1 / 7, steps, 1e-5)
     assert (tmp_path / "out" / "choice.svg").stat().st_size
+
+
+@pytest.mark.parametrize(("seen", "counts"), [("messages", False), ("models", True)])
+def test_noise_of_a_server_promises_to_who_sees_less_alone(parsed, seen, counts):
+    text = "fed_sdp(clip=1, sigma=1, where=server)"
+    told = parsed(
+        aia_program.PROGRAM, *_TINY, f"--defense={text}", f"--adversary={seen}"
+    )
+    config = aia_program.Settings(*told)
+    made = pipeline.prepare(data.load("diabetes"), config, "")
+    grid = (specs.NONE, specs.parse(text))
+    found = {row.metric for row in candidates.tuned_rows(made, grid)}
+    assert found == ({f"client_{candidates.TUNED}"} if counts else set())
