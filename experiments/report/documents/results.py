@@ -25,6 +25,7 @@ _FIGURES = {
         "silhouette",
         "silhouette_vehicles",
         "nearest_centroid_percent",
+        "distance_of_similar_labels",
     },
     "fed_cdp.fig": {"accuracy_percent", "gradient_norm"},
     "fed_cdp.committed.pruning": {"accuracy_percent"},
