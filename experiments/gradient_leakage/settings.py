@@ -55,6 +55,11 @@ class Config(RunFlags):
     images: int | None = option(
         None, "images of a client for types 0 and 1; none: the paper's batch", min=1
     )
+    one_label: bool = option(
+        False,
+        "whether a client's images are of one label, its most frequent; the paper's "
+        "notebook: eight faces of one person",
+    )
     batch_size: int | None = option(
         None, "images of a local step, in their order; none: all", min=1
     )

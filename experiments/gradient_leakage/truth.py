@@ -45,7 +45,7 @@ def load(settings: DataConfig, run: Config) -> tuple[Targets, Truth]:
     count = min(run.clients, len(task.train))
     rows, size = clients.deal(task, trained, count, run.seed)
     owned = np.asarray(rows.x).reshape(count, size)
-    positions = _first_unused(owned, run)
+    positions = _first_unused(owned, task.labels, run)
     x = np.asarray(task.pool)[positions].astype(np.float32) / np.float32(task.white)
     public = np.asarray(task.pool)[task.validation]
     others = public.mean(axis=0) / task.white
@@ -67,19 +67,24 @@ def first(truth: Truth, count: int) -> Truth:
     return Truth(truth.x[:, :count], truth.y[:, :count])
 
 
-def _first_unused(owned: np.ndarray, run: Config) -> np.ndarray:
+def _first_unused(owned: np.ndarray, labels: np.ndarray, run: Config) -> np.ndarray:
     """`[C, N]` of `owned [C, rows]`: of each row the first that no earlier one has."""
     used: set[int] = set()
     chosen = []
     for row in owned:
-        mine = [p for p in dict.fromkeys(row.tolist()) if p not in used][: run.images]
+        mine = [p for p in dict.fromkeys(row.tolist()) if p not in used]
+        if run.one_label and mine:
+            most = np.bincount(labels[mine]).argmax()
+            mine = [p for p in mine if labels[p] == most]
+        mine = mine[: run.images]
         if len(mine) < run.images:
             break
         used.update(mine)
         chosen.append(mine)
     if len(chosen) < run.clients:
+        alike = " of one label" if run.one_label else ""
         raise ConfigError(
             f"--clients: expected at most {len(chosen)}, with --images={run.images} "
-            f"images each that no other client has, got {run.clients}"
+            f"images{alike} each that no other client has, got {run.clients}"
         )
     return np.array(chosen)

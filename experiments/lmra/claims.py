@@ -9,11 +9,11 @@ import numpy as np
 
 from experiments.lmra import scores
 from experiments.lmra.clients import Clients
+from experiments.lmra.published import OVER_LAST
 from experiments.lmra.reporting import EXPERIMENT, MODEL, Attacked
 from experiments.lmra.settings import Settings, cases
 from fljax.results import Labels, Row
 
-OVER_LAST = "gain_over_last_returned_points"
 OVER_MAJORITY = "gain_over_majority_points"
 OVER_OTHERS = "gain_of_least_alike_over_others_points"
 BY_STEPS = "most_local_steps_over_fewest_points"

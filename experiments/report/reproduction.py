@@ -30,9 +30,11 @@ _ROUNDING = 0.005  # published numbers are rounded to two decimals
 RULE = {
     REPRODUCED: (
         "our 95 % interval meets the published mean ± 2 published standard deviations "
-        "(the published mean alone where no deviation was published); a distance below 0.005 counts as meeting, because published "
-        "numbers are rounded. A number that is computed and not measured must equal the "
-        "published one to one unit of its last digit"
+        "(the published mean alone where no deviation was published); a distance below "
+        "0.005 counts as meeting, because published numbers are rounded. What was "
+        "published of one random draw of the data must meet the 95 % interval of one more "
+        "draw of ours, not of their mean. A number that is computed and not measured must "
+        "equal the published one to one unit of its last digit"
     ),
     WIDE: (
         "it does, but it spans more than 10 points, or, where the number is no percentage "
@@ -57,11 +59,15 @@ class Number(NamedTuple):
       mean: over the paper's seeds.
       std: standard deviation over them, None where none is published.
       unit: of the last digit, for a number that is computed and not measured.
+      of_draw: whether it is of one random draw of the data, where ours are of several.
+      is_printed: whether it stands in the paper, or follows from what does.
     """
 
     mean: float
     std: float | None = None
     unit: float | None = None
+    of_draw: bool = False
+    is_printed: bool = True
 
     def __str__(self) -> str:
         return " ± ".join(_decimal(x) for x in (self.mean, self.std) if x is not None)
@@ -102,16 +108,23 @@ def judge(
         return _computed(last_digits(estimate.mean, number), number.unit)
     if not math.isfinite(estimate.high - estimate.low):
         return Verdict(SINGLE_SEED)
+    low, high = _one_more(estimate) if number.of_draw else estimate[1:3]
     slack = 2 * (number.std or 0)
-    over = estimate.low - (number.mean + slack)
-    under = (number.mean - slack) - estimate.high
+    over = low - (number.mean + slack)
+    under = (number.mean - slack) - high
     if over >= _ROUNDING:
         return Verdict(ABOVE, f"by {over:.2f}")
     if under >= _ROUNDING:
         return Verdict(BELOW, f"by {under:.2f}")
     limit = _WIDE if percent else _WIDE_SHARE * abs(number.mean) or math.inf
-    wide = estimate.high - estimate.low > limit
+    wide = high - low > limit
     return Verdict(WIDE if wide else REPRODUCED)
+
+
+def _one_more(estimate: Estimate) -> tuple[float, float]:
+    """Prediction interval of one more repetition, of Student's interval of the mean."""
+    half = (estimate.high - estimate.mean) * math.sqrt(estimate.repetitions + 1)
+    return estimate.mean - half, estimate.mean + half
 
 
 def last_digits(value: float, number: Number) -> int:

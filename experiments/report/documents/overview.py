@@ -100,7 +100,8 @@ def standing(paper: str, item: Item) -> Standing:
         if card.reference is None or card.reference.table != item.item:
             continue
         for each in card.compared:
-            if each.verdict.kind != reproduction.NOT_COMPARABLE:
+            is_printed = each.number is not None and each.number.is_printed
+            if is_printed and each.verdict.kind != reproduction.NOT_COMPARABLE:
                 row = each.line.row  # of one number there may be two readings
                 at = as_printed(item.item, row.point or row.setting, row.attack)
                 kinds.setdefault((row.data, *at, row.metric), each.verdict.kind)

@@ -2,9 +2,11 @@
 
 import jax
 import numpy as np
+import pytest
 
 from experiments.gradient_leakage import settings, targets, truth
 from fljax import models
+from fljax.driver.config import ConfigError
 
 
 def test_pooling_leaves_out_the_last_two_rows_and_columns_of_28():
@@ -29,3 +31,13 @@ def test_no_image_is_attacked_twice(told):
     assert len(np.unique(rows, axis=0)) == 300
     classes = [len(np.unique(labels)) for labels in found.y]
     assert max(classes) <= 2
+
+
+def test_images_of_one_label_are_of_the_clients_most_frequent_one(told):
+    asked = told("--clients=9", "--images=4", "--one_label")
+    _, found = truth.load(*settings.complete(asked))
+    assert (found.y == found.y[:, :1]).all()
+    assert len(np.unique(found.x.reshape(36, -1), axis=0)) > 30  # images of nobody else
+    asked = told("--clients=60", "--images=50", "--one_label")
+    with pytest.raises(ConfigError, match="--images=50 images of one label each"):
+        truth.load(*settings.complete(asked))

@@ -195,6 +195,8 @@ def test_the_paper_is_read_from_the_stored_numbers():
     reference = published.reference({"paper_table": "table1"}, "leaf_synthetic")
     key = "local_steps=5", "decoded", "train_accuracy_percent"
     assert reference.numbers[key].mean == 74.8
+    gained = reference.numbers["local_steps=5", "decoded", published.OVER_LAST]
+    assert gained.mean == 11.8 and not gained.is_printed
     assert published.reference({"paper_table": "table1"}, "adult_bachelors") is None
 
 
