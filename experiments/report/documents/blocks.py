@@ -2,17 +2,21 @@
 
 from experiments.report.documents import (
     choosing,
+    costs,
     defended,
     epsilons,
+    gaps,
     headline,
     knowing,
     members,
     overview,
     paper_items,
     papers,
+    pictures,
     posteriors,
     recovered,
     results,
+    slopes,
     speed,
     summed,
 )
@@ -33,6 +37,9 @@ _FAMILIES = {
     "epsilon": (epsilons.text, None),
     "posterior": (posteriors.text, None),
     "rows": (recovered.text, None),
+    "gaps": (gaps.text, pictures.PICTURES),
+    "cost": (costs.text, None),
+    "slopes": (slopes.text, None),
     "sums": (summed.text, None),
 }
 
@@ -43,8 +50,8 @@ def make(name: str) -> str:
     Args:
       name: `headline`, `defenses`, `overview`, `paper.NAME`, `results.NAME`, `knowledge.NAME`,
         `choice.NAME`, `membership.NAME`, `epsilon.NAME`, `rows.NAME`,
-        `sums.NAME`, `posterior.NAME` or `benchmark.NAME`, the name being that of a
-        paper, a result or a benchmark.
+        `sums.NAME`, `gaps.NAME`, `cost.NAME`, `slopes.NAME`, `posterior.NAME` or
+        `benchmark.NAME`, the name being that of a paper, a result, a picture or a benchmark.
 
     Raises:
       ConfigError: there is no such block.

@@ -13,7 +13,7 @@ from experiments.report.documents.chart import Line
 from fljax import metrics
 from fljax.driver.config import ConfigError
 from fljax.metrics import Estimate
-from fljax.results import summarise, within
+from fljax.results import Row, summarise, within
 
 Points = Mapping[float | None, Estimate]
 
@@ -36,16 +36,27 @@ class Curve(NamedTuple):
     at: float | None = None
     dashed: bool = False
 
-    def points(self) -> Iterator[tuple[float | None, Estimate]]:
-        """x and what was measured there, result by result."""
+    def rows(self) -> Iterator[list[tuple[float | None, Row]]]:
+        """x and a measured row, those of each result."""
         for name in self.results:
-            for each in summarise(kept.read(name).rows):
-                row = each.row
-                text = f"{row.attack} {row.setting} {row.point or row.defense}"
-                told = re.fullmatch(self.pattern, text)
-                if told and (row.metric, row.client) == (self.metric, "all"):
-                    x = _product(told) if told.groups() else self.at
-                    yield x, within(each.estimate, row.metric)
+            yield [
+                (_product(told) if told.groups() else self.at, row)
+                for row in kept.read(name).rows
+                if (told := self._matched(row)) is not None
+            ]
+
+    def points(self) -> Iterator[tuple[float | None, Estimate]]:
+        """x and the mean over seeds, result by result."""
+        for found in self.rows():
+            places = {id(row): x for x, row in found}
+            for each in summarise([row for _, row in found]):
+                yield places[id(each.row)], within(each.estimate, each.row.metric)
+
+    def _matched(self, row: Row) -> re.Match | None:
+        if (row.metric, row.client) != (self.metric, "all"):
+            return None
+        text = f"{row.attack} {row.setting} {row.point or row.defense}"
+        return re.fullmatch(self.pattern, text)
 
 
 class Printed(NamedTuple):

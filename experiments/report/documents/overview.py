@@ -25,6 +25,7 @@ PAGES = {
     "rajani2023": "Rajani et al. 2023",
 }
 DONE, REST = "done", "done but for data that could not be had"
+LESS = "done in less than the paper's size"
 PARTLY, MISSING = "partly", "not run"
 
 
@@ -56,7 +57,7 @@ class Standing(NamedTuple):
     """How far an item is repeated.
 
     Attributes:
-      status: one of the four.
+      status: one of the five.
       published: numbers that the paper prints.
       measured: of them, those beside which a kept result has one of the same data.
       verdicts: kind -> how many; of a number with several results that of the first, in
@@ -106,7 +107,7 @@ def standing(paper: str, item: Item) -> Standing:
                 at = as_printed(item.item, row.point or row.setting, row.attack)
                 kinds.setdefault((row.data, *at, row.metric), each.verdict.kind)
     done = _status(item, bool(own))
-    is_whole = done in (DONE, REST) and not item.elsewhere
+    is_whole = done in (DONE, REST, LESS) and not item.elsewhere
     if len(kinds) > had or (is_whole and len(kinds) < had):
         raise ConfigError(
             f"{_FILE.name}: {PAGES[paper]}, {item.item}: expected what is left, or what "
@@ -125,6 +126,8 @@ def _status(item: Item, has_result: bool) -> str:
         return MISSING
     if item.left:
         return PARTLY
+    if item.less:
+        return LESS
     return REST if item.lacking else DONE
 
 
@@ -133,7 +136,7 @@ def text() -> str:
     every = [(paper, each) for paper, told in items().items() for each in told]
     found = [standing(paper, each) for paper, each in every]
     counts = Counter(each.status for each in found)
-    said = ", ".join(f"{counts[s]} {s}" for s in (DONE, REST, PARTLY, MISSING))
+    said = ", ".join(f"{counts[s]} {s}" for s in (DONE, REST, LESS, PARTLY, MISSING))
     body = [
         _line(paper, item, each)
         for (paper, item), each in zip(every, found, strict=True)
@@ -157,7 +160,7 @@ def text() -> str:
 def _line(paper: str, item: Item, found: Standing) -> list[str]:
     verdicts = (f"{found.verdicts[k]} {k}" for k in reproduction.KINDS)
     why = [item.elsewhere, item.left]
-    why += [f"In less than the paper's size: {item.less}"] if item.less else []
+    why += [f"Less: {item.less}"] if item.less else []
     why += [f"Could not be had: {item.lacking}"] if item.lacking else []
     return [
         PAGES[paper],

@@ -27,6 +27,8 @@ def test_items_are_those_of_the_papers_and_name_their_flagfiles():
         ({}, overview.DONE, 30),
         ({"left": "some"}, overview.PARTLY, 30),
         ({"lacking": "some"}, overview.REST, 30),
+        ({"lacking": "some", "less": "some"}, overview.LESS, 30),
+        ({"less": "some", "left": "some"}, overview.PARTLY, 30),
         ({"results": []}, overview.MISSING, 0),
         ({"results": [], "elsewhere": "there", "left": "some"}, overview.PARTLY, 0),
     ],

@@ -1,0 +1,51 @@
+"""Small tables of documents: what defenses cost, and powers of the bound's flags."""
+
+import pytest
+
+from experiments.report import kept
+from experiments.report.documents import costs, slopes
+from fljax.driver.config import ConfigError
+from fljax.results import Labels
+
+
+def _kept(monkeypatch, rows):
+    read = kept.read("fed_cdp.fig5")._replace(rows=rows)
+    monkeypatch.setattr(kept, "read", lambda name: read)
+
+
+def _accuracies(defense, values):
+    labels = Labels("fed_cdp", "mnist", "cnn", defense=defense)
+    return [
+        labels.row("fedavg", "final", seed, "accuracy_percent", value, 10)
+        for seed, value in enumerate(values)
+    ]
+
+
+def test_costs_are_paired_by_seed(monkeypatch):
+    free, defended = _accuracies("none", [50.0, 80.0]), _accuracies("d", [48.0, 76.0])
+    _kept(monkeypatch, free + defended)
+    assert costs.text("n").splitlines()[-1].endswith("| 3.0 [-9.7, 15.7] | 2 |")
+    with pytest.raises(ConfigError, match="two accuracies under none"):
+        _kept(monkeypatch, free + free)
+        costs.text("n")
+    with pytest.raises(ConfigError, match="expected accuracies without a defense"):
+        _kept(monkeypatch, defended)
+        costs.text("n")
+
+
+def test_powers_of_errors_stand_beside_those_of_the_bound(monkeypatch):
+    labels = Labels("theory", "toy", "linear", point="batch_size")
+
+    def rows(attack, metric, values):
+        return [
+            labels.row(attack, "shuffled", seed, metric, value, 5)
+            for seed, value in enumerate(values)
+        ]
+
+    found = rows("reconstruct", "optimum_distance_slope", [1.0, 2.0])
+    _kept(monkeypatch, found + rows("theorem1", "bound_slope", [0.5, 0.5]))
+    line = slopes.text("n").splitlines()[-1]
+    assert line.startswith(
+        "| shuffled | batch_size | Algorithm 2 | 1.50 [-4.85, 7.85] |"
+    )
+    assert line.endswith("| 0.50 [0.50, 0.50] | 2 |")
