@@ -30,7 +30,7 @@ from fljax import accelerators, local, parallel, rounds
 from fljax import schedule as schedule_lib
 from fljax.driver.config import ConfigError
 from fljax.driver.option import option
-from fljax.types import GradientFn
+from fljax.types import EncodeFn, GradientFn
 
 _RATE = 1e-3  # at which noise leaves the model finite
 _TOLERANCE = 1e-3  # of the largest change of a parameter, which is float32 itself
@@ -94,7 +94,10 @@ def run(config: Config) -> tuple[list[harness.Row], list[harness.Target]]:
     return rows, targets
 
 
-def _program(problem: Problem, gradient: GradientFn, clients: int, steps: int, lanes=1):
+def one_round(
+    problem: Problem, gradient: GradientFn | None, clients: int, steps: int, lanes=1,
+    encode: EncodeFn | None = None,
+):  # fmt: skip
     """The compiled round and its arguments; `lanes` as many as devices on a CPU."""
     over = parallel.mesh(lanes)
     if accelerators.used():
@@ -108,7 +111,9 @@ def _program(problem: Problem, gradient: GradientFn, clients: int, steps: int, l
         record_rounds=[],
         record_clients=[],
     )
-    update = local.sgd(problem.loss_fn, optax.sgd(_RATE), gradient=gradient)
+    update = local.sgd(
+        problem.loss_fn, optax.sgd(_RATE), gradient=gradient, encode=encode
+    )
     server = optax.sgd(1.0)
 
     def advance(key, run, rows, schedule):
@@ -128,7 +133,7 @@ def _ours(problem: Problem, config: Config) -> list[harness.Row]:
     sizes = config.clients, config.steps
     change: dict[str, Any] = {}
     for way in {*_SAME, *_SAME.values()}:
-        program, args = _program(problem, silent[way], *sizes)
+        program, args = one_round(problem, silent[way], *sizes)
         change[way] = jax.tree.map(jnp.subtract, program.call(*args), problem.params)
     differences = {
         way: harness.largest_difference(change[way], change[same])
@@ -137,10 +142,10 @@ def _ours(problem: Problem, config: Config) -> list[harness.Row]:
     for way, difference in differences.items():
         harness.check_equal(f"{problem.name}, {way}", difference, _TOLERANCE)
     programs = {
-        way: _program(problem, gradient, *sizes)
+        way: one_round(problem, gradient, *sizes)
         for way, gradient in clipping_ways.ways(problem).items()
     }
-    seconds = _interleaved(programs, config.repeats)
+    seconds = interleaved(programs, config.repeats)
     return [
         _row(
             problem, config, way, seconds[way],
@@ -151,7 +156,7 @@ def _ours(problem: Problem, config: Config) -> list[harness.Row]:
     ]  # fmt: skip
 
 
-def _interleaved(programs, repeats: int) -> dict[str, list[float]]:
+def interleaved(programs, repeats: int) -> dict[str, list[float]]:
     """Seconds of every call; whatever slows the machine slows all ways alike."""
     seconds: dict[str, list[float]] = {way: [] for way in programs}
     for repeat in range(repeats + 1):
@@ -170,7 +175,7 @@ def _opacus(problem: Problem, config: Config) -> harness.Row:
     kernels = [np.asarray(leaf) for leaf in clipping_ways.kernels(problem)]
     x, y = clipping_ways.batches(problem, config.steps)
     options = {"clip": CLIP, "learning_rate": _RATE}
-    ours, args = _program(
+    ours, args = one_round(
         problem, clipping_ways.ways(problem, 0.0)["clip"], 1, config.steps
     )
     trained = clipping_ways.kernels(problem, ours.call(*args))
@@ -246,7 +251,7 @@ def _round_seconds(clients: int) -> float:
     problem = clipping_ways.build("mnist", clients, 100)
     gradient = clipping_ways.ways(problem)[_ONCE]
     lanes = math.gcd(clients, jax.device_count())
-    program, args = _program(problem, gradient, clients, 100, lanes)
+    program, args = one_round(problem, gradient, clients, 100, lanes)
     return harness.measure(program, *args, repeats=1, warm_ups=0).median
 
 

@@ -12,7 +12,13 @@ from fljax.defenses import clipping, fed_cdp, noise
 from fljax.types import Batch, Features, GradientFn, Rows
 
 CLIP, SIGMA = 4.0, 6.0
-Name = Literal["mnist", "cifar10", "table"]
+Name = Literal["mnist", "cifar10", "lfw", "table", "adult", "breast_cancer"]
+_IMAGES = {  # shape, B, classes
+    "mnist": ((28, 28, 1), 5, 10),
+    "cifar10": ((32, 32, 3), 4, 10),
+    "lfw": ((32, 32, 3), 3, 62),
+}
+_TABLES = {"table": (105, 3), "adult": (105, 3), "breast_cancer": (30, 4)}  # columns, B
 
 
 class Problem(NamedTuple):
@@ -36,17 +42,17 @@ class Problem(NamedTuple):
 def build(name: Name, clients: int, steps: int) -> Problem:
     """Draws the rows and the model."""
     rng = np.random.default_rng(0)
-    shape, batch, classes = {
-        "mnist": ((28, 28, 1), 5, 10),
-        "cifar10": ((32, 32, 3), 4, 10),
-        "table": ((105,), 3, 2),
-    }[name]
+    if name in _TABLES:
+        columns, batch = _TABLES[name]
+        shape, classes = (columns,), 2
+    else:
+        shape, batch, classes = _IMAGES[name]
     count = clients * steps * batch
     x: Any = rng.random((count, *shape), np.float32)
     y = rng.integers(0, classes, count).astype(np.int32)
-    if name == "table":
+    if name in _TABLES:
         model = models.mlp(
-            105, hidden=models.TWO_HIDDEN, outputs=2, initialisation="glorot",
+            columns, hidden=models.TWO_HIDDEN, outputs=2, initialisation="glorot",
             use_bias=False,
         )  # fmt: skip
         x = Features(x, np.zeros((count, 0), np.int32))

@@ -85,6 +85,12 @@ _COLUMNS = {
         _Column("gigabytes", "GB/s", ".4g"),
         _Column("error", "relative error", ".0e"),
     ),
+    "local_iterations": (
+        _Column("network", "network"), _Column("defense", "defense"),
+        _Column("milliseconds", "ms per local iteration", ".3g"),
+        _Column("ratio", "times none", ".2f"),
+        _Column("printed", "printed, times none", ".2f"),
+    ),
     "peers": (
         _Column("defense", "defense"), _Column("package", "package"),
         *(_Column(*names, ".3g") for names in _PROMISED.items()),
