@@ -36,19 +36,19 @@ def example_figure(found: Attacked, classes: Sequence[str], title: str) -> Figur
 
     Clients are the first of their concentration, as they were drawn.
     """
-    alphas, first = np.unique(found.alphas, return_index=True)
-    figure = Figure(figsize=(0.8 + 2.6 * len(alphas), 3.2), layout="constrained")
-    grid = figure.subplots(1, len(alphas), sharey=True, squeeze=False)[0]
+    chosen = reporting.examples(found.alphas)
+    figure = Figure(figsize=(0.8 + 2.6 * len(chosen), 3.2), layout="constrained")
+    grid = figure.subplots(1, len(chosen), sharey=True, squeeze=False)[0]
     places = np.arange(len(classes))
     names = [drawing.plain(name) for name in classes]
     attacks = [name for name in _SHOWN if name in found.predicted]
     shifts = np.linspace(-0.3, 0.3, len(attacks))
-    for axes, alpha, client in zip(grid, alphas, first, strict=True):
+    for axes, (alpha, client) in zip(grid, chosen.items(), strict=True):
         axes.bar(places, 100 * found.truth[client], color="lightgrey", label="true")
         for attack, shift, style in zip(attacks, shifts, drawing.styles()):
             said = 100 * found.predicted[attack][client]
             axes.plot(places + shift, said, label=attack, **style | {"ls": ""})
-        axes.set_title(f"alpha = {alpha:g}", fontsize=9)
+        axes.set_title(alpha.replace("=", " = "), fontsize=9)
         axes.set_xticks(places, names, rotation=90, fontsize=7)
     grid[0].set_ylabel("share of rows (%)")
     figure.suptitle(drawing.plain(title, 80), fontsize="medium")

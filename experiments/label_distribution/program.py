@@ -177,10 +177,11 @@ def _results(task: Task, cases: list[Case], eval_rows: int) -> _Found:
     said = {"defense": promised} if promised else {}
     first = cases[0]
     title = f"{task.name}, {first.spec}: one client of each concentration"
-    example = next(iter(first.attacked.values()))
+    seed, example = next(iter(first.attacked.items()))
     drawn = drawings.attack_figures(rows)
     drawn["example_clients"] = drawings.example_figure(example, task.classes, title)
-    return rows, drawn, said
+    shares = reporting.example_rows(task, first.spec, seed, example)
+    return rows + shares, drawn, said
 
 
 def _clusters(run: Config, task: Task, output: Output) -> _Found:

@@ -27,12 +27,14 @@ REPORT = ProgramReport(
         "fedavg": "no attack: a federation trained with the defense",
         "pca": "two principal components of the messages",
         "shuffled_labels": "the same components with labels of other clients",
+        "true": "no attack: the labels that clients have",
     },
     settings={
         "passive": "the adversary only eavesdrops",
         "closed_form": "the adversary eavesdrops, and trains no shadow clients",
         "baseline": "without any message",
         "clusters": "messages of one layer, or of all",
+        "example": "one client of each concentration",
     },
     gains=(
         Gain(

@@ -23,6 +23,7 @@ from fljax.results import HALF_WIDTH, Labels, Row, summarise
 EXPERIMENT = "label_distribution"
 ACCURACY = "accuracy_percent"
 FEDAVG = "fedavg"
+EXAMPLE, TRUE, SHARE = "example", "true", "share_percent"
 _ALPHA = "alpha="
 
 
@@ -71,6 +72,27 @@ def rows(task: Task, case: Case, eval_rows: int) -> list[Row]:
     return found
 
 
+def examples(alphas: np.ndarray) -> dict[str, int]:
+    """Each concentration as a point -> the first client of it, as they were drawn."""
+    values, first = np.unique(alphas, return_index=True)
+    named = zip(values, first, strict=True)
+    return {f"{_ALPHA}{alpha:g}": int(at) for alpha, at in named}
+
+
+def example_rows(task: Task, spec: Spec, seed: int, found: Attacked) -> list[Row]:
+    """Figure 5 as numbers: labels of one client of each concentration, true and predicted."""
+    labels = Labels(EXPERIMENT, task.name, task.model_name, str(spec))
+    told = {TRUE: found.truth} | found.predicted
+    return [
+        labels._replace(point=f"{alpha};label={name}").row(
+            attack, EXAMPLE, seed, SHARE, 100 * float(share), 1
+        )
+        for alpha, client in examples(found.alphas).items()
+        for attack, shares in told.items()
+        for name, share in zip(task.classes, shares[client], strict=True)
+    ]
+
+
 def _groups(alphas: np.ndarray):
     """All clients, and those of each concentration."""
     yield "", np.ones(len(alphas), bool)
@@ -114,6 +136,7 @@ def estimates(found: Sequence[Row]) -> dict[tuple[str, str, str, str], Estimate]
 
 def tables(found: Sequence[Row]) -> list[Table]:
     """Leakage and utility of every defense; then distance by concentration."""
+    found = [row for row in found if row.setting != EXAMPLE]
     known = estimates(found)
     if any(row.attack == "pca" for row in found):
         return [_clouds(found)]

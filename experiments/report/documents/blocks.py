@@ -5,6 +5,7 @@ from experiments.report.documents import (
     costs,
     defended,
     epsilons,
+    example_clients,
     gaps,
     headline,
     knowing,
@@ -40,6 +41,7 @@ _FAMILIES = {
     "gaps": (gaps.text, pictures.PICTURES),
     "cost": (costs.text, None),
     "slopes": (slopes.text, None),
+    "examples": (example_clients.text, None),
     "sums": (summed.text, None),
 }
 
@@ -50,8 +52,9 @@ def make(name: str) -> str:
     Args:
       name: `headline`, `defenses`, `overview`, `paper.NAME`, `results.NAME`, `knowledge.NAME`,
         `choice.NAME`, `membership.NAME`, `epsilon.NAME`, `rows.NAME`,
-        `sums.NAME`, `gaps.NAME`, `cost.NAME`, `slopes.NAME`, `posterior.NAME` or
-        `benchmark.NAME`, the name being that of a paper, a result, a picture or a benchmark.
+        `sums.NAME`, `gaps.NAME`, `cost.NAME`, `slopes.NAME`, `examples.NAME`,
+        `posterior.NAME` or `benchmark.NAME`, the name being that of a paper, a result,
+        a picture or a benchmark.
 
     Raises:
       ConfigError: there is no such block.

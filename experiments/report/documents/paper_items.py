@@ -122,7 +122,7 @@ PAPERS = {
     "wei2021": wei_items.ITEMS,
     "rajani2023": (
         Item(
-            "The meta-dataset of section IV-B, MNIST",
+            "The meta-dataset of section IV-B, and Figure 5, MNIST",
             "label_distribution.mnist",
             PICTURES,
         ),

@@ -3,7 +3,7 @@
 import pytest
 
 from experiments.report import kept
-from experiments.report.documents import costs, slopes
+from experiments.report.documents import costs, example_clients, slopes
 from fljax.driver.config import ConfigError
 from fljax.results import Labels
 
@@ -49,3 +49,23 @@ def test_powers_of_errors_stand_beside_those_of_the_bound(monkeypatch):
         "| shuffled | batch_size | Algorithm 2 | 1.50 [-4.85, 7.85] |"
     )
     assert line.endswith("| 0.50 [0.50, 0.50] | 2 |")
+
+
+def test_example_clients_have_a_column_for_each_label(monkeypatch):
+    found = [
+        Labels(
+            "label_distribution", "mnist", "mlp", point=f"alpha=0.1;label={label}"
+        ).row(attack, "example", 0, "share_percent", value, 1)
+        for attack, shares in (("true", (90.0, 10.0)), ("fused", (88.4, 11.6)))
+        for label, value in enumerate(shares)
+    ]
+    _kept(monkeypatch, found)
+    assert example_clients.text("n").splitlines() == [
+        "| client | share of each label, % | 0 | 1 |",
+        "| --- | --- | ---: | ---: |",
+        "| alpha = 0.1 | has | 90 | 10 |",
+        "| alpha = 0.1 | all of it, weighed | 88 | 12 |",
+    ]
+    with pytest.raises(ConfigError, match="expected clients that are examples"):
+        _kept(monkeypatch, _accuracies("none", [50.0]))
+        example_clients.text("n")
