@@ -12,6 +12,7 @@ FedAvg with the same defenses for their cost (Figure 6). `--study=clusters` draw
 """
 
 import functools
+import math
 from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
 
@@ -168,7 +169,7 @@ def _results(task: Task, cases: list[Case], eval_rows: int) -> _Found:
         " ".join(
             [str(case.spec)] + ["of a client"] * (promise.noise.unit == "client")
         ): {
-            "epsilon": float(promise.guarantee.epsilon_pld.max()),
+            "epsilon": _finite(float(promise.guarantee.epsilon_pld.max())),
             "assumption": promise.guarantee.assumption,
         }
         for case in cases
@@ -182,6 +183,10 @@ def _results(task: Task, cases: list[Case], eval_rows: int) -> _Found:
     drawn["example_clients"] = drawings.example_figure(example, task.classes, title)
     shares = reporting.example_rows(task, first.spec, seed, example)
     return rows + shares, drawn, said
+
+
+def _finite(value: float) -> float | None:
+    return value if math.isfinite(value) else None
 
 
 def _clusters(run: Config, task: Task, output: Output) -> _Found:

@@ -56,12 +56,14 @@ def of_draws(own, last, majority, distances) -> dict[str, np.ndarray]:
     gain = own - last
     least = distances.mean(axis=2)[:, : own.shape[1]].argmax(axis=1)
     chosen = np.arange(own.shape[1]) == least[:, None]
-    others = np.where(chosen, 0, gain).sum(axis=1) / max(own.shape[1] - 1, 1)
-    return {
+    found = {
         OVER_LAST: gain.mean(axis=1),
         OVER_MAJORITY: (own - majority).mean(axis=1),
-        OVER_OTHERS: np.where(chosen, gain, 0).sum(axis=1) - others,
     }
+    if own.shape[1] > 1:
+        others = np.where(chosen, 0, gain).sum(axis=1) / (own.shape[1] - 1)
+        found[OVER_OTHERS] = np.where(chosen, gain, 0).sum(axis=1) - others
+    return found
 
 
 def by_steps(local_steps, own) -> np.ndarray:

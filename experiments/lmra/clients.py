@@ -131,7 +131,7 @@ def _ages(dataset: data.Dataset, settings: DataConfig, seed: int):
     parts = []
     for group in groups:
         mixed = rng.permutation(group)
-        count = max(1, round(len(mixed) * settings.held_out))
+        count = min(max(1, round(len(mixed) * settings.held_out)), len(mixed) - 1)
         parts.append((mixed[count:], mixed[:count]))
     return parts
 

@@ -61,7 +61,7 @@ def of_draw(same, explains, accuracy) -> dict[str, tuple[float, int]]:
         return {}
     told = {EXPLAINING: (100 * explains.mean(), explains.size)}
     some = explains.any(axis=1)
-    if some.any():
+    if some.any() and explains.shape[1] > 1:  # there are others to agree with
         count = np.maximum(explains.sum(axis=1), 1)
         alike = np.where(explains, same, 0).sum(axis=1) / count
         told[AGREEING] = alike[some].mean(), int(some.sum())

@@ -72,8 +72,7 @@ def work(prepared: Prepared, output: Output, bars: Progress) -> Results:
     with threadpoolctl.threadpool_limits(1):
         attacked = _attack(settings, loaded, output, bars)
     rows = reporting.rows(settings, loaded, attacked)
-    if settings.run.paper_table is not None:
-        rows += claims.rows(settings, loaded, attacked)
+    rows += claims.rows(settings, loaded, attacked)
     rows += members.rows(settings, loaded, attacked)
     gains = reporting.gains(rows)
     return Results(
@@ -121,7 +120,8 @@ def _attack(
     models["local_optimum"] = np.broadcast_to(own, shape)
     judge = scores.Judge(loaded, optima, run.attacked)
     scored = timed("scores", lambda: {k: judge(v) for k, v in models.items()})
-    return Attacked(scored, decoded, scores.relative_distances(optima))
+    seen = np.asarray(trained.messages.mask).sum(axis=-1)
+    return Attacked(scored, decoded, scores.relative_distances(optima), seen)
 
 
 def _train(

@@ -8,7 +8,7 @@ import numpy as np
 from matplotlib.figure import Figure
 from rich.table import Table
 
-from experiments.lmra import federation, published, scores
+from experiments.lmra import published, scores
 from experiments.lmra.clients import Clients
 from experiments.lmra.scores import Scores
 from experiments.lmra.search import Trial, case_setting
@@ -33,11 +33,13 @@ class Attacked(NamedTuple):
       scores: kind of model -> its scores.
       decoded: attack -> what was decoded.
       distances: `[seeds, C, C]` between local optima.
+      messages: `[cases, seeds, A]` how many were decoded from.
     """
 
     scores: Mapping[str, Scores]
     decoded: Mapping[str, Decoded]
     distances: np.ndarray
+    messages: np.ndarray
 
 
 def rows(settings: Settings, clients: Clients, attacked: Attacked) -> list[Row]:
@@ -46,9 +48,10 @@ def rows(settings: Settings, clients: Clients, attacked: Attacked) -> list[Row]:
     labels = Labels(EXPERIMENT, clients.task.name, MODEL)
 
     def keep(attack, case, metric, values, counts):
-        for seed, each in zip(run.seeds, values, strict=True):
+        counts = np.broadcast_to(counts, np.shape(values))
+        for seed, each, count in zip(run.seeds, values, counts, strict=True):
             where = attack, case.setting(run), seed, metric
-            found.extend(labels.by_client(*where, each, counts))
+            found.extend(labels.by_client(*where, each, count))
 
     train = clients.sizes[: run.attacked]
     held = clients.held.mask[0].sum(axis=1)[: run.attacked]
@@ -61,18 +64,18 @@ def rows(settings: Settings, clients: Clients, attacked: Attacked) -> list[Row]:
                     counts = held if metric == TEST else train
                     keep(attack, case, metric, values[at], counts)
         for attack, each in attacked.decoded.items():
-            seen = np.full(run.attacked, len(federation.kept_rounds(run)))
+            seen = attacked.messages[at]
             keep(attack, case, LOSS, each.loss[at], seen)
             keep(attack, case, "rank", each.rank[at], seen)
             keep(attack, case, "determined", each.determined[at], seen)
         keep("majority", case, TRAIN, most_frequent, train)
         if majority is not None:
             keep("majority", case, AIA, majority, train)
-    for (one, other), values in np.ndenumerate(attacked.distances.mean(axis=0)):
+    for (at, one, other), value in np.ndenumerate(attacked.distances):
         if one < other:
             between = labels._replace(point=f"client={one};client={other}")
-            where = "local_optimum", "optima", run.seeds[0], "relative_distance"
-            found.append(between.row(*where, values, len(run.seeds)))
+            where = "local_optimum", "optima", run.seeds[at], "relative_distance"
+            found.append(between.row(*where, value, clients.sizes[[one, other]].sum()))
     return found
 
 
@@ -240,8 +243,12 @@ def _curves(
         kept = [r for r in found if r.metric == metric and r.client == client]
         for s in summarise(kept):
             parts = dict(p.split("=") for p in s.row.setting.split(";"))
-            label = drawing.plain(s.row.attack)
-            lines.setdefault(label, []).append((float(parts[name]), s.estimate))
+            x = float(parts.pop(name))
+            if len(settings.run.local_steps) == 1:
+                parts.pop("local_steps", None)
+            others = [f"{key}={value}" for key, value in parts.items()]
+            label = drawing.plain(", ".join([s.row.attack, *others]))
+            lines.setdefault(label, []).append((x, s.estimate))
         drawing.draw_bands(axes, lines)
         axes.set_title(f"client {client}")
         axes.set_xlabel(name.replace("_", " "))

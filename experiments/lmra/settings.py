@@ -172,6 +172,9 @@ def complete(settings: Settings) -> Settings:
     if attacked > clients:
         raise ConfigError(f"--attacked: expected at most {clients}, got {attacked}")
     run = dataclasses.replace(settings.run, attacked=attacked)
+    if run.search:
+        run = dataclasses.replace(run, num_rounds=max(run.search_rounds))
+    _check_printed(settings.data, run, clients)
     kept = (run.num_rounds - 1) // run.record_every + 1
     if run.average > kept:
         raise ConfigError(
@@ -179,8 +182,33 @@ def complete(settings: Settings) -> Settings:
         )
     if run.search and run.record_every > 1:
         raise ConfigError("--record_every: --search looks at every round")
-    if run.search:
-        run = dataclasses.replace(run, num_rounds=max(run.search_rounds))
-        if settings.data.name != "leaf_synthetic":
-            raise ConfigError("--search: Table 1 is on --data_name=leaf_synthetic")
+    if run.percent < 100 and run.record_every > 1:
+        raise ConfigError(
+            f"--record_every: expected 1 with --percent={run.percent:g}, for a client's "
+            f"last message may be of any round, got {run.record_every}"
+        )
+    if run.search and len(run.batch_sizes) > 1:
+        raise ConfigError("--batch_sizes: --search is of one batch size")
+    if run.proximal and "simulated" in run.mappings and not run.search:
+        raise ConfigError(
+            "--proximal: the mapping simulated takes plain steps for granted; "
+            "--mappings=mlp,affine do without it"
+        )
     return Settings(settings.data, run)
+
+
+def _check_printed(chosen: DataConfig, run: Config, clients: int) -> None:
+    """Whether clients are those of Table 1, where they stand beside it."""
+    flag = "--search" if run.search else "--paper_table"
+    if not run.search and run.paper_table is None:
+        return
+    if chosen.name != "leaf_synthetic":
+        raise ConfigError(f"{flag}: Table 1 is on --data_name=leaf_synthetic")
+    if chosen.sizes != DataConfig().sizes:
+        raise ConfigError(
+            f"{flag}: Table 1 is of --data_sizes={','.join(map(str, DataConfig().sizes))}"
+        )
+    if run.attacked != clients:
+        raise ConfigError(
+            f"{flag}: Table 1 is of all {clients} clients, not --attacked"
+        )

@@ -225,6 +225,18 @@ def test_learned_rows_are_drawn_to_the_prior_by_its_whole_covariance():
     assert (np.abs(rows.mean(axis=(0, 1)) - told) < error).all()
 
 
+def test_messages_that_are_not_there_make_no_noise_smaller():
+    rng = np.random.default_rng(0)
+    sent, delta = rng.normal(size=(2, 12, 11))
+    few = decoding.Messages(jnp.asarray(sent), jnp.asarray(delta), jnp.ones(12, bool))
+    wide = [(0, 48)] + [(0, 0)]
+    padded = decoding.Messages(
+        jnp.pad(few.sent, wide), jnp.pad(few.delta, wide), jnp.pad(few.mask, (0, 48))
+    )
+    found = float(ensemble.noise(padded))
+    assert found == pytest.approx(float(ensemble.noise(few)), rel=1e-5) and found > 0.5
+
+
 def test_a_misfit_is_what_a_member_leaves_over_the_noise_that_was_assumed():
     seen, simulation = _client(1, 1.0), _simulation()
     choice = decoding.Choice(jnp.asarray(0.05), jnp.asarray(1.0))

@@ -91,6 +91,15 @@ def test_one_client_of_each_concentration_is_an_example(written):
 
 
 @pytest.mark.slow
+def test_clips_without_noise_promise_no_number(tmp_path):
+    told = {"attackers": ("aware",), "num_rounds": 0}
+    folder, _ = _write(tmp_path / "run", defense="fed_sdp(clip=4, sigma=0)", **told)
+    manifest = json.loads((folder / "manifest.json").read_text())
+    (promised,) = manifest["defense"].values()
+    assert promised["epsilon"] is None
+
+
+@pytest.mark.slow
 def test_a_simulated_path_is_an_attack_more(tmp_path):
     told = {"attackers": ("aware",), "num_rounds": 0, "defense": "none"}
     _, rows = _write(tmp_path / "run", path_steps=2, **told)
@@ -168,6 +177,11 @@ def test_scores_by_hand():
     assert found["kl_divergence"][1] == pytest.approx(
         -0.5 * np.log(1e-4 / 2) - np.log(2), rel=1e-3
     )
+
+
+def test_of_equally_frequent_labels_any_is_the_dominant_one():
+    found = scores.each([[0.2, 0.5, 0.3]] * 2, [[0.4, 0.4, 0.2], [0.4, 0.3, 0.3]])
+    assert found["dominant_label_percent"].tolist() == [100, 0]
 
 
 def test_the_truth_itself_has_no_distance():

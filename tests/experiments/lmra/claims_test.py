@@ -17,6 +17,13 @@ def test_gains_are_means_over_clients_and_one_client_is_least_like_the_others():
     }
 
 
+def test_a_client_alone_has_no_others_to_gain_more_than():
+    found = claims.of_draws(
+        np.array([[80.0]]), np.array([[60.0]]), np.array([[50.0]]), np.zeros((1, 1, 1))
+    )
+    assert found == {claims.OVER_LAST: [20.0], claims.OVER_MAJORITY: [30.0]}
+
+
 def test_local_steps_are_compared_whatever_else_is_swept():
     own = np.arange(6.0)[:, None, None] * np.ones((6, 2, 3))  # steps 1, 5, 10, twice
     np.testing.assert_array_equal(claims.by_steps((1, 5, 10), own), [2.0, 2.0])

@@ -27,7 +27,6 @@ _TINY = {
     "local_steps": (1, 3),
     "batch_sizes": (16,),
     "percent": 60.0,
-    "proximal": 0.1,
     "units": 8,
     "fit_iterations": 20,
     "decode_iterations": 20,
@@ -47,13 +46,13 @@ def _told(data=None, **changed):
 @pytest.fixture(scope="module")
 def finished(tmp_path_factory):
     folder = tmp_path_factory.mktemp("lmra") / "run"
-    program.PROGRAM.run(_told(run_dir=str(folder), paper_table="table1"))
+    program.PROGRAM.run(_told(run_dir=str(folder)))
     return folder
 
 
 @pytest.mark.slow
 def test_a_training_that_was_stopped_goes_on(finished, tmp_path, interrupted):
-    told = _told(run_dir=str(tmp_path / "run"), paper_table="table1")
+    told = _told(run_dir=str(tmp_path / "run"))
     assert interrupted(program.PROGRAM, told, after=5) == 5
     rows = [(each / "rows.jsonl").read_text() for each in (finished, tmp_path / "run")]
     assert rows[0] == rows[1]
@@ -207,7 +206,7 @@ def test_the_paper_is_read_from_the_stored_numbers():
         (None, {"attacked": 9}, "--attacked: expected at most 2"),
         ({"name": "adult"}, {"search": True}, "--search: Table 1 is on"),
         (
-            None,
+            {"sizes": DataConfig().sizes},
             {"search": True, "record_every": 2},
             "--record_every: --search looks at every round",
         ),
@@ -215,6 +214,28 @@ def test_the_paper_is_read_from_the_stored_numbers():
             None,
             {"record_every": 5, "average": 4},
             "--average: expected at most the 3 messages, got 4",
+        ),
+        (
+            None,
+            {"record_every": 5, "percent": 50.0, "average": 1},
+            "--record_every: expected 1 with --percent=50",
+        ),
+        (
+            {"sizes": DataConfig().sizes},
+            {"search": True, "batch_sizes": (8, 16)},
+            "--batch_sizes: --search is of one",
+        ),
+        (None, {"search": True}, "--search: Table 1 is of --data_sizes=280,184"),
+        (None, {"paper_table": "table1"}, "--paper_table: Table 1 is of --data_sizes"),
+        (
+            {"sizes": DataConfig().sizes},
+            {"paper_table": "table1", "attacked": 1},
+            "--paper_table: Table 1 is of all 5 clients",
+        ),
+        (
+            None,
+            {"proximal": 1.0, "mappings": ("simulated",)},
+            "--proximal: the mapping simulated",
         ),
         (None, {"floors": (0.1, 0.1)}, "--floors: expected each at most once"),
         (None, {"num_rounds": 10**9}, "--num_rounds: .* <= 1000000"),
@@ -226,6 +247,12 @@ def test_the_paper_is_read_from_the_stored_numbers():
         "search",
         "search_record",
         "average",
+        "record_percent",
+        "search_batches",
+        "search_sizes",
+        "paper_sizes",
+        "paper_attacked",
+        "proximal",
         "floors",
         "rounds",
         "search_rounds",

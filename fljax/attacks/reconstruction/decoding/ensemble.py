@@ -134,12 +134,14 @@ def noise(messages: Messages) -> jax.Array:
     sent, delta, mask = messages_lib.observed(messages)
     num_rounds, num_params = sent.shape
     weight = mask.astype(sent.dtype)
-    keep = min(num_params, max(1, num_rounds // 3))
+    most = min(num_params, max(1, num_rounds // 3))
+    keep = jnp.minimum(num_params, jnp.maximum(1, mask.sum() // 3))
     inside = messages_lib.moments(sent, weight).mean
     around = messages_lib.moments(delta, weight).mean
     u = jnp.linalg.svd(weight[:, None] * (sent - inside), full_matrices=False)[0]
+    u = jnp.where(jnp.arange(most) < keep, u[:, :most], 0)
     rest = weight[:, None] * (delta - around)
-    rest = rest - matmul(u[:, :keep], matmul(u[:, :keep].T, rest))
+    rest = rest - matmul(u, matmul(u.T, rest))
     freedom = jnp.maximum(weight.sum() - 1 - keep, 1) * num_params
     rounding = float(np.finfo(np.float32).eps) / 4 * jnp.max(jnp.abs(sent))
     return jnp.maximum(jnp.sqrt(jnp.sum(jnp.square(rest)) / freedom), rounding)
