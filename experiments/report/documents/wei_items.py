@@ -115,7 +115,11 @@ ITEMS = (
         "little more than its labels, as of three objects, and a likeness of three "
         "digits. Four clients.",
     ),
-    Item("Figure 3", "fed_cdp.fig3", PICTURES),
+    Item(
+        "Figure 3",
+        "fed_cdp.fig3",
+        f"{PICTURES} As there, norms fall over the rounds.",
+    ),
     Item(
         "Figure 4",
         "gradient_leakage.fig4",
