@@ -41,7 +41,11 @@ class AccountingConfig:
         "whose training to account for; dp_sgd is fed_cdp with all layers clipped "
         "together; none: Table VI of Wei et al. (2021)",
     )
-    records: int = option(_TABLE_6.records, "records of a client N_i", min=1)
+    records: int = option(
+        _TABLE_6.records,
+        "records of a client N_i; of unequal ones the fewest, whose epsilon is the largest",
+        min=1,
+    )
     batch_size: int = option(_TABLE_6.batch_size, "batch size B", min=1)
     local_steps: int = option(_TABLE_6.local_steps, "local steps L", min=1)
     rounds: int = option(_TABLE_6.rounds, "rounds T", min=1)

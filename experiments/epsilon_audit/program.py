@@ -36,6 +36,7 @@ from fljax.privacy.audits.evidence import Seen
 from fljax.privacy.audits.multi_run import Keep
 from fljax.results import Row
 
+_EACH_SIDE = 8  # canaries that a bound needs
 _SHOWN = {
     "epsilon_audited": "audited", "epsilon_reachable": "reachable",
     "epsilon_in_messages": "in messages", "epsilon_accounted": "accounted",
@@ -144,6 +145,13 @@ def _of_one(prepared: Prepared, unit: Canary) -> Audited:
         planted = privacy.plant_many(method, *given, seed=run.seed)
     except ValueError as error:
         raise ConfigError(f"--planted: {error}") from error
+    coins = planted.method.present
+    there = int(coins.sum())
+    if min(there, len(coins) - there) < _EACH_SIDE:
+        raise ConfigError(
+            f"--planted: expected coins to let {_EACH_SIDE} canaries in and as many out, "
+            f"got {there} of {len(coins)} in; more of them, or another --seed"
+        )
 
     def audited(noise: float, keep: Keep, progress: Callable[[int], None]) -> Audit:
         del keep  # one training is soon done again

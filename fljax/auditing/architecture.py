@@ -98,7 +98,7 @@ def build(
     row = Features(jnp.zeros(len(order)), jnp.zeros(0, jnp.int32))
     try:
         found = jax.eval_shape(apply, shapes_of(model), row)
-    except (TypeError, ValueError, IndexError) as error:
+    except Exception as error:  # a stranger's model: whatever it raises
         reason = str(error).strip().split("\n")[0]
         raise ConfigError(
             f"--model: {spec} does not take a row of {len(order)} inputs: {reason:.200}"

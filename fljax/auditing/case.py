@@ -164,7 +164,7 @@ def _fitted(
             "Where it read them behind the numbers, say --input_order=dummies."
         )
         return encoding, outputs, model, [said] if failed else []
-    raise failed[0]
+    raise max(failed, key=lambda error: "; " in str(error))  # one with a hint
 
 
 def _check_order(config: Config, encoding: Encoding, outputs: int) -> None:

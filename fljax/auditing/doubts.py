@@ -33,7 +33,7 @@ SIMULATING = ("trajectory", "linear_inversion")
 _CHECK = (
     "check client_column; learning_rate, batch_size, local_epochs, optimiser and momentum; "
     "the loss (a factor of 1/2 halves the rate) and the model; input_order, standardise "
-    "and standardise_target; defense"
+    "and standardise_target; the order of classes (texts: sorted); defense"
 )
 _NO_BETTER = 0.75  # of the misfit on strangers
 _COLUMN = (ACCURACY.metric, ERROR.metric)
@@ -81,7 +81,8 @@ def _doubted(
     elif leaks:
         return line.and_that(_some(every))
     elif fit.has_learnt(explained):
-        return line
+        some = _some(every)
+        return line.and_that(some, _CHECK if some else "")
     elif misfit > FITS:
         why = f"the model explains {explained:.3g} % of their targets"
     else:

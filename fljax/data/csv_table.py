@@ -191,6 +191,11 @@ def _classes(
         raise DataError(
             f"{name}: target {series.name!r} is constant, expected two values at least"
         )
+    if task == "binary" and distinct > 2:
+        raise DataError(
+            f"{name}: target {series.name!r} has {distinct} different values, expected "
+            "two; for more classes choose task=multiclass"
+        )
     task = task or ("binary" if distinct == 2 else "regression")
     if task == "regression":
         return series.astype(np.float64), task

@@ -30,6 +30,8 @@ _SHARE_OF_EPSILON = 1e-3
 # Steps composed at once: beyond, dp_accounting raises integers to powers.
 _BLOCK = 10**5
 _ANY_DELTA = 1e-5  # by which the cells of a whole profile are chosen
+_MOST_EPSILON = 1e6  # a bound beyond it stands for itself: cells would overflow
+_NOTHING = 1e8  # about so large an epsilon is none, and takes minutes
 _MOST_TERMS = 100  # of a mixture of loss distributions
 # An empty batch that is rarer counts as one of a row, which promises no more: of so small
 # a share dp_accounting keeps no digits.
@@ -123,7 +125,7 @@ def profile(
     if sampling_rate == 1 or effect in (0, np.inf) or not steps:
         return exact.profile(effect, [steps], [1.0])
     bound = _renyi(effect, sampling_rate, steps, _ANY_DELTA)
-    if np.isinf(bound):
+    if bound > _MOST_EPSILON:
         return exact.profile(0.0, [steps], [1.0])
     cell = _cell(bound, steps, _ANY_DELTA)
     relation = NeighboringRelation.ADD_OR_REMOVE_ONE
@@ -197,6 +199,8 @@ def _whole_batches(noise_multiplier, sampling_rate, total, steps, delta) -> floa
         sizes, weights = sizes[1:], weights[1:]
     shift = float(np.sqrt(steps * (weights @ np.square(sizes)))) / noise_multiplier
     scale = shift * (shift / 2 + float(stats.norm.isf(delta / 2)))
+    if scale > _NOTHING:
+        return np.inf
     one = pld.from_mixture_gaussian_mechanism(
         noise_multiplier,
         sizes.astype(float).tolist(),
@@ -233,7 +237,7 @@ def _poisson(noise_multiplier, sampling_rate, steps, weights, delta, replace) ->
     if sampling_rate == 1 or effect in (0, np.inf) or not max(steps):
         return exact.gaussian(effect, steps, weights, delta)
     bound = _renyi(effect, sampling_rate, max(steps), delta)
-    if np.isinf(bound):
+    if bound > _MOST_EPSILON:
         return bound
     cell = _cell(bound, max(steps), delta)
     relation = NeighboringRelation.ADD_OR_REMOVE_ONE

@@ -50,6 +50,11 @@ def test_the_model_tells_whether_two_texts_are_two_inputs(prepared, order):
     assert "the model has 5 inputs (--binary_text)" in said
 
 
+def test_of_two_refusals_the_one_with_a_hint_is_told(prepared):
+    with pytest.raises(transcript.TranscriptError, match="; they look like linear"):
+        prepared(5, model="mlp:7")
+
+
 @pytest.mark.parametrize(("width", "flag"), [(3, "two"), (5, "one"), (4, "auto")])
 def test_what_does_not_fit_is_refused_with_the_inputs_as_told(prepared, width, flag):
     with pytest.raises(

@@ -122,6 +122,12 @@ def test_a_model_whose_output_is_no_prediction(linear, config, monkeypatch, tmp_
         "def wide():\n"
         "    return Model(lambda key: jnp.zeros(5),\n"
         "                 lambda params, x: x.numeric @ params)\n"
+        "class Odd(Exception):\n"
+        "    pass\n"
+        "def odd():\n"
+        "    def apply(params, x):\n"
+        "        raise Odd('five units')\n"
+        "    return Model(lambda key: jnp.zeros(5), apply)\n"
     )
     monkeypatch.syspath_prepend(tmp_path)
     _refused(
@@ -129,6 +135,8 @@ def test_a_model_whose_output_is_no_prediction(linear, config, monkeypatch, tmp_
     )
     said = "--model: theirs:wide does not take a row of 3 inputs"
     _refused(linear, config(linear, model="theirs:wide"), said)
+    said = "--model: theirs:odd does not take a row of 3 inputs: five units"
+    _refused(linear, config(linear, model="theirs:odd"), said)
 
 
 def test_columns_that_were_not_seen_to_vary(linear, config):

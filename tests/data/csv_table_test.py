@@ -73,6 +73,13 @@ def test_every_loaded_table_can_be_prepared(load):
         assert np.isfinite(dataset.train.x.numeric).all()
 
 
+def test_a_binary_target_of_more_values_says_how_many(load):
+    with pytest.raises(
+        DataError, match=r"has \d+ different values, expected two; .*multi"
+    ):
+        load(rows(), target="town", task="binary")
+
+
 @pytest.mark.parametrize("column", ["age", "sex", "pay"])
 def test_missing_values_are_an_error_that_names_the_column(load, column):
     frame = rows().astype({"age": float})

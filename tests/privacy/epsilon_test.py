@@ -7,6 +7,7 @@ import pytest
 from scipy import optimize, stats
 
 from fljax import privacy
+from fljax.privacy import sampled
 from fljax.types import NoiseSpec
 
 _MEDICAL, _INCOME = (1 / 19, 150 * 19), (1 / 45, 150 * 45)
@@ -155,3 +156,11 @@ def test_bad_input_of_calibration(changed, message):
     good = {"epsilon": 1.0, "delta": 1e-5, "sampling_rate": 0.1, "steps": 10}
     with pytest.raises(ValueError, match=message):
         privacy.noise_multiplier_for(**{**good, **changed})
+
+
+def test_hardly_any_noise_has_a_number_or_none():
+    assert privacy.noise_multiplier_for(1.0, 0.1, 0.01, 5, "pld") > 0
+    found = sampled.poisson(1e-5, 0.01, [10], [1.0], 1e-5)
+    assert found == pytest.approx(privacy.epsilon(1e-5, 0.01, 10, 1e-5))
+    assert sampled.whole_batches(1e-5, 0.1, 100, 10, 1e-5) == np.inf
+    assert sampled.profile(1e-5, 0.01, 10, replace=False)(1.0) == pytest.approx(1)

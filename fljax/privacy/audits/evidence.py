@@ -1,8 +1,9 @@
 """What each observer sees of a canary in one training: one number a round.
 
 `messages`: the client's own messages; `sum`: the mean of a round's messages, and who took
-part; `models`: the models that are sent, where who took part is not known; `final`: the
-first model, which anyone may know, and the last.
+part; `models`: the models that are sent, here with who took part, too, which makes the
+observer stronger than one who does not know; `final`: the first model, which anyone may
+know, and the last.
 
 The canary's effect is the difference between what one local step makes of a batch with the
 canary alone, with and without it. Both steps have the same key, so that the noise is the

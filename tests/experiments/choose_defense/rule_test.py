@@ -123,6 +123,15 @@ def test_noise_that_is_not_against_who_attacks_promises_nothing():
     assert "epsilon 3.9 of a client;" in text
 
 
+def test_of_two_noises_the_epsilon_is_of_the_one_against_who_attacks():
+    told = {
+        "client_epsilon_rdp": 0.3, "client_second_epsilon_rdp": 90.0,
+        f"client_{candidates.TUNED}": 120.0, "accuracy_ceiling_percent": math.nan,
+    }  # fmt: skip
+    (both,) = candidates.of_rows([*_rows("both", 59.0, 40.0, told.items())])
+    assert (both.epsilon, both.tuned) == (90.0, 120.0)
+
+
 def test_what_anyone_can_have_is_beyond_what_the_attack_is_beyond():
     told = {"epsilon_rdp": 4.0, candidates.TUNED: 7.0, "accuracy_ceiling_percent": 75.0}
     rows = [

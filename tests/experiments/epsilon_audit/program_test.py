@@ -79,3 +79,15 @@ def test_a_small_run_keeps_its_bounds_in_order(tmp_path):
             at = canary, observer
             assert values[*at, "epsilon_audited"] <= values[*at, "epsilon_accounted"]
     assert (tmp_path / "epsilon_by_observer.svg").exists()
+
+
+@pytest.mark.slow
+def test_too_few_canaries_on_one_side_are_refused_before_the_training(tmp_path):
+    command = [
+        sys.executable, "-m", "experiments.epsilon_audit", "--mode=one_run",
+        "--planted=20", "--delta=0.004", "--epsilons=4", "--num_rounds=2", "--clients=2",
+        "--seed=12", f"--run_dir={tmp_path}",
+    ]  # fmt: skip
+    done = subprocess.run(command, check=False, capture_output=True, text=True)
+    assert done.returncode and "Traceback" not in done.stderr
+    assert "--planted: expected coins to let 8 canaries in" in done.stderr
