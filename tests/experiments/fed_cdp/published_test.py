@@ -13,6 +13,8 @@ def test_points_have_the_names_of_the_published_table(parsed):
         "--flagfile=experiments/flags/fed_cdp.table2.flags",
         "--clients=100,1000",
         "--percent=5,10,20,50",
+        "--defense=none; fed_sdp(clip=4, sigma=6); fed_cdp(clip=4, sigma=6); "
+        "fed_cdp(clip=6, decay_to=2, sigma=6)",
     )
     told = complete(told)
     variants = methods_lib.variants(told.run, 500)
