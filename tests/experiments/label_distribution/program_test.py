@@ -92,8 +92,8 @@ def test_one_client_of_each_concentration_is_an_example(written):
 
 @pytest.mark.slow
 def test_clips_without_noise_promise_no_number(tmp_path):
-    told = {"attackers": ("aware",), "num_rounds": 0}
-    folder, _ = _write(tmp_path / "run", defense="fed_sdp(clip=4, sigma=0)", **told)
+    told = {"attackers": ("aware",), "defense": "fed_sdp(clip=4, sigma=0)"}
+    folder, _ = _write(tmp_path / "run", **told)
     manifest = json.loads((folder / "manifest.json").read_text())
     (promised,) = manifest["defense"].values()
     assert promised["epsilon"] is None
@@ -103,7 +103,8 @@ def test_clips_without_noise_promise_no_number(tmp_path):
 def test_a_simulated_path_is_an_attack_more(tmp_path):
     told = {"attackers": ("aware",), "num_rounds": 0, "defense": "none"}
     _, rows = _write(tmp_path / "run", path_steps=2, **told)
-    assert {r.attack for r in rows} == set(SETTINGS) - {"predictor_unaware"}
+    expected = {*SETTINGS, "true"} - {"predictor_unaware"}
+    assert {r.attack for r in rows} == expected
 
 
 def test_a_path_of_adam_is_refused():

@@ -172,7 +172,7 @@ def test_the_area_under_the_curve_counts_pairs():
 def test_the_search_puts_the_nearest_first():
     told = complete(
         _told(
-            {"sizes": (30, 20, 40, 30, 20)},
+            {"sizes": DataConfig().sizes},
             local_steps=(1, 5, 10),
             percent=100.0,
             search=True,
