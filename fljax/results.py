@@ -170,6 +170,10 @@ def within(estimate: metrics.Estimate, metric: str) -> metrics.Estimate:
     return e._replace(low=max(e.low, low), high=min(e.high, high))
 
 
+def finite(value: float) -> float | None:
+    """A number as JSON has it; None for what is infinite or none."""
+    return value if math.isfinite(value) else None
+
+
 def _plain(row: Row) -> dict[str, Any]:
-    value = float(row.value)
-    return row._asdict() | {"value": value if math.isfinite(value) else None}
+    return row._asdict() | {"value": finite(float(row.value))}

@@ -16,11 +16,10 @@ from fljax.metrics import Estimate
 from fljax.privacy import Releases, promises
 from fljax.results import Labels, Row
 
-EPSILON, TUNED = "epsilon_rdp", "epsilon_rdp_with_choice_of_clip"
+EPSILON = "epsilon_rdp_against_who_attacks"
+TUNED = "epsilon_rdp_with_choice_of_clip"
 AUDITED = "epsilon_audited"  # lower bounds, of who is audited
 _CLIENT = "client_"  # before both, where whole clients are protected
-_SECOND = "second_"  # after it, of a defense with another noise
-_ROUNDING = 1e-6
 _NOTHING = Estimate(math.nan, math.nan, math.nan, math.nan, 0)
 
 
@@ -28,7 +27,7 @@ def of_rows(rows: Sequence[Row]) -> list[Candidate]:
     """Every defense, in order of appearance.
 
     Args:
-      rows: of `experiments.aia`, and of `tuned_rows`.
+      rows: of `experiments.aia`, and of `epsilon_rows`.
     """
     scores: dict[str, list[Score]] = {}
     for score in gains.scores(rows):
@@ -40,12 +39,12 @@ def of_rows(rows: Sequence[Row]) -> list[Candidate]:
     return [_of(name, own, scores.get(name, [])) for name, own in by_defense.items()]
 
 
-def tuned_rows(setup: Setup, grid: Sequence[Spec]) -> list[Row]:
-    """Epsilon if every clip that was tried with the same numbers is charged.
+def epsilon_rows(setup: Setup, grid: Sequence[Spec]) -> list[Row]:
+    """Epsilons of the noise that holds against who attacks, the least where several do.
 
-    All their trainings then count as released; which of the grid's epsilons is needed
-    is not charged, nor what the attacks said. Noise that holds against less than who
-    attacks sees has none.
+    Of one training, and if every clip that was tried with the same numbers is charged:
+    all their trainings then count as released; which of the grid's epsilons is needed is
+    not charged, nor what the attacks said, nor that trainings are repeated.
 
     Args:
       setup: of one defense.
@@ -64,16 +63,19 @@ def tuned_rows(setup: Setup, grid: Sequence[Spec]) -> list[Row]:
     for at, seed in enumerate(config.run.seeds):
         made, once = bound.build(bound.of_seed(at)), bound.releases(at)
         all_tried = Releases(tried * once.steps, tried * once.rounds)
-        least: dict[str, float] = {}  # of several noises each promises what it does
-        for promise in promises(made, all_tried, bound.delta):
-            if promise.noise.against == "models" and not models_alone:
-                continue
-            prefix = _CLIENT if promise.noise.unit == "client" else ""
-            value = float(promise.guarantee.epsilon_rdp.max())
-            least[prefix] = min(value, least.get(prefix, math.inf))
-        for prefix, value in least.items():
-            where = "none", "defense", seed, prefix + TUNED
-            found.append(labels.row(*where, value, setup.clients.sizes[at].sum()))
+        least: dict[str, float] = {}
+        for metric, releases in ((EPSILON, once), (TUNED, all_tried)):
+            for promise in promises(made, releases, bound.delta):
+                if promise.noise.against == "models" and not models_alone:
+                    continue
+                name = (_CLIENT if promise.noise.unit == "client" else "") + metric
+                value = float(promise.guarantee.epsilon_rdp.max())
+                least[name] = min(value, least.get(name, math.inf))
+        count = setup.clients.sizes[at].sum()
+        found += [
+            labels.row("none", "defense", seed, name, value, count)
+            for name, value in least.items()
+        ]
     return found
 
 
@@ -91,9 +93,8 @@ def _of(name: str, rows: Sequence[Row], scores: Sequence[Score]) -> Candidate:
         (
             (mean, tuned, prefix.rstrip("_") or "record")
             for prefix in ("", _CLIENT)
-            # Without the second its noise is not against who attacks.
             if math.isfinite(tuned := _mean(totals, prefix + TUNED))
-            and 0 < (mean := _once(totals, prefix, tuned)) < math.inf
+            and 0 < (mean := _mean(totals, prefix + EPSILON)) < math.inf
         ),
         (math.inf, math.inf, "record"),
     )
@@ -111,12 +112,6 @@ def _of(name: str, rows: Sequence[Row], scores: Sequence[Score]) -> Candidate:
         verdicts.IMPUTATION if beyond is None else beyond.name,
         unit,
     )
-
-
-def _once(totals: Sequence[Row], prefix: str, tuned: float) -> float:
-    """Of the same noise without the choice of a clip, which makes it no smaller."""
-    every = (_mean(totals, f"{prefix}{which}{EPSILON}") for which in ("", _SECOND))
-    return max((e for e in every if e <= tuned * (1 + _ROUNDING)), default=math.nan)
 
 
 def _explained(totals: Sequence[Row]) -> Estimate:

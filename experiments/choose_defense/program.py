@@ -83,7 +83,7 @@ def work(prepared: Prepared, output: Output, bars: Progress) -> Results:
             failed[each.label.partition("=")[2]] = str(error)
             continue
         output.seconds[each.label] = _summed(outcome.seconds)
-        rows += [*outcome.rows, *candidates.tuned_rows(each, grid)]
+        rows += [*outcome.rows, *candidates.epsilon_rows(each, grid)]
     if not rows:
         raise federation.Diverged(next(iter(failed.values())))
     found = candidates.of_rows(rows)

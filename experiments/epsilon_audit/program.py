@@ -31,12 +31,11 @@ from fljax.driver.config import ConfigError
 from fljax.driver.output import Output, Results
 from fljax.driver.program import Program, Start
 from fljax.privacy import audits
-from fljax.privacy.audits import Audit, Canary, attainable
+from fljax.privacy.audits import Audit, Canary, attainable, statistics
 from fljax.privacy.audits.evidence import Seen
 from fljax.privacy.audits.multi_run import Keep
 from fljax.results import Row
 
-_EACH_SIDE = 8  # canaries that a bound needs
 _SHOWN = {
     "epsilon_audited": "audited", "epsilon_reachable": "reachable",
     "epsilon_in_messages": "in messages", "epsilon_accounted": "accounted",
@@ -147,10 +146,10 @@ def _of_one(prepared: Prepared, unit: Canary) -> Audited:
         raise ConfigError(f"--planted: {error}") from error
     coins = planted.method.present
     there = int(coins.sum())
-    if min(there, len(coins) - there) < _EACH_SIDE:
+    if min(there, len(coins) - there) < statistics.FEWEST:
         raise ConfigError(
-            f"--planted: expected coins to let {_EACH_SIDE} canaries in and as many out, "
-            f"got {there} of {len(coins)} in; more of them, or another --seed"
+            f"--planted: expected coins to let {statistics.FEWEST} canaries in and as "
+            f"many out, got {there} of {len(coins)} in; more of them, or another --seed"
         )
 
     def audited(noise: float, keep: Keep, progress: Callable[[int], None]) -> Audit:

@@ -1,6 +1,5 @@
 """What an attacked federation leaves behind: rows, a table for the screen, pictures."""
 
-import math
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
@@ -17,7 +16,7 @@ from experiments.report.figures import drawing
 from experiments.report.figures.pictures import pictures
 from fljax import image_metrics, metrics
 from fljax.driver import screen_tables
-from fljax.results import Labels, Row
+from fljax.results import Labels, Row, finite
 
 EXPERIMENT = "gradient_leakage"
 _PAPER_TYPES = {"0": "0_1", "1": "0_1"}  # the paper does not keep them apart
@@ -177,10 +176,10 @@ def summary(cells: Sequence[Cell]) -> dict[str, Any]:
     return {
         f"{cell.network}, {cell.view.setting}, {cell.name}": {
             metric: {
-                "mean": _finite(cell.estimate(metric).mean),
-                "low": _finite(cell.estimate(metric).low),
-                "high": _finite(cell.estimate(metric).high),
-                "median": _finite(cell.estimate(metric).median),
+                "mean": finite(cell.estimate(metric).mean),
+                "low": finite(cell.estimate(metric).low),
+                "high": finite(cell.estimate(metric).high),
+                "median": finite(cell.estimate(metric).median),
             }
             for metric in cell.scores[0].values
         }
@@ -266,7 +265,3 @@ def _types(cell: Cell) -> str:
 
 def _flat(images: np.ndarray) -> np.ndarray:
     return images.reshape(-1, *images.shape[-3:])
-
-
-def _finite(value: float) -> float | None:
-    return value if math.isfinite(value) else None

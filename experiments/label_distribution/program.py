@@ -12,7 +12,6 @@ FedAvg with the same defenses for their cost (Figure 6). `--study=clusters` draw
 """
 
 import functools
-import math
 from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
 
@@ -43,7 +42,7 @@ from fljax.driver import config
 from fljax.driver.output import Output, Results
 from fljax.driver.program import Program, Start
 from fljax.driver.stage_cache import StageCache
-from fljax.results import Row
+from fljax.results import Row, finite
 from fljax.types import Params
 
 
@@ -169,7 +168,7 @@ def _results(task: Task, cases: list[Case], eval_rows: int) -> _Found:
         " ".join(
             [str(case.spec)] + ["of a client"] * (promise.noise.unit == "client")
         ): {
-            "epsilon": _finite(float(promise.guarantee.epsilon_pld.max())),
+            "epsilon": finite(float(promise.guarantee.epsilon_pld.max())),
             "assumption": promise.guarantee.assumption,
         }
         for case in cases
@@ -183,10 +182,6 @@ def _results(task: Task, cases: list[Case], eval_rows: int) -> _Found:
     drawn["example_clients"] = drawings.example_figure(example, task.classes, title)
     shares = reporting.example_rows(task, first.spec, seed, example)
     return rows + shares, drawn, said
-
-
-def _finite(value: float) -> float | None:
-    return value if math.isfinite(value) else None
 
 
 def _clusters(run: Config, task: Task, output: Output) -> _Found:

@@ -1,6 +1,5 @@
 """What a run leaves behind: rows, tables for the screen, and the figures of Figure 1."""
 
-import math
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
@@ -17,7 +16,7 @@ from experiments.report.figures import drawing
 from fljax import metrics
 from fljax.attacks.reconstruction.decoding import Decoded
 from fljax.driver import screen_tables
-from fljax.results import Labels, Row, summarise
+from fljax.results import Labels, Row, finite, summarise
 
 EXPERIMENT = "lmra"
 MODEL = "logistic"
@@ -190,8 +189,8 @@ def gains(found: Sequence[Row]) -> dict[str, dict[str, float | None]]:
             share = np.mean(list(own.values())) / np.mean(list(best.values()))
             kept[f"{setting} {attack}"] = {
                 "gain_points": gain.mean,
-                "gain_low": _finite(gain.low),
-                "gain_high": _finite(gain.high),
+                "gain_low": finite(gain.low),
+                "gain_high": finite(gain.high),
                 "share_of_local_optimum": float(share),
             }
     return kept
@@ -257,7 +256,3 @@ def _curves(
     panels[0].set_ylabel(metric.replace("_", " "))
     drawing.name_lines(panels[-1], beside=True)
     return figure
-
-
-def _finite(value: float) -> float | None:
-    return value if math.isfinite(value) else None

@@ -17,7 +17,7 @@ from fljax.types import Array
 _TUNING = 0.1  # share of the trainings by which the threshold is chosen
 _THRESHOLDS = 200  # that are looked at
 _AT_LEAST = 100  # trainings, or half of all, choose it
-_FEWEST = 8  # trainings on each side
+FEWEST = 8  # trainings on each side
 _FEWEST_GUESSES = 4  # of one training with many canaries
 
 
@@ -183,9 +183,9 @@ def check(values, there, tuning, delta: float, confidence: float) -> None:
     parts = [np.ones(len(values), bool)] if tuning is None else [tuning, ~tuning]
     for part in parts:
         sides = int((part & there).sum()), int((part & ~there).sum())
-        if min(sides) < _FEWEST:
+        if min(sides) < FEWEST:
             raise ValueError(
-                f"expected {_FEWEST} scores at least with and without the canary, to "
+                f"expected {FEWEST} scores at least with and without the canary, to "
                 f"choose a threshold and to count by it, got {sides[0]} and {sides[1]}"
             )
 

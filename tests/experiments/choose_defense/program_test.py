@@ -74,14 +74,28 @@ def test_a_grid_is_trained_attacked_and_judged(run, tmp_path, capsys):
     assert (tmp_path / "out" / "choice.svg").stat().st_size
 
 
-@pytest.mark.parametrize(("seen", "counts"), [("messages", False), ("models", True)])
-def test_noise_of_a_server_promises_to_who_sees_less_alone(parsed, seen, counts):
-    text = "fed_sdp(clip=1, sigma=1, where=server)"
+def _epsilons(parsed, text, seen):
+    """Metric -> epsilon, of a defense against one adversary."""
     told = parsed(
         aia_program.PROGRAM, *_TINY, f"--defense={text}", f"--adversary={seen}"
     )
-    config = aia_program.Settings(*told)
-    made = pipeline.prepare(data.load("diabetes"), config, "")
+    made = pipeline.prepare(data.load("diabetes"), aia_program.Settings(*told), "")
     grid = (specs.NONE, specs.parse(text))
-    found = {row.metric for row in candidates.tuned_rows(made, grid)}
-    assert found == ({f"client_{candidates.TUNED}"} if counts else set())
+    return {row.metric: row.value for row in candidates.epsilon_rows(made, grid)}
+
+
+_SERVER, _WEAK = (
+    "fed_sdp(clip=1, sigma=1, where=server)", "fed_sdp(clip=1, sigma=0.1)",
+)  # fmt: skip
+_BOTH = {f"client_{candidates.EPSILON}", f"client_{candidates.TUNED}"}
+
+
+@pytest.mark.parametrize(("seen", "names"), [("messages", set()), ("models", _BOTH)])
+def test_noise_of_a_server_promises_to_who_sees_less_alone(parsed, seen, names):
+    assert _epsilons(parsed, _SERVER, seen).keys() == names
+
+
+def test_of_two_noises_the_epsilon_is_of_the_one_against_who_attacks(parsed):
+    both = f"{_SERVER} + {_WEAK}"
+    assert _epsilons(parsed, both, "messages") == _epsilons(parsed, _WEAK, "messages")
+    assert _epsilons(parsed, both, "models") == _epsilons(parsed, _SERVER, "models")

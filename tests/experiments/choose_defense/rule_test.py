@@ -97,7 +97,7 @@ def _rows(defense, accuracy, explained, more=()):
 
 def test_candidates_are_read_from_result_rows():
     promised = {
-        "epsilon_rdp": 4.0, candidates.TUNED: 7.0, "accuracy_ceiling_percent": 75.0,
+        candidates.EPSILON: 4.0, candidates.TUNED: 7.0, "accuracy_ceiling_percent": 75.0,
     }  # fmt: skip
     rows = [
         *_rows("none", 90.0, 50.0, [("epsilon_rdp", math.inf)]),
@@ -116,24 +116,20 @@ def test_noise_that_is_not_against_who_attacks_promises_nothing():
     told = {"client_epsilon_rdp": 3.9, "accuracy_ceiling_percent": math.nan}
     (server,) = candidates.of_rows([*_rows("server", 59.0, 40.0, told.items())])
     assert server.epsilon == math.inf
-    charged = told | {f"client_{candidates.TUNED}": 3.9}
+    names = candidates.EPSILON, candidates.TUNED
+    charged = told | {f"client_{name}": 3.9 for name in names}
     (client,) = candidates.of_rows([*_rows("client", 59.0, 40.0, charged.items())])
     assert (client.epsilon, client.unit) == (3.9, "client")
     text = said.recommendation([client], choose([client], Wishes()), Wishes(), 3)
     assert "epsilon 3.9 of a client;" in text
 
 
-def test_of_two_noises_the_epsilon_is_of_the_one_against_who_attacks():
-    told = {
-        "client_epsilon_rdp": 0.3, "client_second_epsilon_rdp": 90.0,
-        f"client_{candidates.TUNED}": 120.0, "accuracy_ceiling_percent": math.nan,
-    }  # fmt: skip
-    (both,) = candidates.of_rows([*_rows("both", 59.0, 40.0, told.items())])
-    assert (both.epsilon, both.tuned) == (90.0, 120.0)
-
-
 def test_what_anyone_can_have_is_beyond_what_the_attack_is_beyond():
-    told = {"epsilon_rdp": 4.0, candidates.TUNED: 7.0, "accuracy_ceiling_percent": 75.0}
+    told = {
+        candidates.EPSILON: 4.0,
+        candidates.TUNED: 7.0,
+        "accuracy_ceiling_percent": 75.0,
+    }
     rows = [
         row._replace(value=65.0) if row.attack == "majority" else row
         for row in _rows("mine", 70.0, 40.0, told.items())
