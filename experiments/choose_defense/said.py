@@ -13,9 +13,9 @@ from fljax.metrics import Estimate
 from fljax.results import Row
 
 _TUNING = (
-    "tuned: epsilon that charges every clip that was tried with the same noise; which "
-    "epsilon of the grid is taken is not charged: the attacks' scores need the truth, so "
-    "choose on data that stand for the clients' own"
+    "tuned: epsilon that charges every clip that was tried with the same noise, once; "
+    "trainings of further seeds, and which epsilon of the grid is taken, are not charged: "
+    "the attacks' scores need the truth, so choose on data that stand for the clients' own"
 )
 _OF_CLIENT = {"record": "", "client": " of a client"}
 
