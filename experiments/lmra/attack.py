@@ -8,7 +8,7 @@ from jax.flatten_util import ravel_pytree
 from experiments.lmra.settings import Config, Method, cases
 from experiments.lmra.task import Task
 from fljax import parallel
-from fljax.attacks import attribute
+from fljax.attacks import attribute, streams
 from fljax.attacks.reconstruction import decoding
 from fljax.attacks.reconstruction.decoding import Adam, Decoded, Messages
 from fljax.types import Features, Known, Params
@@ -36,9 +36,11 @@ def decode(run: Config, task: Task, messages: Messages, method: Method) -> Decod
         lambda leaf: np.asarray(leaf).reshape(-1, *leaf.shape[3:]), messages
     )
     count = len(messages.mask)
-    seeds = np.broadcast_to(
-        np.asarray(run.seeds, np.uint32)[None, :, None], shape
-    ).reshape(-1)
+    seeds = np.asarray(run.seeds, np.uint32)[:, None]
+    seeds, clients = (
+        np.broadcast_to(each, shape).reshape(-1)
+        for each in (seeds, np.arange(shape[2], dtype=np.uint32))
+    )
     rates = np.array([run.learning_rate * case.local_steps for case in cases(run)])
     rates = np.repeat(rates, count // len(rates))
     wide = method != "mlp"
@@ -47,7 +49,7 @@ def decode(run: Config, task: Task, messages: Messages, method: Method) -> Decod
             sent=messages.sent.astype(np.float64),
             delta=messages.delta.astype(np.float64),
         )
-    items = np.arange(count, dtype=np.uint32), seeds, rates, messages
+    items = clients, seeds, rates, messages
     work = _METHODS[method](run, task)
     over = parallel.mesh()
 
@@ -64,17 +66,13 @@ def infer_attribute(task: Task, params: Params, known: Known) -> jax.Array:
     return attribute.model_based(task.loss_fn, params, known, task.candidates).index
 
 
-def _key(number, seed):
-    return jax.random.fold_in(jax.random.key(seed), number)
-
-
 def _mlp(run: Config, task: Task):
     mapping = decoding.mlp(task.num_inputs + 1, run.units)
 
-    def work(number, seed, rate, messages: Messages) -> Decoded:
+    def work(client, seed, rate, messages: Messages) -> Decoded:
         del rate
         return decoding.learned(
-            _key(number, seed),
+            streams.key(seed, streams.DECODING, client),
             messages,
             mapping,
             fit=Adam(run.fit_rate, run.fit_iterations),
@@ -89,8 +87,8 @@ def _mlp(run: Config, task: Task):
 def _affine(run: Config, task: Task):
     del task
 
-    def work(number, seed, rate, messages: Messages) -> Decoded:
-        del number, seed, rate
+    def work(client, seed, rate, messages: Messages) -> Decoded:
+        del client, seed, rate
         return decoding.affine(messages, rcond=run.rcond)
 
     return work
@@ -112,7 +110,7 @@ def _simulated(run: Config, task: Task):
         damping=run.damping,
     )
 
-    def work(number, seed, rate, messages: Messages) -> Decoded:
+    def work(client, seed, rate, messages: Messages) -> Decoded:
         # In units of the rate, every client is one of a single program.
         steps = jnp.round(rate / run.learning_rate)
         seen = decoding.averaged(decoding.centred(messages, steps), run.average)
@@ -127,7 +125,11 @@ def _simulated(run: Config, task: Task):
             shared_spread=run.shared_spread,
         )
         found = decoding.simulated(
-            _key(number, seed), scaled, simulation, settings=settings, rcond=run.rcond
+            streams.key(seed, streams.DECODING, client),
+            scaled,
+            simulation,
+            settings=settings,
+            rcond=run.rcond,
         )
         return found._replace(loss=found.loss * rate**2, left=found.left * rate)
 

@@ -8,9 +8,17 @@ import jax
 from fljax.types import Array, Key
 
 # Purposes of a seed's streams; 0 and 1 belong to the training.
-GRADIENT, SUBSET, ORACLE, TRAJECTORY, PERMUTATION, PREDICTOR, INVERSION, LABELS = range(
-    2, 10
-)
+(
+    GRADIENT,
+    SUBSET,
+    ORACLE,
+    TRAJECTORY,
+    PERMUTATION,
+    PREDICTOR,
+    INVERSION,
+    LABELS,
+    DECODING,
+) = range(2, 11)
 
 
 def key(seed: Array | int, purpose: int, client: Array | int) -> Key:
