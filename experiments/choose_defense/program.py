@@ -156,20 +156,34 @@ def _grid(training: Training, choice: ChoiceConfig) -> tuple[Spec, ...]:
     ):
         if given:
             raise ConfigError(f"--{flag}: expected none, the grid is in --defenses")
+    for flag, given in (
+        ("stop_at_epsilon", training.defense.stop_at_epsilon is not None),
+        ("save_guesses", training.run.save_guesses),
+        ("save_transcript", training.run.save_transcript),
+    ):
+        if given:
+            raise ConfigError(f"--{flag}: of experiments.aia alone, not of a grid")
     if not training.attack.kinds:
         raise ConfigError(
             "--attack_kinds: expected attacks, by which defenses are judged"
         )
     if not training.attack.knows_defense:
         raise ConfigError("--attack_knows_defense: expected true, attacks that know it")
+    asked = defense_options.parse_all(choice.defenses, "--defenses")
     if choice.audit_trainings:
+        for spec in asked:
+            # Canaries are rows that may be left out of a batch.
+            if specs.has_noise(spec) and not specs.needs_poisson(spec):
+                raise ConfigError(
+                    "--audit_trainings: expected defenses that protect records of "
+                    f"Poisson batches, got {spec}"
+                )
         if training.run.record != "all":
             raise ConfigError("--record: expected all rounds with --audit_trainings")
         if training.run.max_clients_in_memory is not None:
             raise ConfigError(
                 "--max_clients_in_memory: expected none with --audit_trainings"
             )
-    asked = defense_options.parse_all(choice.defenses, "--defenses")
     if not any(asked):
         raise ConfigError("--defenses: expected at least one defense, got none")
     return specs.NONE, *(spec for spec in asked if spec)

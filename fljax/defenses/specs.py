@@ -187,6 +187,11 @@ def needs_poisson(spec: Spec) -> bool:
     return False
 
 
+def has_noise(spec: Spec) -> bool:
+    """Whether any of its parts says how much noise it adds, or of which budget."""
+    return any(name in (*BUDGET, "sigma") for p in spec.parts for name, _ in p.given)
+
+
 def acts_on(spec: Spec) -> set[str]:
     """Fields of `Defense` that a spec fills."""
     setting = Setting(_no_loss, 1, num_rounds=1, batches="poisson")

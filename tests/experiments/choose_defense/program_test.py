@@ -35,6 +35,8 @@ def run(tmp_path, parsed):
         ("--defense=median", "--defense: expected none, the grid is in --defenses"),
         ("--sweep=batch_size=8", "--sweep: expected none"),
         ("--transcript=seen", "--transcript: expected none"),
+        ("--stop_at_epsilon=8", "--stop_at_epsilon: of experiments.aia alone"),
+        ("--save_guesses", "--save_guesses: of experiments.aia alone"),
         ("--attack_kinds=", "--attack_kinds: expected attacks"),
         ("--attack_knows_defense=false", "--attack_knows_defense: expected true"),
     ],
@@ -43,6 +45,15 @@ def test_flags_that_do_not_fit_are_refused(run, told, said, tmp_path):
     with pytest.raises(ConfigError, match=said):
         run(told)
     assert not (tmp_path / "out").exists()
+
+
+@pytest.mark.parametrize(
+    "spec", ["fed_sdp(clip=1, sigma=1)", "fed_cdp(clip=1, sigma=1)"]
+)
+def test_canaries_are_rows_that_batches_may_leave_out(run, spec):
+    grid = f"--defenses=dp_sgd(clip=1, sigma=1); median; {spec}"
+    with pytest.raises(ConfigError, match=r"--audit_trainings: .*got fed_"):
+        run(grid, "--audit_trainings=100")
 
 
 @pytest.mark.slow
