@@ -7,19 +7,19 @@ import numpy as np
 
 from experiments.aia.setup import Setup
 from experiments.choose_defense.rule import Candidate
+from experiments.epsilons import PREFIX
 from experiments.report import gains
 from experiments.report.figures import selection
 from experiments.report.gains import Score
-from fljax import metrics, verdicts
+from fljax import metrics, privacy, verdicts
 from fljax.defenses.specs import Spec
 from fljax.metrics import Estimate
-from fljax.privacy import Releases, promises
+from fljax.privacy import Releases
 from fljax.results import Labels, Row
 
 EPSILON = "epsilon_rdp_against_who_attacks"
 TUNED = "epsilon_rdp_with_choice_of_clip"
 AUDITED = "epsilon_audited"  # lower bounds, of who is audited
-_CLIENT = "client_"  # before both, where whole clients are protected
 _NOTHING = Estimate(math.nan, math.nan, math.nan, math.nan, 0)
 
 
@@ -63,19 +63,21 @@ def epsilon_rows(setup: Setup, grid: Sequence[Spec]) -> list[Row]:
     for at, seed in enumerate(config.run.seeds):
         made, once = bound.build(bound.of_seed(at)), bound.releases(at)
         all_tried = Releases(tried * once.steps, tried * once.rounds)
-        least: dict[str, float] = {}
-        for metric, releases in ((EPSILON, once), (TUNED, all_tried)):
-            for promise in promises(made, releases, bound.delta):
-                if promise.noise.against == "models" and not models_alone:
-                    continue
-                name = (_CLIENT if promise.noise.unit == "client" else "") + metric
-                value = float(promise.guarantee.epsilon_rdp.max())
-                least[name] = min(value, least.get(name, math.inf))
         count = setup.clients.sizes[at].sum()
-        found += [
-            labels.row("none", "defense", seed, name, value, count)
-            for name, value in least.items()
-        ]
+        for metric, releases in ((EPSILON, once), (TUNED, all_tried)):
+            promised = privacy.promises(made, releases, bound.delta)
+            held = privacy.against(promised, models_alone=models_alone)
+            found += [
+                labels.row(
+                    "none",
+                    "defense",
+                    seed,
+                    PREFIX[unit] + metric,
+                    float(promise.guarantee.epsilon_rdp.max()),
+                    count,
+                )
+                for unit, promise in held.items()
+            ]
     return found
 
 
@@ -91,8 +93,8 @@ def _of(name: str, rows: Sequence[Row], scores: Sequence[Score]) -> Candidate:
     beyond = None if top is None else top.verdict.beyond
     epsilon, tuned, unit = next(
         (
-            (mean, tuned, prefix.rstrip("_") or "record")
-            for prefix in ("", _CLIENT)
+            (mean, tuned, unit)
+            for unit, prefix in PREFIX.items()
             if math.isfinite(tuned := _mean(totals, prefix + TUNED))
             and 0 < (mean := _mean(totals, prefix + EPSILON)) < math.inf
         ),

@@ -93,11 +93,12 @@ def optimiser(run: Config) -> optax.GradientTransformation:
 
 
 def promises(run: Config, task: Task, spec: Spec) -> list[Promise]:
-    """What FedAvg with it promises to a client that is in every round."""
+    """What FedAvg with it promises to a client whose messages are seen in every round."""
     if not run.num_rounds:
         return []
     built = defense(run, task, spec, numbers(run, task, spec))
-    return privacy.promises(built, _releases(run), run.delta)
+    promised = privacy.promises(built, _releases(run), run.delta)
+    return [*privacy.against(promised, models_alone=False).values()]
 
 
 def _releases(run: Config) -> Releases:

@@ -46,7 +46,10 @@ def described(
     there: np.ndarray,
     seed: int,
 ) -> list[Row]:
-    """How much the models explain of members and of others, and every epsilon."""
+    """How much the models explain of members and of others, and epsilons.
+
+    Those of noise that holds against who attacks.
+    """
     found = []
     last = f"round_{settings.train.num_rounds}"
     everyone = np.ones((len(there), len(pool.population.y)), bool)
@@ -64,8 +67,11 @@ def described(
     bound = trained.problem.bound_defense
     if bound is not None:
         made = bound.build(bound.of_seed(0))
-        for promise in privacy.promises(made, bound.releases(0), bound.delta):
-            metric = f"{PREFIX[promise.noise.unit]}epsilon_rdp"
+        promised = privacy.promises(made, bound.releases(0), bound.delta)
+        models_alone = "messages" not in settings.run.observers
+        held = privacy.against(promised, models_alone=models_alone)
+        for unit, promise in held.items():
+            metric = f"{PREFIX[unit]}epsilon_rdp"
             value = promise.guarantee.epsilon_rdp.max()
             found.append(labels.row("none", "defense", seed, metric, value, there.size))
     return found

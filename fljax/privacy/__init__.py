@@ -37,7 +37,14 @@ from fljax.privacy.bounds import (
     accuracy_of_prior,
     accuracy_without,
 )
-from fljax.privacy.budgets import Promise, Releases, ceiling, numbers_for, promises
+from fljax.privacy.budgets import (
+    Promise,
+    Releases,
+    against,
+    ceiling,
+    numbers_for,
+    promises,
+)
 from fljax.privacy.calibration import (
     Unattainable,
     noise_multiplier_for,
@@ -71,6 +78,7 @@ __all__ = [
     "accuracy_of_epsilon",
     "accuracy_of_prior",
     "accuracy_without",
+    "against",
     "as_poisson",
     "as_printed",
     "audit",

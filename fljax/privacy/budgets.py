@@ -5,6 +5,7 @@ how large a noise of one is for the guarantee.
 """
 
 import functools
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -15,7 +16,7 @@ from fljax.defenses.specs import Numbers, Spec
 from fljax.privacy.bounds import accuracy_without
 from fljax.privacy.calibration import noise_multiplier_for
 from fljax.privacy.noise_spec import Guarantee, as_poisson, guarantee
-from fljax.types import Array, Defense, NoiseSpec
+from fljax.types import Array, Defense, NoiseSpec, Unit
 
 
 class Releases(NamedTuple):
@@ -83,6 +84,21 @@ def promises(defense: Defense, releases: Releases, delta: float) -> list[Promise
         )
         for noise in defense.noise
     ]
+
+
+def against(promises: Sequence[Promise], *, models_alone: bool) -> dict[Unit, Promise]:
+    """By unit, the promise with the least epsilon of those that hold against somebody.
+
+    Args:
+      promises: of one defense.
+      models_alone: whether no more is seen than models, sums of all messages of a round;
+        else single messages are, against which noise of a server promises nothing.
+    """
+    found: dict[Unit, Promise] = {}
+    for promise in sorted(promises, key=lambda p: float(p.guarantee.epsilon_rdp.max())):
+        if models_alone or promise.noise.against == "messages":
+            found.setdefault(promise.noise.unit, promise)
+    return found
 
 
 def ceiling(

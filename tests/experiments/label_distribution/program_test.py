@@ -258,6 +258,15 @@ def test_an_epsilon_of_a_client_has_another_name_than_that_of_a_record():
     assert row.metric == "client_epsilon_pld"
 
 
+def test_noise_of_a_server_promises_nothing_to_whose_messages_are_read():
+    told = complete(
+        _told(defense="fed_sdp(clip=1, sigma=1, where=server)", num_rounds=2)
+    )
+    task, _ = task_lib.load(told)
+    (spec,) = defended.read(told.run, task)
+    assert defended.promises(told.run, task, spec) == []
+
+
 @pytest.mark.parametrize("path", _FLAGS, ids=lambda path: path.stem)
 def test_a_flagfile_parses(parsed, path):
     told = complete(parsed(program.PROGRAM, f"--flagfile={path}"))
