@@ -10,6 +10,7 @@ from fljax.attacks import controls
 from fljax.attacks.adversary import AdversaryView, ProxyRows
 from fljax.auditing import (
     architecture,
+    derived,
     local_training,
     normalisation,
     population,
@@ -116,6 +117,7 @@ def prepare(config: Config, inputs: Inputs, given: Model | None = None) -> Case:
         sees=sees,
     )
     numbers = [owned.row[each] for each in own]
+    notes += derived.notes(owned.table)
     notes += _unmatched(config, owned, seen, sees)
     notes += local_training.notes(seen.about, config.training, seen.stem)
     notes += recording.notes(inputs.recording)
