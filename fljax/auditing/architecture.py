@@ -231,8 +231,15 @@ def _looks_like(wanted: Shapes, found: Shapes) -> str:
         chained = [shape[0] for shape in shapes] == widths[:-1]
         if shapes and chained and sorted(biases) == sorted((w,) for w in widths[1:]):
             hidden = ",".join(map(str, widths[1:-1]))
+            named = f"mlp:{hidden}" if hidden else "linear"
             axes = ", weights [outputs, inputs] to transpose" if turned else ""
-            return f"; they look like {f'mlp:{hidden}' if hidden else 'linear'}{axes}"
+            made = wanted[max(wanted, key=_depth)][-1]
+            if made != widths[-1]:
+                axes += (
+                    f" with {widths[-1]} outputs, where the target makes {made} "
+                    "(--task, --classes)"
+                )
+            return f"; they look like {named}{axes}"
     return ""
 
 

@@ -156,9 +156,11 @@ def test_other_arrays_of_one_axis_are_no_normalisation_layers():
         ({"w": (3, 1), "b": (1,)}, "they look like linear$"),
         ({"w1": (64, 3), "b1": (64,), "w2": (1, 64), "b2": (1,)},
          r"like mlp:64, weights \[outputs, inputs\] to transpose$"),
+        ({"w1": (3, 4), "b1": (4,), "w2": (4, 3), "b2": (3,)},
+         r"like mlp:4 with 3 outputs, where the target makes 1 \(--task, --classes\)$"),
         ({"w1": (4, 64), "b1": (64,), "w2": (64, 1), "b2": (1,)}, r"w2 \[64, 1\]$"),
     ],
-    ids=["a width", "two", "none", "transposed", "other inputs"],
+    ids=["a width", "two", "none", "transposed", "other outputs", "other inputs"],
 )  # fmt: skip
 def test_arrays_of_another_network_are_called_by_its_name(shapes, said):
     with pytest.raises(TranscriptError, match=said):
