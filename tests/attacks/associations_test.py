@@ -53,6 +53,7 @@ def _right(found, truth, mask):
     return (hit & mask).sum(axis=1) / mask.sum(axis=1)
 
 
+@pytest.mark.slow
 def test_each_client_begins_with_its_own_association():
     assert _right(*_started(_NOTHING)).min() > 0.7
 

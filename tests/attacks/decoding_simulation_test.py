@@ -255,6 +255,7 @@ def test_a_misfit_is_what_a_member_leaves_over_the_noise_that_was_assumed():
         assert off < 1
 
 
+@pytest.mark.slow
 def test_members_are_decoded_alone_and_all_but_each():
     seen, simulation, key = _client(1, 1.0), _simulation(), jax.random.key(0)
     how = _SETTINGS._replace(floors=(1e-3,), widths=(1.0,))

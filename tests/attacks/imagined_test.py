@@ -144,6 +144,7 @@ def test_a_simulated_client_follows_its_rule_at_the_rate_of_the_round(rule):
     _check(*_both(client, specs.NONE, optimiser, mu, decay=0.7))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("text", _cases(_DEFENSES))
 def test_a_simulated_client_has_its_defense(text):
     _check(*_both(Imagined(), specs.parse(text), optax.sgd(_RATE)))
@@ -204,6 +205,7 @@ def test_a_path_that_runs_away_is_first_tried_in_shorter_steps():
     np.testing.assert_allclose(ours[0], theirs[0])
 
 
+@pytest.mark.slow
 def test_the_variance_is_that_of_the_rows_gradients():
     x, y, truth = _rows()
     known = conceal(x, y, jnp.ones(_N, bool), width=1)

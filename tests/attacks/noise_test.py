@@ -84,6 +84,7 @@ def _partial(rounds=12, size=6):
     return jnp.where(there, residuals, 0), partial
 
 
+@pytest.mark.slow
 def test_what_was_not_observed_counts_by_its_likelihood():
     found = noise.estimate(*_partial())
     size = found.deviation * jnp.sqrt(found.variance[3])

@@ -66,6 +66,7 @@ _TRUTH = jnp.asarray(np.random.default_rng(1).integers(0, 2, _ROWS), jnp.float32
 _RIGHT = 0.02 + 0.96 * _TRUTH
 
 
+@pytest.mark.slow
 def test_what_held_out_rounds_confirm_is_believed():
     assert _share(_RIGHT, _TRUTH) > 0.95
 

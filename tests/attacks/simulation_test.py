@@ -33,7 +33,9 @@ def test_the_path_is_gradient_descent():
     np.testing.assert_allclose(found, expected, rtol=1e-5)
 
 
-@pytest.mark.parametrize("moving", [True, False], ids=["path", "chord"])
+@pytest.mark.parametrize(
+    "moving", [True, pytest.param(False, marks=pytest.mark.slow)], ids=["path", "chord"]
+)
 def test_the_adjoint_is_the_derivative(moving):
     mean_loss, params, values, cotangent = _problem()
     if moving:

@@ -55,7 +55,7 @@ def _trained():
     return regression.view(seen, [5, 7], Known(x, y, mask), training=training), truth
 
 
-@pytest.mark.long("two programs are compiled")
+@pytest.mark.slow
 def test_a_client_of_one_batch_is_solved_for_beside_others():
     view, truth = _trained()
     found = clients.infer(view, _QUICK)
@@ -75,6 +75,7 @@ def _left(share):
     return noise.estimate(residuals), residuals, changed
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("share", "fits"), [(1e-3, True), (1e-1, False)])
 def test_next_to_nothing_of_what_was_changed_is_no_misfit(share, fits):
     estimated, residuals, changed = _left(share)

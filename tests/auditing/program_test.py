@@ -186,6 +186,7 @@ def test_messages_that_are_not_finite_are_left_out_and_counted(
     assert _rows(linear / "out", "reconstruct")["all"] > 95
 
 
+@pytest.mark.slow
 def test_the_command_line_refuses_in_one_line(linear):
     (linear / "seen.npz").unlink()
     command = [

@@ -98,6 +98,7 @@ def test_one_record_changes_the_sum_by_the_stated_sensitivity(mode):
     assert change == pytest.approx(CLIP * (1 if mode == "recommended" else np.sqrt(3)))
 
 
+@pytest.mark.slow
 def test_noise_per_example_has_the_distribution_of_a_draw_for_each_of_them():
     keys = jax.random.split(jax.random.key(1), (1500, ROWS))
     zeros = jax.tree.map(jnp.zeros_like, PARAMS)

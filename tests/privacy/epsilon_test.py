@@ -158,6 +158,7 @@ def test_bad_input_of_calibration(changed, message):
         privacy.noise_multiplier_for(**{**good, **changed})
 
 
+@pytest.mark.slow
 def test_hardly_any_noise_has_a_number_or_none():
     assert privacy.noise_multiplier_for(1.0, 0.1, 0.01, 5, "pld") > 0
     found = sampled.poisson(1e-5, 0.01, [10], [1.0], 1e-5)

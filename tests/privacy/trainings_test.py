@@ -103,7 +103,7 @@ def _whatever():
             yield "fed_cdp", dataclasses.replace(small, draws=draws, batches=batches)
 
 
-@pytest.mark.long("every defense is accounted for")
+@pytest.mark.slow
 def test_every_statement_has_a_number_and_assumptions_or_a_reason():
     ways = set()
     for method, told in _whatever():

@@ -52,6 +52,7 @@ def test_a_search_that_finds_only_nonsense_ends_with_an_infinite_loss():
     assert np.isfinite(found.x).all()
 
 
+@pytest.mark.slow
 def test_patience_leaves_a_local_minimum():
     # Flat, and far from the observation, above 0.6.
     def simulate(params, x, y):

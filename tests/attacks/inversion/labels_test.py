@@ -43,7 +43,7 @@ def test_repeated_labels_of_a_batch_are_counted():
     np.testing.assert_array_equal(found, [0, 2, 2, 2])
 
 
-@pytest.mark.parametrize("clip", [np.inf, 0.01])
+@pytest.mark.parametrize("clip", [pytest.param(np.inf, marks=pytest.mark.slow), 0.01])
 def test_labels_of_a_model_that_prefers_a_class_are_told_by_its_probabilities(
     images, lenet, clip
 ):
@@ -71,6 +71,7 @@ def test_labels_of_a_model_that_prefers_a_class_are_told_by_its_probabilities(
     assert right["kernel"] == 20
 
 
+@pytest.mark.slow
 def test_an_attack_probes_for_the_labels_of_a_batch(victim, images):
     params, _, sends = victim
     x, y = images(4)[0], np.array([1, 1, 2, 3], np.int32)

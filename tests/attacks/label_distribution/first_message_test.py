@@ -51,6 +51,7 @@ def shadow_messages(digits, monkeypatch):
     return make
 
 
+@pytest.mark.slow
 def test_a_known_defense_is_simulated(shadow_messages):
     plain, noisy = shadow_messages("none"), shadow_messages("gaussian(deviation=2)")
     assert np.std(noisy - plain) == pytest.approx(2, rel=0.05)

@@ -3,6 +3,7 @@
 import jax
 import numpy as np
 import optax
+import pytest
 
 from fljax import local, losses, models
 from fljax.attacks.label_distribution import rules, shadow_clients, simulated_path
@@ -11,6 +12,7 @@ from fljax.types import Features
 _LABELS, _SETTINGS = 3, simulated_path.Settings(8, 90, 20, 1)
 
 
+@pytest.mark.slow
 def test_a_long_path_is_read_where_one_step_misleads(train):
     model = models.linear(2, outputs=_LABELS)
     loss_fn = losses.example_loss(model.apply, losses.cross_entropy)

@@ -19,6 +19,7 @@ def _agreement(asked, raw: np.ndarray) -> float:
     return 100 * share[pairs].mean()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("network", [{}, {"activation": "gelu", "norm": "layernorm"}])
 def test_categories_are_read_from_networks_of_any_kind(problem, network):
     asked = problem((64, 64), 2, 0, **network)

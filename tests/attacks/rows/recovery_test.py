@@ -113,6 +113,7 @@ def _of_numbers(count: int, **network):
     return schema, raw, y, params, losses.example_loss(model.apply, losses.squared)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("initialisation", ["torch", "glorot"])
 def test_more_rows_of_numbers_than_inputs_are_found_whatever_the_layer_sees_of_them(
     initialisation,

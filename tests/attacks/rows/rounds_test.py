@@ -33,7 +33,11 @@ def _recovered(problem, params, message, **how):
     )
 
 
-@pytest.mark.parametrize("hidden", [(16,), (12, 12)], ids=["one hidden", "two hidden"])
+@pytest.mark.parametrize(
+    "hidden",
+    [(16,), pytest.param((12, 12), marks=pytest.mark.slow)],
+    ids=["one hidden", "two hidden"],
+)
 def test_rows_and_targets_are_found_and_proven(problem, hidden):
     given = problem(hidden, 1, 1)
     params = _models(hidden)

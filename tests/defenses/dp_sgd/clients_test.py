@@ -13,6 +13,7 @@ from fljax.defenses import checks
 from fljax.types import Rows
 
 
+@pytest.mark.slow
 def test_clients_side_by_side_equal_each_alone(linear):
     rng = np.random.default_rng(3)
     defense = linear.defense(

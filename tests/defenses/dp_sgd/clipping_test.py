@@ -31,6 +31,7 @@ def test_one_record_changes_the_sum_by_the_stated_sensitivity_at_most(linear):
     assert max(changes) == pytest.approx(sensitivity, rel=1e-4)
 
 
+@pytest.mark.slow
 def test_clipping_agrees_with_that_of_optax(linear):
     model = models.mlp(4, hidden=(8,))
     loss_fn = losses.example_loss(

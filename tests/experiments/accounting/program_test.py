@@ -209,6 +209,7 @@ def test_what_cannot_be_used_is_one_line(run, arguments, message):
     assert message in str(error.value)
 
 
+@pytest.mark.slow
 def test_the_command_refuses_in_one_line():
     done = subprocess.run(
         [sys.executable, "-m", "experiments.accounting", _OWN, "--accounting_delta=2"],

@@ -32,7 +32,7 @@ def _settings(folder, attack):
     }  # fmt: skip
 
 
-@pytest.mark.long("a whole program with an active server")
+@pytest.mark.slow
 def test_a_run_has_active_and_oracle_rows_beside_the_passive_ones(run, tmp_path):
     code, out, _ = run(
         "--attack_kinds=model,grad,active,oracle", "--seeds=0,1",

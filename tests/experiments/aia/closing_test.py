@@ -13,6 +13,7 @@ from experiments.report import cards, cases, in_short
 from fljax import fit, results
 
 
+@pytest.mark.slow
 def test_what_does_not_apply_is_left_out_of_the_standard_attacks(run, tmp_path):
     code, out, _ = run("--attack_kinds=standard", "--record=last",
                        "--data_sensitive=bmi")  # fmt: skip

@@ -225,7 +225,7 @@ def test_what_cannot_be_made_is_one_line(run, argument, expected):
     assert errors.count("\n") == 1 and errors.startswith(expected)
 
 
-@pytest.mark.long("a whole sweep")
+@pytest.mark.slow
 def test_a_sweep_over_defenses_is_drawn_and_says_what_each_promises(run, tmp_path):
     text = "pruning(ratio=0.5) + fed_sdp(clip=1, sigma=0.01, where=server)"
     code, out, _ = run(f"--sweep=defense=none; defense={text}", "--attack_kinds=model")

@@ -105,6 +105,7 @@ def test_medical_gives_the_published_accuracy(run, tmp_path, shared_data):
     assert losses["round_95"] == pytest.approx(23e6, rel=0.05)
 
 
+@pytest.mark.slow
 def test_saved_transcript_gives_the_numbers_of_the_run_that_wrote_it(run, tmp_path):
     run("--seeds=4", "--save_transcript", folder="a")
     stem = tmp_path / "a" / "transcript-seed4"
@@ -123,7 +124,7 @@ def test_a_transcript_of_models_with_another_column_last_is_refused(run, tmp_pat
     assert code and "recorded on other rows" in err and "Traceback" not in err
 
 
-@pytest.mark.long("a whole program at two points")
+@pytest.mark.slow
 def test_sweep_labels_its_points_and_means_are_weighted_by_rows(run, tmp_path):
     code, out, _ = run(
         "--sweep=batch_size=16 learning_rate=0.02; batch_size=64",

@@ -106,6 +106,7 @@ def test_a_transcript_of_other_rows_is_refused(run, tmp_path):
     assert "other rows" in errors
 
 
+@pytest.mark.slow
 def test_a_transcript_of_another_training_is_refused_where_that_matters(run, tmp_path):
     run("--save_transcript", "--attack_kinds=model", folder="a")
     stem = tmp_path / "a" / "transcript-seed0"
@@ -120,6 +121,7 @@ def test_a_transcript_of_another_training_is_refused_where_that_matters(run, tmp
     _assert_refused(code, errors, "--defense=none")
 
 
+@pytest.mark.slow
 def test_a_transcript_too_short_to_reconstruct_is_refused(run, tmp_path):
     toy = ("--data_name=toy", "--model_name=linear")
     run(*toy, "--save_transcript", "--attack_kinds=model", folder="a")

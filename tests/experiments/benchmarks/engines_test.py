@@ -60,6 +60,7 @@ def _stand_in(monkeypatch, **more):
     monkeypatch.setattr(engines.importlib.metadata, "version", lambda name: "1")
 
 
+@pytest.mark.slow
 def test_an_engine_that_computes_the_same_is_timed_beside_ours(monkeypatch):
     _stand_in(monkeypatch)
     (ours, theirs), (target,) = engines.run(_TINY)
@@ -83,6 +84,7 @@ def test_every_engine_computes_what_ours_does(peer):
     assert rows[1]["difference"] < 1e-4
 
 
+@pytest.mark.slow
 def test_who_fails_the_check_on_a_shape_is_not_timed_there():
     config = engines.Config(
         shapes=("thousand",), peers=("flwr",), repeats=1, smoke=True

@@ -65,6 +65,7 @@ def test_so_many_clients_at_once_prove_nothing_at_a_large_delta():
         settings.check(told)
 
 
+@pytest.mark.slow
 def test_a_small_run_keeps_its_bounds_in_order(tmp_path):
     command = [
         sys.executable, "-m", "experiments.epsilon_audit", "--trainings=200",

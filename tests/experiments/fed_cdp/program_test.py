@@ -147,6 +147,7 @@ def test_a_poisoned_record_is_dropped_each_time_it_is_met():
     assert len(set(trained.evaluations.accuracy.tolist())) == 1  # nothing was learned
 
 
+@pytest.mark.slow
 def test_without_noise_and_with_a_wide_clip_fed_cdp_is_plain_training():
     run = complete(_told()).run
     task = clients.load(DataConfig(name="breast_cancer"), run)

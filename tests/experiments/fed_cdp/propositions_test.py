@@ -110,7 +110,7 @@ def test_the_noise_of_a_step_is_what_the_defense_draws(text, deviation):
     assert found.step == pytest.approx(expected, rel=0.15, nan_ok=True)
 
 
-@pytest.mark.long("a federation is compiled and trained")
+@pytest.mark.slow
 def test_a_run_has_both_propositions_and_every_rate_that_was_tried(tmp_path):
     told = _told(
         defense="none", learning_rates=(0.1, 0.01), run_dir=str(tmp_path / "r")

@@ -81,6 +81,7 @@ def test_only_the_aware_attacker_simulates_what_a_message_went_through(
     assert near["naive"] > 1e-3
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("text", [*examples.marked(examples.TEXTS)])
 def test_what_is_simulated_has_finite_tangents(completed, linear, text, see_view):
     """Without them the whitened solver would quietly not whiten."""

@@ -149,6 +149,7 @@ def test_local_optima_leave_no_gradient():
         assert np.abs(gradient).max() < 1e-7
 
 
+@pytest.mark.slow
 def test_the_adversary_keeps_every_few_rounds_and_the_last_one():
     told = complete(_told(record_every=4, local_steps=(1,), percent=100.0, seeds=(0,)))
     loaded = clients.load(told.data, told.run)

@@ -58,6 +58,7 @@ def _expected(client, sent):
     return found
 
 
+@pytest.mark.slow
 def test_full_batches_are_the_affine_map_of_the_theorem(client, seen):
     sent, delta = seen["shuffled"]
     expected = _expected(client, sent)[0]

@@ -71,6 +71,7 @@ def _audit(canary, method=None, trainings=700, **more):
     return privacy.audit(planted, trainings=trainings, delta=_DELTA, **more)
 
 
+@pytest.mark.slow
 def test_a_gradient_canary_is_found_in_messages_and_no_bound_is_crossed():
     kept, done = {}, []
 
