@@ -127,7 +127,7 @@ def _table(settings: Settings, cells: Sequence[Cell], chance: Chance) -> Table:
     shown = screen_tables.empty(
         f"{cells[0].data}, {cells[0].network}, {settings.run.attack} against "
         f"{len(cells[0].scores)} clients; success: RMSE < {settings.run.success_rmse:g}\n"
-        "last lines: what needs no message"
+        "last lines: what needs no message, of all images of every client"
     )
     screen_tables.add_texts(shown, "type", "defense")
     names = ["success % [95 %]", "RMSE [95 %]", "where\nread, cut\nto [0, 1]", "SSIM"]
