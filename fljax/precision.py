@@ -12,7 +12,8 @@ from typing import ParamSpec, TypeVar
 
 import jax
 
-_P, _T = ParamSpec("_P"), TypeVar("_T")
+_P = ParamSpec("_P")
+_T = TypeVar("_T")
 _DEFAULT = "jax_default_matmul_precision"
 _FULL = "highest"
 
