@@ -218,7 +218,7 @@ def _summed(seen: Recording, clients: np.ndarray, owned: Owned):
     member = seen.seen.member
     if member is None:
         return None
-    owner = np.zeros(len(owned.kept)) if owned.client is None else owned.client
+    owner = np.zeros(len(owned.row)) if owned.client is None else owned.client
     found = []
     for client in clients:
         together = np.unique(member[(member == client).any(axis=-1)])

@@ -73,3 +73,12 @@ def test_who_is_in_the_same_sums_is_no_stranger_to_them(recorded):
         assert ("strangers" in {gain.name for gain in line.gains}) == there
         said = any("there are no strangers" in note for note in found.notes)
         assert said != there
+
+
+def test_one_final_model_needs_no_column_of_whose_rows_made_it(recorded):
+    rows, record = recorded
+    found = fljax.audit(
+        record("final"), rows.drop(columns="client"), attacks=["model"], **_KNOWN
+    )
+    assert found.lines[0].setting == "final"
+    assert any("there are no strangers" in note for note in found.notes)
