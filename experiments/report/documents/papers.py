@@ -10,6 +10,10 @@ from experiments.report.documents.paper_items import PAPERS, Item
 from experiments.report.tables import Cell
 
 _NOT_RUN = "published but not run"
+_VARIANTS = (
+    "In parentheses is the word of a run that was told more than its flagfile: the command "
+    "stands with its result below."
+)
 _OURS, _PUBLISHED = "ours, mean [95 %]", "published"
 
 
@@ -29,6 +33,8 @@ def text(paper: str) -> str:
     if body:
         header = ["item", "attack", "setting", "metric", _OURS, _PUBLISHED, "verdict"]
         parts.append(writing.table(header, body, (_OURS, _PUBLISHED)))
+        if any(map(_variant, _all(cards.values()))):
+            parts.append(_VARIANTS)
         rules = reproduction.RULE.items()
         kinds = _kinds(cards.values())
         parts.append("\n".join(f"* *{k}*: {rule}." for k, rule in rules if k in kinds))
@@ -74,10 +80,12 @@ def _not_run(cards: Sequence[Card]) -> int:
 
 
 def _compared(card: Card) -> list[list[Cell]]:
-    """A line for each published number."""
+    """A line for each published number, with the word of a run that was told more."""
+    variant = _variant(card)
+    item = f"{card.beside} ({variant})" if variant else card.beside
     return [
         [
-            card.beside,
+            item,
             each.line.row.attack,
             each.line.row.point or each.line.row.setting,
             each.line.metric,
@@ -89,9 +97,17 @@ def _compared(card: Card) -> list[list[Cell]]:
     ]
 
 
+def _variant(card: Card) -> str:
+    """The word behind the flagfile's name, of a run that was told more."""
+    return card.name.removeprefix(commands.flagfile(card.name)).strip(".")
+
+
+def _all(cards: Iterable[Sequence[Card]]) -> list[Card]:
+    return [card for each in cards for card in each]
+
+
 def _kinds(cards: Iterable[Sequence[Card]]) -> set[str]:
     """The verdicts that occur, and the one that others are told apart from."""
-    every = [card for each in cards for card in each]
-    found = {each.verdict.kind for card in every for each in card.compared}
+    found = {each.verdict.kind for card in _all(cards) for each in card.compared}
     relative = {reproduction.WIDE, reproduction.ABOVE, reproduction.BELOW}
     return found | ({reproduction.REPRODUCED} if found & relative else set())
