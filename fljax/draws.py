@@ -31,8 +31,9 @@ def unrolled(key: Key) -> Key:
       key: typed, of any shape; the key is not consumed.
     """
     plain = jnp.issubdtype(key.dtype, jax.dtypes.prng_key)
-    # The other way to count gives other bits, which are not written out here.
-    if not (plain and jax.config.jax_threefry_partitionable):
+    # The other way to count gives other bits, which are not written out here. JAX adds
+    # its settings to `config` at run time, where pyright does not see them.
+    if not (plain and jax.config.jax_threefry_partitionable):  # pyright: ignore[reportAttributeAccessIssue]
         return key
     if jax.random.key_impl(key) != "threefry2x32":
         return key

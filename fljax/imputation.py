@@ -205,7 +205,11 @@ def _model(method: str, population: Population):
             if population.continuous
             else ensemble.HistGradientBoostingClassifier
         )
-        return make(categorical_features=categories, random_state=0)
+        # scikit-learn has no types; pyright takes that of the default, a text.
+        return make(
+            categorical_features=categories,  # pyright: ignore[reportArgumentType]
+            random_state=0,
+        )
     written = compose.make_column_transformer(
         (preprocessing.OneHotEncoder(handle_unknown="ignore"), population.codes),
         (preprocessing.StandardScaler(), ~population.codes),

@@ -94,7 +94,7 @@ DISTANCE = Measure(
 )
 REBUILT = Measure("rebuilt_rows_percent", 1, 1.0, "% of the rows rebuilt")
 
-Ends = Sequence[tuple[float, float]]
+Ends = Sequence[tuple[float, float]] | np.ndarray
 
 
 class Reference(NamedTuple):
@@ -110,7 +110,7 @@ class Reference(NamedTuple):
     """
 
     name: str
-    values: Sequence[float]
+    values: Sequence[float] | np.ndarray
     own: Ends | None = None
     gains: Ends | None = None
     uses: float = 1.0
@@ -195,7 +195,7 @@ def own_level(clients: int, attacks: int = 1) -> float:
 
 
 def judge(
-    scores: Sequence[float],
+    scores: Sequence[float] | np.ndarray,
     references: Sequence[Reference],
     measure: Measure,
     own: Ends | None = None,
@@ -245,7 +245,8 @@ def _of_the_known(known, scores, references, measure, own, attacks: int) -> Verd
         )
         for each in references
     ]
-    return judge(some(scores), rest, measure, some(own), attacks)
+    scores = np.asarray(scores, np.float64)[known]
+    return judge(scores, rest, measure, some(own), attacks)
 
 
 def _gain(scores, reference: Reference, measure, own, attacks: int) -> Gain:

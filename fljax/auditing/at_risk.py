@@ -32,7 +32,7 @@ def order(records: pd.DataFrame, attack: str | None) -> pd.DataFrame:
     names = ["client", "row", "value", "probability"]
     if attack is None:
         return pd.DataFrame(columns=names)
-    found = records[["client", "row", attack, f"{attack}_probability"]]
+    found = records.loc[:, ["client", "row", attack, f"{attack}_probability"]]
     found = found.set_axis(names, axis=1)
     return found.sort_values("probability", ascending=False, kind="stable")
 
@@ -43,16 +43,18 @@ def shown(
     """The first records as texts."""
     return [
         {
-            "client": names[int(record.client)],
-            "row": str(record.row),
-            "value": str(record.value),
-            "sure": _percent(float(record.probability)),
+            "client": names[int(client)],
+            "row": str(row),
+            "value": str(value),
+            "sure": _percent(float(probability)),
         }
-        for record in found.head(most).itertuples()
+        for client, row, value, probability in found.head(most).itertuples(index=False)
     ]
 
 
-def of_clients(found: pd.DataFrame, clients: Sequence[int]) -> list[tuple[int, int]]:
+def of_clients(
+    found: pd.DataFrame, clients: Sequence[int] | np.ndarray
+) -> list[tuple[int, int]]:
     """`[C]` records of which the adversary is at least `SURE`, and all."""
     sure = found[found.probability >= SURE].client.value_counts()
     every = found.client.value_counts()

@@ -26,6 +26,7 @@ from fljax import fit, verdicts
 from fljax.attacks.estimates import Prediction
 from fljax.attacks.trajectory import FITS, MISFITS
 from fljax.auditing.lines import MISFIT, NOT_JUDGED, Line
+from fljax.types import Array
 from fljax.verdicts import ACCURACY, ERROR
 
 STRONGEST = "strongest attack not run"
@@ -91,7 +92,7 @@ def _doubted(
     return line._replace(verdict=MISFIT).and_that(why, _CHECK)
 
 
-def _misfits(diagnostics: Iterable[Mapping[str, np.ndarray]]) -> np.ndarray | None:
+def _misfits(diagnostics: Iterable[Mapping[str, Array]]) -> np.ndarray | None:
     """The least misfit `[C]` of each client; infinite for NaN, None if nobody has any."""
     known = [np.asarray(each["misfit"]) for each in diagnostics if "misfit" in each]
     if not known:

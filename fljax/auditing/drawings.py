@@ -123,10 +123,11 @@ def _words(number: Number) -> str:
 
 def _bar(label: str, n: Number, verdict: str, scale: float) -> Bar:
     places = (n.value, max(n.low, 0.0), n.high, n.baseline)
-    scaled = (round(scale * place, 1) for place in places)
+    value, low, high, baseline = (round(scale * place, 1) for place in places)
     ticks = [round(scale * n.references[t], 1) for t in _TICKS if t in n.references]
     colours = _LEAK if verdict == verdicts.LEAKS else _OTHER
-    return Bar(f"{label}: {n.value:.4g}", *scaled, ticks, *colours)
+    name = f"{label}: {n.value:.4g}"
+    return Bar(name, value, low, high, baseline, ticks, *colours)
 
 
 def _finite(n: Number) -> Number:

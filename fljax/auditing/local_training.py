@@ -185,8 +185,9 @@ def _rates(about, stem: str) -> dict[str, Any]:
     told = about.get("learning_rate")
     if not isinstance(told, list):
         return {"learning_rate": _number(about, "learning_rate", stem)}
-    rates = [_number({"learning_rate": one}, "learning_rate", stem) for one in told]
-    if not rates or None in rates:
+    read = [_number({"learning_rate": one}, "learning_rate", stem) for one in told]
+    rates = [rate for rate in read if rate is not None]
+    if not rates or len(rates) < len(read):
         raise TranscriptError(
             f"{stem}.json: about, learning_rate: expected a number > 0 for each round, "
             f"got {told!r:.40}"

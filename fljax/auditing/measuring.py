@@ -139,7 +139,8 @@ def errors(name: str, estimate: Prediction, truth: Truth, beside: Controls) -> M
         MAJORITY: truth.unit * np.array(median)
     }
     if own is not None:
-        references[IMPUTATION] = [each.imputed for each in found]
+        imputation = [each.imputed for each in found if each.imputed is not None]
+        references[IMPUTATION] = imputation
     if beside.strangers is not None and name in beside.estimates:
         told = beside.estimates[name], beside.strangers
         theirs = None if imputed is None else imputed.strangers

@@ -80,7 +80,8 @@ def _rows(findings: Findings) -> Iterator[Row]:
 
     def each(attack, setting, metric, values, counts):
         where = attack, setting, audited.seed, metric
-        *own, mean = labels.by_client(*where, values, counts, audited.clients)
+        clients = audited.clients.tolist()
+        *own, mean = labels.by_client(*where, values, counts, clients)
         return [*own, mean._replace(n=metrics.rows_of_mean(counts))]
 
     begun = set()
@@ -119,7 +120,9 @@ def _rows(findings: Findings) -> Iterator[Row]:
         yield from each("none", "passive", metric, values, audited.used)
 
 
-def _per_record(labels: Labels, about, line: Line, audited: Audited) -> Iterator[Row]:
+def _per_record(
+    labels: Labels, about: tuple[str, str, int], line: Line, audited: Audited
+) -> Iterator[Row]:
     """Scores over the records of each client, of all, and the calibration plot."""
     found = line.records
     assert found is not None
@@ -153,6 +156,5 @@ def _page(findings: Findings) -> str:
     advice = None
     if findings.leaks:
         known = os.path.basename(str(audited.flags.get("known", "")))
-        told = audited.flags | {"known": known}
-        advice = _advice(audited, told)
+        advice = _advice(audited, {**audited.flags, "known": known})
     return page.render(findings, advice, about)

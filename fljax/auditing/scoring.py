@@ -110,7 +110,7 @@ def _judged(
         detail = "one client has no interval"
         if count > 1:
             detail = "no client has an interval: expected more rows of each"
-    diagnostics = dict(getattr(estimate, "diagnostics", {})) | measured.diagnostics
+    diagnostics = {**getattr(estimate, "diagnostics", {}), **measured.diagnostics}
     line = Line(
         name, estimate.setting, measure.metric, _mean(clients, measure), clients, kind,
         detail, diagnostics, verdict.gains,

@@ -247,7 +247,7 @@ def _ids(series: pd.Series) -> np.ndarray:
         if not fits.all():
             raise ConfigError(
                 f"--client_column: expected ids below 2^63, without a decimal point, in "
-                f"{series.name!r}, got {series[~fits].iloc[0]}"
+                f"{series.name!r}, got {series.loc[~fits].iloc[0]}"
             )
         if exact or (series % 1 == 0).all():
             return series.to_numpy(np.int64)

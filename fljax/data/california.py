@@ -67,7 +67,7 @@ def from_archive(file: File, *, sensitive: str | None = None) -> Table:
     frame["house_value"] = frame["house_value"] / _UNIT
     return Table(
         name="california",
-        frame=frame[[*_INPUTS, "house_value"]],
+        frame=frame.loc[:, [*_INPUTS, "house_value"]],
         target="house_value",
         kinds=dict.fromkeys(_INPUTS, "numeric"),
         sensitive=sensitive,

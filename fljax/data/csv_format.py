@@ -187,7 +187,7 @@ def unlike_numbers(series: pd.Series, form: CsvFormat) -> str:
       form: as which they were read.
     """
     broken = np.isnan(numbers(series, form))
-    texts = pd.Series(series[broken].unique(), dtype=str)
+    texts = pd.Series(series.loc[broken].unique(), dtype=str)
     if not len(texts):
         return ""
     neither, options = _better(texts, form)
@@ -215,7 +215,7 @@ def _better(texts: pd.Series, form: CsvFormat) -> tuple[pd.Series, str]:
     for way in ways:
         cells: dict[str, Any] = {"separator": "tab", "thousands": ""}
         chosen = dataclasses.replace(form, **cells | way)
-        rest = texts[np.isnan(numbers(texts, chosen))]
+        rest = texts.loc[np.isnan(numbers(texts, chosen))]
         said = " and ".join(f"{name}={value!r}" for name, value in way.items())
         if len(rest) < len(left):
             left, options = rest, [said]

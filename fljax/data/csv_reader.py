@@ -12,7 +12,7 @@ import pandas as pd
 from fljax import printable
 from fljax.data import csv_format
 from fljax.data.csv_format import CsvFormat
-from fljax.data.table import DataError
+from fljax.data.table import DataError, get_column
 
 _PLAIN = CsvFormat()
 
@@ -100,7 +100,7 @@ def _grouped(frame: pd.DataFrame, texts: pd.DataFrame, form: CsvFormat) -> pd.Da
     """
     found = {}
     for column in frame.columns:
-        cells = texts[column].dropna()
+        cells = get_column(texts, column).dropna()
         if not cells.str.contains(form.group, regex=False).any():
             continue
         values = csv_format.numbers(cells, form)

@@ -24,7 +24,7 @@ def kept_rows(
     """
     columns = {"drop": list(frame.columns), "impute": list(never_imputed)}
     whole = frame[columns.get(rule, [])].notna().all(axis=1)
-    return np.flatnonzero(whole.to_numpy())
+    return np.flatnonzero(np.asarray(whole))
 
 
 def handle_missing(

@@ -6,7 +6,6 @@ the whole table, because the protocols build their dummies before they split
 """
 
 import dataclasses
-from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -215,7 +214,7 @@ def _attribute(table: Table, encoder: Encoder, train: pd.DataFrame) -> Attribute
 
 
 def _combinations(
-    columns: Sequence[Column],
+    columns: tuple[Column, ...],
 ) -> tuple[np.ndarray, tuple[str, ...], np.ndarray]:
     """Every combination of the values of columns of categories, the last one fastest.
 

@@ -85,7 +85,7 @@ class Lock:
         try:
             path.mkdir(parents=True, exist_ok=True)
             self._file = self._acquire()
-            self._mark(path, identity)
+            self._mark(self._file, path, identity)
         except OSError as error:
             self.release(finished=False)
             raise ConfigError(
@@ -109,21 +109,21 @@ class Lock:
             with contextlib.suppress(OSError):  # somebody put something there
                 folder.rmdir()
 
-    def _mark(self, path: pathlib.Path, identity: str) -> None:
+    def _mark(self, file: int, path: pathlib.Path, identity: str) -> None:
         try:
             _check_owner(path, identity)
         except ConfigError:
-            if not os.fstat(self._file).st_size:  # nobody else's
+            if not os.fstat(file).st_size:  # nobody else's
                 self._path.unlink(missing_ok=True)
-            os.close(self._file)
+            os.close(file)
             raise
         began = time.strftime("%Y-%m-%d %H:%M:%S")
         user = {"process": os.getpid(), "host": socket.gethostname(), "since": began}
         line = json.dumps({"digest": identity} | user)
         mark = f"{line}\n".encode()
-        os.pwrite(self._file, mark, 0)  # before: a full disk must not cost the old one
-        os.ftruncate(self._file, len(mark))
-        os.fsync(self._file)
+        os.pwrite(file, mark, 0)  # before: a full disk must not cost the old one
+        os.ftruncate(file, len(mark))
+        os.fsync(file)
 
     def _acquire(self) -> int:
         while True:

@@ -61,6 +61,7 @@ def _origin(package: str) -> pathlib.Path | None:
         return None
     places = [] if spec is None else [*(spec.submodule_search_locations or ())]
     if spec is not None and not places and spec.has_location:
+        assert spec.origin is not None
         places = [spec.origin]
     return pathlib.Path(places[0]) if places else None
 
