@@ -153,7 +153,7 @@ def _held(grads) -> _Array:
     )
 
 
-def _outer(a, d, ones=0.0) -> _Array:
+def _outer(a, d, ones: jax.Array | float = 0.0) -> _Array:
     """Gradients `a d^T` of `a [B, I]`, in squares with `ones [B]` more, and `d [B, O]`."""
     rows, slopes, tiny = squared_norms(a), squared_norms(d), jnp.finfo(d.dtype).tiny
     lost = a.shape[1] * tiny * slopes + d.shape[1] * tiny * rows  # by underflow

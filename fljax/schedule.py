@@ -107,7 +107,7 @@ class Schedule:
 
 
 def build(
-    sizes: Sequence[int],
+    sizes: Sequence[int] | np.ndarray,
     *,
     num_rounds: int,
     batch_size: int | None,
@@ -155,16 +155,16 @@ def build(
     num_clients = len(rows)
     batch = int(min(batch_size or rows.max(), rows.max()))
     present = participation.table(participants, num_clients, num_rounds)
-    steps = packing.steps_per_round(rows, batch, epochs, steps)
-    num_lanes = lanes or packing.choose_lanes(present, steps, accelerators.used())
-    packed = packing.pack(present, steps, num_lanes)
+    own = np.asarray(packing.steps_per_round(rows, batch, epochs, steps))
+    num_lanes = lanes or packing.choose_lanes(present, own, accelerators.used())
+    packed = packing.pack(present, own, num_lanes)
     _check_room(packed, num_rounds)
     recorded, clients, slot_of = _recording(
         present, num_rounds, record_rounds, record_clients
     )
     weight = rows.astype(np.float32) if weights == "rows" else np.ones(num_clients)
     end_steps, ends = _client_ends(packed, weight, slot_of, clients.shape[1])
-    passes = -(-steps // packing.batches_per_epoch(rows, batch))
+    passes = -(-own // packing.batches_per_epoch(rows, batch))
     return Schedule(
         sizes=np.append(rows, 0).astype(np.int32),
         participants=_participant_table(present),

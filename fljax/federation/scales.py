@@ -1,5 +1,7 @@
 """How far clients step: what attacks that simulate them need to know."""
 
+from typing import cast
+
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -26,7 +28,8 @@ def learning_rate(method: FedAvg, numbers: PyTree = ()) -> float:
     if method.proximal:
         raise ValueError(f"proximal: expected no such term, got {method.proximal}")
     optimiser, param = method.optimiser(numbers), jnp.zeros(())
-    step, _ = optimiser.update(jnp.ones(()), optimiser.init(param), param)
+    change, _ = optimiser.update(jnp.ones(()), optimiser.init(param), param)
+    step = cast(jax.Array, change)  # as the gradient is
     if not in_place.only_scales(optimiser, param) or step >= 0:
         raise ValueError("optimiser: expected plain SGD with one learning rate")
     return -float(step)
@@ -51,4 +54,4 @@ def scales(federation: Federation, training: Training) -> np.ndarray:
     )
     steps = packing.most_steps(participants, slots, len(sizes) - 1)
     numbers = jax.tree.map(lambda leaf: jnp.asarray(leaf).squeeze(), training.numbers)
-    return learning_rate(federation.method, numbers) * steps
+    return learning_rate(cast(FedAvg, federation.method), numbers) * steps

@@ -151,7 +151,7 @@ def final(federation: Federation, training: Training) -> Params:
 class _Job:
     """Trainings dealt to the devices, and the programs that work on them."""
 
-    def __init__(self, federation, trainings, evaluate, record_dtype, room):
+    def __init__(self, federation: Federation, trainings, evaluate, record_dtype, room):
         checks.check(*federation, trainings)
         self._count = len(trainings.seed)
         over = _mesh(max(self._count, room))

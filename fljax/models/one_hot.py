@@ -4,14 +4,17 @@ On a CPU rows are read and added to, and nothing one-hot is ever made. Accelerat
 rows in no fixed order, or slowly, and are fast at products.
 """
 
+from typing import cast
+
 import jax
 import jax.numpy as jnp
 
 from fljax import accelerators
+from fljax.types import Array
 
 
 def add_to_rows(
-    kernel: jax.Array, first: int, codes: jax.Array, steps: jax.Array
+    kernel: jax.Array, first: int, codes: Array, steps: jax.Array
 ) -> jax.Array:
     """The kernel with each example's step added to the rows that its codes name.
 
@@ -29,7 +32,7 @@ def add_to_rows(
     return kernel
 
 
-def multiplied(codes: jax.Array, block: jax.Array) -> jax.Array:
+def multiplied(codes: Array, block: jax.Array) -> jax.Array:
     """Sum of the block's rows that the codes `[Dc]` of one example name, as a product.
 
     A row that is not finite makes all sums NaN, also those it is no part of.
@@ -37,9 +40,10 @@ def multiplied(codes: jax.Array, block: jax.Array) -> jax.Array:
     return jnp.matmul(_one_hot(codes, len(block)), block, precision="highest")
 
 
-def _one_hot(codes: jax.Array, width: int) -> jax.Array:
+def _one_hot(codes: Array, width: int) -> jax.Array:
     """`[..., width]` of codes `[..., Dc]`; a reference category has no place there."""
     places = jnp.arange(width).reshape((1,) * (codes.ndim - 1) + (-1,))
     # Column by column: [..., Dc, width] could fill the memory.
     columns = (codes[..., column, None] for column in range(codes.shape[-1]))
-    return sum((column == places).astype(jnp.float32) for column in columns)
+    total = sum((column == places).astype(jnp.float32) for column in columns)
+    return cast(jax.Array, total)  # there is a column

@@ -9,7 +9,7 @@ one-hot part is made and multiplied (`models.one_hot`).
 import functools
 import itertools
 from collections.abc import Sequence
-from typing import Literal, NamedTuple, get_args
+from typing import Literal, NamedTuple, cast, get_args
 
 import flax.linen as nn
 import jax
@@ -70,7 +70,7 @@ class TabularDense(nn.Module):
 def _read(layer: Params, x: Features) -> jax.Array:
     """Outputs of one example."""
     kernel, num_numeric = jnp.asarray(layer["kernel"]), x.numeric.shape[-1]
-    out = x.numeric @ kernel[:num_numeric]
+    out = cast(jax.Array, x.numeric @ kernel[:num_numeric])
     if "bias" in layer:
         out = out + layer["bias"]
     block = kernel[num_numeric:]
@@ -167,7 +167,7 @@ class MLP(nn.Module):
         """What the second layer reads `[..., H]`, of outputs of the first `[..., H]`."""
         if self.norm == "layernorm":
             layer = {"params": params["LayerNorm_0"]}
-            out = nn.LayerNorm(**_NORMALISED).apply(layer, out)
+            out = cast(jax.Array, nn.LayerNorm(**_NORMALISED).apply(layer, out))
         return ACTIVATIONS[self.activation](out)
 
     @nn.nowrap
@@ -179,7 +179,7 @@ class MLP(nn.Module):
         """
         layer = params[_FIRST]
         kernel, num_numeric = jnp.asarray(layer["kernel"]), public.numeric.shape[-1]
-        out = public.numeric @ kernel[:num_numeric]
+        out = cast(jax.Array, public.numeric @ kernel[:num_numeric])
         if self.use_bias:
             out = out + layer["bias"]
         if public.codes.shape[-1]:

@@ -55,7 +55,8 @@ class Ledger:
             steps = 1
             if noise.sampling == "fixed":  # who is drawn is known by now
                 noise = noise._replace(sampling="all", sampling_rate=1.0)
-        self._noise, self._delta, self._accountant = noise, delta, accountant
+        self._noise, self._delta = noise, delta
+        self._accountant: Accountant = accountant
         self._steps, self._budget = steps, budget
         self._secret = (noise.unit, noise.sampling) == ("client", "poisson")
         numbers = noise.noise_multiplier, noise.sampling_rate, steps

@@ -146,7 +146,7 @@ _HOW = {
 }
 
 
-def _numbers(noise: NoiseSpec, steps) -> list[np.ndarray]:
+def _numbers(noise: NoiseSpec, steps) -> tuple[np.ndarray, ...]:
     """Multiplier, rate and steps, `[C]` each."""
     told = noise.noise_multiplier, noise.sampling_rate, steps
     return np.broadcast_arrays(*map(np.atleast_1d, told))

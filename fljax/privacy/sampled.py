@@ -12,7 +12,7 @@ divergence differ between libraries; sigma agrees within 1 %.
 
 import functools
 from collections.abc import Sequence
-from typing import Literal
+from typing import Literal, cast
 
 import dp_accounting
 import numpy as np
@@ -132,7 +132,7 @@ def profile(
     if replace:
         relation = NeighboringRelation.REPLACE_ONE
     one = _loss(noise_multiplier, sampling_rate, cell, relation)
-    return _composed(one, steps).get_delta_for_epsilon
+    return cast(exact.Profile, _composed(one, steps).get_delta_for_epsilon)
 
 
 def without_replacement(

@@ -67,6 +67,7 @@ def record(
     weighted_by = getattr(strategy, "weighted_by_key", "num-examples")
     configure, aggregate = hooked.configure_train, hooked.aggregate_train
     nodes: dict[str, int] = dict(recorder.about.get(_NODES, {}))
+    begin: Any = getattr(hooked, "start", None)
     sent: dict[int, Named] = {}
     newest: list[
         Named
@@ -116,7 +117,7 @@ def record(
         return result
 
     hooked.configure_train, hooked.aggregate_train = configure_train, aggregate_train
-    if (begin := getattr(hooked, "start", None)) is not None:
+    if begin is not None:
         hooked.start = start
     return strategy
 

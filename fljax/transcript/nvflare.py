@@ -67,6 +67,7 @@ def record(
     hooked_task = task_name
     send, wait = hooked.send_model, hooked.send_model_and_wait
     update = hooked.update_model
+    begin: Any = getattr(hooked, "run", None)
     pending: list[_Round] = []
 
     def opened(data) -> _Round:
@@ -80,7 +81,7 @@ def record(
 
     # In the order of NVFlare's own arguments.
     def send_model(task_name=task_name, data=None, *args, callback=None, **more):
-        if task_name != hooked_task:
+        if task_name != hooked_task or callback is None:  # which NVFlare refuses
             return send(task_name, data, *args, callback=callback, **more)
         current = opened(data)
         pending.append(current)
@@ -112,7 +113,7 @@ def record(
 
     hooked.send_model, hooked.send_model_and_wait = send_model, send_model_and_wait
     hooked.update_model = update_model
-    if (begin := getattr(hooked, "run", None)) is not None:
+    if begin is not None:
         hooked.run = run
     return controller
 

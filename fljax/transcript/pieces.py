@@ -19,6 +19,7 @@ class Ledger(Protocol):
 
     def statement(self) -> dict[str, Any]:
         """What was charged, in what JSON holds."""
+        ...
 
 
 def check_ids(round: int, clients: Mapping[int, Any]) -> None:

@@ -85,8 +85,9 @@ class Recorder:
             last = pieces.read(there[-1])
             self._shapes = pieces.shapes(last)
             self._kind = {"member", "share"} & set(last), len(last["client"]) > 0
-            for path in there if ledger is not None else ():
-                ledger.charge(int(path.stem), pieces.present(pieces.read(path)))
+            if ledger is not None:
+                for path in there:
+                    ledger.charge(int(path.stem), pieces.present(pieces.read(path)))
 
     @property
     def last_round(self) -> int:

@@ -87,6 +87,7 @@ def models(seen: Transcript, server: Server) -> Transcript:
     if not len(before):
         return final(seen, server)
     rate = server.learning_rate if server.tells_sums else 1.0
+    assert rate is not None
 
     def difference(leaf):
         leaf = np.asarray(leaf)
@@ -111,7 +112,8 @@ def final(seen: Transcript, server: Server) -> Transcript:
 
 def stacked(seen: Sequence[Transcript]) -> Transcript:
     """Transcripts of sums of several seeds as one, with as many places in each."""
-    groups, most = (max(each.member.shape[axis] for each in seen) for axis in (1, 2))
+    members = [each.member for each in seen if each.member is not None]
+    groups, most = (max(member.shape[axis] for member in members) for axis in (1, 2))
 
     def padded(leaf, value, *more):
         widths = [(0, 0), (0, groups - leaf.shape[1]), *more]

@@ -66,12 +66,13 @@ def client_view(
       clients: `C` ids.
       usable: which messages may be used, like the ids; None for all.
     """
-    own = transcript.member is None
+    member = transcript.member
     several = transcript.client.ndim == 3
-    ids = np.asarray(transcript.client)[..., None] if own else transcript.member
+    ids = np.asarray(transcript.client)[..., None] if member is None else member
     if several:
         marks = [None] * len(ids) if usable is None else usable
-        lists = [_places(*each, clients) for each in zip(ids, marks, strict=True)]
+        pairs = zip(ids, marks, strict=True)
+        lists = [_places(own, fits, clients) for own, fits in pairs]
     else:
         lists = [_places(ids, usable, clients)]
     count = np.array([[len(row) for row, _ in each] for each in lists])

@@ -7,6 +7,7 @@ each step.
 """
 
 import functools
+from typing import cast
 
 import numpy as np
 from dp_accounting.pld import privacy_loss_distribution as pld
@@ -54,7 +55,7 @@ def _summed(noise_multiplier, rate, steps, rounds) -> exact.Profile:
         (odds / odds.sum()).tolist(),
         value_discretization_interval=_SHARE * np.sqrt(rate) / noise_multiplier,
     )
-    return one.self_compose(rounds).get_delta_for_epsilon
+    return cast(exact.Profile, one.self_compose(rounds).get_delta_for_epsilon)
 
 
 def epsilon_of(profile: exact.Profile, delta: float) -> float:

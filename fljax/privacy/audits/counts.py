@@ -9,6 +9,8 @@ alarm, which nobody knows, is the worst in an interval that holds but for a thou
 the error, which is charged (Berger and Boos 1994).
 """
 
+from typing import cast
+
 import numpy as np
 from scipy import optimize, special, stats
 
@@ -50,12 +52,15 @@ def epsilon(
     high = 0.5
     while excess(high) <= 0:
         high += 0.5
-    found = optimize.brentq(excess, high - 0.5, high, xtol=_CLOSE)
+    found = cast(float, optimize.brentq(excess, high - 0.5, high, xtol=_CLOSE))
     return max(0.0, found - _CLOSE)
 
 
 def apart(
-    hits: Array, alarms: Array, sizes: tuple[int, int], confidence: float
+    hits: Array | int,
+    alarms: Array | int,
+    sizes: tuple[int, int],
+    confidence: float,
 ) -> tuple[np.ndarray, np.ndarray]:
     """Clopper-Pearson: at least this chance of hits and at most that of alarms.
 
@@ -84,8 +89,9 @@ class _Ranked:
             return
         error = _CHARGED * (1 - confidence)
         low, high = _interval(alarms, without, error)
-        first = max(0.0, stats.binom.ppf(_RARE, without, low))
-        counts = np.arange(first, stats.binom.isf(_RARE, without, high) + 1)
+        first = max(0.0, float(stats.binom.ppf(_RARE, without, low)))
+        last = float(stats.binom.isf(_RARE, without, high))
+        counts = np.arange(first, last + 1)
         # Beside each number of alarms, the fewest hits that rank as high.
         _, many = apart(0 * counts, counts, sizes, confidence)
         enough = np.minimum((delta + ratio * many) * (1 - _SAME), 1.0)
@@ -117,4 +123,4 @@ def _cells(low: float, high: float, without: int) -> np.ndarray:
     """Edges, as far apart as a share of alarms hardly varies."""
     ends = np.arcsin(np.sqrt([low, high]))
     count = int(np.ceil((ends[1] - ends[0]) / (_CELL / 2 / np.sqrt(without))))
-    return np.sin(np.linspace(*ends, count + 1)) ** 2
+    return np.sin(np.linspace(ends[0], ends[1], count + 1)) ** 2

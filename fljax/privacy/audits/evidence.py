@@ -222,9 +222,10 @@ def message(local: LocalUpdate, model: Params, row: Rows, there: bool, who) -> P
     """
     key_step, key_final = jax.random.split(jax.random.key(0))
     x, y = jax.tree.map(lambda leaf: leaf[None], row)
-    batch = Batch(x, y, jnp.full(1, there), jnp.int32(who), jnp.int32(0))
+    mask, sender = jnp.full(1, there), Sender(jnp.int32(who), jnp.int32(0))
+    batch = Batch(x, y, mask, *sender)
     carry = local.step(key_step, local.init(model), model, batch)
-    return local.final(key_final, carry, model, Sender(batch.client, batch.round)).delta
+    return local.final(key_final, carry, model, sender).delta
 
 
 def _seen(what, along: Along, factor) -> Seen:
