@@ -190,7 +190,9 @@ def _groups(view: AdversaryView) -> list[_Item]:
         position = np.searchsorted(group, at[rows, slots])
         shares = np.where(at[rows, slots] >= 0, share[rows, slots], 0.0)
         places = views.ClientView(
-            rows.astype(np.int32), slots.astype(np.int32), np.int32(len(rows))
+            rows.astype(np.int32),
+            slots.astype(np.int32),
+            np.asarray(len(rows), np.int32),
         )
         first = np.asarray(clients[group].min(), np.uint32)
         found.append(

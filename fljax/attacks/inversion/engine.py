@@ -156,11 +156,11 @@ def invert(
 
 def _check(budget: Budget) -> None:
     counts = [budget.num_iterations, budget.starts, budget.record_every]
-    counts += [n for n in (budget.patience, budget.give_up) if n is not None]
+    patience, give_up = budget.patience, budget.give_up
+    counts += [n for n in (patience, give_up) if n is not None]
     if min(counts) < 1:
         raise ValueError(f"budget: expected counts of 1 or more, got {budget}")
-    both = None not in (budget.patience, budget.give_up)
-    if both and budget.patience >= budget.give_up:
+    if patience is not None and give_up is not None and patience >= give_up:
         raise ValueError(f"budget: expected give_up above patience, got {budget}")
     if not 0 <= budget.tolerance < 1:
         raise ValueError(f"budget: expected a tolerance in [0, 1), got {budget}")

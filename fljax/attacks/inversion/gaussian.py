@@ -37,7 +37,7 @@ class Gaussian(NamedTuple):
     components: Array
     deviations: Array
     rest: Array
-    weight: Array = np.float32(1)
+    weight: Array = np.asarray(1, np.float32)
 
     @classmethod
     def fit(cls, images: Array) -> Self:
@@ -59,9 +59,9 @@ class Gaussian(NamedTuple):
         left = flat.var(axis=0, ddof=1).sum() - found.explained_variance_.sum()
         return cls(
             found.mean_.reshape(shape).astype(np.float32),
-            found.components_.astype(np.float32),
+            np.asarray(found.components_, np.float32),
             np.sqrt(variances).astype(np.float32),
-            np.float32(max(left / others, _LEAST_VARIANCE) ** 0.5),
+            np.asarray(max(left / others, _LEAST_VARIANCE) ** 0.5, np.float32),
         )
 
     def draw(self, key: Key, shape: Sequence[int]) -> jax.Array:
@@ -70,8 +70,9 @@ class Gaussian(NamedTuple):
         along = jax.random.normal(main, (shape[0], len(self.deviations)))
         away = self.rest * jax.random.normal(other, (shape[0], self.mean.size))
         missing = self.deviations[None] * along - away @ self.components.T
-        return self.mean[None] + (away + missing @ self.components).reshape(
-            tuple(shape)
+        return jnp.add(
+            self.mean[None],
+            (away + missing @ self.components).reshape(tuple(shape)),
         )
 
     def residuals(self, x: Array) -> jax.Array:

@@ -24,7 +24,7 @@ SOFT = (0.5, 0.3, 0.2, 0.15, 0.1, 0.07, 0.05, 0.03, 0.02, 0.01, 0.005, 0.002) + 
 """How far corners are rounded, stage by stage."""
 
 _ALL, _MOST = 1e3, 3.0  # of the mean square, beyond which a unit counts less
-_TIMES = np.float32([_ALL if soft >= 0.01 else _MOST for soft in SOFT])
+_TIMES = np.array([_ALL if soft >= 0.01 else _MOST for soft in SOFT], np.float32)
 _STEPS, _LOOK_BACK, _GAIN = 20, 6, 0.02  # of a stage; when it is left for the next
 _DAMPING, _EASIER, _HARDER = 1e-2, 3.0, 4.0
 _LEAST, _LARGEST = 1e-9, 1e6
@@ -66,7 +66,8 @@ def annealed(element_loss, about, z, bounds: Bounds, first):
     Returns:
       The rows, and the share `[]` of the squares of all gradients that they miss.
     """
-    seen = Seen(*about, element_loss)
+    layers, gradients = about
+    seen = Seen(layers, gradients, element_loss)
     scale = [jnp.float32(_EVERYTHING) for _ in seen.layers]
     softness, times = jnp.float32(SOFT), jnp.asarray(_TIMES)
 

@@ -77,7 +77,7 @@ def hidden(network: Network, message: Params, rows: int) -> Hidden | None:
     gradient = np.concatenate([layer["bias"][None], layer["kernel"]]).astype(float)
     left, values, _ = np.linalg.svd(gradient, full_matrices=True)
     rank = int((values[:rows] > _ABOVE * values[rows]).sum())
-    outside = np.float32(left[:, rank:])
+    outside = np.asarray(left[:, rank:], np.float32)
     first = network.params[network.layer.name]
     return Hidden(first, network.units, network.params, gradient, outside, rank)
 
@@ -133,7 +133,7 @@ def _lead_to(
 def _blocks(x: np.ndarray) -> Iterator[tuple[np.ndarray, int]]:
     """Rows `[n, k]` in blocks of one size, and how many of each are rows."""
     for start in range(0, max(1, len(x)), _AT_ONCE):
-        part = np.float32(x[start : start + _AT_ONCE])
+        part = np.asarray(x[start : start + _AT_ONCE], np.float32)
         yield np.pad(part, ((0, _AT_ONCE - len(part)), (0, 0))), len(part)
 
 

@@ -65,7 +65,7 @@ class Grid(NamedTuple):
         free = ways.shape[1]
         if not free:
             return at[None]
-        order = linalg.qr(ways.T, mode="r", pivoting=True)[1]
+        order = linalg.qr(ways.T, mode="r", pivoting=True)[-1]
         values = np.indices([self.white + 1] * free).reshape(free, -1).T
         chosen = order[:free]
         steps = (values - at[chosen]) @ np.linalg.inv(ways[chosen]).T

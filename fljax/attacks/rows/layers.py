@@ -8,7 +8,7 @@ of either: the normal equations of all rows, without the Jacobian.
 
 import functools
 from collections.abc import Callable, Sequence
-from typing import NamedTuple
+from typing import NamedTuple, cast
 
 import jax
 import jax.numpy as jnp
@@ -149,16 +149,18 @@ def tells_apart(seen: Seen, z: np.ndarray) -> float:
 @functools.partial(jax.jit, static_argnums=0)
 @precision.full
 def _sharp(element_loss: ElementLossFn, about, z) -> jax.Array:
-    seen = Seen(*about, element_loss)
-    return normal(seen, z, jnp.float32(0), [jnp.float32(1e9)] * len(seen.layers))[0]
+    layers, gradients = about
+    seen = Seen(layers, gradients, element_loss)
+    return normal(seen, z, jnp.float32(0), [jnp.float32(1e9)] * len(layers))[0]
 
 
 def robust(squares: Sequence[jax.Array], scale: Sequence[jax.Array]) -> jax.Array:
     """Sum of squares `[]` of which large ones count less (Geman and McClure, 1985)."""
-    return sum(
+    whole = sum(
         jnp.sum(each * large / (large + each))
         for each, large in zip(squares, scale, strict=True)
     )
+    return cast(jax.Array, whole)  # of one layer or more
 
 
 def rescaled(

@@ -110,7 +110,8 @@ def recover(
 @functools.partial(jax.jit, static_argnums=(0, 1, 2))
 def _searched(loss_fn, layout, pool: Pool, key, params, message, y, codes: _Codes):
     """Encoded rows `[M, B, D]` of every search, and its loss `[M]`."""
-    space = as_features(_space(*layout, y, codes))
+    groups, numbers = layout
+    space = as_features(_space(groups, numbers, y, codes))
     solver = adam(pool.learning_rate, None, signed=True)
     budget = Budget(pool.iterations, record_every=pool.iterations)
 

@@ -144,7 +144,7 @@ def _inside(x: np.ndarray, schema: Schema, slack: float) -> np.ndarray:
     """Which rows have all numbers in their range."""
     low, high = schema.range(slack)
     numbers = x[:, schema.numbers]
-    return ((numbers >= low) & (numbers <= high)).all(axis=1)
+    return np.all((numbers >= low) & (numbers <= high), axis=1)
 
 
 def _best_of_each(scored: Scored, owner: np.ndarray) -> Scored:

@@ -75,7 +75,7 @@ def recover(
     for number in range(searches):
         begun = best.copy()
         if number:
-            count = draws.integers(1, min(_ANEW, rows) + 1)
+            count = int(draws.integers(1, min(_ANEW, rows) + 1))
             at = draws.choice(rows, count, replace=False)
             begun[at] = _drawn(draws, count, bounds)
         first = np.int32(_AGAIN if number else 0)
@@ -86,6 +86,7 @@ def recover(
             found = judged(params, message, loss_fn, schema, best)
         if found.exact:
             break
+    assert found is not None  # there is a search at least
     return found
 
 

@@ -8,6 +8,8 @@ clipped with a message, or has a budget in place of a size. A message is clipped
 steps, and by a defense that is named after that which adds to messages.
 """
 
+from typing import Any
+
 import numpy as np
 
 from fljax.attacks.adversary import LocalTraining
@@ -56,7 +58,8 @@ def _clips(part: Part) -> bool:
 
 def _deviation(part: Part, rounds: np.ndarray, num_rounds: int) -> np.ndarray:
     """Of one draw, of the sum over a batch where examples are clipped `[C, Q]`."""
-    values, one = part.values, np.ones(rounds.shape)
+    values: dict[str, Any] = part.values
+    one = np.ones(rounds.shape)
     match part.name:
         case "gaussian":
             return values["deviation"] * one

@@ -118,8 +118,10 @@ def trajectory_matching(
     build = relaxation.continuous if continuous else relaxation.categorical
     attribute = build(loss_fn, known, candidates)
     seen = imagined.seen(exchange)
-    told = jax.tree.map(jnp.asarray, told or imagined.nothing_told(len(seen.sent)))
-    asked = client, loss_fn, known, attribute, seen, told
+    facts: Told = jax.tree.map(
+        jnp.asarray, told or imagined.nothing_told(len(seen.sent))
+    )
+    asked = client, loss_fn, known, attribute, seen, facts
     simulator, steady = imagined.simulator(*asked, settings, merged)
     # Traced once, however many stages call them.
     simulator = simulator._replace(
@@ -135,9 +137,9 @@ def trajectory_matching(
         settings,
         imagined.partial(client, seen),
         steady,
-        told.noise + rounding.least_noise(client, seen, told, settings),
+        facts.noise + rounding.least_noise(client, seen, facts, settings),
         rounding.bound(client, seen, settings),
-        told.path.all(),
+        jnp.all(facts.path),
     )
     rough = None
     if imagined.begins_roughly(client, settings):
@@ -182,10 +184,10 @@ def solve(
             )
         start = Point(logits, jnp.zeros(()))
         if rough is not None:
-            begun, own = start, jax.random.fold_in(key, 3)
+            begun, easier, own = start, rough, jax.random.fold_in(key, 3)
             start = lax.cond(
                 problem.path,
-                lambda: matching.search(own, rough, begun)[0],
+                lambda: matching.search(own, easier, begun)[0],
                 lambda: begun,
             )
         point, left = matching.search(jax.random.fold_in(key, 0), problem, start)

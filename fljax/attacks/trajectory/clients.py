@@ -25,6 +25,7 @@ from fljax.attacks.trajectory.imagined import Imagined, Told
 from fljax.attacks.trajectory.rules import Practice
 from fljax.defenses import specs
 from fljax.transcript import views
+from fljax.types import Array
 
 _DEFAULT = matching.Settings()
 _SHORTER = 6  # times the steps where they are too long
@@ -128,7 +129,7 @@ def _in_order(found: list[Inference], order: Sequence[np.ndarray]) -> Inference:
     return jax.tree.map(lambda *leaves: np.concatenate(leaves)[back], *found)
 
 
-def effort(settings: Settings, share: float, sent: np.ndarray) -> Settings:
+def effort(settings: Settings, share: float, sent: Array) -> Settings:
     """The same effort for each message, of as many as tell as much as whole ones.
 
     Args:
@@ -180,7 +181,8 @@ def _imagined(view: AdversaryView, first_order: bool = False) -> tuple[Imagined,
     client = client._replace(scheduled=bool(training.schedule))
     rate = training.factors(own).astype(np.float32)
     path = np.full(rate.shape, not first_order)  # traced: one program for both
-    return client, Told(*np.moveaxis(clips, -1, 0), noise, rate, path)
+    clip, message_clip, limit = np.moveaxis(clips, -1, 0)
+    return client, Told(clip, message_clip, limit, noise, rate, path)
 
 
 def run(view: AdversaryView, settings: Settings) -> Estimates:
@@ -279,7 +281,7 @@ def _of_sums(told: Told, group: Group) -> Told:
     return jax.tree.map(lambda leaf: leaf[0], own)._replace(noise=noise)
 
 
-def _spread(places: views.ClientView, number: int) -> jax.Array:
+def _spread(places: views.ClientView, number: int) -> Array:
     """Numbers of so many messages, evenly spread over the client's own or a group's."""
     own = places._replace(row=jnp.arange(places.row.shape[0]))
     return views.spread(own, number).row

@@ -102,10 +102,12 @@ def _equations(key: Key, problem: Problem, values: jax.Array, weights: bool):
     num_rounds, width = problem.observed.shape
     unknown, simulator = _free(values, weights).size, problem.simulator
     each = min(-(-round(_OVER * unknown) // num_rounds), width)
+    rounding = problem.rounding
+    assert rounding is not None
 
     def of_round(round_):
         predicted, stored = simulator.end(round_, values, problem.scale)
-        unit = problem.rounding[round_] * math.sqrt(width)
+        unit = rounding[round_] * math.sqrt(width)
         residual = (predicted - problem.observed[round_]) / unit
         signs = jax.random.rademacher(
             jax.random.fold_in(key, round_), (each, width), jnp.float32

@@ -49,7 +49,10 @@ def clipped(
         each = per_example.gradients(loss_fn, unravel(flat), x, y)
         norms = jax.tree.map(_root, losses.masked_rows(mask, each.squares))
         if how == "median":
-            factors = jax.tree.map(lambda n: _to_median(n, weights, known.mask), norms)
+            factors = jax.tree.map(
+                lambda n: clipping.per_layer(_median(n, weights, known.mask))(n, mask),
+                norms,
+            )
         else:
             make = clipping.total if how == "total" else clipping.per_layer
             factors = make(clip)(norms, mask)
@@ -87,12 +90,11 @@ def _stacked(known: Known, attribute: Soft, values: PyTree):
     return x, y, mask, weights
 
 
-def _to_median(norms, weights, mask):
-    """Factors `[K N]` of one array's norms."""
+def _median(norms, weights, mask):
+    """Median [] over the rows of one array's norms `[K N]`."""
     of_row = jnp.sum(weights * norms.reshape(weights.shape), axis=0)
     middle = jnp.nanmedian(jnp.where(mask, of_row, jnp.nan))
-    middle = jnp.where(mask.any(), middle, 0)
-    return clipping.per_layer(middle)([norms], None)[0]
+    return jnp.where(mask.any(), middle, 0)
 
 
 def _root(square):

@@ -19,7 +19,7 @@ hold no noise at all are solved for (`exact`).
 """
 
 from collections.abc import Callable
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -121,7 +121,8 @@ def defended(client: Imagined, spec: Spec) -> tuple[Imagined, list[str]]:
             case "value_clipping":
                 client = client._replace(cuts=True)
             case "pruning":
-                client = client._replace(share=1 - part.values["ratio"])
+                values: dict[str, Any] = part.values
+                client = client._replace(share=1 - values["ratio"])
             case "dssgd":
                 client = client._replace(share=part.values["fraction"])
             case "gaussian" | "laplace":
@@ -144,7 +145,7 @@ def clips(
     """
     found = np.ones((*np.shape(rounds), 3), np.float32)
     for part in spec.parts:
-        values = part.values
+        values: dict[str, Any] = part.values
         if part.name == "norm_clipping":
             found[..., 1] = values["norm"]
         if part.name == "value_clipping":

@@ -30,6 +30,7 @@ def misfit(noise: noise_lib.Noise, residuals: jax.Array) -> jax.Array:
     if partial is None:
         left, alone = left / len(rounds), alone / len(steps)
         return left / jnp.maximum(alone, noise_lib.LEAST)
+    assert both is not None
     alone = alone / jnp.maximum(jnp.sum(both), 1)
     return left / jnp.sum(partial.there) / alone
 

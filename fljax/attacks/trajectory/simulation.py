@@ -120,8 +120,10 @@ def paths(field: Field, rule: Rule, sent: jax.Array, steps: int) -> Simulator:
         size, first = scale / steps, sent[round_]
 
         def step(carry, _):
-            slope = field.slope(carry[0], values)
-            return rule.step(*carry, slope, first, size), Step(*carry, slope)
+            params, state = carry
+            slope = field.slope(params, values)
+            after = rule.step(params, state, slope, first, size)
+            return after, Step(params, state, slope)
 
         (params, _), path = lax.scan(
             step, (first, rule.init(first, values)), length=steps
@@ -230,7 +232,7 @@ def steadied(
     other: Simulator,
     sent: jax.Array,
     returned: jax.Array,
-    wanted: jax.Array | None = None,
+    wanted: Array | None = None,
 ) -> tuple[Simulator, Callable[[PyTree], jax.Array]]:
     """Another simulator in rounds in which one runs away, or is not wanted.
 

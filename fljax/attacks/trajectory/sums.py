@@ -103,7 +103,7 @@ def trajectory_matching(
         settings,
         known=seen.told.noise,
         steady=steady and (lambda stored: jax.vmap(steady)(stored[1]).all()),
-        path=seen.told.path.all(),
+        path=jnp.all(seen.told.path),
     )
     last = flat.unravel(flat.returned[-1])
     told = jax.vmap(lambda known: of_client(known)[0].start(last))(known)
