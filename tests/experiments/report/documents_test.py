@@ -52,6 +52,7 @@ def test_a_stale_page_is_found_and_written(tmp_path):
         documents.write(tmp_path)
 
 
+@pytest.mark.long("every page is made anew")
 def test_committed_documents_say_what_the_results_give():
     stale = [path.name for path, _ in documents.stale()]
     assert not stale, f"python -m experiments.report --docs writes {', '.join(stale)}"
