@@ -58,7 +58,6 @@ def epsilon_rows(setup: Setup, grid: Sequence[Spec]) -> list[Row]:
         "aia", setup.table.name, config.model.name, str(bound.spec), setup.label
     )
     views = {sight.view for sight in config.adversary.sights}
-    models_alone = views <= {"models", "final"}
     found = []
     for at, seed in enumerate(config.run.seeds):
         made, once = bound.build(bound.of_seed(at)), bound.releases(at)
@@ -66,7 +65,7 @@ def epsilon_rows(setup: Setup, grid: Sequence[Spec]) -> list[Row]:
         count = setup.clients.sizes[at].sum()
         for metric, releases in ((EPSILON, once), (TUNED, all_tried)):
             promised = privacy.promises(made, releases, bound.delta)
-            held = privacy.against(promised, models_alone=models_alone)
+            held = privacy.against(promised, views)
             found += [
                 labels.row(
                     "none",

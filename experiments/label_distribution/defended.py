@@ -98,7 +98,7 @@ def promises(run: Config, task: Task, spec: Spec) -> list[Promise]:
         return []
     built = defense(run, task, spec, numbers(run, task, spec))
     promised = privacy.promises(built, _releases(run), run.delta)
-    return [*privacy.against(promised, models_alone=False).values()]
+    return [*privacy.against(promised, ["messages"]).values()]
 
 
 def _releases(run: Config) -> Releases:

@@ -68,8 +68,7 @@ def described(
     if bound is not None:
         made = bound.build(bound.of_seed(0))
         promised = privacy.promises(made, bound.releases(0), bound.delta)
-        models_alone = "messages" not in settings.run.observers
-        held = privacy.against(promised, models_alone=models_alone)
+        held = privacy.against(promised, settings.run.observers)
         for unit, promise in held.items():
             metric = f"{PREFIX[unit]}epsilon_rdp"
             value = promise.guarantee.epsilon_rdp.max()

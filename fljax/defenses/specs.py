@@ -188,7 +188,7 @@ def needs_poisson(spec: Spec) -> bool:
 
 
 def has_noise(spec: Spec) -> bool:
-    """Whether any of its parts says how much noise it adds, or of which budget."""
+    """Whether any of its parts has a sigma, or a budget: the noise that promises."""
     return any(name in (*BUDGET, "sigma") for p in spec.parts for name, _ in p.given)
 
 

@@ -5,7 +5,7 @@ how large a noise of one is for the guarantee.
 """
 
 import functools
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -86,14 +86,15 @@ def promises(defense: Defense, releases: Releases, delta: float) -> list[Promise
     ]
 
 
-def against(promises: Sequence[Promise], *, models_alone: bool) -> dict[Unit, Promise]:
+def against(promises: Sequence[Promise], views: Collection[str]) -> dict[Unit, Promise]:
     """By unit, the promise with the least epsilon of those that hold against somebody.
 
     Args:
       promises: of one defense.
-      models_alone: whether no more is seen than models, sums of all messages of a round;
-        else single messages are, against which noise of a server promises nothing.
+      views: all that is seen, of 'messages', 'sum', 'models' and 'final'. Noise of a
+        server promises nothing to who sees messages or their sum before it is added.
     """
+    models_alone = {*views} <= {"models", "final"}
     found: dict[Unit, Promise] = {}
     for promise in sorted(promises, key=lambda p: float(p.guarantee.epsilon_rdp.max())):
         if models_alone or promise.noise.against == "messages":

@@ -101,7 +101,9 @@ _SERVER, _WEAK = (
 _BOTH = {f"client_{candidates.EPSILON}", f"client_{candidates.TUNED}"}
 
 
-@pytest.mark.parametrize(("seen", "names"), [("messages", set()), ("models", _BOTH)])
+@pytest.mark.parametrize(
+    ("seen", "names"), [("messages", set()), ("sum", set()), ("models", _BOTH)]
+)
 def test_noise_of_a_server_promises_to_who_sees_less_alone(parsed, seen, names):
     assert _epsilons(parsed, _SERVER, seen).keys() == names
 
