@@ -27,8 +27,21 @@ def logistic(output: jax.Array, target: jax.Array) -> jax.Array:
 
 
 def cross_entropy(output: jax.Array, target: jax.Array) -> jax.Array:
-    """Cross-entropy of logits `[classes]` and an integer class `[]`."""
-    return optax.softmax_cross_entropy_with_integer_labels(output, target)
+    """Cross-entropy of logits `[classes]` and an integer class `[]`; NaN if it is none.
+
+    The class is met by comparison and not looked up, as in optax: two uses of one
+    gradient, the sum and the count of clipped examples, share it only if no scatter is
+    in it, which XLA computes for each.
+
+    Raises:
+      ValueError: the class is no integer.
+    """
+    target = jnp.asarray(target)
+    if not jnp.issubdtype(target.dtype, jnp.integer):
+        raise ValueError(f"target: expected an integer class, got {target.dtype}")
+    met = jnp.arange(len(output)) == target
+    logit = jnp.where(met.any(), jnp.sum(jnp.where(met, output, 0)), jnp.nan)
+    return jax.nn.logsumexp(output) - logit
 
 
 @dataclasses.dataclass(frozen=True)

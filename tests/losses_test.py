@@ -31,6 +31,18 @@ def test_the_cross_entropy_is_minus_the_log_probability_of_the_class():
     assert found == pytest.approx(expected, rel=1e-5)
 
 
+@pytest.mark.parametrize("target", [-1, 3])
+def test_the_cross_entropy_of_a_class_that_is_none_is_no_number(target):
+    assert jnp.isnan(losses.cross_entropy(jnp.arange(3.0), jnp.array(target)))
+
+
+def test_the_cross_entropy_is_of_integers():
+    with pytest.raises(
+        ValueError, match="target: expected an integer class, got float"
+    ):
+        losses.cross_entropy(jnp.arange(3.0), jnp.array(1.0))
+
+
 def test_example_loss_joins_a_model_and_an_element_loss():
     loss_fn = losses.example_loss(lambda params, x: params * x, losses.squared)
     assert loss_fn(jnp.array(2.0), jnp.array(3.0), jnp.array(1.0)) == 25.0
