@@ -19,6 +19,7 @@ import numpy as np
 from matplotlib.figure import Figure
 from rich.progress import Progress
 
+from experiments import epsilons
 from experiments.label_distribution import (
     attacking,
     clusters,
@@ -42,7 +43,7 @@ from fljax.driver import config
 from fljax.driver.output import Output, Results
 from fljax.driver.program import Program, Start
 from fljax.driver.stage_cache import StageCache
-from fljax.results import Row, finite
+from fljax.results import Row
 from fljax.types import Params
 
 
@@ -164,16 +165,9 @@ def _attacked(
 
 def _results(task: Task, cases: list[Case], eval_rows: int) -> _Found:
     rows = [row for case in cases for row in reporting.rows(task, case, eval_rows)]
-    promised = {
-        " ".join(
-            [str(case.spec)] + ["of a client"] * (promise.noise.unit == "client")
-        ): {
-            "epsilon": finite(float(promise.guarantee.epsilon_pld.max())),
-            "assumption": promise.guarantee.assumption,
-        }
-        for case in cases
-        for promise in case.promises
-    }
+    promised: dict[str, Any] = {}
+    for case in cases:
+        promised |= epsilons.manifest(case.spec, case.promises)
     said = {"defense": promised} if promised else {}
     first = cases[0]
     title = f"{task.name}, {first.spec}: one client of each concentration"

@@ -8,13 +8,13 @@ curve and the members found at a false positive rate of 0.001.
 """
 
 from collections.abc import Iterator
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from rich.progress import Progress
 from rich.text import Text
 
-from experiments import defense_options
+from experiments import defense_options, epsilons
 from experiments.aia import clients, federation
 from experiments.membership import attacking, coins, reporting, scores, trainings, wall
 from experiments.membership.coins import Pool
@@ -32,6 +32,13 @@ _FIRST = (
     "model_hidden", "learning_rate", "batch_size", "num_rounds", "defenses", "trainings",
     "pool", "observers", "seeds", "run_dir", "dry_run",
 )  # fmt: skip
+
+
+class OfSeed(NamedTuple):
+    """What came of the trainings of a seed: rows, and what the manifest says."""
+
+    rows: list[Row]
+    promised: dict[str, dict[str, Any]]
 
 
 class Prepared(NamedTuple):
@@ -82,16 +89,17 @@ def work(prepared: Prepared, output: Output, bars: Progress) -> Results:
     settings, grid, table, pools = prepared
     cache = output.cache(table.files)
     bar = bars.add_task("trainings", total=len(grid) * len(pools))
-    rows, failed = [], {}
+    rows, promised, failed = [], {}, {}
     for number, spec in enumerate(grid):
         for seed, pool in zip(settings.run.seeds, pools, strict=True):
 
-            def compute(spec=spec, seed=seed, pool=pool) -> list[Row]:
+            def compute(spec=spec, seed=seed, pool=pool) -> OfSeed:
                 with output.stage(str(spec)):
                     return _of_seed(settings, spec, table, pool, seed)
 
             try:
-                rows += cache.cached(f"{number}.{seed}", compute, Row)
+                found = cache.cached(f"{number}.{seed}", compute, OfSeed, Row)
+                rows, promised = rows + found.rows, promised | found.promised
             except federation.Diverged as error:
                 failed[str(spec)] = str(error)
             bars.advance(bar)
@@ -101,7 +109,7 @@ def work(prepared: Prepared, output: Output, bars: Progress) -> Results:
     return Results(
         rows,
         files=table.files,
-        manifest={"diverged": failed},
+        manifest={"diverged": failed, "defense": promised},
         tables=[
             *reporting.tables(rows),
             *(Text(f"{name}: {why}") for name, why in failed.items()),
@@ -118,7 +126,7 @@ def describe(prepared: Prepared) -> Iterator[str]:
         yield f"seed {seed}: pools of {pool.sizes}, population {len(pool.population.y)}"
 
 
-def _of_seed(settings: Settings, spec, table, pool: Pool, seed: int) -> list[Row]:
+def _of_seed(settings: Settings, spec, table, pool: Pool, seed: int) -> OfSeed:
     there = coins.draw(pool, settings.run.trainings, seed)
     trained = trainings.train(settings, spec, pool, there, seed, lambda done: None)
     found: dict[tuple[str, str], np.ndarray] = {}
@@ -129,10 +137,11 @@ def _of_seed(settings: Settings, spec, table, pool: Pool, seed: int) -> list[Row
                 whole[:, places] = values
     told = {at: scores.told(values, there) for at, values in found.items()}
     labels = reporting.labels(settings, table, spec)
-    return [
+    rows = [
         *reporting.described(labels, settings, trained, table, pool, there, seed),
         *reporting.rows(labels, told, seed, there.size),
     ]
+    return OfSeed(rows, epsilons.manifest(spec, reporting.promises(settings, trained)))
 
 
 def _scored(

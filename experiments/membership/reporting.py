@@ -15,6 +15,7 @@ from experiments.membership.trainings import Trained, row_losses
 from fljax import certainty, data, fit, privacy
 from fljax.defenses.specs import Spec
 from fljax.driver import screen_tables
+from fljax.privacy import Promise
 from fljax.results import Labels, Row, summarise
 
 AUC, FOUND = "membership_auc", certainty.FOUND
@@ -64,16 +65,21 @@ def described(
         for metric, values in (("loss", mean), (fit.METRIC, explained)):
             about = "none", last, seed, f"{name}_{metric}"
             found.append(labels.row(*about, float(np.mean(values)), mask.sum()))
-    bound = trained.problem.bound_defense
-    if bound is not None:
-        made = bound.build(bound.of_seed(0))
-        promised = privacy.promises(made, bound.releases(0), bound.delta)
-        held = privacy.against(promised, settings.run.observers)
-        for unit, promise in held.items():
-            metric = f"{PREFIX[unit]}epsilon_rdp"
-            value = promise.guarantee.epsilon_rdp.max()
-            found.append(labels.row("none", "defense", seed, metric, value, there.size))
+    for promise in promises(settings, trained):
+        metric = f"{PREFIX[promise.noise.unit]}epsilon_rdp"
+        value = promise.guarantee.epsilon_rdp.max()
+        found.append(labels.row("none", "defense", seed, metric, value, there.size))
     return found
+
+
+def promises(settings: Settings, trained: Trained) -> list[Promise]:
+    """Of noise that holds against who attacks."""
+    bound = trained.problem.bound_defense
+    if bound is None:
+        return []
+    made = bound.build(bound.of_seed(0))
+    promised = privacy.promises(made, bound.releases(0), bound.delta)
+    return [*privacy.against(promised, settings.run.observers).values()]
 
 
 def tables(rows: Sequence[Row]) -> list[Table | Text]:

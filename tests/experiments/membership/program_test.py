@@ -107,6 +107,7 @@ def test_members_are_found_without_a_defense_and_not_with_much_noise(parsed, tmp
         assert defense == "none" or abs(value - 0.5) < 0.15
     (spent,) = {row.value for row in rows if row.metric == "epsilon_rdp"}
     assert 0.09 < spent <= 0.1
-    assert (
-        json.loads((tmp_path / "out" / "manifest.json").read_text())["diverged"] == {}
-    )
+    manifest = json.loads((tmp_path / "out" / "manifest.json").read_text())
+    assert manifest["diverged"] == {}
+    (promised,) = manifest["defense"].values()
+    assert promised["epsilon"] <= spent and promised["assumption"]
