@@ -117,7 +117,7 @@ class AdversaryView(NamedTuple):
         known ones.
       defense: that the clients train with, without alternatives; None where the
         adversary knows of none.
-      sees: which of `transcript.views.VIEWS` the transcript is. Of sums, `messages` are
+      sees: which of `transcript.views.View` the transcript is. Of sums, `messages` are
         those that a client is in.
     """
 

@@ -28,7 +28,7 @@ class Needs:
     """What must be so before an attack can be run; by default nothing.
 
     Attributes:
-      views: what the adversary may see, some of `transcript.views.VIEWS`.
+      views: what the adversary may see, some of `transcript.views.View`.
       members: where only sums are seen, it is known who is in each, and their rows.
       task: of the model, empty for any.
       linear: the model is known to be linear.

@@ -1,13 +1,13 @@
 """Where a client's messages lie in a transcript: the one place where they are cut out.
 
-An adversary sees one of `VIEWS`; `sums` makes a transcript into what is left of it where
+An adversary sees a `View`; `sums` makes a transcript into what is left of it where
 single messages are not seen. A `ClientView` says where the messages of a client, or the
 sums that it is in, lie in either; `messages` takes them out. Everything here works on a
 transcript with and without a leading axis over seeds, on NumPy and on traced arrays.
 """
 
 from collections.abc import Callable, Sequence
-from typing import Literal, NamedTuple, get_args
+from typing import Literal, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -22,7 +22,6 @@ View = Literal[
     "final",  # the last global model only
     "active",  # messages, of clients whose models the adversary chooses
 ]
-VIEWS: tuple[View, ...] = get_args(View)
 
 
 class TranscriptError(ValueError):
