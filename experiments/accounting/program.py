@@ -14,7 +14,6 @@ import dataclasses
 import math
 from typing import Any, Literal, NamedTuple
 
-from absl import logging
 from rich.console import Console
 
 from experiments.accounting import table6, tables
@@ -99,7 +98,7 @@ _DEFAULT = AccountingConfig()
 
 
 class Settings(NamedTuple):
-    """All that the program can be config."""
+    """All that the program can be told."""
 
     accounting: AccountingConfig
     run: RunConfig
@@ -114,7 +113,6 @@ class Prepared(NamedTuple):
 
 def start(settings: Settings) -> Start:
     """Refuses what does not fit together."""
-    logging.set_verbosity(logging.ERROR)  # else: orders that dp_accounting leaves out
     training = _check(*settings)
     name = settings.accounting.method or "table6"
     return Start(name, lambda: Prepared(settings, training))

@@ -134,11 +134,6 @@ def local_update(
     return method.local(_numbers(problem, seed))
 
 
-def defense_of(problem: Problem, seed: jax.Array | int) -> Defense:
-    """The defense in the run of one seed, which may be traced; empty without one."""
-    return problem.method.defended(_numbers(problem, seed))
-
-
 def _numbers(problem: Problem, seed) -> PyTree:
     numbers = problem.trainings.numbers
     return jax.tree.map(lambda leaf: jnp.asarray(leaf)[seed], numbers)

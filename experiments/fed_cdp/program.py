@@ -15,7 +15,6 @@ import statistics
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from absl import logging
 from rich.progress import Progress
 
 from experiments.fed_cdp import averaging, methods, reporting
@@ -50,7 +49,6 @@ def start(settings: Settings) -> Start:
 
 def prepare(settings: Settings) -> Prepared:
     """Reads the data; builds every defense and deals every client."""
-    logging.set_verbosity(logging.ERROR)  # dp_accounting says which orders it left out
     run, task = settings.run, clients_lib.load(settings.data, settings.run)
     variants = methods.variants(run, _rows_per_client(run, task))
     _check(run, task, variants)

@@ -84,7 +84,7 @@ def _of_training(task: Task, point: Point, seed: int, trained: Trained) -> list[
     keep(name, FINAL, ACCURACY, 100 * trained.accuracy, tested)
     keep("majority", "baseline", ACCURACY, 100 * task.majority, tested)
     keep(name, FINAL, "learning_rate", point.trial.rate, 1)
-    if "gradient" in specs.acts_on(point.trial.spec):
+    if specs.clips_examples(point.trial.spec):
         dropped = trained.evaluations.dropped[-1] * participants
         keep(name, FINAL, "dropped_examples", dropped, 1)
     if trained.tolerance is not None:

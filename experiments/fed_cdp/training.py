@@ -19,7 +19,7 @@ from experiments.fed_cdp.propositions import Tolerance
 from experiments.fed_cdp.setup import Pool, Setup
 from fljax import federation, losses
 from fljax import local as local_lib
-from fljax.defenses import clipping
+from fljax.defenses import clipping, specs
 from fljax.defenses.definition import Setting
 from fljax.defenses.specs import Spec
 from fljax.driver.stage_cache import StageCache
@@ -192,7 +192,7 @@ class _Counting(NamedTuple):
 
         def step(key, carry, sent, batch):
             state, dropped = carry
-            if built.gradient is not None:
+            if specs.clips_examples(self.spec):
                 dropped = dropped + count(state.params, batch)
             return inner.step(key, state, sent.params, batch), dropped
 

@@ -11,6 +11,7 @@
 | `mean_distribution` | baseline | no message: the shadow clients' mean distribution |
 """
 
+import functools
 from collections.abc import Callable
 from typing import NamedTuple
 
@@ -26,7 +27,6 @@ from experiments.label_distribution.training import Programs
 from fljax import parallel
 from fljax.attacks import label_distribution
 from fljax.attacks.label_distribution import predictor, rules, simulated_path
-from fljax.attacks.label_distribution.shadow_clients import Pool
 from fljax.defenses import specs
 from fljax.defenses.specs import Spec
 from fljax.types import Array, Params
@@ -84,6 +84,9 @@ class Preparation:
         self._progress = progress
         self._proxy = programs.placed(task.proxy)
         self._loss_fn = _on_bytes(task)
+        self._mean_gradients = jax.jit(
+            functools.partial(rules.mean_gradients, self._loss_fn)
+        )
         self._unaware: dict[int, label_distribution.Attack] = {}
 
     def adversary(self, spec: Spec, seed: int, sent: Params) -> Adversary:
@@ -119,7 +122,7 @@ class Preparation:
         return infer
 
     def _readers(self, sent: Params) -> label_distribution.Readers:
-        gradients = _mean_gradients(self._task, sent, self._proxy)
+        gradients = parallel.gather(self._mean_gradients(sent, self._proxy))
         place = self._task.bias
         if place is None:
             return label_distribution.Readers(gradients, jnp.zeros(0, jnp.int32))
@@ -192,9 +195,3 @@ def _on_bytes(task: Task):
         return task.loss_fn(params, task.look_up(x), y)
 
     return loss_fn
-
-
-def _mean_gradients(task: Task, sent: Params, proxy: Pool) -> jax.Array:
-    loss_fn = _on_bytes(task)
-    found = jax.jit(lambda s, p: rules.mean_gradients(loss_fn, s, p))(sent, proxy)
-    return parallel.gather(found)

@@ -77,7 +77,7 @@ def work(prepared: Prepared, output: Output, bars: Progress) -> Results:
     gains = reporting.gains(rows)
     return Results(
         rows,
-        figures.rendered(reporting.all_figures(settings, loaded, rows, attacked)),
+        figures.rendered(reporting.all_figures(settings, rows, attacked)),
         files=loaded.task.files,
         manifest={"gains": gains},
         tables=[

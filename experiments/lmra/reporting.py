@@ -206,7 +206,7 @@ def gain_lines(found: Mapping[str, Mapping[str, float | None]]) -> list[str]:
 
 
 def all_figures(
-    settings: Settings, clients: Clients, found: Sequence[Row], attacked: Attacked
+    settings: Settings, found: Sequence[Row], attacked: Attacked
 ) -> dict[str, Figure]:
     """Name -> figure."""
     drawn = {"optima_distances": _distances(attacked.distances.mean(axis=0))}

@@ -128,7 +128,7 @@ def describe(prepared: Prepared) -> Iterator[str]:
 
 def _of_seed(settings: Settings, spec, table, pool: Pool, seed: int) -> OfSeed:
     there = coins.draw(pool, settings.run.trainings, seed)
-    trained = trainings.train(settings, spec, pool, there, seed, lambda done: None)
+    trained = trainings.train(settings, spec, pool, there, seed)
     found: dict[tuple[str, str], np.ndarray] = {}
     for observer in settings.run.observers:
         for places, scored in _scored(observer, settings, spec, trained, pool, there):

@@ -1,6 +1,5 @@
 """All trainings of a seed under one defense, and what of them is looked at."""
 
-from collections.abc import Callable
 from typing import NamedTuple
 
 import jax
@@ -42,7 +41,6 @@ def train(
     pool: Pool,
     there: np.ndarray,
     seed: int,
-    progress: Callable[[int], None],
 ) -> Trained:
     """Trains on the rows that are there.
 
@@ -61,7 +59,7 @@ def train(
         seeds,
         defense=defense.maker(told, config, 0),
     )
-    run = federation.train(posed, chunk=config.num_rounds, progress=progress)
+    run = federation.train(posed, chunk=config.num_rounds, progress=lambda _: None)
     return Trained(posed, run.transcript, run.server.params)
 
 

@@ -17,6 +17,7 @@ packages, and the machine in general words. Flagfiles without a result stand in
 """
 
 import difflib
+import functools
 import json
 import pathlib
 import tomllib
@@ -64,6 +65,7 @@ def keep(run: finished.Run, name: str) -> pathlib.Path:
     alike = _alike(rows)
     files.write_text(folder / _ROWS, kept_rows.written(rows, alike))
     results.write_manifest(folder / _MANIFEST, kept | {"alike": alike})
+    _of_folder.cache_clear()
     return folder
 
 
@@ -80,7 +82,11 @@ def read(name: str) -> finished.Run:
             f"expected the name of a folder in experiments/results{near and ', '}{near}, "
             f"got {name!r}"
         )
-    folder = FOLDER / name
+    return _of_folder(FOLDER / name)
+
+
+@functools.cache  # documents ask for one result many times
+def _of_folder(folder: pathlib.Path) -> finished.Run:
     manifest = json.loads((folder / _MANIFEST).read_text())
     table = (folder / _ROWS).read_text()
     rows = kept_rows.read(table, manifest["experiment"], manifest["alike"])

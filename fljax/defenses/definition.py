@@ -141,6 +141,8 @@ class Definition:
       promise: why it promises nothing; empty where its `NoiseSpec` promises something.
       poisson: whether it needs batches that are Poisson samples; `(choice, word)` where
         only that word does.
+      clips_examples: whether it clips examples one by one (`clipping.clipped_sum`), and so
+        leaves out those whose gradient has no finite norm.
     """
 
     build: Callable[..., Defense]
@@ -148,6 +150,7 @@ class Definition:
     acts: str
     promise: str = ""
     poisson: bool | tuple[str, str] = False
+    clips_examples: bool = False
 
     def __post_init__(self):
         """Refuses what cannot be built.

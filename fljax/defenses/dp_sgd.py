@@ -93,5 +93,9 @@ def _build(setting: Setting, *, clip, decay_to, sigma) -> Defense:
 
 
 DEFINITION = Definition(
-    build=_build, parameters=CLIPPED_AND_NOISY, acts="local steps", poisson=True
+    build=_build,
+    parameters=CLIPPED_AND_NOISY,
+    acts="local steps",
+    poisson=True,
+    clips_examples=True,
 )

@@ -179,4 +179,5 @@ DEFINITION = Definition(
     ),
     acts="local steps",
     poisson=("mode", "recommended"),
+    clips_examples=True,
 )

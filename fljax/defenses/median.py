@@ -55,4 +55,5 @@ DEFINITION = Definition(
     ),
     acts="local steps",
     promise="the clip depends on the examples, so that nothing has a bound",
+    clips_examples=True,
 )

@@ -187,6 +187,11 @@ def needs_poisson(spec: Spec) -> bool:
     return False
 
 
+def clips_examples(spec: Spec) -> bool:
+    """Whether any of its parts clips examples one by one."""
+    return any(definition(part.name).clips_examples for part in spec.parts)
+
+
 def has_noise(spec: Spec) -> bool:
     """Whether any of its parts has a sigma, or a budget: the noise that promises."""
     return any(name in (*BUDGET, "sigma") for p in spec.parts for name, _ in p.given)

@@ -78,9 +78,7 @@ def recover(
         raise ValueError(
             f"steps: expected {rows} rows in all, got {steps.count} of {steps.rows}"
         )
-    if not all(np.isfinite(leaf).all() for leaf in jax.tree.leaves(message)):
-        raise ValueError("message: expected finite numbers")
-    if not any(np.any(leaf) for leaf in jax.tree.leaves(message)):
+    if not network.says_something(params, message):
         return Found.nothing(schema)
     came = _Message(params, message, loss_fn, steps)
     x, y, missed = _by_steps(came, schema, rows, targets, seed, effort)

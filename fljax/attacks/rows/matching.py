@@ -27,7 +27,7 @@ from fljax.attacks.inversion.objectives import cosine_distance
 from fljax.attacks.inversion.points import gradient_of
 from fljax.attacks.inversion.solvers import adam
 from fljax.attacks.inversion.spaces import Guess, Space, as_features
-from fljax.attacks.rows.network import Network
+from fljax.attacks.rows.network import Network, says_something
 from fljax.attacks.rows.recovery import Found, judged
 from fljax.attacks.rows.schema import Group, Schema
 from fljax.losses import LossFn
@@ -92,12 +92,9 @@ def recover(
     """
     if min(pool.members, pool.iterations) < 1:
         raise ValueError(f"pool: expected counts of 1 or more, got {pool}")
-    sent = jax.tree.leaves((params, message))
-    if not all(np.isfinite(leaf).all() for leaf in sent):
-        raise ValueError("params, message: expected finite numbers")
-    network, y = Network(params, loss_fn), np.asarray(y)
-    if not any(np.any(leaf) for leaf in jax.tree.leaves(message)):
+    if not says_something(params, message):
         return Found.nothing(schema)
+    network, y = Network(params, loss_fn), np.asarray(y)
     layout = schema.groups, tuple(int(place) for place in schema.numbers)
     codes = _Codes(schema.mean, schema.scale, schema.low, schema.high)
     rows = jax.tree.map(lambda leaf: jnp.float32(leaf)[None], codes)

@@ -122,6 +122,17 @@ class Network:
         return jax.device_get(gradient(self.loss_fn, self.params, *rows))
 
 
+def says_something(params: Params, message: Params) -> bool:
+    """Whether a message has a number other than zero.
+
+    Raises:
+      ValueError: a number in either is not finite.
+    """
+    if not all(np.isfinite(leaf).all() for leaf in jax.tree.leaves((params, message))):
+        raise ValueError("params, message: expected finite numbers")
+    return any(np.any(leaf) for leaf in jax.tree.leaves(message))
+
+
 def missed(ours: Params, message: Params) -> float:
     """How far a message is from the one that came, as a share of it."""
     off = jax.tree.map(np.subtract, ours, message)

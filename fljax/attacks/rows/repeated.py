@@ -9,7 +9,6 @@ are left out until as many are left as it spans. What is found is proven by the 
 themselves, taken again.
 """
 
-import jax
 import numpy as np
 
 from fljax.attacks.rows import categories, network, span
@@ -47,9 +46,12 @@ def recover(
       rows: of the batch.
       targets: `[t]` what a row's target may be.
       combinations: of categories that are looked at, at most.
+
+    Raises:
+      ValueError: another model, or numbers that are not finite.
     """
     asked = Network(params, loss_fn)
-    if not any(np.any(leaf) for leaf in jax.tree.leaves(message)):
+    if not network.says_something(params, message):
         return Found.nothing(schema)
     sent = span.sent(asked.layer.gradient(message), rows)
     x = _candidates(schema, sent, combinations)

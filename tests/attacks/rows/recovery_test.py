@@ -49,6 +49,15 @@ def test_nothing_is_proven_of_a_message_of_noise(problem):
     assert not found.exact and found.explained < 0.5
 
 
+@pytest.mark.filterwarnings("error")
+@pytest.mark.parametrize("hidden", [(_WIDTH,), (_WIDTH, _WIDTH)])
+def test_nothing_is_found_in_a_message_of_zeros(problem, hidden):
+    schema, _, _, params, loss_fn = problem(hidden, 2, 1)
+    nothing = jax.tree.map(np.zeros_like, params)
+    found = rows.recover(params, nothing, loss_fn, schema, _ROWS, np.arange(2))
+    assert not len(found.raw) and not found.exact
+
+
 def test_a_row_that_is_twice_in_the_batch_is_given_twice(problem):
     schema, raw, y, params, loss_fn = problem((_WIDTH, _WIDTH), 2, 1)
     raw[3], y[3] = raw[2], y[2]

@@ -185,7 +185,7 @@ def test_a_clip_is_chosen_for_any_defense_that_clips(dealt):
 
 def test_the_clip_decays_over_the_training_and_stays_there(dealt):
     posed = _posed(dealt, _config("fed_cdp(clip=6, decay_to=2, sigma=1)"))
-    made = problem.defense_of(posed, 0)
+    made = posed.bound_defense.build(posed.bound_defense.of_seed(0))
     params = posed.model.init(jax.random.key(0))
     x, y = (jax.tree.map(lambda leaf: leaf[0, :4], part) for part in dealt.rows)
     empty = Batch(x, y, np.zeros(4, bool), np.int32(0))
