@@ -17,10 +17,9 @@ from fljax.attacks.trajectory import clients as trajectory
 from fljax.attacks.trajectory import matching
 from fljax.attacks.trajectory.attack import Inference
 from fljax.auditing import imported
+from fljax.auditing.doubts import SIMULATING
 from fljax.driver.config import ConfigError
 from fljax.types import Array
-
-SIMULATING = ("linear_inversion", "trajectory")
 
 
 def settings(

@@ -30,11 +30,12 @@ from experiments.aia.strangers import Strangers
 from experiments.aia.wall import server, view
 from fljax import verdicts
 from fljax.attacks import needs
+from fljax.auditing.doubts import SIMULATING
 from fljax.driver.config import ConfigError
 from fljax.results import Row
 
 _LAST_ROUND_DOES = ("model", "oracle")  # need no more of the transcript
-_SOME_DO = ("model", "grad", *attacks.SIMULATING)  # need no more clients
+_SOME_DO = ("model", "grad", *SIMULATING)  # need no more clients
 _MESSAGES = ("active", "oracle")  # and those of the registry that need them
 _POOLED = ("model", "reconstruct", "active", "oracle")  # attack anyone's rows
 

@@ -13,7 +13,7 @@ from experiments.lmra.scores import Scores
 from experiments.lmra.search import Trial, case_setting
 from experiments.lmra.settings import ATTACKS, Settings, cases
 from experiments.report.figures import drawing
-from fljax import metrics
+from fljax import metrics, verdicts
 from fljax.attacks.reconstruction.decoding import Decoded
 from fljax.driver import screen_tables
 from fljax.results import Labels, Row, finite, summarise
@@ -22,7 +22,7 @@ EXPERIMENT = "lmra"
 MODEL = "logistic"
 TRAIN, TEST = "train_accuracy_percent", "test_accuracy_percent"
 LOSS = "mapping_loss"
-AIA = "aia_accuracy_percent"
+AIA = verdicts.ACCURACY.metric
 
 
 class Attacked(NamedTuple):

@@ -5,7 +5,7 @@ from typing import NamedTuple
 import numpy as np
 from sklearn import metrics
 
-FALSE_POSITIVES = 1e-3
+from fljax import certainty
 
 
 class Told(NamedTuple):
@@ -27,4 +27,4 @@ def told(scores: np.ndarray, there: np.ndarray) -> Told:
         there.ravel(), finite.ravel(), drop_intermediate=False
     )
     area = float(metrics.auc(away, found))
-    return Told(area, 100 * float(found[away <= FALSE_POSITIVES].max()))
+    return Told(area, 100 * float(found[away <= certainty.FALSE_POSITIVES].max()))

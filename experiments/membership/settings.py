@@ -1,7 +1,7 @@
 """What the program can be told."""
 
 import dataclasses
-from typing import Literal, NamedTuple
+from typing import NamedTuple
 
 from experiments import defense_options
 from experiments.aia.settings import (
@@ -11,8 +11,7 @@ from experiments.aia.settings import (
     TrainConfig,
 )
 from fljax.driver.option import RunFlags, option, several
-
-Observer = Literal["messages", "sum", "models", "final"]
+from fljax.privacy.audits.evidence import Observer
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)

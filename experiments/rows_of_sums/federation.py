@@ -1,4 +1,9 @@
-"""The clients, their rows, and what a server under secure aggregation gets: the truth."""
+"""The clients, their rows, and what a server under secure aggregation gets: the truth.
+
+A round goes on where a client's last one ended in its pass over the rows, as in SRATTA's
+own code (Marchand et al. 2023): with few steps a round, every row is in turn. The house's
+rounds (`fljax.federation`) each begin a pass of their own.
+"""
 
 import functools
 from collections.abc import Iterator
@@ -8,7 +13,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from experiments.rows_of_sums.settings import RunConfig
+from experiments.rows_of_sums.settings import Order, RunConfig
 from fljax import data, losses
 from fljax.attacks.rows.clients import Round
 from fljax.driver.config import ConfigError
@@ -57,7 +62,7 @@ def draw(images: data.Images, run: RunConfig, seed: int) -> Owned:
 
 
 def rounds(
-    owned: Owned, run: RunConfig, order: str, seed: int, number: int
+    owned: Owned, run: RunConfig, order: Order, seed: int, number: int
 ) -> list[Round]:
     """What a server has of one training: its model and the mean update, every round."""
     model = mlp(owned.x.shape[1], hidden=(run.hidden,), outputs=owned.classes)
@@ -86,7 +91,7 @@ def _first(tree: Params) -> np.ndarray:
     return np.concatenate([layer["bias"][None], layer["kernel"]])
 
 
-def _batches(run: RunConfig, order: str, draws) -> Iterator[np.ndarray]:
+def _batches(run: RunConfig, order: Order, draws) -> Iterator[np.ndarray]:
     """A client's batches, epoch after epoch; the last of one is filled up with -1."""
     while True:
         rows = (

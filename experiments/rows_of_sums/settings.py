@@ -1,10 +1,12 @@
 """What the program can be told."""
 
 import dataclasses
-from typing import NamedTuple
+from typing import Literal, NamedTuple
 
 from fljax.driver.data_flags import ImageFlags
 from fljax.driver.option import RunFlags, option, several
+
+Order = Literal["shuffled", "fixed"]
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -26,7 +28,7 @@ class RunConfig(RunFlags):
     trainings: tuple[int, ...] = several(
         (1, 2), "how many trainings of the same rows are seen", min=1
     )
-    orders: tuple[str, ...] = several(
+    orders: tuple[Order, ...] = several(
         ("shuffled", "fixed"),
         "of a client's rows: shuffled before every epoch, or always the same",
     )
