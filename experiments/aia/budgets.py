@@ -77,7 +77,10 @@ def within(
 
 def rounds_of_each(schedule: Schedule) -> np.ndarray:
     """Rounds `[seeds, C]` that each client takes part in."""
-    num_clients = schedule.sizes.shape[1] - 1
-    there = schedule.participants[..., None] == np.arange(num_clients)
-    tables = schedule.participants.shape[1]
-    return there.sum(axis=(1, 2)) * (schedule.num_rounds // tables)
+    seeds, tables = schedule.participants.shape[:2]
+    people = schedule.participants.reshape(seeds, -1)
+    count = np.zeros(
+        schedule.sizes.shape, int
+    )  # the last is nobody, who fills up rounds
+    np.add.at(count, (np.arange(seeds)[:, None], people), 1)
+    return count[:, :-1] * (schedule.num_rounds // tables)

@@ -93,7 +93,7 @@ def scores(
     models = [*exchange.sent, exchange.last]
     at = [effects(model) for model in models]
     schedule = jax.tree.map(np.asarray, tables.schedule)
-    share = np.stack([evidence.shares(schedule, c) for c in range(count)], axis=1)
+    share = evidence.shares(schedule)
     sums = [
         Shown(one - after, each, weight, weight**2)
         for one, after, each, weight in zip(models, models[1:], at, share, strict=False)

@@ -250,22 +250,22 @@ def witness(federation: Federation) -> Witness:
     assert isinstance(planted, Planted)
     schedule = jax.tree.map(lambda leaf: np.asarray(leaf), tables.schedule)
     others = chances.others(tables, planted.canary, planted.at)
-    each = [shares(schedule, client) for client in range(len(others.steps))]
-    return Witness(planted, np.stack(each, axis=1), others)
+    return Witness(planted, shares(schedule), others)
 
 
-def shares(schedule: Schedule, client: int) -> np.ndarray:
-    """`[R]` weight of a client's message in the mean of each round, 0 where it is away.
+def shares(schedule: Schedule) -> np.ndarray:
+    """`[R, C]` weight of each client's message in the mean of a round, 0 where it is away.
 
     Args:
       schedule: leaves `[1, ...]`, as in `Tables`.
-      client: id.
     """
     ends = np.asarray(schedule.end_steps) - 1
     slots = np.asarray(schedule.slots.participant_index)[0][:, ends]
     weight = np.asarray(schedule.client_ends.weight)[0]
     people = np.asarray(schedule.participants)[0]
     who = np.take_along_axis(people, slots.reshape(len(people), -1), axis=1)
-    own = np.where(who.reshape(weight.shape) == client, weight, 0)
-    share = own.sum(axis=(1, 2)) / np.maximum(weight.sum(axis=(1, 2)), _TINY)
-    return share[np.arange(schedule.num_rounds) % len(share)].astype(np.float32)
+    whole = weight.reshape(len(people), -1)
+    share = np.zeros((len(people), schedule.sizes.shape[1]))  # the last is nobody's
+    np.add.at(share, (np.arange(len(people))[:, None], who), whole)
+    share /= np.maximum(whole.sum(axis=1, keepdims=True), _TINY)
+    return share[np.arange(schedule.num_rounds) % len(share), :-1].astype(np.float32)
