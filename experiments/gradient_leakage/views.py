@@ -128,12 +128,11 @@ def clips(run: Config, spec: Spec) -> tuple[float | None, ...]:
     found = []
     for part in spec.parts:
         clip = part.values.get("clip")
-        if part.values.get("decay_to") is not None:
-            decaying = clipping.linear_decay(
-                clip, part.values["decay_to"], num_rounds=run.num_rounds
-            )
+        if clip is not None:
+            end = part.values.get("decay_to")
+            decaying = clipping.decaying(clip, end, run.num_rounds)
             clipping.largest(decaying, run.num_rounds)
-            clip = float(clipping.at_round(decaying, jnp.int32(run.round)))
+            clip = float(clipping.at_round(decaying, run.round))
         found.append(clip)
     return tuple(found)
 

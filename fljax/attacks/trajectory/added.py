@@ -66,13 +66,9 @@ def _deviation(part: Part, rounds: np.ndarray, num_rounds: int) -> np.ndarray:
         case "laplace":
             return np.sqrt(2) * values["scale"] * one
         case "dp_sgd" | "fed_cdp" | "fed_sdp" if values.get("sigma") is not None:
-            clip, end = values["clip"] * one, values.get("decay_to")
-            if end is not None:
-                schedule = clipping.linear_decay(
-                    values["clip"], end, num_rounds=num_rounds
-                )
-                clip = np.asarray(schedule(rounds))
-            return values["sigma"] * clip
+            decay = values["clip"], values.get("decay_to"), num_rounds
+            clip = clipping.at_round(clipping.decaying(*decay), rounds)
+            return values["sigma"] * np.asarray(clip) * one
     return 0 * one
 
 

@@ -152,10 +152,8 @@ def clips(
             found[..., 2] = values["limit"]
         if values.get("clip") is None:
             continue
-        clip, end = values["clip"], values.get("decay_to")
-        if end is not None:
-            schedule = clipping.linear_decay(clip, end, num_rounds=num_rounds)
-            clip = np.asarray(schedule(np.asarray(rounds)))
+        decay = values["clip"], values.get("decay_to"), num_rounds
+        clip = np.asarray(clipping.at_round(clipping.decaying(*decay), rounds))
         if values.get("mode") == "recommended":
             clip = clip / np.sqrt(num_layers)
         found[..., 1 if part.name == "fed_sdp" else 0] = clip
