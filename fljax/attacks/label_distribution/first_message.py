@@ -45,9 +45,11 @@ def run_class_gradients(view: AdversaryView, settings: None) -> Estimates:
     """Least squares of each client's first message over class gradients."""
     del settings
     pool = jax.tree.map(jnp.asarray, pool_of(view))
-    value = []
-    for sent, delta, _ in _first_messages(view):
-        value.append(_closed_form(view.loss_fn, sent, delta, pool))
+    value, gradients = [], {}
+    for sent, delta, round_ in _first_messages(view):
+        if round_ not in gradients:  # all clients of a round were sent one model
+            gradients[round_] = _mean_gradients(view.loss_fn, sent, pool)
+        value.append(_closed_form(delta, gradients[round_]))
     baseline = without_messages(view)
     estimate = LabelEstimate(np.stack(value), baseline, "closed_form")
     return {"class_gradients": estimate}
@@ -81,8 +83,13 @@ def run_predictor(view: AdversaryView, settings: Settings) -> Estimates:
 
 @functools.partial(jax.jit, static_argnums=0)
 @precision.full
-def _closed_form(loss_fn, sent, delta, pool):
-    gradients = rules.mean_gradients(loss_fn, sent, pool)
+def _mean_gradients(loss_fn, sent, pool):
+    return rules.mean_gradients(loss_fn, sent, pool)
+
+
+@jax.jit
+@precision.full
+def _closed_form(delta, gradients):
     return rules.class_gradients(ravel_pytree(delta)[0][None], gradients)[0]
 
 
