@@ -1,11 +1,14 @@
-"""The flag `--defense`, the same in every program."""
+"""The flag `--defense` and what is said of its values, the same in every program."""
 
 import contextlib
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
+from typing import Any
 
 from fljax.defenses import specs, table
 from fljax.defenses.specs import Spec
 from fljax.driver.config import ConfigError
+from fljax.privacy import Promise
+from fljax.results import finite
 
 FLAG = "--defense"
 HELP = (
@@ -68,3 +71,14 @@ def short_name(spec: Spec) -> str:
         mode = part.values.get("mode", "per_example")
         found.append(part.name + decay + ("" if mode == "per_example" else f"_{mode}"))
     return "+".join(found) or "non_private"
+
+
+def promised(spec: Spec, promises: Iterable[Promise]) -> dict[str, dict[str, Any]]:
+    """What a manifest says of a defense: each epsilon, and what it rests on."""
+    return {
+        str(spec) + " of a client" * (promise.noise.unit == "client"): {
+            "epsilon": finite(float(promise.guarantee.epsilon_pld.max())),
+            "assumption": promise.guarantee.assumption,
+        }
+        for promise in promises
+    }

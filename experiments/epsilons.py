@@ -1,11 +1,9 @@
 """How rows name the epsilons of a defense, and how a reader finds them again."""
 
-from collections.abc import Iterable, Sequence
-from typing import Any, NamedTuple
+from collections.abc import Sequence
+from typing import NamedTuple
 
-from fljax.defenses.specs import Spec
-from fljax.privacy import Promise
-from fljax.results import Row, finite, summarise
+from fljax.results import Row, summarise
 
 # Unit of a guarantee -> what the names of its numbers begin with.
 PREFIX = {"record": "", "client": "client_"}
@@ -44,14 +42,3 @@ def stated(rows: Sequence[Row]) -> dict[tuple[str, str], Stated]:
             of_client = s.row.metric.startswith(PREFIX["client"])
             found.setdefault((s.row.defense, s.row.point), Stated(value, of_client))
     return found
-
-
-def manifest(spec: Spec, promises: Iterable[Promise]) -> dict[str, dict[str, Any]]:
-    """What a manifest says of a defense: each epsilon, and what it rests on."""
-    return {
-        str(spec) + " of a client" * (promise.noise.unit == "client"): {
-            "epsilon": finite(float(promise.guarantee.epsilon_pld.max())),
-            "assumption": promise.guarantee.assumption,
-        }
-        for promise in promises
-    }

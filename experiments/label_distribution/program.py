@@ -19,7 +19,7 @@ import numpy as np
 from matplotlib.figure import Figure
 from rich.progress import Progress
 
-from experiments import epsilons
+from experiments import defense_options
 from experiments.label_distribution import (
     attacking,
     clusters,
@@ -167,7 +167,7 @@ def _results(task: Task, cases: list[Case], eval_rows: int) -> _Found:
     rows = [row for case in cases for row in reporting.rows(task, case, eval_rows)]
     promised: dict[str, Any] = {}
     for case in cases:
-        promised |= epsilons.manifest(case.spec, case.promises)
+        promised |= defense_options.promised(case.spec, case.promises)
     said = {"defense": promised} if promised else {}
     first = cases[0]
     title = f"{task.name}, {first.spec}: one client of each concentration"

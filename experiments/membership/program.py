@@ -14,7 +14,7 @@ import numpy as np
 from rich.progress import Progress
 from rich.text import Text
 
-from experiments import defense_options, epsilons
+from experiments import defense_options
 from experiments.aia import clients, federation
 from experiments.membership import attacking, coins, reporting, scores, trainings, wall
 from experiments.membership.coins import Pool
@@ -141,7 +141,8 @@ def _of_seed(settings: Settings, spec, table, pool: Pool, seed: int) -> OfSeed:
         *reporting.described(labels, settings, trained, table, pool, there, seed),
         *reporting.rows(labels, told, seed, there.size),
     ]
-    return OfSeed(rows, epsilons.manifest(spec, reporting.promises(settings, trained)))
+    promises = reporting.promises(settings, trained)
+    return OfSeed(rows, defense_options.promised(spec, promises))
 
 
 def _scored(

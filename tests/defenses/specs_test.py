@@ -5,7 +5,7 @@ import inspect
 import jax
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from fljax.defenses import parts, specs, table
@@ -48,6 +48,7 @@ def _parts(draw):
     return parts.trimmed(name, told)
 
 
+@settings(deadline=None)
 @given(st.lists(_parts(), max_size=3))
 def test_what_is_printed_is_read_back(made):
     spec = specs.Spec(tuple(made))
