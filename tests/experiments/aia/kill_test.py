@@ -75,11 +75,13 @@ def test_a_stopped_run_goes_on_and_ends_the_same(tmp_path):
 
     rng, kills, runs = random.Random(0), 0, 0
     while kills < _KILLS:
-        folder, runs = tmp_path / f"killed{runs}", runs + 1
+        folder, runs, before = tmp_path / f"killed{runs}", runs + 1, kills
         while kills < _KILLS and _stop(
             folder, rng.uniform(0.3, 1) * took, signal.SIGKILL
         ):
             kills += 1
+        if kills == before:
+            took *= 0.8  # was a slow one, on a busy machine
         _finish(folder)
         assert _results(folder) == wanted
 
