@@ -15,7 +15,7 @@ from experiments.report import cards, cases, in_short, lines
 from experiments.report.figures import selection
 from experiments.report.gains import Score
 from fljax import fit, verdicts
-from fljax.auditing import words
+from fljax.auditing import advice, words
 from fljax.driver import config
 from fljax.results import Row
 
@@ -160,7 +160,7 @@ def _command(
     clips = [f"{clip * unit:g}" for clip in _CLIPS]
     held_out = any(row.metric == "test_loss" for row in rows)
     clip = "|".join(clips) if held_out else clips[1]
-    told.append(f"--defense=dp_sgd(clip={clip}, epsilon={words.EPSILON})")
+    told.append(f"--defense=dp_sgd(clip={clip}, epsilon={advice.EPSILON})")
     return f"python -m experiments.aia {shlex.join(told)}"
 
 

@@ -1,120 +1,111 @@
 """Whether messages and rows fit each other, and whether anything was learnt.
 
-Two things are said in place of a verdict:
+Two things are said in place of a verdict, by the misfit of the messages with the true rows
+(`fits`), which is about 1 where all is right:
 
-* *messages do not fit these rows*: what attacks explain of the messages is worse than
-  it should be. The misfit, about 1 where all is right, is above 10; or above 3 and no
-  better than on strangers; or above 3, and the last model explains hardly anything of
-  some client's rows (`fljax.fit`). A client's misfit is the least of any attack's: one
-  that explains its messages shows that rows and messages fit. The first two hold for
-  leaks, too, if they are so for half of the clients; if for fewer, the leak's line says
-  for how many;
-* *no conclusion: the model has hardly learnt*: nothing is shown, and it explains hardly
-  anything. Where no misfit is known, the rows may be others, too.
+* *messages do not fit these rows*: it is above 3 for half of the clients, or above 10 for
+  one. A leak stays one all the same, unless no attack explains the messages of half of the
+  clients to within 10. If it is above 3 for fewer, the line says for how many;
+* *no conclusion: the model has hardly learnt*: nothing is shown, and the last model
+  explains hardly anything of some client's rows (`fljax.fit`).
 
-Rounds whose simulation runs away are followed to first order only, which is said.
+Where the true rows could not be compared, the misfits of attacks count. Where there are
+none of these either, the rows may be others, too.
 
-Where an attack that simulates the training could not be run, or was not asked for, what
-is not shown comes with *strongest attack not run*.
+Of an attack whose misfit is far above that of the true rows the search stopped short:
+what it does not show may be there. Rounds whose simulation runs away are followed to
+first order only, which is said. Where an attack that simulates the training could not be
+run, or was not asked for, what is not shown comes with *strongest attack not run*.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Sequence
 
 import numpy as np
 
 from fljax import fit, verdicts
-from fljax.attacks.estimates import Prediction
 from fljax.attacks.trajectory import FITS, MISFITS
+from fljax.auditing.fits import Fit
 from fljax.auditing.lines import MISFIT, NOT_JUDGED, Line
-from fljax.types import Array
 from fljax.verdicts import ACCURACY, ERROR
 
 STRONGEST = "strongest attack not run"
+SHORT = "the search stopped short"
 SIMULATING = ("trajectory", "linear_inversion")
 _CHECK = (
     "check client_column; learning_rate, batch_size, local_epochs, optimiser and momentum; "
     "the loss (a factor of 1/2 halves the rate) and the model; input_order, standardise "
     "and standardise_target; the order of classes (texts: sorted); defense"
 )
-_NO_BETTER = 0.75  # of the misfit on strangers
 _COLUMN = (ACCURACY.metric, ERROR.metric)
+_QUIET = (verdicts.NOT_SHOWN, verdicts.PREDICTABLE)
 
 
-def doubted(
-    found: Sequence[Line],
-    strangers: Mapping[str, Prediction],
-    explained: np.ndarray | None = None,
-) -> list[Line]:
+def doubted(found: Sequence[Line], rows: Fit | None = None) -> list[Line]:
     """Other words where messages and rows do not fit, or little was learnt.
 
     Args:
       found: all lines.
-      strangers: what attacks said of strangers, by their names.
-      explained: `[C]` percent of the variation of each client's targets that the last
-        model explains; None where nobody looked.
+      rows: how the true rows fit; None where nobody looked.
     """
-    least = np.nan if explained is None else float(np.fmin.reduce(explained))
-    lines = [_rough(_doubted(line, found, strangers, least)) for line in found]
+    rows = Fit(np.array([np.nan])) if rows is None else rows
+    attacks = _least(found)
+    lines = [_short(_rough(_doubted(line, rows, attacks)), rows) for line in found]
     run = {line.attack for line in found if line.total is not None}
     return lines if run & set(SIMULATING) else [_weak(line) for line in lines]
 
 
-def _doubted(
-    line: Line,
-    found: Sequence[Line],
-    strangers: Mapping[str, Prediction],
-    explained: float,
-) -> Line:
+def _doubted(line: Line, rows: Fit, attacks: np.ndarray | None) -> Line:
     """Other words where messages and rows do not fit, or little was learnt."""
     if line.metric not in _COLUMN or line.verdict == NOT_JUDGED:
         return line
-    leaks = line.verdict == verdicts.LEAKS
-    every = _misfits(line.diagnostics for line in found)
-    misfit = FITS if every is None else _one(every, leaks)
-    alike = (strangers.get(line.attack) for line in found)
-    others = _misfits(each.diagnostics for each in alike if each is not None)
-    strange = np.inf if others is None else _one(others, leaks)
-    why = f"misfit {misfit:.4g}"
-    if misfit > MISFITS:
-        pass
-    elif misfit > FITS and misfit > _NO_BETTER * strange:
-        why += f", {strange:.4g} on strangers"
-    elif leaks:
-        return line.and_that(_some(every))
-    elif fit.has_learnt(explained):
-        some = _some(every)
-        return line.and_that(some, _CHECK if some else "")
-    elif misfit > FITS:
-        why = f"the model explains {explained:.3g} % of their targets"
-    else:
-        check = "" if every is not None else _CHECK
-        return line._replace(verdict=fit.UNLEARNT).and_that(fit.said(explained), check)
-    return line._replace(verdict=MISFIT).and_that(why, _CHECK)
+    misfit = attacks if rows.misfit is None else rows.misfit
+    leaks, least = line.verdict == verdicts.LEAKS, float(np.fmin.reduce(rows.explained))
+    off = "" if misfit is None else bad(misfit)
+    if misfit is not None and _none_fits(misfit, attacks, leaks):
+        return line._replace(verdict=MISFIT).and_that(off, rows.slip or _CHECK)
+    if leaks or fit.has_learnt(least):
+        return line.and_that(off)
+    check = "" if misfit is not None else _CHECK
+    return line._replace(verdict=fit.UNLEARNT).and_that(off, fit.said(least), check)
 
 
-def _misfits(diagnostics: Iterable[Mapping[str, Array]]) -> np.ndarray | None:
-    """The least misfit `[C]` of each client; infinite for NaN, None if nobody has any."""
-    known = [np.asarray(each["misfit"]) for each in diagnostics if "misfit" in each]
+def bad(misfit: np.ndarray) -> str:
+    """Of how many clients messages and rows do not fit; empty where all do."""
+    high = misfit[misfit > FITS]
+    if not high.size:
+        return ""
+    who = f"{high.size} of {misfit.size} clients" if misfit.size > 1 else "the client"
+    return f"messages of {who} do not fit their rows (misfit up to {high.max():.4g})"
+
+
+def _least(found: Sequence[Line]) -> np.ndarray | None:
+    """The least misfit `[C]` of any attack; infinite for NaN, None if none has any."""
+    every = (line.diagnostics for line in found)
+    known = [np.asarray(each["misfit"]) for each in every if "misfit" in each]
     if not known:
         return None
     return np.nan_to_num(np.fmin.reduce(known), nan=np.inf, posinf=np.inf)
 
 
-def _some(misfits: np.ndarray | None) -> str:
-    """Of how many clients messages and rows do not fit, beside others who leak."""
-    bad = np.zeros(0) if misfits is None else misfits[misfits > FITS]
-    if not bad.size:
-        return ""
-    assert misfits is not None
-    return (
-        f"messages of {bad.size} of {misfits.size} clients do not fit their rows "
-        f"(misfit up to {bad.max():.4g}): what is said of these is not what they leak"
-    )
+def _none_fits(misfit: np.ndarray, attacks: np.ndarray | None, leaks: bool) -> bool:
+    """Whether nothing can be concluded; of a leak only if nothing explains the messages."""
+    if leaks:
+        least = misfit if attacks is None else np.fmin(misfit, attacks)
+        return float(np.median(least)) > MISFITS
+    return float(np.median(misfit)) > FITS or float(np.max(misfit)) > MISFITS
 
 
-def _one(misfits: np.ndarray, middle: bool) -> float:
-    """The worst client's, or the median."""
-    return float(np.median(misfits) if middle else np.max(misfits))
+def _short(line: Line, rows: Fit) -> Line:
+    """That a search left far more than the true rows do."""
+    own = line.diagnostics.get("misfit")
+    if own is None or rows.misfit is None or line.verdict not in _QUIET:
+        return line
+    worst = int(np.nanargmax(np.nan_to_num(own, nan=np.inf) - rows.misfit))
+    left, least = float(own[worst]), float(rows.misfit[worst])
+    if not left > FITS * max(least, 1.0):
+        return line
+    said = f"{SHORT} (misfit up to {left:.4g}, of the true rows {least:.2g})"
+    return line.and_that(said)
 
 
 def _rough(line: Line) -> Line:
@@ -127,5 +118,5 @@ def _rough(line: Line) -> Line:
 
 def _weak(line: Line) -> Line:
     """What is not shown, though the strongest attack was not tried."""
-    quiet = line.verdict in (verdicts.NOT_SHOWN, verdicts.PREDICTABLE)
-    return line.and_that(STRONGEST) if quiet and line.metric in _COLUMN else line
+    quiet = line.verdict in _QUIET and line.metric in _COLUMN
+    return line.and_that(STRONGEST) if quiet else line

@@ -14,6 +14,7 @@ from fljax.attacks.estimates import Estimates, Prediction
 from fljax.auditing import at_risk, words
 from fljax.auditing import lines as lines_lib
 from fljax.auditing.ceilings import Ceiling
+from fljax.auditing.fits import Fit
 from fljax.auditing.lines import Line
 from fljax.data import FileRecord
 from fljax.transcript.views import View
@@ -38,7 +39,7 @@ class Audited(NamedTuple):
       categories: of the sensitive column; none for a number.
       unit: of one encoded unit of a number, and `middle`, its value at 0.
       row_numbers: where each client's rows stand in the file.
-      explained: `[C]` percent of the targets' variation, by the last models.
+      fit: of models and messages to the true rows.
       flags: every setting by the name of its flag.
       notes: what was taken for granted.
       names: of clients by their ids, where the file has names.
@@ -62,7 +63,7 @@ class Audited(NamedTuple):
     unit: float
     middle: float
     row_numbers: Sequence[np.ndarray]
-    explained: np.ndarray
+    fit: Fit
     flags: Mapping[str, Any]
     notes: Sequence[str] = ()
     names: Mapping[int, str] = types.MappingProxyType({})
@@ -173,7 +174,8 @@ class Findings(NamedTuple):
     @property
     def summary(self) -> list[str]:
         """What leaks, to whom and how surely, in sentences."""
-        return words.summary(self.audited.sensitive, self.lines, self.clients)
+        audited = self.audited
+        return words.summary(audited.sensitive, self.lines, self.clients, audited.fit)
 
     def _repr_html_(self) -> str:
         from fljax.auditing import page  # which shows findings

@@ -32,6 +32,7 @@ from fljax.auditing import case as case_lib
 from fljax.auditing import settings as s
 from fljax.auditing.case import Case
 from fljax.auditing.findings import Audited, Findings
+from fljax.auditing.fits import Fit
 from fljax.auditing.inputs import Inputs
 from fljax.auditing.measuring import Controls
 from fljax.auditing.recording import Recording
@@ -166,7 +167,8 @@ def attack_and_score(
         if name in asked
     }
     with stage("score"):
-        return _score(config, read, case, estimates, again)
+        rows = fits.of_rows(case.view, case.truth, settings["trajectory"])
+        return _score(config, read, case, estimates, again, rows)
 
 
 def _score(
@@ -175,6 +177,7 @@ def _score(
     case: Case,
     estimates: Estimates,
     again: Mapping[str, Mapping[str, Prediction]],
+    rows: Fit,
 ) -> Findings:
     """Compares estimates with the truth: the end of every audit."""
     beside = Controls(
@@ -189,13 +192,12 @@ def _score(
         strange = case.strangers
         beside = beside._replace(strangers=strange.truth, uses=strange.uses)
     view: AdversaryView = case.view
-    explained = fits.explained(view, case.truth)
     lines = scoring.lines(
         estimates,
         case.truth,
         continuous=view.continuous,
         controls=beside,
-        explained=explained,
+        rows=rows,
     )
     about, stem = read.recording.about, read.recording.stem
     ceiling = ceilings.find(
@@ -223,7 +225,7 @@ def _score(
         notes=case.notes,
         names=read.owned.names,
         training=view.training,
-        explained=explained,
+        fit=rows,
         ceiling=ceiling,
         num_rounds=int(view.transcript.round[-1]) + 1,
         sees=view.sees,

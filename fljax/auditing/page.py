@@ -9,6 +9,7 @@ import numpy as np
 from fljax import certainty, fit, verdicts
 from fljax.auditing import at_risk, doubts, drawings, words
 from fljax.auditing import lines as lines_lib
+from fljax.auditing.advice import Advice
 from fljax.auditing.findings import Findings
 from fljax.auditing.lines import Line, Number
 
@@ -20,10 +21,11 @@ METRICS = {
 }
 _RULE = {
     **verdicts.RULE,
-    lines_lib.MISFIT: "what the attack explains of the messages is worse than it should "
-    "be (misfit above 10, where about 1 is expected; or above 3 and no better than on "
-    "strangers, or with a model that explains hardly anything of them): other rows, another order of inputs, "
-    "other units, or a training that is not as it was declared",
+    lines_lib.MISFIT: "messages are not what these rows would have sent (misfit above 3 "
+    "for half of the clients or above 10 for one, where about 1 is expected): other rows, "
+    "another order of inputs, other units, or a training that is not as it was declared",
+    doubts.SHORT: "the attack explains the messages far worse than the true rows do: "
+    "a better search may find more",
     fit.UNLEARNT: f"the last model explains less than {fit.LEARNT:g} % of the variation "
     "of some client's targets: a model that has learnt nothing need not tell anything",
     doubts.STRONGEST: "trajectory matching and linear inversion, the strongest attacks "
@@ -48,9 +50,7 @@ _DEFENSES = {
 }
 
 
-def render(
-    findings: Findings, advice: words.Advice | None, about: Mapping[str, Any]
-) -> str:
+def render(findings: Findings, advice: Advice | None, about: Mapping[str, Any]) -> str:
     """The page as HTML; texts are escaped.
 
     Args:

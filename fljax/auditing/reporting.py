@@ -4,11 +4,14 @@ import os
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+import numpy as np
 from rich.table import Table
 from rich.text import Text
 
 from fljax import certainty, fit, metrics, verdicts
-from fljax.auditing import page, words
+from fljax.auditing import advice as advice_lib
+from fljax.auditing import page
+from fljax.auditing.advice import Advice
 from fljax.auditing.findings import Audited, Findings
 from fljax.auditing.lines import Line
 from fljax.driver import screen_tables
@@ -67,8 +70,8 @@ def screen(findings: Findings) -> list[Table | Text]:
     return [*map(Text, findings.summary), shown, *map(Text, said)]
 
 
-def _advice(audited: Audited, flags: Mapping[str, Any]) -> words.Advice:
-    return words.what_to_do(
+def _advice(audited: Audited, flags: Mapping[str, Any]) -> Advice:
+    return advice_lib.what_to_do(
         flags, len(audited.clients), audited.training, audited.num_rounds, audited.sees
     )
 
@@ -114,8 +117,10 @@ def _rows(findings: Findings) -> Iterator[Row]:
     used = {
         "messages_used": audited.used,
         "messages_left_out": audited.left_out,
-        f"train_{fit.METRIC}": audited.explained,
+        f"train_{fit.METRIC}": audited.fit.explained,
     }
+    if audited.fit.misfit is not None:
+        used["misfit"] = audited.fit.misfit
     for metric, values in used.items():
         yield from each("none", "passive", metric, values, audited.used)
 
@@ -153,6 +158,11 @@ def _page(findings: Findings) -> str:
         "Files": "; ".join(f"{each.name} {each.sha256}" for each in audited.files),
         "Settings": ", ".join(f"{name} {value}" for name, value in settings.items()),
     }
+    if audited.fit.misfit is not None:
+        low, high = np.min(audited.fit.misfit), np.max(audited.fit.misfit)
+        about["Misfit of messages and rows"] = (
+            f"{low:.3g} to {high:.3g}, where about 1 is expected"
+        )
     advice = None
     if findings.leaks:
         known = os.path.basename(str(audited.flags.get("known", "")))

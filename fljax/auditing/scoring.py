@@ -19,6 +19,7 @@ from fljax.attacks.estimates import (
     Reconstruction,
 )
 from fljax.auditing import doubts, measuring
+from fljax.auditing.fits import Fit
 from fljax.auditing.lines import NOT_APPLICABLE, NOT_JUDGED, Line, Number
 from fljax.auditing.measuring import Controls, Measured
 from fljax.auditing.truth import Truth
@@ -33,7 +34,7 @@ def lines(
     *,
     continuous: bool,
     controls: Controls = _NOTHING,
-    explained: np.ndarray | None = None,
+    rows: Fit | None = None,
 ) -> list[Line]:
     """Every estimate scored, in order.
 
@@ -42,7 +43,7 @@ def lines(
       truth: about the audited rows.
       continuous: whether the sensitive column is a number.
       controls: what was measured beside.
-      explained: as `doubts.doubted` has it.
+      rows: how the true rows fit the messages; None where nobody looked.
     """
     judged = [
         name
@@ -54,7 +55,7 @@ def lines(
         _line(name, each, truth, continuous, controls, len(judged))
         for name, each in estimates.items()
     ]
-    return doubts.doubted(found, controls.estimates, explained)
+    return doubts.doubted(found, rows)
 
 
 def _line(

@@ -8,9 +8,11 @@ import pytest
 from fljax import results, verdicts
 from fljax.attacks.adversary import LocalTraining
 from fljax.attacks.estimates import Prediction
+from fljax.auditing import advice as advice_lib
 from fljax.auditing import drawings, measuring, reporting, words
 from fljax.auditing import lines as lines_lib
 from fljax.auditing.findings import Audited, Findings
+from fljax.auditing.fits import Fit
 from fljax.auditing.lines import Line, Number
 from fljax.auditing.truth import Truth
 from fljax.driver import console
@@ -37,7 +39,7 @@ def page(tmp_path, capsys):
             left_out=np.array([0, 0]),
             files=(), sensitive="married", target="income", categories=("a", "b"),
             unit=1.0, middle=0.0, row_numbers=[np.arange(20), np.arange(20, 30)],
-            explained=np.array([50.0, 50.0]), flags={"seed": 0},
+            fit=Fit(np.array([50.0, 50.0])), flags={"seed": 0},
         )  # fmt: skip
         findings = Findings(audited, lines, estimates)
         findings.save(tmp_path / "out")
@@ -78,7 +80,7 @@ def test_words_come_first_then_the_table_then_what_to_do(page):
 def test_the_command_for_a_defense_has_what_is_known_of_the_training():
     flags = {"known": "../rows.csv", "model": "mlp:64", "client_column": "site"}
     training = LocalTraining(batch_size=0, learning_rate=0.05, epochs=2, momentum=0.9)
-    advice = words.what_to_do(flags, 3, training)
+    advice = advice_lib.what_to_do(flags, 3, training)
     for flag in (
         "model_hidden=64", "learning_rate=0.05", "batch_size=none", "local_epochs=2",
         "client_optimiser=momentum", "partition_clients=3", "data_path=../rows.csv",
@@ -86,19 +88,21 @@ def test_the_command_for_a_defense_has_what_is_known_of_the_training():
         assert f" --{flag} " in f"{advice.command} "
     assert "in a clone" in advice.why and advice.then.startswith("Then record")
     assert "num_rounds" not in advice.command and "adversary" not in advice.command
-    one = words.what_to_do(flags | {"client": [0]}, 1, training, 60, "sum").command
+    one = advice_lib.what_to_do(flags | {"client": [0]}, 1, training, 60, "sum").command
     assert "--num_rounds=60" in one and "--adversary=sum" in one
     assert "partition_clients" not in one  # of a column the largest so many
-    told = words.what_to_do(flags, 3, LocalTraining(algorithm="fed_prox", proximal=0.1))
+    told = advice_lib.what_to_do(
+        flags, 3, LocalTraining(algorithm="fed_prox", proximal=0.1)
+    )
     assert "--algorithm=fed_prox --proximal=0.1" in told.command
     falling = training._replace(schedule=(1.0, 0.9, 0.81))
-    advice = words.what_to_do(flags, 3, falling)
+    advice = advice_lib.what_to_do(flags, 3, falling)
     assert "--learning_rate=0.05 --learning_rate_decay=0.9 " in advice.command
     steps = training._replace(schedule=(1.0, 1.0, 0.1))  # have no flag
-    advice = words.what_to_do(flags, 3, steps)
+    advice = advice_lib.what_to_do(flags, 3, steps)
     assert "learning_rate" not in advice.command
     assert advice.then.startswith("Run it with the learning rate")
-    advice = words.what_to_do(flags, 3, LocalTraining())
+    advice = advice_lib.what_to_do(flags, 3, LocalTraining())
     assert "learning_rate" not in advice.command
     assert advice.then.startswith("Run it with the learning rate")
 
@@ -117,7 +121,9 @@ def test_the_foremost_of_errors_is_the_smallest():
 def test_clients_that_are_alike_are_no_range():
     line = _line("model")
     line = line._replace(clients=[line.clients[0]._replace(value=70.0)] * 2)
-    (said,) = words.summary("married", [line], ["client 0", "client 1"])
+    (said,) = words.summary(
+        "married", [line], ["client 0", "client 1"], Fit(np.full(2, 50.0))
+    )
     assert said.endswith("Of each of the 2 clients 70.0 %.")
 
 

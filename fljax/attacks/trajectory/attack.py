@@ -100,7 +100,8 @@ def trajectory_matching(
       exchange: its messages `[R, ...]`, oldest first. Two give the noise variances
         only, a single one none: there all coordinates are alike.
       known: its public columns and targets.
-      candidates: `[K, W]` encoded values; if continuous `[2, 1]`, the range.
+      candidates: `[K, W]` encoded values; if continuous `[2, 1]`, the range. With one
+        there is nothing to search for: `misfit` is that of rows with this value.
       scale: [] `eta K`, its learning rate times its steps in a round
         (`federation.scales`); where the rate changes, of the first round.
       continuous: whether the attribute is a number.
@@ -167,7 +168,8 @@ def solve(
       problem: whose `relax` gives `[..., K]` weights, or numbers of any shape.
       starts: `[H, ...]` logits where searches begin, each of which may be a prior of the
         posterior.
-      candidates: `[K, W]`; None for a continuous attribute.
+      candidates: `[K, W]`, of which one is not searched for; None for a continuous
+        attribute.
       rough: the same to first order, whose search comes before; None for none.
 
     Returns:
@@ -190,21 +192,28 @@ def solve(
                 lambda: matching.search(own, easier, begun)[0],
                 lambda: begun,
             )
-        point, left = matching.search(jax.random.fold_in(key, 0), problem, start)
-        return point, left, misfits.misfit(left.noise, left.residuals)
+        return matching.search(jax.random.fold_in(key, 0), problem, start)
 
-    point, left, misfit = _least(searched, starts)
+    settled = candidates is not None and len(candidates) == 1
+    point, left = (
+        matching.still(problem, starts[0]) if settled else _least(searched, starts)
+    )
+    misfit = misfits.misfit(left.noise, left.residuals)
     simulated = jnp.mean(left.steady.astype(jnp.float32))
-    told = misfits.told(misfit, left.noise, left.residuals, problem.changed)
+    if settled and problem.rounding is not None:
+        told = misfits.of_changes(left.residuals, problem.changed)
+    else:
+        told = misfits.told(misfit, left.noise, left.residuals, problem.changed)
     values, scale = problem.relax(point.logits), matching.scale_of(problem, point)
     if candidates is None:
         index = jnp.zeros(values.shape, jnp.int32)
         nothing = jnp.zeros((*values.shape, 0))
         value = values[..., None]
         return Inference(index, nothing, value, scale, told, simulated)
-    weights = posterior(
-        jax.random.fold_in(key, 1), problem, starts, point, left, misfit
-    )
+    weights = values
+    if not settled:
+        own = jax.random.fold_in(key, 1)
+        weights = posterior(own, problem, starts, point, left, misfit)
     sound = jnp.isfinite(weights).all(axis=-1)
     index = jnp.where(sound, jnp.argmax(weights, axis=-1), -1).astype(jnp.int32)
     value = weights @ candidates
@@ -216,5 +225,6 @@ def _least(searched: Callable, starts: jax.Array):
     if len(starts) == 1:
         return searched(starts[0])
     every = lax.map(searched, starts)
-    misfit = jnp.nan_to_num(every[-1], nan=jnp.inf)
-    return jax.tree.map(lambda leaf: leaf[jnp.argmin(misfit)], every)
+    misfit = jax.vmap(lambda left: misfits.misfit(left.noise, left.residuals))(every[1])
+    best = jnp.argmin(jnp.nan_to_num(misfit, nan=jnp.inf))
+    return jax.tree.map(lambda leaf: leaf[best], every)

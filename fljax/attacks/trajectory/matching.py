@@ -216,6 +216,15 @@ def search(key: Key, problem: Problem, start: Point) -> tuple[Point, Unexplained
     return found.best, found.left
 
 
+def still(problem: Problem, logits: jax.Array) -> tuple[Point, Unexplained]:
+    """The point of these logits and what it leaves of all rounds; nothing is searched."""
+    point, number = Point(logits, jnp.zeros(())), len(problem.observed)
+    before = _nothing(problem)[:2]
+    residuals, steady = _examine(problem, point, jnp.arange(number), number, before)
+    noise = noise_lib.estimate(residuals, problem.partial, problem.known)
+    return point, Unexplained(residuals, steady, noise)
+
+
 def _nothing(problem: Problem) -> Unexplained:
     """Zeros in place of what has not been looked at."""
     residuals = jnp.zeros(problem.observed.shape)

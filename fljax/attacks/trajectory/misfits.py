@@ -46,6 +46,14 @@ def told(
     """
     if noise.partial is not None:
         residuals, changed = (r * noise.partial.there for r in (residuals, changed))
+    share = of_changes(residuals, changed)
+    return jnp.where(jnp.isfinite(share), jnp.minimum(misfit, share), misfit)
+
+
+def of_changes(residuals: jax.Array, changed: jax.Array) -> jax.Array:
+    """What is left as a share of the changes, in units of next to nothing.
+
+    The misfit of rows whose messages hold no noise: there any difference is one of models.
+    """
     left, whole = (jnp.square(each).sum() for each in (residuals, changed))
-    share = left / (_NEXT_TO_NOTHING**2 * whole)
-    return jnp.where(whole > 0, jnp.minimum(misfit, share), misfit)
+    return left / (_NEXT_TO_NOTHING**2 * whole)

@@ -107,7 +107,10 @@ def trajectory_matching(
     )
     last = flat.unravel(flat.returned[-1])
     told = jax.vmap(lambda known: of_client(known)[0].start(last))(known)
-    logits = associations.start(apart, problem, known, told, seen.member.shape[1])
+    logits = told
+    if continuous or len(candidates) > 1:
+        size = seen.member.shape[1]
+        logits = associations.start(apart, problem, known, told, size)
     rough = None
     if imagined.begins_roughly(client, settings):
         eased = matching.eased(settings)

@@ -1,0 +1,87 @@
+"""How well recorded messages fit the true rows, and what slips are told."""
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from fljax.auditing import case, fits, inputs
+from fljax.auditing import settings as s
+
+_KNOWN = {"batch_size": None, "learning_rate": 0.1, "local_epochs": 1}
+
+
+@pytest.fixture
+def fitted(linear, record, config):
+    """`(change, **about) -> Fit` of the linear federation, recorded in another way."""
+    frame = pd.read_csv(linear / "rows.csv")
+
+    def fit(change=None, rows=frame, **about):
+        record(linear / "other", frame, about=_KNOWN | about, change=change)
+        rows.to_csv(linear / "rows.csv", index=False)
+        told = config(linear, transcript=str(linear / "other"))
+        ready = case.prepare(told, inputs.read(told.files, told.rows))
+        settings = s.of_attacks(told.audit)["trajectory"]
+        return fits.of_rows(ready.view, ready.truth, settings)
+
+    return fit
+
+
+def _opposite(number, model, returned):
+    del number
+    for mine in returned.values():
+        for name in mine:
+            mine[name] = 2 * model[name] - mine[name]
+
+
+def _update(sign):
+    def change(number, model, returned):
+        del number
+        for mine in returned.values():
+            for name in mine:
+                mine[name] = sign * (mine[name] - model[name])
+
+    return change
+
+
+def test_what_the_true_rows_would_have_sent_fits(fitted):
+    found = fitted()
+    assert (found.misfit < 1.5).all() and not found.slip
+
+
+@pytest.mark.parametrize(
+    ("change", "about", "said"),
+    [
+        (_opposite, {}, "moved the opposite way"),
+        (_update(1), {}, "is returned minus sent"),
+        (_update(-1), {}, "is sent minus returned"),
+        (None, {"local_epochs": 3}, "one local epoch"),
+        (None, {"learning_rate": 0.2}, "is 0.5 times what was declared"),
+        (None, {"local_steps": 10}, "one local epoch"),
+    ],
+)
+def test_usual_slips_are_told(fitted, change, about, said):
+    found = fitted(change, **about)
+    assert (found.misfit > 10).all() and said in found.slip
+
+
+def test_rows_of_each_other_are_told(fitted, linear):
+    rows = pd.read_csv(linear / "rows.csv")
+    found = fitted(rows=rows.assign(client=11 - rows.client))
+    assert (found.misfit > 10).all() and "the rows of the one before it" in found.slip
+
+
+def test_rows_of_nobody_have_no_slip(fitted, linear):
+    rows = pd.read_csv(linear / "rows.csv")
+    mixed = np.random.default_rng(5).permutation(rows.y)
+    found = fitted(rows=rows.assign(y=mixed))
+    assert (found.misfit > 10).all() and not found.slip
+
+
+def test_of_a_training_that_is_not_known_there_is_no_misfit(linear, record, config):
+    record(linear / "other", pd.read_csv(linear / "rows.csv"), about={})
+    told = config(linear, transcript=str(linear / "other"))
+    ready = case.prepare(told, inputs.read(told.files, told.rows))
+    found = fits.of_rows(
+        ready.view, ready.truth, s.of_attacks(told.audit)["trajectory"]
+    )
+    assert found.misfit is None and found.explained.shape == (2,)
