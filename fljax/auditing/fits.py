@@ -85,7 +85,7 @@ def _told(view: AdversaryView, truth: Truth) -> AdversaryView:
     block = np.asarray(truth.sensitive)
     if not view.continuous:
         block = np.asarray(view.candidates)[block]
-    rows = np.atleast_3d(block).astype(np.float32)
+    rows = jnp.asarray(np.atleast_3d(block), jnp.float32)
     every = jax.tree.map(np.asarray, attribute.complete(view.known.public, rows))
     nothing = np.zeros((1, 0), np.float32)
     return view._replace(

@@ -17,6 +17,7 @@ from fljax.attacks import controls, registry
 from fljax.attacks.adversary import AdversaryView
 from fljax.attacks.estimates import Estimates, Prediction
 from fljax.attacks.spec import AttackSpec
+from fljax.attacks.trajectory import clients
 from fljax.auditing import (
     attacking,
     ceilings,
@@ -167,7 +168,9 @@ def attack_and_score(
         if name in asked
     }
     with stage("score"):
-        rows = fits.of_rows(case.view, case.truth, settings["trajectory"])
+        simulation = settings["trajectory"]
+        assert isinstance(simulation, clients.Settings)
+        rows = fits.of_rows(case.view, case.truth, simulation)
         return _score(config, read, case, estimates, again, rows)
 
 
