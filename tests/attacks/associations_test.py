@@ -40,7 +40,9 @@ def _started(logits, num_rounds=_ROUNDS, size=0.1, spoilt=False):
     problem = Problem(seen, seen, unused, relax, jnp.ones(()), Settings())
     public = Features(np.zeros((_CLIENTS, _ROWS, 1)), np.zeros((_CLIENTS, _ROWS, 0)))
     known = jax.tree.map(jnp.asarray, Known(public, y, mask))
-    found = associations.start(members, problem, known, logits, _CLIENTS)
+    found = associations.start(
+        members, problem, known, logits, _CLIENTS, associations.ways(2, False)
+    )
     return found, truth, mask
 
 
@@ -83,7 +85,9 @@ def test_under_strong_noise_it_begins_with_what_the_model_tells():
 
 def test_a_target_that_is_one_number_is_no_direction():
     known = Known(None, jnp.full((2, 1001), 1234.567), jnp.ones((2, 1001), bool))
-    directions = associations._directions(known, jnp.ones((2, 1001, 1)))
+    directions = associations._directions(
+        known, jnp.ones((2, 1001, 1)), associations.ways(2, False)
+    )
     np.testing.assert_array_equal(directions[1], 0)
 
 

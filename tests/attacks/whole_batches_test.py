@@ -14,12 +14,14 @@ _SIZES, _BATCH, _RATE, _ROUNDS = (6, 40), 8, 0.1, 12
 _QUICK = clients.Settings(search=matching.Settings(iterations=60))
 
 
-def _trained():
+def _trained(batch=_BATCH, epochs=1, number=False):
     """A small client beside one of several batches, and what is true of both."""
     rng = np.random.default_rng(0)
     most = max(_SIZES)
     public = rng.normal(size=(2, most, 2)).astype(np.float32)
     truth = rng.integers(0, 2, (2, most))
+    if number:
+        truth = rng.uniform(-1, 1, truth.shape).astype(np.float32)
     y = (public @ [1.0, -0.5] + 0.8 * truth + 0.3 * rng.normal(size=(2, most))).astype(
         np.float32
     )
@@ -37,10 +39,12 @@ def _trained():
 
     def message(round_, client):
         sent = jax.tree.map(lambda leaf: leaf[round_], params)
-        model, order = sent, rng.permutation(_SIZES[client])
-        for batch in np.split(order, range(_BATCH, len(order), _BATCH)):
-            step = slope(model, whole[client, batch], y[client, batch])
-            model = jax.tree.map(lambda p, g: p - _RATE * g, model, step)
+        model = sent
+        for _ in range(epochs):
+            order = rng.permutation(_SIZES[client])
+            for rows in np.split(order, range(batch, len(order), batch)):
+                step = slope(model, whole[client, rows], y[client, rows])
+                model = jax.tree.map(lambda p, g: p - _RATE * g, model, step)
         return jax.tree.map(jnp.subtract, sent, model)
 
     every = [[message(t, c) for c in range(2)] for t in range(_ROUNDS)]
@@ -51,7 +55,7 @@ def _trained():
     ids = np.tile([5, 7], (_ROUNDS, 1))
     seen = Transcript(np.arange(_ROUNDS), ids, params, delta)
     x = Features(public, np.zeros((2, most, 0), np.int32))
-    training = LocalTraining(_BATCH, _RATE, 1)
+    training = LocalTraining(batch, _RATE, epochs)
     return regression.view(seen, [5, 7], Known(x, y, mask), training=training), truth
 
 
@@ -63,6 +67,25 @@ def test_a_client_of_one_batch_is_solved_for_beside_others():
     np.testing.assert_array_equal(found.index[0, : _SIZES[0]], truth[0, : _SIZES[0]])
     alone = clients.infer(view.of(np.array([0])), _QUICK)
     np.testing.assert_array_equal(alone.probability[0], found.probability[0])
+
+
+@pytest.mark.slow
+def test_several_steps_on_all_rows_are_solved_for():
+    view, truth = _trained(batch=max(_SIZES), epochs=5)
+    found = clients.infer(view, _QUICK)
+    hits = np.asarray(found.index == truth)[view.known.mask]
+    assert hits.mean() > 0.92 and (found.misfit < 1).all()
+
+
+@pytest.mark.slow
+def test_numbers_of_clients_that_step_on_all_rows_are_read():
+    view, truth = _trained(batch=max(_SIZES), number=True)
+    ends = np.array([[-1.0], [1.0]], np.float32)
+    found = clients.infer(view._replace(candidates=ends, continuous=True), _QUICK)
+    for client, size in enumerate(_SIZES):
+        guess = found.value[client, :size, 0]
+        assert np.corrcoef(guess, truth[client, :size])[0, 1] > 0.85
+        assert np.abs(guess).max() <= 1 and not found.probability.size
 
 
 def _left(share):

@@ -37,8 +37,9 @@ Members = Callable[[jax.Array, jax.Array], tuple[jax.Array, jax.Array]]
 
 
 def start(
-    members: Members, problem: Problem, known: Known, logits: jax.Array, size: int
-) -> jax.Array:
+    members: Members, problem: Problem, known: Known, logits: jax.Array, size: int,
+    ways: np.ndarray,
+) -> jax.Array:  # fmt: skip
     """Logits `[M, n, ...]` of all clients of some sums.
 
     Args:
@@ -47,11 +48,14 @@ def start(
       known: of their rows, leaves `[M, n, ...]`.
       logits: what the model tells.
       size: most clients in a sum, S.
+      ways: of the candidates.
     """
     count, num_rounds = len(logits), len(problem.observed)
     if count == 1 or num_rounds < 3:
         return logits
-    directions = _directions(known, logits)  # [D, M, n, ...], the first the model's
+    directions = _directions(
+        known, logits, ways
+    )  # [D, M, n, ...], the first the model's
     _, used = held_out(num_rounds, problem.settings.held_out)
     few = min(len(used), -(-_ROUNDS * count // size))
     rounds = used[np.unique(np.linspace(0, len(used) - 1, few).round().astype(int))]
@@ -120,9 +124,19 @@ def _fit(members: Members, problem: Problem, directions: jax.Array, rounds: jax.
     return lax.scan(add, none, jnp.arange(len(rounds)))[0]
 
 
-def _directions(known: Known, logits: jax.Array) -> jax.Array:
-    """The logits, and each candidate's along the target; then all of them backwards."""
-    there, others = known.mask, logits.shape[-1]
+def ways(count: int, continuous: bool) -> np.ndarray:
+    """How `[D, K - 1]` logits of so many candidates rise where they go with the target.
+
+    Each of a few candidates may; of a number large values do.
+    """
+    if continuous:
+        return np.linspace(0, 1, count)[None, 1:]
+    return np.eye(count - 1) if count <= _MOST + 1 else np.zeros((0, count - 1))
+
+
+def _directions(known: Known, logits: jax.Array, ways: np.ndarray) -> jax.Array:
+    """The logits, and each way along the target; then all of them backwards."""
+    there = known.mask
     rows = jnp.maximum(there.sum(axis=1, keepdims=True), 1)
     target = jnp.where(there, known.y, 0).astype(logits.dtype)
     largest = jnp.abs(target).max(axis=1, keepdims=True)
@@ -131,9 +145,5 @@ def _directions(known: Known, logits: jax.Array) -> jax.Array:
     varies = spread > _EQUAL * largest
     target = jnp.where(varies, target / jnp.where(varies, spread, 1), 0)
     target = jnp.clip(target, -DOUBT, DOUBT)
-    forwards = [logits]
-    if others <= _MOST:
-        nothing = jnp.zeros_like(logits)
-        forwards += [nothing.at[..., k].set(target) for k in range(others)]
-    stacked = jnp.stack(forwards)
+    stacked = jnp.stack([logits, *(jnp.multiply.outer(target, way) for way in ways)])
     return jnp.concatenate([stacked, -stacked])

@@ -60,8 +60,7 @@ class Inference(NamedTuple):
       index: `[N]` int32 most probable candidate, -1 where that is not a number; zeros
         for a continuous attribute.
       probability: `[N, K]` posterior of the candidates; `[N, 0]` if continuous.
-      value: `[N, W]` posterior mean in the encoding of the candidates; for a continuous
-        attribute where the search ended.
+      value: `[N, W]` posterior mean in the encoding of the candidates.
       scale: [] the `eta K` that was used or found; where the rate changes, of the first
         round.
       misfit: [] mean squared whitened residual over all rounds, in units of what noise
@@ -116,8 +115,9 @@ def trajectory_matching(
     """
     exchange, known = jax.tree.map(jnp.asarray, (exchange, known))
     known, candidates = without_padding(known), jnp.asarray(candidates)
-    build = relaxation.continuous if continuous else relaxation.categorical
-    attribute = build(loss_fn, known, candidates)
+    if continuous:
+        candidates = relaxation.points(candidates)
+    attribute = relaxation.categorical(loss_fn, known, candidates)
     seen = imagined.seen(exchange)
     facts: Told = jax.tree.map(
         jnp.asarray, told or imagined.nothing_told(len(seen.sent))
@@ -147,8 +147,14 @@ def trajectory_matching(
         eased = matching.eased(settings)
         chord, _ = imagined.simulator(*asked, eased)
         rough = problem._replace(simulator=chord, steady=None, settings=eased)
-    choice = None if continuous else candidates
-    return solve(key, problem, logits[None], choice, rough)
+    found = solve(key, problem, logits[None], candidates, rough)
+    return numbers(found) if continuous else found
+
+
+def numbers(found: Inference) -> Inference:
+    """The same of a number, whose candidates are nobody's business."""
+    nothing = found.probability[..., :0]
+    return found._replace(index=jnp.zeros_like(found.index), probability=nothing)
 
 
 @precision.full
@@ -156,7 +162,7 @@ def solve(
     key: Key,
     problem: Problem,
     starts: jax.Array,
-    candidates: jax.Array | None,
+    candidates: jax.Array,
     rough: Problem | None = None,
 ) -> Inference:
     """Searches from each of these logits, and says how sure of each row it is.
@@ -165,11 +171,10 @@ def solve(
 
     Args:
       key: consumed.
-      problem: whose `relax` gives `[..., K]` weights, or numbers of any shape.
+      problem: whose `relax` gives `[..., K]` weights.
       starts: `[H, ...]` logits where searches begin, each of which may be a prior of the
         posterior.
-      candidates: `[K, W]`, of which one is not searched for; None for a continuous
-        attribute.
+      candidates: `[K, W]`, of which one is not searched for.
       rough: the same to first order, whose search comes before; None for none.
 
     Returns:
@@ -178,11 +183,11 @@ def solve(
 
     def searched(logits):
         if problem.rounding is not None:
-            asked = problem, logits, candidates is not None
+            own, given = jax.random.fold_in(key, 2), logits
             logits = lax.cond(
                 problem.path,
-                lambda: exact.start(jax.random.fold_in(key, 2), *asked),
-                lambda: logits,
+                lambda: exact.start(own, problem, given),
+                lambda: given,
             )
         start = Point(logits, jnp.zeros(()))
         if rough is not None:
@@ -194,7 +199,7 @@ def solve(
             )
         return matching.search(jax.random.fold_in(key, 0), problem, start)
 
-    settled = candidates is not None and len(candidates) == 1
+    settled = len(candidates) == 1
     point, left = (
         matching.still(problem, starts[0]) if settled else _least(searched, starts)
     )
@@ -205,11 +210,6 @@ def solve(
     else:
         told = misfits.told(misfit, left.noise, left.residuals, problem.changed)
     values, scale = problem.relax(point.logits), matching.scale_of(problem, point)
-    if candidates is None:
-        index = jnp.zeros(values.shape, jnp.int32)
-        nothing = jnp.zeros((*values.shape, 0))
-        value = values[..., None]
-        return Inference(index, nothing, value, scale, told, simulated)
     weights = values
     if not settled:
         own = jax.random.fold_in(key, 1)

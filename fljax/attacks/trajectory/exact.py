@@ -12,98 +12,159 @@ units of their rounding, are equations, each of them one adjoint pass:
 
     (c' J_t) dz = -c' r_t
 
-A prior of half the range, in units of what the equations leave unexplained, keeps too
-few messages from extremes. Where far more than rounding is left, some of what is known of
-the rows or of the training is wrong, and nothing is exact: the search begins without.
+Of a few candidates a solution is looked for, with a prior of half the range, in units of
+what the equations leave unexplained, that keeps too few messages from extremes. Where that
+leaves more than rounding, and where candidates are many, as those of a number, the weights
+that leave least are next: none is negative, which tells much where values are single ones.
 """
 
 import math
+from collections.abc import Callable
 
 import jax
 import jax.numpy as jnp
+import optax
 from jax import lax
 
 from fljax.attacks.trajectory.matching import Problem
 from fljax.types import Key
 
 MOST = 4096  # unknowns that are solved for
+_FEW = 8  # candidates whose equations may have a solution
 _OVER = 1.5  # equations for each unknown
 _PASSES = 3
 _TRUSTED = 10.0  # times the rounding, that may be left unexplained
 _SURE = 1 - 1e-6  # most that a value is believed; the search goes on from there
-_FAR = 30.0  # logits of what is surely so
+_ITERATIONS = 500  # of the weights that leave least
 
 
-def start(key: Key, problem: Problem, logits: jax.Array, weights: bool) -> jax.Array:
-    """Logits of the values that explain all messages.
+def start(key: Key, problem: Problem, logits: jax.Array) -> jax.Array:
+    """Logits of the values that explain all messages, or come nearest to that.
 
     Args:
       key: consumed.
       problem: whose `rounding` is that of its observations.
-      logits: where to begin; they come back where they are too many to solve for, or
-        nothing explains the messages.
-      weights: whether values are `[..., K]` weights that sum to 1; else numbers of the
-        shape of the logits, but for a last axis of length 1.
+      logits: where to begin; they come back where they are too many to solve for.
     """
     if logits.size > MOST:
         return logits
-    if weights:
-        values, left = solve(key, problem, problem.relax(logits), weights, 0.0, 1.0)
-        values = jnp.clip(values, (1 - _SURE) / values.shape[-1], 1.0)
-        found = jnp.log(values[..., 1:]) - jnp.log(values[..., :1])
+    begun = problem.relax(logits)
+
+    key, again = jax.random.split(key)
+
+    def nearest():
+        return _repeated(_nearest, again, problem, begun)
+
+    def better(values):
+        other, left = nearest()
+        fits = _squares(problem, other) < _squares(problem, values)
+        return jnp.where(fits, other, values), left
+
+    if begun.shape[-1] > _FEW:
+        values, left = nearest()
     else:
-        ends = jnp.full_like(logits, -_FAR), jnp.full_like(logits, _FAR)
-        low, high = map(problem.relax, ends)
-        values, left = solve(key, problem, problem.relax(logits), weights, low, high)
-        share = jnp.clip((values - low) / (high - low), 1 - _SURE, _SURE)
-        found = (jnp.log(share) - jnp.log1p(-share))[..., None]
-    return jnp.where(left < _TRUSTED**2, found, logits)
+        values, left = _repeated(_solved, key, problem, begun)
+        explained = left < _TRUSTED**2
+        values, left = lax.cond(
+            explained, lambda: (values, left), lambda: better(values)
+        )
+    values = jnp.clip(values, (1 - _SURE) / values.shape[-1], 1.0)
+    found = jnp.log(values[..., 1:]) - jnp.log(values[..., :1])
+    return jnp.where(jnp.isfinite(left), found, logits)
 
 
-def solve(
-    key: Key, problem: Problem, values: jax.Array, weights: bool, low, high
+def _repeated(
+    step: Callable, key: Key, problem: Problem, values: jax.Array
 ) -> tuple[jax.Array, jax.Array]:
-    """Values between bounds of each, and the mean square that they leave, over rounding's.
-
-    Args:
-      key: consumed.
-      problem: as that of `start`.
-      values: where to begin.
-      weights: as for `start`.
-      low, high: bounds, of the shape of what may be chosen, or one for all.
-    """
-    prior = 1 / values.shape[-1] if weights else (low + high) / 2
-    unknown = _free(values, weights).size
+    """Weights after steps, and the mean square that the last one left, over rounding's."""
 
     def one(carry, key):
-        values, noise = carry
-        rows, left = _equations(key, problem, values, weights)
-        # A prior of half the range, in units of the noise.
-        doubt = 2 * jnp.sqrt(noise) / jnp.ravel(jnp.asarray(high - low))
-        doubt = jnp.broadcast_to(doubt, (unknown,))
-        matrix = jnp.concatenate([rows, jnp.diag(doubt)])
-        apart = jnp.ravel(_free(values - prior, weights))
-        q, r = jnp.linalg.qr(matrix)
-        target = q.T @ -jnp.concatenate([left, doubt * apart])
-        move = jax.scipy.linalg.solve_triangular(r, target)
-        unexplained = jnp.mean(jnp.square(rows @ move + left)) * _OVER / (_OVER - 1)
-        moved = _moved(values, move, weights, low, high)
+        values, noise, _ = carry
+        equations = _equations(key, problem, values, step is _nearest)
+        moved, noise, left = step(values, noise, *equations)
         sound = jnp.isfinite(moved).all()
         values = jnp.where(sound, moved, values)
-        noise = jnp.where(sound, jnp.maximum(unexplained, 1.0), jnp.inf)
-        return (values, noise), None
+        noise = jnp.where(sound, jnp.maximum(noise, 1.0), jnp.inf)
+        return (values, noise, jnp.where(sound, left, jnp.inf)), None
 
     keys = jax.random.split(key, _PASSES)
-    return lax.scan(one, (values, jnp.ones(())), keys)[0]
+    begin = values, jnp.ones(()), jnp.zeros(())
+    return lax.scan(one, begin, keys)[0][::2]
 
 
-def _equations(key: Key, problem: Problem, values: jax.Array, weights: bool):
-    """`[E, unknown]` random combinations, and what each leaves `[E]`."""
+def _solved(values: jax.Array, noise: jax.Array, rows: jax.Array, left: jax.Array):
+    """Weights that solve the equations, within bounds; what one gains the first loses."""
+    free = values[..., 1:]
+    each = rows.reshape(-1, *values.shape)
+    rows = (each - each[..., :1])[..., 1:].reshape(-1, free.size)
+    # A prior of half the range, in units of the noise.
+    doubt = 2 * jnp.sqrt(noise)
+    matrix = jnp.concatenate([rows, doubt * jnp.eye(free.size)])
+    apart = jnp.ravel(free - 1 / values.shape[-1])
+    q, r = jnp.linalg.qr(matrix)
+    target = q.T @ -jnp.concatenate([left, doubt * apart])
+    move = jax.scipy.linalg.solve_triangular(r, target)
+    inside = jnp.clip(free + move.reshape(free.shape), 0.0, 1.0)
+    first = jnp.maximum(1 - inside.sum(axis=-1, keepdims=True), 0)
+    both = jnp.concatenate([first, inside], axis=-1)
+    both = both / both.sum(axis=-1, keepdims=True)
+    rest = rows @ (both[..., 1:] - free).ravel() + left
+    noise, unexplained = (
+        jnp.mean(jnp.square(each)) * _OVER / (_OVER - 1)
+        for each in (rows @ move + left, rest)
+    )
+    return both, noise, unexplained
+
+
+def _nearest(values: jax.Array, noise: jax.Array, rows: jax.Array, left: jax.Array):
+    """Weights that leave the least of the equations, none of them negative.
+
+    Projected gradients with momentum (Beck & Teboulle, "A Fast Iterative Shrinkage-
+    Thresholding Algorithm for Linear Inverse Problems", 2009), begun anew where that
+    points away from the descent (O'Donoghue & Candes, "Adaptive Restart", 2015).
+    """
+    square, slope = rows.T @ rows, rows.T @ left
+    # The iteration comes near the largest curvature, from below.
+    rate = 1 / (1.1 * optax.power_iteration(square, num_iters=50)[0])
+    inside = jax.vmap(optax.projections.projection_simplex)
+
+    def step(_, carry):
+        here, ahead, speed = carry
+        gradient = square @ (ahead - values).ravel() + slope
+        moved = ahead - rate * gradient.reshape(values.shape)
+        moved = inside(moved.reshape(-1, values.shape[-1])).reshape(values.shape)
+        away = jnp.sum((ahead - moved) * (moved - here)) > 0
+        faster = jnp.where(away, 1.0, (1 + jnp.sqrt(1 + 4 * speed**2)) / 2)
+        push = jnp.where(away, 0.0, (speed - 1) / faster)
+        return moved, moved + push * (moved - here), faster
+
+    start = values, values, jnp.ones(())
+    found, _, _ = lax.fori_loop(0, _ITERATIONS, step, start)
+    rest = rows @ (found - values).ravel() + left
+    return found, noise, jnp.mean(jnp.square(rest))
+
+
+def _squares(problem: Problem, values: jax.Array) -> jax.Array:
+    """What values leave of all messages."""
+
+    def of_round(round_):
+        predicted, _ = problem.simulator.end(round_, values, problem.scale)
+        return jnp.sum(jnp.square(predicted - problem.observed[round_]))
+
+    return lax.map(of_round, jnp.arange(len(problem.observed))).sum()
+
+
+def _equations(key: Key, problem: Problem, values: jax.Array, alike: bool):
+    """`[E, N K]` random combinations, and what each leaves `[E]`."""
     num_rounds, width = problem.observed.shape
-    unknown, simulator = _free(values, weights).size, problem.simulator
+    unknown, simulator = values[..., 1:].size, problem.simulator
     each = min(-(-round(_OVER * unknown) // num_rounds), width)
     rounding = problem.rounding
     assert rounding is not None
+    if alike:
+        rounding = jnp.broadcast_to(
+            jnp.sqrt(jnp.mean(jnp.square(rounding))), rounding.shape
+        )
 
     def of_round(round_):
         predicted, stored = simulator.end(round_, values, problem.scale)
@@ -114,25 +175,9 @@ def _equations(key: Key, problem: Problem, values: jax.Array, weights: bool):
         )
 
         def row(sign):
-            pull = simulator.back(stored, sign / unit, values, problem.scale)[0]
-            return _free(pull - pull[..., :1] if weights else pull, weights).ravel()
+            return simulator.back(stored, sign / unit, values, problem.scale)[0].ravel()
 
         return lax.map(row, signs, batch_size=min(each, 8)), signs @ residual
 
     rows, left = lax.map(of_round, jnp.arange(num_rounds))
-    return rows.reshape(-1, unknown), left.reshape(-1)
-
-
-def _free(values: jax.Array, weights: bool) -> jax.Array:
-    """Those that may be chosen: what one weight gains, the first one loses."""
-    return values[..., 1:] if weights else values
-
-
-def _moved(values, move, weights, low, high):
-    free = _free(values, weights)
-    free = jnp.clip(free + move.reshape(free.shape), low, high)
-    if not weights:
-        return free
-    first = jnp.maximum(1 - free.sum(axis=-1, keepdims=True), 0)
-    both = jnp.concatenate([first, free], axis=-1)
-    return both / both.sum(axis=-1, keepdims=True)
+    return rows.reshape(-1, values.size), left.reshape(-1)

@@ -1,7 +1,8 @@
 """Soft sensitive attributes: rows that are partly one value and partly another.
 
-A categorical attribute mixes the losses of its candidates, so that gradients are affine
-in the weights; a continuous one is itself the number that is put into the row.
+The losses of the candidates are mixed, so that gradients are affine in the weights. So are
+those of a number, whose candidates are evenly spaced, and whose guess is their mean: put
+into the rows itself it would be searched for among the many local optima of a network.
 """
 
 from collections.abc import Callable
@@ -11,15 +12,11 @@ import jax
 import jax.numpy as jnp
 
 from fljax import losses
-from fljax.attacks.attribute import (
-    complete,
-    model_based,
-    model_based_continuous,
-    row_losses,
-)
+from fljax.attacks.attribute import complete, model_based, row_losses
 from fljax.types import Features, Known, Params
 
 DOUBT = 2.0  # largest log-odds that a start may have
+_POINTS = 17  # of a number
 _FEW = 8  # candidates whose losses are written out one by one in a program
 
 
@@ -28,10 +25,10 @@ class Soft(NamedTuple):
 
     Attributes:
       start: `(params) -> logits`, careful log-odds of the model-based attack.
-      relax: `(logits) -> values`; `[N, K]` weights, or `[N]` encoded numbers.
+      relax: `(logits) -> values`, weights `[N, K]`.
       mean_loss: `(params, values) -> []` over the real rows.
       spread: `(values) -> (inputs [K, N, ...], weights [K, N])`, the rows that values
-        stand for; one of weight 1 if continuous.
+        stand for.
     """
 
     start: Callable[[Params], jax.Array]
@@ -75,25 +72,6 @@ def categorical(loss_fn: losses.LossFn, known: Known, candidates: jax.Array) -> 
     return Soft(start, relax, mean_loss, spread)
 
 
-def continuous(loss_fn: losses.LossFn, known: Known, bounds: jax.Array) -> Soft:
-    """A number between `bounds [2, 1]`; logits are `[N, 1]`."""
-    low, width = bounds[0, 0], bounds[1, 0] - bounds[0, 0]
-
-    def mean_loss(params, values):
-        each = row_losses(loss_fn, params, known)(values[:, None])
-        return losses.masked_mean(each, known.mask)
-
-    def spread(values):
-        rows = complete(known.public, values[:, None])
-        return jax.tree.map(lambda leaf: leaf[None], rows), jnp.ones((1, len(values)))
-
-    def start(params):
-        found = model_based_continuous(loss_fn, params, known, bounds)
-        share = jnp.clip((found - low) / width, 1e-6, 1 - 1e-6)
-        odds = jnp.log(share) - jnp.log1p(-share)
-        return jnp.clip(jnp.nan_to_num(odds), -DOUBT, DOUBT)[:, None]
-
-    def relax(logits):
-        return low + width * jax.nn.sigmoid(logits[:, 0])
-
-    return Soft(start, relax, mean_loss, spread)
+def points(bounds: jax.Array) -> jax.Array:
+    """Candidates `[K, 1]` of a number between bounds `[2, 1]`, evenly spaced."""
+    return jnp.linspace(bounds[0], bounds[1], _POINTS)

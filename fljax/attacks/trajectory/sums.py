@@ -74,11 +74,12 @@ def trajectory_matching(
     """
     seen, known = jax.tree.map(jnp.asarray, (seen, known))
     candidates, flat = jnp.asarray(candidates), imagined.seen(seen.exchange)
-    build = relaxation.continuous if continuous else relaxation.categorical
+    if continuous:
+        candidates = relaxation.points(candidates)
 
     def of_client(known, settings=settings, merged=None):
         known = without_padding(known)
-        attribute = build(loss_fn, known, candidates)
+        attribute = relaxation.categorical(loss_fn, known, candidates)
         asked = client, loss_fn, known, attribute, flat, seen.told, settings
         return attribute, imagined.simulator(*asked, merged)
 
@@ -108,18 +109,21 @@ def trajectory_matching(
     last = flat.unravel(flat.returned[-1])
     told = jax.vmap(lambda known: of_client(known)[0].start(last))(known)
     logits = told
-    if continuous or len(candidates) > 1:
-        size = seen.member.shape[1]
-        logits = associations.start(apart, problem, known, told, size)
+    if len(candidates) > 1:
+        size, ways = (
+            seen.member.shape[1],
+            associations.ways(len(candidates), continuous),
+        )
+        logits = associations.start(apart, problem, known, told, size, ways)
     rough = None
     if imagined.begins_roughly(client, settings):
         eased = matching.eased(settings)
         rough = problem._replace(
             simulator=summed(eased)[0], steady=None, settings=eased
         )
-    choice = None if continuous else candidates
     starts = told[None] if logits is told else jnp.stack([told, logits])
-    found = attack.solve(key, problem, starts, choice, rough)
+    found = attack.solve(key, problem, starts, candidates, rough)
+    found = attack.numbers(found) if continuous else found
     shape = scales.shape
     return found._replace(
         scale=found.scale * scales,
