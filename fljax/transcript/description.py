@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from fljax import files
-from fljax.transcript import archive
+from fljax.transcript import archive, told
 from fljax.transcript.views import TranscriptError
 
 _READ = (
@@ -47,12 +47,14 @@ def written(path: pathlib.Path, about: dict[str, Any]) -> dict[str, Any]:
     """Writes it, and gives it back as JSON has it; warns of names that are nearly right.
 
     Raises:
-      TranscriptError: JSON cannot hold it; nothing is written then.
+      TranscriptError: JSON cannot hold it, or a field is not what attacks read; nothing
+        is written then.
     """
     try:
         text = json.dumps(about, default=_plain)
     except (TypeError, ValueError) as error:
         raise TranscriptError(f"about: {error}") from error
+    told.check(json.loads(text))
     for name, known in meant(about).items():
         warnings.warn(f"about: nothing reads {name!r}; {known}?", stacklevel=3)
     files.write_text(path, text + "\n")

@@ -59,7 +59,8 @@ class Recorder:
 
         Raises:
           TranscriptError: if there is a finished recording, the folder cannot be made,
-            what is already there cannot be read, or JSON cannot hold the description.
+            what is already there cannot be read, JSON cannot hold the description, or
+            no attack could read it.
           ValueError: the ledger does not know a client that is there.
         """
         self._stem = pathlib.Path(stem)

@@ -105,10 +105,10 @@ _ABOUT = {
 
 
 @pytest.mark.parametrize("name", _ABOUT)
-def test_a_description_is_a_strangers(linear, config, record, name):
+def test_a_description_is_a_strangers(linear, config, name):
     value, said = _ABOUT[name]
-    about = {name.strip(): value}
-    record(linear / "seen", pd.read_csv(linear / "rows.csv"), about=about)
+    seen, _ = transcript.load(linear / "seen")
+    transcript.save(linear / "seen", seen, {name.strip(): value})
     _refused(linear, config(linear), f"seen.json: about, {name.strip()}: {said}")
 
 

@@ -44,3 +44,19 @@ def test_nobody_goes_on_with_a_recording_that_was_finished_and_not_cleared(
     recorder.finish()
     with pytest.raises(TranscriptError, match="is a finished recording"):
         Recorder(tmp_path / "seen")
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("learning_rate", "0.1"), ("batch_size", -3), ("local_epochs", 0.5),
+        ("optimiser", ["sgd"]), ("delta", 2.0), ("defense", 8),
+    ],
+)  # fmt: skip
+def test_what_no_attack_could_read_is_refused_before_it_is_recorded(
+    tmp_path, name, value
+):
+    with pytest.raises(TranscriptError, match=f"^about, {name}: expected"):
+        Recorder(tmp_path / "run", {name: value})
+    assert not (tmp_path / "run.npz").exists()
+    Recorder(tmp_path / "run", {"batch_size": None})

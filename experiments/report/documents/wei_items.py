@@ -57,7 +57,7 @@ ITEMS = (
         "0.003, which a search on another partition chose (not kept), the "
         "interval meets the print at 20 % of 100 clients, is too wide to tell at "
         "5 and 10 %, and is below it at 50 %; with the decay it meets it at 10 %, is too wide "
-        "to tell at 5 %, and ends just below it at 20 %; of 1,000 "
+        "to tell at 5 %, and ends below it at 20 and 50 %; of 1,000 "
         "clients, "
         "with one seed, it is further below than the code. Table IV is "
         "a little above the print on Adult, at it or within two rows above on "

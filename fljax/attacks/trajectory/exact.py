@@ -89,7 +89,8 @@ def _repeated(
 
     keys = jax.random.split(key, _PASSES)
     begin = values, jnp.ones(()), jnp.zeros(())
-    return lax.scan(one, begin, keys)[0][::2]
+    values, _, left = lax.scan(one, begin, keys)[0]
+    return values, left
 
 
 def _solved(values: jax.Array, noise: jax.Array, rows: jax.Array, left: jax.Array):

@@ -1,0 +1,128 @@
+"""What the description of a recording says of the training, checked field by field.
+
+It is free text of a stranger: whatever is read is a name, a number or a count, or refused.
+"""
+
+from collections.abc import Mapping
+from typing import Any
+
+from fljax.transcript.views import TranscriptError
+
+_OPTIMISER = ("optimiser", "optimizer", "client_optimiser")
+ALGORITHMS = {  # as clients train, whatever the server does
+    "fedavg": "fed_avg", "fedsgd": "fed_sgd", "fedprox": "fed_prox", "fedavgm": "fed_avg",
+    "fedadam": "fed_avg", "fedyogi": "fed_avg", "fedadagrad": "fed_avg",
+}  # fmt: skip
+
+
+def training(about: Mapping[str, Any], where: str) -> dict[str, Any]:
+    """Fields of an adversary's `LocalTraining`; None for what is not said.
+
+    Args:
+      about: the description.
+      where: it stands, for messages.
+
+    Raises:
+      TranscriptError: a field is not what it should be.
+    """
+    found = {
+        "batch_size": _count(about, "batch_size", where, least=0),
+        "epochs": _count(about, "local_epochs", where)
+        or _count(about, "epochs", where),
+        "steps": _count(about, "local_steps", where),
+        "optimiser": optimiser(about, where) or "sgd",
+        "momentum": _number(about, "momentum", where, least=0) or 0.0,
+        "weight_decay": _number(about, "weight_decay", where, least=0) or 0.0,
+        "algorithm": _algorithm(about, where),
+        "proximal": _number(about, "proximal", where, least=0),
+        "num_rounds": _count(about, "num_rounds", where),
+    } | _rates(about, where)
+    if "batch_size" in about and about["batch_size"] is None:
+        found["batch_size"] = 0
+    if found["algorithm"] == "fed_sgd":
+        # One step of rate 1 on all rows; the server takes the real one.
+        found |= {"batch_size": 0, "learning_rate": 1.0, "epochs": 1, "steps": None}
+        found["schedule"] = ()
+        found |= {"optimiser": "sgd", "momentum": 0.0}
+    return found
+
+
+def check(about: Mapping[str, Any]) -> None:
+    """Refuses a description that nobody could read, before it is written.
+
+    Raises:
+      TranscriptError: naming the field.
+    """
+    for read in (training, defense, delta):
+        read(about, "about")
+
+
+def _count(about, name: str, where: str, least: int = 1) -> int | None:
+    value = about.get(name)
+    if value is None or (type(value) is int and least <= value < 2**31):
+        return value
+    raise TranscriptError(
+        f"{where}, {name}: expected an integer >= {least}, got {value!r:.40}"
+    )
+
+
+def _number(about, name: str, where: str, least: float = 1e-30) -> float | None:
+    value = about.get(name)
+    if value is None:
+        return None
+    if type(value) in (int, float) and least <= value < 1e30:  # False for NaN
+        return float(value)
+    raise TranscriptError(
+        f"{where}, {name}: expected a number {'>= 0' if not least else '> 0'}"
+        f", got {value!r:.40}"
+    )
+
+
+def _rates(about, where: str) -> dict[str, Any]:
+    told = about.get("learning_rate")
+    if not isinstance(told, list):
+        return {"learning_rate": _number(about, "learning_rate", where)}
+    read = [_number({"learning_rate": one}, "learning_rate", where) for one in told]
+    rates = [rate for rate in read if rate is not None]
+    if not rates or len(rates) < len(read):
+        raise TranscriptError(
+            f"{where}, learning_rate: expected a number > 0 for each round, "
+            f"got {told!r:.40}"
+        )
+    first = rates[0]
+    schedule = () if set(rates) == {first} else tuple(rate / first for rate in rates)
+    return {"learning_rate": first, "schedule": schedule}
+
+
+def _algorithm(about, where: str) -> str:
+    """As simulations call it, else the description's own name."""
+    told = _text(about, "algorithm", "fed_avg", where)
+    return ALGORITHMS.get("".join(filter(str.isalnum, told.lower())), told)
+
+
+def optimiser(about: Mapping[str, Any], where: str) -> str:
+    """As the description calls it, in small letters; empty if it does not."""
+    names = (_text(about, field, "", where).lower() for field in _OPTIMISER)
+    return next(filter(None, names), "")
+
+
+def defense(about: Mapping[str, Any], where: str) -> str:
+    """Name of the clients' defense, `none` if none is named; errors as of `training`."""
+    return _text(about, "defense", "none", where, most=300)
+
+
+def delta(about: Mapping[str, Any], where: str) -> float | None:
+    """Of the epsilon that the defense's text may have; errors as of `training`."""
+    told = _number(about, "delta", where)
+    if told is not None and told >= 1:
+        raise TranscriptError(
+            f"{where}, delta: expected a number < 1, got {told!r:.40}"
+        )
+    return told
+
+
+def _text(about, name: str, default: str, where: str, most: int = 60) -> str:
+    value = about.get(name) or default
+    if isinstance(value, str) and value.isprintable() and len(value) <= most:
+        return value
+    raise TranscriptError(f"{where}, {name}: expected a name, got {value!r:.40}")
