@@ -5,8 +5,11 @@ learns nothing of other rows from an id, and from a date as a category hardly mo
 while attacks gain inputs that tell rows apart: both are inputs only if asked for.
 """
 
+import csv
+import io
 import re
-from collections.abc import Sequence
+import shlex
+from collections.abc import Iterable, Sequence
 
 import numpy as np
 import pandas as pd
@@ -78,10 +81,17 @@ def kinds(
     if doubts:
         wrong.append(
             f"{'; '.join(f'{c!r} {doubt}' for c, doubt in doubts.items())}; "
-            f"leave out with drop={','.join(doubts)}, or take as inputs with "
+            f"leave out with drop={_listed(doubts)}, or take as inputs with "
             "categorical= or, of numbers, numeric="
         )
     return found, wrong
+
+
+def _listed(columns: Iterable[str]) -> str:
+    """Names as a flag takes them from a shell: quoted where one is empty or has a comma."""
+    line = io.StringIO()
+    csv.writer(line, lineterminator="").writerow(columns)
+    return shlex.quote(line.getvalue())
 
 
 def is_ordinal(series: pd.Series) -> bool:

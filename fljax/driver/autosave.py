@@ -1,8 +1,8 @@
 """What a run has finished is written every so often, and when it is interrupted.
 
 A run hands in what it has finished: results of stages, and the state of a training
-between two rounds. Every `--checkpoint_minutes`, and at Ctrl-C, what is new of that is
-written into `unfinished/` of its folder, and the same command finds it there
+between two rounds. Every `--checkpoint_minutes`, and at Ctrl-C or SIGTERM, what is new of
+that is written into `unfinished/` of its folder, and the same command finds it there
 (`fljax.driver.stage_cache`). As it was computed by the same code from the same flags and
 files, a run that was stopped ends with the numbers of one that was not. Of several
 processes only the first one writes; all of them stop at the same point.
@@ -106,6 +106,8 @@ class Autosave:
     def interruptible(self) -> Iterator[None]:
         """A block in which the first Ctrl-C waits for the next thing that can be kept.
 
+        So does the SIGTERM of a machine that shuts down, or of its scheduler.
+
         The second one does not.
 
         Raises:
@@ -113,8 +115,9 @@ class Autosave:
         """
         with contextlib.ExitStack() as stack:
             if self.is_kept and threading.current_thread() is threading.main_thread():
-                before = signal.signal(signal.SIGINT, self._ask)
-                stack.callback(signal.signal, signal.SIGINT, before)
+                for each in (signal.SIGINT, signal.SIGTERM):
+                    before = signal.signal(each, self._ask)
+                    stack.callback(signal.signal, each, before)
             try:
                 yield
             except KeyboardInterrupt:

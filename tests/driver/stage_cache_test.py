@@ -155,17 +155,21 @@ def test_a_folder_with_a_beginning_belongs_to_its_configuration(tmp_path):
         run_folder.claim(str(folder), "aia", "toy", {"seeds": [1]})
 
 
-def test_the_first_interruption_keeps_what_is_next_and_says_where(tmp_path, capsys):
+@pytest.mark.parametrize("how", [signal.SIGINT, signal.SIGTERM])
+def test_the_first_interruption_keeps_what_is_next_and_says_where(
+    tmp_path, capsys, how
+):
+    before = signal.getsignal(how)
     whole = _autosave(tmp_path, minutes=10.0)
     done = []
     stopped = pytest.raises(KeyboardInterrupt, match="the same command goes on from")
     with stopped, whole.interruptible():
         _part(whole, "a").cached("first", lambda: 1)
-        os.kill(os.getpid(), signal.SIGINT)
+        os.kill(os.getpid(), how)
         done.append("not stopped at once")
         _part(whole, "a").cached("second", lambda: 2)
         done.append("never")
-    assert done == ["not stopped at once"]
+    assert done == ["not stopped at once"] and signal.getsignal(how) is before
     assert "a second Ctrl-C stops at once" in capsys.readouterr().err
     part = _part(_autosave(tmp_path), "a")
     assert part.cached("first", _never) == 1
