@@ -102,7 +102,9 @@ class Preparation:
         if "aware" in run.attackers:
             attacks["predictor"] = self._learn(spec, seed, sent, readers)
         if "unaware" in run.attackers:
-            if seed not in self._unaware or run.attack_round:
+            if not spec and attacks:  # it prepared the same
+                self._unaware[seed] = attacks["predictor"]
+            elif seed not in self._unaware or run.attack_round:
                 self._unaware[seed] = self._learn(specs.NONE, seed, sent, readers)
             attacks["predictor_unaware"] = self._unaware[seed]
         distance = run.learning_rate * defended.steps(run)

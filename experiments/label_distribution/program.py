@@ -200,7 +200,8 @@ def _clients(run: Config, chosen: tuple[Spec, ...]) -> int:
     aware = len(chosen) if "aware" in run.attackers else 0
     unaware = 0
     if "unaware" in run.attackers:
-        unaware = len(chosen) if run.attack_round else 1
+        others = chosen if run.attack_round else chosen[:1]
+        unaware = sum(bool(spec) or not aware for spec in others)
     each = prepared * (aware + unaware) + run.test_clients * len(chosen)
     return each * len(run.seeds)
 
