@@ -10,6 +10,7 @@ import jax
 
 from experiments.aia.setup import Setup
 from fljax import memory as memory_lib
+from fljax.attacks.trajectory import relaxation
 from fljax.auditing import effort
 from fljax.driver.config import ConfigError
 
@@ -63,15 +64,15 @@ def estimate(setup: Setup) -> Sizes:
 
 
 def _of_candidates(setup: Setup) -> float:
-    """Of an attack that tries each value of a category on each row of a client."""
+    """Of an attack that tries each candidate on each row of a client."""
     truth, config = setup.targets, setup.config
-    if truth is None or truth.continuous or not config.attack.kinds:
+    if truth is None or not config.attack.kinds:
         return 0.0
     known, hidden = setup.known, config.model.hidden
     inputs = known.public.numeric.shape[-1] + known.public.codes.shape[-1]
     return effort.of_candidates(
         known.y.shape[-1],
-        truth.candidates.shape[1],
+        relaxation.POINTS if truth.continuous else truth.candidates.shape[1],
         inputs
         + truth.candidates.shape[2]
         + (sum(hidden) if config.model.name == "mlp" else 0),

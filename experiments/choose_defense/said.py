@@ -1,7 +1,7 @@
 """What is said of a grid: a table, a recommendation, and what both rest on."""
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from rich.table import Table
@@ -17,6 +17,7 @@ _TUNING = (
     "trainings of further seeds, and which epsilon of the grid is taken, are not charged: "
     "the attacks' scores need the truth, so choose on data that stand for the clients' own"
 )
+_MUCH = 0.5  # of what the model explains without a defense
 _OF_CLIENT = {"record": "", "client": " of a client"}
 
 
@@ -94,7 +95,20 @@ def recommendation(
         )
     if math.isfinite(each.most):
         parts.append(f"no adversary can have more than {each.most:.1f} points")
-    return "; ".join(parts) + "."
+    return " ".join(["; ".join(parts) + ".", *_warnings(each, bare)])
+
+
+def _warnings(each: Candidate, bare: Candidate | None) -> Iterator[str]:
+    """What speaks against the recommended one, though it is the best of the grid."""
+    if bare is None:
+        return
+    if bare.attack and not bare.leaks:
+        yield "Without a defense no attack shows a leak here, either."
+    if each.utility.mean < _MUCH * bare.utility.mean:
+        yield (
+            "It costs more than half of what the model explains: other clips, more rounds "
+            "or a larger epsilon may cost less."
+        )
 
 
 def manifest(

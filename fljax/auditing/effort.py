@@ -14,6 +14,7 @@ import numpy as np
 from fljax import memory
 from fljax.attacks.adversary import LocalTraining
 from fljax.attacks.spec import AttackSpec
+from fljax.attacks.trajectory import relaxation
 from fljax.auditing.case import Case
 from fljax.auditing.doubts import SIMULATING
 from fljax.auditing.settings import AuditConfig
@@ -83,7 +84,7 @@ def _check_memory(case: Case, attacks: Sequence[AttackSpec]) -> None:
     leaves = jax.tree.leaves(view.transcript.params)
     biases = sum(leaf.size // len(leaf) for leaf in leaves if leaf.ndim == 2)
     names = [attack.name for attack in attacks]
-    values = 1 if view.continuous else len(view.candidates)
+    values = relaxation.POINTS if view.continuous else len(view.candidates)
     devices = min(jax.device_count(), len(view.clients))
     rows = int(np.max(view.sizes))
     needed = of_candidates(rows, values, inputs + biases, names, devices)

@@ -202,7 +202,7 @@ def test_all_dates_and_ids_are_named_at_once(load):
 
 def test_a_column_without_a_name_is_named_as_a_shell_takes_it(load):
     frame = rows().assign(**{"": range(20), "id, old": range(100, 120)})
-    with pytest.raises(DataError, match='with drop=\',"id, old"\', or take'):
+    with pytest.raises(DataError, match="with drop=',\"id, old\"', or take"):
         load(frame)
 
 

@@ -16,7 +16,7 @@ from fljax.attacks.attribute import complete, model_based, row_losses
 from fljax.types import Features, Known, Params
 
 DOUBT = 2.0  # largest log-odds that a start may have
-_POINTS = 17  # of a number
+POINTS = 17  # candidates of a number
 _FEW = 8  # candidates whose losses are written out one by one in a program
 
 
@@ -74,4 +74,4 @@ def categorical(loss_fn: losses.LossFn, known: Known, candidates: jax.Array) -> 
 
 def points(bounds: jax.Array) -> jax.Array:
     """Candidates `[K, 1]` of a number between bounds `[2, 1]`, evenly spaced."""
-    return jnp.linspace(bounds[0], bounds[1], _POINTS)
+    return jnp.linspace(bounds[0], bounds[1], POINTS)

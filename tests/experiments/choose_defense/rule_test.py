@@ -75,6 +75,23 @@ def test_the_recommendation_has_its_numbers():
     assert choice_figure.choice([], choose([], Wishes()), "nothing") is None
 
 
+def test_what_speaks_against_the_best_of_a_grid_is_said():
+    def of(bare, *others):
+        grid = [bare, *others]
+        return said.recommendation(grid, choose(grid, Wishes()), Wishes(), 3)
+
+    leaky = NONE._replace(gain=Estimate(8.0, 4.0, 12.0, 8.0, 3))
+    assert "costs more than half" in of(leaky, _candidate("dear", 8.0, 20.0))
+    for fine in (
+        of(leaky, SMALL),
+        said.recommendation(GRID, choose(GRID, Wishes()), Wishes(), 3),
+    ):
+        assert "costs" not in fine and "no attack shows a leak" not in fine
+    assert "no attack shows a leak here, either" in of(
+        NONE._replace(leaks=False), SMALL
+    )
+
+
 def _rows(defense, accuracy, explained, more=()):
     labels = Labels("aia", "d", "m", defense, f"defense={defense}")
     for seed in range(3):
