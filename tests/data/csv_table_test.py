@@ -198,12 +198,9 @@ def test_all_dates_and_ids_are_named_at_once(load):
         load(frame)
     table = load(frame, numeric=["patient_id"], drop=["seen"])
     assert table.kinds["patient_id"] == "numeric"
-
-
-def test_a_column_without_a_name_is_named_as_a_shell_takes_it(load):
-    frame = rows().assign(**{"": range(20), "id, old": range(100, 120)})
-    with pytest.raises(DataError, match="with drop=',\"id, old\"', or take"):
-        load(frame)
+    for_a_shell = rows().assign(**{"": range(20), "id, old": range(20)})
+    with pytest.raises(DataError, match="drop=',\"id, old\"', or"):
+        load(for_a_shell)
 
 
 def test_a_target_may_rise_from_row_to_row(load):
