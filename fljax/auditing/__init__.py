@@ -1,7 +1,7 @@
 """An audit of somebody's own federated training, from a transcript of any framework.
 
-`fljax.audit` is the function (`library`), `fljax-audit` and `python -m fljax.audit` the
-command line (`program`, `command`, `settings`).
+`fljax.audit` is the function (`library`, `arguments`), `fljax-audit` and
+`python -m fljax.audit` the command line (`program`, `command`, `settings`).
 
 * what is read: `inputs`, `table`, `recording`, `local_training`, `values`,
   `derived`;

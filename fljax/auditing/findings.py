@@ -153,11 +153,12 @@ class Findings(NamedTuple):
         """Writes `rows.jsonl`, `manifest.json`, `records.csv` and `report.html`.
 
         Raises:
-          ConfigError: the folder holds something else, or cannot be written.
+          ValueError: the folder holds something else, or cannot be written.
         """
-        from fljax.auditing import reporting  # which knows the driver of programs
+        from fljax.auditing import arguments, reporting  # which know of programs
 
-        reporting.save(self, folder)
+        with arguments.named(run_dir="folder"):
+            reporting.save(self, folder)
 
     def _values(self, numbers: np.ndarray) -> Any:
         names = self.audited.categories

@@ -3,9 +3,8 @@
 import contextlib
 import os
 import pathlib
-import re
 import tempfile
-from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -19,6 +18,7 @@ from fljax.attacks.estimates import Estimates, Prediction
 from fljax.attacks.spec import AttackSpec
 from fljax.attacks.trajectory import clients
 from fljax.auditing import (
+    arguments,
     attacking,
     ceilings,
     effort,
@@ -38,10 +38,8 @@ from fljax.auditing.inputs import Inputs
 from fljax.auditing.measuring import Controls
 from fljax.auditing.recording import Recording
 from fljax.auditing.settings import Config
-from fljax.data import DataError
 from fljax.driver import config as config_lib
 from fljax.driver.config import ConfigError
-from fljax.transcript import TranscriptError
 from fljax.types import Model, Transcript
 
 Rows = str | os.PathLike | pd.DataFrame
@@ -121,7 +119,7 @@ def audit(
     }  # fmt: skip
     if not isinstance(attacks, str):
         given["attacks"] = [a.name if isinstance(a, AttackSpec) else a for a in attacks]
-    with _in_words_of_arguments(), tempfile.TemporaryDirectory() as folder:
+    with arguments.named(known="rows"), tempfile.TemporaryDirectory() as folder:
         if model is None:
             raise ConfigError("--model: expected 'mlp:128', say, or a Model, got None")
         config = _config(given | options)
@@ -250,17 +248,6 @@ def _config(values: Mapping[str, Any]) -> Config:
             raise ConfigError(f"--{name}: expected a list of names, got {value!r}")
         registry[name].value = tuple(value) if many else value
     return s.of_groups(lambda group: config_lib.read(group, flag_values=registry))
-
-
-@contextlib.contextmanager
-def _in_words_of_arguments() -> Iterator[None]:
-    """Errors that name a flag name the argument."""
-    try:
-        yield
-    except (ConfigError, DataError, TranscriptError) as error:
-        text = re.sub(r"^known:", "rows:", re.sub(r"--(\w+)", r"\1", str(error)))
-        kind = TranscriptError if isinstance(error, TranscriptError) else ValueError
-        raise kind(text) from error
 
 
 def _recording(transcript: Any) -> Recording | None:

@@ -209,7 +209,7 @@ def _check_owner(path: pathlib.Path, identity: str) -> None:
     if owner is None:
         raise ConfigError(
             f"--run_dir: {path} holds files but no finished run; "
-            "remove it or choose another folder"
+            "choose another folder, or empty this one"
         )
     if owner != identity:
         raise ConfigError(

@@ -63,6 +63,10 @@ class Recorder:
             no attack could read it.
           ValueError: the ledger does not know a client that is there.
         """
+        if not isinstance(about, Mapping | None):
+            raise TranscriptError(
+                f"about: expected a mapping such as {{'batch_size': 32}}, got {about!r:.40}"
+            )
         self._stem = pathlib.Path(stem)
         self._folder = pathlib.Path(f"{self._stem}.rounds")
         finished = pathlib.Path(f"{self._stem}.npz")

@@ -68,6 +68,14 @@ def test_what_is_saved_can_be_reported(linear, rows, tmp_path):
     assert run.manifest["verdicts"] == findings.verdicts
 
 
+def test_a_folder_of_somebody_elses_is_left_alone(linear, rows, tmp_path):
+    findings = fljax.audit(linear / "seen", rows, **_TOLD | {"attacks": ("model",)})
+    (tmp_path / "mine").mkdir()
+    (tmp_path / "mine" / "notes.txt").write_text("mine")
+    with pytest.raises(ValueError, match="^folder: .* holds files .* choose another"):
+        findings.save(tmp_path / "mine")
+
+
 def test_a_sensitive_number_is_estimated_in_the_units_of_the_file(linear, rows):
     told = _TOLD | {"sensitive": "age", "attacks": ("reconstruct",), "controls": ()}
     findings = fljax.audit(linear / "seen", rows, standardise=False, **told)

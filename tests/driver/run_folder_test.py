@@ -74,7 +74,7 @@ def test_files_without_a_finished_run_are_refused_as_such(tmp_path, manifest):
         (tmp_path / "manifest.json").write_text(manifest)
     assert _refusal(tmp_path) == (
         f"--run_dir: {tmp_path} holds files but no finished run; "
-        "remove it or choose another folder"
+        "choose another folder, or empty this one"
     )
 
 

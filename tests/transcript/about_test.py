@@ -60,3 +60,9 @@ def test_what_no_attack_could_read_is_refused_before_it_is_recorded(
         Recorder(tmp_path / "run", {name: value})
     assert not (tmp_path / "run.npz").exists()
     Recorder(tmp_path / "run", {"batch_size": None})
+
+
+def test_a_description_is_a_mapping(tmp_path):
+    with pytest.raises(TranscriptError, match="about: expected a mapping .* got 'sgd'"):
+        Recorder(tmp_path / "run", "sgd")
+    assert not list(tmp_path.iterdir())
