@@ -35,6 +35,19 @@ def meant(names: Iterable[str]) -> dict[str, str]:
     return dict(sorted(found.items()))
 
 
+def given(about: Any) -> dict[str, Any]:
+    """A description as a caller gives it; empty for None.
+
+    Raises:
+      TranscriptError: it is no mapping.
+    """
+    if not isinstance(about, Mapping | None):
+        raise TranscriptError(
+            f"about: expected a mapping such as {{'batch_size': 32}}, got {about!r:.40}"
+        )
+    return dict(about or {})
+
+
 def read(path: pathlib.Path) -> dict[str, Any]:
     """The description so far, empty before the first."""
     if not path.exists():

@@ -63,10 +63,7 @@ class Recorder:
             no attack could read it.
           ValueError: the ledger does not know a client that is there.
         """
-        if not isinstance(about, Mapping | None):
-            raise TranscriptError(
-                f"about: expected a mapping such as {{'batch_size': 32}}, got {about!r:.40}"
-            )
+        told = description.given(about)
         self._stem = pathlib.Path(stem)
         self._folder = pathlib.Path(f"{self._stem}.rounds")
         finished = pathlib.Path(f"{self._stem}.npz")
@@ -79,8 +76,8 @@ class Recorder:
         except OSError as error:
             raise TranscriptError(f"{self._folder}: {error.strerror}") from error
         self._about = description.read(self._folder / _ABOUT)
-        if about:
-            self.describe(**about)
+        if told:
+            self.describe(**told)
         self._shapes: dict[str, tuple[int, ...]] | None = None
         self._watch = aliasing.Watch()
         self._last, self._kind = -1, None  # of what the rounds are
