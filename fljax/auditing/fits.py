@@ -126,6 +126,12 @@ def _slips(view: AdversaryView) -> Iterator[tuple[str, AdversaryView]]:
         if not training.missing and training != view.training:
             told = view._replace(training=training)
             yield f"a round is one local {name} of each client", told
+    plain = view.training._replace(optimiser="sgd", momentum=0.0, weight_decay=0.0)
+    others = {"plain SGD": plain, "SGD with momentum 0.9": plain._replace(momentum=0.9)}
+    for name, training in others.items():
+        if training != view.training:
+            told = view._replace(training=training)
+            yield f"clients use {name}", told
     if view.sees == "messages" and len(view.clients) > 1:
         for name, by in (("before", 1), ("after", -1)):
             rows = jax.tree.map(lambda leaf, by=by: np.roll(leaf, by, axis=0), known)

@@ -64,6 +64,16 @@ def test_usual_slips_are_told(fitted, change, about, said):
     assert (found.misfit > 10).all() and said in found.slip
 
 
+@pytest.mark.parametrize(
+    ("optimiser", "tried"), [("adam", "plain SGD"), ("sgd", "SGD with momentum 0.9")]
+)
+def test_other_rules_than_the_declared_one_are_tried(linear, config, optimiser, tried):
+    told = config(linear, optimiser=optimiser)
+    ready = case.prepare(told, inputs.read(told.files, told.rows))
+    assert f"clients use {tried}" in dict(fits._slips(ready.view))
+    assert len(dict(fits._slips(ready.view))) == len(list(fits._slips(ready.view)))
+
+
 def test_rows_of_each_other_are_told(fitted, linear):
     rows = pd.read_csv(linear / "rows.csv")
     found = fitted(rows=rows.assign(client=11 - rows.client))
