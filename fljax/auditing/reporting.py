@@ -52,7 +52,7 @@ def screen(findings: Findings) -> list[Table | Text]:
         shown, "value [95 %]", "majority", "imputation", "strangers",
         *(["at most"] * capped),
     )  # fmt: skip
-    screen_tables.add_texts(shown, "verdict")
+    shown.add_column("verdict", min_width=len(verdicts.NOT_SHOWN))  # may wrap
     for line in findings.lines:
         shown.add_row(
             line.attack, page.METRICS.get(line.metric, ""), page.number(line.total),
