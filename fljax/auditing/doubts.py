@@ -4,8 +4,9 @@ Two things are said in place of a verdict, by the misfit of the messages with th
 (`fits`), which is about 1 where all is right:
 
 * *messages do not fit these rows*: it is above 3 for half of the clients, or above 10 for
-  one. A leak stays one all the same, unless no attack explains the messages of half of the
-  clients to within 10. If it is above 3 for fewer, the line says for how many;
+  one. A leak stays one all the same, unless attacks that simulate the training were run and
+  none explains the messages of half of the clients to within 10. If it is above 3 for
+  fewer, the line says for how many;
 * *no conclusion: the model has hardly learnt*: nothing is shown, and the last model
   explains hardly anything of some client's rows (`fljax.fit`).
 
@@ -30,7 +31,8 @@ from fljax.verdicts import ACCURACY, ERROR
 
 STRONGEST = "strongest attack not run"
 SHORT = "the search stopped short"
-SIMULATING = ("trajectory", "linear_inversion")
+_FIRST_ORDER = "linear_inversion"
+SIMULATING = ("trajectory", _FIRST_ORDER)
 _CHECK = (
     "check client_column; learning_rate, batch_size, local_epochs, optimiser and momentum; "
     "the loss (a factor of 1/2 halves the rate) and the model; input_order, standardise "
@@ -90,8 +92,8 @@ def _least(found: Sequence[Line]) -> np.ndarray | None:
 def _none_fits(misfit: np.ndarray, attacks: np.ndarray | None, leaks: bool) -> bool:
     """Whether nothing can be concluded; of a leak only if nothing explains the messages."""
     if leaks:
-        least = misfit if attacks is None else np.fmin(misfit, attacks)
-        return float(np.median(least)) > MISFITS
+        least = None if attacks is None else np.fmin(misfit, attacks)
+        return least is not None and float(np.median(least)) > MISFITS
     return float(np.median(misfit)) > FITS or float(np.max(misfit)) > MISFITS
 
 
@@ -100,12 +102,15 @@ def _short(line: Line, rows: Fit) -> Line:
     own = line.diagnostics.get("misfit")
     if own is None or rows.misfit is None or line.verdict not in _QUIET:
         return line
-    worst = int(np.nanargmax(np.nan_to_num(own, nan=np.inf) - rows.misfit))
-    left, least = float(own[worst]), float(rows.misfit[worst])
-    if not left > FITS * max(least, 1.0):
+    if line.attack == _FIRST_ORDER:  # which explains less however well it searches
         return line
-    said = f"{SHORT} (misfit up to {left:.4g}, of the true rows {least:.2g})"
-    return line.and_that(said)
+    own = np.nan_to_num(np.asarray(own), nan=np.inf, posinf=np.inf)
+    times = own / np.maximum(rows.misfit, 1.0)
+    worst = int(np.argmax(np.nan_to_num(times)))
+    if not times[worst] > FITS:
+        return line
+    left, least = own[worst], rows.misfit[worst]
+    return line.and_that(f"{SHORT} (misfit {left:.4g}, of the true rows {least:.2g})")
 
 
 def _rough(line: Line) -> Line:

@@ -12,9 +12,9 @@ import jax
 import numpy as np
 
 from fljax import memory
-from fljax.attacks.adversary import LocalTraining
 from fljax.attacks.spec import AttackSpec
 from fljax.attacks.trajectory import relaxation
+from fljax.auditing import fits
 from fljax.auditing.case import Case
 from fljax.auditing.doubts import SIMULATING
 from fljax.auditing.settings import AuditConfig
@@ -30,15 +30,13 @@ def steps(case: Case, attacks: Sequence[AttackSpec], config: AuditConfig) -> int
     training, sizes = case.view.training, case.view.sizes
     if training.missing:
         return 0
-    each = np.max(training.local_steps(sizes))
-    merged = min(each, config.path_steps * (training.epochs or 1))
     found = [0]
     for attack in attacks:
         if attack.name in SIMULATING:
-            found.append(merged if _merges(training) else each)
+            found.append(fits.steps(training, sizes, config.path_steps))
         elif attack.needs.epochs:
-            found.append(each)
-    return int(max(found))
+            found.append(int(np.max(training.local_steps(sizes))))
+    return max(found)
 
 
 def check(case: Case, attacks: Sequence[AttackSpec], config: AuditConfig) -> None:
@@ -95,8 +93,3 @@ def _check_memory(case: Case, attacks: Sequence[AttackSpec]) -> None:
             f"{needed / 1e9:.1f} GB of memory, {free / 1e9:.1f} GB are free; join rare "
             "values, or leave out attacks with --attacks"
         )
-
-
-def _merges(training: LocalTraining) -> bool:
-    """Whether many steps are followed by fewer, as in `trajectory.rules`."""
-    return training.optimiser == "sgd" and not training.momentum

@@ -2,8 +2,8 @@
 
 An attack that fails may have been told wrong rows, or another training than there was. So
 messages are compared with what the true rows would have sent (`fljax.attacks.trajectory`,
-whose simulation has nothing left to guess then): the *misfit* is about 1 if all is right,
-however short of that an attack's search stops. Where it is not, some usual slips are
+whose simulation has nothing left to guess then): the *misfit* is about 1, or less, if all
+is right, however short of that an attack's search stops. Where it is not, some usual slips are
 tried: what fits with one of them was probably recorded or declared so.
 """
 
@@ -17,13 +17,14 @@ import numpy as np
 
 from fljax import fit, losses
 from fljax.attacks import attribute, needs
-from fljax.attacks.adversary import AdversaryView
+from fljax.attacks.adversary import AdversaryView, LocalTraining
 from fljax.attacks.trajectory import FITS, clients
 from fljax.auditing.truth import Truth
 from fljax.transcript import views
 from fljax.types import Batch
 
 _MESSAGES = 60  # of each client, evenly spread, tell enough
+_LEAST_MESSAGES = 3  # from which noise is told from what is none
 _FACTORS = (0.1, 0.2, 0.25, 1 / 3, 0.5, 2, 3, 4, 5, 10)  # of rate times steps
 
 
@@ -34,7 +35,7 @@ class Fit(NamedTuple):
       explained: `[C]` percent of the variation of each client's targets that the last
         models explain; NaN where nobody knows.
       misfit: `[C]` of the messages with the true rows, infinite for NaN; None where
-        the training is not known or cannot be simulated.
+        the training is not known or cannot be simulated, or messages are too few.
       slip: what would make them fit, in words; empty if nothing that was tried does.
     """
 
@@ -43,25 +44,37 @@ class Fit(NamedTuple):
     slip: str = ""
 
 
-def of_rows(view: AdversaryView, truth: Truth, settings: clients.Settings) -> Fit:
+def of_rows(
+    view: AdversaryView, truth: Truth, settings: clients.Settings, most_steps: int
+) -> Fit:
     """Compares the messages with the true rows.
 
     Args:
       view: of the audited rows.
       truth: about them.
       settings: of the simulation.
+      most_steps: that are simulated of a message.
     """
-    rows, share = _told(view, truth), explained(view, truth)
-    if needs.missing(clients.NEEDS, view, settings):
-        return Fit(share)
-    found = _misfit(rows, settings)
-    if np.median(found) <= FITS:
+    share = explained(view, truth)
+    limits = settings, most_steps
+    found = _misfit(_told(view, truth), *limits) if _tells(view) else None
+    if found is None or np.median(found) <= FITS:
         return Fit(share, found)
-    others = {name: _misfit(each, settings) for name, each in _slips(rows)}
-    best = min(others, key=lambda name: np.median(others[name]))
-    least = np.median(others[best])
-    slip = f"they would fit if {best} (misfit {least:.2g})" if least <= FITS else ""
-    return Fit(share, found, slip)
+    tried = (
+        (name, _misfit(each, *limits)) for name, each in _slips(_told(view, truth))
+    )
+    others = {name: float(np.median(m)) for name, m in tried if m is not None}
+    best = min(others, key=others.__getitem__, default="")
+    if not best or others[best] > FITS:
+        return Fit(share, found)
+    return Fit(share, found, f"they would fit if {best} (misfit {others[best]:.2g})")
+
+
+def steps(training: LocalTraining, sizes: np.ndarray, epoch_steps: int) -> int:
+    """Simulated steps of a message, the most of clients with so many rows."""
+    each = int(np.max(training.local_steps(sizes)))
+    merges = training.optimiser == "sgd" and not training.momentum
+    return min(each, epoch_steps * (training.epochs or 1)) if merges else each
 
 
 def explained(view: AdversaryView, truth: Truth) -> np.ndarray:
@@ -93,29 +106,50 @@ def _told(view: AdversaryView, truth: Truth) -> AdversaryView:
     )
 
 
-def _misfit(view: AdversaryView, settings: clients.Settings) -> np.ndarray:
+def _tells(view: AdversaryView) -> bool:
+    """Whether messages are enough to tell noise from what is not noise."""
+    assert view.messages is not None
+    whole = view.training.takes_all(view.sizes).all() and not view.defense
+    enough = np.min(view.messages.count) >= _LEAST_MESSAGES
+    return bool(enough or (whole and view.sees == "messages"))
+
+
+def _misfit(
+    view: AdversaryView, settings: clients.Settings, most_steps: int
+) -> np.ndarray | None:
+    """`[C]`; None where there is nothing that simulates these clients as told."""
+    if settings.search.estimate_scale or needs.missing(clients.NEEDS, view, settings):
+        return None
+    if steps(view.training, view.sizes, settings.epoch_steps) > most_steps:
+        return None
     assert view.messages is not None
     least = int(np.min(view.messages.count))
     some = _MESSAGES if least > _MESSAGES else None
-    found = clients.infer(view, settings._replace(messages=some)).misfit
-    return np.nan_to_num(np.asarray(found), nan=np.inf, posinf=np.inf)
+    found = clients.infer(view, settings._replace(messages=some))
+    if np.min(found.simulated) < 1:
+        return None
+    return np.nan_to_num(np.asarray(found.misfit), nan=np.inf, posinf=np.inf)
 
 
 def _slips(view: AdversaryView) -> Iterator[tuple[str, AdversaryView]]:
     """Views of what may have been the case in place of this one, and that in words."""
     seen, known, rate = view.transcript, view.known, view.training.learning_rate
     assert seen is not None and rate is not None
-    ahead = jax.tree.map(lambda sent, d: sent[:, None] - d, seen.params, seen.delta)
     moves = {
-        "models moved the opposite way": jax.tree.map(np.negative, seen.delta),
-        "what was recorded as returned is sent minus returned": ahead,
-        "what was recorded as returned is returned minus sent": jax.tree.map(
-            np.negative, ahead
+        "models moved the opposite way": lambda sent, moved: -moved,
+        "what was recorded as returned is sent minus returned": np.subtract,
+        "what was recorded as returned is returned minus sent": (
+            lambda sent, moved: moved - sent
         ),
     }
-    for name, delta in moves.items():
+    for name, move in moves.items() if view.sees != "models" else ():
+        delta = jax.tree.map(
+            lambda sent, moved, move=move: move(sent[:, None], moved),
+            seen.params,
+            seen.delta,
+        )
         yield name, view._replace(transcript=seen._replace(delta=delta))
-    for factor in _FACTORS:
+    for factor in _FACTORS if view.training.algorithm != "fed_sgd" else ():
         training = view.training._replace(learning_rate=factor * rate)
         name = (
             f"learning rate times local steps is {factor:.3g} times what was declared"

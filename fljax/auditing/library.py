@@ -166,10 +166,16 @@ def attack_and_score(
         if name in asked
     }
     with stage("score"):
-        simulation = settings["trajectory"]
-        assert isinstance(simulation, clients.Settings)
-        rows = fits.of_rows(case.view, case.truth, simulation)
+        rows = fits.of_rows(
+            case.view, case.truth, _simulation(settings), config.audit.most_steps
+        )
         return _score(config, read, case, estimates, again, rows)
+
+
+def _simulation(settings: Mapping[str, Hashable]) -> clients.Settings:
+    """How clients are simulated, by the settings of trajectory matching if it has any."""
+    given = settings["trajectory"]
+    return given if isinstance(given, clients.Settings) else clients.Settings()
 
 
 def _score(

@@ -161,7 +161,7 @@ def _page(findings: Findings) -> str:
     if audited.fit.misfit is not None:
         low, high = np.min(audited.fit.misfit), np.max(audited.fit.misfit)
         about["Misfit of messages and rows"] = (
-            f"{low:.3g} to {high:.3g}, where about 1 is expected"
+            f"{low:.3g} to {high:.3g}, where about 1, or less, is expected"
         )
     advice = None
     if findings.leaks:

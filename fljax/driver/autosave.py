@@ -161,6 +161,8 @@ class Autosave:
             )
 
     def _ask(self, number, frame):
+        if self._asked and number == signal.SIGTERM:
+            return  # sent to a process, and then to its group
         if self._asked:
             self._pending.clear()  # whatever is being computed may be using it
             raise KeyboardInterrupt

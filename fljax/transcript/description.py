@@ -39,13 +39,15 @@ def given(about: Any) -> dict[str, Any]:
     """A description as a caller gives it; empty for None.
 
     Raises:
-      TranscriptError: it is no mapping.
+      TranscriptError: it is no mapping of names.
     """
-    if not isinstance(about, Mapping | None):
+    if about is None:
+        return {}
+    if not isinstance(about, Mapping) or not all(isinstance(n, str) for n in about):
         raise TranscriptError(
             f"about: expected a mapping such as {{'batch_size': 32}}, got {about!r:.40}"
         )
-    return dict(about or {})
+    return dict(about)
 
 
 def read(path: pathlib.Path) -> dict[str, Any]:

@@ -107,7 +107,7 @@ class Recorder:
         Names that nothing reads and that are near to one that attacks read are warned of.
 
         Raises:
-          TranscriptError: for what JSON cannot hold; the description stays as it was.
+          TranscriptError: it cannot be written, or read by attacks; it stays as it was.
         """
         self._about = description.written(self._folder / _ABOUT, self._about | about)
 

@@ -10,6 +10,11 @@ from fljax.auditing import settings as s
 _KNOWN = {"batch_size": None, "learning_rate": 0.1, "local_epochs": 1}
 
 
+def _of_rows(ready, told, most_steps=100):
+    settings = s.of_attacks(told.audit)["trajectory"]
+    return fits.of_rows(ready.view, ready.truth, settings, most_steps)
+
+
 @pytest.fixture
 def fitted(linear, record, config):
     """`(change, **about) -> Fit` of the linear federation, recorded in another way."""
@@ -20,8 +25,7 @@ def fitted(linear, record, config):
         rows.to_csv(linear / "rows.csv", index=False)
         told = config(linear, transcript=str(linear / "other"))
         ready = case.prepare(told, inputs.read(told.files, told.rows))
-        settings = s.of_attacks(told.audit)["trajectory"]
-        return fits.of_rows(ready.view, ready.truth, settings)
+        return _of_rows(ready, told)
 
     return fit
 
@@ -91,7 +95,19 @@ def test_of_a_training_that_is_not_known_there_is_no_misfit(linear, record, conf
     record(linear / "other", pd.read_csv(linear / "rows.csv"), about={})
     told = config(linear, transcript=str(linear / "other"))
     ready = case.prepare(told, inputs.read(told.files, told.rows))
-    found = fits.of_rows(
-        ready.view, ready.truth, s.of_attacks(told.audit)["trajectory"]
-    )
+    found = _of_rows(ready, told)
     assert found.misfit is None and found.explained.shape == (2,)
+
+
+def test_no_more_steps_than_allowed_are_simulated(linear, config):
+    told = config(linear, optimiser="adam", local_steps=10**9)
+    ready = case.prepare(told, inputs.read(told.files, told.rows))
+    assert _of_rows(ready, told).misfit is None
+
+
+def test_too_few_messages_of_mini_batches_tell_nothing(linear, record, config):
+    about = _KNOWN | {"batch_size": 5}
+    record(linear / "other", pd.read_csv(linear / "rows.csv"), about=about, rounds=2)
+    told = config(linear, transcript=str(linear / "other"))
+    ready = case.prepare(told, inputs.read(told.files, told.rows))
+    assert _of_rows(ready, told).misfit is None

@@ -235,6 +235,9 @@ def test_a_leak_stays_one_unless_nothing_explains_the_messages():
     (line,) = told(40.0, 50.0, 1.0, slip="they would if", answers=answers)
     assert line.verdict == lines_lib.MISFIT and "they would if" in line.detail
     assert "input_order" not in line.detail
+    plain = {"model": Prediction(truth.sensitive)}  # which simulates no training
+    (line,) = told(40.0, 50.0, 60.0, answers=plain)
+    assert line.verdict == verdicts.LEAKS and "of 3 of 3 clients do not" in line.detail
     (line,) = _judged(truth, **answers)  # of true rows nothing is known
     assert line.verdict == lines_lib.MISFIT and "input_order" in line.detail
 
@@ -243,6 +246,13 @@ def test_a_search_that_stopped_short_is_no_misfit():
     truth = _truth([[0, 1] * 20])
     found = Prediction(np.zeros((1, 40), int), _said(misfit=[78.0]))
     rows = Fit(np.array([50.0]), np.array([1.1]))
+    (line,) = scoring.lines(
+        {"linear_inversion": found}, truth, continuous=False, rows=rows
+    )
+    assert SHORT not in line.detail  # it explains less anyway
+    lost = found._replace(diagnostics=_said(misfit=[np.nan]))
+    (line,) = scoring.lines({"trajectory": lost}, truth, continuous=False, rows=rows)
+    assert SHORT in line.detail
     (line,) = scoring.lines({"trajectory": found}, truth, continuous=False, rows=rows)
     assert line.verdict == verdicts.NOT_SHOWN and SHORT in line.detail
     said = " ".join(words.summary("married", [line], ["one"], rows))

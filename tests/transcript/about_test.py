@@ -62,7 +62,8 @@ def test_what_no_attack_could_read_is_refused_before_it_is_recorded(
     Recorder(tmp_path / "run", {"batch_size": None})
 
 
-def test_a_description_is_a_mapping(tmp_path):
-    with pytest.raises(TranscriptError, match="about: expected a mapping .* got 'sgd'"):
-        Recorder(tmp_path / "run", "sgd")
+@pytest.mark.parametrize("about", ["sgd", {1: 2}, 3])
+def test_a_description_is_a_mapping(tmp_path, about):
+    with pytest.raises(TranscriptError, match="about: expected a mapping .* got "):
+        Recorder(tmp_path / "run", about)
     assert not list(tmp_path.iterdir())

@@ -1,9 +1,8 @@
 """Trajectory matching: a client's path is simulated until it meets its messages.
 
 `Inference.misfit` tells whether the messages are those of a client with these rows, this
-model and this training: it is about 1 then, and grows with what is not so. Up to `FITS`
-estimates may be believed; above `MISFITS` they may not, whatever they say; between the
-two only where the attack predicts the messages much better than no change does.
+model and this training: it is about 1 then, or less, and grows with what is not so. Up to
+`FITS` estimates may be believed, above `MISFITS` they may not.
 
 * `clients` is the registered attack, of all clients; `attack` that of one, `sums` of
   those behind sums, where `associations` begins;

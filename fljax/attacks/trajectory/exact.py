@@ -55,10 +55,10 @@ def start(key: Key, problem: Problem, logits: jax.Array) -> jax.Array:
     def nearest():
         return _repeated(_nearest, again, problem, begun)
 
-    def better(values):
-        other, left = nearest()
+    def better(values, left):
+        other, unexplained = nearest()
         fits = _squares(problem, other) < _squares(problem, values)
-        return jnp.where(fits, other, values), left
+        return jnp.where(fits, other, values), jnp.where(fits, unexplained, left)
 
     if begun.shape[-1] > _FEW:
         values, left = nearest()
@@ -66,7 +66,7 @@ def start(key: Key, problem: Problem, logits: jax.Array) -> jax.Array:
         values, left = _repeated(_solved, key, problem, begun)
         explained = left < _TRUSTED**2
         values, left = lax.cond(
-            explained, lambda: (values, left), lambda: better(values)
+            explained, lambda: (values, left), lambda: better(values, left)
         )
     values = jnp.clip(values, (1 - _SURE) / values.shape[-1], 1.0)
     found = jnp.log(values[..., 1:]) - jnp.log(values[..., :1])

@@ -47,7 +47,8 @@ def told(
     if noise.partial is not None:
         residuals, changed = (r * noise.partial.there for r in (residuals, changed))
     share = of_changes(residuals, changed)
-    return jnp.where(jnp.isfinite(share), jnp.minimum(misfit, share), misfit)
+    changes = jnp.any(changed != 0)
+    return jnp.where(changes, jnp.minimum(misfit, share), misfit)
 
 
 def of_changes(residuals: jax.Array, changed: jax.Array) -> jax.Array:
@@ -56,4 +57,5 @@ def of_changes(residuals: jax.Array, changed: jax.Array) -> jax.Array:
     The misfit of rows whose messages hold no noise: there any difference is one of models.
     """
     left, whole = (jnp.square(each).sum() for each in (residuals, changed))
-    return left / (_NEXT_TO_NOTHING**2 * whole)
+    tiny = jnp.finfo(left.dtype).tiny
+    return left / jnp.maximum(_NEXT_TO_NOTHING**2 * whole, tiny)
