@@ -13,8 +13,7 @@ import numpy as np
 
 from fljax import memory
 from fljax.attacks.spec import AttackSpec
-from fljax.attacks.trajectory import relaxation
-from fljax.auditing import fits
+from fljax.attacks.trajectory import clients, relaxation
 from fljax.auditing.case import Case
 from fljax.auditing.doubts import SIMULATING
 from fljax.auditing.settings import AuditConfig
@@ -30,12 +29,12 @@ def steps(case: Case, attacks: Sequence[AttackSpec], config: AuditConfig) -> int
     training, sizes = case.view.training, case.view.sizes
     if training.missing:
         return 0
-    found = [0]
+    each, found = training.local_steps(sizes), [0]
     for attack in attacks:
         if attack.name in SIMULATING:
-            found.append(fits.steps(training, sizes, config.path_steps))
+            found.append(clients.simulated(training, each, config.path_steps))
         elif attack.needs.epochs:
-            found.append(int(np.max(training.local_steps(sizes))))
+            found.append(int(np.max(each)))
     return max(found)
 
 

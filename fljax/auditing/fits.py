@@ -17,7 +17,7 @@ import numpy as np
 
 from fljax import fit, losses
 from fljax.attacks import attribute, needs
-from fljax.attacks.adversary import AdversaryView, LocalTraining
+from fljax.attacks.adversary import AdversaryView
 from fljax.attacks.trajectory import FITS, clients
 from fljax.auditing.truth import Truth
 from fljax.transcript import views
@@ -55,14 +55,12 @@ def of_rows(
       settings: of the simulation.
       most_steps: that are simulated of a message.
     """
-    share = explained(view, truth)
-    limits = settings, most_steps
-    found = _misfit(_told(view, truth), *limits) if _tells(view) else None
+    rows, limits = told(view, truth), (settings, most_steps)
+    share = explained(rows)
+    found = _misfit(rows, *limits) if _tells(rows) else None
     if found is None or np.median(found) <= FITS:
         return Fit(share, found)
-    tried = (
-        (name, _misfit(each, *limits)) for name, each in _slips(_told(view, truth))
-    )
+    tried = ((name, _misfit(each, *limits)) for name, each in _slips(rows))
     others = {name: float(np.median(m)) for name, m in tried if m is not None}
     best = min(others, key=others.__getitem__, default="")
     if not best or others[best] > FITS:
@@ -70,30 +68,22 @@ def of_rows(
     return Fit(share, found, f"they would fit if {best} (misfit {others[best]:.2g})")
 
 
-def steps(training: LocalTraining, sizes: np.ndarray, epoch_steps: int) -> int:
-    """Simulated steps of a message, the most of clients with so many rows."""
-    each = int(np.max(training.local_steps(sizes)))
-    merges = training.optimiser == "sgd" and not training.momentum
-    return min(each, epoch_steps * (training.epochs or 1)) if merges else each
-
-
-def explained(view: AdversaryView, truth: Truth) -> np.ndarray:
+def explained(view: AdversaryView) -> np.ndarray:
     """Percent `[C]` of each client's targets, by the better of two models (`fljax.fit`).
 
     They are the last one that it was sent, and what it returned of that.
 
     Args:
-      view: of the audited rows.
-      truth: about them.
+      view: from `told`.
     """
     assert view.transcript is not None and view.messages is not None
-    x, y, mask = _told(view, truth).known
+    x, y, mask = view.known
     models = views.last_models(view.transcript, view.messages)
     each = [_losses(view.loss_fn, params, x, y, mask) for params in models]
     return fit.explained(np.min(each, axis=0), y, mask, view.task)
 
 
-def _told(view: AdversaryView, truth: Truth) -> AdversaryView:
+def told(view: AdversaryView, truth: Truth) -> AdversaryView:
     """The view of somebody who knows the sensitive column, and has nothing to infer."""
     block = np.asarray(truth.sensitive)
     if not view.continuous:
@@ -120,7 +110,8 @@ def _misfit(
     """`[C]`; None where there is nothing that simulates these clients as told."""
     if settings.search.estimate_scale or needs.missing(clients.NEEDS, view, settings):
         return None
-    if steps(view.training, view.sizes, settings.epoch_steps) > most_steps:
+    training, own = view.training, view.training.local_steps(view.sizes)
+    if clients.simulated(training, own, settings.epoch_steps) > most_steps:
         return None
     assert view.messages is not None
     least = int(np.min(view.messages.count))
@@ -158,14 +149,13 @@ def _slips(view: AdversaryView) -> Iterator[tuple[str, AdversaryView]]:
     one = view.training._replace(steps=None, epochs=1)
     for name, training in (("epoch", one), ("step", one._replace(steps=1))):
         if not training.missing and training != view.training:
-            told = view._replace(training=training)
-            yield f"a round is one local {name} of each client", told
+            other = view._replace(training=training)
+            yield f"a round is one local {name} of each client", other
     plain = view.training._replace(optimiser="sgd", momentum=0.0, weight_decay=0.0)
     others = {"plain SGD": plain, "SGD with momentum 0.9": plain._replace(momentum=0.9)}
     for name, training in others.items():
         if training != view.training:
-            told = view._replace(training=training)
-            yield f"clients use {name}", told
+            yield f"clients use {name}", view._replace(training=training)
     if view.sees == "messages" and len(view.clients) > 1:
         for name, by in (("before", 1), ("after", -1)):
             rows = jax.tree.map(lambda leaf, by=by: np.roll(leaf, by, axis=0), known)

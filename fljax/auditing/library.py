@@ -167,15 +167,18 @@ def attack_and_score(
     }
     with stage("score"):
         rows = fits.of_rows(
-            case.view, case.truth, _simulation(settings), config.audit.most_steps
+            case.view,
+            case.truth,
+            _simulation(config, settings),
+            config.audit.most_steps,
         )
         return _score(config, read, case, estimates, again, rows)
 
 
-def _simulation(settings: Mapping[str, Hashable]) -> clients.Settings:
-    """How clients are simulated, by the settings of trajectory matching if it has any."""
+def _simulation(config: Config, settings: Mapping[str, Hashable]) -> clients.Settings:
+    """How clients are simulated: as trajectory matching is told, or by its flags."""
     given = settings["trajectory"]
-    return given if isinstance(given, clients.Settings) else clients.Settings()
+    return given if isinstance(given, clients.Settings) else s.simulation(config.audit)
 
 
 def _score(

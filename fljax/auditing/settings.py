@@ -179,12 +179,17 @@ def of_groups(make: Callable[[type], Any]) -> Config:
     return Config(*(make(group) for group in GROUPS))
 
 
-def of_attacks(config: AuditConfig) -> dict[str, Hashable]:
-    """Settings of each attack that has flags, by its name."""
-    trajectory = clients.Settings(
+def simulation(config: AuditConfig) -> clients.Settings:
+    """How clients are simulated, and how long their rows are searched for."""
+    return clients.Settings(
         epoch_steps=config.path_steps,
         search=matching.Settings(iterations=config.trajectory_iterations),
     )
+
+
+def of_attacks(config: AuditConfig) -> dict[str, Hashable]:
+    """Settings of each attack that has flags, by its name."""
+    trajectory = simulation(config)
     return {
         "grad": gradient_grid.Settings(
             rounds=config.grad_rounds,

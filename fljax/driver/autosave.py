@@ -106,9 +106,7 @@ class Autosave:
     def interruptible(self) -> Iterator[None]:
         """A block in which the first Ctrl-C waits for the next thing that can be kept.
 
-        So does the SIGTERM of a machine that shuts down, or of its scheduler.
-
-        The second one does not.
+        So does SIGTERM, as of a scheduler. A second Ctrl-C does not wait.
 
         Raises:
           KeyboardInterrupt: saying where the run goes on.

@@ -11,7 +11,7 @@ _KNOWN = {"batch_size": None, "learning_rate": 0.1, "local_epochs": 1}
 
 
 def _of_rows(ready, told, most_steps=100):
-    settings = s.of_attacks(told.audit)["trajectory"]
+    settings = s.simulation(told.audit)
     return fits.of_rows(ready.view, ready.truth, settings, most_steps)
 
 

@@ -37,9 +37,13 @@ Members = Callable[[jax.Array, jax.Array], tuple[jax.Array, jax.Array]]
 
 
 def start(
-    members: Members, problem: Problem, known: Known, logits: jax.Array, size: int,
+    members: Members,
+    problem: Problem,
+    known: Known,
+    logits: jax.Array,
+    size: int,
     ways: np.ndarray,
-) -> jax.Array:  # fmt: skip
+) -> jax.Array:
     """Logits `[M, n, ...]` of all clients of some sums.
 
     Args:
@@ -53,9 +57,7 @@ def start(
     count, num_rounds = len(logits), len(problem.observed)
     if count == 1 or num_rounds < 3:
         return logits
-    directions = _directions(
-        known, logits, ways
-    )  # [D, M, n, ...], the first the model's
+    directions = _directions(known, logits, ways)  # [D, M, n, K - 1]
     _, used = held_out(num_rounds, problem.settings.held_out)
     few = min(len(used), -(-_ROUNDS * count // size))
     rounds = used[np.unique(np.linspace(0, len(used) - 1, few).round().astype(int))]

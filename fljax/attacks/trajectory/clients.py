@@ -12,7 +12,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from fljax.attacks import streams
-from fljax.attacks.adversary import AdversaryView
+from fljax.attacks.adversary import AdversaryView, LocalTraining
 from fljax.attacks.each_client import Client, Task, over_clients, over_items, task
 from fljax.attacks.estimates import Estimates, Prediction
 from fljax.attacks.groups import Group, over_groups
@@ -22,7 +22,6 @@ from fljax.attacks.trajectory import added, imagined, matching, merging, rules, 
 from fljax.attacks.trajectory import attack as one_client
 from fljax.attacks.trajectory.attack import Inference
 from fljax.attacks.trajectory.imagined import Imagined, Told
-from fljax.attacks.trajectory.rules import Practice
 from fljax.defenses import specs
 from fljax.transcript import views
 from fljax.types import Array
@@ -98,8 +97,7 @@ def _alike(
     settings = effort(settings, client.share, view.messages.count)
     search, merged = settings.search._replace(first_order=False), None
     if client.practice.merges:
-        own, most = int(steps.max()), settings.epoch_steps * (training.epochs or 1)
-        most = min(own, most)
+        own, most = int(steps.max()), simulated(training, steps, settings.epoch_steps)
         if (steps != most).any():
             merged = np.stack([merging.table(int(each), most) for each in steps])
         steps = np.full_like(steps, most)
@@ -121,6 +119,12 @@ def _alike(
             found.append(over_items(_one, static, view, group, *more))
         order.append(group)
     return _in_order(found, order)
+
+
+def simulated(training: LocalTraining, steps: np.ndarray, epoch_steps: int) -> int:
+    """Simulated steps of a message, the most of clients who take so many."""
+    own, merged = int(np.max(steps)), epoch_steps * (training.epochs or 1)
+    return min(own, merged) if rules.practice(training).merges else own
 
 
 def _in_order(found: list[Inference], order: Sequence[np.ndarray]) -> Inference:
@@ -156,12 +160,7 @@ def _imagined(view: AdversaryView, first_order: bool = False) -> tuple[Imagined,
     """
     training, seen, messages = view.training, view.transcript, view.messages
     assert seen is not None and messages is not None
-    practice = Practice(
-        training.optimiser,
-        training.momentum,
-        training.weight_decay,
-        (training.proximal or 0.0) if training.algorithm == "fed_prox" else 0.0,
-    )
+    practice = rules.practice(training)
     full = training.takes_all(view.sizes).all()
     client = Imagined(practice, 0 if full else training.batch_size or 0)
     spec = view.defense or specs.NONE

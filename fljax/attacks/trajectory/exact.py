@@ -48,12 +48,13 @@ def start(key: Key, problem: Problem, logits: jax.Array) -> jax.Array:
     """
     if logits.size > MOST:
         return logits
-    begun = problem.relax(logits)
-
+    begun, rounding = problem.relax(logits), problem.rounding
+    assert rounding is not None
+    alike = jnp.full_like(rounding, jnp.sqrt(jnp.mean(jnp.square(rounding))))
     key, again = jax.random.split(key)
 
     def nearest():
-        return _repeated(_nearest, again, problem, begun)
+        return _repeated(_nearest, again, problem, begun, alike)
 
     def better(values, left):
         other, unexplained = nearest()
@@ -63,7 +64,7 @@ def start(key: Key, problem: Problem, logits: jax.Array) -> jax.Array:
     if begun.shape[-1] > _FEW:
         values, left = nearest()
     else:
-        values, left = _repeated(_solved, key, problem, begun)
+        values, left = _repeated(_solved, key, problem, begun, rounding)
         explained = left < _TRUSTED**2
         values, left = lax.cond(
             explained, lambda: (values, left), lambda: better(values, left)
@@ -74,13 +75,16 @@ def start(key: Key, problem: Problem, logits: jax.Array) -> jax.Array:
 
 
 def _repeated(
-    step: Callable, key: Key, problem: Problem, values: jax.Array
+    step: Callable, key: Key, problem: Problem, values: jax.Array, units: jax.Array
 ) -> tuple[jax.Array, jax.Array]:
-    """Weights after steps, and the mean square that the last one left, over rounding's."""
+    """Weights after steps, and the mean square that the last one left, in these units.
+
+    Units `[R, O]` are of the residuals: of rounding, or alike for all.
+    """
 
     def one(carry, key):
         values, noise, _ = carry
-        equations = _equations(key, problem, values, step is _nearest)
+        equations = _equations(key, problem, values, units)
         moved, noise, left = step(values, noise, *equations)
         sound = jnp.isfinite(moved).all()
         values = jnp.where(sound, moved, values)
@@ -155,21 +159,15 @@ def _squares(problem: Problem, values: jax.Array) -> jax.Array:
     return lax.map(of_round, jnp.arange(len(problem.observed))).sum()
 
 
-def _equations(key: Key, problem: Problem, values: jax.Array, alike: bool):
+def _equations(key: Key, problem: Problem, values: jax.Array, units: jax.Array):
     """`[E, N K]` random combinations, and what each leaves `[E]`."""
     num_rounds, width = problem.observed.shape
     unknown, simulator = values[..., 1:].size, problem.simulator
     each = min(-(-round(_OVER * unknown) // num_rounds), width)
-    rounding = problem.rounding
-    assert rounding is not None
-    if alike:
-        rounding = jnp.broadcast_to(
-            jnp.sqrt(jnp.mean(jnp.square(rounding))), rounding.shape
-        )
 
     def of_round(round_):
         predicted, stored = simulator.end(round_, values, problem.scale)
-        unit = rounding[round_] * math.sqrt(width)
+        unit = units[round_] * math.sqrt(width)
         residual = (predicted - problem.observed[round_]) / unit
         signs = jax.random.rademacher(
             jax.random.fold_in(key, round_), (each, width), jnp.float32

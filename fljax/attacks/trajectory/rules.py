@@ -15,6 +15,7 @@ from typing import NamedTuple
 import jax
 import jax.numpy as jnp
 
+from fljax.attacks.adversary import LocalTraining
 from fljax.attacks.trajectory.simulation import Rule
 from fljax.types import PyTree
 
@@ -41,6 +42,14 @@ class Practice(NamedTuple):
     def merges(self) -> bool:
         """Whether steps may be merged."""
         return self.optimiser == "sgd" and not self.momentum
+
+
+def practice(training: LocalTraining) -> Practice:
+    """How clients step who train like this."""
+    proximal = training.proximal if training.algorithm == "fed_prox" else None
+    return Practice(
+        training.optimiser, training.momentum, training.weight_decay, proximal or 0.0
+    )
 
 
 class Moments(NamedTuple):
