@@ -139,8 +139,12 @@ def read_rows(path: str | os.PathLike) -> list[Row]:
 
 
 def write_manifest(path: str | os.PathLike, manifest: dict[str, Any]) -> None:
-    """Writes a JSON object atomically."""
-    files.write_text(path, json.dumps(manifest, indent=1, allow_nan=False) + "\n")
+    """Writes a JSON object atomically, a line for each of its names."""
+    lines = (
+        f" {json.dumps(name)}: {json.dumps(value, allow_nan=False)}"
+        for name, value in manifest.items()
+    )
+    files.write_text(path, "{\n" + ",\n".join(lines) + "\n}\n")
 
 
 def summarise(rows: Sequence[Row]) -> list[Summary]:

@@ -168,4 +168,4 @@ def test_reasons_are_of_flagfiles():
 
 def test_the_folder_is_small():
     sizes = [path.stat().st_size for path in kept.FOLDER.rglob("*") if path.is_file()]
-    assert max(sizes) < 400_000 and sum(sizes) < 4_500_000
+    assert max(sizes) < 400_000 and sum(sizes) < 4_000_000
