@@ -5,8 +5,8 @@ Two things are said in place of a verdict, by the misfit of the messages with th
 
 * *messages do not fit these rows*: it is above 3 for half of the clients, or above 10 for
   one. A leak stays one all the same, unless attacks that simulate the training were run and
-  none explains the messages of half of the clients to within 10. If it is above 3 for
-  fewer, the line says for how many;
+  none explains the messages of half of the clients to within 10, or to within 3 and better
+  than with strangers' rows. If it is above 3 for fewer, the line says for how many;
 * *no conclusion: the model has hardly learnt*: nothing is shown, and the last model
   explains hardly anything of some client's rows (`fljax.fit`).
 
@@ -19,14 +19,17 @@ first order only, which is said. Where an attack that simulates the training cou
 run, or was not asked for, what is not shown comes with *strongest attack not run*.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from typing import NamedTuple
 
 import numpy as np
 
 from fljax import fit, verdicts
+from fljax.attacks.estimates import Prediction
 from fljax.attacks.trajectory import FITS, MISFITS
 from fljax.auditing.fits import Fit
 from fljax.auditing.lines import MISFIT, NOT_JUDGED, Line
+from fljax.types import Array
 from fljax.verdicts import ACCURACY, ERROR
 
 STRONGEST = "strongest attack not run"
@@ -38,32 +41,51 @@ _CHECK = (
     "the loss (a factor of 1/2 halves the rate) and the model; input_order, standardise "
     "and standardise_target; the order of classes (texts: sorted); defense"
 )
+_NO_BETTER = 0.75  # of the misfit on strangers
 _COLUMN = (ACCURACY.metric, ERROR.metric)
 _QUIET = (verdicts.NOT_SHOWN, verdicts.PREDICTABLE)
 
 
-def doubted(found: Sequence[Line], rows: Fit | None = None) -> list[Line]:
+def doubted(
+    found: Sequence[Line],
+    strangers: Mapping[str, Prediction],
+    rows: Fit | None = None,
+) -> list[Line]:
     """Other words where messages and rows do not fit, or little was learnt.
 
     Args:
       found: all lines.
+      strangers: what attacks said of strangers, by their names.
       rows: how the true rows fit; None where nobody looked.
     """
     rows = Fit(np.array([np.nan])) if rows is None else rows
-    attacks = _least(found)
-    lines = [_short(_rough(_doubted(line, rows, attacks)), rows) for line in found]
+    names = {line.attack for line in found}
+    least = _Least(
+        _least(line.diagnostics for line in found),
+        _least(e.diagnostics for name, e in strangers.items() if name in names),
+    )
+    lines = [_short(_rough(_doubted(line, rows, least)), rows) for line in found]
     run = {line.attack for line in found if line.total is not None}
     return lines if run & set(SIMULATING) else [_weak(line) for line in lines]
 
 
-def _doubted(line: Line, rows: Fit, attacks: np.ndarray | None) -> Line:
+class _Least(NamedTuple):
+    """The least misfit `[C]` of any attack, on the clients' rows and on strangers'."""
+
+    own: np.ndarray | None
+    strange: np.ndarray | None
+
+
+def _doubted(line: Line, rows: Fit, attacks: _Least) -> Line:
     """Other words where messages and rows do not fit, or little was learnt."""
     if line.metric not in _COLUMN or line.verdict == NOT_JUDGED:
         return line
-    misfit = attacks if rows.misfit is None else rows.misfit
+    misfit = attacks.own if rows.misfit is None else rows.misfit
     leaks, least = line.verdict == verdicts.LEAKS, float(np.fmin.reduce(rows.explained))
     off = "" if misfit is None else bad(misfit)
-    if misfit is not None and _none_fits(misfit, attacks, leaks):
+    if misfit is not None and (
+        _unexplained(attacks, misfit) if leaks else _of_others(misfit)
+    ):
         return line._replace(verdict=MISFIT).and_that(off, rows.slip or _CHECK)
     if leaks or fit.has_learnt(least):
         return line.and_that(off)
@@ -80,21 +102,28 @@ def bad(misfit: np.ndarray) -> str:
     return f"messages of {who} do not fit their rows (misfit up to {high.max():.4g})"
 
 
-def _least(found: Sequence[Line]) -> np.ndarray | None:
-    """The least misfit `[C]` of any attack; infinite for NaN, None if none has any."""
-    every = (line.diagnostics for line in found)
+def _least(every: Iterable[Mapping[str, Array]]) -> np.ndarray | None:
+    """The least misfit of any attack; infinite for NaN, None if none has any."""
     known = [np.asarray(each["misfit"]) for each in every if "misfit" in each]
     if not known:
         return None
     return np.nan_to_num(np.fmin.reduce(known), nan=np.inf, posinf=np.inf)
 
 
-def _none_fits(misfit: np.ndarray, attacks: np.ndarray | None, leaks: bool) -> bool:
-    """Whether nothing can be concluded; of a leak only if nothing explains the messages."""
-    if leaks:
-        least = None if attacks is None else np.fmin(misfit, attacks)
-        return least is not None and float(np.median(least)) > MISFITS
+def _of_others(misfit: np.ndarray) -> bool:
+    """Whether messages are not of these rows, so that what is not shown may be there."""
     return float(np.median(misfit)) > FITS or float(np.max(misfit)) > MISFITS
+
+
+def _unexplained(attacks: _Least, misfit: np.ndarray) -> bool:
+    """Whether not even an attack that leaks explains what it simulates."""
+    if attacks.own is None:
+        return False
+    left = float(np.median(np.fmin(misfit, attacks.own)))
+    if attacks.strange is None:
+        return left > MISFITS
+    alike = left > _NO_BETTER * float(np.median(attacks.strange))
+    return left > MISFITS or (left > FITS and alike)
 
 
 def _short(line: Line, rows: Fit) -> Line:

@@ -55,7 +55,7 @@ def lines(
         _line(name, each, truth, continuous, controls, len(judged))
         for name, each in estimates.items()
     ]
-    return doubts.doubted(found, rows)
+    return doubts.doubted(found, controls.estimates, rows)
 
 
 def _line(

@@ -1,0 +1,99 @@
+"""What is said where messages and rows do not fit, or a search stopped short."""
+
+import numpy as np
+import pytest
+
+from fljax import fit, verdicts
+from fljax.attacks.estimates import Prediction
+from fljax.auditing import lines as lines_lib
+from fljax.auditing import scoring, words
+from fljax.auditing.doubts import SHORT
+from fljax.auditing.fits import Fit
+from fljax.auditing.measuring import Controls
+from tests.auditing.judging import judged as _judged
+from tests.auditing.judging import truth as _truth
+
+
+def _said(**said):
+    return {name: np.array(values) for name, values in said.items()}
+
+
+@pytest.mark.parametrize(
+    ("misfit", "explained", "verdict", "why"),
+    [
+        ([1.4], 50, verdicts.NOT_SHOWN, ""),
+        ([1.4], -20, fit.UNLEARNT, "explains 0.0 %"),
+        ([1.4], np.nan, verdicts.NOT_SHOWN, ""),
+        ([11.0], 50, lines_lib.MISFIT, "misfit up to 11"),
+        ([np.inf], np.nan, lines_lib.MISFIT, "misfit up to inf"),
+        ([5.0], 50, lines_lib.MISFIT, "misfit up to 5"),
+        ([1.0, 5.0, 1.0], 50, verdicts.NOT_SHOWN, "of 1 of 3 clients do not fit"),
+        ([1.0, 5.0, 1.0], -20, fit.UNLEARNT, "of 1 of 3 clients do not fit"),
+        ([1.0, 11.0, 1.0], 50, lines_lib.MISFIT, "of 1 of 3 clients do not fit"),
+        (None, 50, verdicts.NOT_SHOWN, ""),
+        (None, 1.9, fit.UNLEARNT, "explains 1.9 %"),
+        ([1.4], -1e6, fit.UNLEARNT, "is 1e+04 times that of a constant"),
+    ],
+)
+def test_nothing_is_concluded_where_rows_do_not_fit(misfit, explained, verdict, why):
+    truth = _truth([[0, 1] * 20])
+    always = np.zeros((1, 40), int)
+    answers = {"mine": Prediction(always), "silent": Prediction(always)}
+    rows = Fit(np.array([90, explained]), None if misfit is None else np.array(misfit))
+    for line in scoring.lines(answers, truth, continuous=False, rows=rows):
+        assert line.verdict == verdict and why in line.detail
+        doubted = verdict == lines_lib.MISFIT or "1.9" in why
+        assert ("input_order" in line.detail) is doubted
+
+
+def test_a_leak_stays_one_unless_nothing_explains_the_messages():
+    truth = _truth([[0, 1] * 40] * 3)
+    right = {"trajectory": Prediction(truth.sensitive, _said(misfit=[7.8, 1.2, 8.1]))}
+
+    def told(*misfit, slip="", answers=right):
+        rows = Fit(np.full(3, 50.0), np.array(misfit), slip)
+        return scoring.lines(answers, truth, continuous=False, rows=rows)
+
+    (line,) = told(1.0, 1.0, 1.0)
+    assert line.verdict == verdicts.LEAKS and "fit" not in line.detail
+    (line,) = told(40.0, 50.0, 1.0)
+    assert line.verdict == verdicts.LEAKS and "of 2 of 3 clients do not" in line.detail
+    answers = {"trajectory": Prediction(truth.sensitive, _said(misfit=[20.0] * 3))}
+    (line,) = told(40.0, 50.0, 1.0, slip="they would if", answers=answers)
+    assert line.verdict == lines_lib.MISFIT and "they would if" in line.detail
+    assert "input_order" not in line.detail
+    plain = {"model": Prediction(truth.sensitive)}  # which simulates no training
+    (line,) = told(40.0, 50.0, 60.0, answers=plain)
+    assert line.verdict == verdicts.LEAKS and "of 3 of 3 clients do not" in line.detail
+    (line,) = _judged(truth, **answers)  # of true rows nothing is known
+    assert line.verdict == lines_lib.MISFIT and "input_order" in line.detail
+
+
+def test_a_leak_of_messages_that_fit_no_better_than_on_strangers_is_none():
+    truth, strange = (_truth([[0, 1] * 40] * 3) for _ in range(2))
+    wrong = Prediction(1 - strange.sensitive, _said(misfit=[7.7, 8.0, 7.9]))
+    controls = Controls(None, {"trajectory": wrong}, strange)
+
+    def told(*misfit):
+        right = Prediction(truth.sensitive, _said(misfit=misfit))
+        return _judged(truth, controls, trajectory=right)[0].verdict
+
+    assert told(7.8, 1.2, 8.1) == lines_lib.MISFIT
+    assert told(1.3, 1.2, 8.1) == told(4.0, 4.0, 4.0) == verdicts.LEAKS
+
+
+def test_a_search_that_stopped_short_is_no_misfit():
+    truth = _truth([[0, 1] * 20])
+    found = Prediction(np.zeros((1, 40), int), _said(misfit=[78.0]))
+    rows = Fit(np.array([50.0]), np.array([1.1]))
+    (line,) = scoring.lines(
+        {"linear_inversion": found}, truth, continuous=False, rows=rows
+    )
+    assert SHORT not in line.detail  # it explains less anyway
+    lost = found._replace(diagnostics=_said(misfit=[np.nan]))
+    (line,) = scoring.lines({"trajectory": lost}, truth, continuous=False, rows=rows)
+    assert SHORT in line.detail
+    (line,) = scoring.lines({"trajectory": found}, truth, continuous=False, rows=rows)
+    assert line.verdict == verdicts.NOT_SHOWN and SHORT in line.detail
+    said = " ".join(words.summary("married", [line], ["one"], rows))
+    assert "No attack" in said and "trajectory stopped short" in said
