@@ -166,7 +166,7 @@ def _own(
 
 
 def calibrate(method: str, training: Training, target: float) -> list[Kept]:
-    """Noise and rounds that keep an epsilon, as implemented and as recommended.
+    """Noise and rounds that keep an epsilon, as implemented and, where that differs, recommended.
 
     None stands for no noise that is enough, and for more than a million rounds.
 
@@ -174,8 +174,10 @@ def calibrate(method: str, training: Training, target: float) -> list[Kept]:
       ConfigError: for a target that nothing can be said of.
     """
     of = fed_sdp if method == "fed_sdp" else fed_cdp
+    say_by_way = {"implemented": of.implemented, "recommended": of.recommended}
     found = []
-    for say in (of.implemented, of.recommended):
+    for statement in tables.distinct([say(training) for say in say_by_way.values()]):
+        say = say_by_way[statement.way]
         kept: dict[str, Any] = {}
         for name, search in (
             ("sigma", privacy.sigma_for),
@@ -187,7 +189,7 @@ def calibrate(method: str, training: Training, target: float) -> list[Kept]:
                 kept[name] = None
             except ValueError as error:
                 raise ConfigError(f"--target_epsilon: {error}") from error
-        found.append(Kept(say(training), **kept))
+        found.append(Kept(statement, **kept))
     return found
 
 

@@ -16,6 +16,14 @@ _WAYS = {
     "implemented": "as implemented",
     "recommended": "recommended",
 }
+_SEEN = {
+    "messages": "messages",
+    "examples": "an example",
+    "sums": "sums, and whose",
+    "models": "models alone",
+    "": "not said",
+}
+_SHOWN_FIRST = ("implemented", "recommended", "printed")
 _CONVENTION = (
     "Convention: the paper's numbers are those of one step more than there are, n = T L + 1 "
     "(T + 1 rounds for Fed-SDP). Difference: ours rounded to four digits minus printed, in "
@@ -67,7 +75,11 @@ def show_training(
     found: Sequence[Statement],
     notes: bool,
 ) -> None:
-    """Prints the statements about one training, with their assumptions if so told."""
+    """Prints the statements about one training, with their assumptions if so told.
+
+    What is implemented comes first, the recipe of a paper last; what would be recommended
+    is left out where it is what is implemented.
+    """
     out.print(
         f"{method}: N_i = {training.records}, B = {training.batch_size}, L = {training.local_steps}, "
         f"T = {training.rounds}, K_t / K = {training.clients_per_round} / {training.clients}, "
@@ -76,17 +88,26 @@ def show_training(
         highlight=False,
     )
     table = empty()
-    for name in ("", "way", "level", "what"):
+    for name in ("", "way", "level", "against who sees", "what"):
         table.add_column(name, justify="left" if name else "right")
     table.add_column("epsilon", justify="right", no_wrap=True)
-    shown = [said for said in found if said.epsilon is not None]
+    numbers = [said for said in found if said.epsilon is not None]
+    shown = distinct(sorted(numbers, key=lambda said: _SHOWN_FIRST.index(said.way)))
     for number, said in enumerate(shown, 1):
-        cells = _WAYS[said.way], _level(said.unit), said.name, _number(said.epsilon)
-        table.add_row(str(number), *cells)
+        what = _level(said.unit), _SEEN[said.seen], said.name
+        table.add_row(str(number), _WAYS[said.way], *what, _number(said.epsilon))
     out.print(table)
     if notes:
         _assumptions(out, shown)
         _refused(out, [said for said in found if said.epsilon is None])
+
+
+def distinct(found: Sequence[Statement]) -> list[Statement]:
+    """Without those that say under another name what one before them says."""
+    first: dict[Statement, Statement] = {}
+    for said in found:
+        first.setdefault(said._replace(way="implemented", name=""), said)
+    return list(first.values())
 
 
 def show_kept(
@@ -127,14 +148,14 @@ def _entries(entries: Sequence[table6.Printed]) -> Table:
 def _modes(modes: Sequence[table6.Mode]) -> Table:
     table = empty("The same trainings, tightly: epsilon by what is implemented")
     table.add_column("", justify="right")
-    for name in ("method", "L", "level", "what"):
+    for name in ("method", "L", "level", "against who sees", "what"):
         table.add_column(name)
     for name in table6.TRAININGS:
         table.add_column(name, justify="right", no_wrap=True)
     for number, mode in enumerate(modes, 1):
         table.add_row(
             str(number), mode.method, str(mode.local_steps), _level(mode.first.unit),
-            mode.name, *(_number(said.epsilon) for said in mode.statements.values()),
+            _SEEN[mode.first.seen], mode.name, *(_number(said.epsilon) for said in mode.statements.values()),
         )  # fmt: skip
     return table
 

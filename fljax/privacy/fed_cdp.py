@@ -115,6 +115,7 @@ def example(training: Training, *, replace: bool = False) -> Statement:
         _REPLACE if replace else _ZERO,
         f"the gradient of one example is seen with {seen}; sampling gains nothing",
         "one release; every further one adds to it",
+        "examples",
     )
 
 
@@ -163,6 +164,7 @@ def implemented_client(training: Training, *, rounds: int | None = None) -> Stat
         _WHOLE,
         f"{how}; {training.noise(size)}",
         f"{steps} sums, composed as they are seen; noise of other clients not counted",
+        "messages",
     )
 
 
@@ -195,7 +197,7 @@ def refused(training: Training) -> list[Statement]:
             "batch)"
         )
     return [
-        Statement("refused", name, "record", None, training.delta, "", "", "", reason)
+        Statement("refused", name, "record", None, training.delta, reason=reason)
         for name, reason in found.items()
     ]
 
@@ -213,6 +215,7 @@ def _of_poisson(training: Training, every: bool) -> Statement:
         _ADD,
         f"Poisson batches, q = {q:.4g}; {training.noise(training.batch_size)}",
         f"{training.local_steps} sums a round by loss distributions, {seen}",
+        "messages",
     )
 
 
@@ -231,13 +234,14 @@ def _of_passes(training: Training, every: bool) -> Statement:
         "disjoint batches in one and the same order, no sampling; "
         f"{training.noise(fewest)}",
         f"a record is in {met} of the sums of a round; exact Gaussian, {seen}",
+        "messages",
     )
 
 
 def _of_fixed_size(training: Training, every: bool) -> Statement:
     name = _name(training, "one record replaced", _participation(every))
     blank = Statement(
-        "implemented", name, "record", None, training.delta, _REPLACE, "", ""
+        "implemented", name, "record", None, training.delta, _REPLACE, seen="messages"
     )
     if not every:
         reason = "Renyi divergences of rounds that are drawn are not averaged here"

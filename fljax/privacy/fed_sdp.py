@@ -75,6 +75,7 @@ def implemented(training: Training) -> Statement:
         f"every client in a round independently, q = {training.participation:.4g}, {_HIDDEN}; "
         f"{training.noise(training.clients_per_round)}",
         f"{training.rounds} rounds by loss distributions",
+        "models",
         "holds if noise and divisor are those of K_t clients however many come",
     )
 
@@ -89,6 +90,7 @@ def fixed_size(training: Training) -> Statement:
         sampling=f"{training.clients_per_round:g} of {training.clients} clients drawn anew for each "
         "round, who may be seen; only sums of their messages are; the server is trusted; "
         f"{training.noise(training.clients_per_round)}",
+        seen="sums",
     )
 
 
@@ -140,7 +142,7 @@ def refused(training: Training) -> list[Statement]:
             "there, over their number, tells that number, and nobody's round has none"
         )
     return [
-        Statement("refused", name, "client", None, training.delta, "", "", "", reason)
+        Statement("refused", name, "client", None, training.delta, reason=reason)
         for name, reason in found.items()
     ]
 
@@ -157,6 +159,7 @@ def _seen(training: Training) -> Statement:
         "",
         "exact Gaussian, mean of delta over the rounds that it is drawn for, "
         f"Bin({training.rounds}, {training.participation:.4g})",
+        "messages",
     )
 
 

@@ -6,6 +6,7 @@ from typing import Literal, NamedTuple
 
 import numpy as np
 
+Seen = Literal["messages", "examples", "sums", "models", ""]
 Way = Literal["printed", "implemented", "recommended", "refused"]
 
 
@@ -23,6 +24,9 @@ class Statement(NamedTuple):
       adjacency: which data sets count as neighbours.
       sampling: how what is summed was chosen, and what noise the sum has.
       composition: how many sums, and how they were composed.
+      seen: by the adversary whom it holds against: 'messages' of a client, as its server
+        has them, single 'examples' before they are summed, the 'sums' of a round and who
+        is in it, or the global 'models' alone; empty where a paper does not say.
       reason: why there is no number, or what keeps one from being exact.
     """
 
@@ -31,9 +35,10 @@ class Statement(NamedTuple):
     unit: str
     epsilon: float | None
     delta: float
-    adjacency: str
-    sampling: str
-    composition: str
+    adjacency: str = ""
+    sampling: str = ""
+    composition: str = ""
+    seen: Seen = ""
     reason: str = ""
 
     @property

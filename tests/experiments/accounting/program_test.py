@@ -88,6 +88,21 @@ def test_dp_sgd_is_fed_cdp_whose_layers_are_clipped_together(run):
     found = run("--accounting_method=dp_sgd", *own)
     other = run("--accounting_method=fed_cdp", "--accounting_layers=1", *own)
     assert found == other.replace("fed_cdp:", "dp_sgd:") and "M = 1" in found
+    # What would be recommended is what is implemented: it is said once, the recipe last.
+    lines = [line for line in found.splitlines() if "instance" in line]
+    assert "recommended" not in found and "as printed" in lines[-1]
+
+
+def test_every_epsilon_says_against_whom(run):
+    found = run("--accounting_method=fed_sdp", *_SMALL)
+    seen = {
+        what: next(line for line in found.splitlines() if what in line)
+        for what in ("Poisson clients", "a fixed number", "messages seen", "as printed")
+    }
+    assert "models alone" in seen["Poisson clients"]
+    assert "sums, and whose" in seen["a fixed number"]
+    assert " messages " in seen["messages seen"].replace("messages seen", "")
+    assert "not said" in seen["as printed"]
 
 
 @pytest.mark.slow
