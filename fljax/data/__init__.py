@@ -11,7 +11,8 @@ opens no connection; a data set's module is imported when it is asked for.
   `california`, `diabetes`, `leaf_synthetic`, `medical`, `pums2016`, `toy`; `income` is
   what those of the census share, `bundled` what those of scikit-learn do;
 * images: `cifar10`, `digits`, `lfw`, `mnist`, all of which return `images`;
-* any CSV file: `csv_table`, of `csv_reader`, `csv_format`, `csv_kinds` and `missing`;
+* any CSV file: `csv_table`, of `csv_reader`, `csv_format`, `csv_kinds`, `csv_spellings`
+  and `missing`;
 * from a `table` to arrays: `options`, `split`, `vocabulary`, `encoder`, `preprocess`;
   `listing` says what becomes of each column;
 * files: `sources` and `source` say where they are, `fetch` finds them, `download`,

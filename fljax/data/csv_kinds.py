@@ -15,6 +15,7 @@ import numpy as np
 import pandas as pd
 
 from fljax.data.csv_format import CsvFormat, numbers, unlike_numbers
+from fljax.data.csv_spellings import unit_of_numbers
 from fljax.data.table import DataError, Kind, get_column
 
 FEW = 10  # so many categories are never taken for ids, however short the file
@@ -127,8 +128,8 @@ def _broken(series: pd.Series, remedy: str, form: CsvFormat) -> str:
     row = int(broken.argmax())
     way_out = f"try {option}" if option else f"mend it or {remedy}"
     return (
-        f"column {series.name!r} is not numeric, row {series.index[row]} holds "
-        f"{series.iloc[row]!r}; {way_out}"
+        f"column {series.name!r} is not numeric, row {series.index[row] + 1} below the "
+        f"header holds {series.iloc[row]!r}; {way_out}"
     )
 
 
@@ -148,6 +149,8 @@ def _doubt_of_texts(series: pd.Series) -> str:
     distinct, rows = series.nunique(), len(series)
     if pd.api.types.is_numeric_dtype(series) or distinct <= max(FEW, rows / _REPEATS):
         return ""
+    if unit := unit_of_numbers(series):
+        return f"holds numbers with {unit!r}, such as {series.iloc[0]!r}: write them without"
     return f"has {distinct} different texts in {rows} rows, as an id has"
 
 

@@ -1,5 +1,6 @@
 """Parses CSV bytes strictly: a broken file is one clear line, never a guess."""
 
+import codecs
 import csv
 import io
 import warnings
@@ -67,7 +68,11 @@ def read_csv(
                 frame = _grouped(frame, texts, form)
     except (pd.errors.ParserError, pd.errors.ParserWarning, csv.Error) as error:
         reason = " ".join(str(error).split())
+        if isinstance(error, pd.errors.ParserWarning):  # in words of its arguments
+            reason = "rows have more cells than the first line has names"
         hint = csv_format.other_separator(content, form)
+        if content.removeprefix(codecs.BOM_UTF8).startswith(b"#"):
+            hint = ", leave out the comment that it begins with"
         raise DataError(f"{name}: malformed CSV ({reason}){hint}") from error
     except UnicodeDecodeError as error:
         raise csv_format.not_utf8(content, name) from error

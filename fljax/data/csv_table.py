@@ -12,7 +12,7 @@ from collections.abc import Sequence
 import numpy as np
 import pandas as pd
 
-from fljax.data import csv_kinds
+from fljax.data import csv_kinds, csv_spellings
 from fljax.data.csv_format import CsvFormat
 from fljax.data.csv_reader import read_csv
 from fljax.data.fetch import read_local
@@ -105,6 +105,8 @@ def load(
     series, task = _classes(name, get_column(frame, target), task, form, numeric)
     rows = kept_rows(used, missing, kept)
     aside = raw[list(drop)].iloc[rows].reset_index(drop=True)
+    categories = [column for column, kind in kinds.items() if kind != "numeric"]
+    csv_spellings.warn_of_categories(frame, categories, name)
     if sensitive is not None and kinds.get(sensitive) == "numeric":
         _suggest_categories(name, get_column(frame, sensitive))
     return Table(

@@ -95,7 +95,9 @@ def _tell(
 
 
 def _listed(counts: dict[str, int]) -> str:
-    return ", ".join(f"{column} ({count})" for column, count in counts.items())
+    return ", ".join(
+        f"{column or repr('')} ({count})" for column, count in counts.items()
+    )
 
 
 def _filled(series: pd.Series, categorical: bool) -> pd.Series:

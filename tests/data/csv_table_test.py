@@ -138,7 +138,7 @@ def test_missing_codes_are_those_of_all_columns_or_of_one(load):
     frame = rows().astype({"age": object})
     frame.loc[2, "age"] = frame.loc[3, "town"] = "?"
     frame.loc[4, "grade"] = frame.loc[5, "pay"] = -1
-    with pytest.raises(DataError, match="row 2 holds '\\?'; try missing_codes=\\?$"):
+    with pytest.raises(DataError, match="row 3 .*'\\?'; try missing_codes=\\?$"):
         load(frame)
     with pytest.raises(DataError, match="missing_codes=grad=-1: no column 'grad', col"):
         load(frame, missing_codes=["grad=-1"])
@@ -164,10 +164,10 @@ def test_missing_codes_are_those_of_all_columns_or_of_one(load):
         ([20210301 + i for i in range(20)], "'new' holds dates such as 20210301, 20"),
         (range(1001, 1021), "'new' has 20 different numbers in as many rows"),
         ([f"A{i // 2}" for i in range(20)] + ["A0"] * 0, None),
-        ([f"{i % 5},{i % 3}" for i in range(20)], "row 0 holds '0,0'; try decimal=','"),
+        ([f"{i % 5},{i % 3}" for i in range(20)], "row 1 .*'0,0'; try decimal=','"),
         (
             [f"{i % 5},{i % 3}00" for i in range(20)],
-            "row 0 holds '0,000'; try decimal=',' or thousands=','",
+            "row 1 .* holds '0,000'; try decimal=',' or thousands=','",
         ),
         (
             [f"{i % 5 + 1},{i % 3}00.5" for i in range(20)],
@@ -272,12 +272,12 @@ def test_constant_columns_are_left_out_with_a_warning(load):
         (
             {"age": ["7", "8", "many"] + ["9"] * 17},
             {},
-            "column 'age' is not numeric, row 2 holds 'many'",
+            "column 'age' is not numeric, row 3 .* holds 'many'",
         ),
         (
             {"pay": ["7", "8", "much"] + ["9"] * 17},
             {},
-            "column 'pay' is not numeric, row 2 holds 'much'",
+            "column 'pay' is not numeric, row 3 .* holds 'much'",
         ),
     ],
     ids=str,

@@ -1,0 +1,55 @@
+"""Cells of a CSV file that are taken as written although they hardly mean that: told."""
+
+import re
+import warnings
+from collections import defaultdict
+from collections.abc import Sequence
+
+import pandas as pd
+
+from fljax.data.table import get_column
+
+_NO_VALUE = re.compile(r"[?.\-–—*_]+")
+_WITH_UNIT = re.compile(
+    r"(?P<before>[$€£¥]?)\s*[+-]?\d[\d.,' ]*?\s*(?P<behind>[^\d\s][^\d]*)?"
+)
+
+
+def warn_of_categories(frame: pd.DataFrame, columns: Sequence[str], name: str) -> None:
+    """Warns of categories that differ in case alone, and of marks such as `?`.
+
+    Args:
+      frame: the rows.
+      columns: those of them that are categories.
+      name: what warnings call the file.
+    """
+    for column in columns:
+        texts = [t for t in get_column(frame, column).unique() if isinstance(t, str)]
+        alike = defaultdict(list)
+        for text in texts:
+            alike[text.casefold()].append(text)
+        for spelled in alike.values():
+            if len(spelled) > 1:
+                warnings.warn(
+                    f"{name}: {_quoted(spelled)} of {column!r} are categories of their "
+                    "own, though they differ in case alone",
+                    stacklevel=3,
+                )
+        marks = [text for text in texts if _NO_VALUE.fullmatch(text)]
+        if marks:
+            warnings.warn(
+                f"{name}: {_quoted(marks)} of {column!r} is taken for a category; "
+                f"missing_codes={','.join(marks)} takes it for a missing value",
+                stacklevel=3,
+            )
+
+
+def unit_of_numbers(series: pd.Series) -> str:
+    """What all cells of a text column have around a number, such as `%`, or nothing."""
+    found = [_WITH_UNIT.fullmatch(str(text)) for text in series.unique()]
+    units = {match and "".join(filter(None, match.groups())).strip() for match in found}
+    return units.pop() or "" if len(units) == 1 else ""
+
+
+def _quoted(texts: Sequence[str]) -> str:
+    return " and ".join(map(repr, texts))

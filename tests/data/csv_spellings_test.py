@@ -1,0 +1,69 @@
+"""Cells that hardly mean what they say: marks, case, and units beside numbers."""
+
+import warnings
+
+import pandas as pd
+import pytest
+
+from fljax import data
+from fljax.data import csv_spellings
+from fljax.data.table import DataError
+
+
+@pytest.fixture
+def load(tmp_path):
+    def load_rows(column, **options):
+        lines = [f"{text},{i % 7},{i / 3:.2f}" for i, text in enumerate(column)]
+        (tmp_path / "own.csv").write_text("\n".join(["what,age,pay", *lines]) + "\n")
+        path = str(tmp_path / "own.csv")
+        return data.load("csv", path=path, target="pay", **options)
+
+    return load_rows
+
+
+def test_categories_that_differ_in_case_alone_are_told(load):
+    with pytest.warns(UserWarning, match="'f' and 'F' of 'what' are categories of"):
+        table = load(["f", "F", "m", "m"] * 6)
+    assert table.kinds["what"] == "categorical"
+
+
+def test_a_mark_that_is_taken_for_a_category_is_told_with_its_remedy(load):
+    column = ["a", "b", "?", "b"] * 6
+    with pytest.warns(
+        UserWarning, match="missing_codes=. takes it for a missing value"
+    ):
+        load(column)
+    with warnings.catch_warnings():
+        warnings.filterwarnings("error", message=".*is taken for a category")
+        warnings.filterwarnings("ignore", message=".*are left out")
+        table = load(column, missing_codes=["?"], missing="drop")
+    assert set(table.frame["what"]) == {"a", "b"}
+
+
+@pytest.mark.parametrize(
+    ("shown", "unit"),
+    [("{}%", "%"), ("{} EUR", "EUR"), ("$ {}.50", "$"), ("{},5 kg", "kg")],
+)
+def test_numbers_with_a_unit_are_no_ids(load, shown, unit):
+    column = [shown.format(number).replace(",", ".") for number in range(20, 60)]
+    with pytest.raises(DataError) as error:
+        load(column)
+    assert f"'what' holds numbers with {unit!r}, such as {column[0]!r}" in str(
+        error.value
+    )
+
+
+@pytest.mark.parametrize(
+    "texts", [["P0001", "P0002"], ["1 kg", "2 g"], ["1", "2"], ["a", "b"]]
+)
+def test_other_texts_have_no_unit(texts):
+    assert csv_spellings.unit_of_numbers(pd.Series(texts)) == ""
+
+
+def test_a_comment_above_the_header_is_named(tmp_path):
+    path = tmp_path / "own.csv"
+    path.write_text("# of May\nage,pay\n1,2\n3,4\n")
+    with pytest.raises(
+        DataError, match="more cells than the first line has names.*comment"
+    ):
+        data.load("csv", path=str(path), target="pay")
