@@ -31,11 +31,11 @@ from fljax.attacks.inversion import (
 )
 from fljax.attacks.inversion.gaussian import Gaussian
 from fljax.defenses import bounding
+from fljax.defenses.effects import Effects
 from fljax.defenses.parts import Part
 from fljax.defenses.specs import Spec
 from fljax.types import Array, Key, Params
 
-_ZEROING = ("dssgd", "pruning")  # all but the largest entries
 _TINY = 1e-20  # of a squared norm, whose root has no slope at zero
 
 
@@ -67,23 +67,25 @@ def known(run: Config, view: View, layers: int, pruned: float) -> Known:
     """What the adversary may simulate."""
     clip = total_clip = message_clip = norm = limit = jnp.inf
     aware, median, zeroed = run.attacker == "aware", False, pruned > 0
-    for part, own in zip(view.spec.parts, clips(run, view.spec), strict=True):
-        match part.name:
-            case "fed_cdp":
-                whole = part.values["mode"] == "recommended"
-                clip = own / layers**0.5 if whole else own
-            case "dp_sgd":
+    for does in filter(None, (part.effects for part in view.spec.parts)):
+        own = float(does.clip_at(np.asarray(run.round), run.num_rounds, layers))
+        match does.examples:
+            case "per_layer":
+                clip = own
+            case "total":
                 total_clip = own
-            case "fed_sdp" if _meets_message(part, view):
-                message_clip = own / run.rate
-            case "norm_clipping" if not view.example:
-                norm = part.values["norm"] / run.rate
-            case "value_clipping" if not view.example:
-                limit = part.values["limit"] / run.rate
             case "median":
                 median = not view.example
-            case name if name in _ZEROING:
-                zeroed = zeroed or not view.example
+        if not _meets_message(does, view):
+            continue
+        match does.messages:
+            case "per_layer":
+                message_clip = own / run.rate
+            case "total":
+                norm = own / run.rate
+        if does.limit is not None:
+            limit = does.limit / run.rate
+        zeroed = zeroed or does.share < 1
     if not aware:
         clip = total_clip = message_clip = norm = limit = jnp.inf
     return Known(
@@ -228,7 +230,7 @@ def noise_variance(
     Returns:
       `(key) -> []`; consumes the key.
     """
-    parts = (part for part in view.spec.parts if part.name not in _ZEROING)
+    parts = (part for part in view.spec.parts if _keeps_all(part))
     view = view._replace(spec=Spec(tuple(parts)))
     see = observe(run, view, loss_fn, len(jax.tree.leaves(params)))
     grey, labels = jnp.full(shape, 0.5), jnp.zeros(shape[0], jnp.int32)
@@ -244,11 +246,13 @@ def noise_variance(
     return variance
 
 
-def _meets_message(part: Part, view: View) -> bool:
-    """Whether Fed-SDP has been at work where this view is."""
-    if view.example:
-        return False
-    return part.values["where"] == "client" or 0 in view.types
+def _keeps_all(part: Part) -> bool:
+    return part.effects is None or part.effects.share == 1
+
+
+def _meets_message(does: Effects, view: View) -> bool:
+    """Whether what a defense does to messages was done where this view is."""
+    return not view.example and (not does.arrival or 0 in view.types)
 
 
 def _clipped_mean(loss_fn: losses.LossFn, known: Known) -> points.Simulate:

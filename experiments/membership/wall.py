@@ -103,7 +103,7 @@ def _sight(settings, spec, pool, at: slice, told, weight) -> Sight:
     rounds, seen = told
     layers = clipping.num_layers(seen.params)
     clips = imagined.clips(spec, rounds, settings.train.num_rounds, layers)
-    clipped = imagined.defended(imagined.PLAIN, spec)[0].examples
+    clipped = imagined.defended(imagined.PLAIN, spec).examples
     rows = jax.tree.map(lambda leaf: leaf[at], pool.rows)
     return Sight(rows, at, seen, np.float32(weight), clips[..., 0], clipped)
 

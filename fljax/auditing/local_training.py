@@ -12,6 +12,7 @@ from typing import Any
 import optax
 
 from fljax.attacks.adversary import LocalTraining
+from fljax.attacks.trajectory import imagined
 from fljax.auditing.settings import TrainingConfig
 from fljax.defenses import specs
 from fljax.defenses.specs import Spec
@@ -138,8 +139,13 @@ def _simulated_as_others(about, config: TrainingConfig, algorithm: str, stem: st
     ]
     if algorithm not in told.ALGORITHMS.values():
         found.append(f"Clients of {algorithm!r} are simulated as FedAvg's.")
-    if config.defense is None and simulated(about, config, stem) is None:
-        text = defense(about, config, stem)
+    spec, text = simulated(about, config, stem), defense(about, config, stem)
+    if spec is not None and (strange := imagined.unknown(spec)):
+        found.append(
+            f"Attacks do not know what {', '.join(strange)} does to messages: its "
+            "Definition has no effects."
+        )
+    if config.defense is None and spec is None:
         found.append(
             f"The recording's defense {text!r} is not simulated: expected a spec such as "
             "dp_sgd(clip=1, sigma=1)."

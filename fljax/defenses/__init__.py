@@ -9,6 +9,7 @@
 * `pruning`: small entries zeroed, DSSGD; no guarantee.
 * `clipping`: norms, clip schedules, the clipped sum.
 * `composition`: several defenses as one.
+* `effects`: what each does to a client's training, as data.
 * `specs`: text to `Spec` to `Defense`, over the `registry` of `definition.Definition`; `table`: all of
   them, with units and bounds.
 

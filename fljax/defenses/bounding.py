@@ -18,6 +18,7 @@ import jax.numpy as jnp
 from fljax.defenses import clipping
 from fljax.defenses.checks import check_positive
 from fljax.defenses.definition import Definition, Number, Setting
+from fljax.defenses.effects import Effects
 from fljax.types import Array, Defense, PyTree
 
 
@@ -64,12 +65,14 @@ def _build_value(setting: Setting, *, limit) -> Defense:
 _PROMISE = "a bound is no noise"
 NORM = Definition(
     build=_build_norm,
+    effects=lambda *, norm: Effects(messages="total", clip=norm),
     parameters=(Number("norm", "largest norm of a message over all layers", above=0),),
     acts="messages",
     promise=_PROMISE,
 )
 VALUE = Definition(
     build=_build_value,
+    effects=lambda *, limit: Effects(limit=limit),
     parameters=(Number("limit", "largest magnitude of a message's numbers", above=0),),
     acts="messages",
     promise=_PROMISE,

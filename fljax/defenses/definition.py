@@ -11,6 +11,7 @@ from collections.abc import Callable
 from typing import NamedTuple
 
 from fljax import losses
+from fljax.defenses.effects import Effects
 from fljax.types import Array, Defense, Sampling
 
 _LEAST, _MOST = 1e-37, 1e38  # in magnitude, of what float32 has
@@ -143,6 +144,9 @@ class Definition:
         only that word does.
       clips_examples: whether it clips examples one by one (`clipping.clipped_sum`), and so
         leaves out those whose gradient has no finite norm.
+      effects: `(**values) -> Effects`, what it does as data, for an adversary who knows it;
+        of the same keywords as `build`, with None for a sigma that is left to a budget.
+        None: no adversary can simulate it.
     """
 
     build: Callable[..., Defense]
@@ -151,6 +155,7 @@ class Definition:
     promise: str = ""
     poisson: bool | tuple[str, str] = False
     clips_examples: bool = False
+    effects: Callable[..., Effects] | None = None
 
     def __post_init__(self):
         """Refuses what cannot be built.
@@ -165,17 +170,23 @@ class Definition:
             raise TypeError(
                 f"parameters: expected a tuple of Number or Choice, got {told}"
             )
-        given = {each.name: None for each in told if each.name not in BUDGET}
-        try:
-            inspect.signature(self.build).bind(None, **given)
-        except TypeError as error:
-            expected = ", ".join(["setting", *given])
-            raise TypeError(
-                f"build: expected to be called with {expected}: {error}"
-            ) from error
+        given = [each.name for each in told if each.name not in BUDGET]
+        _check_call("build", self.build, ("setting",), given)
+        if self.effects is not None:
+            _check_call("effects", self.effects, (), given)
 
     def parameter(self, name: str) -> Parameter | None:
         return next((each for each in self.parameters if each.name == name), None)
+
+
+def _check_call(what: str, call: Callable, before: tuple[str, ...], keywords) -> None:
+    try:
+        inspect.signature(call).bind(*before, **dict.fromkeys(keywords))
+    except TypeError as error:
+        expected = ", ".join([*before, *keywords])
+        raise TypeError(
+            f"{what}: expected to be called with {expected}: {error}"
+        ) from error
 
 
 # For what is clipped to a norm and has Gaussian noise in proportion to it. Its noise is

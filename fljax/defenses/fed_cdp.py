@@ -33,7 +33,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from fljax import losses
-from fljax.defenses import clipping, noise
+from fljax.defenses import clipping, effects, noise
 from fljax.defenses.checks import (
     check_choice,
     check_noise,
@@ -42,6 +42,7 @@ from fljax.defenses.checks import (
     of_client,
 )
 from fljax.defenses.definition import CLIPPED_AND_NOISY, Choice, Definition, Setting
+from fljax.defenses.effects import Effects
 from fljax.types import Array, Defense, Key, NoiseSpec, Params, Sampling
 
 Mode = Literal["per_example", "per_batch", "recommended"]
@@ -171,8 +172,22 @@ def _build(setting: Setting, *, clip, decay_to, sigma, mode) -> Defense:
     )
 
 
+def _effects(*, clip, decay_to, sigma, mode) -> Effects:
+    whole = mode == "recommended"
+    return Effects(
+        "per_layer",
+        clip=clip,
+        decay_to=decay_to,
+        split=whole,
+        each=mode == "per_example",
+        expected=whole,
+        **effects.of_sigma("sums", sigma),
+    )
+
+
 DEFINITION = Definition(
     build=_build,
+    effects=_effects,
     parameters=(
         *CLIPPED_AND_NOISY,
         Choice("mode", "noise as printed, as the authors' code, as the theorem", MODES),

@@ -27,7 +27,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from fljax.defenses import clipping, noise
+from fljax.defenses import clipping, effects, noise
 from fljax.defenses.checks import (
     check_choice,
     check_noise,
@@ -35,6 +35,7 @@ from fljax.defenses.checks import (
     check_sampling,
 )
 from fljax.defenses.definition import CLIPPED_AND_NOISY, Choice, Definition, Setting
+from fljax.defenses.effects import Effects
 from fljax.types import Array, Defense, NoiseSpec, Sampling
 
 Where = Literal["client", "server"]
@@ -124,8 +125,19 @@ def _build(setting: Setting, *, clip, decay_to, sigma, where) -> Defense:
     )
 
 
+def _effects(*, clip, decay_to, sigma, where) -> Effects:
+    return Effects(
+        messages="per_layer",
+        clip=clip,
+        decay_to=decay_to,
+        arrival=where == "server",
+        **effects.of_sigma("messages", sigma),
+    )
+
+
 DEFINITION = Definition(
     build=_build,
+    effects=_effects,
     parameters=(
         *CLIPPED_AND_NOISY,
         Choice("where", "before a message leaves, or on arrival", ("client", "server")),

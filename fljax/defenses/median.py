@@ -12,6 +12,7 @@ from fljax import losses
 from fljax.defenses import clipping, noise
 from fljax.defenses.checks import check_noise
 from fljax.defenses.definition import Definition, Number, Setting
+from fljax.defenses.effects import Effects
 from fljax.types import Array, Defense
 
 
@@ -43,8 +44,13 @@ def _build(setting: Setting, *, deviation) -> Defense:
     return median_clipping(setting.loss_fn, noise_deviation=deviation)
 
 
+def _effects(*, deviation) -> Effects:
+    return Effects("median", noise="sums", deviation=deviation)
+
+
 DEFINITION = Definition(
     build=_build,
+    effects=_effects,
     parameters=(
         Number(
             "deviation",

@@ -15,6 +15,7 @@ from jax.flatten_util import ravel_pytree
 from fljax import draws, losses
 from fljax.defenses.checks import check_noise
 from fljax.defenses.definition import ON, Definition, Number, Setting
+from fljax.defenses.effects import Effects
 from fljax.types import Array, Defense, Key, PyTree
 
 _EVEN = 64
@@ -111,6 +112,7 @@ _ACTS = "messages, or local steps"
 _PROMISE = "no noise hides an update whose size has no bound"
 GAUSSIAN = Definition(
     build=_build_gaussian,
+    effects=lambda *, deviation, on: Effects(noise=on, deviation=deviation),
     parameters=(
         Number("deviation", "standard deviation on each coordinate", min=0),
         ON,
@@ -120,6 +122,7 @@ GAUSSIAN = Definition(
 )
 LAPLACE = Definition(
     build=_build_laplace,
+    effects=lambda *, scale, on: Effects(noise=on, deviation=2**0.5 * scale),
     parameters=(
         Number(
             "scale",

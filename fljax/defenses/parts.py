@@ -5,7 +5,8 @@ import functools
 import re
 
 from fljax import imports
-from fljax.defenses.definition import Definition, Parameter
+from fljax.defenses.definition import BUDGET, Definition, Parameter
+from fljax.defenses.effects import Effects
 from fljax.defenses.registry import DEFENSES
 
 Value = float | str | tuple[float | str, ...]  # a tuple: alternatives
@@ -35,6 +36,14 @@ class Part:
         values = dict(self.given)
         parameters = definition(self.name).parameters
         return {each.name: values.get(each.name, each.default) for each in parameters}
+
+    @property
+    def effects(self) -> Effects | None:
+        """What it does as data; None where its definition does not say."""
+        say, values = definition(self.name).effects, self.values
+        if say is None:
+            return None
+        return say(**{name: v for name, v in values.items() if name not in BUDGET})
 
     def __str__(self) -> str:
         values = ", ".join(f"{name}={_text(value)}" for name, value in self.given)

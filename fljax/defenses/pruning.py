@@ -20,6 +20,7 @@ import jax.numpy as jnp
 
 from fljax.defenses.checks import check, check_rate
 from fljax.defenses.definition import Definition, Number, Setting
+from fljax.defenses.effects import Effects
 from fljax.types import Array, Defense, PyTree
 
 
@@ -86,12 +87,14 @@ def _build_dssgd(setting: Setting, *, fraction) -> Defense:
 
 PRUNING = Definition(
     build=_build_pruning,
+    effects=lambda *, ratio: Effects(share=1 - ratio),
     parameters=(Number("ratio", "share of the entries ZEROED", min=0, below=1),),
     acts="messages",
     promise="what is left of an update is sent as it is",
 )
 DSSGD = Definition(
     build=_build_dssgd,
+    effects=lambda *, fraction: Effects(share=fraction),
     parameters=(Number("fraction", "share of the entries SENT", above=0, max=1),),
     acts="messages",
     promise="what is sent of an update is sent as it is",

@@ -49,8 +49,14 @@ def _sent(spec, momentum):
         ("dp_sgd(clip=0.5, sigma=2)", 0.9),
         ("fed_cdp(clip=0.5, decay_to=0.1, sigma=2, mode=per_example)", 0.0),
         ("fed_sdp(clip=0.5, sigma=2) + laplace(scale=0.3, on=steps)", 0.0),
+        ("median(deviation=2)", 0.9),
     ],
-    ids=["steps with momentum", "examples with decay", "messages and steps"],
+    ids=[
+        "steps with momentum",
+        "examples with decay",
+        "messages and steps",
+        "sums that are clipped to a median",
+    ],
 )
 def test_noise_has_the_variance_that_is_known_of_it(text, momentum):
     spec = specs.parse(text)

@@ -1,6 +1,9 @@
 """The simulated client against the real one: the same rule, defense and rows."""
 
+import dataclasses
 import functools
+import sys
+import types
 
 import jax
 import jax.numpy as jnp
@@ -16,7 +19,8 @@ from fljax.attacks.trajectory.imagined import Imagined
 from fljax.attacks.trajectory.rules import Practice
 from fljax.defenses import specs
 from fljax.defenses.definition import Setting
-from fljax.defenses.parts import Part
+from fljax.defenses.effects import Effects
+from fljax.defenses.registry import DEFENSES
 from fljax.types import Batch, Exchange, Features, Sender
 from tests.defenses import examples
 
@@ -84,8 +88,8 @@ def _both(client, spec, optimiser, proximal=None, decay=1.0):
     x, y, truth = _rows()
     known = conceal(x, y, jnp.ones(_N, bool), width=1)
     attribute = relaxation.categorical(_LOSS, known, _CANDIDATES)
-    client, strange = imagined.defended(client, spec)
-    assert not strange
+    client = imagined.defended(client, spec)
+    assert not imagined.unknown(spec)
     clips = jnp.asarray(imagined.clips(spec, np.array([_ROUND]), 5, 4)).T
     bounds = dict(zip(("clip", "message_clip", "limit"), clips, strict=True))
     told = imagined.nothing_told(1)._replace(**bounds)
@@ -150,11 +154,18 @@ def test_a_simulated_client_has_its_defense(text):
     _check(*_both(Imagined(), specs.parse(text), optax.sgd(_RATE)))
 
 
-def test_every_defense_is_simulated_or_said_not_to_be():
+def test_every_defense_is_simulated_or_said_not_to_be(monkeypatch):
     for text in examples.TEXTS:
-        assert not imagined.defended(Imagined(), specs.parse(text.format(0.3)))[1]
-    own = specs.Spec((Part("a.module:OWN"),))
-    assert imagined.defended(Imagined(), own)[1] == ["a.module:OWN"]
+        assert not imagined.unknown(specs.parse(text.format(0.3)))
+    silent = dataclasses.replace(DEFENSES["median"], effects=None)
+    halving = dataclasses.replace(
+        silent, effects=lambda *, deviation: Effects(share=0.5)
+    )
+    own = types.SimpleNamespace(SILENT=silent, HALVING=halving)
+    monkeypatch.setitem(sys.modules, "own_defenses", own)
+    spec = specs.parse("own_defenses:SILENT + own_defenses:HALVING")
+    assert imagined.unknown(spec) == ["own_defenses:SILENT"]
+    assert imagined.defended(Imagined(), spec) == Imagined(share=0.5)
 
 
 def test_a_path_that_runs_away_is_replaced():

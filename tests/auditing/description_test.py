@@ -1,6 +1,9 @@
 """What a recording says of itself is read as it is meant, and as a stranger's."""
 
+import dataclasses
 import pathlib
+import sys
+import types
 
 import numpy as np
 import pandas as pd
@@ -8,6 +11,7 @@ import pytest
 
 from fljax import transcript
 from fljax.auditing import inputs, local_training, program, recording
+from fljax.defenses.registry import DEFENSES
 from fljax.driver.config import ConfigError
 from fljax.transcript import TranscriptError, description
 
@@ -144,6 +148,16 @@ def test_a_recording_names_no_code_to_run(config, tmp_path, monkeypatch):
     assert local_training.simulated(about, told, "seen") is None
     (said,) = [n for n in local_training.notes(about, told, "seen") if "evil" in n]
     assert "is not simulated" in said
+
+
+def test_a_defense_that_does_not_say_what_it_does_is_named(config, monkeypatch):
+    silent = dataclasses.replace(DEFENSES["median"], effects=None)
+    monkeypatch.setitem(sys.modules, "mine", types.SimpleNamespace(SILENT=silent))
+    told = config(pathlib.Path()).training
+    for text, count in (("mine:SILENT", 1), ("median", 0)):
+        asked = dataclasses.replace(told, defense=text)
+        notes = local_training.notes({}, asked, "seen")
+        assert sum("do not know what mine:SILENT does" in n for n in notes) == count
 
 
 def test_a_recordings_alternatives_are_not_counted_out(config):

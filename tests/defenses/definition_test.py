@@ -8,6 +8,7 @@ import pytest
 
 from fljax.defenses import specs
 from fljax.defenses.definition import Definition, Number, Setting
+from fljax.defenses.effects import Effects
 from fljax.types import Defense
 
 _BITS = Number("bits", "bits of each entry", min=1)
@@ -25,6 +26,14 @@ _BITS = Number("bits", "bits of each entry", min=1)
 def test_parameters_are_those_of_build(build, parameters, said):
     with pytest.raises(TypeError, match=re.escape(said)):
         Definition(build=build, parameters=parameters, acts="messages")
+
+
+def test_effects_take_what_build_takes():
+    with pytest.raises(TypeError, match="effects: expected to be called with bits: "):
+        Definition(
+            build=_nothing, parameters=(_BITS,), acts="messages",
+            effects=lambda *, levels: Effects(),
+        )  # fmt: skip
 
 
 def _nothing(setting, *, bits):

@@ -8,13 +8,10 @@ clipped with a message, or has a budget in place of a size. A message is clipped
 steps, and by a defense that is named after that which adds to messages.
 """
 
-from typing import Any
-
 import numpy as np
 
 from fljax.attacks.adversary import LocalTraining
-from fljax.defenses import clipping
-from fljax.defenses.parts import Part
+from fljax.defenses.effects import Effects
 from fljax.defenses.specs import Spec
 
 
@@ -32,47 +29,20 @@ def variance(
       num_rounds: of the run, over which a clip decays.
     """
     rounds = np.asarray(rounds)
-    found, clipped = np.zeros(rounds.shape), [_clips(part) for part in spec.parts]
-    for at, part in enumerate(spec.parts):
-        noise = np.square(_deviation(part, rounds, num_rounds))
-        of_steps = _of_steps(part)
+    told = [part.effects or Effects() for part in spec.parts]
+    found, bounded = np.zeros(rounds.shape), [does.bounds_messages for does in told]
+    for at, does in enumerate(told):
+        noise = np.square(does.deviation_at(rounds, num_rounds))
+        of_steps = does.noise in ("sums", "steps")
         if of_steps:
-            gain = _gain(part, training, np.asarray(sizes))[:, None]
+            gain = _gain(does, training, np.asarray(sizes))[:, None]
             noise = noise * gain * np.square(training.factors(rounds))
-        bounded = any(clipped if of_steps else clipped[at + 1 :])
-        if part.values.get("where") != "server" and not bounded:
+        if not does.arrival and not any(bounded if of_steps else bounded[at + 1 :]):
             found = found + noise
     return found.astype(np.float32)
 
 
-def _of_steps(part: Part) -> bool:
-    return part.name in ("dp_sgd", "fed_cdp") or part.values.get("on") == "steps"
-
-
-def _clips(part: Part) -> bool:
-    """Whether it clips messages at the client."""
-    if part.name == "fed_sdp":
-        return part.values["where"] == "client"
-    return part.name in ("norm_clipping", "value_clipping")
-
-
-def _deviation(part: Part, rounds: np.ndarray, num_rounds: int) -> np.ndarray:
-    """Of one draw, of the sum over a batch where examples are clipped `[C, Q]`."""
-    values: dict[str, Any] = part.values
-    one = np.ones(rounds.shape)
-    match part.name:
-        case "gaussian":
-            return values["deviation"] * one
-        case "laplace":
-            return np.sqrt(2) * values["scale"] * one
-        case "dp_sgd" | "fed_cdp" | "fed_sdp" if values.get("sigma") is not None:
-            decay = values["clip"], values.get("decay_to"), num_rounds
-            clip = clipping.at_round(clipping.decaying(*decay), rounds)
-            return values["sigma"] * np.asarray(clip) * one
-    return 0 * one
-
-
-def _gain(part: Part, training: LocalTraining, sizes: np.ndarray) -> np.ndarray:
+def _gain(does: Effects, training: LocalTraining, sizes: np.ndarray) -> np.ndarray:
     """`[C]` of a message's variance over that of a draw in each step; 0 if unknown."""
     rate, momentum = training.learning_rate or 0.0, training.momentum
     if training.optimiser != "sgd":
@@ -81,19 +51,21 @@ def _gain(part: Part, training: LocalTraining, sizes: np.ndarray) -> np.ndarray:
     for size, steps in zip(sizes, training.local_steps(sizes), strict=True):
         left = np.arange(int(steps), 0, -1)
         weights = (1 - momentum**left) / (1 - momentum) if momentum else 1.0
-        shares = rate * weights * _scales(part, training, int(size), int(steps))
+        shares = rate * weights * _scales(does, training, int(size), int(steps))
         found.append(np.square(shares).sum())
     return np.array(found)
 
 
-def _scales(part: Part, training: LocalTraining, size: int, steps: int) -> np.ndarray:
+def _scales(
+    does: Effects, training: LocalTraining, size: int, steps: int
+) -> np.ndarray:
     """`[K]` of the draw in each step: one over its rows, where it is added to their sum."""
-    mode, most = part.values.get("mode"), training.batch_size or size
-    if part.values.get("on") == "steps":
+    if does.noise == "steps":
         return np.ones(steps)
-    if part.name == "dp_sgd" or mode == "recommended":  # Poisson samples of equal size
+    most = training.batch_size or size
+    if does.expected:  # Poisson samples of equal size
         return np.full(steps, -(-size // most) / size)
     # The last batch of an epoch is what is left over, and noisier.
     rows = np.diff(np.append(np.arange(0, size, most), size))
-    stated = np.sqrt(min(most, size)) if mode == "per_example" else 1.0
+    stated = np.sqrt(min(most, size)) if does.each else 1.0
     return stated / np.resize(rows, steps)

@@ -168,7 +168,7 @@ def _imagined(view: AdversaryView, first_order: bool = False) -> tuple[Imagined,
         travels = jax.tree.leaves(seen.delta)[0].dtype
         client = client._replace(precision=float(jnp.finfo(travels).eps))
     rounds = np.asarray(seen.round)
-    client, _ = imagined.defended(client, spec)
+    client = imagined.defended(client, spec)
     number, layers = view.num_rounds, len(jax.tree.leaves(seen.params))
     sums = seen.member is not None
     if sums:  # which changes of a client are its largest nobody sees in a sum

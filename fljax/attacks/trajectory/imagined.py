@@ -13,13 +13,14 @@
 | FedProx, momentum, weight decay, Adam | the client's own steps (`rules`)               |
 | a learning rate by rounds       | the rate of each round                               |
 
-Not simulated: a defense of one's own, a learning rate that changes within a round, and
+A defense of one's own is simulated as its `Definition` says (`fljax.defenses.effects`).
+Not simulated: one that says nothing (`unknown`), a learning rate that changes within a round, and
 where noise moves a path (its mean is simulated with the noise left out). Messages that
 hold no noise at all are solved for (`exact`).
 """
 
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -32,7 +33,6 @@ from fljax.attacks.trajectory.matching import Settings
 from fljax.attacks.trajectory.relaxation import Soft
 from fljax.attacks.trajectory.rules import Practice
 from fljax.attacks.trajectory.simulation import Field, Simulator
-from fljax.defenses import clipping
 from fljax.defenses.specs import Spec
 from fljax.types import Array, Exchange, Known, Params
 
@@ -102,34 +102,24 @@ def seen(exchange: Exchange) -> Seen:
     return Seen(sent, sent - flatten(exchange.delta), unravel)
 
 
-def defended(client: Imagined, spec: Spec) -> tuple[Imagined, list[str]]:
-    """The same client under a defense, and the parts of it that cannot be simulated."""
-    strange = []
+def defended(client: Imagined, spec: Spec) -> Imagined:
+    """The same client under a defense, of what its definition says that it does."""
     for part in spec.parts:
-        match part.name:
-            case "dp_sgd":
-                client = client._replace(examples="total")
-            case "fed_cdp":
-                client = client._replace(examples="per_layer")
-            case "median":
-                client = client._replace(examples="median")
-            case "fed_sdp":
-                if part.values["where"] == "client":
-                    client = client._replace(messages="per_layer")
-            case "norm_clipping":
-                client = client._replace(messages="total")
-            case "value_clipping":
-                client = client._replace(cuts=True)
-            case "pruning":
-                values: dict[str, Any] = part.values
-                client = client._replace(share=1 - values["ratio"])
-            case "dssgd":
-                client = client._replace(share=part.values["fraction"])
-            case "gaussian" | "laplace":
-                pass
-            case other:
-                strange.append(other)
-    return client, strange
+        does = part.effects
+        if does is None or does.arrival:
+            continue
+        client = client._replace(
+            examples=does.examples or client.examples,
+            messages=does.messages or client.messages,
+            cuts=client.cuts or does.limit is not None,
+            share=client.share if does.share == 1 else does.share,
+        )
+    return client
+
+
+def unknown(spec: Spec) -> list[str]:
+    """Names of the parts of a defense that cannot be simulated."""
+    return [part.name for part in spec.parts if part.effects is None]
 
 
 def clips(
@@ -145,18 +135,14 @@ def clips(
     """
     found = np.ones((*np.shape(rounds), 3), np.float32)
     for part in spec.parts:
-        values: dict[str, Any] = part.values
-        if part.name == "norm_clipping":
-            found[..., 1] = values["norm"]
-        if part.name == "value_clipping":
-            found[..., 2] = values["limit"]
-        if values.get("clip") is None:
+        does = part.effects
+        if does is None or does.arrival:
             continue
-        decay = values["clip"], values.get("decay_to"), num_rounds
-        clip = np.asarray(clipping.at_round(clipping.decaying(*decay), rounds))
-        if values.get("mode") == "recommended":
-            clip = clip / np.sqrt(num_layers)
-        found[..., 1 if part.name == "fed_sdp" else 0] = clip
+        if does.examples or does.messages:
+            at = 0 if does.examples else 1
+            found[..., at] = does.clip_at(rounds, num_rounds, num_layers)
+        if does.limit is not None:
+            found[..., 2] = does.limit
     return found
 
 
