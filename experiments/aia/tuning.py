@@ -37,7 +37,7 @@ def check(tuner: str, flag: str) -> None:
     """
     if tuner == "optuna" and importlib.util.find_spec("optuna") is None:
         raise ConfigError(
-            f"{flag}=optuna: needs the package optuna: pip install 'fljax[tune]'"
+            f"{flag}=optuna: needs the package optuna: pip install -e '.[tune]'"
         )
 
 

@@ -72,7 +72,7 @@ def run(config: Config) -> tuple[list[harness.Row], list[harness.Target]]:
     """
     if config.opacus and importlib.util.find_spec("opacus") is None:
         raise ConfigError(
-            "--opacus: is not installed (pip install 'fljax[bench]'); --noopacus does "
+            "--opacus: is not installed (pip install -e '.[bench]'); --noopacus does "
             "without it"
         )
     rows, targets = [], []

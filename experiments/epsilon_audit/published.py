@@ -30,6 +30,6 @@ PUBLISHED = (
     ),
     Published(
         "Annamalai & De Cristofaro 2024 (arXiv 2405.14106)",
-        "the same, CIFAR-10; second-hand", 4.96, 10.0,
+        "the same, all rows of CIFAR-10; second-hand", 4.96, 10.0,
     ),
 )  # fmt: skip

@@ -157,7 +157,7 @@ def _import(name: str, module: str) -> types.ModuleType:
         return importlib.import_module(f"fljax.data.{module}")
     except ModuleNotFoundError as error:
         raise DataError(
-            f"{name} needs {error.name}: pip install 'fljax[data]'"
+            f"{name} needs {error.name}: pip install -e '.[data]'"
         ) from error
 
 

@@ -84,7 +84,7 @@ def _libraries():
         import pooch
         import requests
     except ImportError as error:
-        raise DataError("a download needs pip install 'fljax[data]'") from error
+        raise DataError("a download needs pip install -e '.[data]'") from error
     pooch.get_logger().setLevel("WARNING")
     return pooch, requests
 

@@ -37,7 +37,8 @@ def record(
 
     ```python
     with transcript.Recorder("runs/seen", about={"batch_size": 32}) as recorder:
-        controller = nvflare.record(FedAvg(num_clients=3, num_rounds=100), recorder)
+        workflow = FedAvg(num_clients=3, num_rounds=100)
+        controller = nvflare.record(workflow, recorder, arrays_fn=transcript.from_torch)
         ...  # run the job that it is the workflow of
     ```
 

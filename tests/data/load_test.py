@@ -126,7 +126,7 @@ def test_without_the_extra_one_line_names_it(package, name, load, monkeypatch):
     monkeypatch.setitem(sys.modules, package, None)
     monkeypatch.delitem(sys.modules, f"fljax.data.{name}", raising=False)
     with pytest.raises(
-        data.DataError, match=rf"{name} needs {package}.*: pip install 'fljax\[data\]'"
+        data.DataError, match=rf"{name} needs {package}.*: pip install -e '.\[data\]'"
     ):
         load(name)
 

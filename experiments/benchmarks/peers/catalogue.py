@@ -93,7 +93,7 @@ def installed(packages: Sequence[str]) -> list[Entry]:
         left_out = [each.defense for each in chosen if each.package == package]
         warnings.warn(
             f"{package} is not installed, left out: {'; '.join(left_out)} "
-            "(pip install 'fljax[peers]')",
+            "(pip install -e '.[peers]')",
             stacklevel=2,
         )
     return [each for each in chosen if each.package not in missing]

@@ -39,7 +39,7 @@ _ADVERSARIES = (
     _passive("**trajectory matching**, on all messages (ours)", "trajectory"),
     _Adversary("the same, on sums over all clients", "trajectory",
                _Place(_SUMS[0], "sum"), _Place(_SUMS[1], "sum_of_4")),
-    _passive("the same, on strangers' rows", "trajectory_strangers"),
+    _passive("trajectory matching, on strangers' rows", "trajectory_strangers"),
 )  # fmt: skip
 
 

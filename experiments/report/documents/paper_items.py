@@ -41,9 +41,9 @@ PAPERS = {
         Item(
             "Figure 1",
             "aia.fig1",
-            f"{_STAND_IN} That the last message tells at least as much as gradients holds but "
-            "for 512 rows of a client, and of a classifier up to 128, where it tells less. "
-            "That the client's optimum tells far more is seen of regression.",
+            f"{_STAND_IN} That the last message tells at least as much as gradients is shown "
+            "with 128 rows of a client and contradicted with 512, of a classifier contradicted "
+            "up to 128; elsewhere neither is. That the client's optimum tells far more is seen of regression.",
         ),
         Item(
             "Figure 2",

@@ -158,7 +158,7 @@ def library() -> Any:
         return importlib.import_module("jax_privacy.auditing")
     except ModuleNotFoundError as error:
         raise ModuleNotFoundError(
-            "auditing an epsilon needs jax-privacy: pip install 'fljax[epsilon]'",
+            "auditing an epsilon needs jax-privacy: pip install -e '.[epsilon]'",
             name=error.name,
         ) from error
 

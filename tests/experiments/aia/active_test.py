@@ -135,7 +135,7 @@ def test_optuna_is_asked_for_by_name_where_it_is_absent(run, monkeypatch):
     )
     code, _, errors = run("--attack_kinds=active", "--active_tuner=optuna")
     assert code == 2
-    assert "--active_tuner=optuna" in errors and "fljax[tune]" in errors
+    assert "--active_tuner=optuna" in errors and "'.[tune]'" in errors
 
 
 _RANGES = {"x": Range(0.1, 10.0, True), "y": Range(0.0, 1.0, False)}
