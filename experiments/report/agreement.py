@@ -79,9 +79,10 @@ def _difference(kept: Row, fresh: Row | None) -> str:
 def _kind(fresh: Row | None, kept: Row) -> str:
     if fresh is None or fresh.n != kept.n:
         return DIFFERS
+    if fresh.value == kept.value or math.isnan(fresh.value) and math.isnan(kept.value):
+        return EQUAL
     if not (math.isfinite(fresh.value) and math.isfinite(kept.value)):
-        same = math.isfinite(fresh.value) == math.isfinite(kept.value)
-        return EQUAL if same else DIFFERS
+        return DIFFERS
     apart = abs(fresh.value - kept.value)
     if apart <= _EXACT * max(abs(kept.value), _EXACT):
         return EQUAL

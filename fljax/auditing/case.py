@@ -26,7 +26,7 @@ from fljax.auditing.settings import Config
 from fljax.auditing.table import Owned
 from fljax.auditing.truth import Truth
 from fljax.driver.config import ConfigError
-from fljax.transcript import TranscriptError, description
+from fljax.transcript import TranscriptError, told
 from fljax.types import Model
 
 _LOSSES = {
@@ -155,8 +155,9 @@ def _fitted(
             _check_order(config, encoding, outputs)
         try:
             model = architecture.build(config.training, columns.order, outputs, given)
-            told = seen.seen.params, seen.seen.delta, seen.stem, columns.names
-            architecture.align(model, *told)
+            # Here only to learn whether they fit; `recording.select` aligns them.
+            seen_as = seen.seen.params, seen.seen.delta, seen.stem, columns.names
+            architecture.align(model, *seen_as)
         except (ConfigError, TranscriptError) as error:
             failed.append(error)
             continue
@@ -233,7 +234,12 @@ def _unmatched(config: Config, owned: Owned, seen: Recording, sees: str) -> list
     known, silent = config.files.known, np.setdiff1d(seen.clients, owned.client)
     others, found = int(np.sum(~np.isin(owned.client, seen.clients))), []
     if len(silent):
-        names = {v: k for k, v in description.client_names(seen.about).items()}
+        names = {
+            v: k
+            for k, v in told.client_names(
+                seen.about, f"{seen.stem}.json: about"
+            ).items()
+        }
         who = printable.line(
             ", ".join(str(names.get(one, one)) for one in silent[:10].tolist())
         )

@@ -13,7 +13,7 @@ import numpy as np
 from fljax import transcript
 from fljax.auditing import architecture
 from fljax.driver.config import ConfigError
-from fljax.transcript import aliasing, archive, sums, views
+from fljax.transcript import aliasing, archive, sums, told, views
 from fljax.types import Model, Transcript
 
 IN_MEMORY = "(transcript in memory)"  # what messages call it
@@ -101,6 +101,7 @@ def with_sums(recording: Recording, owner: np.ndarray | None) -> Recording:
 
     Raises:
       ConfigError: it has to be.
+      TranscriptError: the description of the server is not what it should be.
     """
     stem, seen, about = recording
     if recording.sees not in ("models", "final"):
@@ -112,15 +113,7 @@ def with_sums(recording: Recording, owner: np.ndarray | None) -> Recording:
         )
     known = np.zeros(1, np.int64) if owner is None else owner[owner >= 0]
     ids, counts = np.unique(known, return_counts=True)
-    rate = about.get("server_learning_rate", 1.0)
-    if not (type(rate) in (int, float) and 0 < rate < 1e30):
-        raise transcript.TranscriptError(
-            f"{stem}.json: about, server_learning_rate: expected a number > 0, got "
-            f"{rate!r:.40}"
-        )
-    plain = str(about.get("server_optimiser", "sgd")).lower() == "sgd"
-    everybody = about.get("participation", "all") in ("all", 1)
-    server = sums.Server(ids, counts, rate if plain else None, everybody)
+    server = sums.Server(ids, counts, *told.server(about, f"{stem}.json: about"))
     make = sums.models if recording.sees == "models" else sums.final
     return recording._replace(seen=make(seen, server))
 

@@ -22,7 +22,7 @@ from fljax.data.table import get_column
 from fljax.data.vocabulary import label, vocabulary
 from fljax.driver.config import ConfigError
 from fljax.driver.naming import named_as_flags
-from fljax.transcript import description
+from fljax.transcript import told
 
 _NAMES = "client_names"
 
@@ -102,10 +102,11 @@ def identified(owned: Owned, about: Mapping[str, Any], files: FilesConfig) -> Ow
     Raises:
       ConfigError: the column has texts, and the recording does not say whose; or numbers
         that may be either.
+      TranscriptError: `client_names` is not what it should be.
     """
     if owned.client is None:
         return owned
-    ids, labels = description.client_names(about), owned.client.astype(str)
+    ids, labels = told.client_names(about, "about"), owned.client.astype(str)
     where = f"in column {files.client_column!r} of {files.known}"
     if owned.client.dtype != object and not set(labels) <= set(ids):
         # A stranger's name may be longer than any number.
@@ -171,10 +172,10 @@ def proxy_rows(path: str, files: FilesConfig, config: RowsConfig) -> pd.DataFram
     kept = [name for name in (files.target, files.sensitive) if name in frame.columns]
     aside = [*config.drop, files.client_column]
     used = frame.drop(columns=[name for name in aside if name in frame.columns])
-    told = {"never_imputed": kept, "categorical": config.categorical}
+    how = {"never_imputed": kept, "categorical": config.categorical}
     try:
         with named_as_flags("csv"):
-            return handle_missing(used, path, config.missing, **told)
+            return handle_missing(used, path, config.missing, **how)
     except data.DataError as error:
         raise ConfigError(f"--proxy: {error}") from error
 

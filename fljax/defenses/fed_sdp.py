@@ -26,6 +26,7 @@ from typing import Literal
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jax.core import Tracer
 
 from fljax.defenses import clipping, effects, noise
 from fljax.defenses.checks import (
@@ -107,7 +108,7 @@ def fed_sdp(
 def _observer(where: Where, num_summed) -> str:
     if where == "server":
         return _MODELS_ONLY
-    alone = isinstance(num_summed, int) and num_summed == 1
+    alone = not isinstance(num_summed, Tracer) and np.all(num_summed == 1)
     return _ANYONE if alone else _SUMS_ONLY
 
 

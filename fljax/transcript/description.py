@@ -13,12 +13,6 @@ from fljax import files
 from fljax.transcript import archive, told
 from fljax.transcript.views import TranscriptError
 
-_READ = (
-    "optimiser", "optimizer", "client_optimiser", "momentum", "weight_decay", "batch_size",
-    "learning_rate", "local_epochs", "epochs", "local_steps", "algorithm", "proximal",
-    "defense", "delta", "client_names", "server_optimiser", "server_learning_rate",
-    "participation", "num_rounds",
-)  # fmt: skip
 _SHORT = {"lr": "learning_rate", "bs": "batch_size", "steps": "local_steps"}
 _NEAR = 0.8
 
@@ -26,9 +20,9 @@ _NEAR = 0.8
 def meant(names: Iterable[str]) -> dict[str, str]:
     """Names that nothing reads -> the one that may be meant and is not there, if near."""
     there, found = set(names), {}
-    for name in there - set(_READ):
+    for name in there - set(told.FIELDS):
         simple = name.lower().replace("-", "_").replace(" ", "_")
-        near = difflib.get_close_matches(simple, _READ, n=1, cutoff=_NEAR)
+        near = difflib.get_close_matches(simple, told.FIELDS, n=1, cutoff=_NEAR)
         known = _SHORT.get(simple) or next(iter(near), None)
         if known is not None and known not in there:
             found[name] = known
@@ -74,15 +68,6 @@ def written(path: pathlib.Path, about: dict[str, Any]) -> dict[str, Any]:
         warnings.warn(f"about: nothing reads {name!r}; {known}?", stacklevel=3)
     files.write_text(path, text + "\n")
     return json.loads(text)
-
-
-def client_names(about: Mapping[str, Any]) -> dict[str, int]:
-    """Name -> client id; none where `client_names` is nothing of the kind."""
-    told = about.get("client_names")
-    if not isinstance(told, Mapping):
-        return {}
-    fits = all(type(each) is int and 0 <= each < 2**63 for each in told.values())
-    return dict(told) if fits else {}
 
 
 def _plain(value: Any) -> Any:

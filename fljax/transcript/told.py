@@ -9,6 +9,11 @@ from typing import Any
 from fljax.transcript.views import TranscriptError
 
 _OPTIMISER = ("optimiser", "optimizer", "client_optimiser")
+FIELDS = (
+    *_OPTIMISER, "momentum", "weight_decay", "batch_size", "learning_rate", "local_epochs",
+    "epochs", "local_steps", "algorithm", "proximal", "defense", "delta", "client_names",
+    "server_optimiser", "server_learning_rate", "participation", "num_rounds",
+)  # fmt: skip
 ALGORITHMS = {  # as clients train, whatever the server does
     "fedavg": "fed_avg", "fedsgd": "fed_sgd", "fedprox": "fed_prox", "fedavgm": "fed_avg",
     "fedadam": "fed_avg", "fedyogi": "fed_avg", "fedadagrad": "fed_avg",
@@ -53,7 +58,7 @@ def check(about: Mapping[str, Any]) -> None:
     Raises:
       TranscriptError: naming the field.
     """
-    for read in (training, defense, delta):
+    for read in (training, defense, delta, client_names, server):
         read(about, "about")
 
 
@@ -76,6 +81,15 @@ def _number(about, name: str, where: str, least: float = 1e-30) -> float | None:
         f"{where}, {name}: expected a number {'>= 0' if not least else '> 0'}"
         f", got {value!r:.40}"
     )
+
+
+def _share(about, name: str, where: str) -> float | None:
+    value = _number(about, name, where)
+    if value is not None and value > 1:
+        raise TranscriptError(
+            f"{where}, {name}: expected a number <= 1, got {value!r:.40}"
+        )
+    return value
 
 
 def _rates(about, where: str) -> dict[str, Any]:
@@ -113,12 +127,39 @@ def defense(about: Mapping[str, Any], where: str) -> str:
 
 def delta(about: Mapping[str, Any], where: str) -> float | None:
     """Of the epsilon that the defense's text may have; errors as of `training`."""
-    told = _number(about, "delta", where)
-    if told is not None and told >= 1:
-        raise TranscriptError(
-            f"{where}, delta: expected a number < 1, got {told!r:.40}"
-        )
+    told = _share(about, "delta", where)
+    if told == 1:
+        raise TranscriptError(f"{where}, delta: expected a number < 1, got {told:g}")
     return told
+
+
+def client_names(about: Mapping[str, Any], where: str) -> dict[str, int]:
+    """Client id by name, empty if none is named; errors as of `training`."""
+    told = about.get("client_names")
+    if told is None:
+        return {}
+    if isinstance(told, Mapping) and all(
+        type(each) is int and 0 <= each < 2**63 for each in told.values()
+    ):
+        return dict(told)
+    raise TranscriptError(
+        f"{where}, client_names: expected {{name: client id}}, ids whole numbers of 0 or "
+        f"more, got {told!r:.40}"
+    )
+
+
+def server(about: Mapping[str, Any], where: str) -> tuple[float | None, bool]:
+    """Learning rate of a server that takes the mean, and whether everybody takes part.
+
+    The rate is None for another optimiser than plain SGD; errors as of `training`.
+    """
+    rate = _number(about, "server_learning_rate", where)
+    plain = _text(about, "server_optimiser", "sgd", where).lower() == "sgd"
+    if isinstance(about.get("participation"), str):
+        everybody = _text(about, "participation", "all", where) == "all"
+    else:
+        everybody = _share(about, "participation", where) in (None, 1)
+    return ((1.0 if rate is None else rate) if plain else None), everybody
 
 
 def _text(about, name: str, default: str, where: str, most: int = 60) -> str:

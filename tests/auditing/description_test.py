@@ -36,9 +36,7 @@ def test_whole_numbers_are_names_where_the_recording_has_them_all(
     assert owned.client.tolist() == [4] * 30 + [7] * 30
 
 
-@pytest.mark.parametrize(
-    "names", [{"north": 4}, {"9" * 5000: 4}, {"1": [4], "2": 7}, "1 is 4", None]
-)
+@pytest.mark.parametrize("names", [{"north": 4}, {"9" * 5000: 4}, None])
 def test_whole_numbers_are_ids_where_they_are_no_names(linear, config, record, names):
     owned = _owned(linear, config, record, {"client_names": names})
     assert owned.client.tolist() == [1] * 30 + [2] * 30

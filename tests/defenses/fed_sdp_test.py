@@ -72,6 +72,7 @@ def test_the_spec_says_whom_it_protects_against():
     assert "in the place of one client" in sums and "not whose they are" in sums
     seen = _defense().noise[0].adjacency
     assert seen.endswith("against whoever sees messages")
+    assert _defense(num_summed=np.int64(1)).noise[0].against == "messages"
 
 
 def test_a_schedule_follows_the_round_of_the_message():

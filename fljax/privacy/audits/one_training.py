@@ -75,7 +75,7 @@ def exchanged(run: rounds.Run, training: Training, tables: Tables) -> Exchange:
     count = tables.schedule.sizes.shape[-1] - 1
     flat = jax.vmap(lambda tree: ravel_pytree(tree)[0])
     is_own = seen.client[:, :, None] == jnp.arange(count)[None, None]
-    messages = jax.vmap(flat)(seen.delta)
-    chosen = is_own.astype(messages.dtype)
-    own = jnp.einsum("rsc,rsp->rcp", chosen, messages, precision="highest")
-    return Exchange(flat(seen.params), ravel_pytree(last)[0], own, is_own.any(axis=1))
+    here, slot = is_own.any(axis=1), jnp.argmax(is_own, axis=1)[..., None]  # [R, C]
+    own = jnp.take_along_axis(jax.vmap(flat)(seen.delta), slot, axis=1)
+    own = jnp.where(here[..., None], own, 0)
+    return Exchange(flat(seen.params), ravel_pytree(last)[0], own, here)

@@ -30,7 +30,11 @@ def test_the_tolerance_is_a_point_or_two_percent(row, value, metric, verdict):
 
 def test_what_is_not_finite_equals_its_like(row):
     failed = row._replace(value=math.nan)
+    infinite = row._replace(value=math.inf)
     assert _verdict([failed], [failed]) == "equal"
+    assert _verdict([infinite], [infinite]) == "equal"
+    for other in (failed, row, row._replace(value=-math.inf)):
+        assert _verdict([infinite], [other]) == "differs"
 
 
 def test_only_seeds_that_both_have_are_compared(row):

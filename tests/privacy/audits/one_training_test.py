@@ -4,6 +4,7 @@ import re
 from types import SimpleNamespace
 
 import jax
+import jax.numpy as jnp
 import numpy as np
 import optax
 import pytest
@@ -15,7 +16,7 @@ from fljax.privacy.audits import OBSERVERS, attainable, multi_run, one_training
 from fljax.privacy.audits.canaries import Canary
 from fljax.privacy.audits.chances import Others
 from fljax.privacy.audits.coins import Effects, Exchange, Shown, posterior
-from fljax.types import Features, Rows
+from fljax.types import Features, Rows, Transcript
 
 _ROWS, _COLUMNS, _DELTA = 80, 60, 1e-5
 _MODEL = models.linear(_COLUMNS)
@@ -159,3 +160,16 @@ def test_the_upper_bound_is_that_of_whom_least_is_promised(monkeypatch):
         for c in (0, 1)
     )
     assert found == most > least
+
+
+def test_a_message_that_is_not_finite_is_its_senders_alone():
+    params = {"w": jnp.zeros((2, 3))}  # two rounds, two slots, three clients
+    delta = {"w": jnp.array([[[1.0] * 3, [jnp.nan] * 3], [[2.0] * 3, [3.0] * 3]])}
+    seen = Transcript(jnp.arange(2), jnp.array([[0, 1], [2, -1]]), params, delta)
+    run = SimpleNamespace(
+        transcript=seen, server=SimpleNamespace(params={"w": jnp.zeros(3)})
+    )
+    tables = SimpleNamespace(schedule=SimpleNamespace(sizes=jnp.ones(4)))
+    found = one_training.exchanged(run, None, tables)
+    np.testing.assert_array_equal(found.messages[0, :, 0], [1, jnp.nan, 0])
+    np.testing.assert_array_equal(found.messages[1, :, 0], [0, 0, 2])
