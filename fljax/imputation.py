@@ -176,6 +176,21 @@ def crossed(population: Population, seed: int) -> np.ndarray:
     return found
 
 
+def crossed_with_owner(
+    population: Population, owner: np.ndarray, seed: int
+) -> np.ndarray:
+    """`crossed` where it is also known whose each row is.
+
+    Args:
+      population: of all clients, and of others.
+      owner: `[N]` client of each row, from 0; -1 for nobody's.
+      seed: of the split and of the model.
+    """
+    x = np.column_stack([population.x, owner + 1])
+    codes = np.append(population.codes, True)
+    return crossed(population._replace(x=x, codes=codes), seed)
+
+
 def _one_thread():
     """Tables this small are learned fastest by one thread, which waits for no other."""
     return threadpoolctl.threadpool_limits(1)

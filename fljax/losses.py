@@ -44,6 +44,16 @@ def cross_entropy(output: jax.Array, target: jax.Array) -> jax.Array:
     return jax.nn.logsumexp(output) - logit
 
 
+def of_task(task: str) -> ElementLossFn:
+    """The loss of a model's outputs for `regression`, `binary` or `multiclass`."""
+    known: dict[str, ElementLossFn] = {
+        "regression": squared,
+        "binary": logistic,
+        "multiclass": cross_entropy,
+    }
+    return known[task]
+
+
 @dataclasses.dataclass(frozen=True)
 class ExampleLoss:
     """A `LossFn` that shows what it is made of. Equal ones share compiled programs.

@@ -156,6 +156,14 @@ class NoiseSpec(NamedTuple):
     sampling: Sampling = "poisson"
     against: Literal["messages", "models"] = "messages"
 
+    def of_client(self, client: int) -> "NoiseSpec":
+        """That of one client; on the host."""
+        multiplier, rate = (
+            np.asarray(value)[client] if np.ndim(value) else value
+            for value in (self.noise_multiplier, self.sampling_rate)
+        )
+        return self._replace(noise_multiplier=multiplier, sampling_rate=rate)
+
 
 class Defense(NamedTuple):
     """What is done against leakage, at three places; None does nothing there.

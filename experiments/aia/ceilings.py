@@ -111,9 +111,7 @@ def _imputed(setup: Setup, at: int, shared: Shared) -> np.ndarray:
 
     def compute() -> np.ndarray:
         known = baselines.learned(setup, everyone)
-        x = np.column_stack([known.x, everyone.owner + 1])
-        known = known._replace(x=x, codes=np.append(known.codes, True))
-        return imputation.crossed(known, seed)
+        return imputation.crossed_with_owner(known, everyone.owner, seed)
 
     value = shared.of(everyone, f"others and owners {seed}", compute)
     guess = np.zeros_like(setup.targets.value[at])

@@ -160,11 +160,7 @@ def build(
       defense: from `defense.maker`; None for none.
     """
     built = _model(clients, model)
-    element_loss = {
-        "regression": losses.squared,
-        "binary": losses.logistic,
-        "multiclass": losses.cross_entropy,
-    }[clients.datasets[0].table.task]
+    element_loss = losses.of_task(clients.datasets[0].table.task)
     loss_fn = losses.example_loss(built.apply, element_loss)
     # FedSGD is one full-batch step of rate 1; the server then takes the real step.
     one_step = train.algorithm == "fed_sgd"

@@ -56,7 +56,6 @@ def load(settings: Settings) -> Loaded:
         x.numeric.shape[1], x.codes.shape[1], hidden=(run.hidden,),
         num_onehot=prepared.num_onehot, initialisation="torch",
     )  # fmt: skip
-    element = losses.squared if table.task == "regression" else losses.logistic
     tables = Tables.of(
         Rows(x, y),
         np.array_split(np.arange(len(y)), run.clients),
@@ -67,7 +66,7 @@ def load(settings: Settings) -> Loaded:
     )
     attribute = prepared.attribute
     values = np.zeros((0, 1)) if attribute is None else attribute.candidates
-    loss_fn = losses.example_loss(model.apply, element)
+    loss_fn = losses.example_loss(model.apply, losses.of_task(table.task))
     return Loaded(table, model, loss_fn, tables, values)
 
 

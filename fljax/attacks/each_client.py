@@ -55,11 +55,22 @@ class Task(NamedTuple):
     settings: Any
 
 
-class _Shared(NamedTuple):
+class Shared(NamedTuple):
+    """What all clients' attacks read: of an `AdversaryView`, on the device."""
+
     transcript: Transcript
     known: Known
     candidates: Array
     seed: Array
+
+
+def shared(view: AdversaryView) -> Shared:
+    """That of a view with a transcript."""
+    assert view.transcript is not None
+    seen = single_precision(view.transcript._replace(member=None, share=None))
+    seed = np.asarray(view.seed, np.uint32)
+    told = Shared(seen, view.known, view.candidates, seed)
+    return jax.tree.map(jnp.asarray, told)
 
 
 def task(view: AdversaryView, settings: Hashable = None) -> Task:
@@ -106,21 +117,15 @@ def over_items(
       which: `[I]` numbers of the clients, from 0, in any order and number.
       more: leaves `[I, ...]`, what else each item's attack is told.
     """
-    assert view.transcript is not None and view.messages is not None
-    seen = view.transcript
-    shared = _Shared(
-        single_precision(seen._replace(member=None, share=None)),
-        view.known, view.candidates, np.asarray(view.seed, np.uint32),
-    )  # fmt: skip
+    assert view.messages is not None
     ids = np.asarray(view.clients)[which].astype(np.uint32)
     items = (np.asarray(which), ids, view.messages.of(np.asarray(which)), *more)
-    shared = jax.tree.map(jnp.asarray, shared)
-    return parallel.fetch(_run(attack, static, parallel.mesh(), items, shared))
+    return parallel.fetch(_run(attack, static, parallel.mesh(), items, shared(view)))
 
 
 @functools.partial(jax.jit, static_argnums=(0, 1, 2))
 @precision.full
-def _run(attack: Callable, static: Task, over: Mesh, items: PyTree, shared: _Shared):
+def _run(attack: Callable, static: Task, over: Mesh, items: PyTree, shared: Shared):
     def one(item, shared):
         number, id_, places, *rest = item
         client = Client(

@@ -10,15 +10,15 @@ from collections.abc import Callable
 from typing import NamedTuple
 
 import jax
-import jax.numpy as jnp
 import numpy as np
 from jax.sharding import Mesh
 
 from fljax import parallel, precision
+from fljax.attacks import each_client
 from fljax.attacks.adversary import AdversaryView
-from fljax.attacks.each_client import Task, single_precision
+from fljax.attacks.each_client import Shared, Task
 from fljax.transcript import views
-from fljax.types import Array, Exchange, Known, PyTree, Transcript
+from fljax.types import Array, Exchange, Known, PyTree
 
 
 class Group(NamedTuple):
@@ -60,13 +60,6 @@ class _Item(NamedTuple):
     client: Array
 
 
-class _Shared(NamedTuple):
-    transcript: Transcript
-    known: Known
-    candidates: Array
-    seed: Array
-
-
 def over_groups(
     attack: Callable,
     static: Task,
@@ -89,14 +82,7 @@ def over_groups(
     Returns:
       Zeros for a client who is in no sum.
     """
-    assert view.transcript is not None
-    seen = view.transcript
-    shared = _Shared(
-        single_precision(seen._replace(member=None, share=None)),
-        view.known, view.candidates, np.asarray(view.seed, np.uint32),
-    )  # fmt: skip
-    shared = jax.tree.map(jnp.asarray, shared)
-    groups = _groups(view)
+    told, groups = each_client.shared(view), _groups(view)
     most = max(len(item.client) for item in groups)
     longest = max(len(item.share) for item in groups) if fill else 0
     alike: dict[int, list[_Item]] = {}
@@ -108,14 +94,14 @@ def over_groups(
         item = jax.tree.map(lambda *leaves: np.stack(leaves), *items)
         rest = jax.tree.map(lambda leaf, of=item.client: np.asarray(leaf)[of], more)
         inputs = item, rest
-        run = parallel.fetch(_run(attack, static, parallel.mesh(), inputs, shared))
+        run = parallel.fetch(_run(attack, static, parallel.mesh(), inputs, told))
         found.append((item.client, run))
     return _scattered(found, len(view.clients))
 
 
 @functools.partial(jax.jit, static_argnums=(0, 1, 2))
 @precision.full
-def _run(attack: Callable, static: Task, over: Mesh, items: PyTree, shared: _Shared):
+def _run(attack: Callable, static: Task, over: Mesh, items: PyTree, shared: Shared):
     def one(item, shared):
         each, rest = item
         known = jax.tree.map(lambda leaf: leaf[each.client], shared.known)

@@ -29,12 +29,6 @@ from fljax.driver.config import ConfigError
 from fljax.transcript import TranscriptError, told
 from fljax.types import Model
 
-_LOSSES = {
-    "regression": losses.squared,
-    "binary": losses.logistic,
-    "multiclass": losses.cross_entropy,
-}
-
 _NO_STRANGERS = (
     "All rows are of people whom the recorded sums hold, so that there are no strangers to "
     "compare with: what an attack would tell of anyone may count as a leak. Rows of others, "
@@ -105,7 +99,7 @@ def prepare(config: Config, inputs: Inputs, given: Model | None = None) -> Case:
         known=known,
         candidates=columns.candidates,
         continuous=columns.continuous,
-        loss_fn=losses.example_loss(model.apply, _LOSSES[columns.task]),
+        loss_fn=losses.example_loss(model.apply, losses.of_task(columns.task)),
         apply=model.apply,
         task=columns.task,
         outputs=outputs,

@@ -133,10 +133,8 @@ def _without(
     truth: Truth, everyone: Everyone, imputed: Imputed, seed: int
 ) -> np.ndarray:
     """Largest share `[C]` that is told of each client's rows without them."""
-    known = everyone.population
-    x = np.column_stack([known.x, everyone.owner + 1])
-    known = known._replace(x=x, codes=np.append(known.codes, True))
-    every, found = imputation.crossed(known, seed), []
+    known = everyone.population, everyone.owner
+    every, found = imputation.crossed_with_owner(*known, seed), []
     for client, (value, mask) in enumerate(zip(truth.sensitive, truth.mask)):
         real = value[mask]
         majority = np.bincount(real.astype(int)).max() / len(real)

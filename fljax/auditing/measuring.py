@@ -16,7 +16,6 @@ from scipy import optimize
 
 from fljax import certainty, shrinkage
 from fljax.attacks.estimates import (
-    Estimates,
     LabelEstimate,
     Prediction,
     Reconstruction,
@@ -198,11 +197,6 @@ def rebuilt(estimate: Reconstruction, truth: Truth, beside: Controls) -> Measure
         references[STRANGERS] = _rebuilt(estimate, beside.strangers)
     counts = truth.mask.sum(axis=1)
     return Measured(REBUILT, _rebuilt(estimate, truth), references, counts)
-
-
-def predictions(estimates: Estimates) -> dict[str, Prediction]:
-    """Those that speak of the sensitive column."""
-    return {k: each for k, each in estimates.items() if isinstance(each, Prediction)}
 
 
 def _real(truth: Truth) -> _Scores:

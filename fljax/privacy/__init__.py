@@ -30,7 +30,6 @@ from fljax.privacy.audits import (
     plant_canaries,
     plant_many,
     planted,
-    planted_step,
 )
 from fljax.privacy.bounds import (
     accuracy_of_epsilon,
@@ -97,7 +96,6 @@ __all__ = [
     "plant_canaries",
     "plant_many",
     "planted",
-    "planted_step",
     "promises",
     "rounds_for",
     "sigma_for",

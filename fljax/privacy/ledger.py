@@ -160,13 +160,9 @@ class Ledger:
         return {str(each): each for each in range(self._most_clients)}
 
     def _after(self, client: int, rounds: int) -> float:
-        noise = self._noise
-        own = noise._replace(
-            noise_multiplier=_of(noise.noise_multiplier, client),
-            sampling_rate=_of(noise.sampling_rate, client),
-        )
-        steps = int(_of(self._steps, client)) * rounds
-        told = own, steps, self._delta, self._accountant
+        each = np.asarray(self._steps)
+        steps = int(each[client] if each.ndim else each) * rounds
+        told = self._noise.of_client(client), steps, self._delta, self._accountant
         return float(epsilons(*told, rounds=rounds)[0])
 
     def _check(self, client: int) -> None:
@@ -174,7 +170,3 @@ class Ledger:
         if client < 0 or (most is not None and client >= most):
             known = "0 or more" if most is None else f"an id below {most}"
             raise ValueError(f"client: expected {known}, got {client}")
-
-
-def _of(values: Array | float, client: int) -> Any:
-    return np.asarray(values)[client] if np.ndim(values) else values

@@ -19,7 +19,6 @@ from fljax import fit, losses, transcript
 from fljax.types import NoiseSpec
 
 Params = Mapping[str, np.ndarray]
-LOSSES = {"regression": losses.squared, "binary": losses.logistic}
 
 
 class Plan(NamedTuple):
@@ -174,7 +173,7 @@ def output(params: Any, x: Any) -> jax.Array:
 @functools.cache
 def loss_fn(task: str) -> losses.LossFn:
     """Of one row."""
-    return losses.example_loss(output, LOSSES[task])
+    return losses.example_loss(output, losses.of_task(task))
 
 
 def explained(params: Params, people: People) -> float:

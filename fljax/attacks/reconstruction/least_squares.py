@@ -67,14 +67,10 @@ def reconstruct_linear(
     scale = delta.std(axis=0, keepdims=True)
     scale = jnp.where(scale > 0, scale, 1)
     regressors = (delta - centre_out) / scale
-    u, s, vt = jnp.linalg.svd(regressors, full_matrices=False)
-    keep = s > rcond * s[0]
-    inverse = jnp.where(keep, 1 / jnp.where(keep, s, 1), 0)
-    slope = _matmul(vt.T, inverse[:, None] * _matmul(u.T, sent - centre_in))
-    misfit = sent - centre_in - _matmul(regressors, slope)
-    rank = jnp.sum(keep).astype(jnp.int32)
+    slope, s, rank = solved(regressors, sent - centre_in, rcond)
+    misfit = sent - centre_in - matmul(regressors, slope)
     return Reconstruction(
-        estimate=(centre_in - _matmul(centre_out / scale, slope))[0],
+        estimate=(centre_in - matmul(centre_out / scale, slope))[0],
         rank=rank,
         singular_values=s,
         residual=jnp.sqrt(jnp.mean(jnp.square(misfit))),
@@ -129,6 +125,23 @@ def reconstruct_linear_subset(
     )
 
 
-def _matmul(a, b):
-    # Accelerators multiply in reduced precision unless told otherwise.
+def solved(
+    regressors: jax.Array, targets: jax.Array, rcond: float
+) -> tuple[jax.Array, jax.Array, jax.Array]:
+    """Least squares by the pseudo-inverse: slope `[P, Q]`, singular values, rank [].
+
+    Args:
+      regressors: `[R, P]`.
+      targets: `[R, Q]`.
+      rcond: singular values below `rcond` times the largest count as zero.
+    """
+    u, s, vt = jnp.linalg.svd(regressors, full_matrices=False)
+    keep = s > rcond * s[0]
+    inverse = jnp.where(keep, 1 / jnp.where(keep, s, 1), 0)
+    slope = matmul(vt.T, inverse[:, None] * matmul(u.T, targets))
+    return slope, s, jnp.sum(keep).astype(jnp.int32)
+
+
+def matmul(a: jax.Array, b: jax.Array) -> jax.Array:
+    """A product in full precision; accelerators multiply in less unless told so."""
     return jnp.matmul(a, b, precision="highest")

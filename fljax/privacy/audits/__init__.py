@@ -20,7 +20,7 @@ from fljax.privacy.audits.one_training import audit_once
 from fljax.privacy.audits.planting import plant
 from fljax.privacy.audits.recorded import audit_transcript, plant_canaries, planted
 from fljax.privacy.audits.statistics import Audited, audited, one_run
-from fljax.privacy.audits.steps import StepAudit, audit_step, planted_step
+from fljax.privacy.audits.steps import StepAudit, audit_step
 
 __all__ = [
     "OBSERVERS",
@@ -41,5 +41,4 @@ __all__ = [
     "plant_canaries",
     "plant_many",
     "planted",
-    "planted_step",
 ]

@@ -37,14 +37,20 @@ def inclusions(tables: Tables, canary: Canary) -> Inclusions:
     present = (own == client).any(axis=1)[rounds]
     if canary.kind == "client":
         return Inclusions(1, 1.0, present)
-    count = local_steps(tables)[client]
+    steps, rate = (each[client] for each in _of_rows(tables))
+    return Inclusions(int(steps), float(rate), present)
+
+
+def _of_rows(tables: Tables) -> tuple[np.ndarray, np.ndarray]:
+    """Steps of a round that a client's row may be in, and its rate in them, `[C]` each."""
+    schedule, steps = tables.schedule, local_steps(tables)
+    sizes = np.asarray(schedule.sizes)[0, : len(steps)]
     if schedule.poisson:
-        rate = float(np.asarray(schedule.sampling_rate)[0, client])
-        return Inclusions(int(count), rate, present)
+        return steps, np.asarray(schedule.sampling_rate, np.float64)[0, : len(steps)]
     # A pass has a row in one of its steps, of which the last pass may lack some.
-    per_pass = -(-int(np.asarray(schedule.sizes)[0, client]) // schedule.batch_size)
-    passes = max(-(-int(count) // per_pass), 1)
-    return Inclusions(passes, float(count) / (passes * per_pass), present)
+    per_pass = -(-sizes // schedule.batch_size)
+    passes = np.maximum(-(-steps // per_pass), 1)
+    return passes, steps / (passes * per_pass)
 
 
 def local_steps(tables: Tables) -> np.ndarray:
@@ -69,20 +75,16 @@ class Others(NamedTuple):
     steps: Array
 
 
-def others(tables: Tables, canary: Canary, at: int) -> Others:
+def others(tables: Tables, at: int) -> Others:
     """Those of a federation.
 
     Args:
       tables: of the federation.
-      canary: what is planted.
-      at: position of its row.
+      at: position of the canary's row.
     """
     sizes = np.asarray(tables.schedule.sizes)[0, :-1]
     client = np.repeat(np.arange(len(sizes)), sizes)
-    row = canary._replace(kind="row")
-    often = [inclusions(tables, row._replace(client=c)) for c in range(len(sizes))]
-    steps = np.array([one.steps for one in often], np.float32)
-    rate = np.array([one.rate for one in often], np.float32)
+    steps, rate = (each[: len(sizes)].astype(np.float32) for each in _of_rows(tables))
     there = np.arange(len(client)) != at
     mean = np.where(there, (steps * rate)[client], 0)
     variance = np.where(there, (steps * rate * (1 - rate))[client], 0)

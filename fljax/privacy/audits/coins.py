@@ -84,7 +84,7 @@ def scores(
       exchange: all that was exchanged.
       numbers: of the method.
     """
-    often = chances.others(tables, crowd.canary, -1)
+    often = chances.others(tables, -1)
     count = len(often.steps)
     if crowd.canary.kind == "client":  # each in all rounds, and nothing beside them
         one = np.ones(count)

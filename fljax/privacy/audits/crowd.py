@@ -58,19 +58,13 @@ class Crowd:
     def crowded(self, local: local_lib.LocalUpdate, signs: Array):
         """The clients' algorithm; of clients that are canaries with `[M]` signs."""
 
-        def step(key, carry, sent, batch):
-            mask = batch.mask & (batch.x.there > 0)
-            return local.step(key, carry, sent, batch._replace(mask=mask))
-
-        def final(key, carry, sent, sender):
+        def went(carry, sent, sender):
             far = jax.tree.map(lambda u: jnp.asarray(u)[sender.client], self.directions)
             sign = jnp.asarray(signs)[sender.client]
-            own = planting.replaced(carry, sent, True, sign, far)
-            return local.final(key, own, sent, sender)
+            return planting.replaced(carry, sent, True, sign, far)
 
-        if self.canary.kind != "client":
-            return local._replace(step=step)
-        return local._replace(step=step, final=final)
+        clients = self.canary.kind == "client"
+        return planting.of_those_there(local, went if clients else None)
 
 
 @dataclasses.dataclass(frozen=True, eq=False)

@@ -249,7 +249,7 @@ def witness(federation: Federation) -> Witness:
     planted, tables = federation.method, federation.tables
     assert isinstance(planted, Planted)
     schedule = jax.tree.map(lambda leaf: np.asarray(leaf), tables.schedule)
-    others = chances.others(tables, planted.canary, planted.at)
+    others = chances.others(tables, planted.at)
     return Witness(planted, shares(schedule), others)
 
 

@@ -103,24 +103,13 @@ def accounted(
         if spec.unit != unit or spec.against != "messages":
             continue
         steps = rounds * (1 if unit == "client" else int(local_steps(tables)[client]))
-        rate, count = as_poisson(_of(spec, client), steps, rounds)
-        multiplier = float(np.asarray(_of(spec, client).noise_multiplier))
+        own = spec.of_client(client)
+        rate, count = as_poisson(own, steps, rounds)
+        multiplier = float(np.asarray(own.noise_multiplier))
         replaced = canary.neighbours != "remove"
         at = multiplier, float(rate), [int(count)], [1.0], delta
         bounds.append(sampled.poisson(*at, replace=replaced))
     return min(bounds)
-
-
-def _of(spec: NoiseSpec, client: int) -> NoiseSpec:
-    """That of one client."""
-
-    def own(value):
-        return np.asarray(value)[client] if np.ndim(value) else value
-
-    return spec._replace(
-        noise_multiplier=own(spec.noise_multiplier),
-        sampling_rate=own(spec.sampling_rate),
-    )
 
 
 def _seen(federation, trainings, numbers, seed, keep, progress):

@@ -68,22 +68,39 @@ class Planted:
     ) -> local_lib.LocalUpdate:
         """The clients' algorithm, with the canary in it where it is present."""
 
-        def step(key, carry, sent, batch):
-            mask = batch.mask & (batch.x.there > 0)
-            return local.step(key, carry, sent, batch._replace(mask=mask))
-
-        def final(key, carry, sent, sender):
+        def went(carry, sent, sender):
             is_canary = sender.client == self.canary.client
-            own = replaced(carry, sent, is_canary, self._sign(present), self.direction)
-            return local.final(key, own, sent, sender)
+            return replaced(carry, sent, is_canary, self._sign(present), self.direction)
 
-        if self.canary.kind != "client":
-            return local._replace(step=step)
-        return local._replace(step=step, final=final)
+        return of_those_there(local, went if self.canary.kind == "client" else None)
 
     def _sign(self, present):
         without = 0.0 if self.canary.neighbours == "remove" else -1.0
         return jnp.where(present > 0, 1.0, without)
+
+
+def of_those_there(
+    local: local_lib.LocalUpdate, went: Callable | None
+) -> local_lib.LocalUpdate:
+    """The clients' algorithm without the rows that are not there.
+
+    Args:
+      local: on `canaries.Marked` rows.
+      went: `(carry, sent, sender) -> carry`, what a client's state is before its message
+        is made, where canaries are clients.
+    """
+
+    def step(key, carry, sent, batch):
+        mask = batch.mask & (batch.x.there > 0)
+        return local.step(key, carry, sent, batch._replace(mask=mask))
+
+    def final(key, carry, sent, sender):
+        assert went is not None
+        return local.final(key, went(carry, sent, sender), sent, sender)
+
+    if went is None:
+        return local._replace(step=step)
+    return local._replace(step=step, final=final)
 
 
 def replaced(carry, sent, is_canary, sign, direction):

@@ -19,7 +19,7 @@ import numpy as np
 
 from fljax.privacy.audits import statistics
 from fljax.privacy.audits.statistics import Audited
-from fljax.types import Batch, GradientFn, Params, PyTree
+from fljax.types import PyTree
 
 Step = Callable[[Any, Any], PyTree]
 # (key, or number where it is not traced; whether the canary is there) -> what is seen
@@ -106,34 +106,6 @@ def audit_step(
         tuning=tuning[~learned],
     )
     return StepAudit(audited, stated, rounds)
-
-
-def planted_step(
-    step_fn: GradientFn, params: Params, batch: Batch, row: int, *, scaled: bool = True
-) -> Step:
-    """The step of a gradient on a batch with or without one of its rows.
-
-    Args:
-      step_fn: `(key, params, batch) -> (gradient, loss)`; leaves out what the mask does.
-      params: a model.
-      batch: with the canary.
-      row: its place in the batch.
-      scaled: whether the canary's real inputs are 10,000 times as large, to reach a clip.
-    """
-
-    def far(leaf):
-        leaf = jnp.asarray(leaf)
-        if not scaled or not jnp.issubdtype(leaf.dtype, jnp.floating):
-            return leaf
-        return leaf.at[row].multiply(_OUTLIER)
-
-    x, mask = jax.tree.map(far, batch.x), jnp.asarray(batch.mask)
-
-    def step(key, present):
-        there = mask.at[row].set(present)
-        return step_fn(key, params, batch._replace(x=x, mask=there))[0]
-
-    return step
 
 
 def _run(step: Step, present: np.ndarray, seed: int, traced: bool) -> np.ndarray:

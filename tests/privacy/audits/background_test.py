@@ -6,7 +6,6 @@ import pytest
 
 from fljax.federation import Tables
 from fljax.privacy.audits import background, chances
-from fljax.privacy.audits.canaries import Canary
 from fljax.types import Features, Rows
 
 
@@ -33,7 +32,7 @@ def test_rows_beside_it_are_in_steps_by_chance(poisson):
     parts = np.arange(8), np.arange(8, 10)
     plan = {"num_rounds": 1, "batch_size": 2, "poisson": poisson}
     tables = Tables.of(Rows(x, np.zeros(10, np.float32)), parts, **plan)
-    found = chances.others(tables, Canary("row", client=1, row=0), 8)
+    found = chances.others(tables, 8)
     np.testing.assert_array_equal(found.client, [0] * 8 + [1] * 2)
     # Four steps of a quarter, one step of all, nothing of the canary.
     np.testing.assert_allclose(found.mean, [1] * 8 + [0, 1])

@@ -13,7 +13,8 @@ import numpy as np
 from jax import lax
 
 from fljax.attacks.reconstruction.decoding import messages as messages_lib
-from fljax.attacks.reconstruction.decoding.messages import Messages, matmul
+from fljax.attacks.reconstruction.decoding.messages import Messages
+from fljax.attacks.reconstruction.least_squares import matmul
 from fljax.types import Key
 
 _SETTLED = 0.6  # share of the iterations after which the noise is the estimated one

@@ -23,8 +23,8 @@ from fljax.attacks.reconstruction.decoding.messages import (
     Decoded,
     Messages,
     Moments,
-    matmul,
 )
+from fljax.attacks.reconstruction.least_squares import matmul
 from fljax.types import Key, PyTree
 
 Scaling = Literal["standardised", "raw"]

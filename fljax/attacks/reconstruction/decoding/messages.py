@@ -185,8 +185,3 @@ def directions(messages: Messages, rcond: float) -> tuple[jax.Array, jax.Array]:
     scaled = weights[:, None] * (delta - mean) / deviation
     s = jnp.linalg.svd(scaled, compute_uv=False)
     return jnp.sum(s > rcond * s[0]).astype(jnp.int32), s
-
-
-def matmul(a: jax.Array, b: jax.Array) -> jax.Array:
-    """A product in full precision; accelerators multiply in less unless told so."""
-    return jnp.matmul(a, b, precision="highest")

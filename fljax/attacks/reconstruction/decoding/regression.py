@@ -17,7 +17,8 @@ import jax
 import jax.numpy as jnp
 
 from fljax.attacks.reconstruction.decoding import messages as messages_lib
-from fljax.attacks.reconstruction.decoding.messages import Decoded, Messages, matmul
+from fljax.attacks.reconstruction.decoding.messages import Decoded, Messages
+from fljax.attacks.reconstruction.least_squares import matmul, solved
 
 
 def affine(
@@ -46,14 +47,8 @@ def affine(
     centre_out, scale = messages_lib.moments(delta, weight)
     root = jnp.sqrt(weight)[:, None]
     regressors = root * (delta - centre_out) / scale
-    u, s, vt = jnp.linalg.svd(regressors, full_matrices=False)
-    keep = s > rcond * s[0]
-    inverse = jnp.where(keep, 1 / jnp.where(keep, s, 1), 0)
-    shifted = root * (sent - centre_in)
-    slope = matmul(vt.T, inverse[:, None] * matmul(u.T, shifted))  # [P, P]
+    slope, s, rank = solved(regressors, root * (sent - centre_in), rcond)  # [P, P]
     estimate = (centre_in - matmul(centre_out / scale, slope))[0]
-    rank = jnp.sum(keep).astype(jnp.int32)
-
     forwards = jnp.linalg.pinv(slope / scale.T, rtol=rcond)
 
     def mapped(theta):
