@@ -184,6 +184,19 @@ def is_judged(attack: str, setting: str) -> bool:
     return setting not in _UNJUDGED_SETTINGS and not unjudged
 
 
+def check_name(attack: str) -> None:
+    """Refuses a name for an attack that says that no verdict is given.
+
+    Raises:
+      ValueError: it does.
+    """
+    if not is_judged(attack, "passive"):
+        raise ValueError(
+            f"{attack!r}: expected a name without the words that say that an attack is a "
+            f"control or had the truth: {', '.join(sorted(UNJUDGED))}"
+        )
+
+
 def level(attacks: int = 1) -> float:
     """Confidence of an attack's mean gain where so many attacks are judged."""
     return 1 - _ERROR / attacks

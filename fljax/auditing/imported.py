@@ -60,10 +60,8 @@ def judged(flag: str, found: AttackSpec) -> AttackSpec:
         raise ConfigError(
             f"{flag}: {found.name!r}: expected needs to be a Needs and run a function"
         )
-    if not verdicts.is_judged(found.name, "passive"):
-        raise ConfigError(
-            f"{flag}: {found.name!r}: expected a name without the words that say that an "
-            "attack is a control or had the truth: "
-            + ", ".join(sorted(verdicts.UNJUDGED))
-        )
+    try:
+        verdicts.check_name(found.name)
+    except ValueError as error:
+        raise ConfigError(f"{flag}: {error}") from error
     return found

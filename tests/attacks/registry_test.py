@@ -196,6 +196,8 @@ def test_user_code_registers_an_attack(monkeypatch):
     for name in ("zeros", "label_distribution"):
         with pytest.raises(ValueError, match="is there already"):
             registry.register(AttackSpec(name, Needs(), run))
+    with pytest.raises(ValueError, match="'my_other': expected a name without"):
+        registry.register(AttackSpec("my_other", Needs(), run))
 
 
 def test_groups_are_found_by_name_in_the_registrys_order():
