@@ -63,13 +63,6 @@ RULE = {
     "succeed",
 }
 
-# Words in the names of attacks that are never judged, and settings likewise.
-_UNJUDGED_SETTINGS = {"baseline", "oracle"}
-_CHOSEN_WITH_THE_TRUTH = {"oracle", "optimum"}
-_CONTROLS = {"other", "permuted", "shuffled", "strangers"}
-_POPULATION = {"majority", "imputation", "global"}
-UNJUDGED = frozenset(_CHOSEN_WITH_THE_TRUTH | _CONTROLS | _POPULATION)  # words of names
-
 
 class Measure(NamedTuple):
     """A number by which a leak is told.
@@ -164,37 +157,17 @@ class Verdict(NamedTuple):
         return named.get(IMPUTATION, self.gains[0])
 
     @property
+    def told(self) -> tuple[Gain, ...]:
+        """The gains to speak of: `beyond`, and another where that stands against a leak."""
+        against = [gain for gain in self.gains if not gain.is_shown]
+        if self.kind == LEAKS or not self.beyond.is_shown or not against:
+            return (self.beyond,)
+        return self.beyond, min(against, key=lambda gain: gain.mean)
+
+    @property
     def has_interval(self) -> bool:
         """Whether anything can be said of chance."""
         return bool(np.isfinite(self.beyond.high - self.beyond.low))
-
-
-def is_judged(attack: str, setting: str) -> bool:
-    """Whether an adversary could run an attack, and means to gain by it.
-
-    What was chosen or trained with the truth is not judged, nor are controls and what
-    needs no message of a client. Names say it: `grad_oracle`, `local_optimum`,
-    `model_other`, `model_global`, `trajectory_strangers`.
-
-    Example:
-      >>> is_judged("trajectory", "passive"), is_judged("model_global", "passive")
-      (True, False)
-    """
-    unjudged = UNJUDGED.intersection(attack.split("_"))
-    return setting not in _UNJUDGED_SETTINGS and not unjudged
-
-
-def check_name(attack: str) -> None:
-    """Refuses a name for an attack that says that no verdict is given.
-
-    Raises:
-      ValueError: it does.
-    """
-    if not is_judged(attack, "passive"):
-        raise ValueError(
-            f"{attack!r}: expected a name without the words that say that an attack is a "
-            f"control or had the truth: {', '.join(sorted(UNJUDGED))}"
-        )
 
 
 def level(attacks: int = 1) -> float:

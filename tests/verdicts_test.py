@@ -119,29 +119,6 @@ def test_equal_scores_are_no_leak_whatever_the_rounding():
     assert _judge([0.1 + 0.2] * 3, [0.3] * 3).kind == NOT_SHOWN
 
 
-@pytest.mark.parametrize(
-    ("attack", "setting", "judged"),
-    [
-        ("grad", "passive", True),
-        ("model", "active_50", True),
-        ("grad_oracle", "passive", False),
-        ("model_oracle_or_active", "active_50", False),
-        ("model", "oracle", False),
-        ("trajectory_permuted", "passive", False),
-        ("model_other", "passive", False),
-        ("model_global", "passive", False),
-        ("trajectory_strangers", "passive", False),
-        ("imputation", "rows_100", False),
-        ("majority", "baseline", False),
-        ("local_optimum", "local_steps=1", False),
-    ],
-)
-def test_controls_and_what_was_chosen_with_the_truth_are_not_judged(
-    attack, setting, judged
-):
-    assert verdicts.is_judged(attack, setting) == judged
-
-
 _AUDITS = 600
 _ALLOWED = 1 / 40 + 3 * math.sqrt(1 / 40 * 39 / 40 / _AUDITS)
 
@@ -206,6 +183,23 @@ def test_who_is_no_better_than_one_reference_is_stopped():
     strangers = Reference("strangers", [70.0, 70.2, 70.1])
     found = verdicts.judge([70.1, 70.0, 70.2], [majority, strangers], ACCURACY)
     assert found.is_stopped
+
+
+def test_what_stands_against_a_leak_is_told_beside_imputation():
+    scores = [70.1, 70.0, 70.2]
+    majority, imputed, strangers = (
+        Reference(name, [value, value + 0.2, value + 0.1])
+        for name, value in (
+            ("majority", 50.0),
+            ("imputation", 60.0),
+            ("strangers", 70.0),
+        )
+    )
+    found = verdicts.judge(scores, [majority, imputed, strangers], ACCURACY)
+    assert found.kind == verdicts.PREDICTABLE
+    assert [gain.name for gain in found.told] == ["imputation", "strangers"]
+    found = verdicts.judge(scores, [majority, imputed], ACCURACY)
+    assert [gain.name for gain in found.told] == ["imputation"]
 
 
 def test_only_what_chance_does_not_explain_is_impossible():

@@ -11,7 +11,7 @@ from collections.abc import Callable, Sequence
 import numpy as np
 
 from experiments.aia.adversary import Adversary, Attacked, each_seed, of_seeds
-from fljax import verdicts
+from fljax import attack_names
 from fljax.attacks import controls
 from fljax.attacks.attribute import last_model
 from fljax.attacks.estimates import Prediction
@@ -62,7 +62,7 @@ def repeated(
 
 def _is_judged(each: Attacked) -> bool:
     said = each.prediction
-    return said.value is not None and verdicts.is_judged(each.name, said.setting)
+    return said.value is not None and attack_names.is_judged(each.name, said.setting)
 
 
 def _with_models(each: Attacked, adversary: Adversary) -> Attacked:

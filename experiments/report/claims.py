@@ -14,12 +14,14 @@ from experiments.report.cases import Case
 from experiments.report.gains import Score
 from experiments.report.programs import PROGRAMS
 from fljax import fit, verdicts
+from fljax.verdicts import Gain
 
 _MOST = 3  # names in a sentence
 _STOPPED = "stopped"
 _REFERENCES = {
     verdicts.MAJORITY: "the majority",
     verdicts.IMPUTATION: "imputation",
+    verdicts.STRANGERS: "the same attack on strangers",
     "mean_distribution": "the mean distribution of the shadow clients",
     "last_returned": "the model that the client returned last",
 }
@@ -47,9 +49,9 @@ def of_attacks(cards: Sequence[Card]) -> Iterator[str]:
     yield f"{where}, {claim}."
     if leaks:
         comma = "," if at else ""  # that closes the first
-        yield f"{name}{comma} leaks through messages: {_gain(score)}; {_value(score, case, cards)}."
+        yield f"{name}{comma} leaks through messages: {_gains(score)}; {_value(score, case, cards)}."
     else:
-        yield f"The furthest is {name}: {_gain(score)}; {_value(score, case, cards)}."
+        yield f"The furthest is {name}: {_gains(score)}; {_value(score, case, cards)}."
     rest = sorted(leaks, key=lambda each: -_largest(each[1]))[1:]
     if rest:
         yield f"Also {_names(f'{s.name}{_at(c, several)}' for c, s in rest)}."
@@ -187,18 +189,22 @@ def _value(score: Score, case: Case, cards: Sequence[Card]) -> str:
     return "; ".join(filter(None, (value, correlations.said(card.rows, score))))
 
 
-def _gain(score: Score) -> str:
-    beyond, of = score.verdict.beyond, score.gain
+def _gains(score: Score) -> str:
     units = f"{score.verdict.units} {'seeds' if score.is_by_seed else 'clients'}"
     each = "" if score.is_by_seed else ", each alike"
     over = f" (over {units}{each})" if score.verdict.units > 1 else ""
-    sign, words = (1, of.better) if beyond.mean >= 0 else (-1, of.worse)
-    low, high = sorted((sign * beyond.low, sign * beyond.high))
-    e = score.estimate._replace(mean=sign * beyond.mean, low=low, high=high)
-    name = _REFERENCES[beyond.name]
-    if beyond.name == verdicts.MAJORITY and of.measure is verdicts.ERROR:
+    return f"{_names(_gain(gain, score) for gain in score.verdict.told)}{over}"
+
+
+def _gain(gain: Gain, score: Score) -> str:
+    of = score.gain
+    sign, words = (1, of.better) if gain.mean >= 0 else (-1, of.worse)
+    low, high = sorted((sign * gain.low, sign * gain.high))
+    e = score.estimate._replace(mean=sign * gain.mean, low=low, high=high)
+    name = _REFERENCES[gain.name]
+    if gain.name == verdicts.MAJORITY and of.measure is verdicts.ERROR:
         name = "the median"
-    return f"{lines_lib.interval(e)} {words} {name}{over}"
+    return f"{lines_lib.interval(e)} {words} {name}"
 
 
 def _names(names: Iterable[str]) -> str:

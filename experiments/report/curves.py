@@ -9,7 +9,7 @@ from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 from experiments.report.figures import selection
-from fljax import metrics, verdicts
+from fljax import attack_names, metrics, verdicts
 from fljax.metrics import Estimate
 from fljax.results import Row
 
@@ -117,7 +117,7 @@ def _better(measured: dict[str, dict[int, Row]], than: str) -> tuple[str, ...]:
 
 def _is_attack(each: dict[int, Row]) -> bool:
     row = next(iter(each.values()))
-    return verdicts.is_judged(row.attack, row.setting)
+    return attack_names.is_judged(row.attack, row.setting)
 
 
 def _estimate(each: dict[int, Row]) -> Estimate:

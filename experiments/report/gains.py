@@ -15,7 +15,7 @@ from scipy import special
 
 from experiments.report.program_report import Gain
 from experiments.report.programs import PROGRAMS
-from fljax import metrics, verdicts
+from fljax import attack_names, metrics, verdicts
 from fljax.metrics import Estimate
 from fljax.results import HALF_WIDTH, PAIRED_HALF_WIDTH, Row, within
 from fljax.verdicts import Reference, Verdict
@@ -150,7 +150,7 @@ class _Compared(NamedTuple):
 def _is_judged(at: Sequence[str], gain: Gain) -> bool:
     _, point, attack, setting = at
     return (
-        verdicts.is_judged(attack, setting)
+        attack_names.is_judged(attack, setting)
         and attack not in gain.references
         and attack.startswith(gain.attacks)
         and not point.startswith(PART)

@@ -14,7 +14,7 @@ from typing import NamedTuple
 from scipy import stats
 
 from experiments.report.figures import selection
-from fljax import certainty, metrics, verdicts
+from fljax import attack_names, certainty, metrics, verdicts
 from fljax.metrics import Estimate
 from fljax.results import HALF_WIDTH, Row, Summary, summarise, within
 
@@ -144,7 +144,7 @@ def _is_attack(row: Row) -> bool:
     """
     named = row.metric == ACCURACY and row.attack not in _BASELINES
     named = named and not selection.active_rounds(row)
-    return named and verdicts.is_judged(row.attack, row.setting)
+    return named and attack_names.is_judged(row.attack, row.setting)
 
 
 def _references(row: Row, beside: Mapping[tuple, Estimate]) -> dict[str, float]:

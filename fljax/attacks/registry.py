@@ -9,7 +9,7 @@ and every program that takes its attacks from here has it.
 
 from collections.abc import Sequence
 
-from fljax import verdicts
+from fljax import attack_names
 from fljax.attacks.attribute import gradient_grid, last_model
 from fljax.attacks.inversion import first_message as inversion
 from fljax.attacks.label_distribution import first_message, last_layer, simulated_path
@@ -39,9 +39,9 @@ def register(spec: AttackSpec) -> None:
 
     Raises:
       ValueError: there is one of this name, or a group of this name; or its name says that
-        it is not judged (`verdicts.is_judged`).
+        it is not judged (`attack_names.is_judged`).
     """
-    verdicts.check_name(spec.name)
+    attack_names.check(spec.name)
     if spec.name in names():
         raise ValueError(f"attack {spec.name!r} is there already")
     ATTACKS[spec.name] = spec

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from fljax import imports, verdicts
+from fljax import attack_names, imports
 from fljax.attacks.needs import Needs
 from fljax.attacks.spec import AttackSpec
 from fljax.driver.config import ConfigError
@@ -61,7 +61,7 @@ def judged(flag: str, found: AttackSpec) -> AttackSpec:
             f"{flag}: {found.name!r}: expected needs to be a Needs and run a function"
         )
     try:
-        verdicts.check_name(found.name)
+        attack_names.check(found.name)
     except ValueError as error:
         raise ConfigError(f"{flag}: {error}") from error
     return found

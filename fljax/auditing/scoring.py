@@ -9,7 +9,7 @@ distributions has none.
 
 import numpy as np
 
-from fljax import metrics, shrinkage, verdicts
+from fljax import attack_names, metrics, shrinkage, verdicts
 from fljax.attacks.estimates import (
     Estimate,
     Estimates,
@@ -49,7 +49,7 @@ def lines(
         name
         for name, each in estimates.items()
         if not isinstance(each, NotApplicable)
-        and verdicts.is_judged(name, each.setting)
+        and attack_names.is_judged(name, each.setting)
     ]
     found = [
         _line(name, each, truth, continuous, controls, len(judged))
@@ -103,7 +103,7 @@ def _judged(
     ]
     clients = _numbers(measured, values, [*references, *shown])
     kind, detail = verdict.kind, _beyond(verdict, measure)
-    if not verdicts.is_judged(name, estimate.setting):
+    if not attack_names.is_judged(name, estimate.setting):
         kind, detail = NOT_JUDGED, ""
     elif kind == verdicts.LEAKS and count > 1 and has_own:
         detail += f"; {verdict.units_alone} of {count} clients alone"
@@ -190,15 +190,20 @@ def _mean(clients: list[Number], measure: Measure) -> Number:
 
 
 def _beyond(verdict: verdicts.Verdict, measure: Measure) -> str:
-    """The gain in words."""
-    gain = verdict.beyond
-    if not np.isfinite(gain.mean):
-        return ""
+    """The gains in words."""
+    return ", ".join(
+        _gain(gain, measure, verdict.has_interval)
+        for gain in verdict.told
+        if np.isfinite(gain.mean)
+    )
+
+
+def _gain(gain: verdicts.Gain, measure: Measure, has_interval: bool) -> str:
     share = measure.sign > 0
     unit = "points" if share else measure.text.split(" from")[0]
     more, less = ("beyond", "below") if share else ("less than", "more than")
     ends = ""
-    if verdict.has_interval:
+    if has_interval:
         low, high = gain.low, gain.high
         if gain.mean < 0:
             low, high = -high, -low

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from fljax import verdicts
+from fljax import attack_names, verdicts
 from fljax.auditing import doubts
 from fljax.auditing.fits import Fit
 from fljax.auditing.lines import MISFIT, Line
@@ -52,7 +52,7 @@ def foremost(lines: Sequence[Line]) -> Line | None:
     found = _leaks(lines) or [
         line
         for line in lines
-        if line.total is not None and verdicts.is_judged(line.attack, line.setting)
+        if line.total is not None and attack_names.is_judged(line.attack, line.setting)
     ]
     return max(found, key=_strength) if found else None
 
