@@ -19,7 +19,7 @@ _WAYS = {
 _SEEN = {
     "messages": "messages",
     "examples": "an example",
-    "sums": "sums, and whose",
+    "sum": "sums, and whose",
     "models": "models alone",
     "": "not said",
 }

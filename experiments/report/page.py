@@ -21,6 +21,8 @@ _USUAL = (reproduction.REPRODUCED, reproduction.ABOVE, reproduction.BELOW)
 _CAPTIONS = {
     "accuracy_by_attack": "Mean accuracy of each attack with its 95 % interval, "
     "beside the majority and imputation",
+    "error_by_attack": "Mean error of each attack on the number with its 95 % interval, "
+    "beside the median and imputation",
     "accuracy_by_value": "Accuracy of each attack against the swept value, with 95 % "
     "bands",
     "accuracy_by_active_rounds": "Accuracy against the number of active rounds, with "

@@ -90,7 +90,7 @@ def fixed_size(training: Training) -> Statement:
         sampling=f"{training.clients_per_round:g} of {training.clients} clients drawn anew for each "
         "round, who may be seen; only sums of their messages are; the server is trusted; "
         f"{training.noise(training.clients_per_round)}",
-        seen="sums",
+        seen="sum",
     )
 
 

@@ -6,7 +6,7 @@ from typing import Literal, NamedTuple
 
 import numpy as np
 
-Seen = Literal["messages", "examples", "sums", "models", ""]
+Seen = Literal["messages", "examples", "sum", "models", ""]
 Way = Literal["printed", "implemented", "recommended", "refused"]
 
 
@@ -25,7 +25,7 @@ class Statement(NamedTuple):
       sampling: how what is summed was chosen, and what noise the sum has.
       composition: how many sums, and how they were composed.
       seen: by the adversary whom it holds against: 'messages' of a client, as its server
-        has them, single 'examples' before they are summed, the 'sums' of a round and who
+        has them, single `examples` before they are summed, the `sum` of a round and who
         is in it, or the global 'models' alone; empty where a paper does not say.
       reason: why there is no number, or what keeps one from being exact.
     """

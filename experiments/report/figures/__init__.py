@@ -11,6 +11,7 @@ from experiments.report.figures.overview import (
     accuracy_by_attack,
     accuracy_by_client,
     accuracy_by_size,
+    error_by_attack,
     loss_by_round,
 )
 from experiments.report.figures.statements import alt_text
@@ -34,6 +35,7 @@ __all__ = [
     "all_figures",
     "alt_text",
     "calibration",
+    "error_by_attack",
     "leakage_by_utility",
     "loss_by_round",
     "loss_by_value",
@@ -43,6 +45,7 @@ __all__ = [
 
 _ALL = (
     accuracy_by_attack,
+    error_by_attack,
     accuracy_by_value,
     accuracy_by_active_rounds,
     accuracy_by_client,

@@ -8,11 +8,14 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from experiments.report.figures import drawing, selection
+from fljax import verdicts
 from fljax.results import Row, summarise
 
 _MOST_ATTACKS = 60  # higher figures are not readable, much higher ones not drawn
 _MOST_GROUPS = 24
 _MOST_CLIENTS = 60
+_MEDIAN = selection.ERROR, verdicts.MAJORITY  # what is most frequent of numbers
+_ONE_LINE = 1e-3  # of references, relative to them, that are drawn as one
 
 
 def accuracy_by_attack(rows: Sequence[Row]) -> Figure | None:
@@ -21,7 +24,18 @@ def accuracy_by_attack(rows: Sequence[Row]) -> Figure | None:
     Where points of a sweep have different references, a band spans them. None also
     where there are more attacks, settings and points than one figure can show.
     """
-    chosen = [s for s in summarise(rows) if selection.is_total(s, selection.ACCURACY)]
+    return _by_attack(rows, selection.ACCURACY, "accuracy (%)", "{:.1f}")
+
+
+def error_by_attack(rows: Sequence[Row]) -> Figure | None:
+    """The same of the errors of attacks on a number, in the unit of its column."""
+    return _by_attack(rows, selection.ERROR, "mean absolute error", "{:.3g}")
+
+
+def _by_attack(
+    rows: Sequence[Row], metric: str, name: str, written: str
+) -> Figure | None:
+    chosen = [s for s in summarise(rows) if selection.is_total(s, metric)]
     attacks = [s for s in chosen if s.row.attack not in drawing.REFERENCES]
     if not 0 < len(attacks) <= _MOST_ATTACKS:
         return None
@@ -36,18 +50,18 @@ def accuracy_by_attack(rows: Sequence[Row]) -> Figure | None:
     axes.set_yticks(places, [drawing.label(s.row) for s in attacks])
     for index, mean in enumerate(means):
         axes.annotate(
-            f"{mean:.1f}",
+            written.format(mean),
             (mean, index),
             (0, 6),
             textcoords="offset points",
             ha="center",
             fontsize=8,
         )
-    for name, look in drawing.REFERENCES.items():
-        _reference(
-            axes, [s.estimate.mean for s in chosen if s.row.attack == name], look
-        )
-    axes.set_xlabel("accuracy (%), mean over seeds with 95 % interval")
+    for reference, look in drawing.REFERENCES.items():
+        means = [s.estimate.mean for s in chosen if s.row.attack == reference]
+        said = "median" if (metric, reference) == _MEDIAN else reference
+        _reference(axes, means, look | {"label": said})
+    axes.set_xlabel(f"{name}, mean over seeds with 95 % interval")
     axes.set_title(drawing.title(rows))
     axes.margins(x=0.1)
     axes.set_ylim(len(attacks) - 0.4, -0.7)  # first on top, room for its number
@@ -139,7 +153,7 @@ def _reference(axes: Axes, means: Sequence[float], look: Mapping[str, Any]) -> N
     """One line, or a band from the lowest to the highest."""
     if not means:
         return
-    if max(means) - min(means) < 0.05:
+    if max(means) - min(means) < _ONE_LINE * max(map(abs, means)):
         axes.axvline(means[0], **look)
     else:
         span = min(means), max(means)

@@ -9,7 +9,7 @@ from collections.abc import Collection, Sequence
 from fljax import fit, verdicts
 from fljax.results import Row, Summary, summarise
 
-ACCURACY = verdicts.ACCURACY.metric
+ACCURACY, ERROR = verdicts.ACCURACY.metric, verdicts.ERROR.metric
 LOSSES = ("test_loss", "train_loss")
 EXPLAINED = (f"train_{fit.METRIC}", f"test_{fit.METRIC}")
 STRANGERS = f"_{verdicts.STRANGERS}"  # end of the names of attacks on them

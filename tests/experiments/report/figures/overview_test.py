@@ -36,6 +36,19 @@ def test_attacks_are_points_and_the_majority_is_a_line(make):
     assert axes.get_title() == "medical, linear, 2 seeds"
 
 
+def test_errors_of_a_number_are_drawn_beside_its_median(make, row):
+    rows = [
+        row._replace(metric="aia_mean_absolute_error", value=row.value / 100)
+        for row in make.accuracies(seeds=2)
+    ]
+    assert figures.accuracy_by_attack(rows) is None
+    axes = figures.error_by_attack(rows).axes[0]
+    (line,) = [one for one in axes.lines if one.get_label() == "median"]
+    np.testing.assert_allclose(line.get_xdata(), 0.605)
+    assert axes.get_xlabel().startswith("mean absolute error")
+    assert {text.get_text() for text in axes.texts} == {"0.805", "0.905"}
+
+
 def test_points_with_different_majorities_have_a_band(row):
     rows = [
         row._replace(attack=attack, point=point, value=value)
