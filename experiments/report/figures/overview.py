@@ -61,6 +61,9 @@ def _by_attack(
         means = [s.estimate.mean for s in chosen if s.row.attack == reference]
         said = "median" if (metric, reference) == _MEDIAN else reference
         _reference(axes, means, look | {"label": said})
+    if axes.get_legend_handles_labels()[1]:  # where no attack is likely
+        corner = "upper left" if metric == selection.ERROR else "lower left"
+        axes.legend(loc=corner, fontsize=8)
     axes.set_xlabel(f"{name}, mean over seeds with 95 % interval")
     axes.set_title(drawing.title(rows))
     axes.margins(x=0.1)
@@ -158,4 +161,3 @@ def _reference(axes: Axes, means: Sequence[float], look: Mapping[str, Any]) -> N
     else:
         span = min(means), max(means)
         axes.axvspan(*span, **look, alpha=0.2)
-    axes.legend(loc="lower left", fontsize=8)
