@@ -15,7 +15,7 @@ from fljax.auditing import effort
 from fljax.driver.config import ConfigError
 
 _PROGRAM = 5e8  # bytes of Python, its packages and the compiled programs
-_WHOLE = {"grad", "reconstruct", "linear_inversion", "trajectory"}  # read all messages
+_READ_LAST = {"model", "active", "oracle"}  # the others, one's own too, read all messages
 
 
 class Sizes(NamedTuple):
@@ -50,7 +50,7 @@ def estimate(setup: Setup) -> Sizes:
     message = count // 2 if config.run.record_dtype == "bfloat16" else count
     seen = num_seeds * recorded * (count + num_slots * message)
     devices = len(jax.devices())
-    read = devices if _WHOLE & set(config.attack.kinds) else 0
+    read = devices if set(config.attack.kinds) - _READ_LAST else 0
     places = devices * -(-num_seeds // devices)
     rows = sum(leaf.nbytes for leaf in jax.tree.leaves(setup.clients.rows))
     known = strangers = 1  # also as the adversary knows them

@@ -96,3 +96,13 @@ def test_the_values_of_a_category_are_estimated(parsed, tmp_path):
     rows = setup.known.y.shape[2]
     at_least = 4 * rows * 80 * 80 * 2  # inputs of each row under each value, 2 devices
     assert at_least < aia_memory.estimate(setup).attacks < 2 * at_least
+
+
+def test_an_attack_of_ones_own_is_taken_to_read_all_messages(run):
+    def attacks(kinds):
+        code, out, _ = run("--dry_run", "--num_rounds=2000", f"--attack_kinds={kinds}")
+        assert code == 0
+        return float(out.split("attacks ")[1].split(" MB")[0])
+
+    own = "fljax.attacks.attribute.last_model:SPEC"
+    assert attacks(own) > 4 * attacks("model")
