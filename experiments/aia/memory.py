@@ -15,7 +15,11 @@ from fljax.auditing import effort
 from fljax.driver.config import ConfigError
 
 _PROGRAM = 5e8  # bytes of Python, its packages and the compiled programs
-_READ_LAST = {"model", "active", "oracle"}  # the others, one's own too, read all messages
+_READ_LAST = {
+    "model",
+    "active",
+    "oracle",
+}  # the others, one's own too, read all messages
 
 
 class Sizes(NamedTuple):

@@ -15,6 +15,7 @@ from experiments.report.documents import (
     papers,
     pictures,
     posteriors,
+    readings,
     recovered,
     results,
     slopes,
@@ -27,6 +28,7 @@ _ALONE = {
     "headline": headline.text,
     "defenses": defended.text,
     "overview": overview.text,
+    "readings": readings.text,
 }
 _FAMILIES = {
     "paper": (papers.text, paper_items.PAPERS),
@@ -50,7 +52,7 @@ def make(name: str) -> str:
     """The Markdown of a block.
 
     Args:
-      name: `headline`, `defenses`, `overview`, `paper.NAME`, `results.NAME`, `knowledge.NAME`,
+      name: `headline`, `defenses`, `overview`, `readings`, `paper.NAME`, `results.NAME`, `knowledge.NAME`,
         `choice.NAME`, `membership.NAME`, `epsilon.NAME`, `rows.NAME`,
         `sums.NAME`, `gaps.NAME`, `cost.NAME`, `slopes.NAME`, `examples.NAME`,
         `posterior.NAME` or `benchmark.NAME`, the name being that of a paper, a result,

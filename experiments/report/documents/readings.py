@@ -1,0 +1,95 @@
+"""Fed-CDP in each reading of Wei et al. (2021), beside what their tables print of it.
+
+The algorithm as printed draws for every example, the published code once for a batch and
+divides the sum of returned models by one less than there are; the same noise is also
+divided by the participants. A line is a table, its data, the clients in a round and a
+reading; it says how far all of its cells are from the print.
+"""
+
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from experiments.report import kept, reproduction
+from experiments.report.cards import Card, Judged
+from experiments.report.documents import writing
+
+_AS_PRINTED = "as printed"
+_BY_DIVISOR = {
+    "one_less": "the published code",
+    "participants": "its noise, divided by the participants",
+}
+_TABLES = ("Table II", "Table IV", "Table V")
+_ONE_DRAW = "mode=per_batch"  # of a batch
+_COLUMNS = (
+    "table", "data", "clients", "reading", "cells", "seeds",
+    "ours less printed, mean", "lowest", "highest", "verdicts",
+)  # fmt: skip
+_NUMBERS = _COLUMNS[4:9]
+
+
+class _Group(NamedTuple):
+    """What a line is of."""
+
+    table: str
+    data: str
+    clients: str
+    reading: str
+
+
+def text() -> str:
+    """A line for each group, and what its columns are."""
+    found: dict[_Group, list[Judged]] = {}
+    for name in kept.names():
+        if name.startswith("fed_cdp."):
+            card = kept.shown(name)
+            for group, judged in _cells(card):
+                found.setdefault(group, []).append(judged)
+    order = [_AS_PRINTED, *_BY_DIVISOR.values()]
+    groups = sorted(
+        found, key=lambda g: (*g[:2], len(g.clients), g.clients, order.index(g.reading))
+    )
+    body = [[*group, *_said(found[group])] for group in groups]
+    return writing.table(_COLUMNS, body, _NUMBERS)
+
+
+def _cells(card: Card) -> Iterator[tuple[_Group, Judged]]:
+    """Cells of Fed-CDP with a clip that stays, beside which a number is printed."""
+    if card.reference is None or card.reference.table not in _TABLES:
+        return
+    flags = card.manifest["flags"]
+    for each in card.compared:
+        row, number = each.line.row, each.number
+        plain = row.attack.startswith("fed_cdp") and "decay" not in row.attack
+        if plain and number is not None and number.is_printed:
+            reading = _AS_PRINTED
+            if _ONE_DRAW in row.defense:
+                reading = _BY_DIVISOR[flags.get("divisor", "participants")]
+            table = card.reference.table
+            yield (
+                _Group(table, row.data, _clients(table, row.point, flags), reading),
+                each,
+            )
+
+
+def _clients(table: str, point: str, flags: dict[str, Any]) -> str:
+    """How many are in a round, which Table II varies, and of how many."""
+    told = dict(part.split("=") for part in point.split(";") if "=" in part)
+    total = int(told.get("clients", flags["clients"][0]))
+    if table == "Table II":
+        return f"5 to 50 % of {total:,}"
+    return f"{round(total * flags['percent'][0] / 100):,} of {total:,}"
+
+
+def _said(cells: Sequence[Judged]) -> list[str]:
+    apart = np.array([c.line.estimate.mean - c.number.mean for c in cells if c.number])
+    kinds = Counter(each.verdict.kind for each in cells)
+    seeds = {each.line.estimate.repetitions for each in cells}
+    said = ", ".join(f"{kinds[k]} {k}" for k in reproduction.KINDS if kinds[k])
+    ends = f"{apart.min():+.1f}", f"{apart.max():+.1f}"
+    return [
+        str(len(cells)), "-".join(map(str, sorted({min(seeds), max(seeds)}))),
+        f"{apart.mean():+.1f}", *ends, said,
+    ]  # fmt: skip

@@ -1,0 +1,55 @@
+"""Fed-CDP in each reading: how far the cells of a table are from the print."""
+
+import types
+
+from experiments.report import kept
+from experiments.report.cards import Judged
+from experiments.report.documents import readings
+from experiments.report.reproduction import Number, Verdict
+from fljax.metrics import Estimate
+from fljax.results import Labels
+
+
+def _cell(defense, attack, point, mean, printed, kind):
+    labels = Labels("fed_cdp", "mnist", "cnn", defense=defense, point=point)
+    row = labels.row(attack, "final", 0, "accuracy_percent", mean, 10)
+    estimate = Estimate(mean, mean - 1, mean + 1, mean, 3)
+    line = types.SimpleNamespace(row=row, estimate=estimate)
+    return Judged(line, Number(printed), Verdict(kind))
+
+
+def _card(table, divisor, cells):
+    flags = {"clients": [1000], "percent": [10.0], "divisor": divisor}
+    return types.SimpleNamespace(
+        reference=types.SimpleNamespace(table=table),
+        manifest={"flags": flags},
+        compared=cells,
+    )
+
+
+def test_cells_are_told_by_table_clients_and_reading(monkeypatch):
+    point = "clients=100;participating_percent=5"
+    code = "fed_cdp(clip=4, sigma=0.5, mode=per_batch)"
+    printed = "fed_cdp(clip=4, sigma=6)"
+    per_batch = "fed_cdp_per_batch"
+    cards = {
+        "fed_cdp.a": _card("Table II", "one_less", [
+            _cell(code, per_batch, point, 80.0, 90.0, "below"),
+            _cell(code, "fed_cdp_decay_per_batch", point, 0.0, 90.0, "below"),
+        ]),
+        "fed_cdp.b": _card("Table IV", "participants", [
+            _cell(printed, "fed_cdp", "clip=1", 60.0, 90.0, "below"),
+            _cell(printed, "fed_cdp", "clip=2", 91.0, 90.0, "reproduced"),
+            _cell("none", "non_private", "", 0.0, 90.0, "below"),
+        ]),
+        "fed_cdp.c": _card("Table VI", "participants", []),
+    }  # fmt: skip
+    monkeypatch.setattr(kept, "names", lambda: [*cards, "aia.d"])
+    monkeypatch.setattr(kept, "shown", cards.__getitem__)
+    _, _, second, fourth = readings.text().splitlines()
+    assert second.startswith(
+        "| Table II | mnist | 5 to 50 % of 100 | the published code |"
+    )
+    assert second.endswith("| 1 | 3 | -10.0 | -10.0 | -10.0 | 1 below |")
+    assert fourth.startswith("| Table IV | mnist | 100 of 1,000 | as printed |")
+    assert fourth.endswith("| 2 | 3 | -14.5 | -30.0 | +1.0 | 1 reproduced, 1 below |")
