@@ -13,7 +13,6 @@ from absl import flags
 
 from fljax import precision, verdicts
 from fljax.attacks import controls, registry
-from fljax.attacks.adversary import AdversaryView
 from fljax.attacks.estimates import Estimates, Prediction
 from fljax.attacks.spec import AttackSpec
 from fljax.attacks.trajectory import clients
@@ -190,18 +189,7 @@ def _score(
     rows: Fit,
 ) -> Findings:
     """Compares estimates with the truth: the end of every audit."""
-    beside = Controls(
-        estimates=again.get(verdicts.STRANGERS, {}),
-        permuted=again.get(verdicts.PERMUTED, {}),
-    )
-    if "imputation" in config.audit.controls:
-        beside = beside._replace(
-            imputed=population.imputed(case.everyone, case.strangers, config.audit.seed)
-        )
-    if "strangers" in config.audit.controls and case.strangers is not None:
-        strange = case.strangers
-        beside = beside._replace(strangers=strange.truth, uses=strange.uses)
-    view: AdversaryView = case.view
+    beside, view = _controls(config, case, again), case.view
     lines = scoring.lines(
         estimates,
         case.truth,
@@ -241,6 +229,23 @@ def _score(
         sees=view.sees,
     )
     return Findings(audited, ceilings.beside(lines, ceiling), estimates)
+
+
+def _controls(
+    config: Config, case: Case, again: Mapping[str, Mapping[str, Prediction]]
+) -> Controls:
+    """What attacks are compared with, of the controls that were asked for."""
+    found = Controls(
+        estimates=again.get(verdicts.STRANGERS, {}),
+        permuted=again.get(verdicts.PERMUTED, {}),
+    )
+    asked, strangers = config.audit.controls, case.strangers
+    if verdicts.IMPUTATION in asked:
+        imputed = population.imputed(case.everyone, strangers, config.audit.seed)
+        found = found._replace(imputed=imputed)
+    if verdicts.STRANGERS in asked and strangers is not None:
+        found = found._replace(strangers=strangers.truth, uses=strangers.uses)
+    return found
 
 
 def _config(values: Mapping[str, Any]) -> Config:
