@@ -11,6 +11,11 @@ from typing import BinaryIO
 _PART = ".part"
 
 
+def cache_folder() -> pathlib.Path:
+    """Where what can be had again is kept: `FLJAX_CACHE`, else `~/.cache/fljax`."""
+    return pathlib.Path(os.environ.get("FLJAX_CACHE") or "~/.cache/fljax").expanduser()
+
+
 @contextlib.contextmanager
 def replacing(path: str | os.PathLike) -> Iterator[BinaryIO]:
     """Opens a binary file that takes `path`'s name only when the block succeeds.

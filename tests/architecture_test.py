@@ -15,6 +15,7 @@ ROOT = pathlib.Path(__file__).parents[1]
 LEVELS = {
     "accelerators": 0,
     "attack_names": 0,
+    "compiled": 1,
     "types": 0,
     "files": 0,
     "imports": 0,

@@ -135,10 +135,9 @@ def _find(source: Source, root: pathlib.Path) -> pathlib.Path | None:
 
 
 def _cache_path(source: Source) -> pathlib.Path:
-    root = os.environ.get("FLJAX_CACHE") or "~/.cache/fljax"
     # One file name may stand for many files: the address tells them apart.
     parts = urllib.parse.urlsplit(source.url).path.strip("/").split("/")[:-1]
-    folder = pathlib.Path(root).expanduser() / source.dataset
+    folder = files.cache_folder() / source.dataset
     return folder.joinpath(*parts[-2:], source.filename)
 
 

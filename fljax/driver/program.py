@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 
 from absl import flags
 
-from fljax import parallel, precision
+from fljax import compiled, parallel, precision
 from fljax.driver import config, console, processes
 from fljax.driver.command import Command
 from fljax.driver.option import FolderFlags, RunFlags
@@ -84,6 +84,7 @@ class Program(Command):
         """
         parallel.use_cpu_cores()
         precision.use_full()
+        compiled.keep()
         self.check(settings)
         started = self.start(settings)
         flags_ = self.to_flags(settings)
