@@ -7,7 +7,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from experiments.membership.views import Guessed, Sight
+from experiments.membership.views import Guessed, Observed
 from fljax import losses
 from fljax.attacks import membership
 from fljax.attacks.membership import Ratios
@@ -17,11 +17,11 @@ LOSS, LIRA, RMIA = "loss_threshold", "lira", "rmia"
 
 
 def by_gradients(
-    sight: Sight, loss_fn: losses.LossFn, share: float
+    observed: Observed, loss_fn: losses.LossFn, share: float
 ) -> dict[str, np.ndarray]:
     """Attack -> scores `[T, n]`, without any shadow."""
-    told = sight.rows, sight.weight, share, sight.clips
-    found = _ratios(sight.seen, told, loss_fn, sight.clipped)
+    told = observed.rows, observed.weight, share, observed.clips
+    found = _ratios(observed.seen, told, loss_fn, observed.clipped)
     return {GRADIENT: np.asarray(found.alone), JOINT: np.asarray(found.joint)}
 
 

@@ -155,9 +155,9 @@ def _scored(
             yield places, attacking.by_losses(given, classes=classes)
     if observer != "final":
         share = float(np.mean(pool.sizes // 2 / pool.sizes))
-        for sight in wall.sights(observer, settings, spec, trained, pool):
+        for seen in wall.observed(observer, settings, spec, trained, pool):
             loss_fn = trained.problem.loss_fn
-            yield sight.places, attacking.by_gradients(sight, loss_fn, share)
+            yield seen.places, attacking.by_gradients(seen, loss_fn, share)
 
 
 PROGRAM = Program(

@@ -8,7 +8,7 @@ from fljax.attacks.membership import Shadows, Sums
 from fljax.types import Rows
 
 
-class Sight(NamedTuple):
+class Observed(NamedTuple):
     """Of all trainings `[T, ...]`, what the observer of one client or sum sees.
 
     Attributes:

@@ -14,7 +14,7 @@ import numpy as np
 from experiments.membership.coins import Pool
 from experiments.membership.settings import Settings
 from experiments.membership.trainings import Trained, row_losses, row_weights
-from experiments.membership.views import Guessed, Sight
+from experiments.membership.views import Guessed, Observed
 from fljax.attacks.membership import Shadows, Sums
 from fljax.attacks.trajectory import imagined
 from fljax.defenses import clipping
@@ -24,9 +24,9 @@ from fljax.transcript.sums import Server
 from fljax.types import Transcript
 
 
-def sights(
+def observed(
     observer: str, settings: Settings, spec: Spec, trained: Trained, pool: Pool
-) -> Iterator[Sight]:
+) -> Iterator[Observed]:
     """One for each client, or one of all together.
 
     Args:
@@ -47,7 +47,7 @@ def sights(
             at = pool.of_client(client)
             # Everybody is in every round, so that slots are clients.
             told = _spread(settings, seen, client)
-            yield _sight(
+            yield _observed(
                 settings, spec, pool, at, told, np.full(at.stop - at.start, weight)
             )
         return
@@ -60,7 +60,7 @@ def sights(
     shares = server.weights / server.weights.sum()
     weight = np.repeat(weights * shares, pool.sizes)
     told = _spread(settings, together, 0)
-    yield _sight(settings, spec, pool, slice(0, len(weight)), told, weight)
+    yield _observed(settings, spec, pool, slice(0, len(weight)), told, weight)
 
 
 def guesses(
@@ -99,13 +99,13 @@ def _guesses(trained, models, pool: Pool, there: np.ndarray) -> list[Guessed]:
     return found
 
 
-def _sight(settings, spec, pool, at: slice, told, weight) -> Sight:
+def _observed(settings, spec, pool, at: slice, told, weight) -> Observed:
     rounds, seen = told
     layers = clipping.num_layers(seen.params)
     clips = imagined.clips(spec, rounds, settings.train.num_rounds, layers)
     clipped = imagined.defended(imagined.PLAIN, spec).examples
     rows = jax.tree.map(lambda leaf: leaf[at], pool.rows)
-    return Sight(rows, at, seen, np.float32(weight), clips[..., 0], clipped)
+    return Observed(rows, at, seen, np.float32(weight), clips[..., 0], clipped)
 
 
 def _spread(settings: Settings, seen: Transcript, slot: int):

@@ -5,7 +5,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from experiments.rows.views import Known, Rounds, Sight
+from experiments.rows.views import Known, OneMessage, Rounds
 from fljax.attacks import rows
 from fljax.attacks.rows import epoch, matching, repeated
 from fljax.attacks.rows import rounds as rounds_lib
@@ -18,26 +18,26 @@ class Guess(NamedTuple):
     seconds: float
 
 
-def attack(known: Known, sight: Sight, combinations: int) -> Guess:
+def attack(known: Known, seen: OneMessage, combinations: int) -> Guess:
     """Rows behind a message."""
     begun = time.perf_counter()
-    sent = sight.params, sight.message, known.loss_fn
-    about = known.schema, sight.rows, sight.targets
-    hard = {"seed": sight.seed, "effort": rows.Effort(combinations=combinations)}
-    if sight.steps.count == 1:
+    sent = seen.params, seen.message, known.loss_fn
+    about = known.schema, seen.rows, seen.targets
+    hard = {"seed": seen.seed, "effort": rows.Effort(combinations=combinations)}
+    if seen.steps.count == 1:
         found = rows.recover(*sent, *about, **hard)
-    elif sight.steps.rows:
-        found = epoch.recover(*sent, sight.steps, *about, **hard)
+    elif seen.steps.rows:
+        found = epoch.recover(*sent, seen.steps, *about, **hard)
     else:
-        found = repeated.recover(*sent, sight.steps, *about, combinations)
+        found = repeated.recover(*sent, seen.steps, *about, combinations)
     return Guess(found, time.perf_counter() - begun)
 
 
-def match(known: Known, sight: Sight, y: np.ndarray, pool: matching.Pool) -> Guess:
+def match(known: Known, seen: OneMessage, y: np.ndarray, pool: matching.Pool) -> Guess:
     """Rows behind a message of one step by TabLeak, which is told the targets `[B]`."""
     begun = time.perf_counter()
-    sent = sight.params, sight.message, known.loss_fn
-    found = matching.recover(*sent, known.schema, y, seed=sight.seed, pool=pool)
+    sent = seen.params, seen.message, known.loss_fn
+    found = matching.recover(*sent, known.schema, y, seed=seen.seed, pool=pool)
     return Guess(found, time.perf_counter() - begun)
 
 

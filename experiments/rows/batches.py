@@ -9,7 +9,7 @@ import numpy as np
 from experiments.aia.clients import load_table
 from experiments.aia.settings import DataConfig
 from experiments.rows.settings import RunConfig
-from experiments.rows.views import Known, Sight
+from experiments.rows.views import Known, OneMessage
 from fljax import data, losses
 from fljax.attacks import rows
 from fljax.attacks.rows.steps import Steps, moved
@@ -129,9 +129,9 @@ def strangers(population: Population, size: int, number: int, seed: int) -> np.n
     return population.others[draws.integers(0, len(population.others), size)]
 
 
-def sight(
+def one_message(
     population: Population, batch: Batch, number: int, seed: int, steps: Steps = _ONE
-) -> Sight:
+) -> OneMessage:
     """The message of a batch at a network of its own, as an adversary sees it."""
     size = len(batch.y)
     key = jax.random.fold_in(jax.random.key(seed), size)
@@ -146,4 +146,4 @@ def sight(
         message = moved(params, loss_fn, x, batch.y, steps)
     classes = population.classes
     targets = np.arange(classes) if classes else np.sort(batch.y)
-    return Sight(params, message, size, targets, number, steps)
+    return OneMessage(params, message, size, targets, number, steps)

@@ -201,21 +201,21 @@ def _attacked(
     """A batch, and what is read of it."""
     if run.num_rounds:
         every = rounds.draw(population, run, size, number, seed)
-        seen = rounds.sight(population, run, every, number, seed)
+        seen = rounds.messages(population, run, every, number, seed)
         guess = attacking.over_rounds(population.known, seen, run.searches)
         return Batch(every.raw[:size], every.y[:size]), guess
     batch = batches.draw(population, size, number, seed)
-    sight = batches.sight(population, batch, number, seed, _steps(run, size))
-    return batch, attacking.attack(population.known, sight, run.combinations)
+    seen = batches.one_message(population, batch, number, seed, _steps(run, size))
+    return batch, attacking.attack(population.known, seen, run.combinations)
 
 
 def _matched(
     run: RunConfig, population: Population, batch: Batch, number: int, seed: int
 ) -> Guess:
     """What gradient matching, to which the targets are told, reads of the same message."""
-    sight = batches.sight(population, batch, number, seed)
+    seen = batches.one_message(population, batch, number, seed)
     pool = Pool(run.matching, run.matching_iterations)
-    return attacking.match(population.known, sight, batch.y, pool)
+    return attacking.match(population.known, seen, batch.y, pool)
 
 
 def _steps(run: RunConfig, size: int) -> Steps:

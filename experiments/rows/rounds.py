@@ -48,7 +48,7 @@ def draw(
     return batches.draw(population, every, number, seed)
 
 
-def sight(
+def messages(
     population: Population, run: RunConfig, every: Batch, number: int, seed: int
 ) -> Rounds:
     """Messages of the first client, or sums of the first ones', in a training of all.

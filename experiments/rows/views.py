@@ -17,7 +17,7 @@ class Known(NamedTuple):
     loss_fn: losses.LossFn
 
 
-class Sight(NamedTuple):
+class OneMessage(NamedTuple):
     """One message.
 
     Attributes:

@@ -86,7 +86,7 @@ def test_an_adversary_gets_columns_and_ranges_and_no_row(table):
         schema.read(schema.encode(population.raw).astype(float)), population.raw
     )
     batch = batches.draw(population, 4, 0, 0)
-    seen = batches.sight(population, batch, 0, 0)
+    seen = batches.one_message(population, batch, 0, 0)
     wanted = {"rows": batch.raw, "encoded": schema.encode(batch.raw)}
     assert not truth.leaks((population.known, seen), wanted)
     assert truth.leaks(batch, wanted)
@@ -159,7 +159,7 @@ def test_gradients_of_the_first_clients_rows_are_seen_and_no_row(sum_of):
     population = batches.load(DataConfig(name="diabetes"), RunConfig(hidden=(8,)))
     run = dataclasses.replace(_TRAINING, sum_of=sum_of)
     every = rounds.draw(population, run, 8, 0, 0)
-    seen = rounds.sight(population, run, every, 0, 0)
+    seen = rounds.messages(population, run, every, 0, 0)
     assert seen.rows == 8 and len(every.y) == 16 // sum_of
     assert {len(leaf) for leaf in jax.tree.leaves((seen.params, seen.message))} == {3}
     x = population.known.schema.encode(every.raw)
@@ -193,7 +193,7 @@ def test_a_training_that_diverges_is_refused():
     run = dataclasses.replace(_TRAINING, num_rounds=30, learning_rate=1e4)
     every = rounds.draw(population, run, 4, 0, 0)
     with pytest.raises(ConfigError, match="training diverged with 10000"):
-        rounds.sight(population, run, every, 0, 0)
+        rounds.messages(population, run, every, 0, 0)
 
 
 @pytest.mark.slow
