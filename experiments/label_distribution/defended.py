@@ -111,6 +111,7 @@ def _setting(run: Config, task: Task) -> Setting:
     return Setting(
         task.loss_fn,
         clipping.num_layers(params),
+        run.num_rounds or None,
         sampling_rate=1 / batches,
         batch_size=run.rows_per_client / batches,
     )

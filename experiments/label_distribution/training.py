@@ -55,4 +55,5 @@ def recipe_of(run: Config, task: Task, spec: Spec) -> Recipe:
     def local(numbers):
         return defended.local_update(run, task, spec, numbers, task.look_up)
 
-    return Recipe(local, run.rows_per_client, run.batch_size, run.local_epochs)
+    rows, size, epochs = run.rows_per_client, run.batch_size, run.local_epochs
+    return Recipe(local, rows, size, epochs, run.attack_round)

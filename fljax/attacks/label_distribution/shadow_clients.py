@@ -54,12 +54,14 @@ class Recipe(NamedTuple):
       rows: of each client.
       batch_size: B; the last batch of an epoch may be smaller.
       epochs: E.
+      round: of the training that it is, for what changes over rounds.
     """
 
     local: Callable[[PyTree], LocalUpdate]
     rows: int
     batch_size: int
     epochs: int = 1
+    round: int = 0
 
     @property
     def steps(self) -> int:
@@ -139,7 +141,7 @@ def train(
     """
     local, rows = recipe.local(numbers), jax.tree.map(jnp.asarray, rows)
     index, real = _batches(key, proportions, rows, recipe)
-    sender = Sender(jnp.zeros((), jnp.int32), jnp.zeros((), jnp.int32))
+    sender = Sender(jnp.zeros((), jnp.int32), jnp.int32(recipe.round))
     step_keys = jax.random.fold_in(key, _STEPS)
 
     def step(carry, s):

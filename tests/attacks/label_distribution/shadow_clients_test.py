@@ -3,9 +3,11 @@
 import jax
 import jax.numpy as jnp
 import numpy as np
+import optax
 import pytest
 from jax.flatten_util import ravel_pytree
 
+from fljax import local
 from fljax.attacks.label_distribution import shadow_clients
 
 _COUNT = 24  # clients of a chunk: one size, one program
@@ -107,3 +109,22 @@ def test_numbers_of_a_recipe_are_traced(trained):
 def test_a_number_of_clients_that_lanes_do_not_divide_is_refused(digits, program):
     with pytest.raises(ValueError, match="multiple of 4 lanes"):
         program()(jax.random.key(0), np.arange(3), _few(3), digits.sent, digits.proxy)
+
+
+def test_what_changes_over_rounds_is_that_of_its_round(digits, train, rate):
+    def local_of(_):
+        return local.sgd(
+            digits.loss_fn, optax.sgd(rate),
+            encode=lambda key, delta, sender: jax.tree.map(
+                lambda leaf: leaf * sender.round, delta
+            ),
+        )  # fmt: skip
+
+    sent = [
+        train(
+            jax.random.key(0), np.full(10, 0.1, np.float32), digits.sent, digits.proxy,
+            recipe=shadow_clients.Recipe(local_of, 32, 16, round=round_),
+        ).delta
+        for round_ in (1, 3)
+    ]  # fmt: skip
+    np.testing.assert_allclose(sent[1], 3 * sent[0], rtol=1e-6)

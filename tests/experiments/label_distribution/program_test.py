@@ -14,6 +14,7 @@ from experiments.label_distribution import (
     program,
     reporting,
     scores,
+    training,
 )
 from experiments.label_distribution import task as task_lib
 from experiments.label_distribution.attacking import SETTINGS
@@ -226,13 +227,23 @@ def test_what_does_not_fit_is_refused(changes, message):
         ("median; median", "--defense: median: expected each defense once"),
         ("dp_sgd(clip=1, sigma=1)", "--defense=dp_sgd.* Poisson samples"),
         ("median(deviation=-1)", "--defense: median: deviation: expected a number >="),
-        ("fed_sdp(clip=2, decay_to=1, sigma=1)", "--defense=fed_sdp.* decay_to"),
     ],
 )
 def test_a_defense_that_cannot_be_is_refused(text, message):
     told = complete(_told(defense=text))
     with pytest.raises(ConfigError, match=message):
         defended.read(told.run, task_lib.load(told)[0])
+
+
+def test_a_clip_decays_over_the_rounds_of_fedavg():
+    text = "fed_sdp(clip=2, decay_to=1, sigma=1)"
+    told = complete(_told(defense=text, num_rounds=0))
+    with pytest.raises(ConfigError, match="--defense=fed_sdp.* decay_to"):
+        defended.read(told.run, task_lib.load(told)[0])
+    told = complete(_told(defense=text, num_rounds=3, attack_round=2))
+    task = task_lib.load(told)[0]
+    (spec,) = defended.read(told.run, task)
+    assert training.recipe_of(told.run, task, spec).round == 2
 
 
 def test_a_budget_covers_the_rounds_of_fedavg():
