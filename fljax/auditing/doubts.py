@@ -139,7 +139,8 @@ def _short(line: Line, rows: Fit) -> Line:
     if not times[worst] > FITS:
         return line
     left, least = own[worst], rows.misfit[worst]
-    return line.and_that(f"{SHORT} (misfit {left:.4g}, of the true rows {least:.2g})")
+    said = f"{SHORT} (misfit {left:.4g}, of the true rows {least:.2g})"
+    return line.and_that(said, doubt=SHORT)
 
 
 def _rough(line: Line) -> Line:
@@ -153,4 +154,4 @@ def _rough(line: Line) -> Line:
 def _weak(line: Line) -> Line:
     """What is not shown, though the strongest attack was not tried."""
     quiet = line.verdict in _QUIET and line.metric in _COLUMN
-    return line.and_that(STRONGEST) if quiet else line
+    return line.and_that(STRONGEST, doubt=STRONGEST) if quiet else line

@@ -69,6 +69,7 @@ class Line(NamedTuple):
       records: of an attack with a posterior.
       ceiling: percent that no adversary is above under the declared defense, on average;
         None where nothing is promised, or it is of another measure.
+      doubts: kinds of what takes from its certainty, which the detail says in words.
     """
 
     attack: str
@@ -82,7 +83,11 @@ class Line(NamedTuple):
     gains: Sequence[Gain] = ()
     records: PerRecord | None = None
     ceiling: float | None = None
+    doubts: tuple[str, ...] = ()
 
-    def and_that(self, *texts: str) -> "Line":
-        """The same with more to its detail."""
-        return self._replace(detail="; ".join(filter(None, (self.detail, *texts))))
+    def and_that(self, *texts: str, doubt: str = "") -> "Line":
+        """The same with more to its detail, which may be a doubt of some kind."""
+        return self._replace(
+            detail="; ".join(filter(None, (self.detail, *texts))),
+            doubts=(*self.doubts, doubt) if doubt else self.doubts,
+        )

@@ -39,7 +39,7 @@ def summary(
         found.append(_nothing(sensitive, lines, rows))
     if leaks or all(line.verdict != MISFIT for line in lines):
         found += _doubts(lines, rows)
-    if any(doubts.STRONGEST in line.detail for line in lines):
+    if any(doubts.STRONGEST in line.doubts for line in lines):
         found.append(
             "The strongest attacks, which simulate the clients' training, were not run: "
             + _reasons(lines)
@@ -157,7 +157,7 @@ def _doubts(lines: Sequence[Line], rows: Fit) -> list[str]:
     if off := "" if rows.misfit is None else doubts.bad(rows.misfit):
         slip = f"; {rows.slip}" if rows.slip else ""
         found.append(f"That is less than sure: {off}, where about 1 is expected{slip}.")
-    short = [line.attack for line in lines if doubts.SHORT in line.detail]
+    short = [line.attack for line in lines if doubts.SHORT in line.doubts]
     if short and not _leaks(lines):
         found.append(
             f"The search of {' and '.join(short)} stopped short of what the true rows "
