@@ -149,3 +149,11 @@ def test_a_cpu_has_one_training_at_a_time():
     over = types.SimpleNamespace(devices=np.array(jax.devices("cpu")), size=1)
     trainings = Training.of_seeds(0)
     assert side_by_side.fitting(over, _METHOD, _tables(), trainings, None) == 1
+
+
+def test_rows_that_are_not_finite_are_refused():
+    rows = _tables().rows
+    x, y = jax.tree.map(lambda leaf: np.array(leaf[0]), (rows.x, rows.y))
+    y[1] = np.nan
+    with pytest.raises(ValueError, match="rows: expected finite numbers, got .* in y"):
+        Tables.of(Rows(x, y), [np.arange(2)], num_rounds=1, batch_size=1)

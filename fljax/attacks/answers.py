@@ -12,6 +12,7 @@ from fljax.attacks.adversary import AdversaryView
 from fljax.attacks.estimates import Estimate, Estimates, Prediction
 
 _PROBABILITY = "probability"  # among the details of a prediction
+_ROUNDING = 1e-3  # of probabilities
 _KINDS = get_args(Estimate)
 
 
@@ -50,6 +51,8 @@ def _check(name: str, view: AdversaryView, given: Prediction) -> None:
     for what, numbers in given.diagnostics.items():
         _of_shape(name, f"diagnostic {what}", numbers, mask.shape[:1])
     if view.continuous:
+        if np.isinf(value[mask]).any():
+            raise _wrong(name, "value: numbers, or NaN for none", "infinity")
         return
     count = len(view.candidates)
     there = value[mask]
@@ -59,7 +62,12 @@ def _check(name: str, view: AdversaryView, given: Prediction) -> None:
         raise _wrong(name, f"value: {whole}", f"{wrong:.6g}")
     if _PROBABILITY in given.details:
         shape = (*mask.shape, count)
-        _of_shape(name, _PROBABILITY, given.details[_PROBABILITY], shape)
+        told = _of_shape(name, _PROBABILITY, given.details[_PROBABILITY], shape)[mask]
+        sums = told.sum(axis=-1)
+        if not (np.all(told >= -_ROUNDING) and np.all(sums <= 1 + _ROUNDING)):
+            raise _wrong(
+                name, f"{_PROBABILITY}: of each row 0 or more, 1 in all", "others"
+            )
 
 
 def _of_shape(name: str, what: str, array: Any, shape: tuple[int, ...]) -> np.ndarray:

@@ -163,7 +163,7 @@ class Findings(NamedTuple):
     def _values(self, numbers: np.ndarray) -> Any:
         names = self.audited.categories
         if names:
-            return [names[at] if at >= 0 else None for at in numbers]
+            return [names[int(at)] if at >= 0 else None for at in numbers]
         return self.audited.middle + self.audited.unit * numbers
 
     @property

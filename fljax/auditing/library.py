@@ -257,7 +257,13 @@ def _config(values: Mapping[str, Any]) -> Config:
     for name, value in values.items():
         if name not in registry:
             raise TypeError(f"audit() has no option {name!r}")
-        many = isinstance(value, list | range)
+        if isinstance(value, np.generic):
+            value = value.item()
+        elif isinstance(value, np.ndarray | pd.Index | pd.Series):
+            value = value.tolist()
+        elif isinstance(value, list | tuple | range):
+            value = [v.item() if isinstance(v, np.generic) else v for v in value]
+        many = isinstance(value, list)
         if isinstance(value, str) and isinstance(registry[name].value, tuple | list):
             raise ConfigError(f"--{name}: expected a list of names, got {value!r}")
         registry[name].value = tuple(value) if many else value
@@ -277,8 +283,13 @@ def _name(given: Any) -> str:
 
 
 def _path(rows: Rows, folder: str, name: str) -> str:
-    if not isinstance(rows, pd.DataFrame):
+    if isinstance(rows, str | os.PathLike):
         return os.fspath(rows)
+    if not isinstance(rows, pd.DataFrame):
+        flag = "--proxy" if name.startswith("proxy") else "--known"
+        raise ConfigError(
+            f"{flag}: expected a path or a pandas DataFrame, got {type(rows).__name__}"
+        )
     path = pathlib.Path(folder) / name
     rows.to_csv(path, index=False)
     return str(path)

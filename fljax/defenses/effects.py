@@ -4,7 +4,7 @@ A `Definition` says it beside how the defense is built, so that whoever simulate
 (`fljax.attacks.trajectory`, `experiments.gradient_leakage`) needs no defense's name.
 """
 
-from typing import Literal, NamedTuple
+from typing import Literal, NamedTuple, get_args
 
 import numpy as np
 
@@ -74,6 +74,35 @@ class Effects(NamedTuple):
         """Deviation `[...]` of one draw in rounds `[...]`; errors as `clip_at`."""
         unit = self._replace(split=False).clip_at(rounds, num_rounds)
         return np.asarray(self.deviation * unit * np.ones(rounds.shape))
+
+
+def checked(found: object) -> Effects:
+    """What a definition says, if it can be simulated.
+
+    Raises:
+      TypeError: it is no `Effects`.
+      ValueError: a word or number of it is none, or a norm is clipped to nothing.
+    """
+    if not isinstance(found, Effects):
+        raise TypeError(f"expected Effects, got {type(found).__name__}")
+    for name in ("examples", "messages", "noise"):
+        words = get_args(Effects.__annotations__[name])
+        if getattr(found, name) not in words:
+            known = ", ".join(repr(word) for word in words)
+            raise ValueError(
+                f"{name}: expected one of {known}, got {getattr(found, name)!r}"
+            )
+    clips = found.messages or found.examples in ("total", "per_layer")
+    if clips and found.clip is None:
+        raise ValueError("clip: expected a number, for something is clipped to it")
+    for name, low, high in (
+        ("clip", 0, np.inf), ("decay_to", 0, np.inf), ("limit", 0, np.inf),
+        ("share", 0, 1), ("deviation", 0, np.inf),
+    ):  # fmt: skip
+        value = getattr(found, name)
+        if value is not None and not low <= value <= high:
+            raise ValueError(f"{name}: expected {low} to {high}, got {value}")
+    return found
 
 
 def of_sigma(where: Literal["sums", "messages"], sigma: float | None) -> dict:

@@ -5,6 +5,7 @@ import functools
 import re
 
 from fljax import imports
+from fljax.defenses import effects
 from fljax.defenses.definition import BUDGET, Definition, Parameter
 from fljax.defenses.effects import Effects
 from fljax.defenses.registry import DEFENSES
@@ -39,11 +40,20 @@ class Part:
 
     @property
     def effects(self) -> Effects | None:
-        """What it does as data; None where its definition does not say."""
+        """What it does as data; None where its definition does not say.
+
+        Raises:
+          SpecError: it does not say what can be simulated, or cannot be asked.
+        """
         say, values = definition(self.name).effects, self.values
         if say is None:
             return None
-        return say(**{name: v for name, v in values.items() if name not in BUDGET})
+        asked = {name: v for name, v in values.items() if name not in BUDGET}
+        try:
+            return effects.checked(say(**asked))
+        except Exception as error:  # of somebody's function
+            kind = "" if isinstance(error, ValueError) else f"{type(error).__name__}: "
+            raise SpecError(f"{self.name}: effects: {kind}{error}") from error
 
     def __str__(self) -> str:
         values = ", ".join(f"{name}={_text(value)}" for name, value in self.given)

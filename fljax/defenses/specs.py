@@ -70,9 +70,8 @@ def parse(text: str) -> Spec:
     """
     if text.strip() == "none":
         return NONE
-    return Spec(
-        tuple(parse_part(each) for each in re.split(_APART.format(r"\+"), text))
-    )
+    parts = (parse_part(each) for each in re.split(_APART.format(r"\+"), text))
+    return _said(Spec(tuple(parts)))
 
 
 def parse_all(text: str) -> tuple[Spec, ...]:
@@ -83,10 +82,22 @@ def parse_all(text: str) -> tuple[Spec, ...]:
     """
     found = [alternatives(parse(each)) for each in text.split(";")]
     specs = tuple(itertools.chain.from_iterable(found))
-    for spec in specs:
+    for spec in map(_said, specs):
         if specs.count(spec) > 1:
             raise SpecError(f"{spec}: expected each defense once, got it twice")
     return specs
+
+
+def _said(spec: Spec) -> Spec:
+    """The same, if what it says of its effects can be simulated.
+
+    Raises:
+      SpecError: it cannot.
+    """
+    if not spec.has_alternatives:
+        for part in spec.parts:
+            _ = part.effects
+    return spec
 
 
 def alternatives(spec: Spec) -> tuple[Spec, ...]:

@@ -37,7 +37,8 @@ class Tables(NamedTuple):
           **plan: of `schedule.build`, without sizes: `num_rounds`, `batch_size`, ...
 
         Raises:
-          ValueError: a part is empty, or has no row numbers.
+          ValueError: a part is empty, or has no row numbers; or a row has a number that
+            is not finite.
         """
         count = len(rows.y)
         for client, part in enumerate(parts):
@@ -45,13 +46,21 @@ class Tables(NamedTuple):
             if not whole or not len(part) or min(part) < 0 or max(part) >= count:
                 raise ValueError(
                     f"parts: expected numbers of {count} rows, one at least, for "
-                    f"client {client}, got {part}"
+                    f"client {client}, got {part!r:.60}"
                 )
+        for name, leaf in zip(("x", "y"), (rows.x, rows.y), strict=True):
+            if not all(map(_is_finite, jax.tree.leaves(leaf))):
+                raise ValueError(f"rows: expected finite numbers, got others in {name}")
         each = [
             jax.tree.map(lambda leaf, at=part: np.asarray(leaf)[at], rows)
             for part in parts
         ]
         return tables([each], lambda _, sizes: schedule_lib.build(sizes, **plan))
+
+
+def _is_finite(leaf: Array) -> bool:
+    numbers = np.asarray(leaf)
+    return numbers.dtype.kind != "f" or bool(np.isfinite(numbers).all())
 
 
 class Training(NamedTuple):

@@ -10,6 +10,8 @@ from collections.abc import Callable, Sequence
 import numpy as np
 from scipy import optimize, stats
 
+from fljax.types import Array
+
 RARE = 1e-15  # probability that may be moved to the worst case
 
 Profile = Callable[[float], float]  # epsilon, which may be negative, to delta
@@ -103,6 +105,19 @@ def drawn(trials: int, probability: float) -> tuple[list[int], list[float]]:
         counts, weights = np.append(counts, trials), np.append(weights, 0.0)
     weights[-1] += max(0.0, 1 - weights.sum())
     return counts.tolist(), (weights / weights.sum()).tolist()
+
+
+def check_steps(steps: Array | float) -> None:
+    """Refuses numbers of sums that are none.
+
+    Raises:
+      ValueError: some is below 0 or not whole.
+    """
+    counts = np.asarray(steps)
+    if np.min(counts, initial=0) < 0:
+        raise ValueError(f"steps must be >= 0, got {np.min(counts)}")
+    if not np.all(np.mod(counts, 1) == 0):  # False for NaN and infinity
+        raise ValueError(f"steps must be whole, got {steps}; round up what is not")
 
 
 def check(noise_multiplier: float, sampling_rate: float, delta: float) -> None:

@@ -19,6 +19,7 @@ from typing import Any
 
 import numpy as np
 
+from fljax.privacy import exact
 from fljax.privacy.noise_spec import epsilons, guarantee
 from fljax.privacy.sampled import Accountant
 from fljax.types import Array, NoiseSpec
@@ -51,6 +52,7 @@ class Ledger:
         """
         if not budget > 0:
             raise ValueError(f"budget must be > 0, got {budget}")
+        exact.check_steps(steps)
         if noise.unit == "client":
             steps = 1
             if noise.sampling == "fixed":  # who is drawn is known by now
@@ -78,15 +80,28 @@ class Ledger:
             there twice; nothing is charged then.
         """
         there = [int(client) for client in clients]
+        self.check(round, there)
+        self._passed = round + 1
+        for client in there:
+            self._rounds[client] = self._rounds.get(client, 0) + 1
+
+    def check(self, round: int, clients: Iterable[int]) -> None:
+        """Refuses what cannot be charged, before anything is.
+
+        Args:
+          round: as in `charge`.
+          clients: as there.
+
+        Raises:
+          ValueError: as `charge` does.
+        """
+        there = [int(client) for client in clients]
         if round < self._passed:
             raise ValueError(f"round: expected {self._passed} or more, got {round}")
         if len(set(there)) < len(there):
             raise ValueError(f"round {round}: expected each client once, got {there}")
         for client in there:
             self._check(client)
-        self._passed = round + 1
-        for client in there:
-            self._rounds[client] = self._rounds.get(client, 0) + 1
 
     def rounds(self, client: int) -> int:
         """Rounds that are charged to a client."""

@@ -110,8 +110,7 @@ def as_poisson(
     kind = noise.unit, noise.sampling
     if kind not in _HOW:
         raise ValueError(f"no accounting for the unit and sampling {kind}")
-    if np.min(steps) < 0:
-        raise ValueError(f"steps must be >= 0, got {np.min(steps)}")
+    exact.check_steps(steps)
     rate, count = np.broadcast_arrays(noise.sampling_rate, steps)
     if noise.sampling == "poisson":
         return rate, count

@@ -64,8 +64,7 @@ def epsilon(
     exact.check(noise_multiplier, sampling_rate, delta)
     if accountant not in ("rdp", "pld"):
         raise ValueError(f"accountant must be 'rdp' or 'pld', got {accountant!r}")
-    if steps < 0:
-        raise ValueError(f"steps must be >= 0, got {steps}")
+    exact.check_steps(steps)
     rates = float(noise_multiplier), float(sampling_rate)
     if accountant == "rdp":
         return _renyi(*rates, int(steps), delta)

@@ -20,6 +20,7 @@ from fljax.types import Batch, GradientFn, Key, Params
 
 _OUTLIER = 1e4  # times which an example's input is scaled to reach the clip
 _ROUNDING = 1e-3  # of the sensitivity, for differences of float32 sums
+_NOTHING = 1e-6  # of the sensitivity: a step so deaf to its examples heeds no mask
 _CLIENTS = 2
 
 
@@ -63,7 +64,8 @@ def check_dp(
     Args:
       step_fn: `(key, params, batch) -> (gradient, loss)`: the sum over the batch of
         clipped gradients, plus Gaussian noise, over `batch_size`. It must be traceable
-        and leave out examples that the mask leaves out.
+        and leave out examples that the mask leaves out: one that does not changes by
+        no example, and fails.
       params: a model.
       batch: examples; some of them should have gradients that are clipped. They are also
         tried scaled up.
@@ -107,7 +109,12 @@ def check_dp(
     changed = _largest_change(total, batch)
     return [
         *_scales(names, residuals, significance),
-        _finding("change by one example", changed, 0, sensitivity * (1 + _ROUNDING)),
+        _finding(
+            "change by one example",
+            changed,
+            _NOTHING * sensitivity,
+            sensitivity * (1 + _ROUNDING),
+        ),
         *_repeats(drawn, again),
         *_correlations(names, residuals, significance),
         _between_clients(total, numbers, batch, noise, significance),

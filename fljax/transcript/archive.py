@@ -13,7 +13,7 @@ import struct
 import tokenize
 import zipfile
 import zlib
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from typing import Any
 
 import jax
@@ -183,10 +183,19 @@ def _read_array(archive, name, shape, dtype) -> np.ndarray:
         return np.lib.format.read_array(file, allow_pickle=False)
 
 
+def check_names(names: Collection[str]) -> None:
+    """Raises ValueError unless arrays of an archive may have these names."""
+    for name in names:
+        _check_name(name)
+    folders = {n[:at] for n in names for at, letter in enumerate(n) if letter == "/"}
+    if folders & set(names):
+        raise ValueError(f"both array and folder: {sorted(folders & set(names))}")
+
+
 def check(arrays) -> None:
     """Raises ValueError unless the arrays are those of one transcript."""
+    check_names(arrays)
     for name, array in arrays.items():
-        _check_name(name)
         if array.dtype.itemsize > 8:
             raise ValueError(f"{name!r} has the unsupported type {array.dtype.str}")
     leaves = [n.removeprefix("params/") for n in arrays if n.startswith("params/")]
@@ -194,9 +203,6 @@ def check(arrays) -> None:
     sums = set(_SUMS) & set(arrays)
     if not leaves or set(arrays) != {"round", "client"} | sums | both:
         raise ValueError("expected 'round', 'client', and each parameter with a delta")
-    folders = {n[:at] for n in arrays for at, letter in enumerate(n) if letter == "/"}
-    if folders & set(arrays):
-        raise ValueError(f"both array and folder: {sorted(folders & set(arrays))}")
     rounds, clients = arrays["round"], arrays["client"]
     if rounds.ndim != 1 or rounds.dtype.kind not in "iu" or not rounds.size:
         raise ValueError("'round' is not a list of one or more integers")

@@ -64,7 +64,11 @@ def named(tree: Arrays, where: str) -> dict[str, np.ndarray]:
     Raises:
       TranscriptError: there is another thing in it, or nothing.
     """
-    found = {name: copied(leaf) for name, leaf in leaves(tree)}
+    found: dict[str, np.ndarray] = {}
+    for name, leaf in leaves(tree):
+        if name in found:
+            raise TranscriptError(f"{where}: {name!r} is the name of two arrays")
+        found[name] = copied(leaf)
     for name, array in found.items():
         if array.dtype.kind not in "fbiu":
             raise TranscriptError(

@@ -14,6 +14,9 @@ from fljax.transcript.views import TranscriptError
 class Ledger(Protocol):
     """What the rounds are charged to, e.g. a `privacy.Ledger`."""
 
+    def check(self, round: int, clients: Iterable[int]) -> None:
+        """Refuses what cannot be charged, before it is written."""
+
     def charge(self, round: int, clients: Iterable[int]) -> None:
         """Notes who took part in a round."""
 
@@ -52,6 +55,22 @@ def compare(found: dict, expected: dict, where: str) -> None:
                 f"{where}: {name!r} has the shape {list(shape)}, "
                 f"expected {list(expected[name])}"
             )
+
+
+def check(round: int, arrays: dict[str, np.ndarray], ledger: Ledger | None) -> None:
+    """Raises unless a round can be kept, and charged, as it is."""
+    try:
+        archive.check_names(arrays)
+    except ValueError as error:
+        raise TranscriptError(f"round {round}: {error}") from error
+    if ledger is not None:
+        ledger.check(round, present(arrays))
+
+
+def paths(folder: pathlib.Path) -> list[pathlib.Path]:
+    """Files of the rounds so far, in the order of their numbers."""
+    found = list(folder.glob("*.npz"))
+    return sorted(found, key=lambda path: (len(path.stem), path.stem))
 
 
 def read(path: pathlib.Path) -> dict[str, np.ndarray]:

@@ -82,7 +82,7 @@ class Recorder:
         self._watch = aliasing.Watch()
         self._last, self._kind = -1, None  # of what the rounds are
         self._ledger = ledger
-        if there := sorted(self._folder.glob("*.npz")):
+        if there := pieces.paths(self._folder):
             self._last = int(there[-1].stem)
             last = pieces.read(there[-1])
             self._shapes = pieces.shapes(last)
@@ -227,6 +227,7 @@ class Recorder:
             kept[f"delta/{name}"] = (
                 np.stack([each[name] for each in deltas]) if deltas else none
             )
+        pieces.check(round, kept, self._ledger)
         with files.replacing(self._folder / f"{round:09d}.npz") as file:
             np.savez(file, allow_pickle=False, **kept)
         self._last, self._shapes, self._kind = round, shapes, kind
@@ -273,7 +274,7 @@ class Recorder:
         Raises:
           TranscriptError: for no round at all, or one that cannot be read.
         """
-        paths = sorted(self._folder.glob("*.npz"))
+        paths = pieces.paths(self._folder)
         if not paths:
             raise TranscriptError(f"{self._folder}: no round was recorded")
         if self._ledger is not None:
@@ -289,8 +290,7 @@ class Recorder:
         archive.write(self._stem, arrays, self._about)
         done = f"{self._folder}.done"  # at once, so that none goes on after it
         shutil.rmtree(done, ignore_errors=True)
-        self._folder.rename(done)
-        shutil.rmtree(done)
+        shutil.rmtree(self._folder.rename(done))
 
     def __enter__(self) -> Self:
         return self

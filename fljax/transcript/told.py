@@ -141,10 +141,13 @@ def client_names(about: Mapping[str, Any], where: str) -> dict[str, int]:
     if isinstance(told, Mapping) and all(
         type(each) is int and 0 <= each < 2**63 for each in told.values()
     ):
-        return dict(told)
+        # Without spaces at the ends, as cells of a file are read.
+        found = {str(name).strip(): each for name, each in told.items()}
+        if len({*found.values()}) == len(told):
+            return found
     raise TranscriptError(
         f"{where}, client_names: expected {{name: client id}}, ids whole numbers of 0 or "
-        f"more, got {told!r:.40}"
+        f"more, each of one name, got {told!r:.40}"
     )
 
 

@@ -50,6 +50,14 @@ def test_what_numbers_candidates_is_taken_and_padding_may_be_anything(value):
             _of(np.ones((2, 3)), diagnostics={"misfit": np.ones(3)}),
             "diagnostic misfit: numbers [2]",
         ),
+        (
+            _of(np.ones((2, 3)), details={"probability": np.full((2, 3, 2), 0.9)}),
+            "probability: of each row 0 or more, 1 in all",
+        ),
+        (
+            _of(np.ones((2, 3)), details={"probability": np.full((2, 3, 2), np.nan)}),
+            "probability: of each row",
+        ),
         (np.ones((2, 3)), "expected {name: Estimate}, got ndarray"),
         ({"mine": np.ones((2, 3))}, "one of Prediction, LabelEstimate"),
         ({"model": Prediction(np.ones((2, 3)))}, "called mine or mine_..., got 'model'"),
@@ -65,3 +73,4 @@ def test_a_number_may_be_any():
 
     assert answers.checked("mine", OfANumber, _of([[0.5, np.nan, 9]] * 2))
     assert "numbers [2, 3]" in _said(_of([0.5, 1]), OfANumber)
+    assert "got infinity" in _said(_of([[0.5, np.inf, 9]] * 2), OfANumber)

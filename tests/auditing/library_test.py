@@ -85,11 +85,29 @@ def test_a_sensitive_number_is_estimated_in_the_units_of_the_file(linear, rows):
 
 def test_an_attack_of_ones_own(linear, rows):
     def run(view, settings):
-        return {"zeros": Prediction(np.zeros(view.known.y.shape, int))}
+        return {"zeros": Prediction(np.zeros(view.known.y.shape))}  # of floats
 
     spec = AttackSpec("zeros", Needs(), run)
     findings = fljax.audit(linear / "seen", rows, **_TOLD | {"attacks": (spec,)})
     assert list(findings.verdicts) == ["zeros"]
+    assert findings.records.zeros.nunique() == 1
+
+
+def test_options_may_be_numbers_and_lists_of_numpy_and_pandas(linear, rows):
+    told = _TOLD | {"attacks": ("model",)}
+    one = rows.client.unique()[:1]
+    plain = fljax.audit(linear / "seen", rows, **told, client=one.tolist())
+    other = fljax.audit(
+        linear / "seen", rows, **told, client=one, seed=np.int64(0), drop=pd.Index([])
+    )
+    pd.testing.assert_frame_equal(plain.records, other.records)
+
+
+@pytest.mark.parametrize("given", [{"a": [1]}, np.ones((2, 2)), None])
+def test_rows_are_a_path_or_a_frame(linear, given):
+    said = "^rows: expected a path or a pandas DataFrame, got "
+    with pytest.raises(ValueError, match=said):
+        fljax.audit(linear / "seen", given, **_TOLD)
 
 
 def test_a_model_may_be_the_object_itself(linear, rows):

@@ -6,7 +6,7 @@ import types
 
 import pytest
 
-from fljax.defenses import specs
+from fljax.defenses import parts, specs
 from fljax.defenses.definition import Definition, Number, Setting
 from fljax.defenses.effects import Effects
 from fljax.types import Defense
@@ -34,6 +34,34 @@ def test_effects_take_what_build_takes():
             build=_nothing, parameters=(_BITS,), acts="messages",
             effects=lambda *, levels: Effects(),
         )  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("effects", "said"),
+    [
+        (lambda *, bits: {"clip": bits}, "TypeError: expected Effects, got dict"),
+        (lambda *, bits: 1 / 0, "ZeroDivisionError: division by zero"),
+        (
+            lambda *, bits: Effects(messages="whole", clip=1.0),
+            "messages: expected one of",
+        ),
+        (lambda *, bits: Effects(messages="total"), "clip: expected a number"),
+        (
+            lambda *, bits: Effects(noise="sums", deviation=-1.0),
+            "deviation: expected 0",
+        ),
+    ],
+    ids=["a dict", "an error", "a word", "no clip", "a negative number"],
+)
+def test_effects_that_nobody_can_simulate_are_named(effects, said, monkeypatch):
+    mine = Definition(
+        build=_nothing, parameters=(_BITS,), acts="messages", effects=effects
+    )
+    monkeypatch.setitem(sys.modules, "mine", types.SimpleNamespace(wrong=mine))
+    parts.definition.cache_clear()
+    with pytest.raises(specs.SpecError, match=f"^mine:wrong: effects: {said}"):
+        specs.parse("mine:wrong(bits=2)")
+    parts.definition.cache_clear()
 
 
 def _nothing(setting, *, bits):

@@ -131,6 +131,7 @@ _GOOD = {"noise_multiplier": 1.0, "sampling_rate": 0.1, "steps": 10, "delta": 1e
         ({"noise_multiplier": -1.0}, "noise_multiplier must be >= 0"),
         ({"noise_multiplier": float("nan")}, "noise_multiplier must be >= 0"),
         ({"steps": -1}, "steps must be >= 0"),
+        ({"steps": 2.5}, "steps must be whole, got 2.5"),
         ({"accountant": "zcdp"}, "'rdp' or 'pld', got 'zcdp'"),
     ],
     ids=str,

@@ -106,5 +106,7 @@ def test_refusals_say_what_was_expected():
     assert ledger.rounds(0) == 1
     with pytest.raises(ValueError, match="budget must be > 0"):
         _ledger(_noise(), budget=0.0)
+    with pytest.raises(ValueError, match="steps must be whole, got 2.7"):
+        privacy.Ledger(_noise(), delta=DELTA, steps=2.7)
     with pytest.raises(ValueError, match="delta"):
         privacy.Ledger(_noise(), delta=1.5)

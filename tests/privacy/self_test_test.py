@@ -115,6 +115,14 @@ def _the_same_in_every_layer(key, params, batch):
     ), loss
 
 
+def _deaf_to_the_mask(key, params, batch):
+    """It clips nothing, either."""
+    noise, loss = _dp_sgd()(key, params, batch._replace(mask=batch.mask & False))
+    each = jax.vmap(jax.grad(_LOSS), (None, 0, 0))(params, batch.x, batch.y)
+    found = _sum(each, jnp.ones(_SIZE))
+    return jax.tree.map(lambda a, b: a / _SIZE + b, found, noise), loss
+
+
 @pytest.mark.parametrize(
     ("step", "found"),
     [
@@ -122,9 +130,17 @@ def _the_same_in_every_layer(key, params, batch):
         (_one_silent_layer, {"noise scale", "correlation"}),
         (_noisy(_sum), {"change by one example"}),
         (_one_key_for_all, {"noise scale", "share", "correlation"}),
-        (_the_same_in_every_layer, {"correlation"}),
+        (_the_same_in_every_layer, {"correlation", "change by one example"}),
+        (_deaf_to_the_mask, {"change by one example"}),
     ],
-    ids=["half the noise", "silent layer", "no clip", "one key", "same in layers"],
+    ids=[
+        "half the noise",
+        "silent layer",
+        "no clip",
+        "one key",
+        "same in layers",
+        "deaf to the mask",
+    ],
 )
 def test_a_mistake_is_found(step, found):
     with jax.debug_key_reuse(False):  # it finds one of them, too

@@ -3,7 +3,8 @@
 import numpy as np
 import pytest
 
-from fljax import transcript
+from fljax import privacy, transcript
+from fljax.types import NoiseSpec
 
 
 def _model(number):
@@ -24,3 +25,35 @@ def test_what_clients_returned_comes_by_their_ids(tmp_path):
     with pytest.raises(transcript.TranscriptError) as stopped:
         recorder.record(0, _model(0), [_model(1)])
     assert str(stopped.value) == "round 0: expected {client id: model}, got list"
+
+
+def test_names_that_no_file_can_hold_are_refused_with_the_first_round(tmp_path):
+    one = np.ones(2, np.float32)
+    for model, why in (
+        ({"a": one, "a/b": one}, "both array and folder"),
+        ({"a\nb": one}, "control characters"),
+        ({"a/b": one, "a": {"b": one}}, "'a/b' is the name of two arrays"),
+    ):
+        recorder = transcript.Recorder(tmp_path / "run")
+        with pytest.raises(transcript.TranscriptError, match=f"round 0.*{why}"):
+            recorder.record(0, model, {0: model})
+        assert not list((tmp_path / "run.rounds").glob("*.npz"))
+
+
+def test_a_round_that_cannot_be_charged_is_not_written(tmp_path):
+    noise = NoiseSpec(np.array([2.0, 2.0]), 1.0, 0.5, "leave the row out")
+    ledger = privacy.Ledger(noise, delta=1e-5)
+    recorder = transcript.Recorder(tmp_path / "run", ledger=ledger)
+    with pytest.raises(ValueError, match="client: expected an id below 2"):
+        recorder.record(0, _model(0), {5: _model(1)})
+    assert not list((tmp_path / "run.rounds").glob("*.npz"))
+    recorder.record(0, _model(0), {1: _model(1)})
+    assert ledger.rounds(1) == 1
+
+
+def test_rounds_stand_in_the_order_of_their_numbers(tmp_path):
+    with transcript.Recorder(tmp_path / "run") as recorder:
+        for number in (999_999_999, 1_000_000_000):
+            recorder.record(number, _model(0), {0: _model(number % 7)})
+    seen, _ = transcript.load(tmp_path / "run")
+    assert seen.round.tolist() == [999_999_999, 1_000_000_000]
