@@ -133,7 +133,7 @@ ITEMS = (
         "fed_cdp.fig5",
         f"{PICTURES} 10 of 100 clients in a round, and, with one seed, the paper's 100 "
         "of 1,000. Hardly any accuracy is lost until nearly all entries are zeroed, with "
-        "Fed-CDP, in the noise of its code, one seed, too.",
+        "Fed-CDP, in the noise of its code, three seeds, too.",
     ),
     Item(
         "Figure 5, leakage",
