@@ -14,6 +14,7 @@ import numpy as np
 from jax.sharding import Mesh
 
 from fljax import parallel, precision
+from fljax.attacks import streams
 from fljax.attacks.adversary import AdversaryView
 from fljax.transcript import views
 from fljax.types import Array, Exchange, Known, PyTree, Transcript
@@ -118,7 +119,7 @@ def over_items(
       more: leaves `[I, ...]`, what else each item's attack is told.
     """
     assert view.messages is not None
-    ids = np.asarray(view.clients)[which].astype(np.uint32)
+    ids = streams.numbers(np.asarray(view.clients)[which])
     items = (np.asarray(which), ids, view.messages.of(np.asarray(which)), *more)
     return parallel.fetch(_run(attack, static, parallel.mesh(), items, shared(view)))
 

@@ -14,7 +14,7 @@ import numpy as np
 from jax.sharding import Mesh
 
 from fljax import parallel, precision
-from fljax.attacks import each_client
+from fljax.attacks import each_client, streams
 from fljax.attacks.adversary import AdversaryView
 from fljax.attacks.each_client import Shared, Task
 from fljax.transcript import views
@@ -180,7 +180,7 @@ def _groups(view: AdversaryView) -> list[_Item]:
             slots.astype(np.int32),
             np.asarray(len(rows), np.int32),
         )
-        first = np.asarray(clients[group].min(), np.uint32)
+        first = streams.numbers(clients[group].min())
         found.append(
             _Item(first, places, position.astype(np.int32), shares.astype(np.float32), group)
         )  # fmt: skip

@@ -23,7 +23,7 @@ import jax
 import jax.numpy as jnp
 
 from fljax.defenses.composition import compose
-from fljax.defenses.definition import BUDGET, Choice, Setting
+from fljax.defenses.definition import BUDGET, Choice, Definition, Setting
 from fljax.defenses.parts import Part, SpecError, definition, trimmed
 from fljax.defenses.parts import parse as parse_part
 from fljax.types import Array, Defense
@@ -256,7 +256,7 @@ def _bind(part: Part, setting: Setting, given: dict[str, Any]) -> Defense:
         for each in known.parameters
         if each.name not in BUDGET
     }
-    built = known.build(setting, **values)
+    built = _built(part.name, known, setting, values)
     if not isinstance(built, Defense):
         raise SpecError(
             f"{part.name}: expected build to return a Defense, got {type(built).__name__}"
@@ -267,6 +267,19 @@ def _bind(part: Part, setting: Setting, given: dict[str, Any]) -> Defense:
             "there is none"
         )
     return built
+
+
+def _built(name: str, known: Definition, setting: Setting, values: dict[str, Any]):
+    """What `build` makes; an error of somebody's own is called by its defense."""
+    try:
+        return known.build(setting, **values)
+    except ValueError:
+        raise
+    except Exception as error:
+        if ":" not in name:
+            raise
+        said = f"{name}: build: {type(error).__name__}: {error}"
+        raise SpecError(said) from error
 
 
 def _is_word(parameter) -> bool:

@@ -208,3 +208,15 @@ def test_groups_are_found_by_name_in_the_registrys_order():
     ]  # fmt: skip
     with pytest.raises(ValueError, match="unknown attack 'guess'; known: model, grad"):
         registry.find(["guess"])
+
+
+def test_streams_of_small_ids_are_theirs_and_large_ones_are_told_apart():
+    ids = np.array([0, 7, 2**32 - 1, 2**40, 2**40 + 1, 2**63 - 1])
+    numbers = streams.numbers(ids)
+    assert numbers[:3].tolist() == ids[:3].tolist()
+    assert len({*numbers.tolist()}) == len(ids)
+    one, other = (
+        jax.random.key_data(streams.key(0, streams.TRAJECTORY, each))
+        for each in (7, jax.numpy.uint32(7))
+    )
+    np.testing.assert_array_equal(one, other)

@@ -64,6 +64,16 @@ def test_effects_that_nobody_can_simulate_are_named(effects, said, monkeypatch):
     parts.definition.cache_clear()
 
 
+def test_an_error_of_ones_own_build_is_called_by_its_defense(monkeypatch):
+    wrong = Definition(
+        build=lambda setting, *, bits: bits / 0, parameters=(_BITS,), acts="messages"
+    )
+    monkeypatch.setitem(sys.modules, "mine", types.SimpleNamespace(broken=wrong))
+    spec = specs.parse("mine:broken(bits=2)")
+    with pytest.raises(specs.SpecError, match="^mine:broken: build: ZeroDivisionError"):
+        specs.bind(spec, Setting(lambda *_: 0.0, 1))
+
+
 def _nothing(setting, *, bits):
     return Defense()
 
