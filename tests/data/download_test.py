@@ -123,7 +123,7 @@ def test_an_empty_answer_is_refused(server, reply, tmp_path):
 
 def test_without_the_extra_one_line_names_it(tmp_path, monkeypatch):
     monkeypatch.setitem(sys.modules, "pooch", None)
-    with pytest.raises(DataError, match=r"fljax\[data\]") as error:
+    with pytest.raises(DataError, match=r"'\.\[data\]'") as error:
         get("http://127.0.0.1:9/file.csv", tmp_path)
     assert_one_line_and_nothing_left(error, tmp_path)
 

@@ -33,6 +33,7 @@ from fljax.attacks.trajectory.matching import Settings
 from fljax.attacks.trajectory.relaxation import Soft
 from fljax.attacks.trajectory.rules import Practice
 from fljax.attacks.trajectory.simulation import Field, Simulator
+from fljax.defenses.parts import definition
 from fljax.defenses.specs import Spec
 from fljax.types import Array, Exchange, Known, Params
 
@@ -119,7 +120,7 @@ def defended(client: Imagined, spec: Spec) -> Imagined:
 
 def unknown(spec: Spec) -> list[str]:
     """Names of the parts of a defense that cannot be simulated."""
-    return [part.name for part in spec.parts if part.effects is None]
+    return [name for name in spec.names if definition(name).effects is None]
 
 
 def clips(

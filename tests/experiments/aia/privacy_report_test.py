@@ -248,13 +248,14 @@ def test_a_defense_of_ones_own_is_put_before_the_attacks(run, tmp_path, monkeypa
         "    def encode(key, delta, sender):\n"
         "        return jax.tree.map(lambda d: step * jnp.sign(d), delta)\n"
         "    return Defense(encode=encode, name='signs')\n"
-        "signs = Definition(build=build, acts='messages', promise='signs are sent',\n"
-        "                   parameters=(Number('step', 'of every entry', above=0),))\n"
+        "numbers = (Number('step', 'of every entry', above=0),)\n"
+        "signs = Definition(build=build, acts='messages', promise='signs', parameters=numbers)\n"
     )
-    code, _, errors = run("--defense=signs:signs(step=0.01)", "--attack_kinds=model")
+    with pytest.warns(UserWarning, match="do not know what signs:signs does"):
+        code, _, errors = run("--defense=signs:signs(step=1)", "--attack_kinds=model")
     assert code == 0, errors
     rows = results.read_rows(tmp_path / "out" / "rows.jsonl")
-    assert {row.defense for row in rows} == {"signs:signs(step=0.01)"}
+    assert {row.defense for row in rows} == {"signs:signs(step=1)"}
 
 
 def test_clients_stop_before_they_exceed_their_budget_and_the_report_says_so(dealt):
