@@ -61,7 +61,8 @@ PICTURES = {
             ),
             "as coded, of 1,000": _trained(
                 _CODED, _OF_1000, "fed_cdp.committed.thousand_five",
-                "fed_cdp.committed.thousand",
+                "fed_cdp.committed.thousand_ten", "fed_cdp.committed.thousand",
+                "fed_cdp.committed.thousand_fifty",
             ),
             "its noise and clients, rate 0.003": _trained(
                 _CODED, _OF_100, "fed_cdp.committed.tuned",
@@ -72,7 +73,8 @@ PICTURES = {
                 "fed_cdp.table2.fifty",
             ),
             "as printed, tuned, of 1,000": _trained(
-                _MADE, _OF_1000, "fed_cdp.table2.thousand"
+                _MADE, _OF_1000, "fed_cdp.table2.thousand",
+                "fed_cdp.table2.thousand_fifty",
             ),
             "the paper, of 100": Printed("table2", _OF_100),
             "the paper, of 1,000": Printed("table2", _OF_1000),

@@ -245,17 +245,17 @@ def test_a_defense_of_ones_own_is_put_before_the_attacks(run, tmp_path, monkeypa
         "from fljax.defenses.definition import Definition, Number\n"
         "from fljax.types import Defense\n"
         "def build(setting, *, step):\n"
-        "    def encode(key, delta, sender):\n"
-        "        return jax.tree.map(lambda d: step * jnp.sign(d), delta)\n"
-        "    return Defense(encode=encode, name='signs')\n"
+        "    one = lambda leaf: step * jnp.sign(leaf)\n"
+        "    return Defense(encode=lambda key, delta, sender: jax.tree.map(one, delta))\n"
         "numbers = (Number('step', 'of every entry', above=0),)\n"
         "signs = Definition(build=build, acts='messages', promise='signs', parameters=numbers)\n"
     )
+    text = "signs:signs(step=0.01)"
     with pytest.warns(UserWarning, match="do not know what signs:signs does"):
-        code, _, errors = run("--defense=signs:signs(step=1)", "--attack_kinds=model")
+        code, _, errors = run(f"--defense={text}", "--attack_kinds=model")
     assert code == 0, errors
     rows = results.read_rows(tmp_path / "out" / "rows.jsonl")
-    assert {row.defense for row in rows} == {"signs:signs(step=1)"}
+    assert {row.defense for row in rows} == {text}
 
 
 def test_clients_stop_before_they_exceed_their_budget_and_the_report_says_so(dealt):
