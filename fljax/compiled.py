@@ -10,16 +10,20 @@ import os
 import pathlib
 import platform
 import stat
+import zlib
 
 import jax
 import jaxlib.version
 
 from fljax import files
 
-_DIR = "jax_compilation_cache_dir"
+_DIR, _ENABLED = "jax_compilation_cache_dir", "jax_enable_compilation_cache"
 _SECONDS = 0.3  # of compiling, from which on a program is kept
-_MOST = 1 << 30  # bytes, of which the oldest are removed
+_CHOSEN = "JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS"
+_MOST = 1 << 30  # bytes, beyond which the oldest are removed when a program starts
 _PROCESSOR = pathlib.Path("/proc/cpuinfo")
+_SEEN = ".seen"  # as old as the last look at what was written
+_ZLIB = b"\x78"
 
 
 def keep() -> None:
@@ -29,27 +33,45 @@ def keep() -> None:
     `JAX_ENABLE_COMPILATION_CACHE`), stays. Without a folder of one's own, or where it cannot
     be written, nothing is kept.
     """
-    if getattr(jax.config, _DIR) is not None:
+    enabled = getattr(jax.config, _ENABLED)
+    if not enabled or getattr(jax.config, _DIR) is not None:
         return
-    root = files.cache_folder() / "compiled"
-    if not _is_own(root):
+    try:
+        root = files.cache_folder() / f"compiled-{_user()}"
+    except RuntimeError:  # nobody's home
         return
-    with contextlib.suppress(OSError):
-        _trim(root)
-    jax.config.update(_DIR, str(root / _machine()))
-    jax.config.update("jax_persistent_cache_min_compile_time_secs", _SECONDS)
+    folder = root / _machine()
+    if not (_is_own(root) and _is_own(folder)):
+        return
+    _mend(folder)
+    _trim(root)
+    jax.config.update(_DIR, str(folder))
+    if _CHOSEN not in os.environ:
+        jax.config.update(_CHOSEN.lower(), _SECONDS)
+
+
+def _user() -> int:
+    return os.getuid() if hasattr(os, "getuid") else 0
 
 
 def _is_own(folder: pathlib.Path) -> bool:
-    """Whether nobody else can write there: what lies there is run."""
+    """Whether nobody else can put anything there or in its place: it will be run."""
     try:
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-        found = folder.stat()
+        found = folder.resolve(strict=True)
+        each = [path.stat() for path in (found, *found.parents)]
     except OSError:
         return False
-    mine = not hasattr(os, "getuid") or found.st_uid == os.getuid()
-    others = found.st_mode & (stat.S_IWGRP | stat.S_IWOTH)
-    return mine and not others and os.access(folder, os.W_OK | os.X_OK)
+    if not hasattr(os, "getuid"):
+        return os.access(folder, os.W_OK)
+    others = stat.S_IWGRP | stat.S_IWOTH
+    safe = all(
+        at.st_uid in (0, _user())
+        and (not at.st_mode & others or at.st_mode & stat.S_ISVTX)
+        for at in each
+    )
+    private = each[0].st_uid == _user() and not each[0].st_mode & others
+    return safe and private and os.access(folder, os.W_OK | os.X_OK)
 
 
 def _machine() -> str:
@@ -64,11 +86,39 @@ def _machine() -> str:
     return f"{jaxlib.version.__version__}-{digest[:12]}"
 
 
+def _mend(folder: pathlib.Path) -> None:
+    """Without what a process left half-written that was killed since the last look."""
+    with contextlib.suppress(OSError):
+        seen = folder / _SEEN
+        before = seen.stat().st_mtime if seen.exists() else 0.0
+        seen.touch()
+        for path in folder.iterdir():
+            with contextlib.suppress(OSError):
+                if path.stat().st_mtime >= before and not _is_whole(path):
+                    path.unlink()
+
+
+def _is_whole(path: pathlib.Path) -> bool:
+    content = path.read_bytes()
+    try:
+        if content.startswith(_ZLIB):  # as JAX writes it without zstandard
+            zlib.decompress(content)
+    except zlib.error:
+        return False
+    return True
+
+
 def _trim(root: pathlib.Path) -> None:
     """Without the oldest files beyond what there is room for."""
-    there = [(path, path.stat()) for path in root.rglob("*") if path.is_file()]
+    there = []
+    for path in root.rglob("*"):
+        with contextlib.suppress(OSError):  # another process may remove it
+            if path.is_file():
+                found = path.stat()
+                there.append((found.st_mtime, found.st_size, path))
     room = _MOST
-    for path, found in sorted(there, key=lambda each: -each[1].st_mtime):
-        room -= found.st_size
+    for _, size, path in sorted(there, reverse=True):
+        room -= size
         if room < 0:
-            path.unlink(missing_ok=True)
+            with contextlib.suppress(OSError):
+                path.unlink()

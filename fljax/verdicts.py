@@ -159,7 +159,8 @@ class Verdict(NamedTuple):
     @property
     def told(self) -> tuple[Gain, ...]:
         """The gains to speak of: `beyond`, and another where that stands against a leak."""
-        against = [gain for gain in self.gains if not gain.is_shown]
+        known = (gain for gain in self.gains if np.isfinite(gain.mean))
+        against = [gain for gain in known if not gain.is_shown]
         if self.kind == LEAKS or not self.beyond.is_shown or not against:
             return (self.beyond,)
         return self.beyond, min(against, key=lambda gain: gain.mean)

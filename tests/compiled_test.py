@@ -4,11 +4,12 @@ import os
 import pathlib
 import subprocess
 import sys
+import zlib
 
 import jax
 import pytest
 
-from fljax import compiled
+from fljax import compiled, files
 
 _RUN = """
 from fljax import compiled
@@ -32,7 +33,7 @@ def _run(cache, **env):
 
 def test_the_second_run_compiles_nothing(tmp_path):
     assert _run(tmp_path) == ["6.0", "False"]
-    (folder,) = (tmp_path / "compiled").iterdir()
+    (folder,) = (tmp_path / f"compiled-{os.getuid()}").iterdir()
     assert folder.name == compiled._machine() and any(folder.iterdir())
     assert _run(tmp_path) == ["6.0", "True"]
     assert _run(tmp_path, JAX_ENABLE_COMPILATION_CACHE="false") == ["6.0", "False"]
@@ -43,6 +44,7 @@ def chosen(tmp_path, monkeypatch):
     """Settings that `keep` makes, where none were made before."""
     found = {}
     monkeypatch.setenv("FLJAX_CACHE", str(tmp_path))
+    monkeypatch.delenv(compiled._CHOSEN, raising=False)
     monkeypatch.setattr(type(jax.config), compiled._DIR, None)
     monkeypatch.setattr(jax.config, "update", found.__setitem__)
     return found
@@ -50,34 +52,58 @@ def chosen(tmp_path, monkeypatch):
 
 def test_a_folder_that_others_can_write_is_not_used(tmp_path, chosen):
     compiled.keep()
-    assert pathlib.Path(chosen.pop(compiled._DIR)).parent == tmp_path / "compiled"
-    assert (tmp_path / "compiled").stat().st_mode & 0o077 == 0
-    chosen.clear()
-    (tmp_path / "compiled").chmod(0o777)
+    folder = pathlib.Path(chosen[compiled._DIR])
+    assert folder.parent.parent == tmp_path
+    assert folder.stat().st_mode & 0o077 == 0
+    for each in (folder, folder.parent, tmp_path):
+        chosen.clear()
+        before = each.stat().st_mode
+        each.chmod(0o777)
+        compiled.keep()
+        assert not chosen
+        each.chmod(before)
     compiled.keep()
-    assert not chosen
+    assert chosen
 
 
 def test_what_was_chosen_before_stays(monkeypatch, chosen):
+    monkeypatch.setenv(compiled._CHOSEN, "5")
+    compiled.keep()
+    assert list(chosen) == [compiled._DIR]
+    chosen.clear()
     monkeypatch.setattr(type(jax.config), compiled._DIR, "elsewhere")
     compiled.keep()
     assert not chosen
 
 
 def test_the_oldest_programs_make_room(tmp_path, chosen, monkeypatch):
-    folder = tmp_path / "compiled" / "old"
-    folder.mkdir(parents=True)
-    (tmp_path / "compiled").chmod(0o700)
+    compiled.keep()
+    folder = pathlib.Path(chosen[compiled._DIR])
     for age, name in enumerate(("new", "older", "oldest")):
-        (folder / name).write_bytes(b"x" * 10)
+        (folder / name).write_bytes(b"." * 10)
         os.utime(folder / name, (1e9 - age, 1e9 - age))
     monkeypatch.setattr(compiled, "_MOST", 25)
     compiled.keep()
-    assert sorted(path.name for path in folder.iterdir()) == ["new", "older"]
+    assert sorted(p.name for p in folder.iterdir()) == [compiled._SEEN, "new", "older"]
+
+
+def test_what_was_left_half_written_is_removed(chosen):
+    compiled.keep()
+    folder, whole = pathlib.Path(chosen[compiled._DIR]), zlib.compress(b"x" * 99)
+    (folder / "whole").write_bytes(whole)
+    (folder / "half").write_bytes(whole[:-4])
+    compiled.keep()
+    assert sorted(p.name for p in folder.iterdir()) == [compiled._SEEN, "whole"]
 
 
 def test_where_nothing_can_be_written_nothing_is_kept(tmp_path, chosen, monkeypatch):
     (tmp_path / "file").write_text("")
     monkeypatch.setenv("FLJAX_CACHE", str(tmp_path / "file"))
+    compiled.keep()
+
+    def homeless():
+        raise RuntimeError("Could not determine home directory.")
+
+    monkeypatch.setattr(files, "cache_folder", homeless)
     compiled.keep()
     assert not chosen

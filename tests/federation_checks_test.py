@@ -157,3 +157,6 @@ def test_rows_that_are_not_finite_are_refused():
     y[1] = np.nan
     with pytest.raises(ValueError, match="rows: expected finite numbers, got .* in y"):
         Tables.of(Rows(x, y), [np.arange(2)], num_rounds=1, batch_size=1)
+    large = np.full(np.shape(x), 1e300)
+    with pytest.raises(ValueError, match="rows: expected finite numbers, got .* in x"):
+        Tables.of(Rows(large, 0 * y), [np.arange(2)], num_rounds=1, batch_size=1)

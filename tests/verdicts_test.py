@@ -200,6 +200,9 @@ def test_what_stands_against_a_leak_is_told_beside_imputation():
     assert [gain.name for gain in found.told] == ["imputation", "strangers"]
     found = verdicts.judge(scores, [majority, imputed], ACCURACY)
     assert [gain.name for gain in found.told] == ["imputation"]
+    unknown = strangers._replace(values=[math.nan] * 3)
+    found = verdicts.judge(scores, [majority, imputed, unknown], ACCURACY)
+    assert [gain.name for gain in found.told] == ["imputation"]
 
 
 def test_only_what_chance_does_not_explain_is_impossible():

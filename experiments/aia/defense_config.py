@@ -1,6 +1,5 @@
 """The defense of a run: what `--defense` says, and its numbers in every seed."""
 
-import warnings
 from typing import NamedTuple
 
 import jax
@@ -8,7 +7,6 @@ import numpy as np
 
 from experiments import defense_options
 from experiments.aia.settings import DefenseConfig
-from fljax.attacks.trajectory import imagined
 from fljax.defenses import specs
 from fljax.defenses.definition import Setting
 from fljax.defenses.specs import Numbers, Spec
@@ -91,10 +89,4 @@ def read(config: DefenseConfig) -> Spec:
                     f"--defense: {part.name}: {name}: expected one value, for only a clip "
                     "is chosen on held-out rows; --sweep runs several"
                 )
-    if unknown := imagined.unknown(spec):
-        warnings.warn(
-            f"--defense: attacks do not know what {', '.join(unknown)} does to messages, "
-            "for its Definition has no effects: what they read is a lower bound",
-            stacklevel=2,
-        )
     return spec

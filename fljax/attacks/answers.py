@@ -62,7 +62,8 @@ def _check(name: str, view: AdversaryView, given: Prediction) -> None:
         raise _wrong(name, f"value: {whole}", f"{wrong:.6g}")
     if _PROBABILITY in given.details:
         shape = (*mask.shape, count)
-        told = _of_shape(name, _PROBABILITY, given.details[_PROBABILITY], shape)[mask]
+        told = _of_shape(name, _PROBABILITY, given.details[_PROBABILITY], shape)
+        told = told[mask][there >= 0]  # of rows without an answer it may be anything
         sums = told.sum(axis=-1)
         if not (np.all(told >= -_ROUNDING) and np.all(sums <= 1 + _ROUNDING)):
             raise _wrong(

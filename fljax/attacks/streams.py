@@ -23,7 +23,10 @@ from fljax.types import Array, Key
 
 
 def numbers(clients: Array | int) -> np.ndarray:
-    """Client ids below 2^63 as the uint32 of their streams, those below 2^32 as they are."""
+    """Client ids below 2^63 as the uint32 of their streams, those below 2^32 as they are.
+
+    Larger ones that follow each other have different ones.
+    """
     ids = np.asarray(clients, np.int64)
     return (ids ^ (ids >> 32)).astype(np.uint32)
 

@@ -106,7 +106,8 @@ def identified(owned: Owned, about: Mapping[str, Any], files: FilesConfig) -> Ow
     """
     if owned.client is None:
         return owned
-    ids, labels = told.client_names(about, "about"), owned.client.astype(str)
+    where = f"about of {files.transcript}"
+    ids, labels = told.client_names(about, where), owned.client.astype(str)
     where = f"in column {files.client_column!r} of {files.known}"
     if owned.client.dtype != object and not set(labels) <= set(ids):
         # A stranger's name may be longer than any number.

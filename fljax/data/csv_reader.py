@@ -68,10 +68,11 @@ def read_csv(
                 frame = _grouped(frame, texts, form)
     except (pd.errors.ParserError, pd.errors.ParserWarning, csv.Error) as error:
         reason = " ".join(str(error).split())
-        if isinstance(error, pd.errors.ParserWarning):  # in words of its arguments
+        longer = isinstance(error, pd.errors.ParserWarning)
+        if longer:  # in words of its arguments
             reason = "rows have more cells than the first line has names"
         hint = csv_format.other_separator(content, form)
-        if content.removeprefix(codecs.BOM_UTF8).startswith(b"#"):
+        if longer and content.removeprefix(codecs.BOM_UTF8).startswith(b"#"):
             hint = ", leave out the comment that it begins with"
         raise DataError(f"{name}: malformed CSV ({reason}){hint}") from error
     except UnicodeDecodeError as error:

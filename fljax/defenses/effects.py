@@ -95,13 +95,14 @@ def checked(found: object) -> Effects:
     clips = found.messages or found.examples in ("total", "per_layer")
     if clips and found.clip is None:
         raise ValueError("clip: expected a number, for something is clipped to it")
-    for name, low, high in (
-        ("clip", 0, np.inf), ("decay_to", 0, np.inf), ("limit", 0, np.inf),
-        ("share", 0, 1), ("deviation", 0, np.inf),
-    ):  # fmt: skip
-        value = getattr(found, name)
-        if value is not None and not low <= value <= high:
-            raise ValueError(f"{name}: expected {low} to {high}, got {value}")
+    for name in ("clip", "decay_to", "limit", "share"):
+        value, most = getattr(found, name), 1 if name == "share" else np.inf
+        if value is not None and not 0 < value <= most:
+            raise ValueError(f"{name}: expected above 0, at most {most}, got {value}")
+    if not 0 <= found.deviation < np.inf:
+        raise ValueError(f"deviation: expected 0 or more, got {found.deviation}")
+    if found.deviation and not found.noise:
+        raise ValueError("noise: expected what a deviation is added to, got ''")
     return found
 
 

@@ -94,9 +94,9 @@ def _said(spec: Spec) -> Spec:
     Raises:
       SpecError: it cannot.
     """
-    if not spec.has_alternatives:
-        for part in spec.parts:
-            _ = part.effects
+    for part in spec.parts:  # of alternatives the first, for there may be many
+        first = {n: v[0] if isinstance(v, tuple) else v for n, v in part.given}
+        _ = trimmed(part.name, first).effects
     return spec
 
 

@@ -8,9 +8,8 @@ import functools
 from collections.abc import Callable, Sequence
 
 import numpy as np
+from numpy.typing import ArrayLike
 from scipy import optimize, stats
-
-from fljax.types import Array
 
 RARE = 1e-15  # probability that may be moved to the worst case
 
@@ -107,17 +106,19 @@ def drawn(trials: int, probability: float) -> tuple[list[int], list[float]]:
     return counts.tolist(), (weights / weights.sum()).tolist()
 
 
-def check_steps(steps: Array | float) -> None:
+def check_steps(steps: ArrayLike) -> None:
     """Refuses numbers of sums that are none.
 
     Raises:
       ValueError: some is below 0 or not whole.
     """
-    counts = np.asarray(steps)
+    counts = np.ravel(steps)
     if np.min(counts, initial=0) < 0:
         raise ValueError(f"steps must be >= 0, got {np.min(counts)}")
-    if not np.all(np.mod(counts, 1) == 0):  # False for NaN and infinity
-        raise ValueError(f"steps must be whole, got {steps}; round up what is not")
+    whole = np.isfinite(counts) & (np.floor(counts) == counts)
+    if not whole.all():
+        first = counts[~whole][0]
+        raise ValueError(f"steps must be whole, got {first:g}; round up what is not")
 
 
 def check(noise_multiplier: float, sampling_rate: float, delta: float) -> None:

@@ -98,6 +98,7 @@ def poisson(
       ValueError: for numbers out of range.
     """
     exact.check(noise_multiplier, sampling_rate, delta)
+    exact.check_steps(steps)
     rates = float(noise_multiplier), float(sampling_rate)
     return _poisson(*rates, tuple(steps), tuple(weights), delta, replace)
 
@@ -152,6 +153,7 @@ def without_replacement(
       ValueError: for numbers out of range.
     """
     exact.check(noise_multiplier, chosen / total, delta)
+    exact.check_steps(steps)
     if noise_multiplier == 0 and steps:
         return np.inf
     one = dp_accounting.SampledWithoutReplacementDpEvent(

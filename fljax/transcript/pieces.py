@@ -1,5 +1,6 @@
 """Rounds of a recorder: what they may hold, and how they are joined."""
 
+import operator
 import pathlib
 import zipfile
 from collections.abc import Iterable, Mapping
@@ -23,6 +24,18 @@ class Ledger(Protocol):
     def statement(self) -> dict[str, Any]:
         """What was charged, in what JSON holds."""
         ...
+
+
+def check_number(round: int) -> None:
+    """Raises unless this is the number of a round."""
+    try:
+        whole = not isinstance(round, bool) and operator.index(round) >= 0
+    except TypeError:
+        whole = False
+    if not whole:
+        raise TranscriptError(
+            f"round: expected 0 or more, a whole number, got {round!r:.40}"
+        )
 
 
 def check_ids(round: int, clients: Mapping[int, Any]) -> None:

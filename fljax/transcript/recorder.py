@@ -236,8 +236,7 @@ class Recorder:
 
     def _check_place(self, round: int) -> None:
         """The number of a round."""
-        if not isinstance(round, int | np.integer) or round < 0:
-            raise TranscriptError(f"round: expected 0 or more, got {round!r:.40}")
+        pieces.check_number(round)
         if round <= self._last:
             raise TranscriptError(
                 f"round: expected more than {self._last}, got {round}; {self._folder} "

@@ -83,15 +83,6 @@ def _number(about, name: str, where: str, least: float = 1e-30) -> float | None:
     )
 
 
-def _share(about, name: str, where: str) -> float | None:
-    value = _number(about, name, where)
-    if value is not None and value > 1:
-        raise TranscriptError(
-            f"{where}, {name}: expected a number <= 1, got {value!r:.40}"
-        )
-    return value
-
-
 def _rates(about, where: str) -> dict[str, Any]:
     told = about.get("learning_rate")
     if not isinstance(told, list):
@@ -127,9 +118,11 @@ def defense(about: Mapping[str, Any], where: str) -> str:
 
 def delta(about: Mapping[str, Any], where: str) -> float | None:
     """Of the epsilon that the defense's text may have; errors as of `training`."""
-    told = _share(about, "delta", where)
-    if told == 1:
-        raise TranscriptError(f"{where}, delta: expected a number < 1, got {told:g}")
+    told = _number(about, "delta", where)
+    if told is not None and told >= 1:
+        raise TranscriptError(
+            f"{where}, delta: expected a number < 1, got {told!r:.40}"
+        )
     return told
 
 
@@ -161,7 +154,7 @@ def server(about: Mapping[str, Any], where: str) -> tuple[float | None, bool]:
     if isinstance(about.get("participation"), str):
         everybody = _text(about, "participation", "all", where) == "all"
     else:
-        everybody = _share(about, "participation", where) in (None, 1)
+        everybody = _number(about, "participation", where) in (None, 1)
     return ((1.0 if rate is None else rate) if plain else None), everybody
 
 

@@ -33,6 +33,15 @@ def test_what_numbers_candidates_is_taken_and_padding_may_be_anything(value):
     assert answers.checked("mine", _View, found) is found
 
 
+def test_of_a_row_without_an_answer_the_posterior_may_be_none():
+    told = np.full((2, 3, 2), 0.5)
+    told[0, 1] = np.nan
+    found = _of([[0, -1, 1], [1, 0, 0]], details={"probability": told})
+    assert answers.checked("mine", _View, found) is found
+    told[0, 0] = np.nan
+    assert "probability: of each row" in _said(found)
+
+
 @pytest.mark.parametrize(
     "found, said",
     [

@@ -168,6 +168,16 @@ def test_every_defense_is_simulated_or_said_not_to_be(monkeypatch):
     assert imagined.defended(Imagined(), spec) == Imagined(share=0.5)
 
 
+def test_a_part_may_clip_examples_and_messages(monkeypatch):
+    both = dataclasses.replace(
+        DEFENSES["median"],
+        effects=lambda *, deviation: Effects("total", messages="total", clip=5.0),
+    )
+    monkeypatch.setitem(sys.modules, "both_clip", types.SimpleNamespace(BOTH=both))
+    spec = specs.parse("both_clip:BOTH")
+    assert imagined.clips(spec, np.array([0]), 5, 4).tolist() == [[5, 5, 1]]
+
+
 def test_a_path_that_runs_away_is_replaced():
     sent, returned = jnp.ones((1, 3)), jnp.full((1, 3), 0.9)
     field = simulation.of_loss(lambda p, z: jnp.sum(z * p**4))

@@ -50,8 +50,18 @@ def test_effects_take_what_build_takes():
             lambda *, bits: Effects(noise="sums", deviation=-1.0),
             "deviation: expected 0",
         ),
+        (lambda *, bits: Effects(deviation=1.0), "noise: expected what"),
+        (lambda *, bits: Effects(share=0.0), "share: expected above 0, at most 1"),
     ],
-    ids=["a dict", "an error", "a word", "no clip", "a negative number"],
+    ids=[
+        "a dict",
+        "an error",
+        "a word",
+        "no clip",
+        "a negative number",
+        "noise of nothing",
+        "nothing is sent",
+    ],
 )
 def test_effects_that_nobody_can_simulate_are_named(effects, said, monkeypatch):
     mine = Definition(
@@ -61,6 +71,8 @@ def test_effects_that_nobody_can_simulate_are_named(effects, said, monkeypatch):
     parts.definition.cache_clear()
     with pytest.raises(specs.SpecError, match=f"^mine:wrong: effects: {said}"):
         specs.parse("mine:wrong(bits=2)")
+    with pytest.raises(specs.SpecError, match=f"^mine:wrong: effects: {said}"):
+        specs.parse("mine:wrong(bits=2|3)")
     parts.definition.cache_clear()
 
 

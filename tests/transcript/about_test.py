@@ -51,7 +51,7 @@ def test_nobody_goes_on_with_a_recording_that_was_finished_and_not_cleared(
     [
         ("learning_rate", "0.1"), ("batch_size", -3), ("local_epochs", 0.5),
         ("optimiser", ["sgd"]), ("delta", 2.0), ("defense", 8),
-        ("client_names", [1, 2]), ("client_names", {"north": "4"}), ("participation", 2),
+        ("client_names", [1, 2]), ("client_names", {"north": "4"}),
         ("client_names", {"north": 4, "south": 4}),
         ("server_learning_rate", "fast"), ("server_optimiser", 3), ("participation", []),
     ],

@@ -51,6 +51,18 @@ def test_a_round_that_cannot_be_charged_is_not_written(tmp_path):
     assert ledger.rounds(1) == 1
 
 
+def test_numbers_of_rounds_are_whole_numbers_of_any_kind(tmp_path):
+    recorder = transcript.Recorder(tmp_path / "run")
+    for wrong in (0.0, "0", None, True):
+        with pytest.raises(
+            transcript.TranscriptError, match="round: expected 0 or more"
+        ):
+            recorder.record(wrong, _model(0), {0: _model(1)})
+    for number, round_ in enumerate((np.int64(0), np.asarray(1), 2)):
+        recorder.record(round_, _model(number), {0: _model(number + 1)})
+    assert recorder.last_round == 2
+
+
 def test_rounds_stand_in_the_order_of_their_numbers(tmp_path):
     with transcript.Recorder(tmp_path / "run") as recorder:
         for number in (999_999_999, 1_000_000_000):

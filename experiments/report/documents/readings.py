@@ -67,6 +67,8 @@ def _cells(card: Card) -> Iterator[tuple[_Group, Judged]]:
             reading = _AS_PRINTED
             if _ONE_DRAW in row.defense:
                 reading = _BY_DIVISOR[flags.get("divisor", "participants")]
+            elif "mode=" in row.defense:  # the theorem's, which is no reading of theirs
+                continue
             table = card.reference.table
             yield (
                 _Group(table, row.data, _clients(table, row.point, flags), reading),

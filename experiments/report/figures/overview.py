@@ -156,7 +156,7 @@ def _reference(axes: Axes, means: Sequence[float], look: Mapping[str, Any]) -> N
     """One line, or a band from the lowest to the highest."""
     if not means:
         return
-    if max(means) - min(means) < _ONE_LINE * max(map(abs, means)):
+    if max(means) - min(means) <= _ONE_LINE * max(map(abs, means)):
         axes.axvline(means[0], **look)
     else:
         span = min(means), max(means)

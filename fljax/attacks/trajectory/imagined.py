@@ -139,9 +139,11 @@ def clips(
         does = part.effects
         if does is None or does.arrival:
             continue
-        if does.examples or does.messages:
-            at = 0 if does.examples else 1
-            found[..., at] = does.clip_at(rounds, num_rounds, num_layers)
+        clip = does.clip_at(rounds, num_rounds, num_layers)
+        if does.examples:
+            found[..., 0] = clip
+        if does.messages:
+            found[..., 1] = clip
         if does.limit is not None:
             found[..., 2] = does.limit
     return found

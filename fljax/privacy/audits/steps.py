@@ -25,7 +25,6 @@ Step = Callable[[Any, Any], PyTree]
 # (key, or number where it is not traced; whether the canary is there) -> what is seen
 _LEARNED, _CHOSEN = 0.25, 0.15  # shares of the runs
 _FEWEST = 200
-_OUTLIER = 1e4  # times which a canary's input is scaled to reach the clip
 _TINY = 1e-12
 
 
