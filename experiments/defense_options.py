@@ -1,9 +1,11 @@
 """The flag `--defense` and what is said of its values, the same in every program."""
 
 import contextlib
+import warnings
 from collections.abc import Iterable, Iterator
 from typing import Any
 
+from fljax.attacks.trajectory import imagined
 from fljax.defenses import specs, table
 from fljax.defenses.specs import Spec
 from fljax.driver.config import ConfigError
@@ -61,6 +63,16 @@ def naming(spec: Spec) -> Iterator[None]:
         yield
     except ValueError as error:
         raise ConfigError(f"{FLAG}={spec}: {error}") from None
+
+
+def warn_of_unknown(spec: Spec) -> None:
+    """Of attacks that simulate defenses, and cannot one that does not say what it does."""
+    if unknown := imagined.unknown(spec):
+        warnings.warn(
+            f"{FLAG}: attacks do not know what {', '.join(unknown)} does to messages, for "
+            "its Definition has no effects: what they read is a lower bound",
+            stacklevel=2,
+        )
 
 
 def short_name(spec: Spec) -> str:

@@ -5,12 +5,12 @@ Here attacks, which are given an `Adversary`, meet what scores them.
 
 import dataclasses
 import functools
-import warnings
 from collections.abc import Callable, Mapping
 from typing import NamedTuple
 
 import numpy as np
 
+from experiments import defense_options
 from experiments.aia import (
     active,
     attacks,
@@ -31,7 +31,6 @@ from experiments.aia.strangers import Strangers
 from experiments.aia.wall import server, view
 from fljax import verdicts
 from fljax.attacks import needs
-from fljax.attacks.trajectory import imagined
 from fljax.auditing.doubts import SIMULATING
 from fljax.driver.config import ConfigError
 from fljax.results import Row
@@ -80,21 +79,10 @@ def resolved(setup: Setup) -> tuple[Setup, dict[str, str]]:
             flag, why = refused[sights[0]]
             raise ConfigError(f"{flag}: {name}: {why}")
         left_out |= _said(name, refused, len(sights))
-    _warn_of_unknown(setup)
+    bound, simulates = setup.problem.bound_defense, {*kinds} & {*SIMULATING}
+    if bound is not None and attack.knows_defense and simulates:
+        defense_options.warn_of_unknown(bound.spec)
     return setup, left_out
-
-
-def _warn_of_unknown(setup: Setup) -> None:
-    """Where attacks would simulate a defense that does not say what it does."""
-    attack, bound = setup.config.attack, setup.problem.bound_defense
-    if bound is None or not attack.knows_defense or not {*attack.kinds} & {*SIMULATING}:
-        return
-    if unknown := imagined.unknown(bound.spec):
-        warnings.warn(
-            f"--defense: attacks do not know what {', '.join(unknown)} does to messages, "
-            "for its Definition has no effects: what they read is a lower bound",
-            stacklevel=2,
-        )
 
 
 def _refusals(setup: Setup, name: str) -> dict[Sight, tuple[str, str]]:

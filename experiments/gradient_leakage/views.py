@@ -94,6 +94,8 @@ def views(run: Config) -> list[View]:
     found = []
     for spec in defense_options.parse_all(run.defense):
         _check(run, spec)
+        if run.attacker == "aware":
+            defense_options.warn_of_unknown(spec)
         messages = tuple(sorted(set(run.types) - {2}))
         apart = "receive" in specs.acts_on(spec)
         groups = [(t,) for t in messages] if apart else [messages]

@@ -69,6 +69,8 @@ def start(settings: Settings) -> Start:
             f"--trainings: expected an even number, got {settings.run.trainings}"
         )
     grid = defense_options.parse_all(settings.run.defenses, "--defenses")
+    for spec in grid:
+        defense_options.warn_of_unknown(spec)
     table = clients.load_table(settings.data)
     name = f"{table.name}.{settings.model.name}"
     return Start(name, lambda: prepare(settings, grid, table))

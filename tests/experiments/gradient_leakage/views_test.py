@@ -1,5 +1,10 @@
 """What each method shows of a client."""
 
+import dataclasses
+import sys
+import types
+import warnings
+
 import jax
 import numpy as np
 import pytest
@@ -7,6 +12,7 @@ import pytest
 from experiments.gradient_leakage import views
 from fljax.attacks import streams
 from fljax.defenses import fed_cdp, pruning, specs
+from fljax.defenses.registry import DEFENSES
 from fljax.driver.config import ConfigError
 
 CDP = "fed_cdp(clip=0.1, sigma=6"
@@ -122,3 +128,13 @@ def test_noise_differs_between_clients_and_is_drawn_anew_for_no_image(
 def test_a_defense_that_cannot_be_is_one_line(completed, text, message):
     with pytest.raises(ConfigError, match=message):
         views.views(completed(f"--defense={text}"))
+
+
+def test_a_defense_that_does_not_say_what_it_does_is_warned_of(completed, monkeypatch):
+    silent = dataclasses.replace(DEFENSES["median"], effects=None)
+    monkeypatch.setitem(sys.modules, "dumb", types.SimpleNamespace(SILENT=silent))
+    with pytest.warns(UserWarning, match="do not know what dumb:SILENT does"):
+        views.views(completed("--defense=dumb:SILENT"))
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        views.views(completed("--defense=dumb:SILENT", "--attacker=naive"))
