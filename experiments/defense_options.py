@@ -5,7 +5,6 @@ import warnings
 from collections.abc import Iterable, Iterator
 from typing import Any
 
-from fljax.attacks.trajectory import imagined
 from fljax.defenses import specs, table
 from fljax.defenses.specs import Spec
 from fljax.driver.config import ConfigError
@@ -65,11 +64,11 @@ def naming(spec: Spec) -> Iterator[None]:
         raise ConfigError(f"{FLAG}={spec}: {error}") from None
 
 
-def warn_of_unknown(spec: Spec) -> None:
+def warn_of_unknown(spec: Spec, flag: str = FLAG) -> None:
     """Of attacks that simulate defenses, and cannot one that does not say what it does."""
-    if unknown := imagined.unknown(spec):
+    if unknown := specs.without_effects(spec):
         warnings.warn(
-            f"{FLAG}: attacks do not know what {', '.join(unknown)} does to messages, for "
+            f"{flag}: attacks do not know what {', '.join(unknown)} does to messages, for "
             "its Definition has no effects: what they read is a lower bound",
             stacklevel=2,
         )

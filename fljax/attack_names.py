@@ -1,12 +1,11 @@
 """What the name of an attack says of it: whether its result may be called a leak."""
 
 _SETTINGS = {"baseline", "oracle"}
+# Words of names.
 _CHOSEN_WITH_THE_TRUTH = {"oracle", "optimum"}
 _CONTROLS = {"other", "permuted", "shuffled", "strangers"}
 _POPULATION = {"majority", "imputation", "global"}
-_UNJUDGED = frozenset(
-    _CHOSEN_WITH_THE_TRUTH | _CONTROLS | _POPULATION
-)  # words of names
+_UNJUDGED = _CHOSEN_WITH_THE_TRUTH | _CONTROLS | _POPULATION
 
 
 def is_judged(attack: str, setting: str) -> bool:

@@ -155,7 +155,8 @@ def _modes(modes: Sequence[table6.Mode]) -> Table:
     for number, mode in enumerate(modes, 1):
         table.add_row(
             str(number), mode.method, str(mode.local_steps), _level(mode.first.unit),
-            _SEEN[mode.first.seen], mode.name, *(_number(said.epsilon) for said in mode.statements.values()),
+            _SEEN[mode.first.seen], mode.name,
+            *(_number(said.epsilon) for said in mode.statements.values()),
         )  # fmt: skip
     return table
 

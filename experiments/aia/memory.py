@@ -15,11 +15,8 @@ from fljax.auditing import effort
 from fljax.driver.config import ConfigError
 
 _PROGRAM = 5e8  # bytes of Python, its packages and the compiled programs
-_READ_LAST = {
-    "model",
-    "active",
-    "oracle",
-}  # the others, one's own too, read all messages
+# Attacks that read one message of a client; the others, one's own too, read all.
+_READ_LAST = {"model", "active", "oracle"}
 
 
 class Sizes(NamedTuple):

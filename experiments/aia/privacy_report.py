@@ -9,7 +9,6 @@ from experiments.aia.defense_config import BoundDefense
 from experiments.aia.problem import Problem
 from experiments.epsilons import PREFIX
 from fljax import privacy
-from fljax.attacks.trajectory import imagined
 from fljax.defenses import specs
 from fljax.results import Labels, Row
 
@@ -80,7 +79,7 @@ def describe(
         }
     if not spent[0]:
         statement["no_guarantee"] = specs.unpromised(bound.spec)
-    if unknown := imagined.unknown(bound.spec):
+    if unknown := specs.without_effects(bound.spec):
         statement["attacks_do_not_know"] = unknown
     if unbounded:
         statement["no_accuracy_ceiling"] = unbounded

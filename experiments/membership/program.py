@@ -70,7 +70,7 @@ def start(settings: Settings) -> Start:
         )
     grid = defense_options.parse_all(settings.run.defenses, "--defenses")
     for spec in grid:
-        defense_options.warn_of_unknown(spec)
+        defense_options.warn_of_unknown(spec, "--defenses")
     table = clients.load_table(settings.data)
     name = f"{table.name}.{settings.model.name}"
     return Start(name, lambda: prepare(settings, grid, table))

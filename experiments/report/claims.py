@@ -193,7 +193,8 @@ def _gains(score: Score) -> str:
     units = f"{score.verdict.units} {'seeds' if score.is_by_seed else 'clients'}"
     each = "" if score.is_by_seed else ", each alike"
     over = f" (over {units}{each})" if score.verdict.units > 1 else ""
-    return f"{_names(_gain(gain, score) for gain in score.verdict.told)}{over}"
+    gains = "; ".join(_gain(gain, score) for gain in score.verdict.told)
+    return f"{gains}{over}"
 
 
 def _gain(gain: Gain, score: Score) -> str:

@@ -228,12 +228,8 @@ def _unmatched(config: Config, owned: Owned, seen: Recording, sees: str) -> list
     known, silent = config.files.known, np.setdiff1d(seen.clients, owned.client)
     others, found = int(np.sum(~np.isin(owned.client, seen.clients))), []
     if len(silent):
-        names = {
-            v: k
-            for k, v in told.client_names(
-                seen.about, f"{seen.stem}.json: about"
-            ).items()
-        }
+        ids = told.client_names(seen.about, f"{seen.stem}.json: about")
+        names = {each: name for name, each in ids.items()}
         who = printable.line(
             ", ".join(str(names.get(one, one)) for one in silent[:10].tolist())
         )

@@ -12,7 +12,6 @@ from typing import Any
 import optax
 
 from fljax.attacks.adversary import LocalTraining
-from fljax.attacks.trajectory import imagined
 from fljax.auditing.settings import TrainingConfig
 from fljax.defenses import specs
 from fljax.defenses.specs import Spec
@@ -140,7 +139,7 @@ def _simulated_as_others(about, config: TrainingConfig, algorithm: str, stem: st
     if algorithm not in told.ALGORITHMS.values():
         found.append(f"Clients of {algorithm!r} are simulated as FedAvg's.")
     spec, text = simulated(about, config, stem), defense(about, config, stem)
-    if spec is not None and (strange := imagined.unknown(spec)):
+    if spec is not None and (strange := specs.without_effects(spec)):
         found.append(
             f"Attacks do not know what {', '.join(strange)} does to messages: its "
             "Definition has no effects."

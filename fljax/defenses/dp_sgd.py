@@ -28,7 +28,7 @@ import jax
 import jax.numpy as jnp
 
 from fljax import losses
-from fljax.defenses import clipping, effects, noise
+from fljax.defenses import clipping, noise
 from fljax.defenses.checks import check_noise, check_positive, check_rate, of_client
 from fljax.defenses.definition import CLIPPED_AND_NOISY, Definition, Setting
 from fljax.defenses.effects import Effects
@@ -94,8 +94,14 @@ def _build(setting: Setting, *, clip, decay_to, sigma) -> Defense:
 
 
 def _effects(*, clip, decay_to, sigma) -> Effects:
-    drawn = effects.of_sigma("sums", sigma)
-    return Effects("total", clip=clip, decay_to=decay_to, expected=True, **drawn)
+    return Effects(
+        "total",
+        clip=clip,
+        decay_to=decay_to,
+        noise="sums",
+        deviation=sigma,
+        expected=True,
+    )
 
 
 DEFINITION = Definition(

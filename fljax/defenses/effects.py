@@ -24,8 +24,9 @@ class Effects(NamedTuple):
       limit: at which every number of an update is cut off, None if it is not.
       share: of its changes that an update keeps, the largest.
       noise: what a draw of it is added to: the sum of a batch's gradients, the mean
-        gradient of a step, an update; empty without any, and where its size is unknown.
-      deviation: of a draw on each coordinate; over C where there is one.
+        gradient of a step, an update; empty without any.
+      deviation: of a draw on each coordinate, over C where there is one; None where it is
+        not known, as of a sigma that is left to a budget.
       each: whether every example of a batch has a draw of its own.
       expected: whether sums are divided by the rows that a Poisson sample is expected to
         have, not by those of the batch.
@@ -41,7 +42,7 @@ class Effects(NamedTuple):
     limit: float | None = None
     share: float = 1.0
     noise: Literal["", "sums", "steps", "messages"] = ""
-    deviation: float = 0.0
+    deviation: float | None = 0.0
     each: bool = False
     expected: bool = False
     arrival: bool = False
@@ -71,9 +72,13 @@ class Effects(NamedTuple):
         return found / np.sqrt(num_layers) if self.split else found
 
     def deviation_at(self, rounds: np.ndarray, num_rounds: int | None) -> np.ndarray:
-        """Deviation `[...]` of one draw in rounds `[...]`; errors as `clip_at`."""
+        """Deviation `[...]` of one draw in rounds `[...]`, 0 where it is not known.
+
+        Raises:
+          ValueError: as `clip_at` does.
+        """
         unit = self._replace(split=False).clip_at(rounds, num_rounds)
-        return np.asarray(self.deviation * unit * np.ones(rounds.shape))
+        return np.asarray((self.deviation or 0.0) * unit * np.ones(rounds.shape))
 
 
 def checked(found: object) -> Effects:
@@ -99,13 +104,8 @@ def checked(found: object) -> Effects:
         value, most = getattr(found, name), 1 if name == "share" else np.inf
         if value is not None and not 0 < value <= most:
             raise ValueError(f"{name}: expected above 0, at most {most}, got {value}")
-    if not 0 <= found.deviation < np.inf:
+    if found.deviation is not None and not 0 <= found.deviation < np.inf:
         raise ValueError(f"deviation: expected 0 or more, got {found.deviation}")
     if found.deviation and not found.noise:
         raise ValueError("noise: expected what a deviation is added to, got ''")
     return found
-
-
-def of_sigma(where: Literal["sums", "messages"], sigma: float | None) -> dict:
-    """Fields of noise whose size is a sigma, which a budget may leave open."""
-    return {} if sigma is None else {"noise": where, "deviation": sigma}

@@ -33,7 +33,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from fljax import losses
-from fljax.defenses import clipping, effects, noise
+from fljax.defenses import clipping, noise
 from fljax.defenses.checks import (
     check_choice,
     check_noise,
@@ -179,9 +179,10 @@ def _effects(*, clip, decay_to, sigma, mode) -> Effects:
         clip=clip,
         decay_to=decay_to,
         split=whole,
+        noise="sums",
+        deviation=sigma,
         each=mode == "per_example",
         expected=whole,
-        **effects.of_sigma("sums", sigma),
     )
 
 

@@ -28,7 +28,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax.core import Tracer
 
-from fljax.defenses import clipping, effects, noise
+from fljax.defenses import clipping, noise
 from fljax.defenses.checks import (
     check_choice,
     check_noise,
@@ -131,8 +131,9 @@ def _effects(*, clip, decay_to, sigma, where) -> Effects:
         messages="per_layer",
         clip=clip,
         decay_to=decay_to,
+        noise="messages",
+        deviation=sigma,
         arrival=where == "server",
-        **effects.of_sigma("messages", sigma),
     )
 
 

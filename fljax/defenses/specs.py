@@ -226,6 +226,11 @@ def unpromised(spec: Spec) -> str:
     return "; ".join(f"{name}: {reason}" for name, reason in reasons if reason)
 
 
+def without_effects(spec: Spec) -> list[str]:
+    """Names of the parts that do not say what they do, which nobody can simulate."""
+    return [name for name in spec.names if definition(name).effects is None]
+
+
 def _no_loss(params, x, y) -> jax.Array:
     del params, x, y
     return jnp.zeros(())

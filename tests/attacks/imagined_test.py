@@ -89,7 +89,7 @@ def _both(client, spec, optimiser, proximal=None, decay=1.0):
     known = conceal(x, y, jnp.ones(_N, bool), width=1)
     attribute = relaxation.categorical(_LOSS, known, _CANDIDATES)
     client = imagined.defended(client, spec)
-    assert not imagined.unknown(spec)
+    assert not specs.without_effects(spec)
     clips = jnp.asarray(imagined.clips(spec, np.array([_ROUND]), 5, 4)).T
     bounds = dict(zip(("clip", "message_clip", "limit"), clips, strict=True))
     told = imagined.nothing_told(1)._replace(**bounds)
@@ -156,7 +156,7 @@ def test_a_simulated_client_has_its_defense(text):
 
 def test_every_defense_is_simulated_or_said_not_to_be(monkeypatch):
     for text in examples.TEXTS:
-        assert not imagined.unknown(specs.parse(text.format(0.3)))
+        assert not specs.without_effects(specs.parse(text.format(0.3)))
     silent = dataclasses.replace(DEFENSES["median"], effects=None)
     halving = dataclasses.replace(
         silent, effects=lambda *, deviation: Effects(share=0.5)
@@ -164,7 +164,7 @@ def test_every_defense_is_simulated_or_said_not_to_be(monkeypatch):
     own = types.SimpleNamespace(SILENT=silent, HALVING=halving)
     monkeypatch.setitem(sys.modules, "own_defenses", own)
     spec = specs.parse("own_defenses:SILENT + own_defenses:HALVING")
-    assert imagined.unknown(spec) == ["own_defenses:SILENT"]
+    assert specs.without_effects(spec) == ["own_defenses:SILENT"]
     assert imagined.defended(Imagined(), spec) == Imagined(share=0.5)
 
 

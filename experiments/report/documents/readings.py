@@ -40,7 +40,7 @@ class _Group(NamedTuple):
 
 
 def text() -> str:
-    """A line for each group, and what its columns are."""
+    """A line for each group."""
     found: dict[_Group, list[Judged]] = {}
     for name in kept.names():
         if name.startswith("fed_cdp."):
@@ -70,10 +70,8 @@ def _cells(card: Card) -> Iterator[tuple[_Group, Judged]]:
             elif "mode=" in row.defense:  # the theorem's, which is no reading of theirs
                 continue
             table = card.reference.table
-            yield (
-                _Group(table, row.data, _clients(table, row.point, flags), reading),
-                each,
-            )
+            clients = _clients(table, row.point, flags)
+            yield _Group(table, row.data, clients, reading), each
 
 
 def _clients(table: str, point: str, flags: dict[str, Any]) -> str:

@@ -14,7 +14,7 @@
 | a learning rate by rounds       | the rate of each round                               |
 
 A defense of one's own is simulated as its `Definition` says (`fljax.defenses.effects`).
-Not simulated: one that says nothing (`unknown`), a learning rate that changes within a round, and
+Not simulated: one that says nothing (`specs.without_effects`), a learning rate that changes within a round, and
 where noise moves a path (its mean is simulated with the noise left out). Messages that
 hold no noise at all are solved for (`exact`).
 """
@@ -33,7 +33,6 @@ from fljax.attacks.trajectory.matching import Settings
 from fljax.attacks.trajectory.relaxation import Soft
 from fljax.attacks.trajectory.rules import Practice
 from fljax.attacks.trajectory.simulation import Field, Simulator
-from fljax.defenses.parts import definition
 from fljax.defenses.specs import Spec
 from fljax.types import Array, Exchange, Known, Params
 
@@ -116,11 +115,6 @@ def defended(client: Imagined, spec: Spec) -> Imagined:
             share=client.share if does.share == 1 else does.share,
         )
     return client
-
-
-def unknown(spec: Spec) -> list[str]:
-    """Names of the parts of a defense that cannot be simulated."""
-    return [name for name in spec.names if definition(name).effects is None]
 
 
 def clips(
