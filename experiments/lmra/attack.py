@@ -13,8 +13,6 @@ from fljax.attacks.reconstruction import decoding
 from fljax.attacks.reconstruction.decoding import Adam, Decoded, Messages
 from fljax.types import Features, Known, Params
 
-_RATE_ONE = 1.0
-
 
 def decode(run: Config, task: Task, messages: Messages, method: Method) -> Decoded:
     """Local optima of the attacked clients; one compiled program.
@@ -41,15 +39,15 @@ def decode(run: Config, task: Task, messages: Messages, method: Method) -> Decod
         np.broadcast_to(each, shape).reshape(-1)
         for each in (seeds, np.arange(shape[2], dtype=np.uint32))
     )
-    rates = np.array([run.learning_rate * case.local_steps for case in cases(run)])
-    rates = np.repeat(rates, count // len(rates))
+    steps = np.array([case.local_steps for case in cases(run)])
+    steps = np.repeat(steps, count // len(steps))
     wide = method != "mlp"
     if wide:
         messages = messages._replace(
             sent=messages.sent.astype(np.float64),
             delta=messages.delta.astype(np.float64),
         )
-    items = clients, seeds, rates, messages
+    items = clients, seeds, steps, messages
     work = _METHODS[method](run, task)
     over = parallel.mesh()
 
@@ -69,8 +67,8 @@ def infer_attribute(task: Task, params: Params, known: Known) -> jax.Array:
 def _mlp(run: Config, task: Task):
     mapping = decoding.mlp(task.num_inputs + 1, run.units)
 
-    def work(client, seed, rate, messages: Messages) -> Decoded:
-        del rate
+    def work(client, seed, steps, messages: Messages) -> Decoded:
+        del steps
         return decoding.learned(
             streams.key(seed, streams.DECODING, client),
             messages,
@@ -87,8 +85,8 @@ def _mlp(run: Config, task: Task):
 def _affine(run: Config, task: Task):
     del task
 
-    def work(client, seed, rate, messages: Messages) -> Decoded:
-        del client, seed, rate
+    def work(client, seed, steps, messages: Messages) -> Decoded:
+        del client, seed, steps
         return decoding.affine(messages, rcond=run.rcond)
 
     return work
@@ -104,34 +102,31 @@ def _simulated(run: Config, task: Task):
     settings = decoding.Settings(
         iterations=run.iterations,
         ensemble_size=run.ensemble_size,
-        trials=run.trials,
-        floors=run.floors,
-        widths=run.widths,
+        average=run.average,
+        floor=run.floor,
         damping=run.damping,
     )
 
-    def work(client, seed, rate, messages: Messages) -> Decoded:
-        # In units of the rate, every client is one of a single program.
-        steps = jnp.round(rate / run.learning_rate)
-        seen = decoding.averaged(decoding.centred(messages, steps), run.average)
-        scaled = seen._replace(delta=seen.delta / rate)
+    def work(client, seed, steps, messages: Messages) -> Decoded:
         simulation = decoding.simulated_client(
             loss,
             unravel,
             task.num_inputs,
-            rate=_RATE_ONE,
+            rate=run.learning_rate,
+            steps=steps,
+            most_steps=max(run.local_steps),
             num_rows=run.rows,
             spread=run.spread,
             shared_spread=run.shared_spread,
+            slope=run.slope,
         )
-        found = decoding.simulated(
+        return decoding.simulated(
             streams.key(seed, streams.DECODING, client),
-            scaled,
+            messages,
             simulation,
             settings=settings,
             rcond=run.rcond,
         )
-        return found._replace(loss=found.loss * rate**2, left=found.left * rate)
 
     return work
 

@@ -85,32 +85,30 @@ class Config(RunFlags):
         1e-5, "affine: singular values below it, over the largest, are zero; also the "
         "cut-off of the directions that are counted", above=0, below=1,
     )  # fmt: skip
-    rows: int = option(10, "simulated: rows of a client that is learned", min=1)
+    rows: int = option(60, "simulated: rows of a client that is learned", min=1)
     ensemble_size: int = option(
-        8, "simulated: such clients, whose mean is decoded", min=1
+        12, "simulated: such clients, whose mean is decoded", min=1
     )
-    trials: int = option(2, "simulated: such clients of every choice", min=1)
     average: int = option(
         1, "simulated: consecutive messages that are averaged first", min=1
     )
-    iterations: int = option(30, "simulated: Levenberg-Marquardt steps", min=1)
+    iterations: int = option(150, "simulated: Levenberg-Marquardt steps", min=1)
     damping: float = option(1e-4, "simulated: pull towards the last model sent", min=0)
-    floors: tuple[float, ...] = several(
-        (1e-4, 1e-2), "simulated: least noise assumed, over the size of the "
-        "deltas; the attacker chooses by messages held out", above=0,
-    )  # fmt: skip
-    widths: tuple[float, ...] = several(
-        (0.5, 1.0),
-        "simulated: factors of the prior's deviations; the attacker chooses",
-        above=0,
+    floor: float = option(
+        3e-5, "simulated: least noise assumed, over the size of the deltas", above=0
     )
     spread: float = option(
-        1.5, "simulated: prior standard deviation of the inputs", above=0
+        1.0, "simulated: prior standard deviation of the inputs", above=0
     )
     shared_spread: float = option(
-        0.0,
+        1.0,
         "simulated: prior standard deviation of an offset that a client's inputs share",
         min=0,
+    )
+    slope: float = option(
+        2.0,
+        "simulated: prior standard deviation of the coefficients that make the labels",
+        above=0,
     )
     ridge: float = option(
         1e-6, "L2 penalty that makes local optima finite", above=0

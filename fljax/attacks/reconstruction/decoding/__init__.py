@@ -11,17 +11,16 @@ of federated learning, for only messages are seen.
 
 * `affine`: a regression on all messages, with `reconstruct_linear` as a special case.
 * `learned`: any `Mapping`, by Adam; `mlp` is the paper's.
-* `simulated`: clients of a few rows that are themselves learned; not from the paper.
+* `simulated`: clients whose rows are themselves learned; not from the paper.
 """
 
-from fljax.attacks.reconstruction.decoding.ensemble import Choice, Simulation
+from fljax.attacks.reconstruction.decoding.ensemble import Simulation
 from fljax.attacks.reconstruction.decoding.mappings import Adam, Mapping, learned, mlp
 from fljax.attacks.reconstruction.decoding.messages import (
     Decoded,
     Members,
     Messages,
     averaged,
-    centred,
     last_returned,
     of_client,
     of_exchange,
@@ -29,14 +28,12 @@ from fljax.attacks.reconstruction.decoding.messages import (
 from fljax.attacks.reconstruction.decoding.regression import affine
 from fljax.attacks.reconstruction.decoding.simulation import (
     Settings,
-    choose,
     simulated,
     simulated_client,
 )
 
 __all__ = [
     "Adam",
-    "Choice",
     "Decoded",
     "Mapping",
     "Members",
@@ -45,8 +42,6 @@ __all__ = [
     "Simulation",
     "affine",
     "averaged",
-    "centred",
-    "choose",
     "last_returned",
     "learned",
     "mlp",

@@ -11,236 +11,266 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import lax
+from jax.flatten_util import ravel_pytree
 
 from fljax.attacks.reconstruction.decoding import messages as messages_lib
 from fljax.attacks.reconstruction.decoding.messages import Messages
 from fljax.attacks.reconstruction.least_squares import matmul
-from fljax.types import Key
+from fljax.types import Array, Key
 
-_SETTLED = 0.6  # share of the iterations after which the noise is the estimated one
-_FIRST_NOISE = 0.03  # assumed at the beginning, over the size of the deltas
-_RATE = 0.1  # deviation of the logarithm of the rate
+_SETTLED = 0.6  # share of the iterations after which nothing is loosened any more
+_FIRST_NOISE = 0.3  # assumed at the beginning, over the size of the deltas
+_BEGIN = 0.5  # share of a draw of the prior that a search begins with
+_WIDTH = 0.3  # deviation of the logarithm of an input's own spread
+_CAUTION = 1e-8  # at least, of a step
+_POWERS = 4  # of the leading direction, in what is no noise
 
 
 class Simulation(NamedTuple):
-    """A client to be learned, of `K` rows of `W` numbers each.
+    """A client to be learned, of `K` rows of `D` inputs.
 
     Attributes:
-      gradient: `(row [W], theta [P]) -> [P]`, of the loss of one row.
-      rate: a guess of the learning rate times the local steps.
-      mean: `[K, W]` of the rows' prior.
-      deviation: `[K, W]`, standard deviations of it.
-      shared: `[W]`, standard deviations of an offset that all rows share, on top of it.
+      gradient: `(theta [P], x [D], y []) -> [P]`, of the loss of one row.
+      target: what makes a target of the height of a row above the plane.
+      rate: learning rate of a local step.
+      steps: local steps of a message, at most `most_steps`; may be traced.
+      most_steps: at most as many.
+      num_rows: `K`.
+      num_inputs: `D`.
+      spread: standard deviation of the inputs around the offset; each has its own width.
+      shared_spread: standard deviation of the offset, which all rows share.
+      slope: standard deviation of the coefficients of the plane.
     """
 
-    gradient: Callable[[jax.Array, jax.Array], jax.Array]
+    gradient: Callable[[jax.Array, jax.Array, jax.Array], jax.Array]
+    target: Callable[[jax.Array], jax.Array]
     rate: float
-    mean: np.ndarray
-    deviation: np.ndarray
-    shared: np.ndarray
+    steps: Array | int
+    most_steps: int
+    num_rows: int
+    num_inputs: int
+    spread: float
+    shared_spread: float
+    slope: float
 
 
-class Choice(NamedTuple):
-    """One of the floors and one of the widths."""
+class Weights(NamedTuple):
+    """What is learned of a client, standard normal by the prior.
 
-    floor: jax.Array
+    Attributes:
+      own: `[K, D]` of the inputs of each row.
+      offset: `[D]` of what they share.
+      width: `[D]` of the logarithm of each input's spread.
+      plane: `[D + 1]` of the intercept and the coefficients that make the targets.
+      pull: `[P]` of a constant gradient, which counts in the beginning of a search only.
+    """
+
+    own: jax.Array
+    offset: jax.Array
     width: jax.Array
+    plane: jax.Array
+    pull: jax.Array
 
 
 def learn(
     key: Key,
     messages: Messages,
     simulation: Simulation,
-    choice: Choice,
+    noise: Array,
     *,
     iterations: int,
     count: int,
-) -> jax.Array:
-    """Weights of the ensemble `[S, K W + 1]`: rows, then the logarithm of the rate.
+) -> Weights:
+    """The members of an ensemble, leaves `[S, ...]`.
 
     Args:
       key: consumed.
       messages: of the client.
       simulation: what is learned.
-      choice: floor of the noise and width of the prior.
+      noise: [] standard deviation of the deltas.
       iterations: Levenberg-Marquardt steps of a member.
       count: `S`, the members of the ensemble.
     """
     seen = messages_lib.observed(messages)
-    end = _assumed(seen, choice)
-    noises = jnp.maximum(_FIRST_NOISE * _size(seen), end), end
 
     def member(number):
         own = jax.random.fold_in(key, number)
-        return _most_probable(own, seen, simulation, choice.width, noises, iterations)
+        return _most_probable(own, seen, simulation, noise, iterations)
 
     return lax.map(member, jnp.arange(count))
 
 
-def mean_update(simulation: Simulation, ensemble: jax.Array, theta: jax.Array):
-    """Mean delta `[P]` of the ensemble `[S, ...]` for one sent model `[P]`."""
-    each = jax.vmap(_update, (None, 0, None))(simulation, ensemble, theta)
-    return jnp.mean(each, axis=0)
+def mean_gradient(
+    simulation: Simulation, members: Weights, shares: Array, theta: jax.Array
+) -> jax.Array:
+    """Mean over the members, with `shares [S]`, of the gradient `[P]` of their loss."""
+
+    def of(weights):
+        return _gradient(simulation, *_rows(simulation, weights), theta)
+
+    return jnp.tensordot(shares, jax.vmap(of)(members), 1) / jnp.sum(shares)
 
 
-def loss(simulation: Simulation, ensemble: jax.Array, messages: Messages) -> jax.Array:
-    """Mean over the messages of the squared misfit of the ensemble's mean delta, []."""
+def mean_update(
+    simulation: Simulation, members: Weights, shares: Array, theta: jax.Array
+) -> jax.Array:
+    """Mean delta `[P]` of the members, with `shares [S]`, for one sent model `[P]`."""
+    each = jax.vmap(_update, (None, 0, None))(simulation, members, theta)
+    return jnp.tensordot(shares, each, 1) / jnp.sum(shares)
+
+
+def loss(
+    simulation: Simulation, members: Weights, shares: Array, messages: Messages
+) -> jax.Array:
+    """Mean over the messages of the squared misfit of the members' mean delta, []."""
     sent, delta, mask = messages
-    simulated = jax.vmap(lambda theta: mean_update(simulation, ensemble, theta))(sent)
+    simulated = jax.vmap(lambda t: mean_update(simulation, members, shares, t))(sent)
     off = jnp.where(mask[:, None], simulated - delta, 0)
     return jnp.sum(jnp.square(off)) / jnp.maximum(jnp.sum(mask), 1)
 
 
 def misfits(
-    simulation: Simulation, ensemble: jax.Array, messages: Messages, choice: Choice
+    simulation: Simulation, members: Weights, messages: Messages, noise: Array
 ) -> jax.Array:
-    """Root mean square misfit `[S]` of each member, over the noise that was assumed.
-
-    Args:
-      simulation: what was learned.
-      ensemble: `[S, K W + 1]` from `learn`.
-      messages: what it was learned from.
-      choice: with which.
-    """
+    """Root mean square misfit `[S]` of each member, over the noise that was assumed."""
     seen = messages_lib.observed(messages)
 
     def square(weights):
         return jnp.sum(jnp.square(_misfit(simulation, weights, seen)))
 
-    mean = lax.map(square, ensemble) / _count(seen)
-    return jnp.sqrt(mean) / _assumed(seen, choice)
+    return jnp.sqrt(lax.map(square, members) / _count(seen)) / noise
 
 
-def _assumed(messages: Messages, choice: Choice) -> jax.Array:
-    """Standard deviation [] of the noise that members are learned with."""
-    return jnp.maximum(noise(messages), choice.floor * _size(messages))
+def size(messages: Messages) -> jax.Array:
+    """Root mean square [] of the deltas; one where all are zero."""
+    seen = messages_lib.observed(messages)
+    found = jnp.sqrt(jnp.sum(jnp.square(seen.delta)) / _count(seen))
+    return jnp.where(found > 0, found, 1)
+
+
+def noise(messages: Messages) -> jax.Array:
+    """Standard deviation [] of the noise of a client's deltas.
+
+    What remains of them after a regression on the sent models: on powers of the direction
+    in which these vary most, on the others, and on products of both; at most half as many
+    as messages. At least the rounding of float32.
+    """
+    sent, delta, mask = messages_lib.observed(messages)
+    weight = mask.astype(sent.dtype)
+    inside = messages_lib.moments(sent, weight).mean
+    u = jnp.linalg.svd(weight[:, None] * (sent - inside), full_matrices=False)[0]
+    u = u * jnp.sqrt(jnp.maximum(weight.sum(), 1))
+    first, others = u[:, :1], u[:, 1:]
+    pairs = jnp.stack([others, first * others], axis=2).reshape(len(u), -1)
+    powers = first ** np.arange(_POWERS + 1)
+    terms = jnp.concatenate([powers, pairs], axis=1)[:, : max(1, len(u) // 2)]
+    kept = jnp.arange(terms.shape[1]) < jnp.maximum(1, mask.sum() // 2)
+    q, s, _ = jnp.linalg.svd(weight[:, None] * kept * terms, full_matrices=False)
+    counts = s > len(u) * jnp.finfo(s.dtype).eps * s[0]
+    q = jnp.where(counts, q, 0)
+    rest = delta - matmul(q, matmul(q.T, delta))
+    freedom = jnp.maximum(weight.sum() - counts.sum(), 1) * delta.shape[1]
+    rounding = float(np.finfo(np.float32).eps) / 4 * jnp.max(jnp.abs(sent))
+    return jnp.maximum(jnp.sqrt(jnp.sum(jnp.square(rest)) / freedom), rounding)
 
 
 def _count(seen: Messages) -> jax.Array:
     return jnp.maximum(jnp.sum(seen.mask), 1) * seen.delta.shape[1]
 
 
-def _size(seen: Messages) -> jax.Array:
-    """Root mean square of the deltas; one where all are zero."""
-    size = jnp.sqrt(jnp.sum(jnp.square(seen.delta)) / _count(seen))
-    return jnp.where(size > 0, size, 1)
+def _rows(simulation: Simulation, weights: Weights) -> tuple[jax.Array, jax.Array]:
+    """Inputs `[K, D]` and targets `[K]`."""
+    offset = simulation.shared_spread * weights.offset
+    width = simulation.spread * jnp.exp(_WIDTH * weights.width)
+    inputs = offset + width * weights.own
+    height = weights.plane[0] + matmul(inputs, weights.plane[1:])
+    return inputs, simulation.target(simulation.slope * height)
 
 
-def noise(messages: Messages) -> jax.Array:
-    """Standard deviation [] of the noise of a client's deltas.
-
-    What remains of them after a regression on the leading directions of the sent
-    models, at most a third as many as messages; at least the rounding of float32.
-    """
-    sent, delta, mask = messages_lib.observed(messages)
-    num_rounds, num_params = sent.shape
-    weight = mask.astype(sent.dtype)
-    most = min(num_params, max(1, num_rounds // 3))
-    keep = jnp.minimum(num_params, jnp.maximum(1, mask.sum() // 3))
-    inside = messages_lib.moments(sent, weight).mean
-    around = messages_lib.moments(delta, weight).mean
-    u = jnp.linalg.svd(weight[:, None] * (sent - inside), full_matrices=False)[0]
-    u = jnp.where(jnp.arange(most) < keep, u[:, :most], 0)
-    rest = weight[:, None] * (delta - around)
-    rest = rest - matmul(u, matmul(u.T, rest))
-    freedom = jnp.maximum(weight.sum() - 1 - keep, 1) * num_params
-    rounding = float(np.finfo(np.float32).eps) / 4 * jnp.max(jnp.abs(sent))
-    return jnp.maximum(jnp.sqrt(jnp.sum(jnp.square(rest)) / freedom), rounding)
+def _gradient(simulation: Simulation, inputs, targets, theta) -> jax.Array:
+    each = jax.vmap(simulation.gradient, (None, 0, 0))(theta, inputs, targets)
+    return jnp.mean(each, axis=0)
 
 
-def _covariance(simulation: Simulation) -> np.ndarray:
-    """`[K W + 1, K W + 1]` of the prior: rows, then the logarithm of the rate."""
-    rows = len(simulation.mean)
-    own = np.diag(np.square(simulation.deviation).ravel())
-    shared = np.diag(np.square(simulation.shared))
-    found = np.zeros((len(own) + 1, len(own) + 1))
-    found[:-1, :-1] = own + np.kron(np.ones((rows, rows)), shared)
-    found[-1, -1] = _RATE**2
-    return found
-
-
-def _unpack(simulation, weights) -> tuple[jax.Array, jax.Array]:
-    """Rows `[K, W]` and rate [] of flat weights `[K W + 1]`."""
-    return weights[:-1].reshape(simulation.mean.shape), jnp.exp(weights[-1])
-
-
-def _update(simulation, weights, theta) -> jax.Array:
+def _update(
+    simulation: Simulation, weights: Weights, theta, loose: Array | float = 0.0
+):
     """Delta `[P]` of the simulated client for one sent model `[P]`."""
-    rows, rate = _unpack(simulation, weights)
-    each = jax.vmap(simulation.gradient, (0, None))(rows, theta)
-    return rate * jnp.mean(each, axis=0)
+    inputs, targets = _rows(simulation, weights)
+    pull = loose * weights.pull
+
+    def step(at, number):
+        moved = at - simulation.rate * (
+            _gradient(simulation, inputs, targets, at) + pull
+        )
+        return jnp.where(number < simulation.steps, moved, at), None
+
+    return theta - lax.scan(step, theta, jnp.arange(simulation.most_steps))[0]
 
 
-def _misfit(simulation, weights, seen: Messages) -> jax.Array:
+def _misfit(simulation, weights: Weights, seen: Messages, loose: Array | float = 0.0):
     """Simulated minus observed deltas `[R, P]`, zero where there is none."""
-    simulated = jax.vmap(lambda theta: _update(simulation, weights, theta))(seen.sent)
+    update = jax.vmap(_update, (None, None, 0, None))
+    simulated = update(simulation, weights, seen.sent, loose)
     return jnp.where(seen.mask[:, None], simulated - seen.delta, 0)
 
 
-def _jacobian(simulation, weights, seen: Messages) -> jax.Array:
-    """Of the misfit, `[R P, K W + 1]`: each row changes its own summand only."""
-    rows, rate = _unpack(simulation, weights)
-    by_row = jax.vmap(jax.jacfwd(simulation.gradient), (0, None), 1)  # [P, K, W]
-    each = jax.vmap(by_row, (None, 0))(rows, seen.sent) * rate / len(rows)
-    whole = jax.vmap(lambda theta: _update(simulation, weights, theta))(seen.sent)
-    flat = each.reshape(*seen.sent.shape, -1)
-    both = jnp.concatenate([flat, whole[..., None]], axis=-1)
-    both = jnp.where(seen.mask[:, None, None], both, 0)
-    return both.reshape(-1, both.shape[-1])
+def _zeros(simulation: Simulation, seen: Messages) -> Weights:
+    num_inputs, num_params = simulation.num_inputs, seen.sent.shape[1]
+    return Weights(
+        own=jnp.zeros((simulation.num_rows, num_inputs), seen.sent.dtype),
+        offset=jnp.zeros(num_inputs, seen.sent.dtype),
+        width=jnp.zeros(num_inputs, seen.sent.dtype),
+        plane=jnp.zeros(num_inputs + 1, seen.sent.dtype),
+        pull=jnp.zeros(num_params, seen.sent.dtype),
+    )
 
 
-class _Prior(NamedTuple):
-    """A normal one of flat weights, `mean [M]` and `precision [M, M]`."""
+def _most_probable(key, seen: Messages, simulation, noise, iterations: int) -> Weights:
+    """Weights of the least misfit over noise and distance to a draw of the prior.
 
-    mean: jax.Array
-    precision: jax.Array
-
-
-def _drawn(key, simulation: Simulation, width, dtype) -> _Prior:
-    """The prior of that width, around a draw of it."""
-    centre = jnp.asarray(np.append(simulation.mean, np.log(simulation.rate)), dtype)
-    covariance = _covariance(simulation)
-    unit = jnp.full(centre.shape, width, dtype).at[-1].set(1)  # all but the rate
-    root = unit[:, None] * jnp.asarray(np.linalg.cholesky(covariance), dtype)
-    precision = jnp.asarray(np.linalg.inv(covariance), dtype) / jnp.outer(unit, unit)
-    draw = matmul(root, jax.random.normal(key, centre.shape, dtype))
-    return _Prior(centre + draw, precision)
-
-
-def _most_probable(
-    key, seen: Messages, simulation, width, noises, iterations
-) -> jax.Array:
-    """Weights of the least misfit over noise and distance to the mean by the prior.
-
-    The mean is a draw of the prior, and the deltas are observed with one of the noise.
+    The deltas are observed with a draw of the noise. In the beginning more noise and a
+    constant gradient are assumed, so that inputs are found before their targets.
     """
-    begin, end = noises
-    dtype = seen.sent.dtype
-    draws = [jax.random.fold_in(key, i) for i in range(2)]
-    prior = _drawn(draws[0], simulation, width, dtype)
-    error = end * jax.random.normal(draws[1], seen.delta.shape, dtype)
-    seen = seen._replace(delta=seen.delta + error)
+    flat, unravel = ravel_pytree(_zeros(simulation, seen))
+    draw, start, error = (
+        jax.random.normal(jax.random.fold_in(key, i), shape, seen.sent.dtype)
+        for i, shape in enumerate((flat.shape, flat.shape, seen.delta.shape))
+    )
+    begin = unravel(_BEGIN * start)._replace(own=unravel(draw).own)
+    noises = jnp.maximum(_FIRST_NOISE * size(seen), noise), noise
+    seen = seen._replace(delta=seen.delta + noise * error)
 
-    def cost(weights, scale):
-        off = _misfit(simulation, weights, seen) / scale
-        away = weights - prior.mean
-        return jnp.sum(jnp.square(off)) + jnp.sum(away * matmul(prior.precision, away))
+    def misfit(weights, loose):
+        return _misfit(simulation, unravel(weights), seen, loose).ravel()
+
+    def jacobian(weights, loose):
+        def update(weights, theta):
+            return _update(simulation, unravel(weights), theta, loose)
+
+        each = jax.vmap(jax.jacrev(update), (None, 0))(weights, seen.sent)
+        return jnp.where(seen.mask[:, None, None], each, 0).reshape(-1, len(weights))
+
+    def cost(weights, loose, scale):
+        off = misfit(weights, loose) / scale
+        return jnp.sum(jnp.square(off)) + jnp.sum(jnp.square(weights - draw))
 
     def step(carry, share):
         weights, caution = carry
-        scale = begin ** (1 - share) * end**share
-        jacobian = _jacobian(simulation, weights, seen) / scale
-        off = _misfit(simulation, weights, seen).ravel() / scale
-        pull = matmul(prior.precision, weights - prior.mean)
-        gradient = matmul(jacobian.T, off) + pull
-        curvature = matmul(jacobian.T, jacobian) + prior.precision
-        curvature = curvature + caution * jnp.diag(jnp.diag(prior.precision))
-        factor = jax.scipy.linalg.cho_factor(curvature)
-        tried = weights - jax.scipy.linalg.cho_solve(factor, gradient)
-        better = cost(tried, scale) < cost(weights, scale)
-        caution = jnp.where(better, caution / 4, caution * 6)
+        loose, scale = 1 - share, noises[0] ** (1 - share) * noises[1] ** share
+        # As many unknowns as residuals, of which there are fewer than weights.
+        slope = jacobian(weights, loose)
+        centre = (draw + caution * weights) / (1 + caution)
+        inner = matmul(slope, slope.T)
+        inner = inner + (1 + caution) * scale**2 * jnp.eye(len(inner))
+        off = matmul(slope, weights - centre) - misfit(weights, loose)
+        factor = jax.scipy.linalg.cho_factor(inner)
+        tried = centre + matmul(slope.T, jax.scipy.linalg.cho_solve(factor, off))
+        better = cost(tried, loose, scale) < cost(weights, loose, scale)
+        caution = jnp.where(better, jnp.maximum(caution / 4, _CAUTION), caution * 6)
         return (jnp.where(better, tried, weights), caution), None
 
     shares = np.minimum(np.arange(iterations) / max(_SETTLED * iterations, 1), 1)
-    carry = (prior.mean, jnp.full((), 10.0, dtype))
-    return lax.scan(step, carry, jnp.asarray(shares, dtype))[0][0]
+    carry = (ravel_pytree(begin)[0], jnp.ones((), seen.sent.dtype))
+    found = lax.scan(step, carry, jnp.asarray(shares, seen.sent.dtype))[0][0]
+    return unravel(found)

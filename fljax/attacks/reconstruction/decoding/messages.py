@@ -101,17 +101,6 @@ def last_returned(messages: Messages) -> jax.Array:
     return messages.sent[last] - delta
 
 
-def centred(messages: Messages, local_steps: jax.Array | int) -> Messages:
-    """The same as if sent from the middle of the client's path of `E` local steps.
-
-    The gradients of its steps were taken at `E` models from the sent one almost to the
-    returned one; their mean is nearest to the gradient in their middle.
-    """
-    share = (local_steps - 1) / (2 * local_steps)
-    sent = messages.sent - share * observed(messages).delta
-    return messages._replace(sent=sent)
-
-
 def averaged(messages: Messages, run: int) -> Messages:
     """Means of `run` consecutive rounds each: less noise, and less to learn from.
 
