@@ -2,9 +2,7 @@
 
 A simulated client that leaves no more of the messages than their noise could have sent
 them. Were it the true one, a decoder that had learned all other members would name so
-many of a client's rows as it would. Only of clients that train on mini-batches: messages
-of full batches hold no noise but rounding, which members of few rows do not reach, so
-that these messages tell more than members show.
+many of a client's rows as it would.
 """
 
 import jax
@@ -23,7 +21,7 @@ _EXPLAINED = 1.2  # misfit over noise; one, and more than its three standard err
 
 
 def rows(settings: Settings, clients: Clients, attacked: Attacked) -> list[Row]:
-    """Of each draw, means over the clients of mini-batches.
+    """Of each draw, means over the clients.
 
     Members that explain the messages; of how many rows such a member and all others say
     the same; and how many of the same clients' rows what was decoded names rightly.
@@ -37,10 +35,9 @@ def rows(settings: Settings, clients: Clients, attacked: Attacked) -> list[Row]:
         explains = each.members.misfit < _EXPLAINED
         accuracy = attacked.scores[attack].train_accuracy_percent
         for at, case in enumerate(cases(run)):
-            noisy = clients.sizes[: run.attacked] > case.batch_size
             for number, seed in enumerate(run.seeds):
                 told = of_draw(
-                    *(leaf[at, number, noisy] for leaf in (same, explains, accuracy))
+                    *(leaf[at, number] for leaf in (same, explains, accuracy))
                 )
                 found += [
                     labels.row(attack, case.setting(run), seed, metric, value, count)
@@ -50,15 +47,13 @@ def rows(settings: Settings, clients: Clients, attacked: Attacked) -> list[Row]:
 
 
 def of_draw(same, explains, accuracy) -> dict[str, tuple[float, int]]:
-    """Metric -> mean, and of how many; without clients or members, no metric.
+    """Metric -> mean, and of how many.
 
     Args:
       same: `[A, S]` percent of the rows that a member and all others name alike.
       explains: `[A, S]` bool, whether it explains the messages.
       accuracy: `[A]` percent.
     """
-    if not explains.size:
-        return {}
     told = {EXPLAINING: (100 * explains.mean(), explains.size)}
     some = explains.any(axis=1)
     if some.any() and explains.shape[1] > 1:  # there are others to agree with

@@ -60,8 +60,3 @@ def test_where_nobody_explains_the_messages_nothing_is_said_of_agreement():
 def test_a_member_alone_agrees_with_nobody():
     found = members.of_draw(np.full((1, 1), 100.0), np.ones((1, 1), bool), np.ones(1))
     assert found == {members.EXPLAINING: (100.0, 1)}
-
-
-def test_without_clients_of_mini_batches_nothing_is_said():
-    nobody = np.ones((0, 2))
-    assert members.of_draw(nobody, nobody.astype(bool), np.ones(0)) == {}
