@@ -1,4 +1,4 @@
-"""Simulated clients: what the attacker chooses, and how messages are prepared."""
+"""Simulated clients: what is learned of them, and how messages are prepared."""
 
 import functools
 
@@ -19,108 +19,204 @@ def _float64():
         yield
 
 
-def _simulation(num_inputs=2, num_rows=4):
+def _simulation(num_rows=4, **told):
     def loss(params, x, y):
         return losses.logistic(x @ params[:-1] + params[-1], y)
 
-    unravel = ravel_pytree(jnp.zeros(num_inputs + 1))[1]
-    return decoding.simulated_client(
-        loss, unravel, num_inputs, rate=1.0, num_rows=num_rows
+    unravel = ravel_pytree(jnp.zeros(3))[1]
+    told = {"rate": 1.0, "shared_spread": 0.5} | told
+    return decoding.simulated_client(loss, unravel, 2, num_rows=num_rows, **told)
+
+
+def _client(seed, num_messages=30, rate=1.0, steps=1):
+    """Noise-free messages of a logistic client whose labels are of a line."""
+    rng = np.random.default_rng(seed)
+    x = np.column_stack([rng.normal(size=(40, 2)), np.ones(40)])
+    y = (x @ [1.0, -2.0, 0.5] > 0).astype(float)
+    sent = np.linspace([-3.0, 1, 0], [3.0, -1, 1], num_messages)
+    sent = sent + 0.3 * rng.normal(size=sent.shape)
+    theta = sent
+    for _ in range(steps):
+        theta = theta - rate * (1 / (1 + np.exp(-theta @ x.T)) - y) @ x / len(y)
+    seen = jnp.ones(num_messages, bool)
+    return Messages(jnp.asarray(sent), jnp.asarray(sent - theta), seen)
+
+
+def _learn(seen, simulation, noise, iterations=40, count=3, key=0):
+    return ensemble.learn(
+        jax.random.key(key), seen, simulation, noise, iterations=iterations, count=count
     )
 
 
-def _client(seed, deviation, num_messages=30):
-    """Noise-free messages of a logistic client whose inputs spread like that."""
-    rng = np.random.default_rng(seed)
-    x = np.column_stack([deviation * rng.normal(size=(40, 2)), np.ones(40)])
-    y = (rng.random(40) < 0.7).astype(float)
-    sent = np.linspace([-3.0, 1, 0], [3.0, -1, 1], num_messages)
-    sent = sent + 0.3 * rng.normal(size=sent.shape)
-    delta = (1 / (1 + np.exp(-sent @ x.T)) - y) @ x / len(y)
-    return Messages(jnp.asarray(sent), jnp.asarray(delta), jnp.ones(num_messages, bool))
-
-
-_SETTINGS = decoding.Settings(
-    iterations=20, ensemble_size=3, trials=2, floors=(1e-3, 0.5), widths=(0.05, 1.0)
-)
-_choose = jax.jit(lambda k, m: decoding.choose(k, m, _simulation(), _SETTINGS))
-
-
-def test_the_attacker_chooses_what_her_messages_need():
-    # Nearly constant gradients come of narrow inputs, steep ones of wide inputs.
-    for seed in range(2):
-        found = _choose(jax.random.key(seed), _client(seed, 1.5))
-        assert (float(found.floor), float(found.width)) == (1e-3, 1.0)
-
-
-def test_the_choice_is_that_of_the_smallest_misfit_on_later_messages():
-    seen = _client(0, 1.5)
-    key, simulation = jax.random.key(3), _simulation()
-    known = seen._replace(mask=jnp.arange(30) < 20)
-    later = seen._replace(mask=jnp.arange(30) >= 20)
-
-    @jax.jit
-    def misfit(floor, width):
-        choice = decoding.Choice(floor, width)
-        found = ensemble.learn(key, known, simulation, choice, iterations=20, count=2)
-        return ensemble.loss(simulation, found, later)
-
-    grid = [(f, w) for f in _SETTINGS.floors for w in _SETTINGS.widths]
-    best = min(grid, key=lambda pair: float(misfit(*map(jnp.asarray, pair))))
-    assert tuple(map(float, _choose(jax.random.key(3), seen))) == best
-
-
-def test_what_is_not_held_out_cannot_be_predicted():
-    seen = _client(0, 1.5)
-    alone = seen._replace(mask=jnp.arange(30) < 0)
-    assert tuple(map(float, _choose(jax.random.key(0), alone))) == (1e-3, 0.05)
+def _flat(members):
+    return np.asarray(jax.vmap(lambda each: ravel_pytree(each)[0])(members))
 
 
 def test_without_messages_members_are_draws_of_the_prior():
-    seen = _client(0, 1.0)._replace(mask=jnp.zeros(30, bool))
-    simulation = _simulation(num_rows=40)
-    choice = decoding.Choice(jnp.asarray(1e-3), jnp.asarray(1.0))
-    found = ensemble.learn(
-        jax.random.key(0), seen, simulation, choice, iterations=2, count=10
-    )
-    spread = np.std(np.asarray(found)[:, :-1] / simulation.deviation.ravel())
-    assert spread == pytest.approx(1, abs=0.05)
+    seen = _client(0)._replace(mask=jnp.zeros(30, bool))
+    found = _flat(_learn(seen, _simulation(40), 1e-3, iterations=12, count=40))
+    assert found.std() == pytest.approx(1, abs=0.05)
+    assert found.mean() == pytest.approx(0, abs=0.1)
 
 
 def test_members_agree_where_messages_say_much():
-    choice = decoding.Choice(jnp.asarray(1e-3), jnp.asarray(1.0))
-    seen, simulation = _client(1, 1.0), _simulation()
+    seen, simulation = _client(1), _simulation()
 
     @jax.jit
     def updates(messages):
-        found = ensemble.learn(
-            jax.random.key(0), messages, simulation, choice, iterations=30, count=3
-        )
-        return jax.vmap(
-            lambda each: ensemble.mean_update(simulation, each[None], seen.sent[15])
-        )(found)
+        found = _learn(messages, simulation, 3e-3)
+        alone = functools.partial(ensemble.mean_update, simulation, found)
+        return jax.vmap(alone, (0, None))(jnp.eye(3), seen.sent[15])
 
     silent = seen._replace(mask=jnp.zeros(30, bool))
     gaps = [np.ptp(np.asarray(updates(m)), axis=0).max() for m in (seen, silent)]
     assert gaps[0] < 0.1 * gaps[1]
 
 
-def test_centred_messages_hold_the_gradient_of_the_middle():
-    hessian, optimum = np.diag([1.0, 3.0]), np.array([2.0, -1.0])
-    sent = np.random.default_rng(0).normal(size=(5, 2))
-    theta = sent.copy()
-    for _ in range(10):
-        theta = theta - 0.01 * (theta - optimum) @ hessian
-    delta = sent - theta
-    seen = Messages(jnp.asarray(sent), jnp.asarray(delta), jnp.ones(5, bool))
-    middle = decoding.centred(seen, 10).sent
-    gradient = delta / 0.1
-    off = [
-        np.abs((at - optimum) @ hessian - gradient).max()
-        for at in map(np.asarray, (middle, sent))
-    ]
-    assert off[0] < 0.1 * off[1]
-    np.testing.assert_array_equal(decoding.centred(seen, 1).sent, sent)
+def test_every_local_step_is_simulated():
+    seen = _client(0, rate=0.5, steps=7)
+    simulation = _simulation(40, rate=0.5, steps=jnp.asarray(7), most_steps=9)
+    member = jax.tree.map(lambda leaf: leaf[0], _learn(seen, simulation, 1e-3, 2))
+    inputs, targets = map(np.asarray, ensemble._rows(simulation, member))
+    x = np.column_stack([inputs, np.ones(40)])
+    theta = np.asarray(seen.sent[0])
+    for _ in range(7):
+        theta = theta - 0.5 * (1 / (1 + np.exp(-x @ theta)) - targets) @ x / 40
+    one = jax.tree.map(lambda leaf: leaf[None], member)
+    found = ensemble.mean_update(simulation, one, np.ones(1), seen.sent[0])
+    np.testing.assert_allclose(found, seen.sent[0] - theta, rtol=1e-9)
+
+
+def test_rows_of_a_client_share_an_offset_and_targets_a_plane():
+    silent = _client(0)._replace(mask=jnp.zeros(30, bool))
+    simulation = _simulation(40, spread=0.5, shared_spread=2.0, slope=1.5)
+    found = _learn(silent, simulation, 1e-3, iterations=12, count=60)
+    rows, targets = map(
+        np.asarray, jax.vmap(lambda w: ensemble._rows(simulation, w))(found)
+    )
+    within, between = rows.std(axis=1), rows.mean(axis=1).std(axis=0)
+    # Each input has a width of its own, around half.
+    np.testing.assert_allclose(np.exp(np.log(within).mean(axis=0)), 0.5, rtol=0.2)
+    # Four standard errors of a deviation of 60 draws.
+    np.testing.assert_allclose(between, 2, rtol=4 / np.sqrt(2 * 60))
+    for each, target in zip(rows, np.log(targets / (1 - targets)), strict=True):
+        inputs = np.column_stack([each, np.ones(40)])
+        plane = np.linalg.lstsq(inputs, target)[0]
+        np.testing.assert_allclose(inputs @ plane, target, atol=1e-6)
+
+
+def _posterior(noise, count):
+    """Rows `[200, 3, 2]` where the update is the mean row."""
+    simulation = _simulation(3, spread=0.5, shared_spread=2.0)._replace(
+        gradient=lambda theta, x, y: jnp.append(x, 0) * theta[0]
+    )
+    delta = np.tile([3.0, 3.0, 0.0], (count, 1))
+    seen = Messages(jnp.ones((count, 3)), jnp.asarray(delta), jnp.ones(count, bool))
+    found = _learn(seen, simulation, noise, iterations=60, count=200, key=1)
+    return np.asarray(jax.vmap(lambda w: ensemble._rows(simulation, w)[0])(found))
+
+
+def test_what_messages_tell_of_learned_rows_is_learned_and_no_more():
+    rows = _posterior(noise=0.1, count=40)
+    # What is observed is the mean row, nearly without error.
+    np.testing.assert_allclose(rows.mean(axis=1), 3, atol=0.1)
+    # What is not, how rows differ, stays as the prior has it: half, times a width.
+    differences = (rows - rows.mean(axis=1, keepdims=True)).std(axis=(0, 1))
+    np.testing.assert_allclose(
+        differences, 0.5 * np.exp(0.3**2) * np.sqrt(2 / 3), rtol=0.15
+    )
+
+
+def test_learned_rows_are_drawn_to_the_prior_by_its_whole_covariance():
+    rows = _posterior(noise=3.0, count=4)
+    # Of the mean of three rows, whose width is around half; the noise of four is 9 / 4.
+    variance = 4 + 0.25 * np.exp(2 * 0.3**2) / 3
+    told = 3 * variance / (variance + 9 / 4)
+    # Four standard errors of 200 draws of a posterior.
+    error = 4 * np.sqrt(variance * 9 / 4 / (variance + 9 / 4) / 200)
+    assert (np.abs(rows.mean(axis=(0, 1)) - told) < error).all()
+
+
+def test_a_misfit_is_what_a_member_leaves_over_the_noise_that_was_assumed():
+    seen, simulation = _client(1), _simulation(20)
+    members = jax.jit(lambda seen: _learn(seen, simulation, 0.02))(seen)
+    found = ensemble.misfits(simulation, members, seen, 0.02)
+    delta = np.asarray(seen.delta)
+    for number, misfit in enumerate(found):
+        update = functools.partial(ensemble.mean_update, simulation, members)
+        each = jax.vmap(update, (None, 0))(jnp.eye(3)[number], seen.sent)
+        off = np.sqrt(np.mean((np.asarray(each) - delta) ** 2)) / 0.02
+        assert float(misfit) == pytest.approx(off, rel=1e-6)
+        assert off < 1
+
+
+def test_no_curve_is_taken_for_noise():
+    seen = _client(0, num_messages=60)
+    size = float(ensemble.size(seen))
+    assert float(ensemble.noise(seen)) < 0.05 * size
+    error = 0.2 * size * np.random.default_rng(0).normal(size=seen.delta.shape)
+    noisy = seen._replace(delta=seen.delta + error)
+    assert float(ensemble.noise(noisy)) == pytest.approx(0.2 * size, rel=0.2)
+
+
+def test_messages_that_are_not_there_make_no_noise_smaller():
+    rng = np.random.default_rng(0)
+    sent, delta = rng.normal(size=(2, 24, 11))
+    few = decoding.Messages(jnp.asarray(sent), jnp.asarray(delta), jnp.ones(24, bool))
+    wide = [(0, 96)] + [(0, 0)]
+    padded = decoding.Messages(
+        jnp.pad(few.sent, wide), jnp.pad(few.delta, wide), jnp.pad(few.mask, (0, 96))
+    )
+    found = float(ensemble.noise(padded))
+    assert found == pytest.approx(float(ensemble.noise(few)), rel=1e-5) and found > 0.5
+
+
+@pytest.mark.slow
+def test_members_that_explain_the_messages_are_decoded_alone_and_all_but_each():
+    seen, simulation, key = _client(1), _simulation(20), jax.random.key(0)
+    how = decoding.Settings(iterations=60, ensemble_size=3, floor=1e-2)
+
+    @jax.jit
+    def both(seen):
+        noise = jnp.maximum(ensemble.noise(seen), 1e-2 * ensemble.size(seen))
+        return (
+            decoding.simulated(key, seen, simulation, settings=how),
+            _learn(seen, simulation, noise, iterations=60),
+        )
+
+    found, members = both(seen)
+    explains = np.asarray(found.members.misfit) < 2
+    assert explains.any()
+
+    def field(shares, theta):
+        gradient = ensemble.mean_gradient(simulation, members, shares, theta)
+        return gradient + how.damping * (theta - seen.sent[-1])
+
+    assert np.abs(field(explains.astype(float), found.estimate)).max() < 1e-6
+    for number, own in enumerate(np.eye(3)):
+        others = explains * (1 - own)
+        others = others if others.any() else own
+        assert np.abs(field(own, found.members.optimum[number])).max() < 1e-6
+        assert np.abs(field(others, found.members.others[number])).max() < 1e-6
+
+
+def test_a_search_that_ended_elsewhere_does_not_count(monkeypatch):
+    seen, simulation = _client(1), _simulation(20)
+    learn = ensemble.learn
+
+    def one_is_lost(*args, **told):
+        members = learn(*args, **told)
+        return jax.tree.map(lambda leaf: leaf.at[0].set(5.0), members)
+
+    def estimate():
+        how = decoding.Settings(iterations=60, ensemble_size=3, floor=1e-2)
+        found = decoding.simulated(jax.random.key(0), seen, simulation, settings=how)
+        return found.estimate, found.members
+
+    monkeypatch.setattr(ensemble, "learn", one_is_lost)
+    found, members = jax.jit(estimate)()
+    assert float(members.misfit[0]) > 2 > float(members.misfit[1:].max())
+    np.testing.assert_allclose(found, members.others[0], atol=1e-8)
 
 
 def test_averages_leave_out_rounds_without_the_client():
@@ -163,121 +259,3 @@ def test_what_never_varies_is_not_learned():
     )
     np.testing.assert_allclose(found.loss, other.loss, rtol=1e-4)
     assert float(found.estimate[2]) == 0
-
-
-def _shared(spread, shared_spread, num_rows):
-    def loss(params, x, y):
-        return losses.logistic(x @ params[:-1] + params[-1], y)
-
-    return decoding.simulated_client(
-        loss, ravel_pytree(jnp.zeros(3))[1], 2, rate=1.0, num_rows=num_rows,
-        spread=spread, shared_spread=shared_spread,
-    )  # fmt: skip
-
-
-def test_rows_of_a_client_share_an_offset():
-    silent = _client(0, 1.0)._replace(mask=jnp.zeros(30, bool))
-    choice = decoding.Choice(jnp.asarray(1e-3), jnp.asarray(0.5))
-    found = ensemble.learn(
-        jax.random.key(0), silent, _shared(1.0, 4.0, 40), choice, iterations=2, count=60
-    )
-    rows = np.asarray(found)[:, :-1].reshape(60, 40, 3)
-    within, between = rows.std(axis=1).mean(axis=0), rows.mean(axis=1).std(axis=0)
-    np.testing.assert_allclose(within, [0.5, 0.5, 1.5], rtol=0.05)
-    # Four standard errors of a deviation of 60 draws.
-    np.testing.assert_allclose(between[:2], [2, 2], rtol=4 / np.sqrt(2 * 60))
-    assert between[2] < 0.5  # targets share nothing
-
-
-def _posterior(noise, count):
-    """Rows that are learned where the gradient is the row, `[200, 3, 3]`, and rates."""
-    away, width = 3.0, 0.5
-    simulation = _shared(1.0, 2.0, 3)._replace(
-        gradient=lambda row, theta: row * theta[0]
-    )
-    seen = Messages(
-        jnp.ones((count, 3)), jnp.full((count, 3), away), jnp.ones(count, bool)
-    )
-    choice = decoding.Choice(jnp.asarray(noise / away), jnp.asarray(width))
-    found = ensemble.learn(
-        jax.random.key(1), seen, simulation, choice, iterations=40, count=200
-    )
-    return np.asarray(found)[:, :-1].reshape(200, 3, 3), np.exp(found[:, -1:])
-
-
-def test_what_messages_tell_of_learned_rows_is_learned_and_no_more():
-    rows, rate = _posterior(noise=0.1, count=40)
-    # What is observed is the rate times the mean row, nearly without error.
-    np.testing.assert_allclose(rate * rows.mean(axis=1), 3, atol=0.1)
-    # What is not, how rows differ, stays as the prior has it.
-    differences = (rows - rows.mean(axis=1, keepdims=True)).std(axis=(0, 1))
-    prior = 0.5 * np.sqrt(1 - 1 / 3) * np.array([1, 1, 3])
-    np.testing.assert_allclose(differences, prior, rtol=0.15)
-
-
-def test_learned_rows_are_drawn_to_the_prior_by_its_whole_covariance():
-    rows, _ = _posterior(noise=3.0, count=4)
-    # Of the mean of three rows, inputs and target; the noise of four messages is 9 / 4.
-    variance = 0.25 * (np.array([4, 4, 0]) + np.array([1, 1, 9]) / 3)
-    told = 3 * variance / (variance + 9 / 4)
-    # Four standard errors of 200 draws of a posterior.
-    error = 4 * np.sqrt(variance * 9 / 4 / (variance + 9 / 4) / 200)
-    assert (np.abs(rows.mean(axis=(0, 1)) - told) < error).all()
-
-
-def test_messages_that_are_not_there_make_no_noise_smaller():
-    rng = np.random.default_rng(0)
-    sent, delta = rng.normal(size=(2, 12, 11))
-    few = decoding.Messages(jnp.asarray(sent), jnp.asarray(delta), jnp.ones(12, bool))
-    wide = [(0, 48)] + [(0, 0)]
-    padded = decoding.Messages(
-        jnp.pad(few.sent, wide), jnp.pad(few.delta, wide), jnp.pad(few.mask, (0, 48))
-    )
-    found = float(ensemble.noise(padded))
-    assert found == pytest.approx(float(ensemble.noise(few)), rel=1e-5) and found > 0.5
-
-
-def test_a_misfit_is_what_a_member_leaves_over_the_noise_that_was_assumed():
-    seen, simulation = _client(1, 1.0), _simulation()
-    choice = decoding.Choice(jnp.asarray(0.05), jnp.asarray(1.0))
-    learn = functools.partial(ensemble.learn, iterations=30, count=3)
-    learned = jax.jit(lambda seen: learn(jax.random.key(0), seen, simulation, choice))
-    members = learned(seen)
-    found = ensemble.misfits(simulation, members, seen, choice)
-    delta = np.asarray(seen.delta)
-    floor = 0.05 * np.sqrt(np.mean(delta**2))
-    noise = max(float(ensemble.noise(seen)), floor)
-    for member, misfit in zip(members, found, strict=True):
-        update = functools.partial(ensemble.mean_update, simulation, member[None])
-        each = jax.vmap(update)(seen.sent)
-        off = np.sqrt(np.mean((np.asarray(each) - delta) ** 2)) / noise
-        assert float(misfit) == pytest.approx(off, rel=1e-6)
-        assert off < 1
-
-
-@pytest.mark.slow
-def test_members_are_decoded_alone_and_all_but_each():
-    seen, simulation, key = _client(1, 1.0), _simulation(), jax.random.key(0)
-    how = _SETTINGS._replace(floors=(1e-3,), widths=(1.0,))
-    choice = decoding.Choice(jnp.asarray(1e-3), jnp.asarray(1.0))
-
-    @jax.jit
-    def both(seen):
-        own = jax.random.fold_in(key, 1)
-        return (
-            decoding.simulated(key, seen, simulation, settings=how),
-            ensemble.learn(own, seen, simulation, choice, iterations=20, count=3),
-        )
-
-    found, ensemble_ = both(seen)
-
-    def field(members, theta):
-        update = ensemble.mean_update(simulation, members, theta)
-        rate = jnp.mean(jnp.exp(members[:, -1]))
-        return update / rate + how.damping * (theta - seen.sent[-1])
-
-    for number in range(3):
-        own = ensemble_[number][None]
-        rest = jnp.delete(ensemble_, number, axis=0)
-        assert np.abs(field(own, found.members.optimum[number])).max() < 1e-6
-        assert np.abs(field(rest, found.members.others[number])).max() < 1e-6

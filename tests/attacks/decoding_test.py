@@ -111,7 +111,7 @@ def test_weights_of_zero_leave_messages_out():
 _FAST = {"fit": Adam(3e-3, 400), "decode": Adam(3e-2, 200)}
 
 
-def _simulation(num_inputs, rate=0.5, num_rows=6):
+def _simulation(num_inputs, rate=0.5, num_rows=20):
     def loss(params, x, y):
         return losses.logistic(x @ params[:-1] + params[-1], y)
 
@@ -126,9 +126,7 @@ def _mlp(key, messages):
 
 
 def _simulated(key, messages):
-    settings = decoding.Settings(
-        iterations=15, ensemble_size=2, floors=(1e-4,), widths=(1.0,)
-    )
+    settings = decoding.Settings(iterations=40, ensemble_size=3, floor=1e-3)
     return decoding.simulated(key, messages, _simulation(2), settings=settings)
 
 

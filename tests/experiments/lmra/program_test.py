@@ -33,7 +33,6 @@ _TINY = {
     "rows": 3,
     "iterations": 3,
     "ensemble_size": 2,
-    "trials": 1,
     "seeds": (0, 1),
 }
 
@@ -93,7 +92,7 @@ def test_a_run_says_how_sure_the_adversary_may_be(finished):
         if row.metric == members.EXPLAINING
     ]
     assert {row.attack for row in told} == {"decoded_simulated"}
-    # Two clients of more rows than a batch has, and two members.
+    # Two clients, and two members.
     assert {row.n for row in told} == {4} and len(told) == 4
 
 
@@ -238,7 +237,7 @@ def test_the_paper_is_read_from_the_stored_numbers():
             {"proximal": 1.0, "mappings": ("simulated",)},
             "--proximal: the mapping simulated",
         ),
-        (None, {"floors": (0.1, 0.1)}, "--floors: expected each at most once"),
+        (None, {"batch_sizes": (8, 8)}, "--batch_sizes: expected each at most once"),
         (None, {"num_rounds": 10**9}, "--num_rounds: .* <= 1000000"),
         (None, {"search_rounds": (10**9,)}, "--search_rounds: .* <= 1000000"),
     ],
@@ -254,7 +253,7 @@ def test_the_paper_is_read_from_the_stored_numbers():
         "paper_sizes",
         "paper_attacked",
         "proximal",
-        "floors",
+        "batch_sizes",
         "rounds",
         "search_rounds",
     ],

@@ -162,12 +162,12 @@ def noise(messages: Messages) -> jax.Array:
     u = u * jnp.sqrt(jnp.maximum(weight.sum(), 1))
     first, others = u[:, :1], u[:, 1:]
     pairs = jnp.stack([others, first * others], axis=2).reshape(len(u), -1)
-    powers = first ** np.arange(_POWERS + 1)
+    powers = first ** np.arange(_POWERS + 1)[None]
     terms = jnp.concatenate([powers, pairs], axis=1)[:, : max(1, len(u) // 2)]
     kept = jnp.arange(terms.shape[1]) < jnp.maximum(1, mask.sum() // 2)
-    q, s, _ = jnp.linalg.svd(weight[:, None] * kept * terms, full_matrices=False)
+    q, s, _ = jnp.linalg.svd(weight[:, None] * kept[None] * terms, full_matrices=False)
     counts = s > len(u) * jnp.finfo(s.dtype).eps * s[0]
-    q = jnp.where(counts, q, 0)
+    q = jnp.where(counts[None], q, 0)
     rest = delta - matmul(q, matmul(q.T, delta))
     freedom = jnp.maximum(weight.sum() - counts.sum(), 1) * delta.shape[1]
     rounding = float(np.finfo(np.float32).eps) / 4 * jnp.max(jnp.abs(sent))
@@ -180,8 +180,8 @@ def _count(seen: Messages) -> jax.Array:
 
 def _rows(simulation: Simulation, weights: Weights) -> tuple[jax.Array, jax.Array]:
     """Inputs `[K, D]` and targets `[K]`."""
-    offset = simulation.shared_spread * weights.offset
-    width = simulation.spread * jnp.exp(_WIDTH * weights.width)
+    offset = simulation.shared_spread * weights.offset[None]
+    width = simulation.spread * jnp.exp(_WIDTH * weights.width[None])
     inputs = offset + width * weights.own
     height = weights.plane[0] + matmul(inputs, weights.plane[1:])
     return inputs, simulation.target(simulation.slope * height)
