@@ -85,9 +85,9 @@ class Config(RunFlags):
         1e-5, "affine: singular values below it, over the largest, are zero; also the "
         "cut-off of the directions that are counted", above=0, below=1,
     )  # fmt: skip
-    rows: int = option(60, "simulated: rows of a client that is learned", min=1)
+    rows: int = option(30, "simulated: rows of a client that is learned", min=1)
     ensemble_size: int = option(
-        12, "simulated: such clients, whose mean is decoded", min=1
+        8, "simulated: such clients, whose mean is decoded", min=1
     )
     average: int = option(
         1, "simulated: consecutive messages that are averaged first", min=1

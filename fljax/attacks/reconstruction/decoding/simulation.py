@@ -63,7 +63,7 @@ class Settings(NamedTuple):
     """
 
     iterations: int = 150
-    ensemble_size: int = 12
+    ensemble_size: int = 8
     average: int = 1
     floor: float = 3e-5
     damping: float = 1e-4
@@ -77,7 +77,7 @@ def simulated_client(
     rate: float,
     steps: Array | int = 1,
     most_steps: int | None = None,
-    num_rows: int = 60,
+    num_rows: int = 30,
     target: Callable[[jax.Array], jax.Array] = jax.nn.sigmoid,
     spread: float = 1.0,
     shared_spread: float = 1.0,
