@@ -39,8 +39,8 @@ ITEMS = (
     Item(
         "Table II",
         "fed_cdp.table2",
-        "K = 100, and K = 1,000 at 5, 10 and 20 %, without a defense and with Fed-CDP at 50 %, "
-        "too; those of 10,000 clients take hours each. Three seeds at 5 and 10 % of 100, one "
+        "K = 100, and K = 1,000 at 5, 10 and 20 %, and at 50 % but for Fed-SDP; those of "
+        "10,000 clients take hours each. Three seeds at 5 and 10 % of 100, one "
         "elsewhere. Noise is drawn as it is printed, sigma = 6. Rates of Fed-CDP are tried over "
         "all rounds where there are three seeds, over a fifth elsewhere, and not at 50 % of "
         "1,000, which has the rate of 20 %. Without a defense the "

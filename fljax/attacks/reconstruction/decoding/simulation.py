@@ -23,8 +23,7 @@ what the messages do not tell, where a regression has nothing.
    where members disagree on what separates the classes. `members` has the same of each
    member alone, and of all others that count.
 
-Messages of several full batches are simulated exactly; of mini-batches as if each had been of
-all rows.
+Local steps on all rows are simulated exactly, those on mini-batches as if on all rows, too.
 
 The cost of a step grows with `(R P)^2 (R P + K D)` for `R` messages that were averaged
 (`Settings.average`): meant for models of tens of parameters. Give it float64:
