@@ -115,9 +115,9 @@ PAPERS = {
             "the batch size. On the clients' own rows the decoded model is nowhere shown to "
             "gain, and in places, with small batches, to lose less than a point. On held-out "
             "rows, a few dozen, it gains in two of twenty runs: after 2,000 rounds with the "
-            "largest batches, and with five times as many messages at 64 but not with the "
-            "largest, which may be chance; the local optimum itself is not shown to gain "
-            "there.",
+            "largest batches, from zero and from a random start, but not with five times as "
+            "many messages, which may be chance; the local optimum itself is shown to gain "
+            "there from the random start only.",
         ),
         Item("In small, without a file", "lmra.small", "Other data: a quick check."),
     ),
