@@ -87,6 +87,12 @@ def test_every_local_step_is_simulated():
     np.testing.assert_allclose(found, seen.sent[0] - theta, rtol=1e-9)
 
 
+def test_more_local_steps_than_at_most_are_refused():
+    with pytest.raises(ValueError, match="at most most_steps 2, got 3"):
+        _simulation(steps=3, most_steps=2)
+    assert _simulation(steps=3).most_steps == 3
+
+
 def test_rows_of_a_client_share_an_offset_and_targets_a_plane():
     silent = _client(0)._replace(mask=jnp.zeros(30, bool))
     simulation = _simulation(40, spread=0.5, shared_spread=2.0, slope=1.5)

@@ -102,7 +102,14 @@ def simulated_client(
 
     Returns:
       A `Simulation`.
+
+    Raises:
+      ValueError: for more steps than at most.
     """
+    if most_steps is None:
+        most_steps = int(steps)
+    elif isinstance(steps, int) and steps > most_steps:
+        raise ValueError(f"steps must be at most most_steps {most_steps}, got {steps}")
 
     def gradient(theta, x, y):
         return jax.grad(lambda at: loss_fn(unravel(at), x, y))(theta)
@@ -112,7 +119,7 @@ def simulated_client(
         target,
         rate,
         steps,
-        int(steps) if most_steps is None else most_steps,
+        most_steps,
         num_rows,
         num_inputs,
         spread,
