@@ -168,7 +168,8 @@ def _own(
 def calibrate(method: str, training: Training, target: float) -> list[Kept]:
     """Noise and rounds that keep an epsilon, as implemented and as recommended.
 
-    Where these are one, once. None stands for no noise that is enough, and for more than a million rounds.
+    Where these are one, once. None stands for no noise that is enough, and for more than
+    a million rounds.
 
     Raises:
       ConfigError: for a target that nothing can be said of.

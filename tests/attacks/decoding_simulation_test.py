@@ -11,6 +11,7 @@ from jax.flatten_util import ravel_pytree
 from fljax import losses
 from fljax.attacks.reconstruction import decoding
 from fljax.attacks.reconstruction.decoding import Messages, ensemble
+from fljax.attacks.reconstruction.decoding import simulation as simulation_lib
 
 
 @pytest.fixture(autouse=True)
@@ -101,8 +102,9 @@ def test_rows_of_a_client_share_an_offset_and_targets_a_plane():
         np.asarray, jax.vmap(lambda w: ensemble._rows(simulation, w))(found)
     )
     within, between = rows.std(axis=1), rows.mean(axis=1).std(axis=0)
-    # Each input has a width of its own, around half.
-    np.testing.assert_allclose(np.exp(np.log(within).mean(axis=0)), 0.5, rtol=0.2)
+    # Each input has a width of its own, around half: four standard errors of 60 draws.
+    width = np.log(within).mean(axis=0)
+    np.testing.assert_allclose(width, np.log(0.5), atol=4 * 0.3 / np.sqrt(60))
     # Four standard errors of a deviation of 60 draws.
     np.testing.assert_allclose(between, 2, rtol=4 / np.sqrt(2 * 60))
     for each, target in zip(rows, np.log(targets / (1 - targets)), strict=True):
@@ -167,11 +169,11 @@ def test_no_curve_is_taken_for_noise():
 
 def test_messages_that_are_not_there_make_no_noise_smaller():
     rng = np.random.default_rng(0)
-    sent, delta = rng.normal(size=(2, 24, 11))
-    few = decoding.Messages(jnp.asarray(sent), jnp.asarray(delta), jnp.ones(24, bool))
-    wide = [(0, 96)] + [(0, 0)]
+    sent, delta = rng.normal(size=(2, 12, 11))
+    few = decoding.Messages(jnp.asarray(sent), jnp.asarray(delta), jnp.ones(12, bool))
+    wide = [(0, 48)] + [(0, 0)]
     padded = decoding.Messages(
-        jnp.pad(few.sent, wide), jnp.pad(few.delta, wide), jnp.pad(few.mask, (0, 96))
+        jnp.pad(few.sent, wide), jnp.pad(few.delta, wide), jnp.pad(few.mask, (0, 48))
     )
     found = float(ensemble.noise(padded))
     assert found == pytest.approx(float(ensemble.noise(few)), rel=1e-5) and found > 0.5
@@ -238,6 +240,13 @@ def test_averages_leave_out_rounds_without_the_client():
     np.testing.assert_array_equal(same.sent, sent)
     with pytest.raises(ValueError, match="run must be 1 to 7, got 8"):
         decoding.averaged(seen, 8)
+
+
+def test_an_average_is_of_as_many_messages_as_there_are():
+    seen = _client(0)
+    for mask, count in ((np.arange(30) % 2 > 0, 1), (np.arange(30) >= 0, 2)):
+        some = seen._replace(mask=jnp.asarray(mask))
+        assert simulation_lib._averaged(some, decoding.averaged(some, 2)) == count
 
 
 def test_what_never_varies_is_not_learned():

@@ -14,9 +14,9 @@
 | a learning rate by rounds       | the rate of each round                               |
 
 A defense of one's own is simulated as its `Definition` says (`fljax.defenses.effects`).
-Not simulated: one that says nothing (`specs.without_effects`), a learning rate that changes within a round, and
-where noise moves a path (its mean is simulated with the noise left out). Messages that
-hold no noise at all are solved for (`exact`).
+Not simulated: one that says nothing (`specs.without_effects`), a learning rate that changes
+within a round, and where noise moves a path (its mean is simulated with the noise left
+out). Messages that hold no noise at all are solved for (`exact`).
 """
 
 from collections.abc import Callable

@@ -155,7 +155,7 @@ def simulated(
     rank, singular_values = messages_lib.directions(messages, rcond)
     seen = messages_lib.averaged(messages, how.average)
     noise = jnp.maximum(
-        ensemble_lib.noise(messages) / how.average**0.5,
+        ensemble_lib.noise(messages) / jnp.sqrt(_averaged(messages, seen)),
         how.floor * ensemble_lib.size(seen),
     )
     members = ensemble_lib.learn(
@@ -193,6 +193,12 @@ def simulated(
         determined=rank == seen.sent.shape[1],
         members=Members(optimum, others, misfit),
     )
+
+
+def _averaged(messages: Messages, seen: Messages) -> jax.Array:
+    """How many messages of the client an average is of, in the mean, []."""
+    total = messages.mask.sum() / jnp.maximum(seen.mask.sum(), 1)
+    return jnp.maximum(total, 1)
 
 
 def _zero(simulation: Simulation, members, shares, anchor, damping: float) -> jax.Array:
