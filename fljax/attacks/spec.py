@@ -30,6 +30,22 @@ class AttackSpec(NamedTuple):
     gives: type = Prediction
 
 
+def check_settings(spec: AttackSpec, settings: Any) -> None:
+    """Settings are of the kind that the attack's own are; None stands for those.
+
+    Raises:
+      ValueError: they are not, or the attack has none.
+    """
+    kind = type(spec.settings)
+    if settings is None or isinstance(settings, kind):
+        return
+    wanted = f"a {kind.__module__}.{kind.__qualname__}"
+    if spec.settings is None:
+        wanted = "none, for it has no settings"
+    got = type(settings).__name__
+    raise ValueError(f"of {spec.name!r} expected {wanted}, got {got}")
+
+
 def apply(
     spec: AttackSpec, view: AdversaryView, settings: Hashable = None
 ) -> Estimates:
@@ -41,9 +57,12 @@ def apply(
       settings: in place of the attack's own.
 
     Raises:
+      ValueError: the settings are not this attack's.
       AnswerError: what it gives back cannot be scored.
     """
-    chosen = spec.settings if settings is None else settings
-    if why := needs_lib.missing(spec.needs, view, chosen):
+    check_settings(spec, settings)
+    if settings is None:
+        settings = spec.settings
+    if why := needs_lib.missing(spec.needs, view, settings):
         return {spec.name: NotApplicable(why)}
-    return answers.checked(spec.name, view, spec.run(view, chosen))
+    return answers.checked(spec.name, view, spec.run(view, settings))

@@ -3,7 +3,7 @@
 `fljax.audit` is the function (`library`, `arguments`), `fljax-audit` and
 `python -m fljax.audit` the command line (`program`, `command`, `settings`).
 
-* what is read: `inputs`, `table`, `recording`, `local_training`, `values`,
+* what is read: `inputs`, `frames`, `table`, `recording`, `local_training`, `values`,
   `derived`;
 * the model: `architecture`, `normalisation`, or one's own (`imported`);
 * the wall: `rows` and `case` part what the adversary knows from the `truth`;

@@ -46,6 +46,26 @@ def chosen(names: Sequence[str | AttackSpec]) -> list[AttackSpec]:
     return found
 
 
+def check_settings(
+    settings: Mapping[str, Hashable], attacks: Sequence[AttackSpec]
+) -> None:
+    """Settings are of attacks that there are, asked for or not, and of their kind.
+
+    Raises:
+      ConfigError: they are not.
+    """
+    known = registry.ATTACKS | {each.name: each for each in attacks}
+    for name, given in settings.items():
+        if name not in known:
+            raise ConfigError(
+                f"--settings: expected some of {', '.join(sorted(known))}, got {name!r}"
+            )
+        try:
+            spec.check_settings(known[name], given)
+        except ValueError as error:
+            raise ConfigError(f"--settings: {error}") from error
+
+
 def estimates(
     view: AdversaryView,
     attacks: Sequence[AttackSpec],

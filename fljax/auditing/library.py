@@ -2,7 +2,6 @@
 
 import contextlib
 import os
-import pathlib
 import tempfile
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from typing import Any
@@ -12,7 +11,7 @@ import pandas as pd
 from absl import flags
 
 from fljax import precision, verdicts
-from fljax.attacks import controls, registry
+from fljax.attacks import controls
 from fljax.attacks.estimates import Estimates, Prediction
 from fljax.attacks.spec import AttackSpec
 from fljax.attacks.trajectory import clients
@@ -22,6 +21,7 @@ from fljax.auditing import (
     ceilings,
     effort,
     fits,
+    frames,
     inputs,
     local_training,
     population,
@@ -33,6 +33,7 @@ from fljax.auditing import settings as s
 from fljax.auditing.case import Case
 from fljax.auditing.findings import Audited, Findings
 from fljax.auditing.fits import Fit
+from fljax.auditing.frames import Rows
 from fljax.auditing.inputs import Inputs
 from fljax.auditing.measuring import Controls
 from fljax.auditing.recording import Recording
@@ -40,8 +41,6 @@ from fljax.auditing.settings import Config
 from fljax.driver import config as config_lib
 from fljax.driver.config import ConfigError
 from fljax.types import Model, Transcript
-
-Rows = str | os.PathLike | pd.DataFrame
 
 
 def _untimed(name: str) -> contextlib.AbstractContextManager[None]:
@@ -78,7 +77,7 @@ def audit(
       transcript: what the adversary saw: a path without `.npz`, a folder with one
         transcript, or a `Transcript` of one seed.
       rows: the clients' rows, a CSV file or a data frame, which is read as the CSV file
-        that it makes, without its index.
+        that it makes, without its index; its columns of type `category` are categories.
       target: column that the model predicts.
       sensitive: column that is inferred.
       model: `linear`, `mlp:64,32`, `package.module:attribute`, or a `fljax.types.Model`
@@ -122,22 +121,20 @@ def audit(
         if model is None:
             raise ConfigError("--model: expected 'mlp:128', say, or a Model, got None")
         config = _config(given | options)
+        read_as = frames.columns(rows, config.files, config.rows)
+        config = config._replace(rows=read_as)
         chosen = attacking.chosen(attacks)
         read = inputs.read(
             config.files,
             config.rows,
-            known=_path(rows, folder, "rows.csv"),
-            proxy=None if proxy is None else _path(proxy, folder, "proxy.csv"),
+            known=frames.path(rows, folder, "rows"),
+            proxy=None if proxy is None else frames.path(proxy, folder, "proxy"),
             seen=_recording(transcript),
         )
         case = case_lib.prepare(config, read, None if isinstance(model, str) else model)
         effort.check(case, chosen, config.audit)
         more = dict(settings or {})
-        known = {each.name for each in chosen} | registry.ATTACKS.keys()
-        if unknown := sorted(more.keys() - known):
-            raise ConfigError(
-                f"--settings: expected some of {', '.join(sorted(known))}, got {unknown[0]!r}"
-            )
+        attacking.check_settings(more, chosen)
         return attack_and_score(config, read, case, chosen, more)
 
 
@@ -280,16 +277,3 @@ def _name(given: Any) -> str:
     if isinstance(given, str | os.PathLike):
         return os.fspath(given)
     return "transcript" if isinstance(given, Transcript) else "rows"
-
-
-def _path(rows: Rows, folder: str, name: str) -> str:
-    if isinstance(rows, str | os.PathLike):
-        return os.fspath(rows)
-    if not isinstance(rows, pd.DataFrame):
-        flag = "--proxy" if name.startswith("proxy") else "--known"
-        raise ConfigError(
-            f"{flag}: expected a path or a pandas DataFrame, got {type(rows).__name__}"
-        )
-    path = pathlib.Path(folder) / name
-    rows.to_csv(path, index=False)
-    return str(path)

@@ -38,12 +38,25 @@ def test_what_cannot_be_scored_is_one_line(linear, attacks, said):
         fljax.audit(linear / "seen", rows, model="linear", attacks=attacks, **told)
 
 
-def test_settings_of_nobody_are_named(linear):
+@pytest.mark.parametrize(
+    "settings, said",
+    [
+        ({"modle": 3}, "expected some of .* got 'modle'"),
+        ({"model": 3}, "of 'model' expected none, for it has no settings, got int"),
+        (
+            {"grad": {"iterations": 3}},
+            r"of 'grad' expected a .*grid\.Settings, got dict",
+        ),
+        ({"mine": 3.0}, r"of 'mine' expected a builtins\.int, got float"),
+    ],
+)
+def test_settings_of_nobody_are_named(linear, settings, said):
     rows = pd.read_csv(linear / "rows.csv")
-    with pytest.raises(ValueError, match="^settings: expected some of .* got 'modle'"):
+    mine = _own("mine")._replace(settings=3)
+    with pytest.raises(ValueError, match=f"^settings: {said}$"):
         fljax.audit(
             linear / "seen", rows, target="y", sensitive="married", model="linear",
-            client_column="client", attacks=("model",), settings={"modle": 3},
+            client_column="client", attacks=("model", mine), settings=settings,
         )  # fmt: skip
 
 

@@ -1,0 +1,94 @@
+"""Data frames as the CSV files that they make, without their index.
+
+A file does not say which of its numbers are categories, as a frame does: it is told.
+"""
+
+import dataclasses
+import os
+import pathlib
+from numbers import Number
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from fljax.auditing.settings import FilesConfig, RowsConfig
+from fljax.data.csv_format import CsvFormat, numbers
+from fljax.driver.config import ConfigError
+
+Rows = str | os.PathLike | pd.DataFrame
+
+
+def path(rows: Rows, folder: str, argument: str) -> str:
+    """Where the rows are: the path itself, or a file that is written.
+
+    Args:
+      rows: a CSV file or a data frame.
+      folder: to write into.
+      argument: that they are, for errors and the file's name.
+
+    Raises:
+      ConfigError: they are neither.
+    """
+    if isinstance(rows, str | os.PathLike):
+        return os.fspath(rows)
+    if not isinstance(rows, pd.DataFrame):
+        raise ConfigError(
+            f"{argument}: expected a path or a pandas DataFrame, got {type(rows).__name__}"
+        )
+    written = pathlib.Path(folder) / f"{argument}.csv"
+    rows.to_csv(written, index=False)
+    return str(written)
+
+
+def columns(rows: Rows, files: FilesConfig, config: RowsConfig) -> RowsConfig:
+    """How columns are read, with numbers that a frame has as `category` as categories.
+
+    Args:
+      rows: as in `path`; a file says nothing of this.
+      files: the target and the column of clients are no inputs.
+      config: what is named there is as it says.
+
+    Raises:
+      ConfigError: a column of more than two values that is not named has texts and all
+        of them are numbers, or the target has numbers as categories and no task.
+    """
+    if not isinstance(rows, pd.DataFrame):
+        return config
+    named = {*config.numeric, *config.categorical, *config.drop, files.client_column}
+    found = []
+    for name, series in rows.rename(columns=str).items():
+        values = series.dropna().unique()
+        if name in named or len(values) <= 2:
+            continue
+        if text := _number_as_text(list(values)):
+            raise ConfigError(
+                f"rows: column {name!r} has texts that are numbers, such as {text!r}; "
+                "make them numbers, or list it in categorical= or numeric="
+            )
+        if not _are_categories(series):
+            continue
+        if name != files.target:
+            found.append(name)
+        elif config.task is None:
+            raise ConfigError(
+                f"--task: target {name!r} has categories; expected multiclass or regression"
+            )
+    return dataclasses.replace(config, categorical=(*config.categorical, *found))
+
+
+def _are_categories(series: pd.Series) -> bool:
+    """Whether they are numbers that a frame has as categories."""
+    kind = series.dtype
+    if not isinstance(kind, pd.CategoricalDtype):
+        return False
+    return pd.api.types.is_numeric_dtype(kind.categories)
+
+
+def _number_as_text(values: list[Any]) -> str:
+    """The first text, if all values are numbers and some are written as texts."""
+    texts = [value for value in values if isinstance(value, str)]
+    others = [value for value in values if not isinstance(value, Number | str)]
+    if not texts or others or np.isnan(numbers(pd.Series(texts), CsvFormat())).any():
+        return ""
+    return texts[0]
