@@ -32,8 +32,8 @@ from experiments.aia.adversary import (
     front,
     of_seeds,
 )
-from experiments.aia.problem import local_update
 from experiments.aia.setup import Setup
+from experiments.tabular.problem import local_update
 from fljax.attacks.attribute import active, last_model
 from fljax.attacks.estimates import Prediction
 from fljax.driver.config import ConfigError

@@ -19,7 +19,7 @@ from experiments.aia.errors import Imputed
 from experiments.aia.population import Population
 from experiments.aia.setup import Setup
 from experiments.aia.strangers import Strangers
-from experiments.aia.targets import Targets, pool
+from experiments.tabular.targets import Targets, pool
 from fljax import imputation, verdicts
 from fljax.results import Labels, Row
 

@@ -8,17 +8,11 @@ messages may tell of those. A row's guarantee protects no more than the row.
 
 import numpy as np
 
-from experiments.aia import (
-    baselines,
-    budgets,
-    population,
-    privacy_report,
-    result_rows,
-    scoring,
-)
+from experiments.aia import baselines, population, privacy_report, result_rows, scoring
 from experiments.aia.baselines import Shared
 from experiments.aia.setup import Setup
-from experiments.aia.targets import Targets
+from experiments.tabular import budgets
+from experiments.tabular.targets import Targets
 from fljax import imputation, privacy, verdicts
 from fljax.privacy import Releases
 from fljax.results import Labels, Row

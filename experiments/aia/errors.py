@@ -10,7 +10,7 @@ from typing import NamedTuple
 import numpy as np
 
 from experiments.aia import result_rows
-from experiments.aia.targets import Targets
+from experiments.tabular.targets import Targets
 from fljax import metrics, shrinkage, verdicts
 from fljax.results import HALF_WIDTH, PAIRED_HALF_WIDTH, Labels, Row
 

@@ -18,11 +18,12 @@ import numpy as np
 import optax
 from jax import lax
 
-from experiments.aia import defense, scoring, single_client, tuning
+from experiments.aia import scoring, single_client, tuning
 from experiments.aia.adversary import Adversary, Attacked, of_seeds
-from experiments.aia.problem import local_update
 from experiments.aia.scoring import Scoring
 from experiments.aia.setup import Setup
+from experiments.tabular import defense
+from experiments.tabular.problem import local_update
 from fljax.attacks import streams
 from fljax.attacks.attribute import active, last_model
 from fljax.attacks.estimates import Prediction

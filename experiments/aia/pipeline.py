@@ -10,26 +10,23 @@ from rich.progress import Progress
 from experiments.aia import (
     baselines,
     ceilings,
-    defense,
-    defense_config,
     errors,
-    federation,
     kinds,
     knowledge,
     privacy_report,
     saved,
     scoring,
     strangers,
-    targets,
 )
-from experiments.aia import clients as clients_lib
 from experiments.aia.adversary_config import MESSAGES, Sight
 from experiments.aia.baselines import Shared
 from experiments.aia.guesses import Guess
-from experiments.aia.problem import build
 from experiments.aia.scoring import Scoring
 from experiments.aia.setup import Settings, Setup
 from experiments.aia.wall import eavesdrop
+from experiments.tabular import clients as clients_lib
+from experiments.tabular import defense, defense_config, federation, targets
+from experiments.tabular.problem import build
 from fljax import data, fit
 from fljax.auditing import values
 from fljax.defenses import specs

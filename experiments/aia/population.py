@@ -8,8 +8,8 @@ from typing import NamedTuple
 import jax
 import numpy as np
 
-from experiments.aia import targets
 from experiments.aia.setup import Setup
+from experiments.tabular import targets
 from fljax.types import Features
 
 HELD_OUT = -1

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from experiments.aia.targets import Targets
+from experiments.tabular.targets import Targets
 from fljax import certainty
 from fljax.results import Labels, Row
 

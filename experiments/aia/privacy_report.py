@@ -5,9 +5,9 @@ from typing import Any
 
 import numpy as np
 
-from experiments.aia.defense_config import BoundDefense
-from experiments.aia.problem import Problem
 from experiments.epsilons import PREFIX
+from experiments.tabular.defense_config import BoundDefense
+from experiments.tabular.problem import Problem
 from fljax import privacy
 from fljax.defenses import specs
 from fljax.results import Labels, Row

@@ -16,9 +16,7 @@ from rich.table import Table
 
 from experiments.aia import (
     baselines,
-    clients,
     closing,
-    federation,
     guesses,
     listing,
     memory,
@@ -30,6 +28,7 @@ from experiments.aia import (
 from experiments.aia.setup import Settings, Setup
 from experiments.aia.sweep import points
 from experiments.report import COMMAND, figures
+from experiments.tabular import clients, federation
 from fljax import data, files, transcript
 from fljax import memory as memory_lib
 from fljax.driver import processes, screen_tables, stages

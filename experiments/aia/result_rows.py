@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from experiments.aia.targets import Targets
+from experiments.tabular.targets import Targets
 from fljax import metrics
 from fljax.results import Labels, Row
 

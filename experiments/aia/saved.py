@@ -7,8 +7,9 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from experiments.aia import defense_config, kinds, wall
+from experiments.aia import kinds, wall
 from experiments.aia.setup import Settings, Setup
+from experiments.tabular import defense_config
 from fljax import transcript
 from fljax.driver.config import to_flags
 from fljax.types import Transcript

@@ -11,10 +11,10 @@ import jax
 import numpy as np
 
 from experiments.aia import errors, posteriors, result_rows
-from experiments.aia import targets as targets_lib
 from experiments.aia.adversary import Attacked
 from experiments.aia.errors import Imputed
-from experiments.aia.targets import Targets
+from experiments.tabular import targets as targets_lib
+from experiments.tabular.targets import Targets
 from fljax import losses, metrics, verdicts
 from fljax.attacks import attribute
 from fljax.results import Labels, Row

@@ -8,10 +8,11 @@ import jax
 
 from experiments.aia import active_config, settings
 from experiments.aia.adversary_config import AdversaryConfig
-from experiments.aia.clients import Clients
 from experiments.aia.knowledge_config import KnowledgeConfig
-from experiments.aia.problem import Problem
-from experiments.aia.targets import Targets
+from experiments.tabular import settings as training
+from experiments.tabular.clients import Clients
+from experiments.tabular.problem import Problem
+from experiments.tabular.targets import Targets
 from fljax import data
 from fljax.types import Known
 
@@ -19,15 +20,15 @@ from fljax.types import Known
 class Settings(NamedTuple):
     """The configuration of a run."""
 
-    data: settings.DataConfig
-    partition: settings.PartitionConfig
-    model: settings.ModelConfig
-    train: settings.TrainConfig
+    data: training.DataConfig
+    partition: training.PartitionConfig
+    model: training.ModelConfig
+    train: training.TrainConfig
     attack: settings.AttackConfig
     active: active_config.ActiveConfig
     oracle: active_config.OracleConfig
     trajectory: settings.TrajectoryConfig
-    defense: settings.DefenseConfig
+    defense: training.DefenseConfig
     run: settings.RunConfig
     knowledge: KnowledgeConfig = KnowledgeConfig()
     adversary: AdversaryConfig = AdversaryConfig()

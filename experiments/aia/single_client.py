@@ -15,10 +15,10 @@ import jax.numpy as jnp
 import numpy as np
 from jax import lax
 
-from experiments.aia.clients import Clients
-from experiments.aia.problem import Problem
-from experiments.aia.schedules import local_work
-from experiments.aia.settings import TrainConfig
+from experiments.tabular.clients import Clients
+from experiments.tabular.problem import Problem
+from experiments.tabular.schedules import local_work
+from experiments.tabular.settings import TrainConfig
 from fljax import accelerators, losses, parallel
 from fljax import schedule as schedule_lib
 from fljax.losses import LossFn

@@ -14,7 +14,7 @@ import numpy as np
 from experiments.aia import population
 from experiments.aia.population import Population
 from experiments.aia.setup import Setup
-from experiments.aia.targets import Targets
+from experiments.tabular.targets import Targets
 from fljax import strangers, verdicts
 from fljax.results import Labels, Row
 from fljax.types import Known

@@ -4,13 +4,13 @@ import jax
 import numpy as np
 from rich.progress import Progress
 
-from experiments.aia import schedules
 from experiments.aia.adversary import Adversary, of_seeds
 from experiments.aia.adversary_config import MESSAGES, Sight
-from experiments.aia.clients import outputs
-from experiments.aia.defense_config import BoundDefense
-from experiments.aia.settings import TrainConfig
 from experiments.aia.setup import Setup
+from experiments.tabular import schedules
+from experiments.tabular.clients import outputs
+from experiments.tabular.defense_config import BoundDefense
+from experiments.tabular.settings import TrainConfig
 from fljax.attacks.adversary import AdversaryView, LocalTraining
 from fljax.defenses import specs
 from fljax.defenses.specs import Spec

@@ -6,9 +6,9 @@ from collections.abc import Callable
 import jax
 import numpy as np
 
-from experiments.aia.problem import Defended, Problem
 from experiments.aia.setup import Setup
 from experiments.choose_defense import candidates
+from experiments.tabular.problem import Defended, Problem
 from fljax import losses, privacy
 from fljax.federation import FedAvg, Tables
 from fljax.privacy.audits import Audit, Canary

@@ -18,7 +18,7 @@ from typing import NamedTuple
 from rich.progress import Progress
 
 from experiments import defense_options
-from experiments.aia import baselines, federation, pipeline
+from experiments.aia import baselines, pipeline
 from experiments.aia import program as aia
 from experiments.aia.setup import Settings as Training
 from experiments.aia.setup import Setup
@@ -26,6 +26,7 @@ from experiments.choose_defense import audited, candidates, choice_figure, said
 from experiments.choose_defense.rule import Candidate, Choice, Wishes, choose
 from experiments.choose_defense.settings import ChoiceConfig, Settings
 from experiments.report import COMMAND, figures
+from experiments.tabular import federation
 from fljax.defenses import specs
 from fljax.defenses.specs import Spec
 from fljax.driver import stages

@@ -5,7 +5,7 @@ from typing import NamedTuple
 import jax
 import numpy as np
 
-from experiments.aia.clients import Clients
+from experiments.tabular.clients import Clients
 from fljax import data
 from fljax.driver.config import ConfigError
 from fljax.types import Rows

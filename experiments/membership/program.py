@@ -15,11 +15,11 @@ from rich.progress import Progress
 from rich.text import Text
 
 from experiments import defense_options
-from experiments.aia import clients, federation
 from experiments.membership import attacking, coins, reporting, scores, trainings, wall
 from experiments.membership.coins import Pool
 from experiments.membership.settings import Settings
 from experiments.report import COMMAND
+from experiments.tabular import clients, federation
 from fljax import data
 from fljax.defenses.specs import Spec
 from fljax.driver.config import ConfigError

@@ -4,7 +4,7 @@ import dataclasses
 from typing import NamedTuple
 
 from experiments import defense_options
-from experiments.aia.settings import (
+from experiments.tabular.settings import (
     DataConfig,
     ModelConfig,
     PartitionConfig,

@@ -6,14 +6,14 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from experiments.aia import defense, federation, problem
-from experiments.aia.clients import Clients
-from experiments.aia.problem import Problem
-from experiments.aia.schedules import local_work
-from experiments.aia.settings import DefenseConfig
 from experiments.membership import coins
 from experiments.membership.coins import Pool
 from experiments.membership.settings import Settings
+from experiments.tabular import defense, federation, problem
+from experiments.tabular.clients import Clients
+from experiments.tabular.problem import Problem
+from experiments.tabular.schedules import local_work
+from experiments.tabular.settings import DefenseConfig
 from fljax import losses, packing
 from fljax.defenses.specs import Spec
 from fljax.types import Params, Rows, Transcript

@@ -6,10 +6,10 @@ from typing import NamedTuple
 import jax
 import numpy as np
 
-from experiments.aia.clients import load_table
-from experiments.aia.settings import DataConfig
 from experiments.rows.settings import RunConfig
 from experiments.rows.views import Known, OneMessage
+from experiments.tabular.clients import load_table
+from experiments.tabular.settings import DataConfig
 from fljax import data, losses
 from fljax.attacks import rows
 from fljax.attacks.rows.steps import Steps, moved

@@ -3,7 +3,7 @@
 import dataclasses
 from typing import Literal, NamedTuple
 
-from experiments.aia.settings import DataConfig
+from experiments.tabular.settings import DataConfig
 from fljax.driver.option import RunFlags, option, several
 
 

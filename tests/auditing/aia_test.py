@@ -4,17 +4,10 @@ import numpy as np
 import pytest
 from rich import progress
 
-from experiments.aia import (
-    active_config,
-    attacks,
-    clients,
-    federation,
-    pipeline,
-    scoring,
-    settings,
-    wall,
-)
+from experiments.aia import active_config, attacks, pipeline, scoring, settings, wall
 from experiments.aia.setup import Settings
+from experiments.tabular import clients, federation
+from experiments.tabular import settings as training
 from fljax import partition, transcript
 from fljax.results import Labels
 
@@ -24,7 +17,7 @@ _ROUNDS, _CLIENTS = 6, 3
 @pytest.mark.parametrize("hidden", [(), (8,)], ids=["linear", "mlp"])
 def test_the_model_based_attack_is_that_of_experiments_aia(tmp_path, audited, hidden):
     """Recorded as arrays and attacked from a CSV file, it has the same accuracy."""
-    model = settings.ModelConfig(
+    model = training.ModelConfig(
         name="mlp" if hidden else "linear", hidden=hidden or (1,)
     )
     theirs, mask = _attack(tmp_path, model)
@@ -45,18 +38,18 @@ def test_the_model_based_attack_is_that_of_experiments_aia(tmp_path, audited, hi
         ]
 
 
-def _attack(folder, model: settings.ModelConfig):
+def _attack(folder, model: training.ModelConfig):
     """Trains, records and attacks: attack -> guesses and rows; and which are real."""
     config = Settings(
-        data=settings.DataConfig(preset="neural"),
-        partition=settings.PartitionConfig(clients=_CLIENTS),
+        data=training.DataConfig(preset="neural"),
+        partition=training.PartitionConfig(clients=_CLIENTS),
         model=model,
-        train=settings.TrainConfig(num_rounds=_ROUNDS, learning_rate=0.05),
+        train=training.TrainConfig(num_rounds=_ROUNDS, learning_rate=0.05),
         attack=settings.AttackConfig(kinds=("model",)),
         active=active_config.ActiveConfig(),
         oracle=active_config.OracleConfig(),
         trajectory=settings.TrajectoryConfig(),
-        defense=settings.DefenseConfig(),
+        defense=training.DefenseConfig(),
         run=settings.RunConfig(),
     )
     setup = pipeline.prepare(clients.load_table(config.data), config, "")

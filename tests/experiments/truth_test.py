@@ -38,10 +38,13 @@ _WALLS = {
 )
 def test_attacks_import_neither_truth_nor_scores(program, module):
     package = f"experiments.{program}"
-    imported = truth.imports(importlib.import_module(f"{package}.{module}"), package)
+    attack = importlib.import_module(f"{package}.{module}")
+    imported = truth.imports(attack, package)
     some = {f"{package}.settings", f"{package}.views"}
     assert imported & some or module == "estimates"  # it sees some
     assert not imported & {f"{package}.{name}" for name in _WALLS[program][1]}
+    tabular = truth.imports(attack, "experiments.tabular")
+    assert not tabular & {"experiments.tabular.clients", "experiments.tabular.targets"}
 
 
 def test_what_inverts_gradients_cannot_reach_an_image_or_a_label(parsed):

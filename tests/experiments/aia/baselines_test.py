@@ -4,8 +4,9 @@ import numpy as np
 import pytest
 from rich.progress import Progress
 
-from experiments.aia import baselines, clients, pipeline, population, program, strangers
-from experiments.aia.targets import unpooled
+from experiments.aia import baselines, pipeline, population, program, strangers
+from experiments.tabular import clients
+from experiments.tabular.targets import unpooled
 from fljax import verdicts
 from fljax.results import Labels
 

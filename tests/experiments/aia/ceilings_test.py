@@ -5,7 +5,8 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from experiments.aia import baselines, budgets, ceilings, pipeline, program
+from experiments.aia import baselines, ceilings, pipeline, program
+from experiments.tabular import budgets
 from fljax import privacy, verdicts
 from fljax.data import load
 from fljax.results import Labels

@@ -5,8 +5,8 @@ import pytest
 
 from experiments.aia import errors
 from experiments.aia.errors import Imputed
-from experiments.aia.targets import Targets
 from experiments.report import cards, gains, in_short, kept
+from experiments.tabular.targets import Targets
 from fljax import verdicts
 from fljax.attacks.estimates import Prediction
 from fljax.auditing import measuring, scoring

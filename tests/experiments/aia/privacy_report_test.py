@@ -6,14 +6,8 @@ import jax
 import numpy as np
 import pytest
 
-from experiments.aia import (
-    budgets,
-    clients,
-    defense,
-    privacy_report,
-    problem,
-    settings,
-)
+from experiments.aia import privacy_report
+from experiments.tabular import budgets, clients, defense, problem, settings
 from fljax import results
 from fljax.defenses import specs
 from fljax.defenses.registry import DEFENSES

@@ -4,18 +4,19 @@ import pytest
 
 from experiments.aia import active_config, pipeline, settings
 from experiments.aia.sweep import points
+from experiments.tabular import settings as training
 from fljax.driver.config import ConfigError
 
 _TOLD = pipeline.Settings(
-    data=settings.DataConfig(),
-    partition=settings.PartitionConfig(),
-    model=settings.ModelConfig(),
-    train=settings.TrainConfig(),
+    data=training.DataConfig(),
+    partition=training.PartitionConfig(),
+    model=training.ModelConfig(),
+    train=training.TrainConfig(),
     attack=settings.AttackConfig(),
     active=active_config.ActiveConfig(),
     oracle=active_config.OracleConfig(),
     trajectory=settings.TrajectoryConfig(),
-    defense=settings.DefenseConfig(),
+    defense=training.DefenseConfig(),
     run=settings.RunConfig(),
 )
 
@@ -30,7 +31,7 @@ def test_points_are_labelled_by_their_first_assignment_and_change_only_what_is_n
     first, second = points(_TOLD, text)
     assert [first[0], second[0]] == ["batch_size=64", "batch_size=128"]
     assert (first[1].train.batch_size, first[1].train.learning_rate) == (64, 0.1)
-    assert second[1].train == settings.TrainConfig(batch_size=128)
+    assert second[1].train == training.TrainConfig(batch_size=128)
     assert second[1]._replace(train=_TOLD.train) == _TOLD
 
 

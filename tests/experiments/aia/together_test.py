@@ -3,7 +3,7 @@
 import numpy as np
 
 from experiments.aia import published, scoring
-from experiments.aia.targets import Targets
+from experiments.tabular.targets import Targets
 from fljax.results import Labels
 
 

@@ -6,7 +6,7 @@ import pkgutil
 import numpy as np
 import pytest
 
-from experiments import aia
+from experiments import aia, tabular
 from experiments.aia import (
     active,
     adversary,
@@ -93,14 +93,15 @@ def _last(name: str) -> str:
 
 def test_only_what_scores_imports_the_truth():
     modules = [
-        importlib.import_module(f"{aia.__name__}.{each.name}")
-        for each in pkgutil.iter_modules(aia.__path__)
+        importlib.import_module(f"{package.__name__}.{each.name}")
+        for package in (aia, tabular)
+        for each in pkgutil.iter_modules(package.__path__)
         if each.name != "__main__"
     ]
     named = {
         _last(module.__name__)
         for module in modules
-        if "experiments.aia.targets" in imports(module, "experiments", direct=True)
+        if "experiments.tabular.targets" in imports(module, "experiments", direct=True)
     }
     # Those that split it from the data, and those that hand it to the scores.
     scoring = {

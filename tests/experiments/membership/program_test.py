@@ -6,10 +6,10 @@ import json
 import numpy as np
 import pytest
 
-from experiments.aia.clients import Clients
 from experiments.membership import coins, scores, wall
 from experiments.membership.program import PROGRAM
 from experiments.membership.trainings import Trained
+from experiments.tabular.clients import Clients
 from fljax import results
 from fljax.driver.config import ConfigError
 from fljax.types import Rows

@@ -8,11 +8,11 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from experiments.aia.settings import DataConfig
 from experiments.rows import batches, rounds, scores
 from experiments.rows.batches import Batch
 from experiments.rows.program import PROGRAM
 from experiments.rows.settings import RunConfig
+from experiments.tabular.settings import DataConfig
 from fljax import results
 from fljax.attacks import rows
 from fljax.driver.config import ConfigError

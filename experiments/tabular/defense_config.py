@@ -6,7 +6,7 @@ import jax
 import numpy as np
 
 from experiments import defense_options
-from experiments.aia.settings import DefenseConfig
+from experiments.tabular.settings import DefenseConfig
 from fljax.defenses import specs
 from fljax.defenses.definition import Setting
 from fljax.defenses.specs import Numbers, Spec

@@ -5,7 +5,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from experiments.aia.settings import TrainConfig
+from experiments.tabular.settings import TrainConfig
 from fljax import participation, stacking
 from fljax import schedule as schedule_lib
 from fljax.driver.config import ConfigError

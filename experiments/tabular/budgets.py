@@ -6,8 +6,8 @@ cannot afford are too; the schedule then lacks them.
 
 import numpy as np
 
-from experiments.aia.defense_config import BoundDefense
-from experiments.aia.settings import DefenseConfig
+from experiments.tabular.defense_config import BoundDefense
+from experiments.tabular.settings import DefenseConfig
 from fljax import privacy
 from fljax.defenses.specs import Spec
 from fljax.driver.config import ConfigError

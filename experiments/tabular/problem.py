@@ -10,10 +10,10 @@ import jax.numpy as jnp
 import numpy as np
 import optax
 
-from experiments.aia import schedules
-from experiments.aia.clients import Clients
-from experiments.aia.defense_config import BoundDefense, Builder
-from experiments.aia.settings import ModelConfig, TrainConfig
+from experiments.tabular import schedules
+from experiments.tabular.clients import Clients
+from experiments.tabular.defense_config import BoundDefense, Builder
+from experiments.tabular.settings import ModelConfig, TrainConfig
 from fljax import local, losses, models
 from fljax import schedule as schedule_lib
 from fljax.federation import FedAvg, Tables, Training

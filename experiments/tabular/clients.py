@@ -10,8 +10,8 @@ from typing import NamedTuple
 import jax
 import numpy as np
 
-from experiments.aia import dealing, settings
-from experiments.aia.targets import Targets
+from experiments.tabular import dealing, settings
+from experiments.tabular.targets import Targets
 from fljax import data
 from fljax.attacks.attribute import conceal
 from fljax.driver.config import ConfigError

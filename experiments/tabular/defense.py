@@ -15,13 +15,13 @@ import jax
 import numpy as np
 
 from experiments import defense_options
-from experiments.aia import budgets
-from experiments.aia.clients import Clients
-from experiments.aia.defense_config import BoundDefense, read
-from experiments.aia.federation import Diverged, mean_loss, stops
-from experiments.aia.problem import Plan, Problem
-from experiments.aia.schedules import local_work
-from experiments.aia.settings import DefenseConfig, TrainConfig
+from experiments.tabular import budgets
+from experiments.tabular.clients import Clients
+from experiments.tabular.defense_config import BoundDefense, read
+from experiments.tabular.federation import Diverged, mean_loss, stops
+from experiments.tabular.problem import Plan, Problem
+from experiments.tabular.schedules import local_work
+from experiments.tabular.settings import DefenseConfig, TrainConfig
 from fljax import federation, packing, privacy
 from fljax.defenses import clipping, specs
 from fljax.defenses.definition import Setting

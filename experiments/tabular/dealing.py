@@ -4,7 +4,7 @@ import warnings
 
 import numpy as np
 
-from experiments.aia.settings import PartitionConfig
+from experiments.tabular.settings import PartitionConfig
 from fljax import data, partition
 from fljax.data.vocabulary import label
 from fljax.driver.config import ConfigError

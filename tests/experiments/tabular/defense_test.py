@@ -7,15 +7,8 @@ import numpy as np
 import optax
 import pytest
 
-from experiments.aia import (
-    clients,
-    defense,
-    federation,
-    privacy_report,
-    problem,
-    settings,
-    wall,
-)
+from experiments.aia import privacy_report, wall
+from experiments.tabular import clients, defense, federation, problem, settings
 from fljax import privacy
 from fljax.defenses import specs
 from fljax.driver.config import ConfigError

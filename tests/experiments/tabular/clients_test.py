@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from experiments.aia import clients, settings
+from experiments.tabular import clients, settings
 from fljax.driver.config import ConfigError
 
 _DATA = settings.DataConfig(name="acs_shaped", task="binary", largest_state=600)

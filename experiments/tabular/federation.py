@@ -7,7 +7,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from experiments.aia.problem import Problem
+from experiments.tabular.problem import Problem
 from fljax import federation, losses, rounds
 from fljax.federation import Federation, States
 from fljax.types import Params, Rows
