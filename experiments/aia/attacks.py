@@ -110,7 +110,8 @@ def _of_seed(
     if spec.name in SIMULATING:
         view = _misjudged(view, simulated.scale_error)
     try:
-        estimates = answers.checked(spec.name, view, spec.run(view, chosen))
+        found = spec.run(view.read_only(), chosen)
+        estimates = answers.checked(spec.name, view, found)
     except answers.AnswerError as error:
         raise ConfigError(f"--attack_kinds: {error}") from error
     if spec.name == "reconstruct":

@@ -5,7 +5,7 @@ compares with the truth is `fljax.auditing.scoring`, or the scoring of an experi
 """
 
 from collections.abc import Callable
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import jax
 import numpy as np
@@ -149,6 +149,10 @@ class AdversaryView(NamedTuple):
             num_rows=None if self.num_rows is None else self.num_rows[which],
         )
 
+    def read_only(self) -> "AdversaryView":
+        """The same, with arrays that nobody can write to: attacks share them."""
+        return jax.tree.map(_locked, self)
+
     @property
     def num_rounds(self) -> int:
         """Of the run; where nobody says, to the last round that was seen.
@@ -165,3 +169,11 @@ class AdversaryView(NamedTuple):
         if self.num_rows is not None:
             return self.num_rows
         return np.asarray(self.known.mask).sum(axis=1)
+
+
+def _locked(leaf: Any) -> Any:
+    if not isinstance(leaf, np.ndarray):
+        return leaf
+    seen = leaf.view()
+    seen.flags.writeable = False
+    return seen

@@ -53,7 +53,7 @@ def apply(
 
     Args:
       spec: the attack.
-      view: what the adversary has.
+      view: what the adversary has; the attack cannot write to it.
       settings: in place of the attack's own.
 
     Raises:
@@ -65,4 +65,4 @@ def apply(
         settings = spec.settings
     if why := needs_lib.missing(spec.needs, view, settings):
         return {spec.name: NotApplicable(why)}
-    return answers.checked(spec.name, view, spec.run(view, settings))
+    return answers.checked(spec.name, view, spec.run(view.read_only(), settings))

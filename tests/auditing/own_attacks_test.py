@@ -60,6 +60,18 @@ def test_settings_of_nobody_are_named(linear, settings, said):
         )  # fmt: skip
 
 
+def test_an_attack_cannot_write_to_what_others_read(linear):
+    def run(view, settings):
+        view.known.y[:] = 0
+        raise AssertionError
+
+    rows = pd.read_csv(linear / "rows.csv")
+    told = {"target": "y", "sensitive": "married", "client_column": "client"}
+    attacks = (AttackSpec("mine", Needs(), run),)
+    with pytest.raises(ValueError, match="read-only"):
+        fljax.audit(linear / "seen", rows, model="linear", attacks=attacks, **told)
+
+
 def test_views_that_there_are_not_are_named():
     with pytest.raises(
         ValueError, match="views: expected some of messages, .* 'message'"
