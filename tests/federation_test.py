@@ -206,9 +206,11 @@ def test_rows_in_any_order_train_as_rows_by_client(small):
     )
     _same(tables.rows, _at(federation.tables([_clients(0)], _plan).rows, slice(None)))
     _same(tables.schedule.sizes[0][:-1], np.array(_SIZES[0]))
-    for wrong in ([0, -1], [0, len(rows.y)], [], [0.5]):
-        with pytest.raises(ValueError, match="parts: .* for client 1"):
+    for wrong in ([0, -1], [0, len(rows.y)], [], [0.5], [[0, 1], [2, 3]]):
+        with pytest.raises(ValueError, match="^parts: .* for client 1, got .*$"):
             federation.Tables.of(rows, [parts[0], np.array(wrong)], num_rounds=1)
+    with pytest.raises(ValueError, match="^parts: expected one client at least"):
+        federation.Tables.of(rows, [], num_rounds=1)
 
 
 def test_scales_are_learning_rate_times_local_steps(small):

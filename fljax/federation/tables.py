@@ -8,8 +8,8 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from fljax import printable, stacking
 from fljax import schedule as schedule_lib
-from fljax import stacking
 from fljax.schedule import Schedule
 from fljax.types import Array, PyTree, Rows
 
@@ -37,16 +37,18 @@ class Tables(NamedTuple):
           **plan: of `schedule.build`, without sizes: `num_rounds`, `batch_size`, ...
 
         Raises:
-          ValueError: a part is empty, or has no row numbers; or a row has a number that
-            is not finite.
+          ValueError: there is no part, one is empty, or has no row numbers; or a row has
+            a number that is not finite.
         """
+        if not len(parts):
+            raise ValueError("parts: expected one client at least, got none")
         count = len(rows.y)
         for client, part in enumerate(parts):
-            whole = np.issubdtype(np.asarray(part).dtype, np.integer)
-            if not whole or not len(part) or min(part) < 0 or max(part) >= count:
+            if not _are_numbers(np.asarray(part), count):
+                got = printable.line(repr(part))
                 raise ValueError(
-                    f"parts: expected numbers of {count} rows, one at least, for "
-                    f"client {client}, got {part!r:.60}"
+                    f"parts: expected numbers [n] of {count} rows, one at least, for "
+                    f"client {client}, got {got:.60}"
                 )
         for name, leaf in zip(("x", "y"), (rows.x, rows.y), strict=True):
             if not all(map(_is_finite, jax.tree.leaves(leaf))):
@@ -56,6 +58,13 @@ class Tables(NamedTuple):
             for part in parts
         ]
         return tables([each], lambda _, sizes: schedule_lib.build(sizes, **plan))
+
+
+def _are_numbers(part: np.ndarray, count: int) -> bool:
+    """Whether they are `[n]` of so many rows, n > 0."""
+    if part.ndim != 1 or not part.size or not np.issubdtype(part.dtype, np.integer):
+        return False
+    return bool(part.min() >= 0 and part.max() < count)
 
 
 def _is_finite(leaf: Array) -> bool:
