@@ -22,6 +22,7 @@ _BY_DIVISOR = {
     "participants": "its noise, divided by the participants",
 }
 _TABLES = ("Table II", "Table IV", "Table V")
+_PERCENT = "participating_percent"
 _ONE_DRAW = "mode=per_batch"  # of a batch
 _COLUMNS = (
     "table", "data", "clients", "reading", "cells", "seeds",
@@ -51,7 +52,13 @@ def text() -> str:
     groups = sorted(
         found, key=lambda g: (*g[:2], len(g.clients), g.clients, order.index(g.reading))
     )
-    body = [[*group, *_said(found[group])] for group in groups]
+    body = [
+        [
+            *group._replace(clients=_all_clients(group, found[group])),
+            *_said(found[group]),
+        ]
+        for group in groups
+    ]
     return writing.table(_COLUMNS, body, _NUMBERS)
 
 
@@ -74,13 +81,25 @@ def _cells(card: Card) -> Iterator[tuple[_Group, Judged]]:
             yield _Group(table, row.data, clients, reading), each
 
 
+def _told(point: str) -> dict[str, str]:
+    return dict(part.split("=") for part in point.split(";") if "=" in part)
+
+
 def _clients(table: str, point: str, flags: dict[str, Any]) -> str:
     """How many are in a round, which Table II varies, and of how many."""
-    told = dict(part.split("=") for part in point.split(";") if "=" in part)
-    total = int(told.get("clients", flags["clients"][0]))
+    total = int(_told(point).get("clients", flags["clients"][0]))
     if table == "Table II":
-        return f"5 to 50 % of {total:,}"
+        return f"{total:,}"
     return f"{round(total * flags['percent'][0] / 100):,} of {total:,}"
+
+
+def _all_clients(group: _Group, cells: Sequence[Judged]) -> str:
+    """In a round, of how many: of Table II with the percentages that were run."""
+    if group.table != "Table II":
+        return group.clients
+    percents = [float(_told(c.line.row.point)[_PERCENT]) for c in cells]
+    ends = sorted({min(percents), max(percents)})
+    return f"{' to '.join(f'{end:g}' for end in ends)} % of {group.clients}"
 
 
 def _said(cells: Sequence[Judged]) -> list[str]:

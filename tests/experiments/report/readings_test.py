@@ -35,6 +35,8 @@ def test_cells_are_told_by_table_clients_and_reading(monkeypatch):
     cards = {
         "fed_cdp.a": _card("Table II", "one_less", [
             _cell(code, per_batch, point, 80.0, 90.0, "below"),
+            _cell(code, per_batch, point.replace("5", "20"), 85.0, 90.0, "below"),
+            _cell(code, per_batch, point.replace("100", "10000"), 70.0, 90.0, "below"),
             _cell(code, "fed_cdp_decay_per_batch", point, 0.0, 90.0, "below"),
         ]),
         "fed_cdp.b": _card("Table IV", "participants", [
@@ -46,10 +48,12 @@ def test_cells_are_told_by_table_clients_and_reading(monkeypatch):
     }  # fmt: skip
     monkeypatch.setattr(kept, "names", lambda: [*cards, "aia.d"])
     monkeypatch.setattr(kept, "shown", cards.__getitem__)
-    _, _, second, fourth = readings.text().splitlines()
+    _, _, second, one, fourth = readings.text().splitlines()
     assert second.startswith(
-        "| Table II | mnist | 5 to 50 % of 100 | the published code |"
+        "| Table II | mnist | 5 to 20 % of 100 | the published code |"
     )
-    assert second.endswith("| 1 | 3 | -10.0 | -10.0 | -10.0 | 1 below |")
+    assert second.endswith("| 2 | 3 | -7.5 | -10.0 | -5.0 | 2 below |")
+    assert one.startswith("| Table II | mnist | 5 % of 10,000 | the published code |")
+    assert one.endswith("| 1 | 3 | -20.0 | -20.0 | -20.0 | 1 below |")
     assert fourth.startswith("| Table IV | mnist | 100 of 1,000 | as printed |")
     assert fourth.endswith("| 2 | 3 | -14.5 | -30.0 | +1.0 | 1 reproduced, 1 below |")
