@@ -2,7 +2,7 @@
 
 import contextlib
 import functools
-from collections.abc import Callable, Hashable, Mapping, Sequence
+from collections.abc import Callable, Collection, Hashable, Mapping, Sequence
 
 import numpy as np
 
@@ -16,6 +16,18 @@ from fljax.driver.config import ConfigError
 from fljax.transcript.views import View
 
 Stage = Callable[[str], contextlib.AbstractContextManager[None]]
+
+
+def names(attacks: object) -> list[object]:
+    """Names of attacks, and of specs theirs, as a flag has them.
+
+    Raises:
+      ConfigError: they are no list.
+    """
+    if isinstance(attacks, str | AttackSpec) or not isinstance(attacks, Collection):
+        got = repr(attacks) if isinstance(attacks, str) else type(attacks).__name__
+        raise ConfigError(f"--attacks: expected a list of names, got {got}")
+    return [each.name if isinstance(each, AttackSpec) else each for each in attacks]
 
 
 def chosen(names: Sequence[str | AttackSpec]) -> list[AttackSpec]:
@@ -46,14 +58,15 @@ def chosen(names: Sequence[str | AttackSpec]) -> list[AttackSpec]:
     return found
 
 
-def check_settings(
-    settings: Mapping[str, Hashable], attacks: Sequence[AttackSpec]
-) -> None:
+def check_settings(settings: object, attacks: Sequence[AttackSpec]) -> None:
     """Settings are of attacks that there are, asked for or not, and of their kind.
 
     Raises:
       ConfigError: they are not.
     """
+    if not isinstance(settings, Mapping):
+        got = type(settings).__name__
+        raise ConfigError(f"--settings: expected attack -> its settings, got {got}")
     known = registry.ATTACKS | {each.name: each for each in attacks}
     for name, given in settings.items():
         if name not in known:

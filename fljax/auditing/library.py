@@ -1,6 +1,7 @@
 """`fljax.audit`: an audit from Python, of arrays, data frames or files."""
 
 import contextlib
+import difflib
 import os
 import tempfile
 from collections.abc import Callable, Hashable, Mapping, Sequence
@@ -113,17 +114,15 @@ def audit(
         "transcript": _name(transcript), "known": _name(rows), "target": target,
         "sensitive": sensitive, "model": model if named else "model", "client_column": client_column,
         "client": client, "proxy": None if proxy is None else _name(proxy),
-        "attacks": attacks,
     }  # fmt: skip
-    if not isinstance(attacks, str):
-        given["attacks"] = [a.name if isinstance(a, AttackSpec) else a for a in attacks]
     with arguments.named(known="rows"), tempfile.TemporaryDirectory() as folder:
         if model is None:
             raise ConfigError("--model: expected 'mlp:128', say, or a Model, got None")
-        config = _config(given | options)
+        config = _config(given | {"attacks": attacking.names(attacks)} | options)
         read_as = frames.columns(rows, config.files, config.rows)
         config = config._replace(rows=read_as)
-        chosen = attacking.chosen(attacks)
+        chosen, settings = attacking.chosen(attacks), settings or {}
+        attacking.check_settings(settings, chosen)
         read = inputs.read(
             config.files,
             config.rows,
@@ -133,9 +132,7 @@ def audit(
         )
         case = case_lib.prepare(config, read, None if isinstance(model, str) else model)
         effort.check(case, chosen, config.audit)
-        more = dict(settings or {})
-        attacking.check_settings(more, chosen)
-        return attack_and_score(config, read, case, chosen, more)
+        return attack_and_score(config, read, case, chosen, settings)
 
 
 @precision.full
@@ -253,7 +250,9 @@ def _config(values: Mapping[str, Any]) -> Config:
     registry.mark_as_parsed()
     for name, value in values.items():
         if name not in registry:
-            raise TypeError(f"audit() has no option {name!r}")
+            near = difflib.get_close_matches(name, list(registry), n=1)
+            meant = f" (did you mean {near[0]!r}?)" if near else ""
+            raise TypeError(f"audit() has no option {name!r}{meant}")
         if isinstance(value, np.generic):
             value = value.item()
         elif isinstance(value, np.ndarray | pd.Index | pd.Series):

@@ -131,8 +131,10 @@ def test_errors_are_in_the_words_of_arguments(linear, rows):
         fljax.audit(linear / "seen", rows, **_TOLD | {"model": None})
     with pytest.raises(ValueError, match="unknown attack 'modl'; known: "):
         fljax.audit(linear / "seen", rows, **_TOLD | {"attacks": ["modl"]})
-    with pytest.raises(TypeError, match="no option 'learn'"):
+    with pytest.raises(TypeError, match="no option 'learn'$"):
         fljax.audit(linear / "seen", rows, **_TOLD, learn=1)
+    with pytest.raises(TypeError, match=r"'optimizer' \(did you mean 'optimiser'\?\)$"):
+        fljax.audit(linear / "seen", rows, **_TOLD, optimizer="sgd")
     seen, _ = transcript.load(linear / "seen")
     twice = seen._replace(client=np.full_like(seen.client, 4))
     with pytest.raises(ValueError, match="client 4 twice in round 0"):

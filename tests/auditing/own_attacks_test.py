@@ -29,6 +29,8 @@ def _own(name: str, key: str | None = None, value=0, shape=None) -> AttackSpec:
         ((_own("a", key="a_b"), _own("a_b")), "two attacks give 'a_b'"),
         ((_own("my_other"),), "'my_other': expected a name without the words"),
         ((AttackSpec("mine", lambda view, _: {}, Needs()),), "needs to be a Needs"),
+        (None, "expected a list of names, got NoneType"),
+        (_own("mine"), "expected a list of names, got AttackSpec"),
     ],
 )
 def test_what_cannot_be_scored_is_one_line(linear, attacks, said):
@@ -48,6 +50,7 @@ def test_what_cannot_be_scored_is_one_line(linear, attacks, said):
             r"of 'grad' expected a .*grid\.Settings, got dict",
         ),
         ({"mine": 3.0}, r"of 'mine' expected a builtins\.int, got float"),
+        (3, "expected attack -> its settings, got int"),
     ],
 )
 def test_settings_of_nobody_are_named(linear, settings, said):
