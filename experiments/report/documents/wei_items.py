@@ -39,7 +39,7 @@ ITEMS = (
     Item(
         "Table II",
         "fed_cdp.table2",
-        "K = 100 and 1,000; those of 10,000 clients take hours each. Three seeds at 5 and 10 % of "
+        "K = 100 and 1,000; cells of 10,000 clients take hours each. Three seeds at 5 and 10 % of "
         "100, one elsewhere. Noise is drawn as it is printed, sigma = 6. Rates of Fed-CDP are "
         "tried over all rounds where there are three seeds, over a fifth elsewhere, and not at "
         "50 % of 1,000, which has the rate of 20 %. Without a defense the printed accuracies "
@@ -58,8 +58,8 @@ ITEMS = (
         "interval meets the print at 20 % of 100 clients, is too wide to tell at "
         "5 and 10 %, and is below it at 50 %; with the decay it meets it at 10 %, is too wide "
         "to tell at 5 %, and ends below it at 20 and 50 %; of 1,000 "
-        "clients, "
-        "with one seed, it is further below than the code. Table IV is "
+        "clients, with one seed, it is further below than the code, which is about as far below "
+        "with 500 of 10,000 in a round as with 500 of 1,000. Table IV is "
         "a little above the print on Adult, at it or within two rows above on "
         "breast cancer, and a few points below on MNIST, with one seed; of Table "
         "V the multipliers up to 2 come out on Adult; on breast cancer intervals "
