@@ -6,6 +6,7 @@ A file does not say which of its numbers are categories, as a frame does: it is 
 import dataclasses
 import os
 import pathlib
+import warnings
 from numbers import Number
 from typing import Any
 
@@ -14,6 +15,7 @@ import pandas as pd
 
 from fljax.auditing.settings import FilesConfig, RowsConfig
 from fljax.data.csv_format import CsvFormat, numbers
+from fljax.data.vocabulary import vocabulary
 from fljax.driver.config import ConfigError
 
 Rows = str | os.PathLike | pd.DataFrame
@@ -50,24 +52,34 @@ def columns(rows: Rows, files: FilesConfig, config: RowsConfig) -> RowsConfig:
       config: what is named there is as it says.
 
     Raises:
-      ConfigError: a column of more than two values that is not named has texts and all
-        of them are numbers, or the target has numbers as categories and no task.
+      ConfigError: a column that is not named has texts and all of them are numbers, or
+        two such categories, but for 0 and 1; or the target has numbers as categories and
+        no task.
     """
     if not isinstance(rows, pd.DataFrame):
         return config
     named = {*config.numeric, *config.categorical, *config.drop, files.client_column}
     found = []
-    for name, series in rows.rename(columns=str).items():
-        values = series.dropna().unique()
-        if name in named or len(values) <= 2:
+    for column, series in rows.items():
+        name = str(column)
+        if name not in (*config.drop, files.client_column):
+            _warn_of_order(name, series)
+        values = list(series.dropna().unique())
+        text, category = _number_as_text(values), _are_categories(series)
+        if name in named or not (text or category):
             continue
-        if text := _number_as_text(list(values)):
+        if len(values) <= 2 and (name == files.target or _are_bits(values)):
+            continue
+        if len(values) <= 2:  # one input, as it stands
+            raise ConfigError(
+                f"rows: column {name!r} has two categories that are numbers, such as "
+                f"{values[0]!r}; make them numbers, or texts that are none"
+            )
+        if text:
             raise ConfigError(
                 f"rows: column {name!r} has texts that are numbers, such as {text!r}; "
                 "make them numbers, or list it in categorical= or numeric="
             )
-        if not _are_categories(series):
-            continue
         if name != files.target:
             found.append(name)
         elif config.task is None:
@@ -83,6 +95,25 @@ def _are_categories(series: pd.Series) -> bool:
     if not isinstance(kind, pd.CategoricalDtype):
         return False
     return pd.api.types.is_numeric_dtype(kind.categories)
+
+
+def _are_bits(values: list[Any]) -> bool:
+    return {float(value) for value in values} <= {0.0, 1.0}
+
+
+def _warn_of_order(name: str, series: pd.Series) -> None:
+    """Categories are sorted here, and those without a row have no input."""
+    kind = series.dtype
+    if not isinstance(kind, pd.CategoricalDtype):
+        return
+    declared = list(kind.categories)
+    if declared != list(vocabulary(series.dropna().astype(object))):
+        listed = ", ".join(map(str, declared))
+        warnings.warn(
+            f"rows: categories of {name!r} are taken in sorted order and without those "
+            f"of no row, where pandas.get_dummies has {listed}",
+            stacklevel=4,
+        )
 
 
 def _number_as_text(values: list[Any]) -> str:

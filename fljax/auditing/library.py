@@ -1,6 +1,7 @@
 """`fljax.audit`: an audit from Python, of arrays, data frames or files."""
 
 import contextlib
+import dataclasses
 import difflib
 import os
 import tempfile
@@ -41,7 +42,10 @@ from fljax.auditing.recording import Recording
 from fljax.auditing.settings import Config
 from fljax.driver import config as config_lib
 from fljax.driver.config import ConfigError
+from fljax.driver.option import RunFlags
 from fljax.types import Model, Transcript
+
+_OF_THE_PROGRAM = {"known", *(field.name for field in dataclasses.fields(RunFlags))}
 
 
 def _untimed(name: str) -> contextlib.AbstractContextManager[None]:
@@ -78,7 +82,8 @@ def audit(
       transcript: what the adversary saw: a path without `.npz`, a folder with one
         transcript, or a `Transcript` of one seed.
       rows: the clients' rows, a CSV file or a data frame, which is read as the CSV file
-        that it makes, without its index; its columns of type `category` are categories.
+        that it makes, without its index; its columns of type `category` are categories,
+        in sorted order.
       target: column that the model predicts.
       sensitive: column that is inferred.
       model: `linear`, `mlp:64,32`, `package.module:attribute`, or a `fljax.types.Model`
@@ -118,7 +123,7 @@ def audit(
     with arguments.named(known="rows"), tempfile.TemporaryDirectory() as folder:
         if model is None:
             raise ConfigError("--model: expected 'mlp:128', say, or a Model, got None")
-        config = _config(given | {"attacks": attacking.names(attacks)} | options)
+        config = _config(given | {"attacks": attacking.names(attacks)}, options)
         read_as = frames.columns(rows, config.files, config.rows)
         config = config._replace(rows=read_as)
         chosen, settings = attacking.chosen(attacks), settings or {}
@@ -242,17 +247,19 @@ def _controls(
     return found
 
 
-def _config(values: Mapping[str, Any]) -> Config:
-    """Checked as flags are."""
+def _config(given: Mapping[str, Any], options: Mapping[str, Any]) -> Config:
+    """Checked as flags are; options are those that have no argument of their own."""
     registry = flags.FlagValues()
     for group in s.GROUPS:
         config_lib.define(group, flag_values=registry)
     registry.mark_as_parsed()
-    for name, value in values.items():
-        if name not in registry:
-            near = difflib.get_close_matches(name, list(registry), n=1)
+    known = [name for name in registry if name not in _OF_THE_PROGRAM]
+    for name in options:
+        if name not in known:
+            near = difflib.get_close_matches(name, known, n=1)
             meant = f" (did you mean {near[0]!r}?)" if near else ""
             raise TypeError(f"audit() has no option {name!r}{meant}")
+    for name, value in {**given, **options}.items():
         if isinstance(value, np.generic):
             value = value.item()
         elif isinstance(value, np.ndarray | pd.Index | pd.Series):

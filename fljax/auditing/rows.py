@@ -268,7 +268,12 @@ def _order(
     chosen = list(kinds)
     if order == "dummies":
         frame = dataset.table.frame
-        chosen.sort(key=lambda name: not pd.api.types.is_numeric_dtype(frame[name]))
+        chosen.sort(
+            key=lambda name: (
+                kinds[name] == "categorical"
+                or not pd.api.types.is_numeric_dtype(frame[name])
+            )
+        )
     elif order != "file":
         sensitive = dataset.table.sensitive
         chosen.sort(key=lambda name: _ORDER.index(kinds[name]))

@@ -127,6 +127,9 @@ def _range(line: Line, clients) -> str:
 
 def _nothing(sensitive: str, lines: Sequence[Line], rows: Fit) -> str:
     kinds = {line.verdict for line in lines}
+    if all(line.total is None for line in lines):
+        why = "; ".join(f"{line.attack}: {line.detail}" for line in lines)
+        return f"No conclusion about {sensitive}: no attack could be run: {why}."
     if MISFIT in kinds:
         why = (
             f"{rows.slip[0].upper()}{rows.slip[1:]}."

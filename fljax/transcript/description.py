@@ -52,13 +52,23 @@ def read(path: pathlib.Path) -> dict[str, Any]:
         return dict(**json.loads(path.read_text(encoding="utf-8")))
 
 
+def check_open(folder: pathlib.Path) -> None:
+    """Raises unless there is the folder of a recording that is not finished."""
+    if not folder.is_dir():
+        raise TranscriptError(
+            f"{folder} is not there any more: the recording is finished, and nothing can "
+            "be added to it"
+        )
+
+
 def written(path: pathlib.Path, about: dict[str, Any]) -> dict[str, Any]:
     """Writes it, and gives it back as JSON has it; warns of names that are nearly right.
 
     Raises:
-      TranscriptError: JSON cannot hold it, or a field is not what attacks read; nothing
-        is written then.
+      TranscriptError: the recording is finished, JSON cannot hold it, or a field is not
+        what attacks read; nothing is written then.
     """
+    check_open(path.parent)
     try:
         text = json.dumps(about, default=_plain)
     except (TypeError, ValueError) as error:

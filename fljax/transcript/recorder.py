@@ -236,6 +236,7 @@ class Recorder:
 
     def _check_place(self, round: int) -> None:
         """The number of a round."""
+        description.check_open(self._folder)
         pieces.check_number(round)
         if round <= self._last:
             raise TranscriptError(

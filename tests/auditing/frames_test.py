@@ -64,6 +64,24 @@ def test_texts_that_are_numbers_are_asked_about(cells, text):
     assert _columns({"client": cells}) == ()
 
 
+@pytest.mark.parametrize("cells", [["4", "7"], pd.Categorical([1, 2])])
+def test_two_numbers_are_no_categories_but_0_and_1(cells):
+    said = "^rows: column 'ward' has two categories that are numbers, such as '?[41]"
+    with pytest.raises(ConfigError, match=said):
+        _columns({"ward": cells})
+    assert _columns({"ward": pd.Categorical([1, 0])}) == ()
+    assert _columns({"ward": cells}, numeric=("ward",)) == ()
+
+
+@pytest.mark.parametrize(
+    "declared", [["low", "mid", "high"], ["high", "low", "mid", "none"]]
+)
+def test_an_order_that_is_not_kept_is_warned_of(declared):
+    grades = pd.Categorical(["low", "mid", "high"], categories=declared)
+    with pytest.warns(UserWarning, match=f"get_dummies has {', '.join(declared)}$"):
+        assert _columns({"grade": grades}) == ()
+
+
 def test_a_target_of_categories_needs_a_task():
     target = {"y": pd.Categorical([0, 1, 2])}
     said = "^--task: target 'y' has categories; expected multiclass or regression"

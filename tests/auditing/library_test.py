@@ -76,6 +76,13 @@ def test_a_folder_of_somebody_elses_is_left_alone(linear, rows, tmp_path):
         findings.save(tmp_path / "mine")
 
 
+def test_where_no_attack_could_be_run_nothing_is_concluded(linear, rows):
+    told = _TOLD | {"attacks": ("inversion", "predictor"), "controls": ()}
+    (said,) = fljax.audit(linear / "seen", rows, **told).summary[:1]
+    assert said.startswith("No conclusion about married: no attack could be run: ")
+    assert "predictor: needs a multiclass target; inversion: " in said
+
+
 def test_a_sensitive_number_is_estimated_in_the_units_of_the_file(linear, rows):
     told = _TOLD | {"sensitive": "age", "attacks": ("reconstruct",), "controls": ()}
     findings = fljax.audit(linear / "seen", rows, standardise=False, **told)
@@ -131,8 +138,9 @@ def test_errors_are_in_the_words_of_arguments(linear, rows):
         fljax.audit(linear / "seen", rows, **_TOLD | {"model": None})
     with pytest.raises(ValueError, match="unknown attack 'modl'; known: "):
         fljax.audit(linear / "seen", rows, **_TOLD | {"attacks": ["modl"]})
-    with pytest.raises(TypeError, match="no option 'learn'$"):
-        fljax.audit(linear / "seen", rows, **_TOLD, learn=1)
+    for name in ("learn", "known", "run_dir", "dry_run"):
+        with pytest.raises(TypeError, match=f"no option '{name}'$"):
+            fljax.audit(linear / "seen", rows, **_TOLD, **{name: 1})
     with pytest.raises(TypeError, match=r"'optimizer' \(did you mean 'optimiser'\?\)$"):
         fljax.audit(linear / "seen", rows, **_TOLD, optimizer="sgd")
     seen, _ = transcript.load(linear / "seen")

@@ -112,6 +112,14 @@ def test_two_texts_may_be_two_inputs_as_in_get_dummies(encoded, sensitive):
     np.testing.assert_array_equal(_inputs(encoded(**flags, drop_first=True)), one)
 
 
+def test_numbers_that_are_categories_are_dummies_as_in_get_dummies(encoded):
+    flags = {"categorical": ("age",), "input_order": "dummies", "sensitive": "smokes"}
+    encoding = encoded(**flags, two=True)
+    frame = _FRAME.drop(columns=["client", "y"]).astype({"age": "category"})
+    expected = pd.get_dummies(frame, dtype=float)
+    np.testing.assert_array_equal(_inputs(encoding), expected)
+
+
 def test_rows_are_compared_in_deviations_of_the_files_columns(linear, config):
     chosen = config(linear)
     ready = case.prepare(chosen, inputs.read(chosen.files, chosen.rows))

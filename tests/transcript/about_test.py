@@ -46,6 +46,22 @@ def test_nobody_goes_on_with_a_recording_that_was_finished_and_not_cleared(
         Recorder(tmp_path / "seen")
 
 
+def test_nothing_is_added_to_a_finished_recording(tmp_path):
+    models = {"w": np.zeros(1)}, {0: {"w": np.ones(1)}}
+    with Recorder(tmp_path / "seen") as recorder:
+        recorder.record(0, *models)
+    whole = (tmp_path / "seen.npz").read_bytes()
+    for add in (
+        lambda: recorder.record(1, *models),
+        lambda: recorder.describe(delta=0.1),
+        recorder.finish,
+    ):
+        with pytest.raises(TranscriptError, match="seen.rounds"):
+            add()
+    assert (tmp_path / "seen.npz").read_bytes() == whole
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["seen.json", "seen.npz"]
+
+
 @pytest.mark.parametrize(
     ("name", "value"),
     [
