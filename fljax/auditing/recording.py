@@ -152,7 +152,7 @@ def select(recording: Recording, model: Model, clients: np.ndarray) -> Selected:
     if len(silent):
         raise transcript.TranscriptError(
             f"{stem}.npz: no message of client {clients[silent[0]]} is finite: "
-            f"{sent[silent[0]]} hold NaN or infinity"
+            f"{sent[silent[0]]} hold NaN or infinity; --client names those to audit"
         )
     return Selected(seen._replace(params=params, delta=delta), view, sent - view.count)
 
