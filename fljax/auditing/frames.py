@@ -52,9 +52,9 @@ def columns(rows: Rows, files: FilesConfig, config: RowsConfig) -> RowsConfig:
       config: what is named there is as it says.
 
     Raises:
-      ConfigError: a column that is not named has texts and all of them are numbers, or
-        two such categories, but for 0 and 1; or the target has numbers as categories and
-        no task.
+      ConfigError: a column has lists, say; one that is not named has texts and all of
+        them are numbers, or two such categories, but for 0 and 1; or the target has
+        numbers as categories and no task.
     """
     if not isinstance(rows, pd.DataFrame):
         return config
@@ -62,9 +62,11 @@ def columns(rows: Rows, files: FilesConfig, config: RowsConfig) -> RowsConfig:
     found = []
     for column, series in rows.items():
         name = str(column)
+        if pd.api.types.is_numeric_dtype(series):
+            continue
         if name not in (*config.drop, files.client_column):
             _warn_of_order(name, series)
-        values = list(series.dropna().unique())
+        values = _different(name, series)
         text, category = _number_as_text(values), _are_categories(series)
         if name in named or not (text or category):
             continue
@@ -87,6 +89,21 @@ def columns(rows: Rows, files: FilesConfig, config: RowsConfig) -> RowsConfig:
                 f"--task: target {name!r} has categories; expected multiclass or regression"
             )
     return dataclasses.replace(config, categorical=(*config.categorical, *found))
+
+
+def _different(name: str, series: pd.Series) -> list[Any]:
+    """Values of a column, each once.
+
+    Raises:
+      ConfigError: they are lists, say.
+    """
+    try:
+        return list(series.dropna().unique())
+    except TypeError as error:
+        kinds = sorted({type(value).__name__ for value in series.dropna()})
+        raise ConfigError(
+            f"rows: column {name!r}: expected numbers or texts, got {', '.join(kinds)}"
+        ) from error
 
 
 def _are_categories(series: pd.Series) -> bool:

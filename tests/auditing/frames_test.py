@@ -82,6 +82,11 @@ def test_an_order_that_is_not_kept_is_warned_of(declared):
         assert _columns({"grade": grades}) == ()
 
 
+def test_cells_are_numbers_or_texts():
+    with pytest.raises(ConfigError, match="^rows: column 'a': expected .*, got list$"):
+        _columns({"a": [[1], [2, 3], None]})
+
+
 def test_a_target_of_categories_needs_a_task():
     target = {"y": pd.Categorical([0, 1, 2])}
     said = "^--task: target 'y' has categories; expected multiclass or regression"
