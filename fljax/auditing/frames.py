@@ -58,31 +58,30 @@ def columns(rows: Rows, files: FilesConfig, config: RowsConfig) -> RowsConfig:
     """
     if not isinstance(rows, pd.DataFrame):
         return config
-    named = {*config.numeric, *config.categorical, *config.drop, files.client_column}
-    found = []
+    aside, found = (*config.drop, files.client_column), []
     for column, series in rows.items():
         name = str(column)
-        if pd.api.types.is_numeric_dtype(series):
+        if name in aside or pd.api.types.is_numeric_dtype(series):
             continue
-        if name not in (*config.drop, files.client_column):
-            _warn_of_order(name, series)
+        _warn_of_order(name, series)
+        if name in (*config.numeric, *config.categorical):
+            continue
         values = _different(name, series)
-        text, category = _number_as_text(values), _are_categories(series)
-        if name in named or not (text or category):
-            continue
-        if len(values) <= 2 and (name == files.target or _are_bits(values)):
+        text = _number_as_text(values)
+        if not (text or _are_categories(series)):
             continue
         if len(values) <= 2:  # one input, as it stands
-            raise ConfigError(
-                f"rows: column {name!r} has two categories that are numbers, such as "
-                f"{values[0]!r}; make them numbers, or texts that are none"
-            )
-        if text:
+            if name != files.target and not _are_bits(values):
+                raise ConfigError(
+                    f"rows: column {name!r} has two categories that are numbers, such as "
+                    f"{values[0]!r}; make them numbers, or texts that are none"
+                )
+        elif text:
             raise ConfigError(
                 f"rows: column {name!r} has texts that are numbers, such as {text!r}; "
                 "make them numbers, or list it in categorical= or numeric="
             )
-        if name != files.target:
+        elif name != files.target:
             found.append(name)
         elif config.task is None:
             raise ConfigError(

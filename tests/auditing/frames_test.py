@@ -85,6 +85,7 @@ def test_an_order_that_is_not_kept_is_warned_of(declared):
 def test_cells_are_numbers_or_texts():
     with pytest.raises(ConfigError, match="^rows: column 'a': expected .*, got list$"):
         _columns({"a": [[1], [2, 3], None]})
+    assert _columns({"a": [[1], [2, 3], None]}, drop=("a",)) == ()
 
 
 def test_a_target_of_categories_needs_a_task():
