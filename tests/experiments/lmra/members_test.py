@@ -47,6 +47,7 @@ def test_members_count_that_explain_the_messages_and_every_client_as_much():
     found = members.of_draw(same, explains, np.array([80.0, 70.0, 5.0]))
     assert found == {
         members.EXPLAINING: (50.0, 6),
+        members.EXPLAINED: (pytest.approx(200 / 3), 3),
         members.AGREEING: (70.0, 2),  # 90 and (60 + 40) / 2
         members.ACCURACY: (75.0, 2),
     }
@@ -54,9 +55,22 @@ def test_members_count_that_explain_the_messages_and_every_client_as_much():
 
 def test_where_nobody_explains_the_messages_nothing_is_said_of_agreement():
     found = members.of_draw(np.ones((1, 2)), np.zeros((1, 2), bool), np.ones(1))
-    assert found == {members.EXPLAINING: (0.0, 2)}
+    assert found == {members.EXPLAINING: (0.0, 2), members.EXPLAINED: (0.0, 1)}
 
 
 def test_a_member_alone_agrees_with_nobody():
-    found = members.of_draw(np.full((1, 1), 100.0), np.ones((1, 1), bool), np.ones(1))
-    assert found == {members.EXPLAINING: (100.0, 1)}
+    same = np.array([[np.nan, 80.0], [90.0, 70.0]])
+    explains = np.array([[True, False], [True, True]])
+    found = members.of_draw(same, explains, np.array([60.0, 75.0]))
+    assert found[members.AGREEING] == (80.0, 1)  # of the second client alone
+    assert found[members.ACCURACY] == (75.0, 1)
+    assert found[members.EXPLAINED] == (100.0, 2)
+    found = members.of_draw(same[:1], explains[:1], np.ones(1))
+    assert found == {members.EXPLAINING: (50.0, 2), members.EXPLAINED: (100.0, 1)}
+
+
+def test_a_model_that_is_not_finite_agrees_with_nobody(loaded):
+    models, others = _models(loaded, 2), _models(loaded, 2)
+    others[..., 1, 0] = np.nan
+    found = members.agreement(loaded, models, others)[0, 0]
+    np.testing.assert_array_equal(np.isnan(found), [[False, True]] * 2)

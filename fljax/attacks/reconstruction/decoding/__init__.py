@@ -20,19 +20,20 @@ from fljax.attacks.reconstruction.decoding.messages import (
     Decoded,
     Members,
     Messages,
-    averaged,
     last_returned,
     of_client,
     of_exchange,
 )
 from fljax.attacks.reconstruction.decoding.regression import affine
 from fljax.attacks.reconstruction.decoding.simulation import (
+    EXPLAINS,
     Settings,
     simulated,
     simulated_client,
 )
 
 __all__ = [
+    "EXPLAINS",
     "Adam",
     "Decoded",
     "Mapping",
@@ -41,7 +42,6 @@ __all__ = [
     "Settings",
     "Simulation",
     "affine",
-    "averaged",
     "last_returned",
     "learned",
     "mlp",

@@ -14,7 +14,7 @@ from jax import lax
 from jax.flatten_util import ravel_pytree
 
 from fljax.attacks.reconstruction.decoding import messages as messages_lib
-from fljax.attacks.reconstruction.decoding.messages import Messages
+from fljax.attacks.reconstruction.decoding.messages import Messages, Runs
 from fljax.attacks.reconstruction.least_squares import matmul
 from fljax.types import Array, Key
 
@@ -74,9 +74,9 @@ class Weights(NamedTuple):
 
 def learn(
     key: Key,
-    messages: Messages,
+    runs: Runs,
     simulation: Simulation,
-    noise: Array,
+    noise: jax.Array,
     *,
     iterations: int,
     count: int,
@@ -85,17 +85,16 @@ def learn(
 
     Args:
       key: consumed.
-      messages: of the client.
+      runs: messages of the client.
       simulation: what is learned.
-      noise: [] standard deviation of the deltas.
+      noise: `[Q]` standard deviation of the means of deltas.
       iterations: Levenberg-Marquardt steps of a member.
       count: `S`, the members of the ensemble.
     """
-    seen = messages_lib.observed(messages)
 
     def member(number):
         own = jax.random.fold_in(key, number)
-        return _most_probable(own, seen, simulation, noise, iterations)
+        return _most_probable(own, runs, simulation, noise, iterations)
 
     return lax.map(member, jnp.arange(count))
 
@@ -108,15 +107,20 @@ def mean_gradient(
     def of(weights):
         return _gradient(simulation, *_rows(simulation, weights), theta)
 
-    return jnp.tensordot(shares, jax.vmap(of)(members), 1) / jnp.sum(shares)
+    return _mean(shares, jax.vmap(of)(members))
 
 
 def mean_update(
     simulation: Simulation, members: Weights, shares: Array, theta: jax.Array
 ) -> jax.Array:
     """Mean delta `[P]` of the members, with `shares [S]`, for one sent model `[P]`."""
-    each = jax.vmap(_update, (None, 0, None))(simulation, members, theta)
-    return jnp.tensordot(shares, each, 1) / jnp.sum(shares)
+    return _mean(shares, jax.vmap(_update, (None, 0, None))(simulation, members, theta))
+
+
+def _mean(shares: Array, each: jax.Array) -> jax.Array:
+    """Of `each [S, P]`; whoever has no share may be NaN."""
+    some = jnp.where(shares[:, None] > 0, each, 0)
+    return jnp.tensordot(shares, some, 1) / jnp.sum(shares)
 
 
 def loss(
@@ -130,21 +134,20 @@ def loss(
 
 
 def misfits(
-    simulation: Simulation, members: Weights, messages: Messages, noise: Array
+    simulation: Simulation, members: Weights, runs: Runs, noise: jax.Array
 ) -> jax.Array:
-    """Root mean square misfit `[S]` of each member, over the noise that was assumed."""
-    seen = messages_lib.observed(messages)
+    """Root mean square misfit `[S]` of each member, over the `noise [Q]` of the runs."""
 
     def square(weights):
-        return jnp.sum(jnp.square(_misfit(simulation, weights, seen)))
+        off = _misfit(simulation, weights, runs) / noise[:, None]
+        return jnp.sum(jnp.square(off))
 
-    return jnp.sqrt(lax.map(square, members) / _count(seen)) / noise
+    return jnp.sqrt(lax.map(square, members) / _count(runs))
 
 
-def size(messages: Messages) -> jax.Array:
-    """Root mean square [] of the deltas; one where all are zero."""
-    seen = messages_lib.observed(messages)
-    found = jnp.sqrt(jnp.sum(jnp.square(seen.delta)) / _count(seen))
+def size(runs: Runs) -> jax.Array:
+    """Root mean square [] of the means of deltas; one where all are zero."""
+    found = jnp.sqrt(jnp.sum(jnp.square(runs.delta)) / _count(runs))
     return jnp.where(found > 0, found, 1)
 
 
@@ -174,8 +177,8 @@ def noise(messages: Messages) -> jax.Array:
     return jnp.maximum(jnp.sqrt(jnp.sum(jnp.square(rest)) / freedom), rounding)
 
 
-def _count(seen: Messages) -> jax.Array:
-    return jnp.maximum(jnp.sum(seen.mask), 1) * seen.delta.shape[1]
+def _count(runs: Runs) -> jax.Array:
+    return jnp.maximum(jnp.sum(runs.mask), 1) * runs.delta.shape[1]
 
 
 def _rows(simulation: Simulation, weights: Weights) -> tuple[jax.Array, jax.Array]:
@@ -208,48 +211,58 @@ def _update(
     return theta - lax.scan(step, theta, jnp.arange(simulation.most_steps))[0]
 
 
-def _misfit(simulation, weights: Weights, seen: Messages, loose: Array | float = 0.0):
-    """Simulated minus observed deltas `[R, P]`, zero where there is none."""
+def _misfit(simulation, weights: Weights, runs: Runs, loose: Array | float = 0.0):
+    """Means of simulated deltas minus those observed `[Q, P]`, zero where there is none.
+
+    An update is simulated for every model of a run: updates bend between them.
+    """
     update = jax.vmap(_update, (None, None, 0, None))
-    simulated = update(simulation, weights, seen.sent, loose)
-    return jnp.where(seen.mask[:, None], simulated - seen.delta, 0)
+    each = jax.vmap(update, (None, None, 0, None))(
+        simulation, weights, runs.sent, loose
+    )
+    simulated = jnp.sum(runs.share[..., None] * each, axis=1)
+    return jnp.where(runs.mask[:, None], simulated - runs.delta, 0)
 
 
-def _zeros(simulation: Simulation, seen: Messages) -> Weights:
-    num_inputs, num_params = simulation.num_inputs, seen.sent.shape[1]
+def _zeros(simulation: Simulation, runs: Runs) -> Weights:
+    num_inputs, (_, num_params) = simulation.num_inputs, runs.delta.shape
+    dtype = runs.delta.dtype
     return Weights(
-        own=jnp.zeros((simulation.num_rows, num_inputs), seen.sent.dtype),
-        offset=jnp.zeros(num_inputs, seen.sent.dtype),
-        width=jnp.zeros(num_inputs, seen.sent.dtype),
-        plane=jnp.zeros(num_inputs + 1, seen.sent.dtype),
-        pull=jnp.zeros(num_params, seen.sent.dtype),
+        own=jnp.zeros((simulation.num_rows, num_inputs), dtype),
+        offset=jnp.zeros(num_inputs, dtype),
+        width=jnp.zeros(num_inputs, dtype),
+        plane=jnp.zeros(num_inputs + 1, dtype),
+        pull=jnp.zeros(num_params, dtype),
     )
 
 
-def _most_probable(key, seen: Messages, simulation, noise, iterations: int) -> Weights:
+def _most_probable(key, runs: Runs, simulation, noise, iterations: int) -> Weights:
     """Weights of the least misfit over noise and distance to a draw of the prior.
 
     The deltas are observed with a draw of the noise. In the beginning more noise and a
-    constant gradient are assumed, so that inputs are found before their targets.
+    constant gradient are assumed, so that inputs are found before their targets. Misfits
+    are of all models of a run; how they change with the weights is taken at their mean.
     """
-    flat, unravel = ravel_pytree(_zeros(simulation, seen))
+    flat, unravel = ravel_pytree(_zeros(simulation, runs))
     draw, start, error = (
-        jax.random.normal(jax.random.fold_in(key, i), shape, seen.sent.dtype)
-        for i, shape in enumerate((flat.shape, flat.shape, seen.delta.shape))
+        jax.random.normal(jax.random.fold_in(key, i), shape, flat.dtype)
+        for i, shape in enumerate((flat.shape, flat.shape, runs.delta.shape))
     )
     begin = unravel(_BEGIN * start)._replace(own=unravel(draw).own)
-    noises = jnp.maximum(_FIRST_NOISE * size(seen), noise), noise
-    seen = seen._replace(delta=seen.delta + noise * error)
+    noise = jnp.broadcast_to(noise[:, None], runs.delta.shape)
+    first = jnp.maximum(_FIRST_NOISE * size(runs), noise)
+    runs = runs._replace(delta=runs.delta + noise * error)
+    noises = first.ravel(), noise.ravel()
 
     def misfit(weights, loose):
-        return _misfit(simulation, unravel(weights), seen, loose).ravel()
+        return _misfit(simulation, unravel(weights), runs, loose).ravel()
 
     def jacobian(weights, loose):
         def update(weights, theta):
             return _update(simulation, unravel(weights), theta, loose)
 
-        each = jax.vmap(jax.jacrev(update), (None, 0))(weights, seen.sent)
-        return jnp.where(seen.mask[:, None, None], each, 0).reshape(-1, len(weights))
+        each = jax.vmap(jax.jacrev(update), (None, 0))(weights, runs.centre)
+        return jnp.where(runs.mask[:, None, None], each, 0).reshape(-1, len(weights))
 
     def cost(weights, loose, scale):
         off = misfit(weights, loose) / scale
@@ -262,7 +275,7 @@ def _most_probable(key, seen: Messages, simulation, noise, iterations: int) -> W
         slope = jacobian(weights, loose)
         centre = (draw + caution * weights) / (1 + caution)
         inner = matmul(slope, slope.T)
-        inner = inner + (1 + caution) * scale**2 * jnp.eye(len(inner))
+        inner = inner + (1 + caution) * jnp.diag(scale**2)
         off = matmul(slope, weights - centre) - misfit(weights, loose)
         factor = jax.scipy.linalg.cho_factor(inner)
         tried = centre + matmul(slope.T, jax.scipy.linalg.cho_solve(factor, off))
@@ -271,6 +284,6 @@ def _most_probable(key, seen: Messages, simulation, noise, iterations: int) -> W
         return (jnp.where(better, tried, weights), caution), None
 
     shares = np.minimum(np.arange(iterations) / max(_SETTLED * iterations, 1), 1)
-    carry = (ravel_pytree(begin)[0], jnp.ones((), seen.sent.dtype))
-    found = lax.scan(step, carry, jnp.asarray(shares, seen.sent.dtype))[0][0]
+    carry = (ravel_pytree(begin)[0], jnp.ones((), flat.dtype))
+    found = lax.scan(step, carry, jnp.asarray(shares, flat.dtype))[0][0]
     return unravel(found)

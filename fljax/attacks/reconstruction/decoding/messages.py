@@ -23,12 +23,38 @@ class Messages(NamedTuple):
     mask: jax.Array
 
 
+class Runs(NamedTuple):
+    """Means of consecutive messages: less noise, and less to learn from.
+
+    Attributes:
+      sent: `[Q, L, P]` the models of the `L` rounds of a run.
+      share: `[Q, L]` of a round in the mean of its run; zero without the client.
+      delta: `[Q, P]` the mean of its deltas; zeros without any.
+      count: `[Q]` messages that a mean is of, in the type of the messages.
+    """
+
+    sent: jax.Array
+    share: jax.Array
+    delta: jax.Array
+    count: jax.Array
+
+    @property
+    def mask(self) -> jax.Array:
+        """`[Q]` bool, runs with a message."""
+        return self.count > 0
+
+    @property
+    def centre(self) -> jax.Array:
+        """`[Q, P]` mean of the models that the client was sent in a run."""
+        return jnp.sum(self.share[..., None] * self.sent, axis=1)
+
+
 class Members(NamedTuple):
     """Each member of an ensemble alone.
 
     Attributes:
       optimum: `[S, P]` its local optimum, decoded from it alone.
-      others: `[S, P]` decoded from all members but it.
+      others: `[S, P]` decoded from all members that count but it; NaN where there is none.
       misfit: `[S]` root mean square of what it leaves of the messages, over the noise
         that was assumed of them; about one of a member that explains them.
     """
@@ -101,11 +127,14 @@ def last_returned(messages: Messages) -> jax.Array:
     return messages.sent[last] - delta
 
 
-def averaged(messages: Messages, run: int) -> Messages:
-    """Means of `run` consecutive rounds each: less noise, and less to learn from.
+def last_sent(messages: Messages) -> jax.Array:
+    """The model `[P]` that the client was sent last; the first one without any message."""
+    rounds = jnp.arange(len(messages.mask))
+    return messages.sent[jnp.max(jnp.where(messages.mask, rounds, 0))]
 
-    The mean delta belongs to the mean sent model as far as deltas are linear in what
-    was sent meanwhile. Rounds before the first full run are left out.
+
+def averaged(messages: Messages, run: int) -> Runs:
+    """Means of `run` consecutive rounds each; rounds before the first full run are left out.
 
     Args:
       messages: `R` rounds.
@@ -124,12 +153,10 @@ def averaged(messages: Messages, run: int) -> Messages:
         return kept.reshape(-1, run, *leaf.shape[1:])
 
     sent, delta, mask = (split(leaf) for leaf in seen)
-    weight = mask.astype(sent.dtype)[..., None]
-    total = jnp.maximum(weight.sum(axis=1), 1)
-    taken = mask.any(axis=1)
-    means = [(weight * leaf).sum(axis=1) / total for leaf in (sent, delta)]
-    where = jnp.where(taken[:, None], means[0], sent[:, -1])
-    return Messages(where, means[1], taken)
+    taken = mask.astype(sent.dtype)
+    total = taken.sum(axis=1)
+    share = taken / jnp.maximum(total, 1)[:, None]
+    return Runs(sent, share, jnp.sum(share[..., None] * delta, axis=1), total)
 
 
 class Moments(NamedTuple):

@@ -17,7 +17,7 @@ what the messages do not tell, where a regression has nothing.
    Levenberg-Marquardt steps, from a start of its own. Where messages say much, they agree;
    elsewhere they spread like the prior.
 4. Some searches end in a local minimum, which the messages show: members count that
-   leave hardly more of them than noise, or the one that leaves least.
+   leave at most `EXPLAINS` times the noise of them, or the one that leaves least.
 5. The decoded model solves `mean over these members of their gradient + damping (theta - last
    sent) = 0` by Newton steps of bounded length: the least expected loss, which is finite
    where members disagree on what separates the classes. `members` has the same of each
@@ -25,9 +25,10 @@ what the messages do not tell, where a regression has nothing.
 
 Local steps on all rows are simulated exactly, those on mini-batches as if on all rows, too.
 
-The cost of a step grows with `(R P)^2 (R P + K D)` for `R` messages that were averaged
-(`Settings.average`): meant for models of tens of parameters. Give it float64:
-noise-free messages span many orders.
+Means of `Settings.average` consecutive deltas are fitted, each to the mean of what clients
+make of every model that was sent meanwhile. The cost of a step grows with
+`(Q P)^2 (Q P + K D)` for `Q` such means: meant for models of tens of parameters. Give it
+float64: noise-free messages span many orders.
 """
 
 from collections.abc import Callable
@@ -45,9 +46,9 @@ from fljax.attacks.reconstruction.decoding.messages import Decoded, Members, Mes
 from fljax.losses import LossFn
 from fljax.types import Array, Key, Params
 
+EXPLAINS = 2.0  # misfit over noise of who may have sent the messages: one, and a draw
 _LONGEST = 2.0  # Newton step in the space of parameters
 _NEWTON = 80
-_EXPLAINS = 2.0  # misfit over noise: one, and what was drawn on top
 
 
 class Settings(NamedTuple):
@@ -56,9 +57,10 @@ class Settings(NamedTuple):
     Attributes:
       iterations: Levenberg-Marquardt steps of each member.
       ensemble_size: simulated clients whose mean is decoded.
-      average: consecutive messages that are averaged first.
+      average: consecutive messages whose mean is fitted.
       floor: least noise that is assumed, over the size of the deltas.
-      damping: pull towards the last model that was sent, in units of the curvature.
+      damping: pull towards the last model that the client was sent; it adds to the
+        curvature of the loss.
     """
 
     iterations: int = 150
@@ -147,58 +149,54 @@ def simulated(
       rcond: cut-off of the directions that are counted, as in `affine`.
 
     Returns:
-      A `Decoded`; where it is not determined the prior of the rows decides, too.
+      A `Decoded`; where it is not determined the prior of the rows decides, too. NaN
+      where no simulated client is finite.
     """
     how = settings or Settings()
     if rcond is None:
         rcond = messages_lib.default_rcond(messages)
     rank, singular_values = messages_lib.directions(messages, rcond)
-    seen = messages_lib.averaged(messages, how.average)
+    runs = messages_lib.averaged(messages, how.average)
     noise = jnp.maximum(
-        ensemble_lib.noise(messages) / jnp.sqrt(_averaged(messages, seen)),
-        how.floor * ensemble_lib.size(seen),
+        ensemble_lib.noise(messages) / jnp.sqrt(jnp.maximum(runs.count, 1)),
+        how.floor * ensemble_lib.size(runs),
     )
     members = ensemble_lib.learn(
         key,
-        seen,
+        runs,
         simulation,
         noise,
         iterations=how.iterations,
         count=how.ensemble_size,
     )
-    misfit = ensemble_lib.misfits(simulation, members, seen, noise)
-    counts = misfit <= jnp.maximum(_EXPLAINS, jnp.min(misfit))
-    last = jnp.max(jnp.where(seen.mask, jnp.arange(len(seen.mask)), 0))
-    anchor = seen.sent[last]
+    misfit = ensemble_lib.misfits(simulation, members, runs, noise)
+    finite = jnp.isfinite(misfit)
+    least = jnp.min(jnp.where(finite, misfit, jnp.inf))
+    counts = finite & (misfit <= jnp.maximum(EXPLAINS, least))
+    anchor = messages_lib.last_sent(messages)
 
-    def decoded(shares):
-        return _zero(simulation, members, shares, anchor, how.damping)
+    def decoded(which):
+        shares = which.astype(misfit.dtype)
+        found = _zero(simulation, members, shares, anchor, how.damping)
+        return jnp.where(which.any(), found, jnp.nan)
 
     def alone_and_others(number):
         own = jnp.arange(how.ensemble_size) == number
-        others = counts & ~own
-        others = jnp.where(others.any(), others, own)
-        return tuple(decoded(each.astype(misfit.dtype)) for each in (own, others))
+        return decoded(own & finite), decoded(counts & ~own)
 
     shares = counts.astype(misfit.dtype)
-    estimate = decoded(shares)
+    estimate = decoded(counts)
     optimum, others = lax.map(alone_and_others, jnp.arange(how.ensemble_size))
     left = ensemble_lib.mean_update(simulation, members, shares, estimate)
     return Decoded(
         estimate=estimate,
-        loss=ensemble_lib.loss(simulation, members, shares, seen),
+        loss=ensemble_lib.loss(simulation, members, shares, messages),
         left=jnp.linalg.norm(left),
         rank=rank,
         singular_values=singular_values,
-        determined=rank == seen.sent.shape[1],
+        determined=rank == estimate.shape[0],
         members=Members(optimum, others, misfit),
     )
-
-
-def _averaged(messages: Messages, seen: Messages) -> jax.Array:
-    """How many messages of the client an average is of, in the mean, []."""
-    total = messages.mask.sum() / jnp.maximum(seen.mask.sum(), 1)
-    return jnp.maximum(total, 1)
 
 
 def _zero(simulation: Simulation, members, shares, anchor, damping: float) -> jax.Array:
