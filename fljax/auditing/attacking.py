@@ -18,15 +18,21 @@ from fljax.transcript.views import View
 Stage = Callable[[str], contextlib.AbstractContextManager[None]]
 
 
-def names(attacks: object) -> list[object]:
+def names(attacks: object) -> list[str]:
     """Names of attacks, and of specs theirs, as a flag has them.
 
     Raises:
-      ConfigError: they are no list.
+      ConfigError: they are no list of such.
     """
     if isinstance(attacks, str | AttackSpec) or not isinstance(attacks, Collection):
         got = repr(attacks) if isinstance(attacks, str) else type(attacks).__name__
         raise ConfigError(f"--attacks: expected a list of names, got {got}")
+    for each in attacks:
+        if not isinstance(each, str | AttackSpec):
+            raise ConfigError(
+                "--attacks: expected names and AttackSpec objects, got one of "
+                f"{type(each).__name__}"
+            )
     return [each.name if isinstance(each, AttackSpec) else each for each in attacks]
 
 

@@ -14,7 +14,7 @@ import numpy as np
 import pandas as pd
 
 from fljax.auditing.settings import FilesConfig, RowsConfig
-from fljax.data.csv_format import CsvFormat, numbers
+from fljax.data.csv_format import MISSING, CsvFormat, numbers
 from fljax.data.vocabulary import vocabulary
 from fljax.driver.config import ConfigError
 
@@ -38,7 +38,7 @@ def path(rows: Rows, folder: str, argument: str) -> str:
         raise ConfigError(
             f"{argument}: expected a path or a pandas DataFrame, got {type(rows).__name__}"
         )
-    written = pathlib.Path(folder) / f"{argument}.csv"
+    written = pathlib.Path(folder) / argument  # which errors name
     rows.to_csv(written, index=False)
     return str(written)
 
@@ -55,6 +55,8 @@ def columns(rows: Rows, files: FilesConfig, config: RowsConfig) -> RowsConfig:
       ConfigError: a column has lists, say; one that is not named has texts and all of
         them are numbers, or two such categories, but for 0 and 1; or the target has
         numbers as categories and no task.
+
+    Texts that a file has for missing values are warned of.
     """
     if not isinstance(rows, pd.DataFrame):
         return config
@@ -64,9 +66,10 @@ def columns(rows: Rows, files: FilesConfig, config: RowsConfig) -> RowsConfig:
         if name in aside or pd.api.types.is_numeric_dtype(series):
             continue
         _warn_of_order(name, series)
+        values = _different(name, series)
+        _warn_of_missing(name, values)
         if name in (*config.numeric, *config.categorical):
             continue
-        values = _different(name, series)
         text = _number_as_text(values)
         if not (text or _are_categories(series)):
             continue
@@ -128,6 +131,16 @@ def _warn_of_order(name: str, series: pd.Series) -> None:
         warnings.warn(
             f"rows: categories of {name!r} are taken in sorted order and without those "
             f"of no row, where pandas.get_dummies has {listed}",
+            stacklevel=4,
+        )
+
+
+def _warn_of_missing(name: str, values: list[Any]) -> None:
+    """A file that is made of a frame cannot tell these texts from no value."""
+    if texts := [value for value in values if value in MISSING]:
+        warnings.warn(
+            f"rows: column {name!r}: {', '.join(map(repr, texts))} is taken for a missing "
+            "value; write it otherwise if it is one of the categories",
             stacklevel=4,
         )
 

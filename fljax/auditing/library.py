@@ -118,11 +118,16 @@ def audit(
     given = {
         "transcript": _name(transcript), "known": _name(rows), "target": target,
         "sensitive": sensitive, "model": model if named else "model", "client_column": client_column,
-        "client": client, "proxy": None if proxy is None else _name(proxy),
+        "client": client, "proxy": None if proxy is None else _name(proxy, "proxy"),
     }  # fmt: skip
     with arguments.named(known="rows"), tempfile.TemporaryDirectory() as folder:
         if model is None:
             raise ConfigError("--model: expected 'mlp:128', say, or a Model, got None")
+        if not isinstance(transcript, str | os.PathLike | Transcript):
+            kind = type(transcript).__name__
+            raise ConfigError(
+                f"--transcript: expected a path or a Transcript, got {kind}"
+            )
         config = _config(given | {"attacks": attacking.names(attacks)}, options)
         read_as = frames.columns(rows, config.files, config.rows)
         config = config._replace(rows=read_as)
@@ -137,6 +142,7 @@ def audit(
         )
         case = case_lib.prepare(config, read, None if isinstance(model, str) else model)
         effort.check(case, chosen, config.audit)
+        case = case._replace(notes=[arguments.renamed(note) for note in case.notes])
         return attack_and_score(config, read, case, chosen, settings)
 
 
@@ -279,7 +285,7 @@ def _recording(transcript: Any) -> Recording | None:
     return recording.of(transcript)
 
 
-def _name(given: Any) -> str:
+def _name(given: Any, argument: str = "rows") -> str:
     if isinstance(given, str | os.PathLike):
         return os.fspath(given)
-    return "transcript" if isinstance(given, Transcript) else "rows"
+    return "transcript" if isinstance(given, Transcript) else argument

@@ -188,10 +188,7 @@ def _stem(path: pathlib.Path) -> pathlib.Path:
                 f"--transcript: expected one transcript in {path}, found {names}"
             )
         return stems[0]
-    for suffix in (".npz", ".json"):
-        if path.name.endswith(suffix):
-            return path.with_name(path.name.removesuffix(suffix))
-    return path
+    return archive.stem_of(path)
 
 
 def _finite(tree, axes: int) -> np.ndarray:

@@ -7,8 +7,11 @@ from collections.abc import Sequence
 
 import pandas as pd
 
+from fljax.data.csv_format import CsvFormat
+from fljax.data.csv_reader import read_csv
 from fljax.data.table import get_column
 
+_LEADING_ZERO = re.compile(rb"(?<![^\s\"';,|])0\d")
 _NO_VALUE = re.compile(r"[?.\-–—*_]+")
 _WITH_UNIT = re.compile(
     r"(?P<before>[$€£¥]?)\s*[+-]?\d[\d.,' ]*?\s*(?P<behind>[^\d\s][^\d]*)?"
@@ -40,6 +43,33 @@ def warn_of_categories(frame: pd.DataFrame, columns: Sequence[str], name: str) -
             warnings.warn(
                 f"{name}: {_quoted(marks)} of {column!r} is taken for a category; "
                 f"missing_codes={','.join(marks)} takes it for a missing value",
+                stacklevel=3,
+            )
+
+
+def warn_of_leading_zeros(
+    content: bytes, columns: Sequence[str], name: str, form: CsvFormat
+) -> None:
+    """Warns of numbers such as `01234`, which are mostly codes, and lose their zeros.
+
+    Args:
+      content: the file.
+      columns: those of it that are taken for numbers without having been called so.
+      name: what warnings call the file.
+      form: how it is written.
+    """
+    if not columns or not _LEADING_ZERO.search(form.decoded(content, name)):
+        return
+    with warnings.catch_warnings(action="ignore"):  # they were said of the numbers
+        texts = read_csv(content, name, columns=columns, dtype=str, form=form)
+    for column in texts.columns:
+        cells = get_column(texts, column).dropna()
+        zeros = cells[cells.str.fullmatch(r"\s*0\d+\s*")]
+        if len(zeros):
+            warnings.warn(
+                f"{name}: column {column!r} is taken for numbers, of which "
+                f"{zeros.iloc[0].strip()!r} has a leading zero: list codes in "
+                f"categorical={column}",
                 stacklevel=3,
             )
 

@@ -7,7 +7,7 @@ import difflib
 import functools
 import pathlib
 import warnings
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 import pandas as pd
@@ -85,7 +85,8 @@ def load(
     )
     raw = read_csv(file.content, name, form=form)
     kept = tuple(column for column in (target, sensitive) if column)
-    _check_named(name, raw, (target, *numeric, *categorical, *drop, *kept[1:]))
+    named = {"numeric": numeric, "categorical": categorical, "drop": drop}
+    _check_named(name, raw, {"": kept, **named})
     _check_kept(name, target, sensitive, drop)
     used = raw.drop(columns=list(drop))
     told = {"numeric": numeric, "categorical": categorical, "form": form}
@@ -107,6 +108,8 @@ def load(
     aside = raw[list(drop)].iloc[rows].reset_index(drop=True)
     categories = [column for column, kind in kinds.items() if kind != "numeric"]
     csv_spellings.warn_of_categories(frame, categories, name)
+    found = [c for c in kinds if kinds[c] == "numeric" and c not in numeric]
+    csv_spellings.warn_of_leading_zeros(file.content, found, name, form)
     if sensitive is not None and kinds.get(sensitive) == "numeric":
         _suggest_categories(name, get_column(frame, sensitive))
     return Table(
@@ -122,15 +125,21 @@ def load(
     )
 
 
-def _check_named(name: str, frame: pd.DataFrame, columns: Sequence[str]) -> None:
-    for column in columns:
-        if column not in frame.columns:
-            there = list(map(str, frame.columns))
-            near = difflib.get_close_matches(column, there, n=1)
-            meant = f" (did you mean {near[0]!r}?)" if near else ""
-            raise DataError(
-                f"{name}: no column {column!r}{meant}, columns are {', '.join(there)}"
-            )
+def _check_named(
+    name: str, frame: pd.DataFrame, named: Mapping[str, Sequence[str]]
+) -> None:
+    """Raises unless there are the columns of every option; "" is of none."""
+    for option, columns in named.items():
+        for column in columns:
+            if column not in frame.columns:
+                there = list(map(str, frame.columns))
+                near = difflib.get_close_matches(column, there, n=1)
+                meant = f" (did you mean {near[0]!r}?)" if near else ""
+                listed = f" of {option}=" if option else ""
+                raise DataError(
+                    f"{name}: no column {column!r}{listed}{meant}, columns are "
+                    f"{', '.join(there)}"
+                )
 
 
 def _check_kept(

@@ -261,9 +261,18 @@ def _check_once(rounds, clients) -> None:
         )
 
 
-def _with_suffix(stem, suffix) -> pathlib.Path:
+def stem_of(path: str | os.PathLike) -> pathlib.Path:
+    """The path of a transcript without the suffix of either of its files."""
+    path = pathlib.Path(path)
+    for suffix in (".npz", ".json"):
+        if path.name.endswith(suffix) and path.name != suffix:
+            return path.with_name(path.name.removesuffix(suffix))
+    return path
+
+
+def _with_suffix(path, suffix) -> pathlib.Path:
     # A dot in the name belongs to the name: `Path.with_suffix` would cut it.
-    return pathlib.Path(f"{pathlib.Path(stem)}{suffix}")
+    return pathlib.Path(f"{stem_of(path)}{suffix}")
 
 
 def _named(prefix, tree) -> dict[str, np.ndarray]:

@@ -80,6 +80,17 @@ def written(path: pathlib.Path, about: dict[str, Any]) -> dict[str, Any]:
     return json.loads(text)
 
 
+def warn_of_changes(before: Mapping[str, Any], now: Mapping[str, Any]) -> None:
+    """Says what attacks would read of a recording that goes on otherwise than before."""
+    for name in sorted(before.keys() & now.keys() & set(told.FIELDS)):
+        if before[name] != now[name]:
+            warnings.warn(
+                f"about: {name} was {before[name]!r:.40} when rounds were recorded and is "
+                f"{now[name]!r:.40} now, of all rounds",
+                stacklevel=3,
+            )
+
+
 def _plain(value: Any) -> Any:
     """NumPy's and JAX's numbers and arrays, as JSON has them."""
     if not hasattr(value, "dtype"):

@@ -80,6 +80,24 @@ def check(round: int, arrays: dict[str, np.ndarray], ledger: Ledger | None) -> N
         ledger.check(round, present(arrays))
 
 
+def folder(stem: pathlib.Path) -> pathlib.Path:
+    """Where the rounds of a recording are, made if it is a new one.
+
+    Raises:
+      TranscriptError: the recording is finished, or the folder cannot be made.
+    """
+    found, finished = pathlib.Path(f"{stem}.rounds"), pathlib.Path(f"{stem}.npz")
+    if finished.exists() and not found.exists():
+        raise TranscriptError(
+            f"{finished} is a finished recording: choose another path, or remove it"
+        )
+    try:
+        found.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise TranscriptError(f"{found}: {error.strerror}") from error
+    return found
+
+
 def paths(folder: pathlib.Path) -> list[pathlib.Path]:
     """Files of the rounds so far, in the order of their numbers."""
     found = list(folder.glob("*.npz"))

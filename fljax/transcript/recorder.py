@@ -6,7 +6,6 @@ that was being recorded.
 """
 
 import os
-import pathlib
 import shutil
 import warnings
 from collections.abc import Mapping, Sequence
@@ -48,7 +47,7 @@ class Recorder:
         """Creates the folder, or finds the rounds of an earlier recorder.
 
         Args:
-          stem: path of the transcript, without a suffix.
+          stem: path of the transcript, with or without `.npz`.
           about: free description. Attacks that imitate the clients read `optimiser` (sgd,
             adam, ...), `momentum`, `weight_decay`, `learning_rate` (or a list, one for each
             round from 0 on), `batch_size` (null: all rows), `local_epochs` or
@@ -64,20 +63,12 @@ class Recorder:
           ValueError: the ledger does not know a client that is there.
         """
         told = description.given(about)
-        self._stem = pathlib.Path(stem)
-        self._folder = pathlib.Path(f"{self._stem}.rounds")
-        finished = pathlib.Path(f"{self._stem}.npz")
-        if finished.exists() and not self._folder.exists():
-            raise TranscriptError(
-                f"{finished} is a finished recording: choose another path, or remove it"
-            )
-        try:
-            self._folder.mkdir(parents=True, exist_ok=True)
-        except OSError as error:
-            raise TranscriptError(f"{self._folder}: {error.strerror}") from error
-        self._about = description.read(self._folder / _ABOUT)
+        self._stem = archive.stem_of(stem)
+        self._folder = pieces.folder(self._stem)
+        before = self._about = description.read(self._folder / _ABOUT)
         if told:
             self.describe(**told)
+            description.warn_of_changes(before, self._about)
         self._shapes: dict[str, tuple[int, ...]] | None = None
         self._watch = aliasing.Watch()
         self._last, self._kind = -1, None  # of what the rounds are

@@ -82,6 +82,12 @@ def test_an_order_that_is_not_kept_is_warned_of(declared):
         assert _columns({"grade": grades}) == ()
 
 
+def test_texts_that_a_file_has_for_missing_values_are_warned_of():
+    with pytest.warns(UserWarning, match="rows: column 'land': 'NA' is taken for a"):
+        assert _columns({"land": ["NA", "EU", None]}) == ()
+    assert _columns({"land": ["NA", "EU", None]}, drop=("land",)) == ()  # no warning
+
+
 def test_cells_are_numbers_or_texts():
     with pytest.raises(ConfigError, match="^rows: column 'a': expected .*, got list$"):
         _columns({"a": [[1], [2, 3], None]})

@@ -134,6 +134,22 @@ def test_errors_are_in_the_words_of_arguments(linear, rows):
             ValueError, match=f"^{name}: expected a list of names, got 'm"
         ):
             fljax.audit(linear / "seen", rows, **_TOLD | {name: "model"})
+    with pytest.raises(
+        ValueError, match="^client: expected a list of integers >= 0, g"
+    ):
+        fljax.audit(linear / "seen", rows, **_TOLD, client=3)
+    for name in ("categorical", "drop"):
+        with pytest.raises(
+            ValueError, match=f"^rows: no column 'ag' of {name}= .did you"
+        ):
+            fljax.audit(linear / "seen", rows, **_TOLD, **{name: ["ag"]})
+    with pytest.raises(ValueError, match="^proxy: rows to encode lack the column 'y'$"):
+        fljax.audit(linear / "seen", rows, **_TOLD, proxy=rows.drop(columns="y"))
+    for wrong in (None, {"w": 1}):
+        with pytest.raises(ValueError, match="^transcript: expected a path or a Trans"):
+            fljax.audit(wrong, rows, **_TOLD)
+    with pytest.raises(ValueError, match="^attacks: .* AttackSpec objects, got one of"):
+        fljax.audit(linear / "seen", rows, **_TOLD | {"attacks": [len]})
     with pytest.raises(ValueError, match="^model: expected .* got None"):
         fljax.audit(linear / "seen", rows, **_TOLD | {"model": None})
     with pytest.raises(ValueError, match="unknown attack 'modl'; known: "):
@@ -149,9 +165,25 @@ def test_errors_are_in_the_words_of_arguments(linear, rows):
         fljax.audit(twice, rows, **_TOLD)
 
 
+def test_warnings_and_notes_are_in_the_words_of_arguments(linear, rows):
+    marked = rows.assign(town=np.where(rows.index % 9, "a", "?"))
+    marked.loc[rows.index % 4 == 0, "town"] = "b"
+    told = _TOLD | {"attacks": ("model",), "drop": [], "learning_rate": 0.3}
+    with (
+        pytest.warns(
+            UserWarning, match="^rows: '.' of 'town' .* missing_codes=. takes"
+        ),
+        pytest.raises(ValueError, match="the rows make"),
+    ):
+        fljax.audit(linear / "seen", marked, **told)
+    found = fljax.audit(linear / "seen", rows, **told)
+    assert any("learning_rate=0.3 replaces" in note for note in found.notes)
+    assert not any("--" in note for note in found.notes)
+
+
 def test_dates_in_a_frame_are_refused_in_the_words_of_arguments(linear, rows):
     days = pd.Timestamp("2021-03-01") + pd.to_timedelta(np.arange(len(rows)), "D")
-    said = r"^rows.csv: 'day' holds dates such as '2021-03-01', .* with drop=day, or"
+    said = r"^rows: 'day' holds dates such as '2021-03-01', .* with drop=day, or"
     with pytest.raises(ValueError, match=said):
         fljax.audit(linear / "seen", rows.assign(day=days), **_TOLD)
 

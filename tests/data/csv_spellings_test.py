@@ -40,6 +40,17 @@ def test_a_mark_that_is_taken_for_a_category_is_told_with_its_remedy(load):
     assert set(table.frame["what"]) == {"a", "b"}
 
 
+def test_numbers_with_leading_zeros_are_told(load):
+    column = [f"{10 * number:04d}" for number in range(1, 24)] + [" 0 "]
+    with pytest.warns(UserWarning, match="own.csv: column 'what' .* '0010' has a lead"):
+        table = load(column)
+    assert table.kinds["what"] == "numeric"
+    for told in ({"numeric": ["what"]}, {"categorical": ["what"]}):
+        load(column, **told)  # as they were called, without a word
+    load([f"{number}.05" for number in range(24)])
+    load([f'"{100 * number}"' for number in range(24)])
+
+
 @pytest.mark.parametrize(
     ("shown", "unit"),
     [("{}%", "%"), ("{} EUR", "EUR"), ("$ {}.50", "$"), ("{},5 kg", "kg")],

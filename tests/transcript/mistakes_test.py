@@ -20,6 +20,17 @@ def test_a_finished_recording_is_not_overwritten(tmp_path):
     assert (tmp_path / "run.npz").read_bytes() == before
 
 
+@pytest.mark.parametrize("suffix", ["", ".npz", ".json"])
+def test_the_suffix_of_a_file_names_the_same_recording(tmp_path, suffix):
+    with transcript.Recorder(f"{tmp_path}/run.v2{suffix}") as recorder:
+        recorder.record(0, _model(0), {0: _model(1)})
+    names = sorted(path.name for path in tmp_path.iterdir())
+    assert names == ["run.v2.json", "run.v2.npz"]
+    seen, _ = transcript.load(f"{tmp_path}/run.v2{suffix}")
+    transcript.save(f"{tmp_path}/again{suffix}", seen)
+    assert (tmp_path / "again.npz").exists()
+
+
 def test_what_clients_returned_comes_by_their_ids(tmp_path):
     recorder = transcript.Recorder(tmp_path / "run")
     with pytest.raises(transcript.TranscriptError) as stopped:

@@ -15,6 +15,7 @@ _FIGURES = {
         "gain_over_majority_points",
         "gain_of_least_alike_over_others_points",
         "most_local_steps_over_fewest_points",
+        "clients_explained_percent",
         "members_explaining_percent",
         "members_agree_percent",
         "accuracy_beside_members_percent",
