@@ -63,13 +63,12 @@ def warn_of_leading_zeros(
     with warnings.catch_warnings(action="ignore"):  # they were said of the numbers
         texts = read_csv(content, name, columns=columns, dtype=str, form=form)
     for column in texts.columns:
-        cells = get_column(texts, column).dropna()
-        zeros = cells[cells.str.fullmatch(r"\s*0\d+\s*")]
-        if len(zeros):
+        cells = get_column(texts, column).dropna().unique()
+        zeros = [cell.strip() for cell in cells if re.fullmatch(r"\s*0\d+\s*", cell)]
+        if zeros:
             warnings.warn(
-                f"{name}: column {column!r} is taken for numbers, of which "
-                f"{zeros.iloc[0].strip()!r} has a leading zero: list codes in "
-                f"categorical={column}",
+                f"{name}: column {column!r} is taken for numbers, of which {zeros[0]!r} "
+                f"has a leading zero: list codes in categorical={column}",
                 stacklevel=3,
             )
 
