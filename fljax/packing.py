@@ -70,6 +70,16 @@ def batches_per_epoch(sizes: Array, batch_size: int | None) -> Array:
     return -(-sizes // batch_size)
 
 
+def sampling_rate(sizes: Array, batch_size: int | None) -> Array:
+    """Share of each client's rows in a mini-batch, of Poisson batches its probability.
+
+    Args:
+      sizes: rows of each client, of any shape; 1 of one without rows.
+      batch_size: as in `batches_per_epoch`.
+    """
+    return 1 / batches_per_epoch(sizes, batch_size).clip(1)
+
+
 def steps_per_round(
     sizes: Array, batch_size: int | None, epochs: int = 1, steps: int | None = None
 ) -> Array:

@@ -85,7 +85,7 @@ class Schedule:
     @property
     def sampling_rate(self) -> Array:
         """`[C + 1]` probability of each of a client's rows to be in a Poisson batch."""
-        return _sampling_rate(self.sizes, self.batch_size)
+        return packing.sampling_rate(self.sizes, self.batch_size)
 
     @property
     def local_steps(self) -> np.ndarray:
@@ -183,13 +183,9 @@ def build(
     )
 
 
-def _sampling_rate(sizes, batch: int):
-    return 1 / packing.batches_per_epoch(sizes, batch).clip(1)
-
-
 def _capacity(rows: np.ndarray, batch: int) -> int:
     """Places that a Poisson batch of any client needs."""
-    quantile = stats.binom.isf(_OVERFLOW, rows, _sampling_rate(rows, batch))
+    quantile = stats.binom.isf(_OVERFLOW, rows, packing.sampling_rate(rows, batch))
     return int(max(quantile.max(), 1))
 
 

@@ -112,14 +112,14 @@ def setting(
     run: Config, variant: Variant, loss_fn: losses.LossFn, layers: int
 ) -> Setting:
     """The training, as a defense sees it."""
-    batches, fixed = variant.batches(run), run.participation == "fixed"
-    return Setting(
+    fixed = run.participation == "fixed"
+    return Setting.of_clients(
         loss_fn,
         layers,
-        run.num_rounds,
-        batches="poisson" if variant.poisson(run) else "fixed",
-        sampling_rate=1 / batches,
-        batch_size=variant.rows / batches,
+        variant.rows,
+        run.batch_size,
+        poisson=variant.poisson(run),
+        num_rounds=run.num_rounds,
         drawn="fixed" if fixed else "all",
         participation=variant.per_round / variant.clients if fixed else 1.0,
         # Where any number may come, each is taken to be alone in its sum.

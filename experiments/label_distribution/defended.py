@@ -107,11 +107,11 @@ def _releases(run: Config) -> Releases:
 
 def _setting(run: Config, task: Task) -> Setting:
     params = jax.eval_shape(task.model.init, jax.random.key(0))
-    batches = -(-run.rows_per_client // run.batch_size)
-    return Setting(
+    return Setting.of_clients(
         task.loss_fn,
         clipping.num_layers(params),
-        run.num_rounds or None,
-        sampling_rate=1 / batches,
-        batch_size=run.rows_per_client / batches,
+        run.rows_per_client,
+        run.batch_size,
+        poisson=False,
+        num_rounds=run.num_rounds or None,
     )

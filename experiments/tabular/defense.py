@@ -135,19 +135,18 @@ def _setting(
     active_rounds: int,
     stops: bool,
 ) -> Setting:
-    sizes, rates = schedule.sizes[:, :-1], schedule.sampling_rate[:, :-1]
-    poisson = specs.needs_poisson(spec)
+    sizes = schedule.sizes[:, :-1]
     drawn, rate, summed = _participation(train, schedule, stops)
     if active_rounds and "receive" not in specs.acts_on(specs.alternatives(spec)[0]):
         # An active server asks the attacked client in every round of its own.
         drawn, rate = "all", np.ones(len(sizes))
-    return Setting(
+    return Setting.of_clients(
         loss_fn,
         clipping.num_layers(jax.eval_shape(model.init, jax.random.key(0))),
-        train.num_rounds,
-        batches="poisson" if poisson else "fixed",
-        sampling_rate=rates,
-        batch_size=sizes * rates if poisson else np.minimum(schedule.batch_size, sizes),
+        sizes,
+        schedule.batch_size,
+        poisson=specs.needs_poisson(spec),
+        num_rounds=train.num_rounds,
         drawn=drawn,
         participation=rate,
         num_summed=summed,

@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from fljax import imputation, metrics, packing, privacy, verdicts
+from fljax import imputation, metrics, privacy, verdicts
 from fljax.attacks.adversary import AdversaryView
 from fljax.auditing.lines import Line
 from fljax.auditing.measuring import Imputed
@@ -173,14 +173,11 @@ def _bounds(
 
 def _setting(view: AdversaryView, way: Sampling) -> Setting:
     assert view.transcript is not None
-    size = view.training.batch_size or None
-    per_epoch = packing.batches_per_epoch(view.sizes, size)
-    fixed = np.minimum(size or view.sizes, view.sizes)
-    return Setting(
+    return Setting.of_clients(
         view.loss_fn,
         clipping.num_layers(view.transcript.params),
-        view.num_rounds,
-        batches=way,
-        sampling_rate=1 / per_epoch,
-        batch_size=view.sizes / per_epoch if way == "poisson" else fixed,
+        view.sizes,
+        view.training.batch_size or None,
+        poisson=way == "poisson",
+        num_rounds=view.num_rounds,
     )

@@ -8,9 +8,11 @@ import dataclasses
 import inspect
 import math
 from collections.abc import Callable
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
-from fljax import losses
+import numpy as np
+
+from fljax import losses, packing
 from fljax.defenses.effects import Effects
 from fljax.types import Array, Defense, Sampling
 
@@ -128,6 +130,38 @@ class Setting(NamedTuple):
     drawn: Sampling = "all"
     participation: Array | float = 1.0
     num_summed: Array | int = 1
+
+    @classmethod
+    def of_clients(
+        cls,
+        loss_fn: losses.LossFn,
+        num_layers: int,
+        sizes: Array | int,
+        batch_size: int | None,
+        *,
+        poisson: bool,
+        **more: Any,
+    ) -> "Setting":
+        """Of clients who make mini-batches of their rows, the last of a pass maybe smaller.
+
+        Args:
+          loss_fn: as above, as is what comes behind `poisson`.
+          num_layers: likewise.
+          sizes: [] or `[C]` rows of a client.
+          batch_size: rows of a mini-batch; None takes all.
+          poisson: whether each row comes into a batch for itself.
+        """
+        sizes = np.asarray(sizes)
+        rate = packing.sampling_rate(sizes, batch_size)
+        rows = np.minimum(batch_size or sizes, sizes)
+        return cls(
+            loss_fn,
+            num_layers,
+            batches="poisson" if poisson else "fixed",
+            sampling_rate=rate,
+            batch_size=sizes * rate if poisson else rows,
+            **more,
+        )
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)

@@ -136,7 +136,7 @@ def implemented_client(training: Training, *, rounds: int | None = None) -> Stat
       rounds: rounds that it takes part in, default all.
     """
     rounds = training.rounds if rounds is None else rounds
-    steps, size = rounds * training.local_steps, training.batch_size
+    steps, size = rounds * training.local_steps, training.stated
     multiplier = training.multiplier(size)
     if training.batches == "poisson":
         found = sampled.whole_batches(
@@ -223,7 +223,7 @@ def _of_passes(training: Training, every: bool) -> Statement:
     met = math.ceil(training.local_steps * training.sampling_rate * (1 - 1e-9))
     rounds, weights, seen = _rounds(training, every)
     releases = [met * count for count in rounds]
-    fewest = min(training.one_pass) if training.follows_batch else training.batch_size
+    fewest = min(training.one_pass) if training.follows_batch else training.stated
     return Statement(
         "implemented",
         _name(training, _participation(every)),

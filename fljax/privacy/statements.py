@@ -76,7 +76,7 @@ class Training:
         fixed number of them, of whom Poisson's epsilons do not hold.
       largest: rows of every batch of a pass but the last, which may have fewer; None:
         B if that is whole, else the most that a pass of this mean can have. Where it is
-        told, a draw for each example is B draws, however many are there.
+        told, a draw for each example is that many draws, however many are there.
 
     Raises:
       ValueError: for numbers out of range or that do not fit each other.
@@ -162,6 +162,12 @@ class Training:
     def follows_batch(self) -> bool:
         """Whether the noise is of the examples that are there, not of a stated number."""
         return self.draws == "each" and self.largest is None
+
+    @property
+    def stated(self) -> float:
+        """Examples that noise of one deviation is drawn for: of the largest fixed batch."""
+        largest = self.largest if self.batches == "fixed" else None
+        return largest or self.batch_size
 
     @property
     def participation(self) -> float:

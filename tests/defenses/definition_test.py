@@ -4,6 +4,7 @@ import re
 import sys
 import types
 
+import numpy as np
 import pytest
 
 from fljax.defenses import parts, specs
@@ -123,3 +124,16 @@ def test_a_number_is_one_that_is_computed_with(text):
     with pytest.raises(ValueError):
         clip.read(text)
     assert clip.read("1e-30") == 1e-30
+
+
+def test_a_setting_has_the_batches_of_its_clients():
+    sizes = np.array([10, 3])
+    fixed = Setting.of_clients(lambda *_: 0.0, 1, sizes, 4, poisson=False)
+    np.testing.assert_array_equal(fixed.batch_size, [4, 3])  # whole ones
+    np.testing.assert_allclose(fixed.sampling_rate, [1 / 3, 1])
+    assert fixed.batches == "fixed" and fixed.drawn == "all"
+    drawn = Setting.of_clients(lambda *_: 0.0, 1, sizes, 4, poisson=True, num_rounds=2)
+    np.testing.assert_allclose(drawn.batch_size, [10 / 3, 3])  # what is expected
+    assert drawn.batches == "poisson" and drawn.num_rounds == 2
+    whole = Setting.of_clients(lambda *_: 0.0, 1, 10, None, poisson=False)
+    assert whole.batch_size == 10 and whole.sampling_rate == 1

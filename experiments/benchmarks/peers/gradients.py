@@ -144,12 +144,9 @@ def _releases(setting: Setting) -> Releases:
 
 
 def _setting(setting: Setting, poisson: bool) -> definition.Setting:
-    size = len(setting.people.clients[0].y)
-    steps = setting.plan.steps(size)
-    return definition.Setting(
-        training.loss_fn(setting.people.task), 4, setting.plan.rounds,
-        batches="poisson" if poisson else "fixed",
-        sampling_rate=1 / steps, batch_size=size / steps,
+    return definition.Setting.of_clients(
+        training.loss_fn(setting.people.task), 4, len(setting.people.clients[0].y),
+        setting.plan.batch_size, poisson=poisson, num_rounds=setting.plan.rounds,
     )  # fmt: skip
 
 

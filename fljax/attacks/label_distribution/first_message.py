@@ -148,15 +148,13 @@ def _defense(told: _Told) -> Defense:
     spec, rows = told.defense, told.rows
     budgets = [part.values.get("epsilon") is not None for part in spec.parts]
     spec = specs.replaced(spec, [{"sigma": 0.0} if each else {} for each in budgets])
-    size = min(told.training.batch_size or rows, rows)
-    per_epoch, poisson = -(-rows // size), specs.needs_poisson(spec)
-    setting = Setting(
+    setting = Setting.of_clients(
         told.loss_fn,
         told.num_layers,
-        told.num_rounds,
-        batches="poisson" if poisson else "fixed",
-        sampling_rate=1 / per_epoch,
-        batch_size=rows / per_epoch if poisson else size,
+        rows,
+        told.training.batch_size or None,
+        poisson=specs.needs_poisson(spec),
+        num_rounds=told.num_rounds,
     )
     return specs.bind(spec, setting)
 

@@ -77,4 +77,6 @@ def test_who_sees_messages_meets_one_noise_and_who_sees_models_that_of_the_sum()
 
 def test_a_row_is_in_one_of_the_batches_of_a_pass():
     _, _, at, _ = _made("none", _run())
+    assert (at.sampling_rate, at.batch_size) == (0.5, 5)
+    _, _, at, _ = _made("none", _run(batches="poisson"))
     assert (at.sampling_rate, at.batch_size) == (0.5, 3.5)
