@@ -118,6 +118,12 @@ def _raw_column(frame, name: str | None) -> tuple[np.ndarray, np.ndarray]:
 def _by_column(column: np.ndarray, config: PartitionConfig):
     distinct = len(np.unique(column))
     parts = partition.by_column(column, min(config.clients or distinct, distinct))
+    if config.clients and config.clients > distinct:
+        warnings.warn(
+            f"--partition_clients={config.clients}: {config.column} has {distinct} values, "
+            "of which each makes a client",
+            stacklevel=2,
+        )
     if distinct > len(parts):
         rest = len(column) - sum(map(len, parts))
         warnings.warn(

@@ -80,3 +80,12 @@ def test_values_without_a_client_are_told(tmp_path):
         pytest.warns(UserWarning, match=said),
     ):
         _hospitals(tmp_path, clients=2)
+
+
+def test_clients_without_a_value_are_told(tmp_path):
+    said = "--partition_clients=9: hospital has 3 values, of which each makes a client"
+    with (
+        pytest.warns(UserWarning, match="1 rows without"),
+        pytest.warns(UserWarning, match=said),
+    ):
+        assert len(_hospitals(tmp_path, clients=9).names[0]) == 3
