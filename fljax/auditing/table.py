@@ -59,6 +59,7 @@ def read(path: str, files: FilesConfig, config: RowsConfig) -> Owned:
     """
     raw = frame_of(path, config)
     _check_named(files, raw)
+    _check_pairs(files, config, raw)
     ids = files.client_column
     aside = list(dict.fromkeys([*config.drop, *([ids] if ids else ())]))
     with warnings.catch_warnings(), named_as_flags("csv"):
@@ -197,6 +198,20 @@ def _check_named(files: FilesConfig, raw: pd.DataFrame) -> None:
     ids = files.client_column
     if ids is not None and get_column(raw, ids).isna().to_numpy().any():
         raise ConfigError(f"--client_column: {ids!r} has missing values")
+
+
+def _check_pairs(files: FilesConfig, config: RowsConfig, raw: pd.DataFrame) -> None:
+    """Two numbers are one input as they stand, whatever they are called, but for 0 and 1."""
+    inputs = {*config.categorical} - {files.target, files.sensitive, *config.drop}
+    for name in sorted(inputs & {*raw.columns}):
+        series = get_column(raw, name).dropna()
+        found = np.unique(series) if pd.api.types.is_numeric_dtype(series) else []
+        if len(found) == 2 and not {*found} <= {0, 1} and not config.standardise:
+            raise ConfigError(
+                f"--categorical: column {name!r} has two numbers, {found[0]:g} and "
+                f"{found[1]:g}, which are one input as they stand; write them as texts, or "
+                "leave the column out of the list"
+            )
 
 
 def _check_classes(files: FilesConfig, raw: pd.DataFrame) -> None:

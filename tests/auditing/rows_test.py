@@ -120,6 +120,21 @@ def test_numbers_that_are_categories_are_dummies_as_in_get_dummies(encoded):
     np.testing.assert_array_equal(_inputs(encoding), expected)
 
 
+def test_two_numbers_that_are_called_categories_are_refused(tmp_path, config):
+    frame = _FRAME.assign(ward=[4, 7] * 3)
+    frame.to_csv(tmp_path / "wards.csv", index=False)
+
+    def read(**told):
+        chosen = config(tmp_path, sensitive="sex", **told)
+        return table.read(str(tmp_path / "wards.csv"), chosen.files, chosen.rows)
+
+    said = "--categorical: column 'ward' has two numbers, 4 and 7, which are one input"
+    with pytest.raises(ConfigError, match=said):
+        read(categorical=("ward",))
+    for told in ({}, {"standardise": True, "categorical": ("ward",)}):
+        assert read(**told).table.kinds["ward"] == "binary"
+
+
 def test_rows_are_compared_in_deviations_of_the_files_columns(linear, config):
     chosen = config(linear)
     ready = case.prepare(chosen, inputs.read(chosen.files, chosen.rows))
