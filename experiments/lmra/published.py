@@ -31,11 +31,11 @@ def reference(flags: Mapping[str, Any], data: str) -> Reference | None:
         for (setting, method), value in numbers().items()
         if setting.endswith(";mean")
     }
-    values = {(*key, METRIC): Number(v, of_draw=True) for key, v in means.items()}
+    values = {(*key, METRIC): Number(v, draws=1) for key, v in means.items()}
     for (setting, method), value in means.items():
         if method == "decoded":
             gain = round(value - means[setting, "last_returned"], 2)
-            number = Number(gain, of_draw=True, is_printed=False)
+            number = Number(gain, draws=1, is_printed=False)
             values[setting, method, OVER_LAST] = number
     return Reference("Table 1", "LEAF synthetic", True, "logistic", False, values)
 

@@ -109,7 +109,7 @@ def card(
             used.add(key)
         differs = _differs(line.row, reference) if reference else ""
         percent = line.row.metric.endswith("_percent")
-        verdict = judge(line.estimate, number, differs, percent=percent)
+        verdict = judge(line.measured, number, differs, percent=percent)
         judged.append(Judged(line, number, verdict))
     missing = [key for key in reference.numbers if key not in used] if reference else []
     return Card(name, rows, manifest, reference, judged, missing, pictures)

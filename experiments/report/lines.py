@@ -19,6 +19,7 @@ from fljax.metrics import Estimate
 from fljax.results import HALF_WIDTH, Row, Summary, summarise, within
 
 ACCURACY = selection.ACCURACY
+_ACCURACIES = "accuracy_percent"  # so their names end
 _ERROR = verdicts.ERROR.metric
 _BOUND = "aia_accuracy_bound_percent"
 _DETERMINED = "determined"
@@ -79,12 +80,22 @@ class Line(NamedTuple):
         )
 
     @property
+    def measured(self) -> Estimate:
+        """The estimate; an accuracy that is the same with every seed has that over its rows."""
+        e, row = self.estimate, self.row
+        same = e.repetitions > 1 and e.low == e.high and row.attack not in _BASELINES
+        if same and row.metric.endswith(_ACCURACIES):
+            low, high = metrics.of_rows(e.mean, row.n)
+            e = e._replace(low=low, high=high)
+        return e
+
+    @property
     def shown(self) -> Estimate:
-        """The estimate, its interval cut to what the metric can be.
+        """What was measured, its interval cut to what the metric can be.
 
         An accuracy or error of a single seed has the interval over its rows.
         """
-        e = self.estimate
+        e = self.measured
         if e.repetitions == 1 and self.row.metric == ACCURACY:
             low, high = metrics.of_rows(e.mean, self.row.n)
             e = e._replace(low=low, high=high)

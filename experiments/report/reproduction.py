@@ -29,12 +29,13 @@ _ROUNDING = 0.005  # published numbers are rounded to two decimals
 
 RULE = {
     REPRODUCED: (
-        "our 95 % interval meets the published mean ± 2 published standard deviations "
+        "our 95 % interval (over seeds, or over rows of an accuracy that is the same with "
+        "every seed) meets the published mean ± 2 published standard deviations "
         "(the published mean alone where no deviation was published); a distance below "
-        "0.005 counts as meeting, because published numbers are rounded. What was "
-        "published of one random draw of the data must meet the 95 % interval of one more "
-        "draw of ours, not of their mean. A number that is computed and not measured must "
-        "equal the published one to one unit of its last digit"
+        "0.005 counts as meeting, because published numbers are rounded. The "
+        "published mean of one or a few random draws, without their deviation, must meet the "
+        "95 % interval of a mean of as many more draws of ours. A number that is computed and "
+        "not measured must equal the published one to one unit of its last digit"
     ),
     WIDE: (
         "it does, but it spans more than 10 points, or, where the number is no percentage "
@@ -59,14 +60,15 @@ class Number(NamedTuple):
       mean: over the paper's seeds.
       std: standard deviation over them, None where none is published.
       unit: of the last digit, for a number that is computed and not measured.
-      of_draw: whether it is of one random draw of the data, where ours are of several.
+      draws: random draws that the mean is of, where that matters more than our own number
+        and no deviation is published; None: it is taken for exact.
       is_printed: whether it stands in the paper, or follows from what does.
     """
 
     mean: float
     std: float | None = None
     unit: float | None = None
-    of_draw: bool = False
+    draws: int | None = None
     is_printed: bool = True
 
     def __str__(self) -> str:
@@ -108,7 +110,7 @@ def judge(
         return _computed(last_digits(estimate.mean, number), number.unit)
     if not math.isfinite(estimate.high - estimate.low):
         return Verdict(SINGLE_SEED)
-    low, high = _one_more(estimate) if number.of_draw else estimate[1:3]
+    low, high = estimate[1:3] if number.draws is None else _more(estimate, number.draws)
     slack = 2 * (number.std or 0)
     over = low - (number.mean + slack)
     under = (number.mean - slack) - high
@@ -121,9 +123,9 @@ def judge(
     return Verdict(WIDE if wide else REPRODUCED)
 
 
-def _one_more(estimate: Estimate) -> tuple[float, float]:
-    """Prediction interval of one more repetition, of Student's interval of the mean."""
-    half = (estimate.high - estimate.mean) * math.sqrt(estimate.repetitions + 1)
+def _more(estimate: Estimate, draws: int) -> tuple[float, float]:
+    """Prediction interval of a mean of more draws, of Student's interval of ours."""
+    half = (estimate.high - estimate.mean) * math.sqrt(1 + estimate.repetitions / draws)
     return estimate.mean - half, estimate.mean + half
 
 

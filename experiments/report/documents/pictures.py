@@ -31,6 +31,7 @@ def _by_rows(result: str) -> dict:
         r"partition_rows=([\d.]+)",
         {
             "last message, model-based": (f"{result}.oracle", "model passive"),
+            "last global model": (f"{result}.oracle", "model_global passive"),
             "gradients, best cosine": (result, "grad passive"),
             "the client's optimum (oracle)": (
                 f"{result}.oracle", "model_oracle oracle"

@@ -2,7 +2,7 @@
 
 The algorithm as printed draws for every example, the published code once for a batch and
 divides the sum of returned models by one less than there are; the same noise is also
-divided by the participants. A line is a table, its data, the clients in a round and a
+divided by the participants, at rates that were chosen so or at the code's. A line is a table, its data, the clients in a round and a
 reading; it says how far all of its cells are from the print.
 """
 
@@ -17,10 +17,10 @@ from experiments.report.cards import Card, Judged
 from experiments.report.documents import writing
 
 _AS_PRINTED = "as printed"
-_BY_DIVISOR = {
-    "one_less": "the published code",
-    "participants": "its noise, divided by the participants",
-}
+_DIVIDED = "its noise, divided by the participants"
+_AT_THEIR_RATE = f"{_DIVIDED}, at its rate"
+_BY_DIVISOR = {"one_less": "the published code", "participants": _DIVIDED}
+_THEIRS = [0.05]  # the published code's
 _TABLES = ("Table II", "Table IV", "Table V")
 _PERCENT = "participating_percent"
 _ONE_DRAW = "mode=per_batch"  # of a batch
@@ -48,7 +48,7 @@ def text() -> str:
             card = kept.shown(name)
             for group, judged in _cells(card):
                 found.setdefault(group, []).append(judged)
-    order = [_AS_PRINTED, *_BY_DIVISOR.values()]
+    order = [_AS_PRINTED, *_BY_DIVISOR.values(), _AT_THEIR_RATE]
     groups = sorted(
         found, key=lambda g: (*g[:2], len(g.clients), g.clients, order.index(g.reading))
     )
@@ -74,6 +74,8 @@ def _cells(card: Card) -> Iterator[tuple[_Group, Judged]]:
             reading = _AS_PRINTED
             if _ONE_DRAW in row.defense:
                 reading = _BY_DIVISOR[flags.get("divisor", "participants")]
+                if reading == _DIVIDED and flags["learning_rates"] == _THEIRS:
+                    reading = _AT_THEIR_RATE
             elif "mode=" in row.defense:  # the theorem's, which is no reading of theirs
                 continue
             table = card.reference.table

@@ -100,9 +100,14 @@ def _told(card: Card) -> list[Judged]:
             or drawn_for(each.line.row.setting)
         )
         and (each.line.row.setting != "baseline" or each.line.row.metric in shown)
-        and not each.line.row.setting.startswith(gains.CURVE)
+        and not _is_of_curve(each.line.row.setting)
         and not each.line.row.point.startswith(gains.PART)
     ]
+
+
+def _is_of_curve(setting: str) -> bool:
+    """Whether imputation is of so many rows, which a figure shows."""
+    return setting.removeprefix(gains.CURVE).isdecimal()
 
 
 def _named_once(each: Judged) -> Judged:

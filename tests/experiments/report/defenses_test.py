@@ -156,6 +156,6 @@ def test_what_no_adversary_does_is_not_judged(rows):
     control = rows(70.0, 70.0, attack="trajectory_permuted")
     cards[0] = card_of("a", [*cards[0].rows, *oracle, *chosen, *control], {}, None)
     body = _compared(cards).table.body
-    assert ["model_oracle", "oracle", "90.00 [90.00, 90.00]", ""] in body
-    assert ["grad_oracle", "passive", "90.00 [90.00, 90.00]", ""] in body
+    assert ["model_oracle", "oracle", "90.00 [82.56, 94.48]", ""] in body
+    assert ["grad_oracle", "passive", "90.00 [82.56, 94.48]", ""] in body
     assert [line[0] for line in body if isinstance(line[2], Mark)] == ["model"]

@@ -5,8 +5,7 @@ import math
 import pytest
 
 from experiments.report import lines
-from fljax import verdicts
-from fljax.metrics import interval
+from fljax import metrics, verdicts
 
 _BOUND = "aia_accuracy_bound_percent"
 
@@ -51,6 +50,20 @@ def test_the_accuracy_of_one_seed_has_an_interval_over_its_rows(rows):
     assert line.shown.low == pytest.approx(40.38, abs=0.01)
     assert line.shown.high == pytest.approx(59.62, abs=0.01)
     assert math.isnan(line.estimate.low)  # no other seed: nothing about reproduction
+
+
+def test_an_accuracy_that_is_the_same_with_every_seed_has_the_one_over_its_rows(rows):
+    (line,) = lines.lines([row._replace(n=100) for row in rows(90.0, 90.0, 90.0)])
+    low, high = metrics.of_rows(90.0, 100)
+    assert line.measured[:3] == (90.0, low, high) and line.shown[:3] == (
+        90.0,
+        low,
+        high,
+    )
+    (line,) = lines.lines(rows(90.0, 90.0, 90.3))
+    assert line.measured == line.estimate
+    (line,) = lines.lines(rows(57.0, 57.0, attack="majority"))  # nothing that was drawn
+    assert (line.measured.low, line.measured.high) == (57.0, 57.0)
 
 
 def test_a_bound_belongs_to_its_attack_and_setting(rows):
@@ -98,7 +111,7 @@ def test_the_median_stands_where_seeds_are_skewed(rows, values, median):
     ids=["one", "two", "small", "large", "nan"],
 )
 def test_an_interval_is_written_with_digits_that_say_something(values, text):
-    assert lines.interval(interval(values)) == text
+    assert lines.metrics.interval(metrics.interval(values)) == text
 
 
 def test_no_adversary_is_above_what_a_defense_allows(rows):

@@ -56,10 +56,13 @@ def test_without_published_deviation_the_interval_must_hold_the_mean():
     assert str(judge(_ours(94.0, 94.9), Number(95.0))) == "below by 0.10"
 
 
-def test_one_draw_must_meet_the_interval_of_one_more():
+def test_a_few_draws_must_meet_the_interval_of_as_many_more():
     ten = Estimate(66.0, 64.0, 68.0, 66.0, 10)  # one more: 66 - 6.63 to 66 + 6.63
-    assert str(judge(ten, Number(72.0, of_draw=True))) == "too wide to tell"
-    assert str(judge(ten, Number(74.0, of_draw=True))) == "below by 1.37"
+    assert str(judge(ten, Number(72.0, draws=1))) == "too wide to tell"
+    assert str(judge(ten, Number(74.0, draws=1))) == "below by 1.37"
+    # Of five: 66 - 3.46 to 66 + 3.46.
+    assert str(judge(ten, Number(69.0, draws=5))) == "reproduced"
+    assert str(judge(ten, Number(70.0, draws=5))) == "below by 0.54"
     assert str(judge(ten, Number(72.0))) == "below by 4.00"
 
 
