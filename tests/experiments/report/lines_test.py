@@ -111,7 +111,7 @@ def test_the_median_stands_where_seeds_are_skewed(rows, values, median):
     ids=["one", "two", "small", "large", "nan"],
 )
 def test_an_interval_is_written_with_digits_that_say_something(values, text):
-    assert lines.metrics.interval(metrics.interval(values)) == text
+    assert lines.interval(metrics.interval(values)) == text
 
 
 def test_no_adversary_is_above_what_a_defense_allows(rows):
