@@ -108,8 +108,7 @@ def card(
         if number is not None:
             used.add(key)
         differs = _differs(line.row, reference) if reference else ""
-        percent = line.row.metric.endswith("_percent")
-        verdict = judge(line.measured, number, differs, percent=percent)
+        verdict = judge(line.measured, number, differs, whole=line.whole)
         judged.append(Judged(line, number, verdict))
     missing = [key for key in reference.numbers if key not in used] if reference else []
     return Card(name, rows, manifest, reference, judged, missing, pictures)

@@ -20,6 +20,7 @@ from fljax.results import HALF_WIDTH, Row, Summary, summarise, within
 
 ACCURACY = selection.ACCURACY
 _ACCURACIES = "accuracy_percent"  # so their names end
+_SUCCESS = "attack_success"  # a share of clients
 _ERROR = verdicts.ERROR.metric
 _BOUND = "aia_accuracy_bound_percent"
 _DETERMINED = "determined"
@@ -81,13 +82,27 @@ class Line(NamedTuple):
 
     @property
     def measured(self) -> Estimate:
-        """The estimate; an accuracy that is the same with every seed has that over its rows."""
+        """The estimate.
+
+        An accuracy that is the same with every seed has the interval over its rows, the
+        share of clients of whom an attack of one seed succeeds that over the clients.
+        """
         e, row = self.estimate, self.row
         same = e.repetitions > 1 and e.low == e.high and row.attack not in _BASELINES
         if same and row.metric.endswith(_ACCURACIES):
             low, high = metrics.of_rows(e.mean, row.n)
             e = e._replace(low=low, high=high)
+        if e.repetitions == 1 and row.metric == _SUCCESS:
+            low, high = metrics.of_rows(100 * e.mean, row.n)
+            e = e._replace(low=low / 100, high=high / 100)
         return e
+
+    @property
+    def whole(self) -> float | None:
+        """All of what it is a share of, None of what is no share."""
+        if self.row.metric == _SUCCESS:
+            return 1
+        return 100 if self.row.metric.endswith("_percent") else None
 
     @property
     def shown(self) -> Estimate:

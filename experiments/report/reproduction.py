@@ -23,14 +23,14 @@ KINDS = (
     NOT_FINITE,
     NO_NUMBER,
 )
-_WIDE = 10.0  # points
-_WIDE_SHARE = 0.5  # of the published number, where that is no percentage
+_WIDE = 0.1  # of a whole
+_WIDE_SHARE = 0.5  # of the published number, where that is no share
 _ROUNDING = 0.005  # published numbers are rounded to two decimals
 
 RULE = {
     REPRODUCED: (
-        "our 95 % interval (over seeds, or over rows of an accuracy that is the same with "
-        "every seed) meets the published mean ± 2 published standard deviations "
+        "our 95 % interval (over seeds; over rows of an accuracy that is the same with "
+        "every seed; over clients of an attack's success) meets the published mean ± 2 published standard deviations "
         "(the published mean alone where no deviation was published); a distance below "
         "0.005 counts as meeting, because published numbers are rounded. The "
         "published mean of one or a few random draws, without their deviation, must meet the "
@@ -38,7 +38,7 @@ RULE = {
         "not measured must equal the published one to one unit of its last digit"
     ),
     WIDE: (
-        "it does, but it spans more than 10 points, or, where the number is no percentage "
+        "it does, but it spans more than 10 points, or, where the number is no share "
         "and not zero, more than half of it, and so meets almost anything"
     ),
     ABOVE: "it does not and lies higher, by the distance given",
@@ -90,7 +90,7 @@ def judge(
     number: Number | None,
     differs: str = "",
     *,
-    percent: bool = True,
+    whole: float | None = 100,
 ) -> Verdict:
     """Applies `RULE`.
 
@@ -98,7 +98,7 @@ def judge(
       estimate: ours.
       number: the published one, None if there is none.
       differs: in what the run differs from the publication, empty if in nothing.
-      percent: whether both are percentages.
+      whole: all of what both are shares of, 100 of percentages; None if they are none.
     """
     if number is None:
         return Verdict(NO_NUMBER)
@@ -118,8 +118,8 @@ def judge(
         return Verdict(ABOVE, f"by {over:.2f}")
     if under >= _ROUNDING:
         return Verdict(BELOW, f"by {under:.2f}")
-    limit = _WIDE if percent else _WIDE_SHARE * abs(number.mean) or math.inf
-    wide = high - low > limit
+    limit = _WIDE_SHARE * abs(number.mean) if whole is None else _WIDE * whole
+    wide = high - low > (limit or math.inf)
     return Verdict(WIDE if wide else REPRODUCED)
 
 

@@ -5,6 +5,7 @@ import math
 import pytest
 
 from experiments.report import lines
+from experiments.report.reproduction import Number, judge
 from fljax import metrics, verdicts
 
 _BOUND = "aia_accuracy_bound_percent"
@@ -64,6 +65,18 @@ def test_an_accuracy_that_is_the_same_with_every_seed_has_the_one_over_its_rows(
     assert line.measured == line.estimate
     (line,) = lines.lines(rows(57.0, 57.0, attack="majority"))  # nothing that was drawn
     assert (line.measured.low, line.measured.high) == (57.0, 57.0)
+
+
+def test_the_success_of_an_attack_has_an_interval_over_clients(rows):
+    told = rows(0.0, metric="attack_success")
+    (line,) = lines.lines([row._replace(n=100) for row in told])
+    assert (line.measured.low, line.whole) == (0, 1)
+    assert line.measured.high == pytest.approx(0.037, abs=5e-4)
+    assert str(judge(line.measured, Number(1.0), whole=line.whole)) == "below by 0.96"
+    (line,) = lines.lines([row._replace(n=6) for row in told])
+    assert (
+        judge(line.measured, Number(0.0), whole=line.whole).kind == "too wide to tell"
+    )
 
 
 def test_a_bound_belongs_to_its_attack_and_setting(rows):

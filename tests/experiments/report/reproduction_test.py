@@ -48,7 +48,7 @@ def test_our_interval_must_meet_the_mean_and_two_deviations(low, high, expected)
 def test_what_is_no_percentage_is_wide_beside_its_own_size(
     low, high, published, expected
 ):
-    assert judge(_ours(low, high), Number(published), percent=False).kind == expected
+    assert judge(_ours(low, high), Number(published), whole=None).kind == expected
 
 
 def test_without_published_deviation_the_interval_must_hold_the_mean():
