@@ -2,7 +2,8 @@
 
 A simulated client that leaves hardly more of the messages than their noise
 (`decoding.EXPLAINS`) could have sent them. Were it the true one, a decoder that had learned
-all others would name so many of a client's rows as it would.
+all others would name so many of a client's rows as it would, on average over clients. It
+is counted on the client's rows, which no adversary has.
 """
 
 import jax

@@ -3,8 +3,9 @@
 import numpy as np
 import pytest
 
-from experiments.lmra import clients, members
+from experiments.lmra import clients, members, reporting, scores
 from experiments.lmra.settings import Config, DataConfig, Settings
+from fljax.attacks.reconstruction import decoding
 
 _TOLD = Settings(DataConfig(sizes=(30, 20)), Config(seeds=(0,)))
 
@@ -74,3 +75,23 @@ def test_a_model_that_is_not_finite_agrees_with_nobody(loaded):
     others[..., 1, 0] = np.nan
     found = members.agreement(loaded, models, others)[0, 0]
     np.testing.assert_array_equal(np.isnan(found), [[False, True]] * 2)
+
+
+def test_rows_are_of_members_that_leave_at_most_twice_the_noise(loaded):
+    models, others = _models(loaded, 3), _models(loaded, 3, seed=1)
+    misfit = np.array([[2.0, 2.1, 1.0], [3.0, np.nan, np.inf]]).reshape(1, 1, 2, 3)
+    ensemble = decoding.Members(models, others, misfit)
+    blank = dict.fromkeys(decoding.Decoded._fields, np.zeros(()))
+    decoded = decoding.Decoded(**blank | {"members": ensemble})
+    accuracy = np.array([70.0, 10.0]).reshape(1, 1, 2)
+    blank = dict.fromkeys(scores.Scores._fields, accuracy)
+    scored = scores.Scores(**blank)
+    attacked = reporting.Attacked(
+        {"decoded_simulated": scored}, {"decoded_simulated": decoded}, None, None
+    )
+    found = {row.metric: row for row in members.rows(_TOLD, loaded, attacked)}
+    assert found[members.EXPLAINING].value == pytest.approx(100 * 2 / 6)
+    assert found[members.EXPLAINED].value == 50
+    same = members.agreement(loaded, models, others)[0, 0, 0]
+    assert found[members.AGREEING].value == pytest.approx(same[[0, 2]].mean())
+    assert (found[members.ACCURACY].value, found[members.ACCURACY].n) == (70, 1)

@@ -19,6 +19,7 @@ from fljax.attacks.reconstruction.least_squares import matmul
 from fljax.types import Array, Key
 
 _SETTLED = 0.6  # share of the iterations after which nothing is loosened any more
+_FEW = 0.3  # noise that is assumed of one or two messages, over their size
 _FIRST_NOISE = 0.3  # assumed at the beginning, over the size of the deltas
 _BEGIN = 0.5  # share of a draw of the prior that a search begins with
 _WIDTH = 0.3  # deviation of the logarithm of an input's own spread
@@ -156,7 +157,10 @@ def noise(messages: Messages) -> jax.Array:
 
     What remains of them after a regression on the sent models: on powers of the direction
     in which these vary most, on the others, and on products of both; at most half as many
-    as messages. At least the rounding of float32.
+    as messages. Curves that these miss count as noise, so that of updates without any it is
+    far too high; of mini-batches it is a little too low, for later models hold the noise of
+    earlier ones. At least the rounding of float32; where nothing can remain of so few
+    messages, a share of their size.
     """
     sent, delta, mask = messages_lib.observed(messages)
     weight = mask.astype(sent.dtype)
@@ -172,9 +176,15 @@ def noise(messages: Messages) -> jax.Array:
     counts = s > len(u) * jnp.finfo(s.dtype).eps * s[0]
     q = jnp.where(counts[None], q, 0)
     rest = delta - matmul(q, matmul(q.T, delta))
-    freedom = jnp.maximum(weight.sum() - counts.sum(), 1) * delta.shape[1]
-    rounding = float(np.finfo(np.float32).eps) / 4 * jnp.max(jnp.abs(sent))
-    return jnp.maximum(jnp.sqrt(jnp.sum(jnp.square(rest)) / freedom), rounding)
+    left, width = weight.sum() - counts.sum(), delta.shape[1]
+    found = jnp.sqrt(jnp.sum(jnp.square(rest)) / (jnp.maximum(left, 1) * width))
+    size = jnp.sqrt(jnp.sum(jnp.square(delta)) / (jnp.maximum(weight.sum(), 1) * width))
+    return jnp.maximum(jnp.where(left < 1, _FEW * size, found), rounding(messages))
+
+
+def rounding(messages: Messages) -> jax.Array:
+    """Standard deviation [] of deltas whose only noise is that of float32."""
+    return float(np.finfo(np.float32).eps) / 4 * jnp.max(jnp.abs(messages.sent))
 
 
 def _count(runs: Runs) -> jax.Array:
@@ -220,7 +230,8 @@ def _misfit(simulation, weights: Weights, runs: Runs, loose: Array | float = 0.0
     each = jax.vmap(update, (None, None, 0, None))(
         simulation, weights, runs.sent, loose
     )
-    simulated = jnp.sum(runs.share[..., None] * each, axis=1)
+    taken = runs.share[..., None]
+    simulated = jnp.sum(jnp.where(taken > 0, taken * each, 0), axis=1)
     return jnp.where(runs.mask[:, None], simulated - runs.delta, 0)
 
 

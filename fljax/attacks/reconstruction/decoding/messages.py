@@ -56,7 +56,8 @@ class Members(NamedTuple):
       optimum: `[S, P]` its local optimum, decoded from it alone.
       others: `[S, P]` decoded from all members that count but it; NaN where there is none.
       misfit: `[S]` root mean square of what it leaves of the messages, over the noise
-        that was assumed of them; about one of a member that explains them.
+        that was assumed of them; about one of a member that explains them, NaN without
+        any message.
     """
 
     optimum: jax.Array
@@ -70,7 +71,8 @@ class Decoded(NamedTuple):
     Attributes:
       estimate: `[P]` flat parameters.
       loss: [] mean over the messages of `|G(sent) - delta|^2`, eq. (6).
-      left: [] `|G(estimate)|`, what eq. (7) leaves.
+      left: [] `|G(estimate)|`, which eq. (7) wants to be nothing; a simulated client's
+        gradient is zero there, its update nearly.
       rank: [] int32, directions in which the deltas vary beyond the cut-off.
       singular_values: `[min(R, P)]` of the centred and scaled deltas, decreasing.
       determined: [] bool, `rank == P`. Otherwise even an affine mapping is not

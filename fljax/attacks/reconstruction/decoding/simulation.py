@@ -10,8 +10,7 @@ what the messages do not tell, where a regression has nothing.
 1. Rows share an offset and, input by input, a width; their targets are those of a plane
    through the inputs, for what a client's labels are of is most often nearly a function of
    her inputs. How large these are by the prior the caller assumes.
-2. The noise of a client's deltas is what smooth trends leave (`ensemble.noise`): mini-batches
-   are noisy, and full batches but for rounding are not.
+2. The noise of a client's deltas is what smooth trends leave of them (`ensemble.noise`).
 3. An ensemble of clients is learned, each the most probable client given a draw of the prior
    as its mean and a draw of the noise on the messages (randomise then optimise), by
    Levenberg-Marquardt steps, from a start of its own. Where messages say much, they agree;
@@ -31,6 +30,7 @@ make of every model that was sent meanwhile. The cost of a step grows with
 float64: noise-free messages span many orders.
 """
 
+import numbers
 from collections.abc import Callable
 from typing import NamedTuple
 
@@ -46,7 +46,7 @@ from fljax.attacks.reconstruction.decoding.messages import Decoded, Members, Mes
 from fljax.losses import LossFn
 from fljax.types import Array, Key, Params
 
-EXPLAINS = 2.0  # misfit over noise of who may have sent the messages: one, and a draw
+EXPLAINS = 2.0  # misfit of who may have sent the messages: about one, of estimated noise
 _LONGEST = 2.0  # Newton step in the space of parameters
 _NEWTON = 80
 
@@ -110,7 +110,7 @@ def simulated_client(
     """
     if most_steps is None:
         most_steps = int(steps)
-    elif isinstance(steps, int) and steps > most_steps:
+    elif isinstance(steps, numbers.Integral) and steps > most_steps:
         raise ValueError(f"steps must be at most most_steps {most_steps}, got {steps}")
 
     def gradient(theta, x, y):
@@ -157,10 +157,8 @@ def simulated(
         rcond = messages_lib.default_rcond(messages)
     rank, singular_values = messages_lib.directions(messages, rcond)
     runs = messages_lib.averaged(messages, how.average)
-    noise = jnp.maximum(
-        ensemble_lib.noise(messages) / jnp.sqrt(jnp.maximum(runs.count, 1)),
-        how.floor * ensemble_lib.size(runs),
-    )
+    noise = ensemble_lib.noise(messages) / jnp.sqrt(jnp.maximum(runs.count, 1))
+    noise = jnp.maximum(noise, how.floor * ensemble_lib.size(runs))
     members = ensemble_lib.learn(
         key,
         runs,
@@ -195,7 +193,7 @@ def simulated(
         rank=rank,
         singular_values=singular_values,
         determined=rank == estimate.shape[0],
-        members=Members(optimum, others, misfit),
+        members=Members(optimum, others, jnp.where(runs.mask.any(), misfit, jnp.nan)),
     )
 
 
