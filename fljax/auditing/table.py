@@ -5,6 +5,7 @@ has an input for those too, so that they are put back here, as numbers.
 """
 
 import dataclasses
+import pathlib
 import warnings
 from collections.abc import Mapping
 from typing import Any, NamedTuple
@@ -159,7 +160,7 @@ def frame_of(path: str, config: RowsConfig, flag: str = "") -> pd.DataFrame:
     except data.DataError as error:
         if not flag:
             raise
-        raise ConfigError(f"{flag}: {path}: {error}") from error
+        raise ConfigError(f"{flag}: {error}") from error
 
 
 def proxy_rows(path: str, files: FilesConfig, config: RowsConfig) -> pd.DataFrame:
@@ -177,7 +178,8 @@ def proxy_rows(path: str, files: FilesConfig, config: RowsConfig) -> pd.DataFram
     how = {"never_imputed": kept, "categorical": config.categorical}
     try:
         with named_as_flags("csv"):
-            return handle_missing(used, path, config.missing, **how)
+            name = pathlib.PurePath(path).name
+            return handle_missing(used, name, config.missing, **how)
     except data.DataError as error:
         raise ConfigError(f"--proxy: {error}") from error
 

@@ -145,6 +145,8 @@ def test_errors_are_in_the_words_of_arguments(linear, rows):
             fljax.audit(linear / "seen", rows, **_TOLD, **{name: ["ag"]})
     with pytest.raises(ValueError, match="^proxy: rows to encode lack the column 'y'$"):
         fljax.audit(linear / "seen", rows, **_TOLD, proxy=rows.drop(columns="y"))
+    with pytest.raises(ValueError, match="^proxy: no rows below the header$"):
+        fljax.audit(linear / "seen", rows, **_TOLD, proxy=rows.iloc[:0])
     for wrong in (None, {"w": 1}):
         with pytest.raises(ValueError, match="^transcript: expected a path or a Trans"):
             fljax.audit(wrong, rows, **_TOLD)
@@ -176,7 +178,9 @@ def test_warnings_and_notes_are_in_the_words_of_arguments(linear, rows):
         pytest.raises(ValueError, match="the rows make"),
     ):
         fljax.audit(linear / "seen", marked, **told)
-    found = fljax.audit(linear / "seen", rows, **told)
+    holes = rows.assign(age=rows.age.where(rows.index > 0))
+    with pytest.warns(UserWarning, match="^proxy: 1 rows without age are left out$"):
+        found = fljax.audit(linear / "seen", rows, **told, missing="drop", proxy=holes)
     assert any("learning_rate=0.3 replaces" in note for note in found.notes)
     assert not any("--" in note for note in found.notes)
 
