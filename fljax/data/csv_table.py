@@ -18,7 +18,7 @@ from fljax.data.csv_reader import read_csv
 from fljax.data.fetch import read_local
 from fljax.data.missing import handle_missing, kept_rows
 from fljax.data.options import Preprocessing
-from fljax.data.table import DataError, Table, Task, get_column
+from fljax.data.table import DataError, Table, Task, first_text, get_column
 from fljax.data.vocabulary import positions, vocabulary
 
 _ALSO = ". Also: "  # between what is wrong with several columns
@@ -196,7 +196,7 @@ def _classes(
     if text and task not in ("binary", "multiclass"):
         raise DataError(
             f"{name}: target {series.name!r} is not numeric, it holds "
-            f"{series.iloc[0]!r}; for classes choose task=binary or multiclass"
+            f"{first_text(series)!r}; for classes choose task=binary or multiclass"
         )
     if distinct < 2:
         raise DataError(

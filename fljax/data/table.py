@@ -156,6 +156,12 @@ def _check_kinds(table: Table) -> None:
             raise DataError(f"{table.name}: column {column!r} has unknown {kind=}")
 
 
+def first_text(series: pd.Series) -> str:
+    """The first cell that is no number, as text; the first one where all are."""
+    broken = pd.to_numeric(series.astype(str), errors="coerce").isna().to_numpy()
+    return str(series.iloc[int(broken.argmax())])
+
+
 def check_numbers(name: str, role: str, series: pd.Series) -> None:
     """Refuses what is no number, or none whose square float32 can hold.
 
@@ -165,7 +171,7 @@ def check_numbers(name: str, role: str, series: pd.Series) -> None:
     if not pd.api.types.is_numeric_dtype(series):
         raise DataError(
             f"{name}: {role} {series.name!r} is not numeric, it holds "
-            f"{str(series.iloc[0])!r}"
+            f"{first_text(series)!r}"
         )
     values = series.to_numpy(np.float64)
     fits = np.abs(values) < _MOST

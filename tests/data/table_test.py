@@ -1,7 +1,7 @@
 import pandas as pd
 import pytest
 
-from fljax.data.table import DataError, Table
+from fljax.data.table import DataError, Table, check_numbers
 
 FRAME = pd.DataFrame(
     {
@@ -89,3 +89,9 @@ def test_repeated_columns_are_refused():
 def test_a_table_without_rows_is_refused():
     with pytest.raises(DataError, match="no rows"):
         table(FRAME.iloc[:0])
+
+
+def test_a_cell_that_is_no_number_is_shown_and_not_one_that_is():
+    cells = pd.Series(["33", "old", "35"], name="age", dtype=object)
+    with pytest.raises(DataError, match="column 'age' is not numeric, it holds 'old'"):
+        check_numbers("own", "column", cells)
