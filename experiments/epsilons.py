@@ -38,7 +38,7 @@ def stated(rows: Sequence[Row]) -> dict[tuple[str, str], Stated]:
     found: dict[tuple[str, str], Stated] = {}
     for s in sorted(summarise(told), key=lambda s: _METRICS.index(s.row.metric)):
         value = s.estimate.mean
-        if 0 < value < 1e100:
+        if 0 <= value < 1e100:
             of_client = s.row.metric.startswith(PREFIX["client"])
             found.setdefault((s.row.defense, s.row.point), Stated(value, of_client))
     return found

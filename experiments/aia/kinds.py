@@ -5,7 +5,7 @@ Here attacks, which are given an `Adversary`, meet what scores them.
 
 import dataclasses
 import functools
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -71,6 +71,7 @@ def resolved(setup: Setup) -> tuple[Setup, dict[str, str]]:
         kept += [name] if len(refused) < len(sights) else []
         left_out |= _said(name, refused, len(sights))
     kinds = tuple(dict.fromkeys([*kept, *named]))
+    _check_names(kinds)
     config = setup.config._replace(attack=dataclasses.replace(attack, kinds=kinds))
     setup = setup._replace(config=config)
     for name in named:
@@ -83,6 +84,32 @@ def resolved(setup: Setup) -> tuple[Setup, dict[str, str]]:
     if bound is not None and attack.knows_defense and simulates:
         defense_options.warn_of_unknown(bound.spec)
     return setup, left_out
+
+
+def _check_names(kinds: Sequence[str]) -> None:
+    """Refuses two attacks of one name, whose numbers would be taken for those of one."""
+    names = [attacks.find(each).name if ":" in each else each for each in kinds]
+    if twice := sorted(name for name in {*names} if names.count(name) > 1):
+        raise ConfigError(f"--attack_kinds: two attacks have the name {twice[0]!r}")
+
+
+def check_new(name: str, before: Sequence[Row], found: Sequence[Row]) -> None:
+    """Refuses numbers of an attack under the name of another one's.
+
+    Args:
+      name: of its kind.
+      before: rows of the kinds before it.
+      found: its own.
+
+    Raises:
+      ConfigError: it gives what another one does.
+    """
+    known = {(row.attack, row.setting) for row in before}
+    twice = known.intersection((row.attack, row.setting) for row in found)
+    if twice:
+        raise ConfigError(
+            f"--attack_kinds: {name} and another attack both give {min(twice)[0]!r}"
+        )
 
 
 def _refusals(setup: Setup, name: str) -> dict[Sight, tuple[str, str]]:

@@ -249,6 +249,7 @@ def _attack_as(
                     kinds.run, name, setup, adversary, scored, others
                 )
                 found = part.cached(stage, run, kinds.Found, Guess, Row)
+            kinds.check_new(name, rows, found.rows)
             rows += found.rows
             guesses += found.guesses
     return kinds.Found(rows, guesses)

@@ -150,6 +150,8 @@ def _defenses(
         for each in case.scores:
             if (each.name, each.gain) == (top.name, top.gain):
                 kind = _STOPPED if each.is_stopped else each.verdict.kind
+                if each.is_stopped and not case.has_learnt:
+                    kind = fit.UNLEARNT
                 found.setdefault(kind, []).append(case)
     if not found:
         yield f"No defense was measured against {top.name}."

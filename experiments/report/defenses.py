@@ -4,7 +4,7 @@ Compares runs, and points of a sweep over a defense, that differ in the defense.
 """
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import NamedTuple
 
 from experiments import epsilons
@@ -14,11 +14,12 @@ from experiments.report.cards import Card
 from experiments.report.figures import selection
 from experiments.report.lines import Line
 from experiments.report.tables import Mark, Table
-from fljax import verdicts
+from fljax import fit, verdicts
 from fljax.driver.option import PLACES
 from fljax.results import Row
 
 _STOPPED = "stopped"  # by the defense
+_UNLEARNT = "hardly learnt"  # by the model, so that there is nothing to read
 _COLOURS = {verdicts.LEAKS: "bad", _STOPPED: "good"}
 _UNCOMPARED = (*PLACES, "paper_table", "seeds", "sweep")
 
@@ -86,7 +87,14 @@ def comparisons(cards: Sequence[Card]) -> list[Comparison]:
 
 def _comparison(about: str, variants: Sequence[Variant]) -> Comparison:
     columns = [_accuracies(v.rows) for v in variants]
-    judged = [_verdicts(v.rows) for v in variants]
+    leaking = {
+        at
+        for v in variants
+        if not v.defended
+        for at, score in _scores(v.rows).items()
+        if score.verdict.kind == verdicts.LEAKS
+    }
+    judged = [_verdicts(v, leaking) for v in variants]
     attacks = list(dict.fromkeys(at for column in columns for at in column))
     body: list[list[tables.Cell]] = [
         [
@@ -140,17 +148,30 @@ def _accuracies(rows: Sequence[Row]) -> dict[tuple[str, str], Line]:
     }
 
 
-def _verdicts(rows: Sequence[Row]) -> dict[tuple[str, str], str]:
+def _scores(rows: Sequence[Row]) -> dict[tuple[str, str], gains.Score]:
     return {
-        (score.row.attack, score.row.setting): _kind(score)
+        (score.row.attack, score.row.setting): score
         for score in gains.scores(rows)
         if score.row.metric == lines_lib.ACCURACY
     }
 
 
-def _kind(score: gains.Score) -> str:
-    stopped = score.is_stopped and score.row.defense != "none"
-    return _STOPPED if stopped else score.verdict.kind
+def _verdicts(
+    variant: Variant, leaking: Collection[tuple[str, str]]
+) -> dict[tuple[str, str], str]:
+    """A verdict for each attack; a leak without the defense may be stopped by it."""
+    learnt = all(
+        fit.has_learnt(each.get(selection.EXPLAINED[0], math.nan))
+        for each in selection.explained(variant.rows).values()
+    )
+    found = {}
+    for at, score in _scores(variant.rows).items():
+        found[at] = score.verdict.kind
+        if variant.defended and score.is_stopped and not learnt:
+            found[at] = _UNLEARNT
+        elif variant.defended and score.is_stopped and at in leaking:
+            found[at] = _STOPPED
+    return found
 
 
 def _cell(line: Line | None, kind: str | None) -> tables.Cell:

@@ -1,6 +1,14 @@
 """What the program refuses: one line that names it, and nothing is written."""
 
+import sys
+import types
+
+import numpy as np
 import pytest
+
+from fljax.attacks.estimates import Prediction
+from fljax.attacks.needs import Needs
+from fljax.attacks.spec import AttackSpec
 
 
 def _assert_refused(code, errors, named):
@@ -166,3 +174,27 @@ def test_a_sensitive_category_of_many_values_is_refused_as_in_an_audit(run, tmp_
         "values, or allow so many with --most_values=7",
     )  # fmt: skip
     assert not (tmp_path / "out").exists()
+
+
+@pytest.mark.parametrize(
+    "own, said",
+    [
+        ("same", "--attack_kinds: two attacks have the name 'model'"),
+        ("taken", "--attack_kinds: mine:taken and another attack both give 'model_x'"),
+    ],
+)
+def test_numbers_of_two_attacks_are_not_taken_for_those_of_one(
+    run, monkeypatch, own, said
+):
+    def found(view, settings):
+        return {"model_x": Prediction(np.zeros(view.known.y.shape))}
+
+    mine = types.SimpleNamespace(
+        same=AttackSpec("model", Needs(), lambda view, _: {}),
+        first=AttackSpec("model_x", Needs(), found),
+        taken=AttackSpec("model", Needs(), found),
+    )
+    monkeypatch.setitem(sys.modules, "mine", mine)
+    kinds = {"same": "model,mine:same", "taken": "mine:first,mine:taken"}
+    code, _, errors = run(f"--attack_kinds={kinds[own]}")
+    _assert_refused(code, errors, said)

@@ -159,3 +159,22 @@ def test_what_no_adversary_does_is_not_judged(rows):
     assert ["model_oracle", "oracle", "90.00 [82.56, 94.48]", ""] in body
     assert ["grad_oracle", "passive", "90.00 [82.56, 94.48]", ""] in body
     assert [line[0] for line in body if isinstance(line[2], Mark)] == ["model"]
+
+
+def test_a_model_that_a_defense_destroyed_protects_nobody(rows):
+    ruined = _run(rows, "b", defense="dp_sgd", attack=(56.9, 57.2, 57.5), loss=9e4)
+    about = {"defense": "dp_sgd", "attack": "none", "setting": "passive"}
+    fits = rows(-9e6, -8e6, -9e6, metric="train_explained_percent", **about)
+    ruined = card_of("b", [*ruined.rows, *fits], {"flags": {}}, None)
+    cards = [ruined, _run(rows, "a")]
+    assert _cells(_compared(cards))[1][-1] == "57.20 [56.45, 57.95] hardly learnt"
+    said = " ".join(claims.of_attacks(cards))
+    assert "no conclusion: the model has hardly learnt under dp_sgd" in said
+    assert "no leak shown under" not in said
+
+
+def test_what_did_not_leak_without_a_defense_was_not_stopped_by_it(rows):
+    quiet = (56.9, 57.2, 57.5)
+    defended = _run(rows, "b", defense="dp_sgd", attack=quiet)
+    cells = _cells(_compared([defended, _run(rows, "a", attack=quiet)]))
+    assert cells[1][2:] == ["57.20 [56.45, 57.95] not shown"] * 2
