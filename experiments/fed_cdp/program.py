@@ -12,9 +12,11 @@ drawn, and as it could be.
 
 import functools
 import statistics
+import warnings
 from collections.abc import Iterator
 from typing import NamedTuple
 
+import numpy as np
 from rich.progress import Progress
 
 from experiments.fed_cdp import averaging, methods, reporting
@@ -63,6 +65,8 @@ def work(prepared: Prepared, output: Output, bars: Progress) -> Results:
         with output.stage(_title(variant)):
             part = cache.part(f"variant{number}")
             points += _train(settings.run, task, variant, bars, part)
+    for point in points:
+        _warn_of_divergence(settings.run, point)
     rows = reporting.rows(settings, task, points)
     return Results(
         rows,
@@ -147,6 +151,22 @@ def _point(setup: Setup, trial: Trial, tried, trained) -> Point:
         methods.statements(run, variant, setup.layers, setup.copies, spec, numbers),
         methods.promises(run, methods.defense(setup.defended, spec, numbers)),
     )
+
+
+def _warn_of_divergence(run: Config, point: Point) -> None:
+    """A model that is not finite names no row, which is no accuracy of a defense."""
+    lost = [
+        str(seed)
+        for seed, trained in zip(run.seeds, point.trained, strict=True)
+        if not np.isfinite(trained.evaluations.gradient_norm[-1])
+    ]
+    if lost:
+        where = " ".join(filter(None, [_title(point.variant), point.label]))
+        warnings.warn(
+            f"{where}: training diverged with seeds {', '.join(lost)}, its models are not "
+            f"finite and name no row: try smaller --learning_rates than {point.trial.rate:g}",
+            stacklevel=2,
+        )
 
 
 def _check(run: Config, task: Task, variants: list[Variant]) -> None:

@@ -35,6 +35,7 @@ from experiments.lmra.reporting import Attacked
 from experiments.lmra.settings import ATTACKS, Config, Settings, cases, complete
 from experiments.report import COMMAND, figures
 from fljax.attacks.reconstruction.decoding import Decoded, Members
+from fljax.driver.config import ConfigError
 from fljax.driver.output import Output, Results
 from fljax.driver.program import Program, Start
 
@@ -92,6 +93,10 @@ def _attack(
 ) -> Attacked:
     run, cache = settings.run, output.cache(loaded.task.files)
     trained = _train(run, loaded, output, bars)
+    if not np.isfinite(trained.last).all():
+        raise ConfigError(
+            f"--learning_rate: training diverged with {run.learning_rate:g}"
+        )
     bar = bars.add_task("decode and score", total=2 + len(run.mappings))
 
     def timed(name: str, compute: Callable):

@@ -271,3 +271,12 @@ def test_bad_values_are_refused_with_their_flag(parsed, argument, said):
 def test_flagfiles_fit_together_and_have_a_folder_of_their_name(parsed, path):
     told = parsed(program.PROGRAM, f"--flagfile={path}")
     assert complete(told).run.run_dir == f"runs/{path.stem}"
+
+
+def test_a_model_that_is_not_finite_is_told(tmp_path):
+    told = _told(
+        learning_rates=(1e30,), seeds=(0, 3), defense="none",
+        run_dir=str(tmp_path / "run"),
+    )  # fmt: skip
+    with pytest.warns(UserWarning, match="diverged with seeds 0, 3, .* than 1e.30$"):
+        program.PROGRAM.run(told)

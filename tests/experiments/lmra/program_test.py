@@ -284,3 +284,10 @@ def test_doctorates_are_dealt_by_age(shared_data):
     assert loaded.task.attribute == "sex"
     shapes = jax.tree.map(np.shape, loaded.rows)
     assert shapes.y == (1, int(loaded.sizes.sum()))
+
+
+def test_a_training_that_diverges_is_refused(tmp_path):
+    told = _told(learning_rate=1e38, run_dir=str(tmp_path / "run"))
+    with pytest.raises(config.ConfigError, match="--learning_rate: training diverged"):
+        program.PROGRAM.run(told)
+    assert not (tmp_path / "run" / "rows.jsonl").exists()
