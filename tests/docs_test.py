@@ -130,9 +130,9 @@ def test_examples_in_docstrings_hold(path):
     assert tested.failed == 0
 
 
-@pytest.mark.slow
-def test_the_example_of_the_library_runs():
-    text = (_DOCS / "start.md").read_text()
+def _shown(page: str) -> str:
+    """What the one example in Python of a page prints."""
+    text = (_DOCS / page).read_text()
     (example,) = re.findall(r"^```python\n(.*?)^```$", text, re.MULTILINE | re.DOTALL)
     done = subprocess.run(
         (sys.executable, "-c", example),
@@ -142,8 +142,20 @@ def test_the_example_of_the_library_runs():
         check=False,
     )
     assert done.returncode == 0, done.stderr
-    accuracy = float(re.fullmatch(r"accuracy on client 0: (\S+)\n", done.stdout)[1])
-    assert 0.5 < accuracy <= 1
+    return done.stdout
+
+
+@pytest.mark.slow
+def test_the_example_of_the_library_runs():
+    shown = re.fullmatch(r"accuracy on client 0: (\S+)\n", _shown("start.md"))
+    assert 0.5 < float(shown[1]) <= 1
+
+
+@pytest.mark.slow
+def test_the_example_of_a_defense_keeps_its_budget():
+    shown = re.fullmatch(r".*rows: \[(.*)\]\n", _shown("defenses.md"))
+    epsilons = [float(each) for each in shown[1].split()]
+    assert len(epsilons) == 4 and 0.5 * 8 < min(epsilons) <= max(epsilons) <= 8
 
 
 @pytest.mark.slow

@@ -14,6 +14,7 @@ standard deviations.
 from collections.abc import Iterator
 from typing import NamedTuple
 
+import jax
 import numpy as np
 from rich.progress import Progress
 
@@ -206,6 +207,10 @@ def _attacked(
         return Batch(every.raw[:size], every.y[:size]), guess
     batch = batches.draw(population, size, number, seed)
     seen = batches.one_message(population, batch, number, seed, _steps(run, size))
+    if not all(np.isfinite(leaf).all() for leaf in jax.tree.leaves(seen.message)):
+        raise ConfigError(
+            f"--learning_rate: a client's steps diverge with {run.learning_rate:g}"
+        )
     return batch, attacking.attack(population.known, seen, run.combinations)
 
 

@@ -4,6 +4,7 @@ A value that is no candidate scores as one that was not named: an attack with a 
 would read as a training that leaks nothing.
 """
 
+from collections.abc import Mapping
 from typing import Any, get_args
 
 import numpy as np
@@ -21,7 +22,7 @@ class AnswerError(ValueError):
 
 
 def checked(name: str, view: AdversaryView, found: Any) -> Estimates:
-    """What it found, if it can be scored.
+    """What it found, if it can be scored; values that are lists as arrays.
 
     Args:
       name: of the attack.
@@ -34,6 +35,7 @@ def checked(name: str, view: AdversaryView, found: Any) -> Estimates:
     """
     if not isinstance(found, dict):
         raise _wrong(name, "{name: Estimate}", type(found).__name__)
+    arrays = {}
     for key, each in found.items():
         if key != name and not str(key).startswith(f"{name}_"):
             raise _wrong(name, f"estimates called {name} or {name}_...", repr(key))
@@ -41,19 +43,24 @@ def checked(name: str, view: AdversaryView, found: Any) -> Estimates:
             kinds = ", ".join(kind.__name__ for kind in _KINDS)
             raise _wrong(key, f"one of {kinds}", type(each).__name__)
         if isinstance(each, Prediction):
-            _check(key, view, each)
-    return found
+            each = each._replace(value=_check(key, view, each))
+        arrays[key] = each
+    return arrays
 
 
-def _check(name: str, view: AdversaryView, given: Prediction) -> None:
+def _check(name: str, view: AdversaryView, given: Prediction) -> np.ndarray:
+    """The value of a prediction as an array."""
     mask = np.asarray(view.known.mask)
+    for what in ("diagnostics", "details"):
+        if not isinstance(told := getattr(given, what), Mapping):
+            raise _wrong(name, f"{what}: numbers by their names", type(told).__name__)
     value = _of_shape(name, "value", given.value, mask.shape)
     for what, numbers in given.diagnostics.items():
         _of_shape(name, f"diagnostic {what}", numbers, mask.shape[:1])
     if view.continuous:
         if np.isinf(value[mask]).any():
             raise _wrong(name, "value: numbers, or NaN for none", "infinity")
-        return
+        return value
     count = len(view.candidates)
     there = value[mask]
     if not np.isin(there, np.arange(-1, count)).all():
@@ -69,10 +76,17 @@ def _check(name: str, view: AdversaryView, given: Prediction) -> None:
             raise _wrong(
                 name, f"{_PROBABILITY}: of each row 0 or more, 1 in all", "others"
             )
+    return value
 
 
 def _of_shape(name: str, what: str, array: Any, shape: tuple[int, ...]) -> np.ndarray:
-    found = np.asarray(array)
+    try:
+        found = np.asarray(array)
+    except ValueError as error:  # of unequal lengths
+        kind = type(array).__name__
+        raise _wrong(
+            name, f"{what}: numbers {list(shape)}", f"a ragged {kind}"
+        ) from error
     if found.shape != shape or found.dtype.kind not in "biuf":
         got = f"{found.dtype.name} {list(found.shape)}"
         raise _wrong(name, f"{what}: numbers {list(shape)}", got)

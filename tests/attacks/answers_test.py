@@ -30,14 +30,14 @@ def _of(value, **more):
 )
 def test_what_numbers_candidates_is_taken_and_padding_may_be_anything(value):
     found = _of(value, details={"probability": np.full((2, 3, 2), 0.5)})
-    assert answers.checked("mine", _View, found) is found
+    assert answers.checked("mine", _View, found)["mine"].value is found["mine"].value
 
 
 def test_of_a_row_without_an_answer_the_posterior_may_be_none():
     told = np.full((2, 3, 2), 0.5)
     told[0, 1] = np.nan
     found = _of([[0, -1, 1], [1, 0, 0]], details={"probability": told})
-    assert answers.checked("mine", _View, found) is found
+    assert answers.checked("mine", _View, found)["mine"].value is found["mine"].value
     told[0, 0] = np.nan
     assert "probability: of each row" in _said(found)
 
@@ -83,3 +83,13 @@ def test_a_number_may_be_any():
     assert answers.checked("mine", OfANumber, _of([[0.5, np.nan, 9]] * 2))
     assert "numbers [2, 3]" in _said(_of([0.5, 1]), OfANumber)
     assert "got infinity" in _said(_of([[0.5, np.inf, 9]] * 2), OfANumber)
+
+
+def test_lists_are_taken_as_the_arrays_that_they_make():
+    given = {"mine": Prediction([np.zeros(3), np.ones(3)])}
+    value = answers.checked("mine", _View, given)["mine"].value
+    np.testing.assert_array_equal(value, [[0, 0, 0], [1, 1, 1]])
+    given = {"mine": Prediction([np.zeros(3), np.ones(2)])}
+    assert "value: numbers [2, 3], got a ragged list" in _said(given)
+    told = _of([[0, 1, 1], [1, 0, 0]], diagnostics=np.ones(2))
+    assert "diagnostics: numbers by their names, got ndarray" in _said(told)

@@ -8,7 +8,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from experiments.rows import batches, rounds, scores
+from experiments.rows import batches, program, rounds, scores
 from experiments.rows.batches import Batch
 from experiments.rows.program import PROGRAM
 from experiments.rows.settings import RunConfig
@@ -194,6 +194,13 @@ def test_a_training_that_diverges_is_refused():
     every = rounds.draw(population, run, 4, 0, 0)
     with pytest.raises(ConfigError, match="training diverged with 10000"):
         rounds.messages(population, run, every, 0, 0)
+
+
+def test_local_steps_that_diverge_are_refused():
+    population = batches.load(DataConfig(name="diabetes"), RunConfig(hidden=(8,)))
+    run = RunConfig(hidden=(8,), local_steps=100, learning_rate=1e4)
+    with pytest.raises(ConfigError, match="steps diverge with 10000"):
+        program._attacked(run, population, 4, 0, 0)
 
 
 @pytest.mark.slow
