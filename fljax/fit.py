@@ -40,8 +40,8 @@ def said(percent: float) -> str:
     """In words."""
     if worse := diverged(percent):
         return worse
-    shown = f"{max(percent, 0):.1f} %"
-    return f"it explains {shown} of the variation of its training targets"
+    less = ", less than a constant does" if percent < 0 else ""
+    return f"it explains {percent:.1f} % of the variation of its training targets{less}"
 
 
 def diverged(percent: float) -> str:

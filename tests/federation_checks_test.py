@@ -13,7 +13,7 @@ import pytest
 from fljax import federation
 from fljax.defenses import dp_sgd
 from fljax.federation import FedAvg, Federation, Tables, Training, side_by_side
-from fljax.types import Model, Rows
+from fljax.types import Defense, Model, Rows
 
 _ROUNDS = 6
 
@@ -45,6 +45,20 @@ def _defended(sampling_rate, poisson=True):
     )
     method = dataclasses.replace(_METHOD, defense=lambda numbers: defense)
     return Federation(method, _tables(poisson=poisson))
+
+
+@pytest.mark.parametrize(
+    "defense, got",
+    [
+        ("dp_sgd(clip=1, sigma=2)", "got str"),
+        (Defense(), "got Defense"),
+        (lambda numbers: None, "got one that returns NoneType"),
+    ],
+)
+def test_a_defense_is_a_function_that_returns_one(defense, got):
+    method = dataclasses.replace(_METHOD, defense=defense)
+    with pytest.raises(TypeError, match=rf"^defense: expected a function .*, {got}$"):
+        federation.train(Federation(method, _tables()), Training.of_seeds(0))
 
 
 @pytest.mark.parametrize(

@@ -144,6 +144,14 @@ def _check_sights(setup: Setup) -> None:
         )
     if setup.config.attack.score == "pooled":
         raise ConfigError("--attack_score=pooled: expected --adversary=messages")
+    clients = setup.clients.sizes.shape[1]
+    there = (np.asarray(setup.problem.schedule.participants) < clients).sum(axis=-1)
+    for size in setup.config.adversary.sum_of:
+        if size > there.max():
+            raise ConfigError(
+                f"--sum_of: expected at most the {there.max()} clients of a round, got "
+                f"{size}"
+            )
 
 
 def check_messages(setup: Setup, recorded: np.ndarray, source: str) -> None:

@@ -5,7 +5,7 @@ import numpy as np
 
 from fljax.federation.method import FedAvg, Method
 from fljax.federation.tables import Tables, Training
-from fljax.types import NoiseSpec
+from fljax.types import Defense, NoiseSpec, PyTree
 
 _ROUNDING = 1e-6  # of a sampling rate, relative
 
@@ -17,6 +17,7 @@ def check(method: Method, tables: Tables, trainings: Training) -> None:
 
     Raises:
       ValueError: naming the field, and what was expected.
+      TypeError: the defense is no function that returns one.
     """
     count = len(trainings.seed) if np.ndim(trainings.seed) else 0
     if not count:
@@ -38,8 +39,23 @@ def check(method: Method, tables: Tables, trainings: Training) -> None:
             )
     if isinstance(method, FedAvg) and method.defense is not None:
         first = jax.tree.map(lambda leaf: np.asarray(leaf)[0], trainings)
-        for noise in method.defended(first.numbers).noise:
+        for noise in _defense(method, first.numbers).noise:
             _check_batches(noise, tables, int(first.schedule))
+
+
+def _defense(method: FedAvg, numbers: PyTree) -> Defense:
+    """The defense of a method, if it is one."""
+    said = "a function (numbers) -> Defense, such as lambda _: defense"
+    if not callable(method.defense):
+        raise TypeError(
+            f"defense: expected {said}, got {type(method.defense).__name__}"
+        )
+    found = method.defended(numbers)
+    if not isinstance(found, Defense):
+        raise TypeError(
+            f"defense: expected {said}, got one that returns {type(found).__name__}"
+        )
+    return found
 
 
 def _check_batches(noise: NoiseSpec, tables: Tables, at: int) -> None:

@@ -22,7 +22,7 @@ def _said(**said):
     ("misfit", "explained", "verdict", "why"),
     [
         ([1.4], 50, verdicts.NOT_SHOWN, ""),
-        ([1.4], -20, fit.UNLEARNT, "explains 0.0 %"),
+        ([1.4], -20, fit.UNLEARNT, "targets, less than a constant does"),
         ([1.4], np.nan, verdicts.NOT_SHOWN, ""),
         ([11.0], 50, lines_lib.MISFIT, "misfit up to 11"),
         ([np.inf], np.nan, lines_lib.MISFIT, "misfit up to inf"),

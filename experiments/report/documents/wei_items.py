@@ -55,7 +55,7 @@ ITEMS = (
         "little above on Adult; on breast cancer the two are not told apart, and on CIFAR-10 "
         "only with 100 of 1,000 clients, and not with clip 8. In Table V, on MNIST, it is near "
         "at the smallest sigma and further away from 2 on. Divided by the participants, at a rate of "
-        "0.003, which a search on another partition chose (not kept), it is nearer with 100 "
+        "0.003, which a search over all rounds chooses at 10 % of 100 clients, it is nearer with 100 "
         "clients, but for 50 % of them, and further below with 1,000, where one seed was run. "
         "With the decay, divided so, the print is met at 10 % of 100 clients and is above ours at "
         "20 and 50 %; 5 % is too wide to tell. Which reading is how far from which table stands "

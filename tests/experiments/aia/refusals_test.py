@@ -45,6 +45,9 @@ _BAD = {
                                      "is of --partition_kind=by_column or ordered"),
     "concentration of another partition": (
         ["--partition_kind=iid", "--partition_alpha=0.1"], "--partition_alpha=0.1"),
+    "sums of more than there are": (
+        ["--partition_clients=2", "--adversary=sum", "--sum_of=2,5"],
+        "--sum_of: expected at most the 2 clients of a round, got 5"),
     "repeated seed": (["--seeds=1,1"], "--seeds"),
     "diverging": (["--learning_rate=1e6"], "--learning_rate=1e+06"),
     "reconstruct a network": (["--attack_kinds=reconstruct"], "--attack_kinds"),
