@@ -2,7 +2,7 @@
 
 import dataclasses
 from collections.abc import Mapping
-from typing import Literal, cast
+from typing import Any, Literal, cast
 
 import numpy as np
 import pandas as pd
@@ -158,8 +158,8 @@ def _check_kinds(table: Table) -> None:
 
 def first_text(series: pd.Series) -> str:
     """The first cell that is no number, as text; the first one where all are."""
-    broken = pd.to_numeric(series.astype(str), errors="coerce").isna().to_numpy()
-    return str(series.iloc[int(broken.argmax())])
+    read: Any = pd.to_numeric(series.astype(str), errors="coerce")
+    return str(series.iloc[int(np.isnan(read).argmax())])
 
 
 def check_numbers(name: str, role: str, series: pd.Series) -> None:
