@@ -95,7 +95,7 @@ def _of(name: str, rows: Sequence[Row], scores: Sequence[Score]) -> Candidate:
             (mean, tuned, unit)
             for unit, prefix in PREFIX.items()
             if math.isfinite(tuned := _mean(totals, prefix + TUNED))
-            and 0 < (mean := _mean(totals, prefix + EPSILON)) < math.inf
+            and 0 <= (mean := _mean(totals, prefix + EPSILON)) < math.inf
         ),
         (math.inf, math.inf, "record"),
     )
@@ -112,6 +112,9 @@ def _of(name: str, rows: Sequence[Row], scores: Sequence[Score]) -> Candidate:
         _mean(totals, verdicts.CEILING) - _reference(totals, top),
         verdicts.IMPUTATION if beyond is None else beyond.name,
         unit,
+        max(
+            (row.n for row in totals if row.metric == selection.EXPLAINED[1]), default=0
+        ),
     )
 
 

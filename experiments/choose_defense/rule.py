@@ -30,6 +30,7 @@ class Candidate(NamedTuple):
       most: points that any adversary can have beyond that; NaN where it is not known.
       beyond: what that best is, by which an attack is judged.
       unit: whose the epsilon is, `record` or `client`.
+      held_out: rows of a seed that utility is of; 0 where it is of the training rows.
     """
 
     defense: str
@@ -42,6 +43,7 @@ class Candidate(NamedTuple):
     most: float
     beyond: str = verdicts.IMPUTATION
     unit: str = "record"
+    held_out: int = 0
 
 
 class Wishes(NamedTuple):

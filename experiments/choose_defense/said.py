@@ -17,6 +17,7 @@ _TUNING = (
     "trainings of further seeds, and which epsilon of the grid is taken, are not charged: "
     "the attacks' scores need the truth, so choose on data that stand for the clients' own"
 )
+_FEW = 100  # held-out rows
 _MUCH = 0.5  # of what the model explains without a defense
 _OF_CLIENT = {"record": "", "client": " of a client"}
 
@@ -85,7 +86,7 @@ def recommendation(
     parts = [
         f"Recommended: {each.defense} {under}: epsilon {each.epsilon:.3g}{whose}",
         f"{each.tuned:.3g} with the choice of the clip charged",
-        f"explains {each.utility.mean:.1f} % of the held-out variation{against}",
+        f"explains {each.utility.mean:.1f} % of the variation of {_targets(each)}{against}",
     ]
     if each.attack:
         parts.append(
@@ -98,8 +99,16 @@ def recommendation(
     return " ".join(["; ".join(parts) + ".", *_warnings(each, bare)])
 
 
+def _targets(each: Candidate) -> str:
+    return (
+        f"{each.held_out} held-out targets" if each.held_out else "the training targets"
+    )
+
+
 def _warnings(each: Candidate, bare: Candidate | None) -> Iterator[str]:
     """What speaks against the recommended one, though it is the best of the grid."""
+    if 0 < each.held_out < _FEW:
+        yield "So few held-out rows hardly tell neighbours of the grid apart."
     if bare is None:
         return
     if bare.attack and not bare.leaks:

@@ -118,6 +118,7 @@ def blaming(path) -> Iterator[None]:
         yield
     except _DAMAGE as error:
         reason = error if isinstance(error, OSError | ValueError) else repr(error)
+        reason = getattr(error, "strerror", None) or reason  # without its own path
         raise TranscriptError(f"{path}: {printable.line(reason)[:300]}") from error
 
 

@@ -64,10 +64,14 @@ def test_the_recommendation_has_its_numbers():
     text = said.recommendation(GRID, choose(GRID, Wishes()), Wishes(), 3)
     for part in (
         "Recommended: small (--tolerance=2, 3 seeds): epsilon 4; 8 with the choice",
-        "explains 47.5 % of the held-out variation (without a defense 50.0 %)",
+        "explains 47.5 % of the variation of the training targets (without a defense 50",
         "no adversary can have more than 15.0 points.",
     ):
         assert part in text
+    grid = [each._replace(held_out=7) for each in GRID]
+    text = said.recommendation(grid, choose(grid, Wishes()), Wishes(), 3)
+    assert "of the variation of 7 held-out targets (without" in text
+    assert "So few held-out rows hardly tell neighbours of the grid apart." in text
     asked = Wishes(most=1.0)
     text = said.recommendation(GRID, choose(GRID, asked), asked, 1)
     assert "none of this grid (--tolerance=2 and --most_beyond=1, 1 seed)" in text
