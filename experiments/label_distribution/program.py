@@ -40,6 +40,7 @@ from experiments.report import COMMAND, figures
 from fljax.attacks.label_distribution.shadow_clients import Pool
 from fljax.defenses.specs import Spec
 from fljax.driver import config
+from fljax.driver.config import ConfigError
 from fljax.driver.output import Output, Results
 from fljax.driver.program import Program, Start
 from fljax.driver.stage_cache import StageCache
@@ -115,7 +116,7 @@ def _attack(
         models = early.models(spec) if early else [task.init(s) for s in run.seeds]
         pairs = zip(run.seeds, models, strict=True)
         return [
-            _attacked(preparation, clients, spec, seed, sent, progress)
+            _attacked(run, preparation, clients, spec, seed, sent, progress)
             for seed, sent in pairs
         ]
 
@@ -142,6 +143,7 @@ def _attack(
 
 
 def _attacked(
+    run: Config,
     preparation: Preparation,
     clients: Clients,
     spec: Spec,
@@ -149,10 +151,18 @@ def _attacked(
     sent: Params,
     progress: Callable[[int], None],
 ) -> Attacked:
-    """Predictions for every client of a seed, beside the truth."""
+    """Predictions for every client of a seed, beside the truth.
+
+    Raises:
+      ConfigError: a client's training diverged.
+    """
     adversary = preparation.adversary(spec, seed, sent)
     predicted, known = [], []
     for messages, truth in clients.messages(spec, seed, sent):
+        if not np.isfinite(messages).all():
+            raise ConfigError(
+                f"--learning_rate: clients' training diverged with {run.learning_rate:g}"
+            )
         predicted.append(attacking.predict(adversary, messages))
         known.append(truth)
         progress(len(messages))

@@ -108,6 +108,12 @@ def test_a_simulated_path_is_an_attack_more(tmp_path):
     assert {r.attack for r in rows} == expected
 
 
+def test_a_training_that_diverges_is_refused(tmp_path):
+    told = {"attackers": ("aware",), "num_rounds": 0, "learning_rate": 1e30}
+    with pytest.raises(ConfigError, match="^--learning_rate: clients' training div"):
+        _write(tmp_path / "run", **told)
+
+
 def test_a_path_of_adam_is_refused():
     with pytest.raises(ConfigError, match="--path_steps: expected 0 .* sgd, got 4"):
         complete(_told(path_steps=4, optimiser="adam"))
