@@ -33,7 +33,10 @@ def noise_multiplier_for(
     steps: int,
     accountant: Accountant = "rdp",
 ) -> float:
-    """Smallest noise multiplier that keeps the budget, to 1e-4 on the safe side.
+    """Smallest noise multiplier by which an accountant keeps the budget, to 1e-4 above it.
+
+    Renyi divergences are of finitely many orders: budgets of a few thousandths take them
+    far more noise than `pld`.
 
     Args:
       epsilon: the budget, above 0.
