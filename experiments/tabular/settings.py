@@ -8,6 +8,7 @@ import dataclasses
 from typing import Literal
 
 from experiments import defense_options
+from fljax.driver.config import ConfigError
 from fljax.driver.option import MOST_ROUNDS, option
 
 
@@ -131,6 +132,13 @@ class TrainConfig:
     lanes: int | None = option(
         None, "clients side by side; none: chosen", min=1, max=128
     )
+
+    def __post_init__(self):
+        if self.fraction < 1 and self.participation == "all":
+            raise ConfigError(
+                f"--fraction={self.fraction:g}: is of --participation=uniform or poisson, "
+                "got all"
+            )
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
