@@ -154,7 +154,7 @@ def _point(setup: Setup, trial: Trial, tried, trained) -> Point:
 
 
 def _warn_of_divergence(run: Config, point: Point) -> None:
-    """A model that is not finite names no row, which is no accuracy of a defense."""
+    """Gradients that are not finite are of a model whose accuracy says nothing."""
     lost = [
         str(seed)
         for seed, trained in zip(run.seeds, point.trained, strict=True)
@@ -163,8 +163,8 @@ def _warn_of_divergence(run: Config, point: Point) -> None:
     if lost:
         where = " ".join(filter(None, [_title(point.variant), point.label]))
         warnings.warn(
-            f"{where}: training diverged with seeds {', '.join(lost)}, its models are not "
-            f"finite and name no row: try smaller --learning_rates than {point.trial.rate:g}",
+            f"{where}: training diverged with seeds {', '.join(lost)}, and their accuracy is "
+            f"that of no model: try smaller --learning_rates than {point.trial.rate:g}",
             stacklevel=2,
         )
 

@@ -29,9 +29,8 @@ def named(**other: str) -> Iterator[None]:
         text = renamed(str(error))
         for flag, argument in other.items():
             text = re.sub(rf"^{flag}:", f"{argument}:", text)
-        text = re.sub(
-            r"^(\w+): \1: ", r"\1: ", text
-        )  # a frame is named as its argument
+        # A frame is named as its argument.
+        text = re.sub(r"^(\w+): \1: ", r"\1: ", text)
         kind = TranscriptError if isinstance(error, TranscriptError) else ValueError
         raise kind(text) from error
     finally:

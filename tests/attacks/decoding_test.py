@@ -267,23 +267,16 @@ def test_what_never_varies_is_not_learned():
     sent = np.column_stack([rng.normal(size=(30, 2)), np.zeros(30)])
     delta = np.column_stack([0.1 * sent[:, :2], np.zeros(30)])
     seen = Messages(jnp.asarray(sent), jnp.asarray(delta), jnp.ones(30, bool))
-    found = decoding.learned(
-        jax.random.key(0),
-        seen,
-        decoding.mlp(3, 16),
-        fit=decoding.Adam(3e-3, 300),
-        decode=decoding.Adam(1e-2, 50),
-    )
+
+    def learned(messages):
+        told = {"fit": Adam(3e-3, 300), "decode": Adam(1e-2, 50)}
+        mapping = decoding.mlp(3, 16)
+        return decoding.learned(jax.random.key(0), messages, mapping, **told)
+
     moved = seen._replace(
         sent=seen.sent + jnp.asarray([[0, 0, 4.0]]),
         delta=seen.delta + jnp.asarray([[0, 0, 0.5]]),
     )
-    other = decoding.learned(
-        jax.random.key(0),
-        moved,
-        decoding.mlp(3, 16),
-        fit=decoding.Adam(3e-3, 300),
-        decode=decoding.Adam(1e-2, 50),
-    )
+    found, other = learned(seen), learned(moved)
     np.testing.assert_allclose(found.loss, other.loss, rtol=1e-4)
     assert float(found.estimate[2]) == 0

@@ -178,8 +178,10 @@ def noise(messages: Messages) -> jax.Array:
     rest = delta - matmul(q, matmul(q.T, delta))
     left, width = weight.sum() - counts.sum(), delta.shape[1]
     found = jnp.sqrt(jnp.sum(jnp.square(rest)) / (jnp.maximum(left, 1) * width))
-    size = jnp.sqrt(jnp.sum(jnp.square(delta)) / (jnp.maximum(weight.sum(), 1) * width))
-    return jnp.maximum(jnp.where(left < 1, _FEW * size, found), rounding(messages))
+    whole = jnp.sqrt(
+        jnp.sum(jnp.square(delta)) / (jnp.maximum(weight.sum(), 1) * width)
+    )
+    return jnp.maximum(jnp.where(left < 1, _FEW * whole, found), rounding(messages))
 
 
 def rounding(messages: Messages) -> jax.Array:

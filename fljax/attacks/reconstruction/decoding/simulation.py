@@ -46,9 +46,7 @@ from fljax.attacks.reconstruction.decoding.messages import Decoded, Members, Mes
 from fljax.losses import LossFn
 from fljax.types import Array, Key, Params
 
-EXPLAINS = (
-    2.0  # misfit of who may have sent the messages: about one, of estimated noise
-)
+EXPLAINS = 2.0  # misfit of who may have sent messages: one, but noise is estimated
 _LONGEST = 2.0  # Newton step in the space of parameters
 _NEWTON = 80
 
