@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from fljax.attacks.reconstruction import decoding
-from fljax.attacks.reconstruction.decoding import ensemble, messages
+from fljax.attacks.reconstruction.decoding import ensemble, messages, noise
 from tests.attacks import decoding_clients as clients
 
 
@@ -26,10 +26,10 @@ def test_members_that_explain_the_messages_are_decoded_alone_and_all_but_each():
     @jax.jit
     def both(seen):
         size = ensemble.size(messages.averaged(seen, 1))
-        noise = jnp.maximum(ensemble.noise(seen), 1e-2 * size)
+        assumed = jnp.maximum(noise.deviation(seen), 1e-2 * size)
         return (
             decoding.simulated(key, seen, simulation, settings=how),
-            clients.learn(seen, simulation, noise, iterations=60),
+            clients.learn(seen, simulation, assumed, iterations=60),
         )
 
     found, members = both(seen)
@@ -117,7 +117,7 @@ def test_a_mean_has_the_noise_of_its_messages_and_not_less_than_is_assumed(learn
     how = decoding.Settings(iterations=1, ensemble_size=1, average=2, floor=1e-9)
     key, simulation = jax.random.key(0), clients.simulation()
     decoding.simulated(key, seen, simulation, settings=how)
-    single = float(ensemble.noise(seen))
+    single = float(noise.deviation(seen))
     np.testing.assert_allclose(learnt["noise"][::2], single)
     np.testing.assert_allclose(learnt["noise"][1::2], single / np.sqrt(2))
     size = float(ensemble.size(learnt["runs"]))

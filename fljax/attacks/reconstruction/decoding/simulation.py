@@ -10,7 +10,7 @@ what the messages do not tell, where a regression has nothing.
 1. Rows share an offset and, input by input, a width; their targets are those of a plane
    through the inputs, for what a client's labels are of is most often nearly a function of
    her inputs. How large these are by the prior the caller assumes.
-2. The noise of a client's deltas is what smooth trends leave of them (`ensemble.noise`).
+2. The noise of a client's deltas is what smooth trends leave of them (`noise.deviation`).
 3. An ensemble of clients is learned, each the most probable client given a draw of the prior
    as its mean and a draw of the noise on the messages (randomise then optimise), by
    Levenberg-Marquardt steps, from a start of its own. Where messages say much, they agree;
@@ -41,6 +41,7 @@ from jax import lax
 from fljax import precision
 from fljax.attacks.reconstruction.decoding import ensemble as ensemble_lib
 from fljax.attacks.reconstruction.decoding import messages as messages_lib
+from fljax.attacks.reconstruction.decoding import noise as noise_lib
 from fljax.attacks.reconstruction.decoding.ensemble import Simulation
 from fljax.attacks.reconstruction.decoding.messages import Decoded, Members, Messages
 from fljax.losses import LossFn
@@ -157,7 +158,7 @@ def simulated(
         rcond = messages_lib.default_rcond(messages)
     rank, singular_values = messages_lib.directions(messages, rcond)
     runs = messages_lib.averaged(messages, how.average)
-    noise = ensemble_lib.noise(messages) / jnp.sqrt(jnp.maximum(runs.count, 1))
+    noise = noise_lib.deviation(messages) / jnp.sqrt(jnp.maximum(runs.count, 1))
     noise = jnp.maximum(noise, how.floor * ensemble_lib.size(runs))
     members = ensemble_lib.learn(
         key,
