@@ -91,6 +91,8 @@ def _training(config: Settings) -> dict[str, Any]:
     schedule = wall.local_training(config.train).schedule
     if schedule:  # as other people's recordings say it
         trained["learning_rate"] = [config.train.learning_rate * f for f in schedule]
+    if config.train.algorithm != "fed_prox":
+        del trained["proximal"]
     return trained | {"defense": str(spec)} | defended
 
 

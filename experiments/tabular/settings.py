@@ -139,6 +139,11 @@ class TrainConfig:
                 f"--fraction={self.fraction:g}: is of --participation=uniform or poisson, "
                 "got all"
             )
+        if self.algorithm != "fed_prox" and self.proximal != type(self).proximal:
+            raise ConfigError(
+                f"--proximal={self.proximal:g}: is of --algorithm=fed_prox, "
+                f"got {self.algorithm}"
+            )
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)

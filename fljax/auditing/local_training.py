@@ -1,10 +1,11 @@
 """How clients train in a round, from what the user says and a transcript's description.
 
-What the user says goes first. Fields of the description (`fljax.transcript.told`): `optimiser` (or `optimizer`, `client_optimiser`), `momentum`,
-`weight_decay`, `batch_size` (null or 0: all rows), `learning_rate` (or a list of them, one
-for each round, the last for all that follow), `local_epochs` or
-`epochs`, `local_steps`, `algorithm` (`fed_avg`, `FedProx`, ...), `proximal`, `defense` and
-its `delta`. What is not simulated is said in the notes.
+What the user says goes first. Fields of the description (`fljax.transcript.told`):
+`optimiser` (or `optimizer`, `client_optimiser`), `momentum`, `weight_decay`, `batch_size`
+(null or 0: all rows), `learning_rate` (or a list of them, one for each round, the last for
+all that follow), `local_epochs` or `epochs`, `local_steps`, `algorithm` (`fed_avg`,
+`FedProx`, ...), `proximal`, `defense` and its `delta`. What is not simulated is said in the
+notes.
 """
 
 from typing import Any
@@ -68,7 +69,7 @@ def notes(about: dict[str, Any], config: TrainingConfig, stem: str) -> list[str]
         for name, known in description.meant(about).items()
     ]
     recorded = LocalTraining(**told.training(about, _where(stem)))
-    found += _simulated_as_others(about, config, recorded.algorithm, stem)
+    found += _simulated_as_others(about, config, recorded, stem)
     if recorded.algorithm == "fed_sgd":
         return found
     given = _given(config)
@@ -129,15 +130,22 @@ def delta(about: dict[str, Any], config: TrainingConfig, stem: str) -> float | N
     return recorded if config.delta is None else config.delta
 
 
-def _simulated_as_others(about, config: TrainingConfig, algorithm: str, stem: str):
+def _simulated_as_others(
+    about, config: TrainingConfig, recorded: LocalTraining, stem: str
+) -> list[str]:
     """What of the description no simulation follows, in words."""
     found = [
         f"The recording's {name} is not simulated."
         for name in _NOT_SIMULATED
         if about.get(name)
     ]
-    if algorithm not in told.ALGORITHMS.values():
-        found.append(f"Clients of {algorithm!r} are simulated as FedAvg's.")
+    if recorded.algorithm not in told.ALGORITHMS.values():
+        found.append(f"Clients of {recorded.algorithm!r} are simulated as FedAvg's.")
+    if recorded.algorithm != "fed_prox" and (config.proximal or recorded.proximal):
+        found.append(
+            "A proximal term is not simulated: the recording's algorithm is "
+            f"{recorded.algorithm}, where fed_prox has one."
+        )
     spec, text = simulated(about, config, stem), defense(about, config, stem)
     if spec is not None and (strange := specs.without_effects(spec)):
         found.append(

@@ -80,6 +80,7 @@ def test_what_is_as_usual_may_be_said_in_other_words(tmp_path, participation):
     [
         ({"algorithm": "FedProx", "proximal": 0.1}, "fed_prox", ""),
         ({"algorithm": "FedAvg"}, "fed_avg", ""),
+        ({"proximal": 0.1}, "fed_avg", "A proximal term is not simulated"),
         ({"algorithm": "Fed-Adam"}, "fed_avg", ""),
         ({"algorithm": "FedSGD"}, "fed_sgd", ""),
         ({"algorithm": "SCAFFOLD"}, "SCAFFOLD", "'SCAFFOLD' are simulated as FedAvg's"),

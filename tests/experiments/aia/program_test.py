@@ -119,6 +119,8 @@ def test_saved_transcript_gives_the_numbers_of_the_run_that_wrote_it(run, tmp_pa
 def test_a_transcript_of_models_with_another_column_last_is_refused(run, tmp_path):
     run("--seeds=4", "--attack_kinds=", "--save_transcript", folder="a")
     stem = tmp_path / "a" / "transcript-seed4"
+    # An audit of it is told no proximal term, which FedAvg has not.
+    assert "proximal" not in json.loads(stem.with_suffix(".json").read_text())["about"]
     told = f"--transcript={stem}", "--seeds=4", "--attack_kinds=model"
     code, _, err = run(*told, "--data_sensitive=bmi")
     assert code and "recorded on other rows" in err and "Traceback" not in err

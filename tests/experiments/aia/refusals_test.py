@@ -46,6 +46,7 @@ _BAD = {
     "concentration of another partition": (
         ["--partition_kind=iid", "--partition_alpha=0.1"], "--partition_alpha=0.1"),
     "share of all": (["--fraction=0.5"], "is of --participation=uniform or poisson"),
+    "mu of FedAvg": (["--proximal=1"], "is of --algorithm=fed_prox, got fed_avg"),
     "sums of more than there are": (
         ["--partition_clients=2", "--adversary=sum", "--sum_of=2,5"],
         "--sum_of: expected at most the 2 clients of a round, got 5"),
