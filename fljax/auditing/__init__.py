@@ -9,5 +9,6 @@
 * the wall: `rows` and `case` part what the adversary knows from the `truth`;
 * attacks: `attacking`, and what they would cost (`effort`);
 * scores: `population`, `measuring`, `scoring`, `lines`, `doubts`, `fits`, `ceilings`;
-* what is left: `findings`, `at_risk`, `reporting`, `words`, `advice`, `page`, `drawings`.
+* what is left: `findings`, `at_risk`, `reporting`, `words`, `advice`, `cells`,
+  `page`, `drawings`.
 """

@@ -11,7 +11,7 @@ import pandas as pd
 from fljax import verdicts
 from fljax.attacks.adversary import LocalTraining
 from fljax.attacks.estimates import Estimates, Prediction
-from fljax.auditing import at_risk, words
+from fljax.auditing import at_risk, cells, words
 from fljax.auditing import lines as lines_lib
 from fljax.auditing.ceilings import Ceiling
 from fljax.auditing.fits import Fit
@@ -179,9 +179,7 @@ class Findings(NamedTuple):
         return words.summary(audited.sensitive, self.lines, self.clients, audited.fit)
 
     def _repr_html_(self) -> str:
-        from fljax.auditing import page  # which shows findings
-
-        return page.fragment(self.lines)
+        return cells.html(self.lines)
 
 
 def _flat(values, rows: Sequence[np.ndarray]) -> np.ndarray:

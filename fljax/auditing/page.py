@@ -3,22 +3,15 @@
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-import jinja2
 import numpy as np
 
 from fljax import certainty, fit, verdicts
-from fljax.auditing import at_risk, doubts, drawings, words
+from fljax.auditing import at_risk, cells, doubts, drawings, words
 from fljax.auditing import lines as lines_lib
 from fljax.auditing.advice import Advice
 from fljax.auditing.findings import Findings
-from fljax.auditing.lines import Line, Number
+from fljax.auditing.lines import Line
 
-METRICS = {
-    verdicts.ACCURACY.metric: "accuracy %",
-    verdicts.ERROR.metric: "mean abs. error",
-    verdicts.DISTANCE.metric: "total variation",
-    verdicts.REBUILT.metric: "rebuilt rows %",
-}
 _RULE = {
     **verdicts.RULE,
     lines_lib.MISFIT: "messages are not what these rows would have sent (misfit above 3 "
@@ -38,7 +31,6 @@ _RULE = {
     "distance of label distributions over clients, so that a single client's cannot be "
     "called a leak. Verdicts use wider ones, for the number of attacks and clients",
 }
-_COLOURS = {verdicts.LEAKS: "bad"}
 _MOST_RECORDS = 10
 _DEFENSES = {
     "--defense='dp_sgd(clip=1, epsilon=8)' or 'fed_cdp(clip=1, epsilon=8)'": "clip "
@@ -60,8 +52,8 @@ def render(findings: Findings, advice: Advice | None, about: Mapping[str, Any]) 
     """
     audited, lines = findings.audited, findings.lines
     foremost = words.foremost(lines)
-    return _template("page.html.j2").render(
-        _table(lines),
+    return cells.template("page.html.j2").render(
+        cells.table(lines),
         title=f"Audit of {audited.data}, {audited.model}",
         sensitive=audited.sensitive,
         summary=findings.summary,
@@ -83,76 +75,10 @@ def render(findings: Findings, advice: Advice | None, about: Mapping[str, Any]) 
     )
 
 
-def number(value: Number | None) -> str:
-    """`value [low, high]`; empty without one."""
-    if value is None:
-        return ""
-    if not np.isfinite(value.low):
-        return f"{value.value:.4g}"
-    low = max(value.low, 0)  # no measure of an audit is negative
-    return f"{value.value:.2f} [{low:.2f}, {value.high:.2f}]"
-
-
-def reference(value: Number | None, name: str | None = None) -> str:
-    """What is reached without messages of these rows; empty where it was not measured.
-
-    Args:
-      value: of an attack.
-      name: of the reference; None for the first, majority or the like.
-    """
-    if value is None or (name is not None and name not in value.references):
-        return ""
-    found = value.baseline if name is None else value.references[name]
-    return f"{found:.4g}"
-
-
-def ceiling(line: Line) -> str:
-    """What no adversary is above; empty where nothing is promised."""
-    return "" if line.ceiling is None else f"{line.ceiling:.4g}"
-
-
-def fragment(lines: Sequence[Line]) -> str:
-    """The table alone, for a notebook."""
-    return _template("table.html.j2").render(_table(lines))
-
-
-def _shown(line: Line) -> dict[str, str]:
-    return {
-        "attack": line.attack,
-        "verdict": line.verdict,
-        "colour": _COLOURS.get(line.verdict, "open"),
-        "value": number(line.total),
-        "majority": reference(line.total),
-        "imputation": reference(line.total, verdicts.IMPUTATION),
-        "strangers": reference(line.total, verdicts.STRANGERS),
-        "ceiling": ceiling(line),
-        "metric": METRICS.get(line.metric, ""),
-        "setting": line.setting,
-        "detail": line.detail,
-    }
-
-
-def _table(lines: Sequence[Line]) -> dict[str, Any]:
-    return {
-        "lines": [_shown(line) for line in lines],
-        "capped": any(line.ceiling is not None for line in lines),
-        "several_settings": len({line.setting for line in lines if line.setting}) > 1,
-    }
-
-
-def _template(name: str) -> jinja2.Template:
-    environment = jinja2.Environment(
-        loader=jinja2.PackageLoader("fljax.auditing", "."),
-        autoescape=True,
-        undefined=jinja2.StrictUndefined,
-    )
-    return environment.get_template(name)
-
-
 def _charts(lines: Sequence[Line]) -> list[drawings.Bars]:
     """A drawing per metric: its attacks' bars and intervals beside the baseline."""
     found = []
-    for metric, name in METRICS.items():
+    for metric, name in cells.METRICS.items():
         drawn = [line for line in lines if line.metric == metric and line.total]
         if drawn:
             found.append(drawings.of_attacks(name, drawn))
@@ -162,7 +88,9 @@ def _charts(lines: Sequence[Line]) -> list[drawings.Bars]:
 def _each_client(line: Line | None, clients: Sequence[str]) -> drawings.Bars | None:
     if line is None or len(clients) < 2:
         return None
-    return drawings.of_clients(METRICS.get(line.metric, line.metric), line, clients)
+    return drawings.of_clients(
+        cells.METRICS.get(line.metric, line.metric), line, clients
+    )
 
 
 def _risk(findings: Findings, foremost: Line | None) -> dict[str, Any] | None:

@@ -10,7 +10,7 @@ from rich.text import Text
 
 from fljax import certainty, fit, metrics, verdicts
 from fljax.auditing import advice as advice_lib
-from fljax.auditing import page
+from fljax.auditing import cells, page
 from fljax.auditing.advice import Advice
 from fljax.auditing.findings import Audited, Findings
 from fljax.auditing.lines import Line
@@ -55,11 +55,11 @@ def screen(findings: Findings) -> list[Table | Text]:
     shown.add_column("verdict", min_width=len(verdicts.NOT_SHOWN))  # may wrap
     for line in findings.lines:
         shown.add_row(
-            line.attack, page.METRICS.get(line.metric, ""), page.number(line.total),
-            page.reference(line.total),
-            page.reference(line.total, verdicts.IMPUTATION),
-            page.reference(line.total, verdicts.STRANGERS),
-            *([page.ceiling(line)] * capped), Text(line.verdict),
+            line.attack, cells.METRICS.get(line.metric, ""), cells.number(line.total),
+            cells.reference(line.total),
+            cells.reference(line.total, verdicts.IMPUTATION),
+            cells.reference(line.total, verdicts.STRANGERS),
+            *([cells.ceiling(line)] * capped), Text(line.verdict),
         )  # fmt: skip
     details = [
         f"{each.attack}: {each.detail}" for each in findings.lines if each.detail
