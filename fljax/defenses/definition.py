@@ -213,6 +213,29 @@ class Definition:
         return next((each for each in self.parameters if each.name == name), None)
 
 
+def check_built(known: Definition, built: object) -> None:
+    """What `build` made, before it is used in a training.
+
+    Raises:
+      TypeError: it is no `Defense`, or one whose functions do not take what they are
+        given, or promises something that nobody can account for.
+    """
+    if not isinstance(built, Defense):
+        raise TypeError(
+            f"expected build to return a Defense, got {type(built).__name__}"
+        )
+    sender = ("key", "delta", "sender")
+    called = ("key", "params", "batch"), sender, sender
+    for name, given in zip(("gradient", "encode", "receive"), called, strict=True):
+        call = getattr(built, name)
+        if call is not None:
+            _check_call(name, call, given, ())
+    if not built.noise and not known.promise:
+        raise TypeError(
+            "expected a NoiseSpec in its noise, or a promise that says why there is none"
+        )
+
+
 def _check_call(what: str, call: Callable, before: tuple[str, ...], keywords) -> None:
     try:
         inspect.signature(call).bind(*before, **dict.fromkeys(keywords))

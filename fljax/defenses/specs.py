@@ -23,7 +23,13 @@ import jax
 import jax.numpy as jnp
 
 from fljax.defenses.composition import compose
-from fljax.defenses.definition import BUDGET, Choice, Definition, Setting
+from fljax.defenses.definition import (
+    BUDGET,
+    Choice,
+    Definition,
+    Setting,
+    check_built,
+)
 from fljax.defenses.parts import Part, SpecError, definition, trimmed
 from fljax.defenses.parts import parse as parse_part
 from fljax.types import Array, Defense
@@ -261,23 +267,15 @@ def _bind(part: Part, setting: Setting, given: dict[str, Any]) -> Defense:
         for each in known.parameters
         if each.name not in BUDGET
     }
-    built = _built(part.name, known, setting, values)
-    if not isinstance(built, Defense):
-        raise SpecError(
-            f"{part.name}: expected build to return a Defense, got {type(built).__name__}"
-        )
-    if not built.noise and not known.promise:
-        raise SpecError(
-            f"{part.name}: expected a NoiseSpec in its noise, or a promise that says why "
-            "there is none"
-        )
-    return built
+    return _built(part.name, known, setting, values)
 
 
-def _built(name: str, known: Definition, setting: Setting, values: dict[str, Any]):
+def _built(
+    name: str, known: Definition, setting: Setting, values: dict[str, Any]
+) -> Defense:
     """What `build` makes; an error of somebody's own is called by its defense."""
     try:
-        return known.build(setting, **values)
+        built = known.build(setting, **values)
     except ValueError:
         raise
     except Exception as error:
@@ -285,6 +283,11 @@ def _built(name: str, known: Definition, setting: Setting, values: dict[str, Any
             raise
         said = f"{name}: build: {type(error).__name__}: {error}"
         raise SpecError(said) from error
+    try:
+        check_built(known, built)
+    except TypeError as error:
+        raise SpecError(f"{name}: {error}") from error
+    return built
 
 
 def _is_word(parameter) -> bool:

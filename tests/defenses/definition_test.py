@@ -98,9 +98,24 @@ function = Definition(
 )
 
 
+def _made(**acts):
+    def build(setting, *, bits):
+        return Defense(**acts)
+
+    return Definition(build=build, parameters=(_BITS,), acts="steps", promise="none")
+
+
+slope = _made(gradient=lambda params, batch: params)
+sent = _made(encode=lambda key, delta: delta)
+value = _made(receive=0.5)
+
+
 @pytest.mark.parametrize(
     "name, said",
     [
+        ("slope", "gradient: expected to be called with key, params, batch: too many"),
+        ("sent", "encode: expected to be called with key, delta, sender: too many"),
+        ("value", "receive: expected to be called with .* not a callable"),
         ("quiet", ""),
         ("silent", "a promise that says why"),
         ("function", "got function"),
