@@ -19,7 +19,7 @@ from typing import NamedTuple
 import numpy as np
 from rich.progress import Progress
 
-from experiments.fed_cdp import averaging, methods, reporting
+from experiments.fed_cdp import averaging, methods, reporting, results_table
 from experiments.fed_cdp import clients as clients_lib
 from experiments.fed_cdp import setup as setup_lib
 from experiments.fed_cdp.clients import Task
@@ -78,7 +78,7 @@ def work(prepared: Prepared, output: Output, bars: Progress) -> Results:
             "defense": reporting.accounts(points),
             MILLISECONDS: reporting.times(settings, points),
         },
-        tables=[reporting.table(settings, rows, points)],
+        tables=[results_table.table(settings, rows, points)],
     )
 
 

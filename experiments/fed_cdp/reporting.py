@@ -1,31 +1,22 @@
-"""What a Fed-CDP run leaves behind: rows, a table for the screen, and figures."""
+"""What a Fed-CDP run leaves behind: rows, what its manifest says, and figures."""
 
 import math
-import statistics
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
 from matplotlib.figure import Figure
-from rich.table import Table
 
 from experiments.fed_cdp import clients, methods, propositions, published
 from experiments.fed_cdp.clients import Task
 from experiments.fed_cdp.methods import Trial, Variant
-from experiments.fed_cdp.published import (
-    ACCURACY,
-    EPSILON,
-    FINAL,
-    MILLISECONDS,
-    TUNED,
-)
+from experiments.fed_cdp.published import ACCURACY, EPSILON, FINAL, TUNED
 from experiments.fed_cdp.settings import Settings
 from experiments.fed_cdp.training import Trained
 from experiments.report.figures import drawing
 from fljax.defenses import specs
-from fljax.driver import screen_tables
 from fljax.privacy import Promise, Statement
-from fljax.results import Labels, Row, Summary, summarise
+from fljax.results import Labels, Row, summarise
 
 VALIDATION = "validation_accuracy_percent"
 NORM = "gradient_norm"
@@ -191,55 +182,6 @@ def times(settings: Settings, points: Sequence[Point]) -> dict[str, dict[str, fl
     }
 
 
-def table(settings: Settings, found: Sequence[Row], points: Sequence[Point]) -> Table:
-    """One line per point: accuracy beside majority and paper, and epsilons."""
-    shown = screen_tables.empty()
-    screen_tables.add_texts(shown, "method")
-    shown.add_column("point", overflow="fold", min_width=13)
-    beside = published.heading(found[0].data)
-    screen_tables.add_numbers(
-        shown, "rate", "accuracy % [95 %]", "major.", beside, "eps as\nprinted",
-        "eps of\nnoise", "eps re-\ncomm.", "ms per\niter.\n(paper)", "drop-\nped",
-    )  # fmt: skip
-    means = {
-        (s.row.defense, s.row.attack, s.row.point, s.row.metric): s
-        for s in summarise(found)
-    }
-    for point in points:
-        name = point.variant.name
-
-        def mean(metric, attack=name, point=point) -> Summary | None:
-            return means.get((str(point.trial.spec), attack, point.label, metric))
-
-        drawn = [methods.largest_epsilon(each) for each in point.promises]
-        dropped = mean("dropped_examples")
-        shown.add_row(
-            name,
-            point.label.replace(";", " "),  # breaks there
-            f"{point.trial.rate:g}",
-            _interval(mean(ACCURACY)),
-            _number(mean(ACCURACY, "majority")),
-            _text(paper(settings, point, ACCURACY), ".1f"),
-            _text(_said(point, "printed"), ".4g"),
-            _text(drawn[0] if drawn else None, ".4g"),
-            _text(_said(point, "recommended"), ".4g"),
-            _beside(
-                statistics.fmean(t.milliseconds for t in point.trained),
-                paper(settings, point, MILLISECONDS),
-            ),
-            "" if dropped is None else f"{dropped.estimate.mean:g}",
-        )
-    return shown
-
-
-def paper(settings: Settings, point: Point, metric: str) -> float | None:
-    """What Wei et al. (2021) print for a point, if anything."""
-    run = settings.run
-    flags = {"paper_table": run.paper_table, "defense": run.defense}
-    found = published.beside(flags, settings.data.name)
-    return found.get((point.label, point.variant.name, metric))
-
-
 def all_figures(found: Sequence[Row]) -> dict[str, Figure]:
     """Name -> figure: accuracy and gradient norm by round (Figure 3)."""
     return {
@@ -268,32 +210,8 @@ def _by_round(found: Sequence[Row], metric: str, axis: str) -> Figure:
     return figure
 
 
-def _said(point: Point, way: str) -> float | None:
-    """The first epsilon of a way, which is that of all rounds."""
-    chosen = (s.epsilon for s in point.statements if s.way == way)
-    return next(chosen, None)
-
-
 def _name(point: Point) -> str:
     return " ".join(filter(None, [str(point.trial.spec), point.label]))
-
-
-def _interval(s: Summary | None) -> str:
-    return "" if s is None else screen_tables.interval(s.shown, ".1f")
-
-
-def _number(s: Summary | None) -> str:
-    return "" if s is None else f"{s.estimate.mean:.1f}"
-
-
-def _beside(ours: float, theirs: float | None) -> str:
-    return f"{ours:.3g}" + ("" if theirs is None else f" ({theirs:g})")
-
-
-def _text(value: float | None, form: str) -> str:
-    if value is None:
-        return ""
-    return format(value, form) if math.isfinite(value) else "infinite"
 
 
 def _finite(value: float | None) -> float | str | None:

@@ -3,7 +3,7 @@
 import pytest
 
 from experiments.fed_cdp import methods as methods_lib
-from experiments.fed_cdp import program, published, reporting
+from experiments.fed_cdp import program, published, reporting, results_table
 from experiments.fed_cdp.settings import complete
 
 
@@ -21,7 +21,7 @@ def test_points_have_the_names_of_the_published_table(parsed):
     printed = published.numbers("table2", "mnist")
     numbers = {
         (v.name, v.clients, v.percent): printed.get(
-            (methods_lib.label(told.run, v, spec), v.name, reporting.ACCURACY)
+            (methods_lib.label(told.run, v, spec), v.name, published.ACCURACY)
         )
         for v in variants
         for spec in v.specs
@@ -87,5 +87,5 @@ def test_the_table_on_the_screen_has_the_paper_beside_the_published_code(parsed)
     point = reporting.Point(
         variant, methods_lib.Trial(0.05, spec), label, {}, [], [], []
     )
-    shown = reporting.paper(told, point, reporting.ACCURACY)
+    shown = results_table.paper(told, point, published.ACCURACY)
     assert shown == pytest.approx(83.1)
