@@ -161,7 +161,8 @@ def of_manifest(name: str, manifest: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _machine(manifest: Mapping[str, Any]) -> str:
-    cores = f"{manifest.get('cpus')} CPU cores"
+    count = manifest.get("cpus")
+    cores = f"{count} CPU core{'' if count == 1 else 's'}"
     if manifest.get("platform") == "cpu":
         return cores
     return f"{manifest.get('devices')} x {manifest.get('device')}, {cores}"

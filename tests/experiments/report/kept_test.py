@@ -104,6 +104,8 @@ def test_what_is_kept_names_no_place_and_no_time(rows, folder, tmp_path):
         "--data_dir=DATA --attack_subset_trials=7 --seeds=0,1"
     )
     assert result.manifest["machine"] == "2 CPU cores"
+    alone = {"cpus": 1, "platform": "gpu", "devices": 2, "device": "fast"}
+    assert kept._machine(alone) == "2 x fast, 1 CPU core"
     text = json.dumps(result.manifest)
     assert "somewhere" not in text and "seconds" not in text and "run_dir" not in text
 
