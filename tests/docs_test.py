@@ -102,6 +102,20 @@ def test_named_paths_are_there():
     assert [path for path in named if not (_ROOT / path).exists()] == []
 
 
+def test_references_lead_to_pages(api):
+    written = "\n".join(map(api.text, api.PAGES))
+    text = "\n".join(path.read_text() for path in _PAGES)
+    named = re.findall(r"\{py:(\w+)\}`([\w.]+)`", text)
+    assert len(named) > 20
+    described = _described(api)
+    for kind, name in named:
+        if kind == "mod":
+            assert f"automodule:: {name}\n" in written, name
+        else:
+            module, _, member = name.rpartition(".")
+            assert member in api.public(described[module]), name
+
+
 def test_links_lead_to_files():
     for page in _PAGES:
         for link in re.findall(r"\]\(([^)\s#]+)[^)]*\)", page.read_text()):

@@ -17,7 +17,13 @@ if typing.TYPE_CHECKING:
 
 # Page -> packages and modules, with all that is below them.
 PAGES = {
-    "audit": ("fljax.auditing.library", "fljax.auditing.findings", "fljax.verdicts"),
+    "audit": (
+        "fljax.auditing.library",
+        "fljax.auditing.findings",
+        "fljax.auditing.fits",
+        "fljax.auditing.doubts",
+        "fljax.verdicts",
+    ),
     "transcript": ("fljax.transcript",),
     "attacks": (
         "fljax.attacks.adversary",
@@ -34,6 +40,8 @@ PAGES = {
     "attacks.reconstruction": ("fljax.attacks.reconstruction",),
     "attacks.inversion": ("fljax.attacks.inversion",),
     "attacks.label_distribution": ("fljax.attacks.label_distribution",),
+    "attacks.membership": ("fljax.attacks.membership",),
+    "attacks.rows": ("fljax.attacks.rows",),
     "defenses": ("fljax.defenses", "fljax.per_example"),
     "privacy": ("fljax.privacy",),
     "federation": (
@@ -47,6 +55,8 @@ PAGES = {
         "fljax.batches",
         "fljax.participation",
         "fljax.parallel",
+        "fljax.compiled",
+        "fljax.precision",
     ),
     "models": ("fljax.models",),
     "data": ("fljax.data", "fljax.partition"),
@@ -103,7 +113,8 @@ def _offered_above(module: types.ModuleType) -> set[int]:
     return found
 
 
-def _text(page: str) -> str:
+def text(page: str) -> str:
+    """A page in Markdown."""
     parts = [f"# {page}"]
     for module in modules(page):
         above = _offered_above(module)
@@ -131,9 +142,9 @@ def _write(app: "Sphinx") -> None:
     folder = app.srcdir / "api"
     folder.mkdir(exist_ok=True)
     for page in PAGES:
-        path, text = folder / f"{page}.md", _text(page)
-        if not path.exists() or path.read_text(encoding="utf-8") != text:
-            path.write_text(text, encoding="utf-8")
+        path, written = folder / f"{page}.md", text(page)
+        if not path.exists() or path.read_text(encoding="utf-8") != written:
+            path.write_text(written, encoding="utf-8")
 
 
 def setup(app: "Sphinx") -> dict[str, bool]:

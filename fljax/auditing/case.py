@@ -30,9 +30,9 @@ from fljax.transcript import TranscriptError, told
 from fljax.types import Model
 
 _NO_STRANGERS = (
-    "All rows are of people whom the recorded sums hold, so that there are no strangers to "
-    "compare with: what an attack would tell of anyone may count as a leak. Rows of others, "
-    "in the file or as --proxy, mend that."
+    "All rows are {whose}, so that there are no strangers to compare with: what an attack "
+    "would tell of anyone may count as a leak. Rows of others, in the file or as --proxy, "
+    "mend that."
 )
 
 
@@ -118,8 +118,11 @@ def prepare(config: Config, inputs: Inputs, given: Model | None = None) -> Case:
     notes += normalisation.notes(architecture.names(seen.seen.params))
     summed = _summed(seen, clients, owned)
     others = population.strangers(every, encoding, outputs, config.audit.seed, summed)
-    if summed is not None and others is None:
-        notes.append(_NO_STRANGERS)
+    if others is None and "strangers" in config.audit.controls:
+        whose = "of one client"
+        if summed is not None:
+            whose = "of people whom the recorded sums hold"
+        notes.append(_NO_STRANGERS.format(whose=whose))
     return Case(
         view, truth, encoding, seen, selected.left_out, numbers, notes, every, others
     )

@@ -26,6 +26,8 @@ from fljax.types import Batch
 _MESSAGES = 60  # of each client, evenly spread, tell enough
 _LEAST_MESSAGES = 3  # from which noise is told from what is none
 _FACTORS = (0.1, 0.2, 0.25, 1 / 3, 0.5, 2, 3, 4, 5, 10)  # of rate times steps
+# Where gradients were declared, and clients step with a rate of their own.
+_RATES = tuple(m * 10.0**-e for e in range(1, 5) for m in (1, 2, 3, 5))
 
 
 class Fit(NamedTuple):
@@ -140,12 +142,18 @@ def _slips(view: AdversaryView) -> Iterator[tuple[str, AdversaryView]]:
             seen.delta,
         )
         yield name, view._replace(transcript=seen._replace(delta=delta))
-    for factor in _FACTORS if view.training.algorithm != "fed_sgd" else ():
-        training = view.training._replace(learning_rate=factor * rate)
-        name = (
-            f"learning rate times local steps is {factor:.3g} times what was declared"
-        )
-        yield name, view._replace(training=training)
+    if view.training.algorithm == "fed_sgd":
+        for own in _RATES:
+            name = f"clients step with a learning rate of {own:g}, as FedAvg's do"
+            training = view.training._replace(learning_rate=own)
+            yield name, view._replace(training=training)
+    else:
+        for factor in _FACTORS:
+            name = f"learning rate times local steps is {factor:.3g} times what was declared"
+            if view.training.optimiser != "sgd" or view.training.momentum:
+                name += ", or the optimiser is kept from round to round"
+            training = view.training._replace(learning_rate=factor * rate)
+            yield name, view._replace(training=training)
     one = view.training._replace(steps=None, epochs=1)
     for name, training in (("epoch", one), ("step", one._replace(steps=1))):
         if not training.missing and training != view.training:

@@ -8,8 +8,9 @@ meet a compiled program.
 What is compiled is the `method`; everything else is data: whose rows, which schedule, the
 seed, and the numbers from which the method builds its parts (rates, clips, noise scales).
 So a sweep over all of them, in as many calls as you like, is one program. Trainings are
-dealt to the devices one by one (`parallel`): what comes of one depends neither on the
-number of devices nor on the others.
+dealt to the devices one by one (`parallel`), so that what comes of one depends neither on
+their number, from two on, nor on the others; on a single one, or side by side, additions are
+ordered otherwise, and float32 differs in its last digits.
 """
 
 from fljax.federation.method import FedAvg, Method, Parts, average, prepared

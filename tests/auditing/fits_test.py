@@ -61,6 +61,11 @@ def test_what_the_true_rows_would_have_sent_fits(fitted):
         (None, {"local_epochs": 3}, "one local epoch"),
         (None, {"learning_rate": 0.2}, "is 0.5 times what was declared"),
         (None, {"local_steps": 10}, "one local epoch"),
+        (
+            None,
+            {"algorithm": "FedSGD"},
+            "step with a learning rate of 0.1, as FedAvg's",
+        ),
     ],
 )
 def test_usual_slips_are_told(fitted, change, about, said):
@@ -75,6 +80,10 @@ def test_other_rules_than_the_declared_one_are_tried(linear, config, optimiser, 
     told = config(linear, optimiser=optimiser)
     ready = case.prepare(told, inputs.read(told.files, told.rows))
     assert f"clients use {tried}" in dict(fits._slips(ready.view))
+    kept = any(
+        "is kept from round to round" in name for name, _ in fits._slips(ready.view)
+    )
+    assert kept == (optimiser == "adam")  # plain SGD has nothing to keep
     assert len(dict(fits._slips(ready.view))) == len(list(fits._slips(ready.view)))
 
 

@@ -1,9 +1,11 @@
 """Rows of other people, to whom the messages say nothing of their own."""
 
 import numpy as np
+import pandas as pd
+import pytest
 
 from fljax.attacks.estimates import Prediction
-from fljax.auditing import population, scoring
+from fljax.auditing import case, inputs, population, scoring
 from fljax.auditing.measuring import Controls
 from fljax.auditing.population import Strangers
 from fljax.auditing.truth import Truth
@@ -44,3 +46,21 @@ def test_strangers_are_nobodys_rows_first_and_never_the_clients_own(monkeypatch)
     for client, rows in enumerate(drawn):
         assert len(set(rows)) == 6
         assert owner[rows].tolist() == [-1] * 4 + [1 - client] * 2
+
+
+@pytest.mark.parametrize(
+    ("clients", "controls", "told"),
+    [
+        ([4], ("imputation", "strangers"), True),
+        ([4], ("imputation",), False),
+        ([4, 7], ("imputation", "strangers"), False),
+    ],
+    ids=["one client", "not asked for", "others are there"],
+)
+def test_that_there_are_no_strangers_is_told(linear, config, clients, controls, told):
+    rows = pd.read_csv(linear / "rows.csv")
+    rows[rows.client.isin(clients)].to_csv(linear / "rows.csv", index=False)
+    chosen = config(linear, controls=controls)
+    notes = case.prepare(chosen, inputs.read(chosen.files, chosen.rows)).notes
+    said = "All rows are of one client, so that there are no strangers"
+    assert any(note.startswith(said) for note in notes) == told
