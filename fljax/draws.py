@@ -5,10 +5,12 @@ by numbers read from memory: 5 to 8 ns for 32 bits where the rounds written out 
 another take 2 to 3. Nothing else differs: key, counters and bits are those of
 `jax.random`, so that a draw from `unrolled(key)` is equal to the last bit to one from
 `key`. What generators and normals cost is in `experiments.benchmarks.draws`. Of 32 bits
-`jax.random` uses 23 for a number; `uniform` and `normal` use all.
+`jax.random` uses 23 for a number; `uniform` and `normal` use all, and the tails of `normal`
+the 32 more that a block of Threefry has.
 """
 
 import math
+from collections.abc import Callable
 
 import jax
 import jax.numpy as jnp
@@ -22,6 +24,8 @@ _UNIT = np.float32(2.0**-32)
 _THREEFRY = extended.threefry_prng_impl
 _ROTATIONS = ((13, 15, 26, 6), (17, 29, 16, 24))
 _PARITY = np.uint32(0x1BD11BDA)
+_FEW = np.uint32(1 << 8)  # bits below which a tail is told by more of them
+_MORE = 0x7A115  # folded into a key that has no more bits itself
 
 
 def unrolled(key: Key) -> Key:
@@ -50,7 +54,7 @@ def uniform(key: Key, shape: tuple[int, ...]) -> jax.Array:
 
 
 def normal(key: Key, shape: tuple[int, ...], dtype=jnp.float32) -> jax.Array:
-    """Standard normal numbers whose tails are those of 32 bits: up to 6.3 deviations.
+    """Standard normal numbers whose tails are those of 64 bits: up to 9.15 deviations.
 
     `jax.random.normal` ends at 5.4 and from four on has few numbers, so that a noisy sum
     tells more often than an accountant allows that it is none without a record. Up to
@@ -59,18 +63,45 @@ def normal(key: Key, shape: tuple[int, ...], dtype=jnp.float32) -> jax.Array:
     """
     if dtype != jnp.float32:
         return jax.random.normal(key, shape, dtype)
-    bits = jax.random.bits(key, shape, jnp.uint32)
-    tail = (jnp.minimum(bits, ~bits).astype(jnp.float32) + 0.5) * _UNIT
-    size = -jax.scipy.special.ndtri(tail)
-    return jnp.where(bits < jnp.uint32(1 << 31), -size, size)
+    size = math.prod(shape)
+    if size < 2**32 and jax.random.key_impl(key) == _UNROLLED:
+        own = jax.random.key_data(key), _counters(size, shape)
+        tail = lax.platform_dependent(*own, cpu=_once(_tails), default=_tails)
+    else:
+        more = jax.random.bits(jax.random.fold_in(key, _MORE), shape, jnp.uint32)
+        tail = _tail(jax.random.bits(key, shape, jnp.uint32), more)
+    quantile = jax.scipy.special.ndtri(
+        jnp.abs(tail)
+    )  # at most 0: no tail is above a half
+    return jnp.where(tail < 0, quantile, -quantile)
+
+
+def _tails(key, low):
+    high, low = _block(key, low)
+    return _tail(high ^ low, low)
+
+
+def _tail(bits: jax.Array, more: jax.Array) -> jax.Array:
+    """What lies beyond a number on its side of the median, with the sign of the side.
+
+    Of the least and the greatest `bits` that is told by `more`, too.
+    """
+    tail = jnp.minimum(bits, ~bits)
+    beyond = jnp.where(tail < _FEW, (more.astype(jnp.float32) + 0.5) * _UNIT, 0.5)
+    share = (tail.astype(jnp.float32) + beyond) * _UNIT
+    return jnp.where(bits < jnp.uint32(1 << 31), -share, share)
 
 
 def _random_bits(key, bit_width: int, shape) -> jax.Array:
     size = math.prod(shape)
     if bit_width != 32 or size >= 2**32:
         return _THREEFRY.random_bits(key, bit_width, shape)
-    low = lax.iota(np.uint32, size).reshape(shape)
-    return lax.platform_dependent(key, low, cpu=_once, default=_bits)
+    low = _counters(size, shape)
+    return lax.platform_dependent(key, low, cpu=_once(_bits), default=_bits)
+
+
+def _counters(size: int, shape) -> jax.Array:
+    return lax.iota(np.uint32, size).reshape(shape)
 
 
 def _bits(key, low):
@@ -78,13 +109,18 @@ def _bits(key, low):
     return high ^ low
 
 
-def _once(key, low):
+def _once(draw: Callable) -> Callable:
     """The same, kept. A compiler would draw them again wherever they are used.
 
     It does not look into a loop, unless it knows that it ends after one turn.
     """
-    turns = lax.optimization_barrier(np.int32(1))
-    return lax.fori_loop(0, turns, lambda *_: _bits(key, low), jnp.zeros_like(low))
+
+    def kept(key, low):
+        turns = lax.optimization_barrier(np.int32(1))
+        zeros = jnp.zeros_like(low, jax.eval_shape(draw, key, low).dtype)
+        return lax.fori_loop(0, turns, lambda *_: draw(key, low), zeros)
+
+    return kept
 
 
 @jax.jit  # eagerly, a hundred operations would be a hundred programs

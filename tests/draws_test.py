@@ -38,19 +38,43 @@ def test_the_other_way_to_count_stays_as_it_is():
         assert draws.unrolled(key) is key
 
 
-def _bits(monkeypatch, values):
-    """Draws whose bits are these."""
-    made = jnp.array(values, jnp.uint32)
-    monkeypatch.setattr(jax.random, "bits", lambda key, shape, dtype: made)
-    return len(values)
+def _bits(monkeypatch, *words):
+    """Calls for bits are given these, one after the other."""
+    made = iter([jnp.array(each, jnp.uint32) for each in words])
+    monkeypatch.setattr(jax.random, "bits", lambda key, shape, dtype: next(made))
 
 
-def test_normal_numbers_have_the_tails_of_their_bits(monkeypatch):
-    values = [0, 1, 2**8, 2**20, 2**31 - 1, 2**31, 2**32 - 2**8, 2**32 - 1]
-    found = draws.normal(jax.random.key(0), (_bits(monkeypatch, values),))
-    wanted = stats.norm.ppf((np.array(values, float) + 0.5) / 2**32)
+_WORDS = [0, 1, 255, 256, 2**20, 2**31 - 1, 2**31, 2**32 - 257, 2**32 - 2, 2**32 - 1]
+
+
+@pytest.mark.parametrize("more", [0, 1, 2**31, 2**32 - 1])
+def test_normal_numbers_have_the_tails_of_their_bits(monkeypatch, more):
+    _bits(monkeypatch, [more] * len(_WORDS), _WORDS)
+    found = draws.normal(jax.random.key(0), (len(_WORDS),))
+    words = np.array(_WORDS, float)
+    tail = np.minimum(words, 2**32 - 1 - words)
+    tail = tail + np.where(tail < 256, (more + 0.5) / 2**32, 0.5)
+    side = np.where(words < 2**31, 1, -1)
+    wanted = side * stats.norm.ppf(tail / 2**32)
     np.testing.assert_allclose(found, wanted, rtol=1e-6, atol=1e-7)
-    assert found[-1] == -found[0] > 6.3
+    assert found[-1] == -found[0] > (9.1 if more == 0 else 6.2)
+
+
+def test_the_further_bits_of_an_unrolled_key_are_the_other_word_of_its_block():
+    key, low = jax.random.key(2), jnp.arange(1000, dtype=jnp.uint32)
+    high, more = draws._block(jax.random.key_data(key), low)
+    bits = jax.random.bits(key, (1000,))
+    np.testing.assert_array_equal(high ^ more, bits)
+    assert (
+        abs(np.corrcoef(np.asarray(bits, float), np.asarray(more, float))[0, 1]) < 0.13
+    )
+    found = draws.normal(draws.unrolled(key), (1000,))
+    np.testing.assert_allclose(
+        found,
+        stats.norm.ppf((np.asarray(bits, float) + 0.5) / 2**32),
+        rtol=2e-5,
+        atol=1e-6,
+    )
 
 
 def test_normal_numbers_are_nearly_those_of_jax():
@@ -64,5 +88,6 @@ def test_uniform_numbers_are_those_of_jax_with_nine_more_bits(monkeypatch):
     found = np.asarray(draws.uniform(jax.random.key(3), (1000,)), float)
     more = found - jax.random.uniform(jax.random.key(3), (1000,))
     assert (more > -(2.0**-24)).all() and (more < 2.0**-22).all()
-    smallest = draws.uniform(jax.random.key(0), (_bits(monkeypatch, [0, 1]),))
+    _bits(monkeypatch, [0, 1])
+    smallest = draws.uniform(jax.random.key(0), (2,))
     np.testing.assert_array_equal(smallest, [0.5 * 2**-32, 1.5 * 2**-32])
