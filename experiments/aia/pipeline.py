@@ -55,8 +55,16 @@ class Outcome(NamedTuple):
     guesses: list[Guess]
 
 
-def prepare(table: data.Table, config: Settings, label: str) -> Setup:
+def prepare(
+    table: data.Table, config: Settings, label: str, trial: int | None = None
+) -> Setup:
     """Encodes the data, deals the rows and builds the schedule.
+
+    Args:
+      table: from `clients.load_table`.
+      config: of the point.
+      label: of the point.
+      trial: of the `Problem`.
 
     Raises:
       ConfigError: if the flags do not fit each other or the data.
@@ -71,7 +79,8 @@ def prepare(table: data.Table, config: Settings, label: str) -> Setup:
     active_rounds = config.active.rounds if "active" in config.attack.kinds else 0
     bound = defense.maker(config.defense, config.train, active_rounds)
     most = config.run.max_clients_in_memory
-    problem = build(dealt.clients, config.model, config.train, seeds, last, most, bound)
+    how = seeds, last, most, bound, trial
+    problem = build(dealt.clients, config.model, config.train, *how)
     _, known, truth = dealt
     if truth is not None and not truth.continuous and config.attack.kinds:
         count, most = truth.candidates.shape[1], config.run.most_values

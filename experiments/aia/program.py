@@ -51,18 +51,26 @@ class Prepared(NamedTuple):
     points: list[Setup]
 
 
-def start(config: Settings) -> Start:
-    """Reads the table."""
+def start(config: Settings, *, apart: bool = False) -> Start:
+    """Reads the table.
+
+    Args:
+      config: of the run.
+      apart: whether the points of a sweep share nothing that they draw but the rows.
+    """
     published.check_table(config.run.paper_table)
     table = clients.load_table(config.data)
     name = f"{table.name}.{config.model.name}"
-    return Start(name, functools.partial(prepare, config, table))
+    return Start(name, functools.partial(prepare, config, table, apart))
 
 
-def prepare(config: Settings, table: data.Table) -> Prepared:
+def prepare(config: Settings, table: data.Table, apart: bool = False) -> Prepared:
     """Encodes and deals the rows of every point."""
-    swept = points(config, config.run.sweep)
-    prepared = [pipeline.prepare(table, at, label) for label, at in swept]
+    swept = enumerate(points(config, config.run.sweep))
+    prepared = [
+        pipeline.prepare(table, at, label, number if apart else None)
+        for number, (label, at) in swept
+    ]
     if not config.run.dry_run:
         for each in prepared:
             memory.check(each)

@@ -7,7 +7,8 @@
 Trains the federation once with every defense of `--defenses`, attacks each training as
 `experiments.aia` does, with attacks that know the defense, and recommends one: of what is
 leaked, explained, bounded and promised, drawn in `choice.svg`. Rates, clips, noise and
-seeds share compiled programs.
+seeds share compiled programs. Every training draws its own initial model, batches,
+participants and noise: clips that were tried in the same noise would give it away.
 """
 
 import dataclasses
@@ -63,7 +64,7 @@ def start(config: Settings) -> Start:
     grid = _grid(told, choice)
     sweep = "; ".join(f"defense={spec}" for spec in grid)
     told = told._replace(run=dataclasses.replace(told.run, sweep=sweep))
-    first = aia.start(told)
+    first = aia.start(told, apart=True)  # so that what is released composes
 
     def prepare() -> Prepared:
         return Prepared(choice, grid, first.prepare())

@@ -78,6 +78,8 @@ class Problem(NamedTuple):
       rates: learning rates.
       learning_rate: of the clients, for messages to the user.
       bound_defense: the clients' defense, or None.
+      trial: trainings of another one share nothing that they draw; None: those of one seed
+        draw alike, whatever the flags.
     """
 
     method: FedAvg
@@ -86,6 +88,7 @@ class Problem(NamedTuple):
     rates: Rates
     learning_rate: float
     bound_defense: BoundDefense | None = None
+    trial: int | None = None
 
     @property
     def model(self) -> Model:
@@ -110,7 +113,8 @@ class Problem(NamedTuple):
         defense = () if self.bound_defense is None else self.bound_defense.numbers
         defense = jax.tree.map(lambda leaf: np.asarray(leaf, np.float32), defense)
         seeds = np.asarray(self.seeds, np.uint32)
-        return Training(index, index, seeds, numbers=(rates, defense))
+        trial = None if self.trial is None else np.full(count, self.trial, np.int32)
+        return Training(index, index, seeds, trial, (rates, defense))
 
 
 def local_update(
@@ -147,6 +151,7 @@ def build(
     record_rounds: Sequence[int] | None = None,
     most_clients: int | None = None,
     defense: Plan | None = None,
+    trial: int | None = None,
 ) -> Problem:
     """Builds model, algorithm and schedule.
 
@@ -158,6 +163,7 @@ def build(
       record_rounds: rounds that the transcript keeps; None keeps all.
       most_clients: clients that it keeps, drawn for each seed; None keeps all.
       defense: from `defense.maker`; None for none.
+      trial: of the `Problem`.
     """
     built = _model(clients, model)
     element_loss = losses.of_task(clients.datasets[0].table.task)
@@ -175,6 +181,7 @@ def build(
         poisson=defense is not None and defense.poisson,
         record_rounds=record_rounds,
         most_clients=most_clients,
+        trial=trial,
     )
     schedule, bound = plan(), None
     if defense is not None:
@@ -198,6 +205,7 @@ def build(
         Rates(client_rate, server_rate),
         train.learning_rate,
         bound,
+        trial,
     )
 
 

@@ -49,6 +49,7 @@ def build(
     record_rounds: Sequence[int] | None = None,
     most_clients: int | None = None,
     keep: Callable[[int, np.ndarray], np.ndarray] | None = None,
+    trial: int | None = None,
 ) -> Schedule:
     """The schedule of every seed, joined.
 
@@ -60,13 +61,14 @@ def build(
       record_rounds: rounds that the transcript keeps; None keeps all.
       most_clients: clients that it keeps, drawn for each seed; None keeps all.
       keep: `(position of a seed, who is drawn [T, C]) -> [T, C]`, who of them comes.
+      trial: another one draws others; None for the first.
 
     Raises:
       ConfigError: if nobody takes part in any round.
     """
     each = []
     for at, (own, seed) in enumerate(zip(sizes, seeds, strict=True)):
-        chosen = _participants(len(own), train, seed)
+        chosen = _participants(len(own), train, seed, trial)
         if keep is not None:
             drawn = participation.table(chosen, len(own), train.num_rounds)
             whole = np.broadcast_to(drawn, (train.num_rounds, len(own)))
@@ -87,12 +89,14 @@ def build(
     return stacking.stack(each)[0]
 
 
-def _participants(count: int, train: TrainConfig, seed: int) -> list[np.ndarray] | None:
+def _participants(
+    count: int, train: TrainConfig, seed: int, trial: int | None
+) -> list[np.ndarray] | None:
     """Of each round, as they are drawn; None for everybody."""
     if train.participation == "all":
         return None
     draw = getattr(participation, train.participation)
-    rng = np.random.default_rng([seed, 2])
+    rng = np.random.default_rng([seed, 2] if trial is None else [seed, 2, trial])
     chosen = draw(rng, count, train.num_rounds, train.fraction)
     if not any(map(len, chosen)):
         raise ConfigError(

@@ -2,12 +2,15 @@
 
 import json
 
+import jax
+import numpy as np
 import pytest
 
 from experiments.aia import pipeline
 from experiments.aia import program as aia_program
 from experiments.choose_defense import candidates
 from experiments.choose_defense.program import PROGRAM
+from experiments.tabular import federation
 from fljax import data, privacy, results
 from fljax.defenses import specs
 from fljax.driver.config import ConfigError
@@ -84,6 +87,28 @@ def test_a_grid_is_trained_attacked_and_judged(run, tmp_path, capsys):
     steps = 2 * 6 * 7  # clips, rounds, batches of a client
     assert tuned[0] == privacy.epsilon(sigma[0], 1 / 7, steps, 1e-5)
     assert (tmp_path / "out" / "choice.svg").stat().st_size
+
+
+@pytest.mark.parametrize("apart", [False, True])
+def test_trainings_that_are_charged_together_share_no_draws(parsed, apart):
+    # Nothing but noise, in proportion to the clip: two trainings in the same noise cancel it.
+    grid = (f"defense=dp_sgd(clip={clip}, sigma=1e4)" for clip in (1e-4, 2e-4))
+    told = parsed(
+        aia_program.PROGRAM, *_TINY, "--num_rounds=2", "--seeds=0",
+        "--partition_clients=20", "--participation=uniform", "--fraction=0.5",
+        f"--sweep={'; '.join(grid)}",
+    )  # fmt: skip
+    prepared = aia_program.start(aia_program.Settings(*told), apart=apart).prepare()
+    found = []
+    for point in prepared.points:
+        ran = federation.train(point.problem, chunk=2, progress=lambda done: None)
+        start, seen = ran.transcript.params, ran.transcript
+        moved = [np.ravel(leaf[0, 1] - leaf[0, 0]) for leaf in jax.tree.leaves(start)]
+        found.append((np.concatenate(moved), np.asarray(seen.client)))
+    (first, who), (other, whom) = found
+    assert (np.corrcoef(first, other)[0, 1] > 0.99) == (not apart)
+    assert (who == whom).all() == (not apart)
+    assert not apart or abs(np.corrcoef(first, other)[0, 1]) < 4 / len(first) ** 0.5
 
 
 def _epsilons(parsed, text, seen):
