@@ -11,7 +11,7 @@
 
 All accountants are those of dp_accounting; `bounds` says how often any adversary can be
 right, `audits` what one demonstrably has; `exact` and `sampled` hold one function per
-kind of sampling, `printed` the recipe of a paper's table, `fed_cdp` and `fed_sdp` what
+kind of sampling, made of `loss_distributions` and `renyi`, `printed` the recipe of a paper's table, `fed_cdp` and `fed_sdp` what
 can be said of a whole training, every number with its assumptions in words.
 """
 

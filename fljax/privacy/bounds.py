@@ -177,7 +177,8 @@ def _loss(sigma: float, q: float, count: int, drawn: bool) -> Loss:
 def _sorted(prior: Array) -> np.ndarray:
     """Decreasing `[K]`."""
     found = np.sort(np.asarray(prior, float))[::-1]
-    if found.ndim != 1 or found[-1] < 0 or not np.isclose(found.sum(), 1):
+    told = found.ndim == 1 and len(found) and found[-1] >= 0
+    if not told or not np.isclose(found.sum(), 1):
         raise ValueError(f"prior must be of every value and sum to 1, got {prior}")
     return found
 

@@ -135,7 +135,8 @@ def _sigma(part, unit: NoiseSpec, releases: Releases, delta: float) -> np.ndarra
 
     @functools.cache  # many clients have the same numbers
     def least(rate, number):
-        return noise_multiplier_for(budget, delta, rate, number, accountant)
+        sums = max(number, 1)  # whoever is in none may have the noise of one
+        return noise_multiplier_for(budget, delta, rate, sums, accountant)
 
     sums = as_poisson(unit, releases.of(unit.unit), releases.rounds)
     return np.vectorize(least, otypes=[float])(*sums) / unit.noise_multiplier

@@ -17,7 +17,7 @@ _TOLERANCE = 1e-4  # of a calibrated noise, relative
 _START = 16.0  # with less noise Renyi divergences are slow
 _TINY = 1e-300
 _WIDEST = 2.0**40  # beyond which a search for sigma gives up
-_MOST_ROUNDS = 2**20  # the same for rounds: each more takes longer to compose
+_MOST_SUMS = 2**20  # the same for steps or rounds: each more takes longer to compose
 
 Say = Callable[[Training], Statement]
 
@@ -79,7 +79,7 @@ def steps_for(
       accountant: as in `epsilon`.
 
     Raises:
-      Unattainable: if the budget is not spent in a million rounds.
+      Unattainable: if the budget is not spent in a million steps.
       ValueError: for numbers out of range.
     """
     _check(epsilon)
@@ -88,6 +88,7 @@ def steps_for(
             noise_multiplier, sampling_rate, steps, delta, accountant
         ),
         epsilon,
+        "steps",
     )
 
 
@@ -123,7 +124,9 @@ def rounds_for(epsilon: float, training: Training, say: Say) -> int:
     """
     _check(epsilon)
     return _most(
-        lambda count: _number(say(dataclasses.replace(training, rounds=count))), epsilon
+        lambda count: _number(say(dataclasses.replace(training, rounds=count))),
+        epsilon,
+        "rounds",
     )
 
 
@@ -155,13 +158,13 @@ def _least(epsilon_of: Callable[[float], float], target: float) -> float:
     return float(np.exp(found))
 
 
-def _most(epsilon_of: Callable[[int], float], target: float) -> int:
+def _most(epsilon_of: Callable[[int], float], target: float, what: str) -> int:
     kept, over = 0, 1
     while epsilon_of(over) <= target:
         kept, over = over, 2 * over
-        if over > _MOST_ROUNDS:
+        if over > _MOST_SUMS:
             raise Unattainable(
-                f"epsilon stays below {target} for {_MOST_ROUNDS} rounds and more"
+                f"epsilon stays below {target} for {_MOST_SUMS} {what} and more"
             )
     while over - kept > 1:
         middle = (kept + over) // 2

@@ -12,6 +12,9 @@ from numpy.typing import ArrayLike
 from scipy import optimize, stats
 
 RARE = 1e-15  # probability that may be moved to the worst case
+# Noise multipliers that formulas in float64 are made for: less is no noise, more no less.
+_LEAST, _MOST = 1e-6, 1e12
+_FINEST = 1e-12  # of an epsilon
 
 Profile = Callable[[float], float]  # epsilon, which may be negative, to delta
 
@@ -34,6 +37,7 @@ def gaussian(
       ValueError: for numbers out of range.
     """
     check(noise_multiplier, 1.0, delta)
+    noise_multiplier = counted(noise_multiplier)
     some = np.asarray(releases) > 0
     counts, likely = np.asarray(releases)[some], np.asarray(weights)[some]
     if not counts.size or np.isinf(noise_multiplier):
@@ -49,8 +53,8 @@ def gaussian(
         return 0.0
     most = shift.max()
     high = most * (most / 2 + stats.norm.isf(delta / 2)) + 1
-    found = optimize.root_scalar(excess, bracket=(0.0, high), xtol=1e-12)
-    return found.root * (1 + 1e-9)  # never too small
+    found = optimize.root_scalar(excess, bracket=(0.0, high), xtol=_FINEST)
+    return found.root * (1 + 1e-9) + _FINEST  # never too small
 
 
 def profile(
@@ -63,6 +67,7 @@ def profile(
       releases: `[J]` numbers of releases, which occur with
       weights: `[J]`, sum 1, and may be seen.
     """
+    noise_multiplier = counted(noise_multiplier)
     counts, likely = np.asarray(releases, float), np.asarray(weights, float)
     some = counts > 0
     nothing = float(likely[~some].sum())  # of these not even one epsilon is spent
@@ -104,6 +109,14 @@ def drawn(trials: int, probability: float) -> tuple[list[int], list[float]]:
         counts, weights = np.append(counts, trials), np.append(weights, 0.0)
     weights[-1] += max(0.0, 1 - weights.sum())
     return counts.tolist(), (weights / weights.sum()).tolist()
+
+
+def counted(noise_multiplier: float) -> float:
+    """A noise multiplier as it is counted, where it is extreme: never as more noise."""
+    if noise_multiplier < _LEAST:
+        return 0.0
+    most = noise_multiplier if np.isinf(noise_multiplier) else _MOST
+    return min(float(noise_multiplier), most)
 
 
 def check_steps(steps: ArrayLike) -> None:

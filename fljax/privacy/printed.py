@@ -30,6 +30,7 @@ def as_printed(sigma: float, sampling_rate: float, steps: int, delta: float) -> 
       ValueError: for numbers out of range.
     """
     exact.check(sigma, sampling_rate, delta)
+    exact.check_steps(steps)
     if steps < 1:
         raise ValueError(f"steps must be >= 1, got {steps}")
     curve = _curve(float(sigma), float(sampling_rate))

@@ -5,14 +5,15 @@
 * `without_replacement`: batches of a fixed size, one record replaced;
 * `whole_batches`: everything that one client puts into its Poisson batches at once.
 
-Loss distributions ("pld") are rounded so that epsilon is never too small; Renyi
+Loss distributions ("pld") are rounded so that epsilon is never too small, and tell
+nothing of a delta below what float64 keeps of it (2e-16 a step); Renyi
 divergences ("rdp", Mironov et al. 2019) bound it from above. Orders of the Renyi
 divergence differ between libraries; sigma agrees within 1 %.
 """
 
 import functools
 from collections.abc import Sequence
-from typing import Literal, cast
+from typing import Literal
 
 import dp_accounting
 import numpy as np
@@ -20,19 +21,12 @@ from dp_accounting import NeighboringRelation, rdp
 from dp_accounting.pld import privacy_loss_distribution as pld
 from scipy import stats
 
-from fljax.privacy import exact, renyi
+from fljax.privacy import exact, loss_distributions, renyi
 
 Accountant = Literal["rdp", "pld"]
-# Cells of a loss distribution, as shares of the composed loss's deviation. Each step's
-# rounding adds to its variance, so the share falls with the root of their number.
-_SHARE, _LEAST_SHARE, _LEAST_CELL = 4e-2, 1e-5, 1e-5
-_SHARE_OF_EPSILON = 1e-3
-# Steps composed at once: beyond, dp_accounting raises integers to powers.
-_BLOCK = 10**5
 _ANY_DELTA = 1e-5  # by which the cells of a whole profile are chosen
 _MOST_EPSILON = 1e6  # a bound beyond it stands for itself: cells would overflow
 _NOTHING = 1e8  # about so large an epsilon is none, and takes minutes
-_MOST_TERMS = 100  # of a mixture of loss distributions
 # An empty batch that is rarer counts as one of a row, which promises no more: of so small
 # a share dp_accounting keeps no digits.
 _EMPTY = 1e-9
@@ -65,7 +59,7 @@ def epsilon(
     if accountant not in ("rdp", "pld"):
         raise ValueError(f"accountant must be 'rdp' or 'pld', got {accountant!r}")
     exact.check_steps(steps)
-    rates = float(noise_multiplier), float(sampling_rate)
+    rates = exact.counted(noise_multiplier), float(sampling_rate)
     if accountant == "rdp":
         return _renyi(*rates, int(steps), delta)
     return poisson(*rates, [int(steps)], [1.0], delta)
@@ -99,7 +93,7 @@ def poisson(
     """
     exact.check(noise_multiplier, sampling_rate, delta)
     exact.check_steps(steps)
-    rates = float(noise_multiplier), float(sampling_rate)
+    rates = exact.counted(noise_multiplier), float(sampling_rate)
     return _poisson(*rates, tuple(steps), tuple(weights), delta, replace)
 
 
@@ -121,18 +115,23 @@ def profile(
       ValueError: for numbers out of range.
     """
     exact.check(noise_multiplier, sampling_rate, _ANY_DELTA)
+    noise_multiplier = exact.counted(noise_multiplier)
     effect = noise_multiplier / 2 if replace else noise_multiplier
     if sampling_rate == 1 or effect in (0, np.inf) or not steps:
         return exact.profile(effect, [steps], [1.0])
     bound = _renyi(effect, sampling_rate, steps, _ANY_DELTA)
     if bound > _MOST_EPSILON:
         return exact.profile(0.0, [steps], [1.0])
-    cell = _cell(bound, steps, _ANY_DELTA)
+    cell = loss_distributions.cell(bound, steps, _ANY_DELTA)
     relation = NeighboringRelation.ADD_OR_REMOVE_ONE
     if replace:
         relation = NeighboringRelation.REPLACE_ONE
-    one = _loss(noise_multiplier, sampling_rate, cell, relation)
-    return cast(exact.Profile, _composed(one, steps).get_delta_for_epsilon)
+    one = loss_distributions.step(noise_multiplier, sampling_rate, cell, relation)
+    found = loss_distributions.composed(one, steps)
+    return lambda epsilon: min(
+        1.0,
+        float(found.get_delta_for_epsilon(epsilon)) + loss_distributions.rounded(steps),
+    )
 
 
 def without_replacement(
@@ -152,10 +151,13 @@ def without_replacement(
     Raises:
       ValueError: for numbers out of range.
     """
+    if total < 1:
+        raise ValueError(f"total must be >= 1, got {total}")
     exact.check(noise_multiplier, chosen / total, delta)
     exact.check_steps(steps)
-    if noise_multiplier == 0 and steps:
-        return np.inf
+    noise_multiplier = exact.counted(noise_multiplier)
+    if noise_multiplier in (0, np.inf) or not steps:
+        return 0.0 if noise_multiplier or not steps else np.inf
     one = dp_accounting.SampledWithoutReplacementDpEvent(
         total, chosen, dp_accounting.GaussianDpEvent(noise_multiplier / 2)
     )
@@ -181,8 +183,10 @@ def whole_batches(
       ValueError: for numbers out of range.
     """
     exact.check(noise_multiplier, sampling_rate, delta)
-    if noise_multiplier == 0 or not steps:
-        return np.inf if steps else 0.0
+    exact.check_steps(steps)
+    noise_multiplier = exact.counted(noise_multiplier)
+    if noise_multiplier in (0, np.inf) or not steps:
+        return 0.0 if noise_multiplier or not steps else np.inf
     return _whole_batches(noise_multiplier, sampling_rate, total, steps, delta)
 
 
@@ -206,10 +210,11 @@ def _whole_batches(noise_multiplier, sampling_rate, total, steps, delta) -> floa
         noise_multiplier,
         sizes.astype(float).tolist(),
         (weights / weights.sum()).tolist(),
-        value_discretization_interval=_cell(scale, steps, delta),
+        value_discretization_interval=loss_distributions.cell(scale, steps, delta),
     )
-    found = _composed(one, steps).get_epsilon_for_delta(delta - rare)
-    return float(found - np.log1p(-rare))
+    return loss_distributions.told(
+        loss_distributions.composed(one, steps), delta - rare, steps
+    ) - float(np.log1p(-rare))
 
 
 def _renyi(noise_multiplier, sampling_rate, steps, delta) -> float:
@@ -240,52 +245,12 @@ def _poisson(noise_multiplier, sampling_rate, steps, weights, delta, replace) ->
     bound = _renyi(effect, sampling_rate, max(steps), delta)
     if bound > _MOST_EPSILON:
         return bound
-    cell = _cell(bound, max(steps), delta)
+    cell = loss_distributions.cell(bound, max(steps), delta)
     relation = NeighboringRelation.ADD_OR_REMOVE_ONE
     if replace:
         relation = NeighboringRelation.REPLACE_ONE
-    one = _loss(noise_multiplier, sampling_rate, cell, relation)
-    found = float(_mixture(one, steps, weights, cell).get_epsilon_for_delta(delta))
-    return found if replace else min(found, bound)
-
-
-def _mixture(one, steps, weights, cell):
-    """Loss of so many steps as are drawn, when their number is seen."""
-    size = -(-len(steps) // _MOST_TERMS)  # neighbours become the largest of them
-    mixed, total = pld.identity(cell), 0.0
-    for first in range(0, len(steps), size):
-        group = slice(first, first + size)
-        count, weight = max(steps[group]), sum(weights[group])
-        if not weight:
-            continue
-        term = _composed(one, count) if count else pld.identity(cell)
-        total += weight
-        mixed = term.compute_mixture(mixed, weight / total)
-    return mixed
-
-
-@functools.lru_cache(maxsize=16)
-def _loss(noise_multiplier, sampling_rate, cell, relation):
-    """Loss distribution of one step."""
-    return pld.from_gaussian_mechanism(
-        noise_multiplier,
-        value_discretization_interval=cell,
-        sampling_prob=sampling_rate,
-        neighboring_relation=relation,
+    one = loss_distributions.step(noise_multiplier, sampling_rate, cell, relation)
+    found = loss_distributions.told(
+        loss_distributions.mixture(one, steps, weights, cell), delta, max(steps)
     )
-
-
-def _composed(one, steps: int):
-    blocks, left = divmod(steps, _BLOCK)
-    if not blocks:
-        return one.self_compose(steps)
-    found = one.self_compose(_BLOCK).self_compose(blocks)
-    return found.compose(one.self_compose(left)) if left else found
-
-
-def _cell(epsilon: float, steps: int, delta: float) -> float:
-    """Width of the cells, from about what epsilon will be."""
-    tail = max(stats.norm.isf(delta), 0.0)
-    deviation = np.sqrt(tail**2 + 2 * epsilon) - tail  # of a Gaussian with that epsilon
-    share = max(_SHARE / np.sqrt(steps), _LEAST_SHARE)
-    return float(max(min(share * deviation, _SHARE_OF_EPSILON * epsilon), _LEAST_CELL))
+    return found if replace else min(found, bound)

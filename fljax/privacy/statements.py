@@ -102,8 +102,9 @@ class Training:
         for name in (
             "rounds", "local_steps", "records", "clients", "layers", "copies",
         ):  # fmt: skip
-            if getattr(self, name) < 1:
-                raise ValueError(f"{name} must be >= 1, got {getattr(self, name)}")
+            value = getattr(self, name)
+            if not value >= 1 or value % 1:
+                raise ValueError(f"{name} must be whole and >= 1, got {value}")
         for name in ("batch_size", "clients_per_round"):
             if not getattr(self, name) > 0:
                 raise ValueError(f"{name} must be > 0, got {getattr(self, name)}")

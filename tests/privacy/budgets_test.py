@@ -3,6 +3,9 @@
 import numpy as np
 import pytest
 
+from fljax import privacy
+from fljax.defenses import specs
+from fljax.defenses.definition import Setting
 from fljax.privacy import Guarantee, Promise, against
 from fljax.types import NoiseSpec
 
@@ -27,3 +30,12 @@ def test_noise_of_a_server_promises_to_who_sees_models_alone(views, epsilon):
     held = against(both, views)
     assert held["client"].guarantee.epsilon_rdp == [epsilon]
     assert against(both[1:], views).keys() == ({"client"} if epsilon == 2 else set())
+
+
+def test_whoever_is_in_no_sum_costs_nobody_else_the_noise():
+    releases = privacy.Releases(np.array([15, 0]), np.array([3, 0]))
+    spec = specs.parse("dp_sgd(clip=1, epsilon=2)")
+    setting = Setting(lambda *_: 0.0, 1, batches="poisson", sampling_rate=0.2)
+    ((own,),) = (privacy.numbers_for(spec, setting, releases, 1e-5),)
+    assert own["sigma"][0] == privacy.noise_multiplier_for(2.0, 1e-5, 0.2, 15)
+    assert 0 < own["sigma"][1] < own["sigma"][0]

@@ -166,3 +166,43 @@ def test_hardly_any_noise_has_a_number_or_none():
     assert found == pytest.approx(privacy.epsilon(1e-5, 0.01, 10, 1e-5))
     assert sampled.whole_batches(1e-5, 0.1, 100, 10, 1e-5) == np.inf
     assert sampled.profile(1e-5, 0.01, 10, replace=False)(1.0) == pytest.approx(1)
+
+
+@pytest.mark.parametrize(
+    ("at", "least"),
+    [
+        ((20.0, 0.01, 99_999, 3e-14), 1.1185),
+        ((100.0, 0.1, 99_999, 1e-13), 2.2364),
+        ((6.0, 0.01, 10_000, 1e-14), 1.2205),
+        ((10.0, 0.003, 99_999, 1e-11), 0.5815),
+    ],
+)
+def test_a_delta_below_what_float64_keeps_makes_no_epsilon_small(at, least):
+    # From sums of tilted loss distributions, whose digits are relative to the tail.
+    *rates, delta = at
+    assert privacy.epsilon(*at, "pld") >= least
+    found = [privacy.epsilon(*rates, delta * 10**k, "pld") for k in range(3)]
+    assert found == sorted(found, reverse=True)
+    replaced = sampled.poisson(*rates[:2], [rates[2]], [1.0], delta, replace=True)
+    assert replaced == np.inf
+
+
+@pytest.mark.parametrize("accountant", ["rdp", "pld"])
+@pytest.mark.parametrize("rate", [0.5, 1.0])
+def test_extreme_noise_is_none_or_never_counted_as_more(accountant, rate):
+    for sigma in (1e-162, 1e-152, 1e-100, 1e-16, 1e-7):
+        assert privacy.epsilon(sigma, rate, 3, 1e-5, accountant) == np.inf
+    much = [privacy.epsilon(s, rate, 3, 1e-5, accountant) for s in (1e9, 1e155, np.inf)]
+    assert much == sorted(much, reverse=True) and much[0] < 0.01 and much[-1] == 0
+
+
+def test_what_is_not_sampled_at_all_is_refused_or_nothing():
+    with pytest.raises(ValueError, match="total must be >= 1, got 0"):
+        sampled.without_replacement(1.0, 0, 1, 1, 1e-5)
+    with pytest.raises(ValueError, match="steps must be >= 0"):
+        sampled.whole_batches(1.0, 0.1, 10, -1, 1e-5)
+    assert sampled.without_replacement(0.0, 10, 1, 0, 1e-5) == 0
+    assert sampled.without_replacement(np.inf, 10, 1, 5, 1e-5) == 0
+    assert sampled.whole_batches(np.inf, 0.1, 10, 5, 1e-5) == 0
+    with pytest.raises(ValueError, match="prior must be of every value"):
+        privacy.accuracy_of_epsilon(1.0, [])

@@ -5,7 +5,7 @@ import pytest
 from scipy import stats
 
 from fljax import privacy
-from fljax.privacy import exact, sampled
+from fljax.privacy import exact, loss_distributions, sampled
 
 
 @pytest.mark.parametrize(("sigma", "count"), [(2.0, 1), (6.0, 100), (0.1, 10)])
@@ -62,7 +62,7 @@ def test_drawn_counts_are_binomial_and_err_towards_more():
 
 def test_many_counts_are_merged_on_the_safe_side():
     told = exact.drawn(1000, 0.5)
-    assert len(told[0]) > sampled._MOST_TERMS
+    assert len(told[0]) > loss_distributions._MOST_TERMS
     found = sampled.poisson(20.0, 0.05, *told, 1e-5)
     low, high = (
         privacy.epsilon(20.0, 0.05, steps, 1e-5, "pld") for steps in (500, 520)

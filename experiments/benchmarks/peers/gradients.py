@@ -85,7 +85,11 @@ def optax_dp(setting: Setting, epsilon: float) -> Shipped:
         epoch=epochs.stepping(people, plan, gradient, batches),
         release=canaries.of_gradient(people, plan, gradient),
         noise=NoiseSpec(
-            sigma, clip, 1 / steps, "add or remove one record", sampling="fixed"
+            sigma,
+            clip,
+            1 / steps,
+            "put a record without gradient in the place of one record",
+            sampling="fixed",
         ),
         simulated=f"dp_sgd(clip={clip:.8g}, sigma={sigma:.8g})",
     )
