@@ -3,7 +3,8 @@
 An account charges every step of a round. A message is the sum of these steps: where
 batches are drawn, it says that a canary was in K of them, binomial, and not in which.
 That is less, and no audit of messages shows more of a canary whose share is the same in
-each step.
+each step, where the other rows' gradients do not depend on the step in which it was used:
+with a curved loss and several steps they do, a little.
 """
 
 import functools
