@@ -56,6 +56,7 @@ PAGES = {
         "fljax.participation",
         "fljax.parallel",
         "fljax.compiled",
+        "fljax.draws",
         "fljax.precision",
     ),
     "models": ("fljax.models",),
