@@ -65,20 +65,21 @@ def normal(key: Key, shape: tuple[int, ...], dtype=jnp.float32) -> jax.Array:
         return jax.random.normal(key, shape, dtype)
     size = math.prod(shape)
     if size < 2**32 and jax.random.key_impl(key) == _UNROLLED:
-        own = jax.random.key_data(key), _counters(size, shape)
-        tail = lax.platform_dependent(*own, cpu=_once(_tails), default=_tails)
+        tail = _tails(jax.random.key_data(key), _counters(size, shape))
     else:
         more = jax.random.bits(jax.random.fold_in(key, _MORE), shape, jnp.uint32)
         tail = _tail(jax.random.bits(key, shape, jnp.uint32), more)
-    quantile = jax.scipy.special.ndtri(
-        jnp.abs(tail)
-    )  # at most 0: no tail is above a half
-    return jnp.where(tail < 0, quantile, -quantile)
+    below = jax.scipy.special.ndtri(jnp.abs(tail))  # no tail is above a half
+    return jnp.where(tail < 0, below, -below)
 
 
+@jax.jit
 def _tails(key, low):
-    high, low = _block(key, low)
-    return _tail(high ^ low, low)
+    def tails(key, low):
+        high, low = _block(key, low)
+        return _tail(high ^ low, low)
+
+    return lax.platform_dependent(key, low, cpu=_once(tails), default=tails)
 
 
 def _tail(bits: jax.Array, more: jax.Array) -> jax.Array:
