@@ -151,6 +151,24 @@ def test_trials_of_one_seed_draw_apart(small):
     assert (found[0] != found[1]).all()
 
 
+def test_trials_may_begin_alike_and_go_apart(small):
+    plain = _trainings(0, 0)
+    trials = plain._replace(trial=np.arange(2, dtype=np.int32))
+    alike = trials._replace(start=np.zeros(2, np.uint32))
+    found = [
+        federation.train(
+            small,
+            each,
+            stops=(0, _ROUNDS),
+            evaluate=lambda run, training, tables: run.server.params["w"],
+        ).evaluations
+        for each in (plain, trials, alike)
+    ]
+    assert (found[1][0, 0] != found[1][0, 1]).all()
+    np.testing.assert_array_equal(found[2][0], found[0][0])
+    assert (found[2][1, 0] != found[2][1, 1]).all()
+
+
 def test_stops_change_nothing_and_are_evaluated(small):
     whole = federation.train(small, _trainings(0, 1))
     seen = []

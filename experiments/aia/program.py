@@ -56,7 +56,8 @@ def start(config: Settings, *, apart: bool = False) -> Start:
 
     Args:
       config: of the run.
-      apart: whether the points of a sweep share nothing that they draw but the rows.
+      apart: whether the points of a sweep share nothing that they draw but rows and
+        initial models.
     """
     published.check_table(config.run.paper_table)
     table = clients.load_table(config.data)

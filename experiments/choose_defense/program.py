@@ -7,8 +7,8 @@
 Trains the federation once with every defense of `--defenses`, attacks each training as
 `experiments.aia` does, with attacks that know the defense, and recommends one: of what is
 leaked, explained, bounded and promised, drawn in `choice.svg`. Rates, clips, noise and
-seeds share compiled programs. Every training draws its own initial model, batches,
-participants and noise: clips that were tried in the same noise would give it away.
+seeds share compiled programs. Trainings of one seed begin alike and draw batches,
+participants and noise apart: clips that were tried in the same noise would give it away.
 """
 
 import dataclasses

@@ -78,8 +78,8 @@ class Problem(NamedTuple):
       rates: learning rates.
       learning_rate: of the clients, for messages to the user.
       bound_defense: the clients' defense, or None.
-      trial: trainings of another one share nothing that they draw; None: those of one seed
-        draw alike, whatever the flags.
+      trial: trainings of another one share the initial model and nothing else that they
+        draw; None: those of one seed draw alike, whatever the flags.
     """
 
     method: FedAvg
@@ -114,7 +114,8 @@ class Problem(NamedTuple):
         defense = jax.tree.map(lambda leaf: np.asarray(leaf, np.float32), defense)
         seeds = np.asarray(self.seeds, np.uint32)
         trial = None if self.trial is None else np.full(count, self.trial, np.int32)
-        return Training(index, index, seeds, trial, (rates, defense))
+        start = None if trial is None else seeds
+        return Training(index, index, seeds, trial, (rates, defense), start)
 
 
 def local_update(

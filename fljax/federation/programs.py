@@ -81,7 +81,10 @@ def _spread(fun, groups, items, shared, over, at_once, state=None):
 
 
 def _parts(method, training, tables) -> Parts:
-    return method(_key(training, _INIT), training.numbers, tables.pool)
+    drawn = training
+    if training.start is not None:
+        drawn = training._replace(seed=training.start, trial=None)
+    return method(_key(drawn, _INIT), training.numbers, tables.pool)
 
 
 def _key(training: Training, stream: int) -> Key:

@@ -85,6 +85,7 @@ class Training(NamedTuple):
       seed: uint32, of all that is drawn.
       trial: int32, to tell trainings of one seed apart; None draws alike in all.
       numbers: what the method is built from.
+      start: uint32 seed of the initial model, whatever the trial; None: of `seed` and trial.
     """
 
     rows: Array
@@ -92,6 +93,7 @@ class Training(NamedTuple):
     seed: Array
     trial: Array | None = None
     numbers: PyTree = ()
+    start: Array | None = None
 
     @classmethod
     def of_seeds(cls, *seeds: int, numbers: PyTree = ()) -> "Training":

@@ -102,10 +102,12 @@ def test_trainings_that_are_charged_together_share_no_draws(parsed, apart):
     found = []
     for point in prepared.points:
         ran = federation.train(point.problem, chunk=2, progress=lambda done: None)
-        start, seen = ran.transcript.params, ran.transcript
-        moved = [np.ravel(leaf[0, 1] - leaf[0, 0]) for leaf in jax.tree.leaves(start)]
-        found.append((np.concatenate(moved), np.asarray(seen.client)))
-    (first, who), (other, whom) = found
+        sent, client = ran.transcript.params, ran.transcript.client
+        begun = [np.ravel(leaf[0, 0]) for leaf in jax.tree.leaves(sent)]
+        moved = [np.ravel(leaf[0, 1] - leaf[0, 0]) for leaf in jax.tree.leaves(sent)]
+        found.append((np.concatenate(moved), np.asarray(client), np.concatenate(begun)))
+    (first, who, start), (other, whom, again) = found
+    np.testing.assert_array_equal(start, again)
     assert (np.corrcoef(first, other)[0, 1] > 0.99) == (not apart)
     assert (who == whom).all() == (not apart)
     assert not apart or abs(np.corrcoef(first, other)[0, 1]) < 4 / len(first) ** 0.5
