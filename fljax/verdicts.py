@@ -158,10 +158,12 @@ class Verdict(NamedTuple):
 
     @property
     def told(self) -> tuple[Gain, ...]:
-        """The gains to speak of: `beyond`, and another where that stands against a leak."""
-        known = (gain for gain in self.gains if np.isfinite(gain.mean))
+        """The gains to speak of: of a leak the least, else `beyond` and what is against it."""
+        known = [gain for gain in self.gains if np.isfinite(gain.mean)]
+        if self.kind == LEAKS:
+            return (min(known, key=lambda gain: gain.mean),)
         against = [gain for gain in known if not gain.is_shown]
-        if self.kind == LEAKS or not self.beyond.is_shown or not against:
+        if not self.beyond.is_shown or not against:
             return (self.beyond,)
         return self.beyond, min(against, key=lambda gain: gain.mean)
 

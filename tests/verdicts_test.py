@@ -205,6 +205,16 @@ def test_what_stands_against_a_leak_is_told_beside_imputation():
     assert [gain.name for gain in found.told] == ["imputation"]
 
 
+def test_of_a_leak_the_least_gain_is_told():
+    references = [
+        Reference(name, [value, value + 0.2, value + 0.1])
+        for name, value in (("majority", 52.0), ("imputation", 14.0))
+    ]
+    found = verdicts.judge([93.1, 93.0, 93.2], references, ACCURACY)
+    assert found.kind == verdicts.LEAKS
+    assert [gain.name for gain in found.told] == ["majority"]
+
+
 def test_only_what_chance_does_not_explain_is_impossible():
     assert not verdicts.is_impossible(82.0, 400, ceiling=76.0)  # beyond two deviations
     assert verdicts.is_impossible(84.0, 400, ceiling=76.0)

@@ -32,6 +32,26 @@ def test_the_loss_is_mixed_over_all_candidates(count):
     np.testing.assert_allclose(found, expected, rtol=1e-5)
 
 
+@pytest.mark.parametrize("order", [(1, 0, 2), (2, 1, 0), (1, 2, 0)], ids=str)
+def test_a_start_does_not_depend_on_which_candidate_is_the_first(order):
+    losses_of = np.float32([[9, 1, 3], [1, 9, 3], [0.1, 0.2, 0.1], [2, 2, 2]])
+    features = Features(losses_of, np.zeros((4, 0), np.int32))
+    known = Known(features, np.zeros(4, np.float32), np.arange(4) < 3)
+
+    def start(order):
+        soft = relaxation.categorical(
+            lambda params, x, y: x.numeric[:3] @ x.numeric[3:],
+            known,
+            np.eye(3, dtype=np.float32)[list(order)],
+        )
+        return np.asarray(soft.relax(soft.start(None)))
+
+    usual = start((0, 1, 2))
+    np.testing.assert_allclose(start(order), usual[:, list(order)], rtol=1e-5)
+    assert (usual[:2].argmin(axis=1) == losses_of[:2].argmax(axis=1)).all()
+    assert usual[0, 1] > 2 * usual[0, 2]  # not a tie of all that beat the first
+
+
 @pytest.mark.parametrize("use_bias", [True, False], ids=["bias", "no_bias"])
 def test_what_candidates_share_is_computed_as_if_it_were_not(use_bias):
     rng = np.random.default_rng(1)

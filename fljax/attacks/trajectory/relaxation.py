@@ -63,8 +63,10 @@ def categorical(loss_fn: losses.LossFn, known: Known, candidates: jax.Array) -> 
     def start(params):
         found = model_based(loss_fn, params, known, candidates).losses
         spread = losses.masked_mean(found.min(axis=1), known.mask)
-        odds = (found[:, :1] - found[:, 1:]) / (2 * jnp.maximum(spread, 1e-30))
-        return jnp.clip(jnp.nan_to_num(odds), -DOUBT, DOUBT)
+        worse = found - found.min(axis=1, keepdims=True)
+        log = jnp.nan_to_num(-worse / (2 * jnp.maximum(spread, 1e-30)))
+        log = jnp.maximum(log, -DOUBT)  # of each, whichever of them is the first
+        return log[:, 1:] - log[:, :1]
 
     def relax(logits):
         return jax.nn.softmax(jnp.pad(logits, ((0, 0), (1, 0))))
