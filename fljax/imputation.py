@@ -191,6 +191,43 @@ def crossed_with_owner(
     return crossed(population._replace(x=x, codes=codes), seed)
 
 
+def informed(
+    everyone: Population, owner: np.ndarray, rows: list[np.ndarray], seed: int
+) -> list[np.ndarray]:
+    """`of_clients`, or `crossed_with_owner` where that is shown to tell more.
+
+    Clients may differ, so that rows of others say little of one, or the contrary: what is
+    peculiar to a client is no leak of its rows. Shown is what lies three standard errors
+    above nothing, of all rows together or else of a client's.
+
+    Args:
+      everyone: as in `of_clients`.
+      owner: as in `of_clients`.
+      rows: as in `of_clients`.
+      seed: as in `of_clients`.
+    """
+    others = of_clients(everyone, owner, rows, seed)
+    every = crossed_with_owner(everyone, owner, seed)
+    own = [every[each] for each in rows]
+
+    def off(guesses):
+        pairs = zip(guesses, rows, strict=True)
+        away = [guess - everyone.value[each] for guess, each in pairs]
+        return [np.square(a) if everyone.continuous else 1.0 * (a != 0) for a in away]
+
+    gains = [one - other for one, other in zip(off(others), off(own), strict=True)]
+    if _is_shown(np.concatenate(gains)):
+        return own
+    pairs = zip(others, own, gains, strict=True)
+    return [other if _is_shown(gain) else one for one, other, gain in pairs]
+
+
+def _is_shown(gain: np.ndarray) -> bool:
+    if len(gain) < 2:
+        return False
+    return bool(gain.mean() > 3 * gain.std(ddof=1) / np.sqrt(len(gain)))
+
+
 def _one_thread():
     """Tables this small are learned fastest by one thread, which waits for no other."""
     return threadpoolctl.threadpool_limits(1)

@@ -1,8 +1,9 @@
 """What is told without a message: the majority, and imputation from other columns.
 
-Imputation learns from held-out rows and those of other clients; by number of rows known
-it is a curve (`fljax.imputation`). Where an adversary does not know the attacked rows as
-they are (`knowledge`), it is done from what is known of them, too. It does not depend on the training: points of a sweep
+Imputation learns from held-out rows and those of other clients, and where clients differ
+from a client's own, too (`fljax.imputation.informed`); by number of rows known it is a
+curve. Where an adversary does not know the attacked rows as they are (`knowledge`), it is
+done from what is known of them, too. It does not depend on the training: points of a sweep
 that have the same rows share it.
 """
 
@@ -132,14 +133,14 @@ def _of_seed(
     count, size = setup.clients.sizes.shape[1], setup.clients.sizes.max()
     seed = setup.config.run.seeds[at]
     own = [np.flatnonzero(rows.owner == client) for client in range(count)]
-    more: dict[str, Any] = {} if most is None else {"most": most}
-    if as_known:
-        more["asked"] = _asked(setup, at, rows)
 
     def compute():
-        return imputation.of_clients(
-            learned(setup, rows), rows.owner, own, seed, **more
-        )
+        given = learned(setup, rows), rows.owner, own, seed
+        if as_known:
+            return imputation.of_clients(*given, asked=_asked(setup, at, rows))
+        if most is not None:
+            return imputation.of_clients(*given, most=most)
+        return imputation.informed(*given)
 
     what = f"clients {seed} {most} {count}"
     values = compute() if as_known else shared.of(rows, what, compute)

@@ -2,7 +2,8 @@
 
 `privacy.bounds` derives it from the noise, from how often a row is in a noisy sum, and
 from what is told of a row without it: the best, for each client, of its most frequent
-value and of imputation (`population.imputed`). It is no better than what was declared: whoever adds less noise, or names a smaller clip
+value, of imputation from other people's rows, and of imputation from ALL other rows. It
+is no better than what was declared: whoever adds less noise, or names a smaller clip
 than was used, has no such ceiling. An attack above it says that this is so.
 
 Batches may be disjoint in an epoch or Poisson samples; where a defense takes both, the
@@ -15,10 +16,11 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from fljax import metrics, privacy, verdicts
+from fljax import imputation, metrics, privacy, verdicts
 from fljax.attacks.adversary import AdversaryView
 from fljax.auditing.lines import Line
 from fljax.auditing.measuring import Imputed
+from fljax.auditing.population import Everyone
 from fljax.auditing.truth import Truth
 from fljax.defenses import clipping, specs
 from fljax.defenses.definition import Setting
@@ -57,6 +59,7 @@ class Ceiling(NamedTuple):
 def find(
     view: AdversaryView,
     truth: Truth,
+    everyone: Everyone,
     imputed: Imputed | None,
     left_out: np.ndarray,
     delta: float | None,
@@ -66,6 +69,7 @@ def find(
     Args:
       view: what attacks had, with the declared defense and training.
       truth: about the audited rows.
+      everyone: all rows.
       imputed: what other columns tell, None if nobody looked.
       left_out: `[C]` messages that are not finite.
       delta: of a budget in the defense's text; None: not known.
@@ -77,7 +81,7 @@ def find(
     if why:
         return Ceiling(why=why)
     assert imputed is not None
-    share = _without(truth, imputed)
+    share = _without(truth, everyone, imputed, view.seed)
     try:
         found = list(_bounds(view, spec, left_out, delta, share))
     except ValueError as error:
@@ -125,13 +129,18 @@ def _why_not(
     return ""
 
 
-def _without(truth: Truth, imputed: Imputed) -> np.ndarray:
+def _without(
+    truth: Truth, everyone: Everyone, imputed: Imputed, seed: int
+) -> np.ndarray:
     """Largest share `[C]` that is told of each client's rows without them."""
-    found = []
-    for guess, value, mask in zip(imputed.own, truth.sensitive, truth.mask):
+    known = everyone.population, everyone.owner
+    every, found = imputation.crossed_with_owner(*known, seed), []
+    for client, (value, mask) in enumerate(zip(truth.sensitive, truth.mask)):
         real = value[mask]
         majority = np.bincount(real.astype(int)).max() / len(real)
-        found.append(max(majority, np.mean(guess == real)))
+        others = np.mean(imputed.own[client] == real)
+        all_others = np.mean(every[everyone.own[client]] == real)
+        found.append(max(majority, others, all_others))
     return np.array(found)
 
 

@@ -113,18 +113,9 @@ def strangers(
 
 
 def imputed(everyone: Everyone, strange: Strangers | None, seed: int) -> Imputed:
-    """What each client's other columns, and other rows, tell.
-
-    Other people's, or all others of which it is known whose they are: what does better for
-    a client, for clients may differ, and what is peculiar to one is no leak of its rows.
-    """
+    """What each client's other columns, and others' rows, tell."""
     people = everyone.population
-    others = imputation.of_clients(people, everyone.owner, everyone.own, seed)
-    every = imputation.crossed_with_owner(people, everyone.owner, seed)
-    own = [
-        _nearer(people.value[rows], guess, every[rows])
-        for rows, guess in zip(everyone.own, others, strict=True)
-    ]
+    own = imputation.informed(people, everyone.owner, everyone.own, seed)
     if not people.continuous:
         return Imputed(own)
     left = imputation.residual(people, seed)
@@ -132,13 +123,3 @@ def imputed(everyone: Everyone, strange: Strangers | None, seed: int) -> Imputed
         return Imputed(own, None, left)
     every = imputation.crossed(people, seed)
     return Imputed(own, [every[rows] for rows in strange.rows], left)
-
-
-def _nearer(value: np.ndarray, one: np.ndarray, other: np.ndarray) -> np.ndarray:
-    """Of two guesses the one with fewer misses, of a number with less squared distance."""
-
-    def distance(guess):
-        off = guess - value
-        return np.mean(np.square(off) if value.dtype.kind == "f" else off != 0)
-
-    return other if distance(other) < distance(one) else one

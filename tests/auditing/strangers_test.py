@@ -4,13 +4,11 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from fljax import imputation
 from fljax.attacks.estimates import Prediction
 from fljax.auditing import case, inputs, population, scoring
 from fljax.auditing.measuring import Controls
 from fljax.auditing.population import Strangers
 from fljax.auditing.truth import Truth
-from fljax.imputation import Population
 
 _SHAPE = (4, 200)  # clients, rows
 
@@ -66,39 +64,3 @@ def test_that_there_are_no_strangers_is_told(linear, config, clients, controls, 
     notes = case.prepare(chosen, inputs.read(chosen.files, chosen.rows)).notes
     said = "All rows are of one client, so that there are no strangers"
     assert any(note.startswith(said) for note in notes) == told
-
-
-def _opposites(rng, size=150):
-    """Six clients; what tells the sensitive value of three tells its opposite of three."""
-    owner = np.repeat(np.arange(6), size)
-    value = rng.integers(0, 2, 6 * size)
-    sign = np.where(owner < 3, 1, -1)
-    x = sign * (2 * value - 1) + 0.6 * rng.normal(size=6 * size)
-    people = Population(x[:, None], value, np.zeros(1, bool), False)
-    own = [np.flatnonzero(owner == client) for client in range(6)]
-    return population.Everyone(None, owner, own, people)
-
-
-def test_what_is_peculiar_to_a_client_is_imputed_from_its_other_rows():
-    everyone = _opposites(np.random.default_rng(0))
-    value = everyone.population.value
-    alone = imputation.of_clients(
-        everyone.population, everyone.owner, everyone.own, seed=0
-    )
-    found = population.imputed(everyone, None, seed=0).own
-    for rows, others, best in zip(everyone.own, alone, found, strict=True):
-        assert (
-            np.mean(others == value[rows]) < 0.5 and np.mean(best == value[rows]) > 0.85
-        )
-
-
-@pytest.mark.parametrize("kind", [int, float])
-def test_of_two_guesses_the_nearer_one_is_taken(kind):
-    value = np.array([0, 1, 2, 3], kind)
-    far, near = (
-        value + np.array([0, 3, 0, 3], kind),
-        value + np.array([0, 0, 1, 0], kind),
-    )
-    assert population._nearer(value, far, near) is near
-    assert population._nearer(value, near, far) is near
-    assert population._nearer(value, near, near.copy()) is near  # a tie: other people's

@@ -1,0 +1,64 @@
+"""Imputation where clients differ: by who knows whose a row is, if that tells more."""
+
+import numpy as np
+import pytest
+
+from fljax import imputation
+from fljax.auditing import population
+from fljax.imputation import Population
+
+_CLIENTS, _SIZE = 6, 150
+
+
+def _clients(signs, continuous=False, seed=0):
+    """Clients of whom a public column tells the sensitive value, or its opposite."""
+    rng = np.random.default_rng(seed)
+    owner = np.repeat(np.arange(_CLIENTS), _SIZE)
+    value = rng.integers(0, 2, len(owner))
+    if continuous:
+        value = value + 0.1 * rng.normal(size=len(owner))
+    x = np.repeat(signs, _SIZE) * (2 * value - 1) + 0.6 * rng.normal(size=len(owner))
+    people = Population(x[:, None], value, np.zeros(1, bool), continuous)
+    return people, owner, [np.flatnonzero(owner == each) for each in range(_CLIENTS)]
+
+
+def _error(people, rows, guesses):
+    """`[C]` mean distance from the truth."""
+    pairs = zip(rows, guesses, strict=True)
+    return np.array([np.mean(np.abs(people.value[r] - guess)) for r, guess in pairs])
+
+
+@pytest.mark.parametrize("continuous", [False, True], ids=["category", "number"])
+def test_opposite_clients_are_imputed_from_their_own_rows(continuous):
+    people, owner, rows = _clients([1, 1, 1, -1, -1, -1], continuous)
+    others = imputation.of_clients(people, owner, rows, seed=0)
+    found = imputation.informed(people, owner, rows, seed=0)
+    assert (_error(people, rows, others) > 0.4).all()
+    assert (_error(people, rows, found) < 0.2).all()
+    everyone = population.Everyone(None, owner, rows, people)
+    for one, other in zip(
+        population.imputed(everyone, None, 0).own, found, strict=True
+    ):
+        np.testing.assert_array_equal(one, other)
+
+
+def test_one_that_is_unlike_the_others_is_imputed_from_its_own_rows():
+    people, owner, rows = _clients([1, 1, 1, 1, 1, -1])
+    error = _error(people, rows, imputation.informed(people, owner, rows, seed=0))
+    assert (error < 0.2).all()
+
+
+@pytest.mark.parametrize("continuous", [False, True], ids=["category", "number"])
+def test_clients_that_are_alike_are_imputed_from_other_peoples_rows(continuous):
+    given = _clients([1] * _CLIENTS, continuous)
+    others = imputation.of_clients(*given, seed=0)
+    for one, other in zip(imputation.informed(*given, seed=0), others, strict=True):
+        np.testing.assert_array_equal(one, other)
+
+
+def test_of_a_row_nothing_is_shown():
+    people, owner, rows = _clients([1, 1, 1, 1, 1, -1])
+    some = [each[:1] for each in rows]
+    taken = np.concatenate(some)
+    alone = people.take(taken), owner[taken], [np.array([k]) for k in range(_CLIENTS)]
+    assert len(imputation.informed(*alone, seed=0)) == _CLIENTS
