@@ -58,6 +58,12 @@ def of_rows(percent: float, count: int, confidence: float = 0.95):
     return float(100 * (middle - half)), float(100 * (middle + half))
 
 
+def standard_error(percent: float, count: int) -> float:
+    """Of a percentage of `count` rows, in points; its square is unbiased from two rows on."""
+    share = percent / 100
+    return 100 * float(np.sqrt(share * (1 - share) / max(count - 1, 1)))
+
+
 def rows_of_mean(counts) -> int:
     """How many rows the plain mean over clients of `counts [C]` rows is worth.
 

@@ -98,6 +98,7 @@ class Reference(NamedTuple):
       values: `[R]` its score on each repetition.
       own: `[R]` ends of the interval of each, at `own_level`; None where it is exact.
       gains: `[R]` ends of the attack's gain over it, where it was paired row by row.
+      errors: `[R]` standard errors over the rows, of shares that have `own`.
       uses: how often its rows count on average over the repetitions: what is drawn for
         several clients tells the mean no more than one would.
     """
@@ -107,6 +108,7 @@ class Reference(NamedTuple):
     own: Ends | None = None
     gains: Ends | None = None
     uses: float = 1.0
+    errors: Sequence[float] | np.ndarray | None = None
 
 
 class Gain(NamedTuple):
@@ -189,6 +191,8 @@ def judge(
     measure: Measure,
     own: Ends | None = None,
     attacks: int = 1,
+    errors: Sequence[float] | np.ndarray | None = None,
+    resolution: float = 0.0,
 ) -> Verdict:
     """The verdict on one attack.
 
@@ -199,18 +203,23 @@ def judge(
       own: `[R]` low and high end of each client's score over its own rows, at level
         `own_level(R, attacks)`; None where there are none.
       attacks: how many are judged beside each other.
+      errors: `[R]` standard errors of the scores over these rows, of shares: the ends are
+        those of Wilson, which of few rows are narrow at a high level.
+      resolution: least difference of two scores, where repetitions are seeds: two that
+        happen to be equal do not make a gain certain.
 
     A client of whom something is no number, an interval over a single row among it, is
     left out, and counts in the level of the others; of a seed that is so nothing is
     claimed.
     """
+    told = measure, own, attacks, errors
     known = np.isfinite(np.array([scores, *(each.values for each in references)]))
     known = known.all(axis=0)
     for ends in (own, *(each for ref in references for each in (ref.own, ref.gains))):
         known &= True if ends is None else np.isfinite(np.asarray(ends)).all(axis=-1)
     if own is not None and known.any() and not known.all():
-        return _of_the_known(known, scores, references, measure, own, attacks)
-    gains = [_gain(scores, each, measure, own, attacks) for each in references]
+        return _of_the_known(known, scores, references, *told)
+    gains = [_gain(scores, each, *told, resolution) for each in references]
     alone = np.logical_and.reduce([gain.alone for gain in gains])
     nowhere_below = all(gain.mean > 0 for gain in gains)
     first, *others = gains
@@ -224,28 +233,28 @@ def judge(
     return Verdict(kind, tuple(gains), len(scores), count, stopped)
 
 
-def _of_the_known(known, scores, references, measure, own, attacks: int) -> Verdict:
+def _of_the_known(known, scores, references, measure, own, attacks, errors) -> Verdict:
     def some(values):
         return None if values is None else np.asarray(values, np.float64)[known]
 
+    names = "values", "own", "gains", "errors"
     rest = [
-        each._replace(
-            values=some(each.values), own=some(each.own), gains=some(each.gains)
-        )
+        each._replace(**{name: some(getattr(each, name)) for name in names})
         for each in references
     ]
     scores = np.asarray(scores, np.float64)[known]
-    return judge(scores, rest, measure, some(own), attacks)
+    return judge(scores, rest, measure, some(own), attacks, some(errors))
 
 
-def _gain(scores, reference: Reference, measure, own, attacks: int) -> Gain:
+def _gain(scores, reference, measure, own, attacks, errors, resolution) -> Gain:
     ours = measure.sign * np.asarray(scores, np.float64)
     theirs = measure.sign * np.asarray(reference.values, np.float64)
     gains = ours - theirs
     gains = np.where(np.abs(gains) <= _ROUNDING * np.abs(theirs).max(), 0.0, gains)
     count, mean = len(gains), float(gains.mean())
     if own is None:
-        estimate = metrics.interval(gains, level(attacks))
+        apart = resolution * np.linspace(-1, 1, count) if np.ptp(gains) == 0 else 0
+        estimate = metrics.interval(gains + apart, level(attacks))
         nobody = np.zeros(count, bool)
         return Gain(reference.name, mean, estimate.low, estimate.high, nobody)
     if reference.gains is not None:
@@ -259,6 +268,11 @@ def _gain(scores, reference: Reference, measure, own, attacks: int) -> Gain:
     ratio = deviations(level(attacks)) / deviations(own_level(count, attacks))
     squares = np.square(reach) + reference.uses * np.square(base)
     below, above = ratio * np.sqrt(squares.sum(axis=1)) / count
+    if errors is not None and reference.gains is None:
+        theirs = 0 if reference.errors is None else np.square(reference.errors)
+        square = np.sum(np.square(errors) + reference.uses * theirs)
+        least = deviations(level(attacks)) * np.sqrt(square) / count
+        below, above = max(below, least), max(above, least)
     return Gain(reference.name, mean, mean - float(below), mean + float(above), alone)
 
 

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from fljax import verdicts
+from fljax import metrics, verdicts
 from fljax.verdicts import ACCURACY, DISTANCE, LEAKS, NOT_SHOWN, PREDICTABLE, Reference
 
 
@@ -219,3 +219,37 @@ def test_only_what_chance_does_not_explain_is_impossible():
     assert not verdicts.is_impossible(82.0, 400, ceiling=76.0)  # beyond two deviations
     assert verdicts.is_impossible(84.0, 400, ceiling=76.0)
     assert not verdicts.is_impossible(84.0, 40, ceiling=76.0)
+
+
+def _blind(rng, clients, size, attacks):
+    """Whether some attack that knows nothing is shown above strangers on average."""
+    level, found = verdicts.own_level(clients, attacks), False
+    for _ in range(attacks):
+        told = []
+        for percents in 100 * rng.binomial(size, 0.5, (2, clients)) / size:
+            ends = [metrics.of_rows(percent, size, level) for percent in percents]
+            errors = [metrics.standard_error(percent, size) for percent in percents]
+            told.append((percents, ends, errors))
+        (ours, own, errors), (values, ends, theirs) = told
+        strangers = Reference("strangers", values, ends, errors=theirs)
+        verdict = verdicts.judge(ours, [strangers], ACCURACY, own, attacks, errors)
+        found |= verdict.gains[0].is_shown
+    return found
+
+
+@pytest.mark.parametrize(("clients", "size", "attacks"), [(20, 5, 5), (4, 10, 5)])
+def test_clients_of_few_rows_show_no_more_leaks_by_chance(clients, size, attacks):
+    rng = np.random.default_rng(clients)
+    alarms = sum(_blind(rng, clients, size, attacks) for _ in range(150))
+    # One in twenty, and three standard errors; Wilson's ends alone have 25 and 10 %.
+    assert alarms <= 0.05 * 150 + 3 * np.sqrt(0.05 * 0.95 * 150)
+
+
+def test_two_seeds_that_happen_to_be_equal_are_not_certain():
+    strangers = Reference("strangers", [80.0, 80.0])
+    told = [80.25, 80.25], [strangers], ACCURACY
+    assert verdicts.judge(*told).kind == verdicts.LEAKS  # of exact numbers
+    assert verdicts.judge(*told, resolution=0.25).kind != verdicts.LEAKS
+    far = Reference("majority", [54.0, 54.0])
+    found = verdicts.judge([99.5, 99.5], [far], ACCURACY, resolution=0.25)
+    assert found.kind == verdicts.LEAKS

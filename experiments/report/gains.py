@@ -207,8 +207,10 @@ def _score(each: _Measured, compared: _Compared, seeds: list[int]) -> Score:
     return Score(each.row, estimate, compared.gain, verdict, beside)
 
 
-def _judge(ours, references, compared: _Compared, own=None) -> Verdict:
-    told = compared.gain.measure, own, compared.attacks
+def _judge(
+    ours, references, compared: _Compared, own=None, errors=None, resolution=0.0
+) -> Verdict:
+    told = compared.gain.measure, own, compared.attacks, errors, resolution
     return verdicts.judge(ours, references, *told)
 
 
@@ -217,7 +219,11 @@ def _by_seed(each: _Measured, compared: _Compared, seeds: list[int]) -> Verdict:
         Reference(name, [beside.totals[seed] for seed in seeds])
         for name, beside in compared.references
     ]
-    return _judge([each.totals[seed] for seed in seeds], references, compared)
+    ours = [each.totals[seed] for seed in seeds]
+    resolution = 0.0
+    if compared.gain.own_rows:  # a share of rows
+        resolution = 100 / min(each.rows[seed] for seed in seeds)
+    return _judge(ours, references, compared, resolution=resolution)
 
 
 def _by_client(
@@ -233,21 +239,26 @@ def _by_client(
         else:
             ends = _ends(values, measured.own_halves.get(seed, {}), clients, level)
         known = np.isfinite(values)  # of the others there is nothing to know
-        return values, ends if np.isfinite(np.asarray(ends)[known]).all() else None
+        if not np.isfinite(np.asarray(ends)[known]).all():
+            return values, None, None
+        errors = None
+        if compared.gain.own_rows:
+            errors = [metrics.standard_error(row.value, row.n) for row in rows]
+        return values, ends, errors
 
-    ours, ends = own(each)
+    ours, ends, errors = own(each)
     references = []
     for name, beside in compared.references:
-        values, theirs = own(beside)
+        values, theirs, off = own(beside)
         exact = name == verdicts.MAJORITY or ends is None
         pairs = None
         if name == verdicts.IMPUTATION and each.paired.get(seed):
             gain = compared.gain.measure.sign * np.subtract(ours, values)
             pairs = _ends(gain, each.paired[seed], clients, level)
         uses = compared.uses[seed] if name == verdicts.STRANGERS else 1.0
-        known = None if exact else theirs
-        references.append(Reference(name, values, known, pairs, uses))
-    return _judge(ours, references, compared, ends)
+        known, off = (None, None) if exact else (theirs, off)
+        references.append(Reference(name, values, known, pairs, uses, off))
+    return _judge(ours, references, compared, ends, errors)
 
 
 def _ends(values, halves: Mapping[int, Row], clients: list[int], level: float):

@@ -95,7 +95,12 @@ def _judged(
     values, own = _scored(measured.own, measure, level)
     references = _references(measured, level, uses)
     verdict = verdicts.judge(
-        values, references, measure, own if has_own else None, max(attacks, 1)
+        values,
+        references,
+        measure,
+        own if has_own else None,
+        max(attacks, 1),
+        _errors(values, measured.own, measure),
     )
     shown = [
         Reference(name, _scored(each, measure, level)[0])
@@ -135,8 +140,17 @@ def _references(measured: Measured, level: float, uses: float) -> list[Reference
             pairs = _paired(measured.own, each, level)
         values, ends = _scored(each, measured.measure, level)
         again = uses if name == verdicts.STRANGERS else 1.0
-        found.append(Reference(name, values, ends, pairs, again))
+        errors = _errors(values, each, measured.measure)
+        found.append(Reference(name, values, ends, pairs, again, errors))
     return found
+
+
+def _errors(percents, scores: list[np.ndarray], measure: Measure) -> list[float] | None:
+    """Standard errors over each client's rows, of shares."""
+    if measure.sign < 0:
+        return None
+    pairs = zip(percents, scores, strict=True)
+    return [metrics.standard_error(percent, len(each)) for percent, each in pairs]
 
 
 def _scored(
