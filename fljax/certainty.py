@@ -171,7 +171,9 @@ def calibration_error_by_chance(given: Posterior, num_bins: int = 10) -> float:
     Truths are drawn from the posterior itself, with a generator of its own.
     """
     rng = np.random.default_rng(0)
-    drawn = rng.random((_DRAWS, len(given.truth))) < given.confidence
+    equals = (given.probability == given.confidence[:, None]).sum(axis=1)
+    drawn = rng.random((_DRAWS, len(given.truth))) < equals * given.confidence
+    drawn = drawn / equals  # as `right` has it
     places = np.eye(num_bins)[_places(given, num_bins)]
     gap = (drawn - given.confidence) @ places  # [draws, B]
     return float(np.abs(gap).sum(axis=1).mean() / len(given.truth))

@@ -24,7 +24,7 @@ import jax.numpy as jnp
 import optax
 from jax import lax
 
-from fljax import batches, tree
+from fljax import batches, in_place, tree
 from fljax import local as local_lib
 from fljax.schedule import Schedule
 from fljax.types import Batch, EncodeFn, Key, Params, PyTree, Rows, Sender, Transcript
@@ -149,7 +149,8 @@ def _round(key, run, rows, schedule, local, server_optimiser, receive) -> Run:
     )  # fmt: skip
     updates, opt_state = server_optimiser.update(delta, server.opt_state, server.params)
     params = optax.apply_updates(server.params, updates)
-    if jax.tree.leaves(opt_state):  # momentum, say, moves a model without a message
+    if not in_place.only_scales(server_optimiser, server.params):
+        # Momentum or weight decay, say, would move a model without a message.
         came = schedule.client_ends.done[t % len(schedule.participants)].any()
         params, opt_state = jax.tree.map(
             lambda new, old: jnp.where(came, new, old),

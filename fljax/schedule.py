@@ -16,6 +16,7 @@ all but 1e-12 of the draws, which adds at most that per step to the delta of a g
 """
 
 import dataclasses
+import numbers
 from collections.abc import Sequence
 from typing import Literal, NamedTuple
 
@@ -197,7 +198,9 @@ def _check(sizes, num_rounds, batch_size, epochs, steps, lanes, weights) -> None
         "lanes": lanes,
     }  # fmt: skip
     for name, value in positive.items():
-        if value is not None and (not value >= 1 or value % 1):
+        if value is None:
+            continue
+        if not isinstance(value, numbers.Integral) or value < 1:
             raise ValueError(f"{name} must be an integer >= 1, got {value}")
     if weights not in ("rows", "uniform"):
         raise ValueError(f"weights must be 'rows' or 'uniform', got {weights!r}")
@@ -219,18 +222,8 @@ def _check_room(packed: packing.Packing, num_rounds: int) -> None:
 def _recording(present, num_rounds, record_rounds, record_clients):
     """Recorded rounds `[Q]` and clients `[Q, K]`, and the slot of each client `[T, C]`."""
     num_tables, num_clients = present.shape
-    rounds = np.arange(num_rounds) if record_rounds is None else np.unique(
-        np.asarray(record_rounds, np.int64)
-    )  # fmt: skip
-    wanted = np.arange(num_clients) if record_clients is None else np.unique(
-        np.asarray(record_clients, np.int64)
-    )  # fmt: skip
-    for name, values, stop in (
-        ("record_rounds", rounds, num_rounds),
-        ("record_clients", wanted, num_clients),
-    ):
-        if len(values) and (values[0] < 0 or values[-1] >= stop):
-            raise ValueError(f"{name} must lie in [0, {stop}), got {values}")
+    rounds = _chosen("record_rounds", record_rounds, num_rounds)
+    wanted = _chosen("record_clients", record_clients, num_clients)
     kept = present & np.isin(np.arange(num_clients), wanted)
     num_slots = int(kept.sum(axis=1).max())
     slot_of = np.where(kept, kept.cumsum(axis=1) - 1, num_slots)
@@ -238,6 +231,18 @@ def _recording(present, num_rounds, record_rounds, record_clients):
     table, client = np.nonzero(kept)
     of_table[table, slot_of[table, client]] = client
     return rounds.astype(np.int32), of_table[rounds % num_tables], slot_of
+
+
+def _chosen(name: str, given, stop: int) -> np.ndarray:
+    """Numbers below `stop`, increasing; all of them for None."""
+    if given is None:
+        return np.arange(stop)
+    values = np.unique(np.asarray(given))
+    if values.size and not np.issubdtype(values.dtype, np.integer):
+        raise ValueError(f"{name} must be integers, got {values.dtype} {values}")
+    if values.size and (values[0] < 0 or values[-1] >= stop):
+        raise ValueError(f"{name} must lie in [0, {stop}), got {values}")
+    return values.astype(np.int64)
 
 
 def _client_ends(packed, weight, slot_of, num_slots: int):

@@ -38,6 +38,12 @@ def test_an_honest_posterior_has_the_error_that_chance_gives_it():
     assert np.mean(found) > 0.03  # far from none, with 400 records
 
 
+def test_even_odds_are_right_by_half_and_never_by_chance():
+    given = _given([0.5] * 200, [0, 1] * 100)
+    assert certainty.calibration_error(given) == 0
+    assert certainty.calibration_error_by_chance(given) == 0
+
+
 def test_records_are_named_in_the_order_of_confidence_while_it_is_right():
     truth = np.ones(200, int)
     truth[150] = 0

@@ -266,4 +266,6 @@ def _target_scale(
             f"this one is {table.task}"
         )
     y = _target(table, options, train)
-    return float(y.mean()), float(y.std()) or 1.0
+    mean, deviation = float(y.mean()), float(y.std())
+    rounding = 10 * float(np.finfo(np.float64).eps) * abs(mean)
+    return mean, deviation if deviation > rounding else 1.0

@@ -37,12 +37,17 @@ class Tables(NamedTuple):
           **plan: of `schedule.build`, without sizes: `num_rounds`, `batch_size`, ...
 
         Raises:
-          ValueError: there is no part, one is empty, or has no row numbers; or a row has
-            a number that is not finite.
+          ValueError: there is no part, one is empty, or has no row numbers; inputs and
+            targets are not of equally many rows; or a row has a number that is not finite.
         """
         if not len(parts):
             raise ValueError("parts: expected one client at least, got none")
         count = len(rows.y)
+        lengths = {np.shape(leaf)[0] for leaf in jax.tree.leaves(rows.x)}
+        if lengths - {count}:
+            raise ValueError(
+                f"rows: expected x of the {count} rows of y, got {sorted(lengths)}"
+            )
         for client, part in enumerate(parts):
             if not _are_numbers(np.asarray(part), count):
                 got = printable.line(repr(part))
@@ -136,8 +141,9 @@ def tables(
 def of(tables: Tables, training: Training) -> tuple[Rows, Schedule]:
     """Rows and schedule of one training; traceable."""
     rows, schedule = jax.tree.map(jnp.asarray, tables[:2])
-    own = jax.tree.map(lambda leaf: leaf[training.schedule], schedule)
+    ends, parted = schedule.end_steps, dataclasses.replace(schedule, end_steps=())
+    own = jax.tree.map(lambda leaf: leaf[training.schedule], parted)
     return (
         jax.tree.map(lambda leaf: leaf[training.rows], rows),
-        dataclasses.replace(own, end_steps=schedule.end_steps),
+        dataclasses.replace(own, end_steps=ends),  # those of all trainings
     )

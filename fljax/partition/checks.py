@@ -1,5 +1,7 @@
 """Arguments of partitions: checks that name what was expected, cuts and groups."""
 
+import numbers
+
 import numpy as np
 
 Parts = list[np.ndarray]
@@ -35,7 +37,7 @@ def check_clients(num_clients: int, num_rows: int) -> None:
 def check_range(name: str, value: int, most: int) -> None:
     """Refuses what is not in [1, most]."""
     expect(
-        1 <= value <= most and value == int(value),
+        isinstance(value, numbers.Integral) and 1 <= value <= most,
         name,
         f"an integer in [1, {most}]",
         value,

@@ -75,6 +75,21 @@ def test_three_rows_by_hand():
     assert len(data.test.y) == 0 and data.test.x.numeric.shape == (0, 2)
 
 
+def test_a_target_that_never_varies_has_no_deviation():
+    frame = pd.DataFrame({"age": [1.0, 2, 3], "sex": ["f", "m", "m"], "y": [0.1] * 3})
+    raw = Table(
+        name="hand",
+        frame=frame,
+        target="y",
+        kinds={"age": "numeric", "sex": "binary"},
+        sensitive="sex",
+        task="regression",
+    )
+    data = prepare(raw, Preprocessing(split="none", target="standardise"), seed=0)
+    assert data.target_std == 1.0
+    np.testing.assert_allclose(data.train.y, 0, atol=1e-12)
+
+
 @pytest.mark.parametrize("drop_first", [True, False])
 def test_codes_stand_for_the_dummies(drop_first):
     coded = prepare(table(), Preprocessing(drop_first=drop_first), seed=42)

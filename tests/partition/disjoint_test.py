@@ -198,6 +198,10 @@ ERRORS = {
         lambda: partition.contiguous(3, 0),
         "num_clients: expected an integer in [1, 3], got 0",
     ),
+    "a number of clients that is no integer": (
+        lambda: partition.iid(RNG, 10, 2.0),
+        "num_clients: expected an integer in [1, 10], got 2.0",
+    ),
     "a matrix": (
         lambda: partition.ordered(np.zeros((4, 1)), 2),
         "column: expected a non-empty vector, got shape (4, 1)",
