@@ -57,7 +57,7 @@ ITEMS = (
         "at the smallest sigma and further away from 2 on; with rates that a search over all "
         "rounds finds for each sigma, 10 of 100 clients are below at all of them. Divided by the participants, at a rate of "
         "0.003, which a search over all rounds chooses at 10 % of 100 clients, it is nearer with 100 "
-        "clients, but for 50 % of them, and further below with 1,000, where one seed was run. "
+        "clients, but for 50 % of them, and further below with 1,000. "
         "With the decay, divided so, the print is met at 10 % of 100 clients and is above ours at "
         "20 and 50 %; 5 % is too wide to tell. Which reading is how far from which table stands "
         "below.",

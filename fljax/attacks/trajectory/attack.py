@@ -117,7 +117,7 @@ def trajectory_matching(
     known, candidates = without_padding(known), jnp.asarray(candidates)
     if continuous:
         candidates = relaxation.points(candidates)
-    attribute = relaxation.categorical(loss_fn, known, candidates)
+    attribute = relaxation.categorical(loss_fn, known, candidates, ordered=continuous)
     seen = imagined.seen(exchange)
     facts: Told = jax.tree.map(
         jnp.asarray, told or imagined.nothing_told(len(seen.sent))

@@ -37,8 +37,22 @@ class Soft(NamedTuple):
     spread: Callable[[jax.Array], tuple[Features, jax.Array]]
 
 
-def categorical(loss_fn: losses.LossFn, known: Known, candidates: jax.Array) -> Soft:
-    """Of `K` candidates `[K, W]`; logits are `[N, K - 1]` over the first candidate."""
+def categorical(
+    loss_fn: losses.LossFn,
+    known: Known,
+    candidates: jax.Array,
+    *,
+    ordered: bool = False,
+) -> Soft:
+    """Of `K` candidates; logits are `[N, K - 1]` over the first candidate.
+
+    Args:
+      loss_fn: of one row.
+      known: of the rows.
+      candidates: `[K, W]`.
+      ordered: whether they are `points` of a number, whose start has odds against the least;
+        of a category no candidate is the first.
+    """
 
     def mean_loss(params, values):
         under = row_losses(loss_fn, params, known)
@@ -63,9 +77,9 @@ def categorical(loss_fn: losses.LossFn, known: Known, candidates: jax.Array) -> 
     def start(params):
         found = model_based(loss_fn, params, known, candidates).losses
         spread = losses.masked_mean(found.min(axis=1), known.mask)
-        worse = found - found.min(axis=1, keepdims=True)
-        log = jnp.nan_to_num(-worse / (2 * jnp.maximum(spread, 1e-30)))
-        log = jnp.maximum(log, -DOUBT)  # of each, whichever of them is the first
+        least = found[:, :1] if ordered else found.min(axis=1, keepdims=True)
+        log = jnp.nan_to_num((least - found) / (2 * jnp.maximum(spread, 1e-30)))
+        log = jnp.clip(log, -DOUBT, DOUBT)
         return log[:, 1:] - log[:, :1]
 
     def relax(logits):

@@ -79,7 +79,9 @@ def trajectory_matching(
 
     def of_client(known, settings=settings, merged=None):
         known = without_padding(known)
-        attribute = relaxation.categorical(loss_fn, known, candidates)
+        attribute = relaxation.categorical(
+            loss_fn, known, candidates, ordered=continuous
+        )
         asked = client, loss_fn, known, attribute, flat, seen.told, settings
         return attribute, imagined.simulator(*asked, merged)
 
