@@ -29,12 +29,12 @@ class Ledger(Protocol):
 def check_number(round: int) -> None:
     """Raises unless this is the number of a round."""
     try:
-        whole = not isinstance(round, bool) and operator.index(round) >= 0
+        whole = not isinstance(round, bool) and 0 <= operator.index(round) < 2**31
     except TypeError:
         whole = False
     if not whole:
         raise TranscriptError(
-            f"round: expected 0 or more, a whole number, got {round!r:.40}"
+            f"round: expected 0 or more, a whole number below 2^31, got {round!r:.40}"
         )
 
 

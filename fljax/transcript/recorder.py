@@ -149,14 +149,15 @@ class Recorder:
                 )
             weights, _ = each
             pieces.check_ids(round, weights)
-            if not all(0 < weight < np.inf for weight in weights.values()):
+            if not all(0 < _number(weight) < np.inf for weight in weights.values()):
                 raise TranscriptError(f"round {round}: expected weights above 0")
         most = max(len(weights) for weights, _ in sums)
         member = np.full((len(sums), most), -1, np.int64)
         share = np.zeros(member.shape)
         for at, (weights, _) in enumerate(sums):
             member[at, : len(weights)] = list(weights)
-            share[at, : len(weights)] = list(weights.values())
+            share[at, : len(weights)] = list(map(_number, weights.values()))
+        share /= share.max(axis=1, keepdims=True)  # a sum of large ones has no end
         share /= share.sum(axis=1, keepdims=True)
         means = {at: mean for at, (_, mean) in enumerate(sums)}
         self._keep(round, sent, means, {"member": member, "share": share})
@@ -290,3 +291,10 @@ class Recorder:
     def __exit__(self, kind, error, trace) -> None:
         if kind is None:
             self.finish()
+
+
+def _number(value: Any) -> float:
+    try:
+        return float(value)
+    except (TypeError, ValueError):
+        return np.nan

@@ -64,7 +64,7 @@ def test_a_round_that_cannot_be_charged_is_not_written(tmp_path):
 
 def test_numbers_of_rounds_are_whole_numbers_of_any_kind(tmp_path):
     recorder = transcript.Recorder(tmp_path / "run")
-    for wrong in (0.0, "0", None, True):
+    for wrong in (0.0, "0", None, True, 2**31, 2**70):
         with pytest.raises(
             transcript.TranscriptError, match="round: expected 0 or more"
         ):

@@ -197,7 +197,7 @@ def test_recording_touches_no_device(tmp_path):
 def test_a_negative_round_is_refused(tmp_path):
     recorder = transcript.Recorder(tmp_path / "run")
     with pytest.raises(
-        transcript.TranscriptError, match="0 or more, a whole number, got -3"
+        transcript.TranscriptError, match=r"a whole number below 2\^31, got -3"
     ):
         recorder.record(-3, {"w": np.zeros(2)}, {0: {"w": np.zeros(2)}})
 

@@ -2,6 +2,9 @@
 
 The highest cosine similarity chooses; no truth is needed for that. Every setting of a
 client draws the same, so that settings differ and luck does not.
+
+Divergence: the authors choose one setting for all clients, as `experiments.aia` does; here
+each client has its own.
 """
 
 from typing import NamedTuple

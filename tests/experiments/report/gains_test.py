@@ -49,3 +49,26 @@ def test_strangers_of_several_clients_count_once(rows):
     reach = [each.mean - each.low for each in beyond]
     assert reach[0] == reach[1]
     assert reach[2] == pytest.approx(reach[0] * math.sqrt((1 + 4) / 2), rel=0.03)
+
+
+@pytest.mark.parametrize("size", [20, 400])
+def test_two_seeds_that_are_equal_are_certain_to_a_row(rows, size):
+    made = rows(50.0, 50.0, attack="majority", n=size)
+    made += rows(80.0, 80.0, attack="model", n=size)
+    (found,) = gains.scores(made)
+    (gain,) = found.verdict.gains
+    apart = 100 / size * math.sqrt(2)  # one more row and one less: a deviation
+    reach = stats.t.ppf(0.975, 1) * apart / math.sqrt(2)
+    assert gain.high - gain.mean == pytest.approx(reach)
+
+
+def test_clients_of_few_rows_have_the_spread_of_their_shares(rows):
+    made = []
+    for client in ("all", *range(10)):
+        about = {"client": client, "n": 50 if client == "all" else 5}
+        made += rows(40.0, attack="majority", setting="baseline", **about)
+        made += rows(60.0, attack="model", **about)
+    (found,) = gains.scores(made)
+    (gain,) = found.verdict.gains
+    error = 100 * math.sqrt(0.6 * 0.4 / 4 / 10)
+    assert gain.high - gain.mean >= stats.norm.ppf(0.975) * error * 0.999
