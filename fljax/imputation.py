@@ -192,22 +192,23 @@ def crossed_with_owner(
 
 
 def informed(
-    everyone: Population, owner: np.ndarray, rows: list[np.ndarray], seed: int
+    everyone: Population,
+    rows: list[np.ndarray],
+    others: list[np.ndarray],
+    every: np.ndarray,
 ) -> list[np.ndarray]:
-    """`of_clients`, or `crossed_with_owner` where that is shown to tell more.
+    """Imputation from others, or by who knows whose a row is if that is shown to tell more.
 
     Clients may differ, so that rows of others say little of one, or the contrary: what is
     peculiar to a client is no leak of its rows. Shown is what lies three standard errors
     above nothing, of all rows together or else of a client's.
 
     Args:
-      everyone: as in `of_clients`.
-      owner: as in `of_clients`.
+      everyone: all rows.
       rows: as in `of_clients`.
-      seed: as in `of_clients`.
+      others: what `of_clients` says of them.
+      every: `[N]` what `crossed_with_owner` says.
     """
-    others = of_clients(everyone, owner, rows, seed)
-    every = crossed_with_owner(everyone, owner, seed)
     own = [every[each] for each in rows]
 
     def off(guesses):

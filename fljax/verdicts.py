@@ -269,8 +269,8 @@ def _gain(scores, reference, measure, own, attacks, errors, resolution) -> Gain:
     squares = np.square(reach) + reference.uses * np.square(base)
     below, above = ratio * np.sqrt(squares.sum(axis=1)) / count
     if errors is not None and reference.gains is None:
-        theirs = 0 if reference.errors is None else np.square(reference.errors)
-        square = np.sum(np.square(errors) + reference.uses * theirs)
+        off = 0 if reference.errors is None else np.square(reference.errors)
+        square = np.sum(np.square(errors) + reference.uses * off)
         least = deviations(level(attacks)) * np.sqrt(square) / count
         below, above = max(below, least), max(above, least)
     return Gain(reference.name, mean, mean - float(below), mean + float(above), alone)

@@ -22,6 +22,12 @@ def _clients(signs, continuous=False, seed=0):
     return people, owner, [np.flatnonzero(owner == each) for each in range(_CLIENTS)]
 
 
+def _informed(people, owner, rows):
+    others = imputation.of_clients(people, owner, rows, seed=0)
+    every = imputation.crossed_with_owner(people, owner, seed=0)
+    return imputation.informed(people, rows, others, every)
+
+
 def _error(people, rows, guesses):
     """`[C]` mean distance from the truth."""
     pairs = zip(rows, guesses, strict=True)
@@ -32,7 +38,7 @@ def _error(people, rows, guesses):
 def test_opposite_clients_are_imputed_from_their_own_rows(continuous):
     people, owner, rows = _clients([1, 1, 1, -1, -1, -1], continuous)
     others = imputation.of_clients(people, owner, rows, seed=0)
-    found = imputation.informed(people, owner, rows, seed=0)
+    found = _informed(people, owner, rows)
     assert (_error(people, rows, others) > 0.4).all()
     assert (_error(people, rows, found) < 0.2).all()
     everyone = population.Everyone(None, owner, rows, people)
@@ -44,7 +50,7 @@ def test_opposite_clients_are_imputed_from_their_own_rows(continuous):
 
 def test_one_that_is_unlike_the_others_is_imputed_from_its_own_rows():
     people, owner, rows = _clients([1, 1, 1, 1, 1, -1])
-    error = _error(people, rows, imputation.informed(people, owner, rows, seed=0))
+    error = _error(people, rows, _informed(people, owner, rows))
     assert (error < 0.2).all()
 
 
@@ -52,13 +58,11 @@ def test_one_that_is_unlike_the_others_is_imputed_from_its_own_rows():
 def test_clients_that_are_alike_are_imputed_from_other_peoples_rows(continuous):
     given = _clients([1] * _CLIENTS, continuous)
     others = imputation.of_clients(*given, seed=0)
-    for one, other in zip(imputation.informed(*given, seed=0), others, strict=True):
+    for one, other in zip(_informed(*given), others, strict=True):
         np.testing.assert_array_equal(one, other)
 
 
 def test_of_a_row_nothing_is_shown():
-    people, owner, rows = _clients([1, 1, 1, 1, 1, -1])
-    some = [each[:1] for each in rows]
-    taken = np.concatenate(some)
-    alone = people.take(taken), owner[taken], [np.array([k]) for k in range(_CLIENTS)]
-    assert len(imputation.informed(*alone, seed=0)) == _CLIENTS
+    assert not imputation._is_shown(np.ones(1))
+    assert imputation._is_shown(np.ones(2))
+    assert not imputation._is_shown(np.zeros(2))

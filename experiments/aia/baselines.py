@@ -140,7 +140,8 @@ def _of_seed(
             return imputation.of_clients(*given, asked=_asked(setup, at, rows))
         if most is not None:
             return imputation.of_clients(*given, most=most)
-        return imputation.informed(*given)
+        every = from_all(setup, at, rows, shared)
+        return imputation.informed(given[0], own, imputation.of_clients(*given), every)
 
     what = f"clients {seed} {most} {count}"
     values = compute() if as_known else shared.of(rows, what, compute)
@@ -150,6 +151,16 @@ def _of_seed(
     if setup.config.attack.score == "pooled":
         return pool(guess[None])[0]
     return guess
+
+
+def from_all(setup: Setup, at: int, rows: Population, shared: Shared) -> np.ndarray:
+    """Every row from all others of a five-fold split, and from whose it is: `[N]`."""
+    seed = setup.config.run.seeds[at]
+
+    def compute() -> np.ndarray:
+        return imputation.crossed_with_owner(learned(setup, rows), rows.owner, seed)
+
+    return shared.of(rows, f"others and owners {seed}", compute)
 
 
 def _left(

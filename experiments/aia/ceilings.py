@@ -13,7 +13,7 @@ from experiments.aia.baselines import Shared
 from experiments.aia.setup import Setup
 from experiments.tabular import budgets
 from experiments.tabular.targets import Targets
-from fljax import imputation, privacy, verdicts
+from fljax import privacy, verdicts
 from fljax.privacy import Releases
 from fljax.results import Labels, Row
 from fljax.types import NoiseSpec
@@ -99,15 +99,10 @@ def _best(rows: list[Row], targets: Targets) -> np.ndarray:
 
 
 def _imputed(setup: Setup, at: int, shared: Shared) -> np.ndarray:
-    """Every row from all others of a five-fold split, and from whose it is: `[C, n]`."""
+    """Clients' rows of `baselines.from_all`, `[C, n]`."""
     assert setup.targets is not None
-    everyone, seed = population.of_seed(setup, at), setup.config.run.seeds[at]
-
-    def compute() -> np.ndarray:
-        known = baselines.learned(setup, everyone)
-        return imputation.crossed_with_owner(known, everyone.owner, seed)
-
-    value = shared.of(everyone, f"others and owners {seed}", compute)
+    everyone = population.of_seed(setup, at)
+    value = baselines.from_all(setup, at, everyone, shared)
     guess = np.zeros_like(setup.targets.value[at])
     guess[setup.targets.mask[at]] = value[everyone.owner != population.HELD_OUT]
     return guess

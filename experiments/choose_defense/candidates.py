@@ -44,8 +44,8 @@ def epsilon_rows(setup: Setup, grid: Sequence[Spec]) -> list[Row]:
 
     Of one training, and if every clip that was tried with the same numbers is charged:
     all their trainings, which draw independently (`aia.program.start`, `apart`), then count
-    as released; which of the grid's epsilons is needed is
-    not charged, nor what the attacks said, nor that trainings are repeated.
+    as released; which of the grid's epsilons is needed is not charged, nor what the attacks
+    said, nor that trainings are repeated.
 
     Args:
       setup: of one defense.

@@ -16,11 +16,10 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from fljax import imputation, metrics, privacy, verdicts
+from fljax import metrics, privacy, verdicts
 from fljax.attacks.adversary import AdversaryView
 from fljax.auditing.lines import Line
 from fljax.auditing.measuring import Imputed
-from fljax.auditing.population import Everyone
 from fljax.auditing.truth import Truth
 from fljax.defenses import clipping, specs
 from fljax.defenses.definition import Setting
@@ -59,7 +58,6 @@ class Ceiling(NamedTuple):
 def find(
     view: AdversaryView,
     truth: Truth,
-    everyone: Everyone,
     imputed: Imputed | None,
     left_out: np.ndarray,
     delta: float | None,
@@ -69,7 +67,6 @@ def find(
     Args:
       view: what attacks had, with the declared defense and training.
       truth: about the audited rows.
-      everyone: all rows.
       imputed: what other columns tell, None if nobody looked.
       left_out: `[C]` messages that are not finite.
       delta: of a budget in the defense's text; None: not known.
@@ -81,7 +78,7 @@ def find(
     if why:
         return Ceiling(why=why)
     assert imputed is not None
-    share = _without(truth, everyone, imputed, view.seed)
+    share = _without(truth, imputed)
     try:
         found = list(_bounds(view, spec, left_out, delta, share))
     except ValueError as error:
@@ -129,18 +126,13 @@ def _why_not(
     return ""
 
 
-def _without(
-    truth: Truth, everyone: Everyone, imputed: Imputed, seed: int
-) -> np.ndarray:
+def _without(truth: Truth, imputed: Imputed) -> np.ndarray:
     """Largest share `[C]` that is told of each client's rows without them."""
-    known = everyone.population, everyone.owner
-    every, found = imputation.crossed_with_owner(*known, seed), []
-    for client, (value, mask) in enumerate(zip(truth.sensitive, truth.mask)):
+    guesses, found = zip(imputed.own, imputed.from_all, strict=True), []
+    for both, value, mask in zip(guesses, truth.sensitive, truth.mask):
         real = value[mask]
         majority = np.bincount(real.astype(int)).max() / len(real)
-        others = np.mean(imputed.own[client] == real)
-        all_others = np.mean(every[everyone.own[client]] == real)
-        found.append(max(majority, others, all_others))
+        found.append(max(majority, *(np.mean(guess == real) for guess in both)))
     return np.array(found)
 
 

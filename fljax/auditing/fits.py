@@ -17,7 +17,7 @@ import numpy as np
 
 from fljax import fit, losses
 from fljax.attacks import attribute, needs
-from fljax.attacks.adversary import AdversaryView
+from fljax.attacks.adversary import AdversaryView, LocalTraining
 from fljax.attacks.trajectory import FITS, clients
 from fljax.auditing.truth import Truth
 from fljax.transcript import views
@@ -126,8 +126,8 @@ def _misfit(
 
 def _slips(view: AdversaryView) -> Iterator[tuple[str, AdversaryView]]:
     """Views of what may have been the case in place of this one, and that in words."""
-    seen, known, rate = view.transcript, view.known, view.training.learning_rate
-    assert seen is not None and rate is not None
+    seen, known = view.transcript, view.known
+    assert seen is not None
     moves = {
         "models moved the opposite way": lambda sent, moved: -moved,
         "what was recorded as returned is sent minus returned": np.subtract,
@@ -142,33 +142,36 @@ def _slips(view: AdversaryView) -> Iterator[tuple[str, AdversaryView]]:
             seen.delta,
         )
         yield name, view._replace(transcript=seen._replace(delta=delta))
-    if view.training.algorithm == "fed_sgd":
-        for own in _RATES:
-            name = f"clients step with a learning rate of {own:g}, as FedAvg's do"
-            training = view.training._replace(learning_rate=own)
-            yield name, view._replace(training=training)
-    else:
-        for factor in _FACTORS:
-            name = f"learning rate times local steps is {factor:.3g} times what was declared"
-            if view.training.optimiser != "sgd" or view.training.momentum:
-                name += ", or the optimiser is kept from round to round"
-            training = view.training._replace(learning_rate=factor * rate)
-            yield name, view._replace(training=training)
-    one = view.training._replace(steps=None, epochs=1)
-    for name, training in (("epoch", one), ("step", one._replace(steps=1))):
+    for name, training in _trainings(view.training):
         if not training.missing and training != view.training:
-            other = view._replace(training=training)
-            yield f"a round is one local {name} of each client", other
-    plain = view.training._replace(optimiser="sgd", momentum=0.0, weight_decay=0.0)
-    others = {"plain SGD": plain, "SGD with momentum 0.9": plain._replace(momentum=0.9)}
-    for name, training in others.items():
-        if training != view.training:
-            yield f"clients use {name}", view._replace(training=training)
+            yield name, view._replace(training=training)
     if view.sees == "messages" and len(view.clients) > 1:
         for name, by in (("before", 1), ("after", -1)):
             rows = jax.tree.map(lambda leaf, by=by: np.roll(leaf, by, axis=0), known)
             name = f"each client has the rows of the one {name} it"
             yield name, view._replace(known=rows, num_rows=None)
+
+
+def _trainings(told: LocalTraining) -> Iterator[tuple[str, LocalTraining]]:
+    """What the training may have been, where it was declared as this one."""
+    assert told.learning_rate is not None
+    if told.algorithm == "fed_sgd":
+        for rate in _RATES:
+            name = f"clients step with a learning rate of {rate:g}, as FedAvg's do"
+            yield name, told._replace(learning_rate=rate)
+    else:
+        kept = ""
+        if told.optimiser != "sgd" or told.momentum:
+            kept = ", or the optimiser is kept from round to round"
+        for factor in _FACTORS:
+            name = f"learning rate times local steps is {factor:.3g} times what was declared"
+            yield name + kept, told._replace(learning_rate=factor * told.learning_rate)
+    one = told._replace(steps=None, epochs=1)
+    yield "a round is one local epoch of each client", one
+    yield "a round is one local step of each client", one._replace(steps=1)
+    plain = told._replace(optimiser="sgd", momentum=0.0, weight_decay=0.0)
+    yield "clients use plain SGD", plain
+    yield "clients use SGD with momentum 0.9", plain._replace(momentum=0.9)
 
 
 @functools.partial(jax.jit, static_argnums=0)

@@ -204,7 +204,7 @@ def _score(
     )
     about, stem = read.recording.about, read.recording.stem
     ceiling = ceilings.find(
-        view, case.truth, case.everyone, beside.imputed, case.left_out,
+        view, case.truth, beside.imputed, case.left_out,
         local_training.delta(about, config.training, stem),
     )  # fmt: skip
     encoder = case.encoding.dataset.encoder

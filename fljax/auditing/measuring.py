@@ -8,7 +8,7 @@ A continuous guess is judged after shrinkage towards the imputed value
 """
 
 import types
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -51,11 +51,13 @@ class Imputed(NamedTuple):
       own: `[n]` values of each client's rows.
       strangers: likewise of its strangers; None for a category.
       left: variance that imputation leaves of a number.
+      from_all: as `own`, from all other rows and from whose each is.
     """
 
     own: _Scores
     strangers: _Scores | None = None
     left: float = 0.0
+    from_all: Sequence[np.ndarray] = ()
 
 
 class Controls(NamedTuple):

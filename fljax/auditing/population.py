@@ -115,11 +115,16 @@ def strangers(
 def imputed(everyone: Everyone, strange: Strangers | None, seed: int) -> Imputed:
     """What each client's other columns, and others' rows, tell."""
     people = everyone.population
-    own = imputation.informed(people, everyone.owner, everyone.own, seed)
+    others = imputation.of_clients(people, everyone.owner, everyone.own, seed)
+    every = imputation.crossed_with_owner(people, everyone.owner, seed)
+    found = Imputed(
+        imputation.informed(people, everyone.own, others, every),
+        from_all=[every[rows] for rows in everyone.own],
+    )
     if not people.continuous:
-        return Imputed(own)
-    left = imputation.residual(people, seed)
+        return found
+    found = found._replace(left=imputation.residual(people, seed))
     if strange is None:
-        return Imputed(own, None, left)
-    every = imputation.crossed(people, seed)
-    return Imputed(own, [every[rows] for rows in strange.rows], left)
+        return found
+    crossed = imputation.crossed(people, seed)
+    return found._replace(strangers=[crossed[rows] for rows in strange.rows])

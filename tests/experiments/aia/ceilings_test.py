@@ -136,7 +136,7 @@ def test_the_owner_of_a_row_tells_of_it_too(monkeypatch):
     shared = SimpleNamespace(of=lambda rows, what, compute: compute())
     monkeypatch.setattr(ceilings.population, "of_seed", lambda setup, at: everyone)
     monkeypatch.setattr(ceilings.baselines, "learned", lambda setup, rows: known)
-    monkeypatch.setattr(ceilings.imputation, "crossed", crossed)
+    monkeypatch.setattr(ceilings.baselines.imputation, "crossed", crossed)
     targets = SimpleNamespace(
         value=np.zeros((1, 2, 2)), mask=np.array([[[1, 1], [1, 0]]], bool)
     )
