@@ -4,7 +4,6 @@ import functools
 from collections.abc import Sequence
 
 import jax
-import jax.numpy as jnp
 import numpy as np
 
 from experiments.membership.views import Guessed, Observed
@@ -20,7 +19,9 @@ def by_gradients(
     observed: Observed, loss_fn: losses.LossFn, share: float
 ) -> dict[str, np.ndarray]:
     """Attack -> scores `[T, n]`, without any shadow."""
-    told = observed.rows, observed.weight, share, observed.clips
+    told = (
+        observed.rows, observed.population, observed.weight, share, observed.clips,
+    )  # fmt: skip
     found = _ratios(observed.seen, told, loss_fn, observed.clipped)
     return {GRADIENT: np.asarray(found.alone), JOINT: np.asarray(found.joint)}
 
@@ -42,12 +43,12 @@ def by_losses(given: Sequence[Guessed], *, classes: bool) -> dict[str, np.ndarra
 
 @functools.partial(jax.jit, static_argnums=(2, 3))
 def _ratios(seen, told, loss_fn, clipped) -> Ratios:
-    rows, weight, share, clips = told
+    rows, population, weight, share, clips = told
 
     def one(sums):
-        ours = rows._replace(y=jnp.asarray(rows.y))
         return membership.likelihood_ratios(
-            sums, ours, weight, share, clips, loss_fn=loss_fn, clipped=clipped
-        )
+            sums, rows, population, weight, share, clips,
+            loss_fn=loss_fn, clipped=clipped,
+        )  # fmt: skip
 
     return jax.lax.map(one, seen)

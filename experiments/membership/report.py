@@ -12,7 +12,8 @@ REPORT = ProgramReport(
     "all trainings of a seed, with the Student-t 95 % interval over the seeds.",
     names={
         "gradient": "likelihood ratio of the row's gradient in what was sent, over "
-        "rounds; knows no other row, needs no shadow training",
+        "rounds; knows no other row of the pool, only of the population, needs no shadow "
+        "training",
         "gradient_joint": "the same for who knows the pool: the other rows are whitened "
         "away",
         "loss_threshold": "minus the loss of the last model seen (Yeom et al. 2018)",

@@ -13,6 +13,7 @@ class Observed(NamedTuple):
 
     Attributes:
       rows: candidates `[n, ...]`.
+      population: others `[m, ...]`.
       places: of them in the pool.
       seen: models and messages in some rounds.
       weight: `[n]`, see `likelihood_ratios`.
@@ -21,6 +22,7 @@ class Observed(NamedTuple):
     """
 
     rows: Rows
+    population: Rows
     places: slice
     seen: Sums
     weight: np.ndarray

@@ -23,6 +23,8 @@ from fljax.transcript import sums
 from fljax.transcript.sums import Server
 from fljax.types import Transcript
 
+_MOST = 500  # rows of the population whose gradients are computed
+
 
 def observed(
     observer: str, settings: Settings, spec: Spec, trained: Trained, pool: Pool
@@ -105,7 +107,8 @@ def _observed(settings, spec, pool, at: slice, told, weight) -> Observed:
     clips = imagined.clips(spec, rounds, settings.train.num_rounds, layers)
     clipped = imagined.defended(imagined.PLAIN, spec).examples
     rows = jax.tree.map(lambda leaf: leaf[at], pool.rows)
-    return Observed(rows, at, seen, np.float32(weight), clips[..., 0], clipped)
+    some = jax.tree.map(lambda leaf: leaf[:_MOST], pool.population)
+    return Observed(rows, some, at, seen, np.float32(weight), clips[..., 0], clipped)
 
 
 def _spread(settings: Settings, seen: Transcript, slot: int):

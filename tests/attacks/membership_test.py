@@ -6,6 +6,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from scipy import stats
 from sklearn.metrics import roc_auc_score
 
 from fljax.attacks import membership
@@ -13,7 +14,7 @@ from fljax.attacks.membership import Shadows, Sums
 from fljax.attacks.membership import losses as of_losses
 from fljax.types import Rows
 
-ROUNDS, POOL, WIDTH = 6, 24, 40
+ROUNDS, POOL, WIDTH, OTHERS = 6, 24, 40, 60
 WEIGHT = 0.05
 
 
@@ -21,27 +22,32 @@ def _loss(params, x, y):
     return jnp.square(x @ params["w"] - y)
 
 
-@functools.cache
-def _planted(noise, seed=0):
-    """Messages of half of a pool at random models, and who is there."""
-    rng = np.random.default_rng(seed)
-    rows = Rows(
-        rng.normal(size=(POOL, WIDTH)).astype(np.float32),
-        rng.normal(size=POOL).astype(np.float32),
-    )
-    there = rng.permutation(np.arange(POOL) % 2 == 0)
-    params = {"w": rng.normal(size=(ROUNDS, WIDTH)).astype(np.float32)}
+def _drawn(count, seed):
+    rng = np.random.default_rng([seed, count])
+    x, y = rng.normal(size=(count, WIDTH)), rng.normal(size=count)
+    return Rows(x.astype(np.float32), y.astype(np.float32))
+
+
+def _gradients(params, rows):
     each = jax.vmap(jax.vmap(jax.grad(_loss), (None, 0, 0)), (0, None, None))
-    gradients = np.asarray(each(params, *rows)["w"])
-    sent = WEIGHT * gradients[:, there].sum(axis=1)
+    return WEIGHT * np.asarray(each(params, *rows)["w"])
+
+
+@functools.cache
+def _planted(noise, seed=0, share=0.5):
+    """Messages of some of a pool at random models, and who is there."""
+    rng, rows = np.random.default_rng(seed), _drawn(POOL, seed)
+    there = rng.permutation(np.arange(POOL) < share * POOL)
+    params = {"w": rng.normal(size=(ROUNDS, WIDTH)).astype(np.float32)}
+    sent = _gradients(params, rows)[:, there].sum(axis=1)
     sent = sent + noise * sent.std() * rng.normal(size=sent.shape)
     return rows, there, Sums(params, {"w": sent.astype(np.float32)})
 
 
-def _ratios(rows, seen, weight=WEIGHT, **more):
+def _ratios(rows, seen, weight=WEIGHT, share=0.5, **more):
     found = membership.likelihood_ratios(
-        seen, rows, np.full(POOL, weight, np.float32), 0.5, np.ones(ROUNDS),
-        loss_fn=_loss, **more,
+        seen, rows, _drawn(OTHERS, 9), np.full(POOL, weight, np.float32), share,
+        np.ones(ROUNDS), loss_fn=_loss, **more,
     )  # fmt: skip
     return {name: np.asarray(each) for name, each in found._asdict().items()}
 
@@ -54,6 +60,38 @@ def test_who_knows_the_pool_finds_the_members(noise, least):
     assert 0.6 < roc_auc_score(there, found["alone"]) <= 1
     if not noise:  # and a ratio is above 0 just for those who are there
         np.testing.assert_array_equal(found["joint"] > 0, there)
+
+
+def test_who_knows_one_row_is_told_nothing_of_the_other_candidates():
+    rows, _, seen = _planted(0.3)
+    others = jax.tree.map(
+        lambda a, b: np.concatenate([a[:1], b[1:]]), rows, _drawn(POOL, 5)
+    )
+    found, again = _ratios(rows, seen), _ratios(others, seen)
+    np.testing.assert_allclose(again["alone"][0], found["alone"][0], rtol=1e-4)
+    assert abs(again["joint"][0] - found["joint"][0]) > 0.1
+
+
+@pytest.mark.parametrize("share", [0.25, 0.5, 0.75])
+def test_a_ratio_is_that_of_two_normal_distributions(share):
+    noise = 1.0
+    rows, there, seen = _planted(noise, 0, share)
+    gradients = np.hstack(_gradients(seen.params, rows).astype(float))
+    told = np.concatenate(seen.delta["w"].astype(float))
+    clean = _gradients(seen.params, rows)[:, there].sum(axis=1)
+    own = np.square(noise * clean.std()) * np.eye(len(told))
+    wanted = []
+    for row in range(POOL):
+        others = np.delete(gradients, row, axis=0)
+        normal = stats.multivariate_normal(
+            share * others.sum(axis=0), own + share * (1 - share) * others.T @ others
+        )
+        wanted.append(normal.logpdf(told - gradients[row]) - normal.logpdf(told))
+    found = _ratios(rows, seen, share=share)["joint"]  # noise and scale are estimated
+    assert np.corrcoef(found, wanted)[0, 1] > 0.97
+    slope, offset = np.polyfit(wanted, found, 1)
+    assert 0.75 < slope < 1.33
+    assert abs(offset) < 0.1 * np.std(wanted)
 
 
 def test_messages_of_others_or_of_noise_tell_nothing():
@@ -71,10 +109,10 @@ def test_messages_of_others_or_of_noise_tell_nothing():
 def test_a_scale_that_is_misjudged_is_estimated_and_what_was_not_sent_is_not_read():
     rows, there, seen = _planted(0.0)
     told = _ratios(rows, seen)
-    doubled = Sums(seen.params, {"w": 1.5 * seen.delta["w"]})
-    np.testing.assert_allclose(
-        _ratios(rows, doubled)["alone"], told["alone"], rtol=0.02
-    )
+    scaled = Sums(seen.params, {"w": 3 * seen.delta["w"]})
+    apart = _ratios(rows, scaled, weight=2 * WEIGHT)  # 1.5 times what it is
+    assert roc_auc_score(there, apart["joint"]) == 1
+    assert np.corrcoef(apart["alone"], told["alone"])[0, 1] > 0.99
     kept = np.abs(seen.delta["w"]) > np.median(np.abs(seen.delta["w"]))
     pruned = Sums(seen.params, {"w": np.where(kept, seen.delta["w"], 0)})
     assert roc_auc_score(there, _ratios(rows, pruned)["joint"]) > 0.95
@@ -90,9 +128,9 @@ def test_clipped_gradients_are_those_of_the_defense():
     short = rows._replace(x=rows.x * np.minimum(1, clip / norms)[:, None])
     told = np.full(POOL, WEIGHT, np.float32), 0.5, np.full(ROUNDS, clip, np.float32)
     found = membership.likelihood_ratios(
-        seen, rows, *told, loss_fn=loss, clipped="total"
+        seen, rows, short, *told, loss_fn=loss, clipped="total"
     )
-    wanted = membership.likelihood_ratios(seen, short, *told, loss_fn=loss)
+    wanted = membership.likelihood_ratios(seen, short, short, *told, loss_fn=loss)
     np.testing.assert_allclose(found.alone, wanted.alone, rtol=1e-4, atol=1e-6)
     np.testing.assert_allclose(found.joint, wanted.joint, rtol=1e-3, atol=1e-5)
     with pytest.raises(ValueError, match="clipped: expected one of total"):
