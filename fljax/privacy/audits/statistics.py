@@ -1,7 +1,9 @@
 """What scores of trainings with and without a canary prove: lower bounds of epsilon.
 
-Here it is said on which trainings a threshold is chosen, and on which others the bound is
-computed with it (`counts`). Bounds of one run are those of `jax_privacy.auditing`.
+Here it is said on which trainings a threshold and its side are chosen, and on which others
+the bound is computed with them (`counts`): what is nearly never seen with a canary proves
+as much as what is nearly never seen without. Bounds of one run are those of
+`jax_privacy.auditing`.
 """
 
 import importlib
@@ -9,6 +11,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from scipy import stats
+from sklearn import metrics
 
 from fljax.privacy import exact
 from fljax.privacy.audits import counts
@@ -32,7 +35,7 @@ class Audited(NamedTuple):
       tuned: the same by which the threshold was chosen.
       gaussian: bound of epsilon if the scores were those of a Gaussian mechanism. It
         assumes a shape, and is shown beside the other, never instead.
-      auc: area under the curve of true over false positives.
+      auc: area under the ROC curve, a half by chance.
     """
 
     epsilon: float
@@ -74,19 +77,20 @@ def audited(
     within, without = tuned[there[chosen]], tuned[~there[chosen]]
     counted = values[rest & there], values[rest & ~there]
     sizes = len(counted[0]), len(counted[1])
-    grid, hits, alarms = _expected(within, without, sizes)
-    few, many = counts.apart(hits, alarms, sizes, confidence)
-    gain = np.log(np.maximum(few - delta, 1e-300)) - np.log(many)
-    above = _above(counted, float(grid[np.argmax(gain)]))
-    apart = grid[np.argmax(stats.norm.isf(many) - stats.norm.isf(few))]
+    plan = _planned(within, without, sizes, delta, confidence)
+    below = _planned(-without, -within, sizes[::-1], delta, confidence)
+    sides = counted
+    if below.gain > plan.gain:
+        plan, sides = below, (-counted[1], -counted[0])
+    above, of = _above(sides, plan.threshold), (len(sides[0]), len(sides[1]))
     return Audited(
-        counts.epsilon(*above, sizes, delta=delta, confidence=confidence),
+        counts.epsilon(*above, of, delta=delta, confidence=confidence),
         delta,
         confidence,
         sizes,
         (len(within), len(without)),
-        _gaussian(counted, float(apart), delta, confidence),
-        float(_auditor(values[rest], there[rest]).attack_auroc()),
+        _gaussian(sides, plan.apart, delta, confidence),
+        _area(values[rest], there[rest]),
     )
 
 
@@ -129,7 +133,7 @@ def one_run(
         (int(there.sum()), int((~there).sum())),
         (0, 0),
         best(auditor.epsilon_one_run_fdp),
-        float(auditor.attack_auroc()),
+        _area(values, there),
     )
 
 
@@ -202,6 +206,34 @@ def _finite(scores: np.ndarray) -> np.ndarray:
     low, high = (others.min(), others.max()) if others.size else (0.0, 0.0)
     beyond = high - low or max(1.0, abs(high))
     return np.clip(scores, low - beyond, high + beyond)
+
+
+def _area(scores: np.ndarray, there: np.ndarray) -> float:
+    """Under the curve itself: the library has its convex hull, above a half of any scores."""
+    return float(metrics.roc_auc_score(there, _finite(scores)))
+
+
+class _Plan(NamedTuple):
+    """What tuning expects of the side above a threshold: scores higher than it.
+
+    Attributes:
+      gain: logarithm of the ratio that it expects to prove.
+      threshold: for that.
+      apart: for the shift of two normal distributions.
+    """
+
+    gain: float
+    threshold: float
+    apart: float
+
+
+def _planned(within, without, sizes, delta: float, confidence: float) -> _Plan:
+    grid, hits, alarms = _expected(within, without, sizes)
+    few, many = counts.apart(hits, alarms, sizes, confidence)
+    gain = np.log(np.maximum(few - delta, 1e-300)) - np.log(many)
+    best = int(np.argmax(gain))
+    apart = grid[np.argmax(stats.norm.isf(many) - stats.norm.isf(few))]
+    return _Plan(float(gain[best]), float(grid[best]), float(apart))
 
 
 def _expected(within, without, sizes) -> tuple[np.ndarray, np.ndarray, np.ndarray]:

@@ -109,7 +109,7 @@ def test_bounds_of_rows_hold(canary):
     found = _audit(canary)
     for audited in found.audited.values():
         assert audited.epsilon <= found.accounted
-    assert found.audited["messages"].auc > 0.52
+    assert found.audited["messages"].auc > 0.55
 
 
 @pytest.mark.slow

@@ -36,6 +36,26 @@ def test_bounds_are_too_high_in_no_more_than_their_share_of_audits(shift):
     assert sum(audit.gaussian > truth for audit in audits) <= 8
 
 
+def test_the_area_of_scores_that_know_nothing_is_a_half():
+    areas = [
+        privacy.audited(*_scores(s, 0.0, 300), delta=_DELTA).auc for s in range(40)
+    ]
+    assert abs(np.mean(areas) - 0.5) < 4 * np.std(areas) / np.sqrt(len(areas))
+    scores, present = _scores(0, 1.0)
+    told = [privacy.audited(s, present, delta=_DELTA).auc for s in (scores, -scores)]
+    assert sum(told) == pytest.approx(1)
+
+
+def test_what_is_never_seen_with_a_canary_proves_as_much_as_what_is_never_seen_without():
+    rng, present = np.random.default_rng(0), np.arange(2000) % 2 > 0
+    coin = rng.random(2000) < 0.3
+    betrayed = privacy.audited(1.0 * (present & coin), present, delta=0.01)
+    missed = privacy.audited(-1.0 * (~present & coin), present, delta=0.01)
+    assert betrayed.epsilon > 3
+    assert missed.epsilon == pytest.approx(betrayed.epsilon, abs=0.5)
+    assert missed.counts == (900, 900)
+
+
 def test_guesses_within_one_training_prove_less_than_many_trainings():
     scores = _scores(3, 4.0)
     alone = privacy.one_run(*scores, delta=1e-5)
