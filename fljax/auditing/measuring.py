@@ -186,14 +186,21 @@ def distances(estimate: LabelEstimate, truth: Truth) -> Measured:
 
 
 def rebuilt(estimate: Reconstruction, truth: Truth, beside: Controls) -> Measured:
-    """Of whole rows: which have one of the estimated rows close by."""
-    base = []
-    for rows, mask in zip(truth.rows, truth.mask, strict=True):
-        real = rows[mask] / truth.scale
-        mean = np.sqrt(np.square(real - real.mean(axis=0)).mean(axis=-1))
-        base.append(100 * (mean < _CLOSE).mean())
+    """Of whole rows: which have one of the estimated rows close by.
+
+    Beside it: which are close to the mean of the client's others, or of everybody's.
+    """
+    real = [
+        rows[at] / truth.scale for rows, at in zip(truth.rows, truth.mask, strict=True)
+    ]
+    everybody = np.concatenate(real)
     references: dict[str, _Scores | np.ndarray] = {
-        BASELINES[REBUILT.metric]: np.array(base)
+        BASELINES[REBUILT.metric]: np.array(
+            [
+                100 * (_near_mean(own, own) | _near_mean(own, everybody)).mean()
+                for own in real
+            ]
+        )
     }
     if beside.strangers is not None:
         references[STRANGERS] = _rebuilt(estimate, beside.strangers)
@@ -213,6 +220,14 @@ def _values(estimate: Prediction, truth: Truth) -> _Scores:
 def _hits(estimate: Prediction, truth: Truth) -> _Scores:
     pairs = zip(_values(estimate, truth), _real(truth), strict=True)
     return [guess == real for guess, real in pairs]
+
+
+def _near_mean(own: np.ndarray, rows: np.ndarray) -> np.ndarray:
+    """Which of `own` are close to the mean of the `rows` but itself: none if alone."""
+    if len(rows) < 2:
+        return np.zeros(len(own), bool)
+    mean = (rows.sum(axis=0) - own) / (len(rows) - 1)
+    return np.sqrt(np.square(own - mean).mean(axis=-1)) < _CLOSE
 
 
 def _rebuilt(estimate: Reconstruction, truth: Truth) -> _Scores:

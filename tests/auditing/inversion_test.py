@@ -6,6 +6,10 @@ import pandas as pd
 import pytest
 
 from fljax import losses, models, transcript, verdicts
+from fljax.attacks.estimates import Reconstruction
+from fljax.auditing import scoring
+from fljax.auditing.measuring import Controls
+from fljax.auditing.truth import Truth
 from fljax.types import Features
 
 
@@ -65,3 +69,29 @@ def test_more_rows_or_steps_are_said_not_to_apply(folder, audited):
     assert line.detail == "messages of 3 steps over 2 rows"
     _, (line,) = audited(folder, **config, batch_size=1, local_steps=1)
     assert line.detail == "one step over 1 of 2 rows, not known which"
+
+
+@pytest.mark.parametrize("size", [1, 2, 4])
+def test_rows_that_are_rebuilt_are_a_leak_also_of_clients_with_one_row(size):
+    rng = np.random.default_rng(0)
+    rows, others = rng.normal(size=(2, 40, size, 6))
+    every, labels = np.ones((40, size), bool), np.full((40, 2), 0.5)
+    truth = Truth(np.zeros((40, size)), every, 1.0, labels, rows, np.ones(6))
+    strange = Controls(strangers=truth._replace(rows=others))
+    for values, verdict in ((rows, verdicts.LEAKS), (others, verdicts.NOT_SHOWN)):
+        (line,) = scoring.lines(
+            {"inversion": Reconstruction(values + 1e-4)}, truth, continuous=False,
+            controls=strange if values is rows else Controls(),
+        )  # fmt: skip
+        assert line.verdict == verdict
+
+
+def test_who_guesses_the_mean_of_rows_that_are_alike_rebuilds_them_without_a_message():
+    rng = np.random.default_rng(0)
+    rows = rng.normal(size=(40, 1, 6)) + 0.01 * rng.normal(size=(40, 4, 6))
+    every, labels = np.ones((40, 4), bool), np.full((40, 2), 0.5)
+    truth = Truth(np.zeros((40, 4)), every, 1.0, labels, rows, np.ones(6))
+    (line,) = scoring.lines(
+        {"inversion": Reconstruction(rows)}, truth, continuous=False
+    )
+    assert line.total.references == {"mean_row": 100} and line.verdict != verdicts.LEAKS
