@@ -1,5 +1,6 @@
 """What `experiments.gradient_leakage` brings to the report."""
 
+from collections import Counter
 from collections.abc import Sequence
 
 from experiments.fed_cdp.report import NAMES
@@ -11,28 +12,33 @@ _SUCCESS, _MOST = "attack_success", 6
 
 
 def _sentences(cards: Sequence[Card]) -> list[str]:
-    """How many clients' images an attack rebuilt, by what was seen and method."""
-    counts: dict[str, dict[str, list[float]]] = {}
-    rows = [row for card in cards for row in card.rows]
-    networks = {row.model for row in rows if row.metric == _SUCCESS}
-    for row in rows:
+    """How many clients' images an attack rebuilt, by what was seen and defense.
+
+    Runs and strengths of a defense are apart: they may attack the same clients.
+    """
+    counts: dict[str, dict[tuple[int, str, str], list[float]]] = {}
+    rows = [(run, row) for run, card in enumerate(cards) for row in card.rows]
+    networks = {row.model for _, row in rows if row.metric == _SUCCESS}
+    for run, row in rows:
         if row.metric == _SUCCESS and row.client != "all" and not row.point:
             seen = f"{row.setting}, {row.model}" if len(networks) > 1 else row.setting
-            found = counts.setdefault(seen, {}).setdefault(row.attack, [])
-            found.append(row.value)
+            method = (run, row.attack, row.defense)
+            counts.setdefault(seen, {}).setdefault(method, []).append(row.value)
     if not counts:
         return []
     said = []
     for setting, methods in list(counts.items())[:_MOST]:
+        strengths = Counter(attack for _, attack, _ in methods)
         shown = ", ".join(
-            f"{method} {sum(v > 0 for v in values)} of {len(values)}"
-            for method, values in list(methods.items())[:_MOST]
+            f"{attack if strengths[attack] == 1 else defense} "
+            f"{sum(v > 0 for v in values)} of {len(values)}"
+            for (_, attack, defense), values in list(methods.items())[:_MOST]
         )
         types = setting.partition("=")[2].replace("_", ", ")
         said.append(f"type {types}: {shown}" if types else shown)
     least = min(len(v) for methods in counts.values() for v in methods.values())
     bound = 100 * (1 - 0.025 ** (1 / least))
-    seeds = len({row.seed for row in rows})
+    seeds = len({row.seed for _, row in rows})
     over = "One seed" if seeds == 1 else f"{seeds} seeds"
     return [
         f"Clients whose images an attack rebuilt: {'; '.join(said)}.",

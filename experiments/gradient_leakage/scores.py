@@ -90,7 +90,9 @@ def baselines(
     """What needs no message -> metric -> `[C]`: the level of chance.
 
     The image with which a search begins, the mean of other images, and of labels the
-    most frequent one of all attacked images. No number of iterations has such a level.
+    most frequent one of all attacked images. Of labels of several images that are sought
+    together, those that are right most often, which are hardly all the same:
+    `frequent_classes`. No number of iterations has such a level.
 
     Args:
       run: whose attack and threshold of success it is.
@@ -116,11 +118,23 @@ def baselines(
         means = {name: each.mean(axis=1) for name, each in found.items()}
         return {SUCCESS: success.astype(float), **means}
 
-    return {
+    levels = {
         "seed_image": of_each(np.asarray(starts)),
         "mean_image": of_each(np.broadcast_to(mean_image, truth.x.shape)),
         "majority_class": {LABEL: labels.mean(axis=1)},
     }
+    if run.images_sought(run.types == (2,)) > 1:
+        levels["frequent_classes"] = {LABEL: _frequent(truth.y)}
+    return levels
+
+
+def _frequent(y: np.ndarray) -> np.ndarray:
+    """How much of each client's labels `[C, N]` the best constant guess has, `[C]`."""
+    counts = (y[..., None] == np.arange(y.max() + 1)).sum(axis=1)
+    guess = np.zeros(counts.shape[1], int)
+    for _ in range(y.shape[1]):
+        guess[(counts > guess).mean(axis=0).argmax()] += 1
+    return np.minimum(counts, guess).sum(axis=1) / y.shape[1]
 
 
 def _measures(guess, truth, read: np.ndarray) -> dict[str, np.ndarray]:

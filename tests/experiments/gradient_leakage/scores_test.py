@@ -76,6 +76,24 @@ def test_every_measure_of_an_image_and_its_label_has_a_level_of_chance(completed
     assert levels["majority_class"]["label_accuracy"].tolist() == [1, 0.5, 0]
 
 
+def test_labels_without_a_message_are_those_that_are_right_most_often(completed):
+    rng, mean = np.random.default_rng(0), np.zeros((8, 8, 1), np.float32)
+    attacked = truth.Truth(
+        np.zeros((400, 3, 8, 8, 1), np.float32), rng.integers(5, size=(400, 3))
+    )
+    read = np.ones((8, 8, 1), bool)
+    told = [attacked, mean, read]
+    levels = scores.baselines(completed("--images=3", "--types=0"), *told)
+    found = levels["frequent_classes"]["label_accuracy"].mean()
+    distinct = (attacked.y[..., None] == np.arange(3)).any(axis=1).sum(
+        axis=1
+    ).mean() / 3
+    assert found == pytest.approx(distinct, abs=0.03)
+    assert found > 1.5 * levels["majority_class"]["label_accuracy"].mean()
+    for one in ("--types=2", "--sought=one"):
+        assert "frequent_classes" not in scores.baselines(completed(one), *told)
+
+
 def test_a_level_of_chance_succeeds_where_every_image_does(completed):
     run = completed("--clients=3", "--success_rmse=0.3")
     x = np.full((3, 2, 8, 8, 1), 0.5, np.float32)

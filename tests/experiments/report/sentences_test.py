@@ -6,21 +6,34 @@ from experiments.fed_cdp import published
 from tests.experiments.report.short import a_card, only, sentences
 
 
+def _rebuilt(rows, method, defense, values):
+    return [
+        row._replace(client=client, seed=0)
+        for client, value in enumerate(values)
+        for row in rows(
+            value, attack=method, defense=defense, setting="leakage_type=2",
+            metric="attack_success", experiment="gradient_leakage",
+        )
+    ]  # fmt: skip
+
+
 def test_rebuilt_images_are_counted_by_client(rows):
-    made = []
-    for method, values in {"non_private": (1, 1, 1, 0), "fed_cdp": (0,) * 4}.items():
-        made += [
-            row._replace(client=client, seed=0)
-            for client, value in enumerate(values)
-            for row in rows(
-                value, attack=method, defense=method, setting="leakage_type=2",
-                metric="attack_success", experiment="gradient_leakage",
-            )
-        ]  # fmt: skip
+    made = _rebuilt(rows, "non_private", "none", (1, 1, 1, 0))
+    made += _rebuilt(rows, "fed_cdp", "fed_cdp(clip=4, sigma=6)", (0,) * 4)
     said = only(a_card("run", made))
     assert "type 2: non_private 3 of 4, fed_cdp 0 of 4." in said
     assert "None of 4 still allows for 60 % (95 %)" in said
     assert "One seed." in said
+
+
+def test_clients_of_one_run_are_counted_once_for_each_strength_of_a_defense(rows):
+    weak, strong = "fed_cdp(clip=4, sigma=0)", "fed_cdp(clip=4, sigma=6)"
+    swept = _rebuilt(rows, "fed_cdp", weak, (1,) * 4)
+    swept += _rebuilt(rows, "fed_cdp", strong, (0,) * 4)
+    whole = _rebuilt(rows, "fed_cdp", strong, (0,) * 8)
+    said = only(a_card("a", swept), a_card("b", whole))
+    assert f"type 2: {weak} 4 of 4, {strong} 0 of 4, {strong} 0 of 8." in said
+    assert "None of 4 still allows for 60 % (95 %)" in said
 
 
 def test_what_privacy_costs_is_claimed_of_separate_intervals_only(rows):
