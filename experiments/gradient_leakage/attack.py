@@ -9,7 +9,7 @@ from collections.abc import Callable
 import jax
 import numpy as np
 
-from experiments.gradient_leakage import adversary
+from experiments.gradient_leakage import adversary, knowledge
 from experiments.gradient_leakage.blocks import Blocks
 from experiments.gradient_leakage.settings import Config
 from experiments.gradient_leakage.targets import Network, Targets
@@ -48,7 +48,7 @@ class Attack:
         """
         params = self._network.params
         layers = clipping.num_layers(params)
-        known = adversary.known(self._run, view, layers, pruned)
+        known = knowledge.known(self._run, view, layers, pruned)
         known = known._replace(noise=self._noise(view))
         program = self._program(view.example)
         return jax.device_get(program((clients, observed), (params, known)))
@@ -60,7 +60,7 @@ class Attack:
             sent = 1 if view.example else self._run.images
             shape = (sent, *self._targets.shape[1:])
             params, loss_fn = self._network.params, self._network.loss_fn
-            rehearse = adversary.noise_variance(self._run, view, loss_fn, params, shape)
+            rehearse = knowledge.noise_variance(self._run, view, loss_fn, params, shape)
             key = streams.key(self._run.seed, _REHEARSAL_KEY, 0)
             self._noises[view] = np.float32(jax.jit(rehearse)(key))
         return self._noises[view]

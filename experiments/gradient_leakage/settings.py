@@ -108,7 +108,9 @@ class Config(RunFlags):
     iterations: int = option(
         300, "attack iterations; those of cpl and dlg have --inner_iterations", min=1
     )
-    starts: int = option(1, "searches, of which the attacker keeps the best", min=1)
+    starts: int = option(
+        1, "searches side by side, of which the attacker keeps the best", min=1
+    )
     tolerance: float = option(
         1e-10, "share of the message's squared norm left, that ends a search",
         min=0, below=1,

@@ -3,7 +3,8 @@
 The attacker minimises over examples the distance of the simulated message from the
 observed one. All choices, also between restarts, rest on that loss; the truth is not an
 argument. How soon an attack succeeds is for whoever knows the truth to say, from the
-recorded `path` of what the attacker would have shown after each iteration.
+recorded `path` of what the attacker would have shown after each iteration, of all starts
+side by side. Of a message that is no number a seed is shown, with an infinite loss.
 
 A step to where the loss is no number is undone: the solver starts anew from the best
 iterate, or from a fresh seed if that is where it came from. Such a step is not counted
@@ -53,8 +54,8 @@ class Budget(NamedTuple):
 
     Attributes:
       num_iterations: I, attack iterations.
-      starts: independent searches, one after the other, of which the attacker keeps the
-        best.
+      starts: independent searches, of which the attacker keeps the best; iterations of
+        `losses` and `path` are those of each.
       record_every: iterations from one entry of the path to the next.
       tolerance: share of the distance of a zero message, below which a search ends.
       patience: iterations without a loss that is lower by a thousandth, after which a

@@ -105,8 +105,10 @@ def _fit(key, x, y, settings: Settings) -> Params:
 
 
 def predict(params: Params, x: Array) -> jax.Array:
-    """Distributions `[n, K]` of components `[n, k]`."""
+    """Distributions `[n, K]` of components `[n, k]`, uniform for what is no number."""
     hidden = [params[f"Dense_{i}"]["kernel"].shape[1] for i in range(len(params))]
     network = _Network(tuple(hidden[:-1]), hidden[-1])
     logits = network.apply({"params": params}, jnp.asarray(x))
-    return jax.nn.softmax(cast(jax.Array, logits))
+    found = jax.nn.softmax(cast(jax.Array, logits))
+    told = jnp.isfinite(found).all(axis=-1, keepdims=True)
+    return jnp.where(told, found, 1 / found.shape[-1])

@@ -74,8 +74,12 @@ def recover(
       What was found, all, some or none of the rows, and whether it is certain.
 
     Raises:
-      ValueError: another model, or numbers that are not finite.
+      ValueError: another model, no rows or targets, or numbers that are not finite.
     """
+    if rows < 1 or not len(targets):
+        raise ValueError(
+            f"rows, targets: expected at least 1, got {rows} and {len(targets)}"
+        )
     if not network_lib.says_something(params, message):
         return Found.nothing(schema)
     look = look_lib.look(params, message, loss_fn, schema, rows, targets)

@@ -73,6 +73,9 @@ def test_a_message_that_is_not_finite_is_refused(problem):
     message = jax.tree.map(lambda leaf: np.full_like(leaf, np.nan), params)
     with pytest.raises(ValueError, match="params, message: expected finite numbers"):
         rows.recover(params, message, loss_fn, schema, _ROWS, np.arange(2))
+    for count, targets in ((0, 2), (-1, 2), (_ROWS, 0)):
+        with pytest.raises(ValueError, match="rows, targets: expected at least 1, got"):
+            rows.recover(params, params, loss_fn, schema, count, np.arange(targets))
 
 
 def test_a_loss_that_hides_a_model_with_other_layers_is_refused(problem):

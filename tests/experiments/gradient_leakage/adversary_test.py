@@ -4,7 +4,7 @@ import jax
 import numpy as np
 import pytest
 
-from experiments.gradient_leakage import adversary, views
+from experiments.gradient_leakage import adversary, knowledge, views
 from fljax import losses, models
 from fljax.attacks.inversion.gaussian import Gaussian
 from fljax.defenses import clipping, specs
@@ -21,8 +21,8 @@ def test_the_aware_attacker_simulates_clip_and_pruning(
     for attacker, close in (("aware", True), ("naive", False)):
         run = completed("--types=2", f"--attacker={attacker}")
         seen = see_view(run, view, 0.4)
-        known = adversary.known(run, view, 1, 0.4)
-        simulation = adversary.simulation(run, example=True)
+        known = knowledge.known(run, view, 1, 0.4)
+        simulation = knowledge.simulation(run, example=True)
         simulate = jax.jit(simulation(loss_fn, known, seen))
         found = simulate(params, x[:1], y[:1])
         assert (distance(found, seen) < 1e-6) is close
@@ -38,8 +38,8 @@ def test_a_message_is_explained_by_the_truth(
     run = completed("--types=1", "--defense=none", "--rate=0.5", *more)
     (view,) = views.views(run)
     seen = see_view(run, view)
-    known = adversary.known(run, view, 1, 0.0)
-    build = adversary.simulation(run, example=False)
+    known = knowledge.known(run, view, 1, 0.0)
+    build = knowledge.simulation(run, example=False)
     simulate = jax.jit(build(loss_fn, known, seen))
     assert distance(simulate(params, x, y), seen) < 1e-5
     assert distance(simulate(params, x, y[::-1]), seen) > 1e-2
@@ -59,6 +59,10 @@ def test_a_message_is_explained_by_the_truth(
         ("norm_clipping(norm=0.01)", ()),
         ("norm_clipping(norm=0.01)", ("--steps=3",)),
         ("value_clipping(limit=0.001)", ("--steps=3",)),
+        *[
+            (f"{first} + fed_sdp(clip=0.003, sigma=0, where=server)", ("--types=0",))
+            for first in ("norm_clipping(norm=0.01)", "value_clipping(limit=0.0003)")
+        ],
     ],
     ids=lambda value: "_".join(value) if isinstance(value, tuple) else value,
 )
@@ -73,8 +77,8 @@ def test_only_the_aware_attacker_simulates_what_a_message_went_through(
         )  # fmt: skip
         (view,) = views.views(run)
         seen = see_view(run, view)
-        known = adversary.known(run, view, clipping.num_layers(params), 0.0)
-        build = adversary.simulation(run, example=False)
+        known = knowledge.known(run, view, clipping.num_layers(params), 0.0)
+        build = knowledge.simulation(run, example=False)
         simulate = jax.jit(build(loss_fn, known, seen))
         near[attacker] = distance(simulate(params, x, y), seen)
     assert near["aware"] < 1e-6
@@ -90,12 +94,12 @@ def test_what_is_simulated_has_finite_tangents(completed, linear, text, see_view
 
     def tangent(view, known, seen, x):
         count = 1 if view.example else len(x)
-        simulate = adversary.simulation(run, example=view.example)(loss_fn, known, seen)
+        simulate = knowledge.simulation(run, example=view.example)(loss_fn, known, seen)
         x = x[:count]
         return jax.jvp(lambda x: simulate(params, x, y[:count]), (x,), (x / x,))[1]
 
     told = [
-        (view, adversary.known(run, view, clipping.num_layers(params), 0.0),
+        (view, knowledge.known(run, view, clipping.num_layers(params), 0.0),
          see_view(run, view))
         for view in views.views(run)
     ]  # fmt: skip
@@ -133,7 +137,7 @@ def test_whitening_is_for_so_many_pixels_at_once(
             adversary.solvers, name, lambda *given, short=short: (short, *given)
         )
     monkeypatch.setattr(adversary.presets, "cpl", asked)
-    known = adversary.known(run, views.views(run)[0], 1, 0.0)
+    known = knowledge.known(run, views.views(run)[0], 1, 0.0)
     search = adversary.attack(run, linear[0], (images, 8, 8, 1), 10, example=False)
     with pytest.raises(LookupError) as caught:
         search(jax.random.key(0), {}, {}, known)
@@ -149,7 +153,7 @@ def test_probed_labels_and_public_images_reach_the_search(
         raise LookupError(given)
 
     monkeypatch.setattr(adversary.presets, "cpl", asked)
-    known = adversary.known(run, views.views(run)[0], 1, 0.0)
+    known = knowledge.known(run, views.views(run)[0], 1, 0.0)
     known = known._replace(noise=np.float32(2))
     prior = Gaussian.fit(np.random.default_rng(0).uniform(size=(9, 4, 4, 1)))
     search = adversary.attack(
@@ -196,6 +200,6 @@ def test_the_adversary_rehearses_how_much_noise_there_is(
     run = completed(f"--defense={text}", "--rate=0.5", *more)
     (view,) = views.views(run)
     shape = (1 if view.example else 2, 10, 10, 1)
-    rehearse = adversary.noise_variance(run, view, loss_fn, params, shape)
+    rehearse = knowledge.noise_variance(run, view, loss_fn, params, shape)
     found = float(jax.jit(rehearse)(jax.random.key(1)))
     assert found**0.5 == pytest.approx(deviation, rel=0.02)
