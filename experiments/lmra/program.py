@@ -122,6 +122,11 @@ def _attack(
             name, functools.partial(cache.cached, name, decode, Decoded, Members)
         )
         models[name] = decoded[name].estimate
+        if not np.isfinite(models[name]).all():
+            raise ConfigError(
+                f"--mappings: {method} decodes a model that is not finite: expected "
+                "another, or, of mlp, smaller --fit_rate and --decode_rate"
+            )
     models["local_optimum"] = np.broadcast_to(own, shape)
     judge = scores.Judge(loaded, optima, run.attacked)
     scored = timed("scores", lambda: {k: judge(v) for k, v in models.items()})

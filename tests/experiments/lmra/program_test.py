@@ -286,8 +286,15 @@ def test_doctorates_are_dealt_by_age(shared_data):
     assert shapes.y == (1, int(loaded.sizes.sum()))
 
 
-def test_a_training_that_diverges_is_refused(tmp_path):
-    told = _told(learning_rate=1e38, run_dir=str(tmp_path / "run"))
-    with pytest.raises(config.ConfigError, match="--learning_rate: training diverged"):
+@pytest.mark.parametrize(
+    ("changed", "said"),
+    [
+        ({"learning_rate": 1e38}, "--learning_rate: training diverged"),
+        ({"fit_rate": 1e30}, "--mappings: mlp decodes a model that is not finite"),
+    ],
+)
+def test_what_diverges_is_refused(tmp_path, changed, said):
+    told = _told(run_dir=str(tmp_path / "run"), **changed)
+    with pytest.raises(config.ConfigError, match=said):
         program.PROGRAM.run(told)
     assert not (tmp_path / "run" / "rows.jsonl").exists()
