@@ -13,30 +13,38 @@ from fljax.auditing.truth import Truth
 from fljax.types import Features
 
 
-@pytest.fixture
-def folder(tmp_path):
-    """One client with two rows, one full-batch step of `mlp:64` in every round."""
-    rng = np.random.default_rng(0)
-    frame = pd.DataFrame(rng.normal(size=(20, 2)).round(3), columns=["a", "b"])
-    frame = frame.assign(sex=rng.permutation(20) % 2, client=np.arange(20) // 2)
+def _recorded(folder, owner, clients):
+    """One full-batch step of `mlp:64` by some of the clients `owner` of rows."""
+    rng, count = np.random.default_rng(0), len(owner)
+    frame = pd.DataFrame(rng.normal(size=(count, 2)).round(3), columns=["a", "b"])
+    frame = frame.assign(sex=rng.permutation(count) % 2, client=owner)
     frame = frame.assign(y=(frame.a - frame.b + frame.sex).round(3))
-    frame.to_csv(tmp_path / "rows.csv", index=False)
+    frame.to_csv(folder / "rows.csv", index=False)
     model = models.mlp(3, hidden=(64,))
     loss_fn = losses.example_loss(model.apply, losses.squared)
-    mine = frame[frame.client == 3]
-    x = mine[["a", "b", "sex"]].to_numpy(np.float32)
-    rows = Features(x, np.zeros((2, 0), np.int32)), mine.y.to_numpy(np.float32)
     params = model.init(jax.random.key(0))
 
-    def mean_loss(params):
-        return jax.vmap(loss_fn, (None, 0, 0))(params, *rows).mean()
+    def returned(mine):
+        x = mine[["a", "b", "sex"]].to_numpy(np.float32)
+        rows = Features(x, np.zeros((len(x), 0), np.int32)), mine.y.to_numpy(np.float32)
 
-    slope = jax.grad(mean_loss)(params)
-    returned = jax.tree.map(lambda p, g: p - 0.5 * g, params, slope)
+        def mean_loss(params):
+            return jax.vmap(loss_fn, (None, 0, 0))(params, *rows).mean()
+
+        slope = jax.grad(mean_loss)(params)
+        return jax.tree.map(lambda p, g: p - 0.5 * g, params, slope)
+
     about = {"batch_size": 0, "learning_rate": 0.5, "epochs": 1}
-    with transcript.Recorder(tmp_path / "seen", about) as recorder:
-        recorder.record(0, params, {3: returned})
-    return tmp_path
+    with transcript.Recorder(folder / "seen", about) as recorder:
+        sent = {client: returned(frame[frame.client == client]) for client in clients}
+        recorder.record(0, params, sent)
+    return folder
+
+
+@pytest.fixture
+def folder(tmp_path):
+    """One client with two rows."""
+    return _recorded(tmp_path, np.arange(20) // 2, [3])
 
 
 def test_a_gradient_of_two_rows_is_inverted(folder, audited):
@@ -51,6 +59,23 @@ def test_a_gradient_of_two_rows_is_inverted(folder, audited):
     apart = np.abs(found[:, None] - true[None]).max(axis=-1)
     assert (apart.min(axis=0) < 0.05).all() and line.total.value == 100
     assert line.verdict == verdicts.LEAKS
+
+
+def test_a_client_is_inverted_as_if_it_were_alone(tmp_path, audited):
+    folder = _recorded(tmp_path, np.repeat([1, 2, 3], [1, 2, 4]), [1, 2, 3])
+    config = {
+        "sensitive": "sex", "model": "mlp:64", "attacks": ("inversion",),
+        "inversion_iterations": 40,
+    }  # fmt: skip
+    answers, _ = audited(folder, **config)
+    found = answers["inversion"].value
+    assert found.shape == (3, 4, 3)
+    has = np.isfinite(found).all(axis=-1)
+    np.testing.assert_array_equal(has, np.arange(4) < np.array([[1], [2], [4]]))
+    alone, _ = audited(folder, **config, client=(2,))
+    np.testing.assert_allclose(found[1, :2], alone["inversion"].value[0], atol=1e-3)
+    true = pd.read_csv(folder / "rows.csv")[["a", "b", "sex"]].to_numpy()[0]
+    np.testing.assert_allclose(found[0, 0], true, atol=0.05)
 
 
 def test_proxy_rows_of_a_regression_need_no_classes(folder, audited):

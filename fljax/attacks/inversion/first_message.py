@@ -5,20 +5,22 @@ The search starts from standard normal rows, or with proxy rows from normal ones
 their means and deviations.
 """
 
-import functools
 from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 
+from fljax import losses
 from fljax.attacks import streams
 from fljax.attacks.adversary import AdversaryView
+from fljax.attacks.each_client import Client, Task, over_items, task
 from fljax.attacks.estimates import Estimates, Reconstruction
-from fljax.attacks.inversion import Budget, invert, points, solvers, spaces
+from fljax.attacks.inversion import Budget, invert, solvers, spaces
 from fljax.attacks.needs import Needs
 from fljax.attacks.spec import AttackSpec
 from fljax.transcript import views
+from fljax.types import Batch
 
 
 class Settings(NamedTuple):
@@ -29,60 +31,50 @@ class Settings(NamedTuple):
     starts: int = 4
 
 
-class _Start(NamedTuple):
-    """Mean and deviation `[D]` of the rows that a search starts from."""
-
-    mean: jax.Array
-    deviation: jax.Array
-
-
 def run(view: AdversaryView, settings: Settings) -> Estimates:
     """Rows of every client, as many as it has; NaN behind them."""
     assert view.transcript is not None and view.messages is not None
-    known = view.known
+    count, known = len(view.clients), view.known
     width = known.public.numeric.shape[-1] + view.candidates.shape[1]
-    rebuilt = np.full((*known.y.shape, width), np.nan, np.float32)
-    rate = np.float32(view.training.learning_rate or 1)
-    start = _start(view, width)
-    for client, rows in enumerate(view.sizes):
-        places = views.first(view.messages.of(client), 1)
-        first = views.messages(view.transcript, places)
-        params, delta = jax.tree.map(
-            lambda leaf: np.asarray(leaf[0], np.float32), first
-        )
-        gradient = jax.tree.map(lambda leaf: leaf / rate, delta)
-        stream = streams.key(view.seed, streams.INVERSION, int(view.clients[client]))
-        y = np.asarray(known.y)[client, :rows]
-        rebuilt[client, :rows] = _attack(
-            view.loss_fn, settings, stream, params, gradient, y, start
-        )
-    return {"inversion": Reconstruction(rebuilt)}
+    first = view._replace(messages=views.first(view.messages, 1))
+    told = (np.float32(view.training.learning_rate or 1), *_start(view, width))
+    more = [np.broadcast_to(each, (count, *each.shape)) for each in told]
+    found = over_items(_one, task(view, settings), first, np.arange(count), *more)
+    return {"inversion": Reconstruction(np.where(known.mask[..., None], found, np.nan))}
 
 
-def _start(view: AdversaryView, width: int) -> _Start:
+def _start(view: AdversaryView, width: int) -> tuple[np.ndarray, np.ndarray]:
+    """Mean and deviation `[D]` of the rows that a search starts from."""
     if view.proxy is None:
-        return _Start(jnp.zeros(width), jnp.ones(width))
-    x = view.proxy.x
-    return _Start(jnp.asarray(x.mean(axis=0)), jnp.asarray(x.std(axis=0)))
+        return np.zeros(width, np.float32), np.ones(width, np.float32)
+    x = np.asarray(view.proxy.x, np.float32)
+    return x.mean(axis=0), x.std(axis=0)
 
 
-@functools.partial(jax.jit, static_argnums=(0, 1))
-def _attack(loss_fn, settings, stream, params, observed, y, start):
+def _one(static: Task, client: Client, rate, mean, deviation) -> jax.Array:
+    """Rows `[n, D]` of one client; those that it does not have count nowhere."""
+    settings, known, seen = static.settings, client.known, client.exchange
+    params, delta = jax.tree.map(lambda leaf: leaf[0], (seen.params, seen.delta))
+
     def seed(stream, shape):
-        drawn = jax.random.normal(stream, shape)
-        return start.mean[None] + drawn * start.deviation[None]
+        each = jax.vmap(jax.random.fold_in, (None, 0))(stream, jnp.arange(shape[0]))
+        drawn = jax.vmap(lambda key: jax.random.normal(key, shape[1:]))(each)
+        return mean[None] + drawn * deviation[None]
 
-    space = spaces.examples((len(y), len(start.mean)), seed, y=y)
+    def loss(params, x, y):
+        return losses.batch_loss(static.loss_fn, params, Batch(x, y, known.mask))
+
+    space = spaces.examples((len(known.y), len(mean)), seed, y=known.y)
     budget = Budget(
         num_iterations=settings.iterations,
         starts=settings.starts,
         record_every=settings.iterations,
     )
     return invert(
-        stream,
+        streams.key(client.seed, streams.INVERSION, client.id),
         params,
-        observed,
-        points.gradient_of(loss_fn),
+        jax.tree.map(lambda leaf: leaf.astype(jnp.float32) / rate, delta),
+        jax.grad(loss),
         spaces.as_features(space),
         solvers.whitened_lbfgs(),
         budget=budget,
