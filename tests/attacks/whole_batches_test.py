@@ -69,6 +69,15 @@ def test_a_client_of_one_batch_is_solved_for_beside_others():
     np.testing.assert_array_equal(alone.probability[0], found.probability[0])
 
 
+def test_of_clients_that_take_one_step_the_first_order_is_all_there_is():
+    view, truth = _trained(batch=max(_SIZES))
+    first = clients.infer(view, _QUICK, first_order=True)
+    hits = np.asarray(first.index == truth)[view.known.mask]
+    assert hits.mean() > 0.92 and (first.misfit < 3).all()
+    path = clients.infer(view, _QUICK)
+    np.testing.assert_array_equal(first.probability, path.probability)
+
+
 @pytest.mark.slow
 def test_several_steps_on_all_rows_are_solved_for():
     view, truth = _trained(batch=max(_SIZES), epochs=5)

@@ -25,7 +25,8 @@ followed to first order.
 This attack is not from a paper. Its first-order version, `first_order=True` or, in the
 same program, `Told.path` that is False, replaces the path by the gradients at its two
 known ends ("linear inversion"): cheap, exact for a model that hardly moves within a
-round, and misled by drift otherwise.
+round, and misled by drift otherwise. Of clients that take one step in a round `clients`
+has the path, which is of first order itself.
 """
 
 from collections.abc import Callable

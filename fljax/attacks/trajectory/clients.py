@@ -179,7 +179,11 @@ def _imagined(view: AdversaryView, first_order: bool = False) -> tuple[Imagined,
     noise = added.variance(spec, training, view.sizes, own, number)
     client = client._replace(scheduled=bool(training.schedule))
     rate = training.factors(own).astype(np.float32)
-    path = np.full(rate.shape, not first_order)  # traced: one program for both
+    whole = (
+        training.local_steps(view.sizes) == 1
+    )  # a path of one step is of first order
+    whole = np.broadcast_to(whole.all(), whole.shape) if sums else whole
+    path = np.broadcast_to(whole[:, None] | (not first_order), rate.shape)  # traced
     clip, message_clip, limit = np.moveaxis(clips, -1, 0)
     return client, Told(clip, message_clip, limit, noise, rate, path)
 
