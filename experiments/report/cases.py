@@ -10,7 +10,8 @@ from experiments.report import gains
 from experiments.report.cards import Card
 from experiments.report.figures import selection
 from experiments.report.gains import Score
-from fljax import fit
+from fljax import fit, verdicts
+from fljax.results import summarise
 
 
 class Case(NamedTuple):
@@ -25,6 +26,7 @@ class Case(NamedTuple):
       explained: percent of the variation of the training rows' targets that it
         explains, NaN likewise.
       epsilon: where one is promised.
+      ceiling: percent that no adversary is above, NaN where nothing promises that.
     """
 
     run: str
@@ -34,6 +36,7 @@ class Case(NamedTuple):
     loss: float
     explained: float
     epsilon: Stated | None
+    ceiling: float
 
     @property
     def defended(self) -> bool:
@@ -55,6 +58,12 @@ def of_run(card: Card) -> list[Case]:
     """All of a run that have attacks with a baseline."""
     promised = epsilons.stated(card.rows)
     losses, fits = selection.utility(card.rows), selection.explained(card.rows)
+    bounds = [row for row in card.rows if row.metric == verdicts.CEILING]
+    ceilings = {
+        (s.row.defense, s.row.point): s.estimate.mean
+        for s in summarise(bounds)
+        if s.row.client == "all"
+    }
     found: dict[tuple[str, str], list[Score]] = {}
     for score in gains.scores(card.rows):
         found.setdefault((score.row.defense, score.row.point), []).append(score)
@@ -64,6 +73,7 @@ def of_run(card: Card) -> list[Case]:
             losses[at].estimate.mean if at in losses else math.nan,
             fits.get(at, {}).get(selection.EXPLAINED[0], math.nan),
             promised.get(at),
+            ceilings.get(at, math.nan),
         )
         for at, each in found.items()
     ]  # fmt: skip

@@ -159,19 +159,23 @@ def _defenses(
     parts = []
     if stopped := found.pop(_STOPPED, []):
         stopped.sort(key=lambda case: case.loss)
-        costs = _names(_cost(case, bare, several) for case in stopped)
+        costs = _names(_cost(case, bare, top, several) for case in stopped)
         parts = [f"no leak shown under {costs}, a lower bound on what leaks"]
     for kind, some in found.items():
         parts.append(f"{kind} under {_names(_label(case, several) for case in some)}")
     yield f"With a defense: {'; '.join(parts)}."
 
 
-def _cost(case: Case, bare: Case, several: bool) -> str:
+def _cost(case: Case, bare: Case, top: Score, several: bool) -> str:
     parts = [f"epsilon {case.epsilon.text}" if case.epsilon else "no epsilon"]
     if math.isfinite(case.loss):
         parts.append(f"loss {case.loss:.3g}")
         if case.run == bare.run and bare.loss > 0:
             parts.append(f"{case.loss / bare.loss:.2f} times that without")
+    if math.isfinite(case.ceiling) and top.gain.own_rows:
+        high = case.ceiling >= top.shown.mean
+        more = ", more than is read without it" if high else ""
+        parts.append(f"nobody can be above {case.ceiling:.1f} %{more}")
     return f"{_label(case, several)} ({', '.join(parts)})"
 
 

@@ -178,3 +178,20 @@ def test_what_did_not_leak_without_a_defense_was_not_stopped_by_it(rows):
     defended = _run(rows, "b", defense="dp_sgd", attack=quiet)
     cells = _cells(_compared([defended, _run(rows, "a", attack=quiet)]))
     assert cells[1][2:] == ["57.20 [56.45, 57.95] not shown"] * 2
+
+
+@pytest.mark.parametrize(
+    ("percent", "said"),
+    [
+        (70.0, "nobody can be above 70.0 %)"),
+        (95.0, "nobody can be above 95.0 %, more than is read without it)"),
+    ],
+)
+def test_a_defense_that_stops_an_attack_is_named_with_what_it_promises(
+    rows, percent, said
+):
+    metric, about = verdicts.CEILING, {"attack": "none", "defense": "dp_sgd"}
+    bound = rows(*[percent] * 3, setting="defense", metric=metric, **about)
+    stopped = _run(rows, "run", defense="dp_sgd", attack=(56.9, 57.2, 57.5))
+    card = card_of("run", [*_run(rows).rows, *stopped.rows, *bound], {}, None)
+    assert said in " ".join(claims.of_attacks([card]))
