@@ -147,7 +147,12 @@ class Findings(NamedTuple):
     @property
     def leaks(self) -> bool:
         """Whether some attack shows a leak."""
-        return any(line.verdict == verdicts.LEAKS for line in self.lines)
+        return self.outcome == "leaks"
+
+    @property
+    def outcome(self) -> words.Outcome:
+        """`leaks`, `no_conclusion` or `no_leak_shown`, which is no proof."""
+        return words.outcome(self.lines)
 
     def save(self, folder: str | os.PathLike) -> None:
         """Writes `rows.jsonl`, `manifest.json`, `records.csv` and `report.html`.

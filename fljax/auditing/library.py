@@ -45,7 +45,7 @@ from fljax.driver.config import ConfigError
 from fljax.driver.option import RunFlags
 from fljax.types import Model, Transcript
 
-_OF_THE_PROGRAM = {"known", *(field.name for field in dataclasses.fields(RunFlags))}
+_OF_THE_PROGRAM = {"known", "fail_on", *(f.name for f in dataclasses.fields(RunFlags))}
 
 
 def _untimed(name: str) -> contextlib.AbstractContextManager[None]:

@@ -38,6 +38,9 @@ from fljax.driver.program import Program, Start
 _ESTIMATES = (Prediction, LabelEstimate, Reconstruction, NotApplicable)
 
 
+FAILED = 3  # exit code of an outcome that a user named
+
+
 class Prepared(NamedTuple):
     """What was asked for, and what there is to answer it."""
 
@@ -79,7 +82,8 @@ def work(prepared: Prepared, output: Output, bars: Progress) -> Results:
     findings = library.attack_and_score(
         config, read, case, attacks, {}, output.stage, keep
     )
-    return reporting.results(findings)
+    failed = findings.outcome in config.audit.fail_on
+    return reporting.results(findings)._replace(code=FAILED if failed else 0)
 
 
 def describe(prepared: Prepared) -> list[str]:

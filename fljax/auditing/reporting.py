@@ -17,7 +17,7 @@ from fljax.auditing.lines import Line
 from fljax.driver import screen_tables
 from fljax.driver.option import FILES, FolderFlags
 from fljax.driver.output import Output, Results
-from fljax.results import Labels, Row
+from fljax.results import Labels, Row, finite
 
 EXPERIMENT = "audit"
 
@@ -37,9 +37,21 @@ def results(findings: Findings) -> Results:
         list(_rows(findings)),
         pages={"records.csv": records, "report.html": _page(findings)},
         files=findings.audited.files,
-        manifest={"verdicts": findings.verdicts, "notes": findings.notes},
+        manifest={
+            "outcome": findings.outcome,
+            "verdicts": findings.verdicts,
+            "gains": {
+                each.attack: _gains(each) for each in findings.lines if each.gains
+            },
+            "notes": findings.notes,
+        },
         tables=screen(findings),
     )
+
+
+def _gains(line: Line) -> dict[str, list[float | None]]:
+    """Beyond each reference: the mean, and the ends of the verdict's interval."""
+    return {g.name: [finite(e) for e in (g.mean, g.low, g.high)] for g in line.gains}
 
 
 def screen(findings: Findings) -> list[Table | Text]:
@@ -104,8 +116,8 @@ def _rows(findings: Findings) -> Iterator[Row]:
         yield from each(*where, line.metric, [c.value for c in line.clients], counts)
         for end in ("low", "high"):
             value = getattr(line.total, end)
-            metric = f"{line.metric}_{end}"
-            yield labels.row(*where, audited.seed, metric, value, line.total.n)
+            metric, worth = f"{line.metric}_{end}", metrics.rows_of_mean(counts)
+            yield labels.row(*where, audited.seed, metric, value, worth)
         for metric, values in line.diagnostics.items():
             yield from each(*where, metric, values, counts)
         if line.records is not None:

@@ -8,7 +8,7 @@ from fljax.attacks.attribute import gradient_grid
 from fljax.attacks.inversion import first_message as inversion
 from fljax.attacks.label_distribution import first_message as label_distribution
 from fljax.attacks.trajectory import clients, matching
-from fljax.auditing import values
+from fljax.auditing import values, words
 from fljax.driver.option import RunFlags, option, several
 
 ATTACKS = (
@@ -137,6 +137,9 @@ class AuditConfig(RunFlags):
         "what attacks must be better than, beside the most frequent value: imputation "
         "from the other columns, and the same attack on rows that are not the client's; "
         "permuted shows it on the client's rows with their targets in random order",
+    )
+    fail_on: tuple[words.Outcome, ...] = option(
+        (), "outcomes with which the program ends with exit code 3, for a script"
     )
     most_values: int = values.most_values()
     seed: int = option(0, "of what attacks draw", min=0, max=2**32 - 1)

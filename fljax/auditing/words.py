@@ -1,6 +1,7 @@
 """What an audit found, in sentences for whoever has to decide."""
 
 from collections.abc import Sequence
+from typing import Literal
 
 import numpy as np
 
@@ -11,6 +12,7 @@ from fljax.auditing.lines import MISFIT, Line
 from fljax.fit import UNLEARNT
 from fljax.verdicts import ACCURACY, DISTANCE, ERROR, IMPUTATION, STRANGERS
 
+Outcome = Literal["leaks", "no_conclusion", "no_leak_shown"]
 _REFERENCES = {
     IMPUTATION: "the other columns alone, learned from other people's rows, name {}",
     STRANGERS: "on people who never met these messages the attack names {}",
@@ -45,6 +47,15 @@ def summary(
             + _reasons(lines)
         )
     return found
+
+
+def outcome(lines: Sequence[Line]) -> Outcome:
+    """All verdicts in one: no conclusion where nothing was run, fits or was learnt."""
+    kinds = {line.verdict for line in lines}
+    if verdicts.LEAKS in kinds:
+        return "leaks"
+    nothing = all(line.total is None for line in lines)
+    return "no_conclusion" if nothing or kinds & {MISFIT, UNLEARNT} else "no_leak_shown"
 
 
 def foremost(lines: Sequence[Line]) -> Line | None:

@@ -30,6 +30,7 @@ class Results(NamedTuple):
       files: that were read.
       manifest: what the manifest says beside flags, times and versions.
       tables: for the screen.
+      code: the exit code of the program.
     """
 
     rows: Sequence[Row]
@@ -38,6 +39,7 @@ class Results(NamedTuple):
     files: Iterable[FileRecord] = ()
     manifest: Mapping[str, Any] = {}
     tables: Iterable[RenderableType] = ()
+    code: int = 0
 
 
 class Output:

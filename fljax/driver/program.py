@@ -68,14 +68,14 @@ class Program(Command):
         """The command's, and those of several processes."""
         return super().sections() | {"processes": config.names(ProcessFlags)}
 
-    def main(self) -> None:
-        """Does what the flags say."""
+    def main(self) -> int:
+        """Does what the flags say; returns the exit code."""
         settings = self.read()
         processes.join(config.read(ProcessFlags))
-        self.run(settings)
+        return self.run(settings)
 
-    def run(self, settings: Any) -> None:
-        """Does what the settings say.
+    def run(self, settings: Any) -> int:
+        """Does what the settings say; returns the exit code.
 
         Raises:
           ConfigError: they do not fit each other or the data, or the folder is another
@@ -90,8 +90,7 @@ class Program(Command):
         flags_ = self.to_flags(settings)
         folder = next(group for group in settings if isinstance(group, FolderFlags))
         if self.prints_only and folder.run_dir is None:
-            self.work(started.prepare(), None, None)
-            return
+            return self.work(started.prepare(), None, None).code
         with Output(folder, self.name, started.name, flags_, self.module) as output:
             with output.stage("data"), console.waiting("data and schedule"):
                 prepared = started.prepare()
@@ -99,7 +98,7 @@ class Program(Command):
                 screen = console.screen()
                 for line in self.describe(prepared):
                     screen.print(line, highlight=False, markup=False)
-                return
+                return 0
             with output.autosave.interruptible(), console.progress() as bars:
                 results = self.work(prepared, output, bars)
             output.write(results)
@@ -108,3 +107,4 @@ class Program(Command):
                 folder_ = shlex.quote(str(output.folder))
                 command = self.afterwards.format(folder=folder_)
                 console.screen().print(command, highlight=False, markup=False)
+        return results.code

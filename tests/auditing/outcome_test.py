@@ -1,0 +1,51 @@
+"""An audit in one word, for a script that has to go on or stop."""
+
+import json
+
+import pytest
+
+from fljax import fit, verdicts
+from fljax.auditing import lines as lines_lib
+from fljax.auditing import program, words
+from fljax.auditing.lines import Line, Number
+from fljax.driver import launch
+
+
+def _line(verdict, run=True):
+    total = Number(60.0, 50.0, 70.0, 30, {verdicts.MAJORITY: 50.0}) if run else None
+    metric = verdicts.ACCURACY.metric
+    return Line("model", "passive", metric, total, (), verdict, "")
+
+
+@pytest.mark.parametrize(
+    ("kinds", "said"),
+    [
+        ([verdicts.NOT_SHOWN, verdicts.LEAKS], "leaks"),
+        ([lines_lib.MISFIT, verdicts.LEAKS], "leaks"),
+        ([lines_lib.MISFIT, verdicts.NOT_SHOWN], "no_conclusion"),
+        ([fit.UNLEARNT], "no_conclusion"),
+        ([verdicts.PREDICTABLE, verdicts.NOT_SHOWN], "no_leak_shown"),
+    ],
+)
+def test_one_leak_is_a_leak_and_what_does_not_fit_is_no_conclusion(kinds, said):
+    assert words.outcome([_line(kind) for kind in kinds]) == said
+
+
+def test_nothing_is_concluded_where_no_attack_could_be_run():
+    line = _line(lines_lib.NOT_APPLICABLE, run=False)
+    assert words.outcome([line]) == "no_conclusion"
+
+
+@pytest.mark.parametrize(
+    ("given", "code"),
+    [((), 0), (("leaks",), 0), (("leaks", "no_conclusion"), 3)],
+)
+def test_an_outcome_that_was_named_has_an_exit_code(linear, config, given, code):
+    told = config(linear, attacks=("reconstruct",), fail_on=given)
+    with pytest.raises(SystemExit) as stop:
+        launch.app_main(lambda: program.PROGRAM.run(told), argv=["audit"])
+    assert (stop.value.code or 0) == code
+    manifest = json.loads((linear / "out" / "manifest.json").read_text())
+    assert manifest["outcome"] == "no_conclusion"  # its model has learnt nothing
+    mean, low, high = manifest["gains"]["reconstruct"][verdicts.MAJORITY]
+    assert 0 < low < mean <= high
