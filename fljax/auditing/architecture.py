@@ -252,10 +252,14 @@ def _other_inputs(wanted: Shapes, found: Shapes, inputs: Sequence[str]) -> str:
                 return ""
         case _:
             return ""
-    more = f" and {made - _NAMED} more" if made > _NAMED else ""
+    shown = list(inputs)
+    if made > _NAMED:
+        half = _NAMED // 2
+        shown = [*inputs[:half], f"{made - 2 * half} more", *inputs[-half:]]
+    drop = " (--drop leaves columns out)" if made > trained else ""
     return (
         f"; {trained} inputs were trained on, the rows make {made}: "
-        f"{', '.join(inputs[:_NAMED])}{more}"
+        f"{', '.join(shown)}{drop}"
     )
 
 
