@@ -13,7 +13,8 @@ import numpy as np
 
 from fljax import memory
 from fljax.attacks.spec import AttackSpec
-from fljax.attacks.trajectory import clients, relaxation
+from fljax.attacks.trajectory import effort as effort_lib
+from fljax.attacks.trajectory import relaxation
 from fljax.auditing.case import Case
 from fljax.auditing.doubts import SIMULATING
 from fljax.auditing.settings import AuditConfig
@@ -32,7 +33,7 @@ def steps(case: Case, attacks: Sequence[AttackSpec], config: AuditConfig) -> int
     each, found = training.local_steps(sizes), [0]
     for attack in attacks:
         if attack.name in SIMULATING:
-            found.append(clients.simulated(training, each, config.path_steps))
+            found.append(effort_lib.simulated(training, each, config.path_steps))
         elif attack.needs.epochs:
             found.append(int(np.max(each)))
     return max(found)

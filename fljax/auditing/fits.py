@@ -18,7 +18,7 @@ import numpy as np
 from fljax import fit, losses
 from fljax.attacks import attribute, needs
 from fljax.attacks.adversary import AdversaryView, LocalTraining
-from fljax.attacks.trajectory import FITS, clients
+from fljax.attacks.trajectory import FITS, clients, effort
 from fljax.auditing.truth import Truth
 from fljax.transcript import views
 from fljax.types import Batch
@@ -113,7 +113,7 @@ def _misfit(
     if settings.search.estimate_scale or needs.missing(clients.NEEDS, view, settings):
         return None
     training, own = view.training, view.training.local_steps(view.sizes)
-    if clients.simulated(training, own, settings.epoch_steps) > most_steps:
+    if effort.simulated(training, own, settings.epoch_steps) > most_steps:
         return None
     assert view.messages is not None
     least = int(np.min(view.messages.count))

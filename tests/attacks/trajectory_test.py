@@ -7,7 +7,7 @@ import pytest
 
 from fljax.attacks import trajectory
 from fljax.attacks.attribute import model_based_continuous
-from fljax.attacks.trajectory import clients
+from fljax.attacks.trajectory import clients, effort
 from fljax.attacks.trajectory.imagined import Imagined
 from tests.attacks import matching
 
@@ -144,10 +144,10 @@ def test_messages_that_are_sent_in_part_are_made_up_for_by_more_of_them():
     search = trajectory.Settings(iterations=120)
     asked = clients.Settings(messages=20, search=search)
     sent = np.array([60, 0, 90])
-    assert clients.effort(asked, 1.0, sent) == asked
-    half = clients.effort(asked, 0.5, sent)
+    assert effort.for_a_share(asked, 1.0, sent) == asked
+    half = effort.for_a_share(asked, 0.5, sent)
     assert (half.messages, half.search.iterations) == (40, 240)
-    all_there_are = clients.effort(asked, 0.1, sent)
+    all_there_are = effort.for_a_share(asked, 0.1, sent)
     assert (all_there_are.messages, all_there_are.search.iterations) == (60, 360)
     every = asked._replace(messages=None)
-    assert clients.effort(every, 0.1, sent) == every
+    assert effort.for_a_share(every, 0.1, sent) == every

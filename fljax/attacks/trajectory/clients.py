@@ -3,7 +3,6 @@
 Where only sums of clients' messages are seen, all clients of a sum are simulated.
 """
 
-import math
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
@@ -12,39 +11,30 @@ import jax.numpy as jnp
 import numpy as np
 
 from fljax.attacks import streams
-from fljax.attacks.adversary import AdversaryView, LocalTraining
+from fljax.attacks.adversary import AdversaryView
 from fljax.attacks.each_client import Client, Task, over_clients, over_items, task
 from fljax.attacks.estimates import Estimates, Prediction
 from fljax.attacks.groups import Group, over_groups
 from fljax.attacks.needs import Needs
 from fljax.attacks.spec import AttackSpec
-from fljax.attacks.trajectory import added, imagined, matching, merging, rules, sums
+from fljax.attacks.trajectory import (
+    added,
+    effort,
+    imagined,
+    matching,
+    merging,
+    rules,
+    sums,
+)
 from fljax.attacks.trajectory import attack as one_client
 from fljax.attacks.trajectory.attack import Inference
+from fljax.attacks.trajectory.effort import Settings
 from fljax.attacks.trajectory.imagined import Imagined, Told
 from fljax.defenses import specs
 from fljax.transcript import views
 from fljax.types import Array
 
-_DEFAULT = matching.Settings()
 _SHORTER = 6  # times the steps where they are too long
-
-
-class Settings(NamedTuple):
-    """How hard to look.
-
-    Attributes:
-      epoch_steps: simulated steps of a local epoch; where they are too long for a path, up
-        to six times as many.
-      messages: of each client, evenly from its first to its last; None for all. Where it
-        sends a share of its changes only, as many more as make up for that, or as there
-        are, and as many more iterations.
-      search: everything else; steps of a path and `first_order` are set here.
-    """
-
-    epoch_steps: int = 10
-    messages: int | None = None
-    search: matching.Settings = _DEFAULT
 
 
 class _Static(NamedTuple):
@@ -94,10 +84,13 @@ def _alike(
     training, steps = view.training, view.training.local_steps(view.sizes)
     client, told = _imagined(view, first_order)
     assert view.messages is not None
-    settings = effort(settings, client.share, view.messages.count)
+    settings = effort.for_a_share(settings, client.share, view.messages.count)
     search, merged = settings.search._replace(first_order=False), None
     if client.practice.merges:
-        own, most = int(steps.max()), simulated(training, steps, settings.epoch_steps)
+        own, most = (
+            int(steps.max()),
+            effort.simulated(training, steps, settings.epoch_steps),
+        )
         if (steps != most).any():
             merged = np.stack([merging.table(int(each), most) for each in steps])
         steps = np.full_like(steps, most)
@@ -121,36 +114,10 @@ def _alike(
     return _in_order(found, order)
 
 
-def simulated(training: LocalTraining, steps: np.ndarray, epoch_steps: int) -> int:
-    """Simulated steps of a message, the most of clients who take so many."""
-    own, merged = int(np.max(steps)), epoch_steps * (training.epochs or 1)
-    return min(own, merged) if rules.practice(training).merges else own
-
-
 def _in_order(found: list[Inference], order: Sequence[np.ndarray]) -> Inference:
     """Of all clients, from those of parts of them, by the numbers of each part."""
     back = np.argsort(np.concatenate(order))
     return jax.tree.map(lambda *leaves: np.concatenate(leaves)[back], *found)
-
-
-def effort(settings: Settings, share: float, sent: Array) -> Settings:
-    """The same effort for each message, of as many as tell as much as whole ones.
-
-    Args:
-      settings: for clients that send all of their changes.
-      share: that is sent, in (0, 1].
-      sent: `[C]` messages of each client.
-    """
-    asked, sent = settings.messages, np.asarray(sent)
-    if share == 1 or asked is None or not sent.any():
-        return settings
-    messages = max(min(math.ceil(asked / share), int(sent[sent > 0].min())), asked)
-    search, more = settings.search, messages / asked
-    search = search._replace(
-        iterations=round(search.iterations * more),
-        rough_iterations=round(search.rough_iterations * more),
-    )
-    return settings._replace(messages=messages, search=search)
 
 
 def _imagined(view: AdversaryView, first_order: bool = False) -> tuple[Imagined, Told]:
