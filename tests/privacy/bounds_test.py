@@ -178,6 +178,11 @@ def test_rows_of_unlike_priors_reach_the_bound_by_their_mean():
     assert stats.norm.cdf(stats.norm.ppf(1 / 3) + 0.5) <= few + 1e-6 <= three + 2e-6
 
 
+def test_of_many_values_that_are_equally_likely_few_are_told():
+    (found,) = privacy.accuracy_without(_spec(1.0), 1, 1 / 40)
+    assert stats.norm.cdf(stats.norm.ppf(1 / 40) + 1) - 1e-6 <= found < 0.2
+
+
 def test_clients_have_bounds_of_their_own():
     spec = _spec(np.array([2.0, 8.0]))
     found = privacy.accuracy_without(spec, np.array([4, 4]), np.array([0.6, 0.6]))

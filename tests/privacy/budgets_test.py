@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from fljax import privacy
-from fljax.defenses import specs
+from fljax.defenses import fed_sdp, specs
 from fljax.defenses.definition import Setting
 from fljax.privacy import Guarantee, Promise, against
 from fljax.types import NoiseSpec
@@ -30,6 +30,20 @@ def test_noise_of_a_server_promises_to_who_sees_models_alone(views, epsilon):
     held = against(both, views)
     assert held["client"].guarantee.epsilon_rdp == [epsilon]
     assert against(both[1:], views).keys() == ({"client"} if epsilon == 2 else set())
+
+
+@pytest.mark.parametrize("where", ["client", "server"])
+def test_a_ceiling_is_that_of_noise_that_messages_have(where):
+    defense = fed_sdp.fed_sdp(
+        clip=1.0, noise_scale=4.0, sampling_rate=1.0, num_layers=1, where=where,
+        sampling="all",
+    )  # fmt: skip
+    found = privacy.ceiling(defense, privacy.Releases(5, 5), 0.5)
+    if where == "server":
+        assert found is None
+    else:
+        (noise,) = defense.noise
+        np.testing.assert_array_equal(found, privacy.accuracy_without(noise, 5, 0.5))
 
 
 def test_whoever_is_in_no_sum_costs_nobody_else_the_noise():

@@ -84,6 +84,16 @@ def test_a_plan_within_the_budget_is_what_asking_before_each_round_comes_to(
     )
 
 
+def test_a_budget_that_is_spent_to_the_last_bit_is_kept():
+    budget = privacy.guarantee(_noise(), 3 * STEPS, DELTA).epsilon_rdp[0]
+    ledger = _ledger(_noise(), budget=budget)
+    assert ledger.within(np.ones((5, 1))).sum() == 3
+    for number in range(3):
+        assert ledger.affords([0])
+        ledger.charge(number, [0])
+    assert ledger.spent(0) == budget and not ledger.affords([0])
+
+
 def test_what_it_states_is_json_and_no_noise_is_no_promise():
     ledger = _ledger(_noise(multiplier=0.0), budget=1.0)
     assert not ledger.affords([3])

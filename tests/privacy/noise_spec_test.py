@@ -46,6 +46,11 @@ def test_a_record_of_fixed_batches_is_in_one_sum_of_each_pass():
     assert "50 such sums are composed, of which a row is in 6" in found.assumption
 
 
+def test_sums_that_do_not_divide_into_rounds_count_as_those_of_the_longest():
+    spec = _spec("record", "fixed", rate=0.5)
+    assert privacy.as_poisson(spec, 7, 3)[1] == 6
+
+
 def test_a_fixed_number_of_clients_averages_delta_over_the_rounds_of_each():
     found = privacy.guarantee(_spec("client", "fixed"), 50, _DELTA)
     expected = exact.gaussian(4.0, *exact.drawn(50, 0.1), _DELTA)
