@@ -4,6 +4,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from jax.flatten_util import ravel_pytree
 from scipy import stats
 
 from fljax.defenses import noise
@@ -32,6 +33,12 @@ def test_nothing_is_promised_and_no_scale_changes_nothing(make):
     assert defense.noise == ()
     found = defense.encode(jax.random.key(0), DELTA, SENDER)
     jax.tree.map(np.testing.assert_array_equal, found, DELTA)
+
+
+def test_no_coordinate_of_a_large_model_has_the_noise_of_another():
+    model = {"a": jnp.zeros((30, 20)), "b": jnp.zeros(333)}
+    drawn, _ = ravel_pytree(noise.like(jax.random.key(0), model, 1.0))
+    assert len(np.unique(drawn)) == drawn.size
 
 
 @pytest.mark.parametrize("scale", [-1.0, np.nan, np.inf])
