@@ -63,6 +63,19 @@ def test_rows_that_are_drawn_for_every_client_count_once():
     assert gain.alone.all()  # within a client each counts once
 
 
+def test_errors_of_rows_that_are_drawn_for_every_client_count_once():
+    ours, exact = [80.0] * 4, [(80.0, 80.0)] * 4
+    half = []
+    for uses in (1.0, 4.0):
+        strangers = Reference(
+            "strangers", [70.0] * 4, [(70.0, 70.0)] * 4, uses=uses, errors=[3.0] * 4
+        )
+        told = ours, [strangers], ACCURACY, exact
+        gain = verdicts.judge(*told, errors=[0.0] * 4).beyond
+        half.append(gain.high - gain.mean)
+    assert half[1] == pytest.approx(2 * half[0]) and half[0] > 0
+
+
 def test_a_client_without_a_number_does_not_hide_the_others():
     ends = [(95.0, 99.9), (math.nan, math.nan), (60.0, 80.0)]
     scores = [99.0, math.nan, 70.0]
