@@ -75,7 +75,15 @@ def test_the_recommendation_has_its_numbers():
     asked = Wishes(most=1.0)
     text = said.recommendation(GRID, choose(GRID, asked), asked, 1)
     assert "none of this grid (--tolerance=2 and --most_beyond=1, 1 seed)" in text
-    assert choice_figure.choice(GRID, choose(GRID, Wishes()), "grid") is not None
+
+
+def test_bars_of_the_figure_stand_at_what_no_adversary_is_above():
+    axes = choice_figure.choice(GRID, choose(GRID, Wishes()), "grid").axes[0]
+    bars = [
+        tuple(line.get_xydata()[0]) for line in axes.lines
+        if line.get_marker() == "_" and len(line.get_xydata())
+    ]  # fmt: skip
+    assert bars == [(each.utility.mean, each.most) for each in GRID[1:]]
     assert choice_figure.choice([], choose([], Wishes()), "nothing") is None
 
 
