@@ -92,6 +92,17 @@ def test_fedsgd_is_one_gradient_step_on_all_rows(federation):
     )
 
 
+def test_what_idle_lanes_hold_does_not_count(federation):
+    update = local.sgd(
+        federation.loss,
+        optax.sgd(federation.rate),
+        encode=lambda key, delta, sender: jax.tree.map(lambda d: d / jnp.abs(d), delta),
+    )
+    plan = schedule.build([6, 2], num_rounds=1, batch_size=2, lanes=2)
+    run = federation.train(plan, update, rows=federation.rows((6, 2)))
+    assert np.isfinite(federation.flat(run.server.params)).all()
+
+
 def test_fedprox_without_the_term_is_fedavg(federation):
     plan = schedule.build(federation.sizes, num_rounds=3, batch_size=2, shuffle=False)
     proximal = local.sgd(federation.loss, optax.sgd(federation.rate), proximal=0.0)

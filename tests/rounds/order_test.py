@@ -134,6 +134,28 @@ def test_every_step_of_every_client_and_round_has_its_own_key(federation):
     assert len(np.unique(draws)) == 2 * 5 * 4
 
 
+def test_what_the_server_draws_is_not_what_the_client_drew(federation):
+    def final(key, carry, sent, sender):
+        del carry, sent, sender
+        return Message(jax.random.uniform(key), jnp.zeros(()))
+
+    update = local.LocalUpdate(
+        lambda sent: sent, lambda key, carry, sent, batch: carry, final
+    )
+    plan = schedule.build(federation.sizes, num_rounds=1, batch_size=2)
+    run = rounds.advance(
+        jax.random.key(0),
+        rounds.start(jnp.zeros(()), plan, federation.average),
+        federation.rows(),
+        plan,
+        1,
+        local=update,
+        server_optimiser=federation.average,
+        receive=lambda key, delta, sender: delta - jax.random.uniform(key),
+    )
+    assert run.server.params != 0
+
+
 @pytest.mark.parametrize(
     "how", [{"epochs": 2}, {"steps": 4}], ids=["epochs", "fixed steps"]
 )
