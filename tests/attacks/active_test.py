@@ -109,6 +109,7 @@ def test_attacked_rounds_draw_what_they_would_in_training_and_gaps_take_no_step(
     sent, last = _adam_by_hand(delta_of, 3, **ADAM)
     np.testing.assert_allclose(found.exchange.params["w"], sent, rtol=1e-4)
     np.testing.assert_allclose(found.model["w"], last, rtol=1e-4)
+    assert found.loss.shape == (3,) and (found.loss > 0).all()
     other = np.array([2, 3, 6])
     elsewhere = _run("adam", _plan(8, 4, record=other), other, ADAM)
     assert not np.allclose(

@@ -135,6 +135,16 @@ def test_a_vanished_message_gives_a_finite_slope():
     assert np.isfinite(slope).all()
 
 
+def test_of_rows_that_are_absent_nothing_is_learned():
+    exchange, known, truth = _client(0, BINARY)
+    block = 0.3 + 0.4 * jnp.asarray(BINARY, jnp.float32)[truth]
+    there = jnp.arange(NUM_ROWS) < 7
+    present = jnp.broadcast_to(there, (NUM_ROUNDS, NUM_ROWS))
+    found = _mismatch(exchange, known, block, 5, present)
+    expected = _mismatch(exchange, known._replace(mask=there), block, 5)
+    jax.tree.map(np.testing.assert_array_equal, found, expected)
+
+
 # ---- recovery and its negative control
 
 
@@ -168,6 +178,15 @@ def test_silent_messages_leave_the_guess_to_chance():
     found = _attack(silent, known, candidates, "gumbel", NUM_ROUNDS)
     tolerance = 4 * 0.5 / np.sqrt(truth.size)
     assert abs(np.mean(found.index == truth) - 0.5) < tolerance
+
+
+def test_messages_that_are_no_numbers_name_no_value():
+    exchange, known, _ = _clients(8, 2)
+    delta = jax.tree.map(lambda leaf: jnp.full_like(leaf, jnp.nan), exchange.delta)
+    broken = exchange._replace(delta=delta)
+    candidates = jnp.asarray(BINARY, jnp.float32)
+    found = _attack(broken, known, candidates, "gumbel", NUM_ROUNDS)
+    assert (found.index == -1).all()
 
 
 # ---- what must not matter

@@ -36,8 +36,9 @@ def test_whitening_is_the_inverse_covariance(t):
     np.testing.assert_allclose(ours, expected, rtol=1e-3, atol=1e-5)
 
 
-def test_drawn_noise_has_that_covariance():
-    found = noise.estimate(_residuals())
+@pytest.mark.parametrize("rounds", [8, 40])
+def test_drawn_noise_has_that_covariance(rounds):
+    found = noise.estimate(_residuals(rounds))
     drawn = jax.vmap(
         lambda i: noise.draw(jax.random.fold_in(jax.random.key(1), i), found, 5)
     )(jnp.arange(20_000))

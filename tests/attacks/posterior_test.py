@@ -5,7 +5,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from fljax.attacks.trajectory import noise, posterior
+from fljax.attacks.trajectory import matching, noise, posterior
 from fljax.attacks.trajectory.matching import Point, Problem, Settings, Unexplained
 from fljax.attacks.trajectory.simulation import Simulator
 
@@ -49,11 +49,11 @@ def _share(believed, truth, **case):
     return float(way @ (found - even)[:, 1] / (way @ way))
 
 
-def _told(begun, **case):
+def _told(begun, misfit=1.0, **case):
     """Where the search ended in the truth: accuracy, and mean probability of the truth."""
     problem, point, left = _searched(_RIGHT, _TRUTH, **case)
     odds = jnp.log(begun) - jnp.log1p(-begun)
-    key, misfit = jax.random.key(0), jnp.ones(())
+    key, misfit = jax.random.key(0), jnp.asarray(misfit)
     weights = posterior.posterior(
         key, problem, odds[None, :, None], point, left, misfit
     )
@@ -94,6 +94,24 @@ def test_where_messages_tell_nothing_the_start_is_believed():
 def test_where_messages_tell_all_a_wrong_start_does_no_harm(begun):
     accuracy, sure = _told(begun)
     assert accuracy == 1.0 and sure > 0.95
+
+
+def test_a_misfit_makes_rows_less_sure_and_its_lack_no_surer():
+    few = {"num_rounds": 3, "size": 3.0}
+    (_, less), (_, usual), (_, surer) = (
+        _told(_RIGHT, misfit, **few) for misfit in (4.0, 1.0, 0.1)
+    )
+    assert 0.5 < less < usual - 0.02 and usual == surer
+
+
+def test_a_search_returns_to_where_held_out_rounds_are_explained_best():
+    problem, start, _ = _searched(_RIGHT, _TRUTH)
+    far = Settings(rate=50.0, stages=1, checkpoints=1, iterations=1)
+    problem = problem._replace(settings=far)
+    found, left = matching.search(jax.random.key(0), problem, start)
+    np.testing.assert_array_equal(found.logits, start.logits)
+    _, expected = matching.still(problem, start.logits)
+    np.testing.assert_allclose(left.residuals, expected.residuals, atol=1e-6)
 
 
 def test_without_held_out_rounds_the_start_counts_for_nothing():
