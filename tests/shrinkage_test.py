@@ -41,6 +41,11 @@ def test_what_is_no_number_is_no_guess():
     assert shrinkage.judge(imputed, imputed).numbers == {"correlation": 1.0}
 
 
+def test_no_guess_is_moved_away_from_the_imputed_value():
+    near = np.array([1.0, -1.0])
+    np.testing.assert_array_equal(shrinkage.shrunk(near, np.zeros(2), 9.0), near)
+
+
 def test_clients_correlations_are_one_with_an_interval():
     found = shrinkage.mean_correlation([0.5, 0.5], [53, 53])
     assert str(found) == "0.50 [0.34, 0.63]"
