@@ -17,6 +17,17 @@ def test_gaussian_epsilon_gives_back_delta(sigma, count):
     assert kept - lost == pytest.approx(1e-5, rel=1e-4)
 
 
+@pytest.mark.parametrize("delta", [1e-3, 1e-5, 1e-7])
+@pytest.mark.parametrize("sigma", [0.5, 2.0, 10.0])
+@pytest.mark.parametrize(
+    "releases", [([1], [1.0]), ([0, 1], [0.5, 0.5]), exact.drawn(50, 0.1)],
+    ids=["one", "one or none", "many"],
+)  # fmt: skip
+def test_gaussian_epsilon_is_never_too_small(sigma, releases, delta):
+    epsilon = exact.gaussian(sigma, *releases, delta)
+    assert exact.profile(sigma, *releases)(epsilon) <= delta
+
+
 def test_a_mixture_is_no_mean_of_epsilons():
     # With probability 1/2 nothing is released: the other half may fail twice as often.
     found = exact.gaussian(2.0, [0, 1], [0.5, 0.5], 1e-5)
