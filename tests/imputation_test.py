@@ -1,4 +1,4 @@
-"""Imputation where clients differ: by who knows whose a row is, if that tells more."""
+"""What other columns tell of a row: from other people's rows, or from its client's."""
 
 import numpy as np
 import pytest
@@ -6,6 +6,60 @@ import pytest
 from fljax import imputation
 from fljax.auditing import population
 from fljax.imputation import Population
+
+
+def test_nobodys_rows_are_imputed_from_its_own(monkeypatch):
+    number = np.arange(12)
+    people = Population(
+        number[:, None].astype(float), number % 2, np.zeros(1, bool), False
+    )
+    seen = []
+
+    def impute(known, x, seed, method=None):
+        seen.append((set(known.x[:, 0]), set(x[:, 0])))
+        return np.zeros(len(x))
+
+    monkeypatch.setattr(imputation, "impute", impute)
+    owner, own = np.repeat([-1, 0, 1], [3, 4, 5]), [number[3:7], number[7:]]
+    imputation.of_clients(people, owner, own, 0)
+    for (known, asked), rows in zip(seen, own, strict=True):
+        assert asked == set(rows) and known == set(number) - set(rows)
+
+
+def _told_by_a_number(rows, value):
+    """People of whom a number tells the sensitive value."""
+    x = np.random.default_rng(0).normal(size=(rows, 1))
+    return Population(x, value(x[:, 0]).astype(int), np.zeros(1, bool), False)
+
+
+@pytest.mark.parametrize(
+    ("rows", "value", "method"),
+    [
+        (600, lambda x: x > 0, imputation.LINEAR),
+        (600, lambda x: np.abs(x) > 0.7, imputation.BOOSTING),
+        (99, lambda x: np.abs(x) > 0.7, imputation.LINEAR),
+        (600, lambda x: 0 * x, imputation.LINEAR),
+    ],
+    ids=["a line", "an interval", "few rows", "one value"],
+)
+def test_the_method_is_that_which_is_right_more_often(rows, value, method):
+    assert imputation.choose(_told_by_a_number(rows, value), 0) == method
+
+
+def test_a_category_of_one_row_stops_no_boosting():
+    people = _told_by_a_number(10_050, lambda x: x > 0)
+    people.value[0] = 2
+    found = imputation.impute(people, people.x[1:50], 0, imputation.BOOSTING)
+    assert np.mean(found == people.value[1:50]) > 0.9
+
+
+def test_more_categories_than_boosting_tells_apart_are_numbers_to_it():
+    codes = np.arange(3000) % 600
+    value = (codes < 200).astype(int)
+    people = Population(codes[:, None].astype(float), value, np.ones(1, bool), False)
+    found = imputation.impute(people, people.x[:600], 0, imputation.BOOSTING)
+    assert np.mean(found == value[:600]) > 0.9
+
 
 _CLIENTS, _SIZE = 6, 150
 
