@@ -1,5 +1,6 @@
 """Cells of a CSV file that are taken as written although they hardly mean that: told."""
 
+import dataclasses
 import re
 import warnings
 from collections import defaultdict
@@ -60,8 +61,9 @@ def warn_of_leading_zeros(
     """
     if not columns or not _LEADING_ZERO.search(form.decoded(content, name)):
         return
+    plain = dataclasses.replace(form, thousands="")  # so that all cells stay texts
     with warnings.catch_warnings(action="ignore"):  # they were said of the numbers
-        texts = read_csv(content, name, columns=columns, dtype=str, form=form)
+        texts = read_csv(content, name, columns=columns, dtype=str, form=plain)
     for column in texts.columns:
         cells = get_column(texts, column).dropna().unique()
         zeros = [cell.strip() for cell in cells if re.fullmatch(r"\s*0\d+\s*", cell)]

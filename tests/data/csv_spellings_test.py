@@ -51,6 +51,17 @@ def test_numbers_with_leading_zeros_are_told(load):
     load([f'"{100 * number}"' for number in range(24)])
 
 
+@pytest.mark.parametrize("options", [{}, {"missing_codes": ["?"]}], ids=str)
+def test_groups_of_thousands_that_begin_with_a_zero_are_no_codes(load, options):
+    column = [f'"{number},047"' for number in range(1, 25)]
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        table = load(column, thousands=",", **options)
+    assert table.frame["what"].tolist() == [*range(1047, 24048, 1000)]
+    with pytest.warns(UserWarning, match="'what' .* of which '012' has a leading zero"):
+        load([*column, "012"], thousands=",", **options)
+
+
 @pytest.mark.parametrize(
     ("shown", "unit"),
     [("{}%", "%"), ("{} EUR", "EUR"), ("$ {}.50", "$"), ("{},5 kg", "kg")],
