@@ -84,9 +84,10 @@ def load(
         missing_codes=missing_codes,
     )
     raw = read_csv(file.content, name, form=form)
-    kept = tuple(column for column in (target, sensitive) if column)
-    named = {"numeric": numeric, "categorical": categorical, "drop": drop}
-    _check_named(name, raw, {"": kept, **named})
+    kept = (target,) if sensitive is None else (target, sensitive)
+    named = {"target": kept[:1], "sensitive": kept[1:]}
+    named |= {"numeric": numeric, "categorical": categorical, "drop": drop}
+    _check_named(name, raw, named)
     _check_kept(name, target, sensitive, drop)
     used = raw.drop(columns=list(drop))
     told = {"numeric": numeric, "categorical": categorical, "form": form}
@@ -128,16 +129,15 @@ def load(
 def _check_named(
     name: str, frame: pd.DataFrame, named: Mapping[str, Sequence[str]]
 ) -> None:
-    """Raises unless there are the columns of every option; "" is of none."""
+    """Raises unless there are the columns of every option."""
     for option, columns in named.items():
         for column in columns:
             if column not in frame.columns:
                 there = list(map(str, frame.columns))
                 near = difflib.get_close_matches(column, there, n=1)
                 meant = f" (did you mean {near[0]!r}?)" if near else ""
-                listed = f" of {option}=" if option else ""
                 raise DataError(
-                    f"{name}: no column {column!r}{listed}{meant}, columns are "
+                    f"{name}: no column {column!r} of {option}={meant}, columns are "
                     f"{', '.join(there)}"
                 )
 

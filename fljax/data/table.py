@@ -74,7 +74,9 @@ class Table:
     @property
     def concealed(self) -> tuple[str, ...]:
         """All columns that attacks infer."""
-        return (self.sensitive, *self.also_sensitive) if self.sensitive else ()
+        if self.sensitive is None:
+            return ()
+        return (self.sensitive, *self.also_sensitive)
 
     @property
     def inferred(self) -> str:

@@ -46,6 +46,7 @@ def test_a_good_table_may_hold_columns_that_are_not_features():
         ({"task": "multiclass"}, "must hold the classes 0 to K - 1"),
         ({"sensitive": "pay"}, "sensitive column 'pay' is the target"),
         ({"sensitive": "race"}, "sensitive column 'race' is not a feature"),
+        ({"sensitive": ""}, "sensitive column '' is not a feature"),
         ({"also_sensitive": ("race",)}, "sensitive column 'race' is not a feature"),
         ({"also_sensitive": ("age",)}, "'age' is a number, and only categories"),
         ({"also_sensitive": ("sex",)}, "column 'sex' is sensitive twice"),

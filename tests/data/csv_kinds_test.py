@@ -1,0 +1,98 @@
+"""Kinds of columns, and dates and ids, which are refused."""
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from fljax import data
+from fljax.data.table import DataError
+
+
+def rows(num_rows=20):
+    return pd.DataFrame(
+        {
+            "age": np.arange(num_rows) % 7,
+            "sex": np.where(np.arange(num_rows) % 3 == 0, "f", "m"),
+            "pay": np.linspace(1.0, 9.0, num_rows),
+        }
+    )
+
+
+@pytest.fixture
+def load(tmp_path):
+    def load_frame(frame, **options):
+        path = tmp_path / "mine.csv"
+        frame.to_csv(path, index=False)
+        return data.load("csv", path=str(path), **{"target": "pay", **options})
+
+    return load_frame
+
+
+@pytest.mark.parametrize(
+    ("column", "line"),
+    [
+        ([f"2021-03-{i + 1:02}" for i in range(20)], "'new' holds dates such as '2021"),
+        (
+            [f"{i % 9 + 1}.3.2021 10:30" for i in range(20)],
+            "dates such as '1.3.2021 10",
+        ),
+        (
+            [f"{i % 9 + 1} March 21" for i in range(20)],
+            "holds dates such as '1 March 21",
+        ),
+        ([20210301 + i for i in range(20)], "'new' holds dates such as 20210301, 20"),
+        (range(1001, 1021), "'new' has 20 different numbers in as many rows"),
+        ([f"A{i // 2}" for i in range(20)] + ["A0"] * 0, None),
+        ([f"{i % 5},{i % 3}" for i in range(20)], "row 1 .*'0,0'; try decimal=','"),
+        (
+            [f"{i % 5},{i % 3}00" for i in range(20)],
+            "row 1 .* holds '0,000'; try decimal=',' or thousands=','",
+        ),
+        (
+            [f"{i % 5 + 1},{i % 3}00.5" for i in range(20)],
+            "holds '1,000.5'; try thousands=','",
+        ),
+        ([f"{i} 0{i}0" for i in range(10)] * 2, "try thousands='space'"),
+        (
+            [f"1.00{i % 9},{i}" for i in range(20)],
+            "try decimal=',' and thousands='.'",
+        ),
+    ],
+    ids=str,
+)
+def test_dates_ids_and_other_numbers_are_refused_with_a_way_out(load, column, line):
+    frame = rows().assign(new=column)
+    if line is None:
+        assert load(frame).kinds["new"] == "categorical"
+        return
+    with pytest.raises(DataError, match=line):
+        load(frame)
+    assert load(frame, categorical=["new"]).kinds["new"] == "categorical"
+
+
+def test_all_dates_and_ids_are_named_at_once(load):
+    frame = rows().assign(patient_id=np.arange(20)[::-1] ** 2, seen="1/2/20")
+    frame.loc[:15, "seen"] = [f"1/{i % 12 + 1}/20" for i in range(16)]
+    with pytest.raises(DataError, match="leave out with drop=patient_id,seen, or take"):
+        load(frame)
+    table = load(frame, numeric=["patient_id"], drop=["seen"])
+    assert table.kinds["patient_id"] == "numeric"
+    for_a_shell = rows().assign(**{"": range(20), "id, old": range(20)})
+    with pytest.raises(DataError, match="drop=',\"id, old\"', or"):
+        load(for_a_shell)
+
+
+def test_a_target_may_rise_from_row_to_row(load):
+    assert load(rows().assign(pay=range(100, 120))).task == "regression"
+
+
+def test_columns_with_other_faults_are_named_in_the_same_line(load):
+    comma = [f"{i % 5},{i % 3}" for i in range(20)]
+    frame = rows().assign(id=range(20), bmi=comma, crp=comma)
+    two = r"column 'bmi' .* try decimal=','\. Also: column 'crp' .* try decimal=','\. "
+    with pytest.raises(DataError, match=f"mine.csv: {two}Also: 'id' has 20 differ"):
+        load(frame)
+    frame.loc[3, ["age", "bmi"]] = None
+    said = r"mine.csv: missing values in age \(1\), bmi \(1\); .*\. Also: "
+    with pytest.raises(DataError, match=f"{said}{two}Also: 'id' has"):
+        load(frame)
