@@ -85,11 +85,11 @@ def read(folder: pathlib.Path, experiments: Sequence[str]) -> Run:
         if the run is one of another experiment.
     """
     manifest = _object(_text(folder / _MANIFEST), str(folder / _MANIFEST))
-    experiment = manifest.get("experiment")
-    if experiment not in experiments:
+    experiment = _experiment(manifest)
+    if experiment is None or experiment not in experiments:
         raise ConfigError(
             f"{folder}: expected a run of {_either(experiments)}, got one of "
-            f"{experiment!r:.80}"
+            f"{manifest.get('experiment')!r:.80}"
         )
     if not isinstance(manifest.get("flags"), dict):
         raise ConfigError(f"{folder / _MANIFEST}: expected flags, got none")
@@ -147,7 +147,13 @@ def _is_other(folder: pathlib.Path, experiments: Sequence[str]) -> bool:
         manifest = _object(_text(folder / _MANIFEST), str(folder))
     except ConfigError:
         return False
-    return "experiment" in manifest and manifest["experiment"] not in experiments
+    return "experiment" in manifest and _experiment(manifest) not in experiments
+
+
+def _experiment(manifest: dict[str, Any]) -> str | None:
+    """Its name; a stranger's manifest may have anything there, which is none."""
+    name = manifest.get("experiment")
+    return name if isinstance(name, str) else None
 
 
 def _either(experiments: Sequence[str]) -> str:

@@ -81,6 +81,17 @@ def test_runs_of_other_experiments_are_left_out_unless_named(tmp_path):
     )
 
 
+@pytest.mark.parametrize("name", [["aia"], {}, 1, None], ids=str)
+def test_a_run_whose_experiment_is_no_name_is_one_of_another(tmp_path, name):
+    mine = _write(tmp_path / "a")
+    other = _write(tmp_path / "b", manifest=_MANIFEST | {"experiment": name})
+    known = frozenset(("aia",))
+    assert finished.find([str(tmp_path)], known, "runs") == ([mine], [other])
+    assert _refusal(finished.read, other, known) == (
+        f"{other}: expected a run of experiments.aia, got one of {name!r}"
+    )
+
+
 def test_runs_of_several_experiments_may_be_looked_for(tmp_path):
     mine = _write(tmp_path / "a")
     other = _write(
