@@ -28,6 +28,7 @@ _DATE = re.compile(
     rf"{_TIME}\s*",
     re.IGNORECASE,
 )
+_EXACT = 2.0**53  # whole numbers below are exact in float64
 _ANOTHER = "choose another column"
 _ID_NAME = re.compile(r"(?i:(.*[^a-z])?(id|key|mrn|uuid|nr)(_.*)?)|.*[a-z]I[Dd]")
 
@@ -44,7 +45,7 @@ def kinds(
     """Kind of each feature column, and what is wrong with columns that have none.
 
     Args:
-      frame: the rows; missing values are passed over.
+      frame: rows, at their numbers in the file; missing values are passed over.
       features: columns.
       sensitive: that of them which attacks infer.
       numeric: those that are numbers.
@@ -155,8 +156,12 @@ def _doubt_of_texts(series: pd.Series) -> str:
 
 
 def _doubt_of_numbers(series: pd.Series, distinct: int) -> str:
-    whole = pd.api.types.is_integer_dtype(series)
-    if not whole or distinct <= FEW:
+    if pd.api.types.is_float_dtype(series):
+        # A missing cell makes decimals of whole numbers.
+        if not (series % 1 == 0).all() or (series.abs() >= _EXACT).any():
+            return ""
+        series = series.astype(np.int64)
+    if not pd.api.types.is_integer_dtype(series) or distinct <= FEW:
         return ""
     low, high = series.min(), series.max()
     if low >= 1900_01_01 and high <= 2100_12_31:
@@ -165,11 +170,12 @@ def _doubt_of_numbers(series: pd.Series, distinct: int) -> str:
             return f"holds dates such as {series.iloc[0]}, {distinct} different ones"
     if distinct < len(series):
         return ""
-    counted = high - low + 1 == distinct and _is_sorted(series)
-    if counted or _ID_NAME.fullmatch(str(series.name)):
+    if _numbers_rows(series) or _ID_NAME.fullmatch(str(series.name)):
         return f"has {distinct} different numbers in as many rows, as an id has"
     return ""
 
 
-def _is_sorted(series: pd.Series) -> bool:
-    return series.is_monotonic_increasing or series.is_monotonic_decreasing
+def _numbers_rows(series: pd.Series) -> bool:
+    """Whether it rises or falls by one from each row of the file to the next."""
+    row = series.index.to_numpy()
+    return bool(np.ptp(series - row) == 0 or np.ptp(series + row) == 0)

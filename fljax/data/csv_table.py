@@ -101,11 +101,11 @@ def load(
         raise DataError(_ALSO.join([str(error), *wrong])) from error
     constant = _constant(frame, name, kept)
     features = [c for c in frame.columns if c != target and c not in constant]
-    kinds, wrong = looked(frame, features)
+    rows = kept_rows(used, missing, kept)
+    kinds, wrong = looked(used.iloc[rows], features)  # of what was filled in, nothing
     if wrong:
         raise DataError(f"{name}: {_ALSO.join(wrong)}")
     series, task = _classes(name, get_column(frame, target), task, form, numeric)
-    rows = kept_rows(used, missing, kept)
     aside = raw[list(drop)].iloc[rows].reset_index(drop=True)
     categories = [column for column, kind in kinds.items() if kind != "numeric"]
     csv_spellings.warn_of_categories(frame, categories, name)

@@ -96,3 +96,45 @@ def test_columns_with_other_faults_are_named_in_the_same_line(load):
     said = r"mine.csv: missing values in age \(1\), bmi \(1\); .*\. Also: "
     with pytest.raises(DataError, match=f"{said}{two}Also: 'id' has"):
         load(frame)
+
+
+@pytest.mark.parametrize("missing", ["drop", "impute"])
+@pytest.mark.parametrize("gap", ["new", "age"])
+@pytest.mark.parametrize(
+    ("name", "column", "line"),
+    [
+        ("new", range(2021_03_01, 2021_03_21), "holds dates such as 20210301, "),
+        ("new", range(1001, 1021), r"has (19|20) different numbers in as many rows"),
+        ("new", range(20, 0, -1), r"has (19|20) different numbers in as many rows"),
+        (
+            "case_id",
+            [(7 * i) ** 2 for i in range(20)],
+            r"has (19|20) different numbers in",
+        ),
+    ],
+    ids=["dates", "rising", "falling", "named"],
+)
+@pytest.mark.filterwarnings("ignore:mine.csv")
+def test_dates_and_ids_are_refused_beside_a_missing_cell(
+    load, missing, gap, name, column, line
+):
+    frame = rows().assign(**{name: column}).astype({"age": float, name: float})
+    frame.loc[7, name if gap == "new" else gap] = None
+    with pytest.raises(DataError, match=f"{name!r} {line}"):
+        load(frame.astype({name: "Int64"}), missing=missing)
+    kinds = load(frame, missing=missing, numeric=[name]).kinds
+    assert kinds[name] == "numeric"
+
+
+def test_whole_numbers_with_a_point_are_as_those_without(load):
+    whole = [(7.0 * i) ** 2 for i in range(20)]
+    assert load(rows().assign(new=whole)).kinds["new"] == "numeric"
+    with pytest.raises(DataError, match="'case_id' has 20 different numbers"):
+        load(rows().assign(case_id=whole))
+
+
+@pytest.mark.filterwarnings("ignore:mine.csv")
+def test_a_row_that_is_named_is_one_of_the_file(load):
+    frame = rows().assign(new=["7", None, "many"] + ["9"] * 17)
+    with pytest.raises(DataError, match="'new' .* row 3 below the header holds 'many'"):
+        load(frame, missing="drop")
