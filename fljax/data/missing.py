@@ -77,6 +77,12 @@ def handle_missing(
         for column in counts
         if kept[column].isna().any()
     }
+    for column, count in filled.items():
+        if count == len(kept):
+            raise DataError(
+                f"{name}: column {column!r} is empty in the {count} rows that are left, "
+                "list it in drop="
+            )
     _tell(name, len(frame) - len(kept), without, filled)
     return kept.assign(
         **{c: _filled(get_column(kept, c), c in categorical) for c in filled}
