@@ -48,9 +48,10 @@ class CsvFormat:
     missing_codes: Sequence[str] = ()
 
     def __post_init__(self) -> None:
-        if len(self.mark) != 1 or self.mark in '"\n\r':
+        one = len(self.mark) == 1 and self.mark.isascii()  # pandas takes no other
+        if not one or self.mark in '"\n\r':
             raise DataError(
-                f"separator={self.separator!r}: expected one character, or tab"
+                f"separator={self.separator!r}: expected one character of ASCII, or tab"
             )
         if self.decimal not in (".", ","):
             raise DataError(f"decimal={self.decimal!r}: expected a point or a comma")

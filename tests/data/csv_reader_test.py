@@ -92,6 +92,7 @@ def test_thousands_are_groups_of_three_digits():
     ("options", "line"),
     [
         ({"separator": ""}, "separator='': expected one character"),
+        ({"separator": "§"}, "separator='§': expected one character of ASCII, or tab"),
         ({"decimal": "x"}, "decimal='x': expected a point or a comma"),
         ({"decimal": ","}, "separator=',' is also the decimal mark"),
         ({"thousands": "."}, "thousands='.': expected one character, or space, that"),
