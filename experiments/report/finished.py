@@ -122,10 +122,13 @@ def _pictures(folder: pathlib.Path, manifest: dict[str, Any]) -> dict[str, bytes
         raise ConfigError(f"{folder / _MANIFEST}: expected figures as a list of names")
     found = {}
     for name in names:
-        paths = (folder / f"{name}.{kind}" for kind in ("svg", "png"))
-        path = next((path for path in paths if path.is_file()), None)
-        if path is not None:
-            found[path.name] = _picture(path)
+        for path in (folder / f"{name}.svg", folder / f"{name}.png"):
+            try:
+                if path.is_file():
+                    found[path.name] = _picture(path)
+                    break
+            except OSError as error:
+                raise ConfigError(_unreadable(path, error)) from error
     return found
 
 
@@ -161,21 +164,37 @@ def _either(experiments: Sequence[str]) -> str:
 
 
 def _starts(place: str, flag: str) -> list[pathlib.Path]:
-    path = pathlib.Path(place).expanduser()
-    if path.is_dir():
-        return [path]
-    if path.exists():
+    try:
+        path = pathlib.Path(place).expanduser()
+        if path.is_dir():
+            return [path]
+        is_file, matching = path.exists(), _matching(path)
+    except (OSError, RuntimeError, ValueError) as error:  # of a long name, `~x`, `**x`
+        reason = getattr(error, "strerror", None) or error
+        raise ConfigError(f"--{flag}: {place:.80}: {reason}") from error
+    if is_file:
         raise ConfigError(f"--{flag}: expected a folder, {place} is a file")
+    if matching is None:
+        raise ConfigError(f"--{flag}: no folder {place}")
+    return matching
+
+
+def _matching(path: pathlib.Path) -> list[pathlib.Path] | None:
+    """Folders that a pattern names; None of a path that is no pattern."""
     anchor = pathlib.Path(path.anchor)
     pattern = str(path.relative_to(anchor))
-    if any(sign in pattern for sign in "*?["):
-        return sorted(found for found in anchor.glob(pattern) if found.is_dir())
-    raise ConfigError(f"--{flag}: no folder {place}")
+    if not any(sign in pattern for sign in "*?["):
+        return None
+    return sorted(found for found in anchor.glob(pattern) if found.is_dir())
 
 
 def _below(start: pathlib.Path) -> Iterator[pathlib.Path]:
     """The folder itself if it is a run, else all runs below it, in order of name."""
-    for folder, below, files in os.walk(start):
+
+    def refuse(error: OSError) -> None:
+        raise ConfigError(_unreadable(error.filename, error)) from error
+
+    for folder, below, files in os.walk(start, onerror=refuse):
         below.sort()
         if {_ROWS, _MANIFEST} <= set(files):
             below.clear()
@@ -192,9 +211,13 @@ def _text(path: pathlib.Path) -> str:
             raise ConfigError(f"{path}: is longer than {_MOST_BYTES} bytes")
         return content.decode()
     except OSError as error:
-        raise ConfigError(f"{path}: cannot be read ({error.strerror})") from error
+        raise ConfigError(_unreadable(path, error)) from error
     except UnicodeDecodeError as error:
         raise ConfigError(f"{path}: is no UTF-8 text") from error
+
+
+def _unreadable(path: str | os.PathLike, error: OSError) -> str:
+    return f"{path}: cannot be read ({error.strerror})"
 
 
 def _object(text: str, where: str) -> dict[str, Any]:

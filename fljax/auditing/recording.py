@@ -66,16 +66,21 @@ def read(path: str) -> Recording:
       ConfigError: there is none, or it is not finished.
       TranscriptError: it is damaged.
     """
-    stem = _stem(pathlib.Path(path).expanduser())
-    there = [pathlib.Path(f"{stem}{suffix}").is_file() for suffix in (".npz", ".json")]
-    if not all(there) and pathlib.Path(f"{stem}.rounds").is_dir():
+    try:
+        stem = _stem(pathlib.Path(path).expanduser())
+        files = [pathlib.Path(f"{stem}{suffix}") for suffix in (".npz", ".json")]
+        there = [file.is_file() for file in files]
+        unfinished = not all(there) and pathlib.Path(f"{stem}.rounds").is_dir()
+    except (OSError, RuntimeError) as error:  # the latter of `~somebody`
+        reason = getattr(error, "strerror", None) or error
+        raise ConfigError(f"--transcript: {path:.80}: {reason}") from error
+    if unfinished:
         raise ConfigError(
             f"--transcript: {stem} is not finished, its rounds are in {stem}.rounds; "
             "Recorder(STEM).finish() makes the transcript of them"
         )
     if not all(there):
-        missing = f"{stem}{('.npz', '.json')[there.index(False)]}"
-        raise ConfigError(f"--transcript: no file {missing}")
+        raise ConfigError(f"--transcript: no file {files[there.index(False)]}")
     return Recording(str(stem), *transcript.load(stem))
 
 

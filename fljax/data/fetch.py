@@ -5,10 +5,12 @@ variable FLJAX_DATA), flat and in the data set's sub-folders. Downloads are kept
 FLJAX_CACHE or `~/.cache/fljax`.
 """
 
+import contextlib
 import hashlib
 import os
 import pathlib
 import urllib.parse
+from collections.abc import Iterator
 from typing import NamedTuple
 
 from fljax import files
@@ -66,10 +68,13 @@ def locate(
     """
     given = data_dir or os.environ.get("FLJAX_DATA")
     if given:
-        folder = pathlib.Path(given).expanduser()
-        if not folder.is_dir():
-            raise DataError(f"{given}: expected a folder of data files, there is none")
-        local = _find(source, folder)
+        with _looking_at(given):
+            folder = pathlib.Path(given).expanduser()
+            if not folder.is_dir():
+                raise DataError(
+                    f"{given}: expected a folder of data files, there is none"
+                )
+            local = _find(source, folder)
         if local is not None:
             return local, "local"
     place = given or "a folder named by data_dir or FLJAX_DATA"
@@ -110,16 +115,30 @@ def read_local(path: str, data_dir: str | None = None) -> File:
       DataError: there is no such file.
     """
     given = data_dir or os.environ.get("FLJAX_DATA")
-    found = pathlib.Path(path).expanduser()
-    if not found.is_file() and given:
-        found = pathlib.Path(given).expanduser() / path
-    if found.is_dir():
-        raise DataError(f"{path}: expected a file, this is a folder")
-    if not found.is_file():
-        raise DataError(f"{path}: no such file")
+    with _looking_at(path):
+        found = pathlib.Path(path).expanduser()
+        there = found.is_file()
+    if not there and given:
+        with _looking_at(given):
+            found = pathlib.Path(given).expanduser() / path
+            there = found.is_file()
+    if not there:
+        is_folder = found.is_dir()
+        wrong = "expected a file, this is a folder" if is_folder else "no such file"
+        raise DataError(f"{path}: {wrong}")
     content = archive.read(found, max_bytes=_MAX_LOCAL)
     digest = hashlib.sha256(content).hexdigest()
     return File(FileRecord(name=found.name, sha256=digest, origin="local"), content)
+
+
+@contextlib.contextmanager
+def _looking_at(path: str) -> Iterator[None]:
+    """A block that may meet a name that is too long, or a folder that is closed to it."""
+    try:
+        yield
+    except (OSError, RuntimeError) as error:  # the latter of `~somebody`
+        reason = getattr(error, "strerror", None) or error
+        raise DataError(f"{path:.80}: {reason}") from error
 
 
 def _find(source: Source, root: pathlib.Path) -> pathlib.Path | None:

@@ -19,6 +19,8 @@ _FLAGS = {
     "whose rows": ({"client_column": None}, "--client: expected one client.*4, 7"),
     "unknown client": ({"client": (5,)}, "--client: .*no message of client 5"),
     "no transcript": ({"transcript": "nowhere"}, "--transcript: no file nowhere.npz"),
+    "long path": ({"transcript": "x" * 300}, "--transcript: x{80}: File name too l"),
+    "nobody": ({"transcript": "~nobody of this name/s"}, "--transcript: ~nobody of th"),
     "no rows": ({"known": "nowhere.csv"}, "nowhere.csv: no such file"),
     "widths": ({"model": "mlp:0"}, "--model: expected widths"),
     "other model": (

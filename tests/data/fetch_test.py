@@ -120,6 +120,16 @@ def test_a_users_file_may_be_relative_to_the_data_folder(tmp_path):
         read_local(str(tmp_path), None)
 
 
+def test_a_path_that_cannot_be_looked_at_is_named(tmp_path):
+    long = "x" * 300
+    for path in (long, "~nobody of this name/own.csv"):
+        with pytest.raises(DataError, match=f"^{path[:80]}: "):
+            read_local(path)
+    for ask in (lambda: read_local("own.csv", long), lambda: locate(source(), long)):
+        with pytest.raises(DataError, match=f"^{long[:80]}: File name too long$"):
+            ask()
+
+
 def test_a_file_that_the_publisher_compressed_is_named_by_its_own_hash(tmp_path):
     packed = gzip.compress(BODY, mtime=0)
     (tmp_path / "file.csv.gz").write_bytes(packed)

@@ -1,8 +1,10 @@
 """Finished runs: which are found, and what is refused in one line."""
 
+import errno
 import json
 import math
 import os
+import pathlib
 
 import pytest
 
@@ -119,6 +121,43 @@ def test_places_without_a_run_are_refused(tmp_path):
     assert _refusal(_find, absent) == f"--runs: no folder {absent}"
     assert _refusal(_find, file) == f"--runs: expected a folder, {file} is a file"
     assert _refusal(_find) == "--runs: expected at least one folder"
+
+
+def test_places_that_cannot_be_looked_at_are_refused(tmp_path):
+    long, said = "x" * 300, "File name too long"
+    for place in (long, f"{long}/*"):
+        assert _refusal(_find, place) == f"--runs: {place:.80}: {said}"
+    bad = f"{tmp_path}/**.old"
+    assert _refusal(_find, bad).startswith(f"--runs: {bad:.80}: Invalid pattern")
+    nobody = "~nobody of this name/runs"
+    assert _refusal(_find, nobody).startswith(f"--runs: {nobody}: ")
+
+
+def test_a_folder_that_may_not_be_read_is_not_passed_over(tmp_path, monkeypatch):
+    _write(tmp_path / "a")
+    (tmp_path / "b").mkdir()
+    scan = os.scandir
+
+    def denied(folder):
+        if str(folder).endswith("b"):
+            raise PermissionError(errno.EACCES, "Permission denied", str(folder))
+        return scan(folder)
+
+    monkeypatch.setattr(os, "scandir", denied)
+    said = f"{tmp_path / 'b'}: cannot be read (Permission denied)"
+    assert _refusal(_find, tmp_path) == said
+
+
+def test_a_figure_that_may_not_be_read_is_named(tmp_path, monkeypatch):
+    folder = _write(tmp_path, manifest=_MANIFEST | {"figures": ["a"]})
+    (folder / "a.svg").write_bytes(_SVG)
+
+    def denied(path):
+        raise PermissionError(errno.EACCES, "Permission denied", str(path))
+
+    monkeypatch.setattr(pathlib.Path, "read_bytes", denied)
+    said = f"{folder / 'a.svg'}: cannot be read (Permission denied)"
+    assert _refusal(finished.read, folder, ("aia",)) == said
 
 
 def test_rows_and_manifest_are_read(tmp_path):
