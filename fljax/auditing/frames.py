@@ -80,9 +80,10 @@ def columns(rows: Rows, files: FilesConfig, config: RowsConfig) -> RowsConfig:
                     f"{values[0]!r}; make them numbers, or texts that are none"
                 )
         elif text:
+            lists = "numeric=" if name == files.target else "categorical= or numeric="
             raise ConfigError(
                 f"rows: column {name!r} has texts that are numbers, such as {text!r}; "
-                "make them numbers, or list it in categorical= or numeric="
+                f"make them numbers, or list it in {lists}"
             )
         elif name != files.target:
             found.append(name)

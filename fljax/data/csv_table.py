@@ -8,6 +8,7 @@ import functools
 import pathlib
 import warnings
 from collections.abc import Mapping, Sequence
+from typing import get_args
 
 import numpy as np
 import pandas as pd
@@ -89,6 +90,7 @@ def load(
     named |= {"numeric": numeric, "categorical": categorical, "drop": drop}
     _check_named(name, raw, named)
     _check_kept(name, target, sensitive, drop)
+    _check_kinds(name, numeric, categorical, task)
     used = raw.drop(columns=list(drop))
     told = {"numeric": numeric, "categorical": categorical, "form": form}
     looked = functools.partial(csv_kinds.kinds, sensitive=sensitive, **told)
@@ -105,7 +107,7 @@ def load(
     kinds, wrong = looked(used.iloc[rows], features)  # of what was filled in, nothing
     if wrong:
         raise DataError(f"{name}: {_ALSO.join(wrong)}")
-    series, task = _classes(name, get_column(frame, target), task, form, numeric)
+    series, task = _classes(name, get_column(frame, target), task, **told)
     aside = raw[list(drop)].iloc[rows].reset_index(drop=True)
     categories = [column for column, kind in kinds.items() if kind != "numeric"]
     csv_spellings.warn_of_categories(frame, categories, name)
@@ -157,6 +159,21 @@ def _check_kept(
             )
 
 
+def _check_kinds(
+    name: str, numeric: Sequence[str], categorical: Sequence[str], task: str | None
+) -> None:
+    for column in numeric:
+        if column in categorical:
+            raise DataError(
+                f"{name}: column {column!r} is in both numeric= and categorical=, "
+                "expected one of them"
+            )
+    if task is not None and task not in get_args(Task):
+        raise DataError(
+            f"{name}: task={task!r} is not one of {', '.join(get_args(Task))}"
+        )
+
+
 def _constant(frame: pd.DataFrame, name: str, kept: tuple[str, ...]) -> list[str]:
     """Columns with one value, but for those to keep."""
     constant = [
@@ -186,8 +203,10 @@ def _classes(
     name: str,
     series: pd.Series,
     task: Task | None,
+    *,
     form: CsvFormat,
     numeric: Sequence[str],
+    categorical: Sequence[str],
 ) -> tuple[pd.Series, Task]:
     distinct = series.nunique()
     if series.name not in numeric:
@@ -208,6 +227,11 @@ def _classes(
             "two; for more classes choose task=multiclass"
         )
     task = task or ("binary" if distinct == 2 else "regression")
+    if task == "regression" and series.name in categorical:
+        raise DataError(
+            f"{name}: target {series.name!r} is in categorical=; for classes choose "
+            "task=binary or multiclass"
+        )
     if task == "regression":
         return series.astype(np.float64), task
     numbers = positions(series, vocabulary(series))

@@ -62,6 +62,8 @@ def test_texts_that_are_numbers_are_asked_about(cells, text):
     assert _columns({"zip": cells}, categorical=("zip",)) == ("zip",)
     assert _columns({"zip": cells}, numeric=("zip",)) == ()
     assert _columns({"client": cells}) == ()
+    with pytest.raises(ConfigError, match="numbers, or list it in numeric=$"):
+        _columns({"y": cells})  # the target, which is a number or has a task
 
 
 @pytest.mark.parametrize("cells", [["4", "7"], pd.Categorical([1, 2])])

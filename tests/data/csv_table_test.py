@@ -60,7 +60,7 @@ def test_kinds_can_be_overridden_and_columns_dropped(load):
 def test_classes_are_numbered_in_sorted_order(load, target):
     words = sorted(rows()[target].unique())
     task = "binary" if len(words) == 2 else "multiclass"
-    table = load(rows(), target=target, task=task)
+    table = load(rows(), target=target, task=task, categorical=[target])
     assert table.task == task
     assert [words[i] for i in table.frame[target]] == rows()[target].tolist()
 
@@ -195,6 +195,21 @@ def test_constant_columns_are_left_out_with_a_warning(load):
         ({}, {"numeric": ["town"]}, "column 'town' is not numeric, it holds 'a'"),
         ({}, {"missing": "guess"}, "missing='guess' is not one of error, drop, impute"),
         ({}, {"task": "regression", "target": "town"}, "target 'town' is not numeric"),
+        (
+            {},
+            {"task": "ranking"},
+            "mine.csv: task='ranking' is not one of regression, b",
+        ),
+        (
+            {},
+            {"numeric": ["age", "grade"], "categorical": ["grade"]},
+            "column 'grade' is in both numeric= and categorical=, expected one of them",
+        ),
+        (
+            {},
+            {"categorical": ["pay"]},
+            "target 'pay' is in categorical=; for classes choose task=binary or multi",
+        ),
         ({}, {"target": "town"}, "target 'town' is not numeric, it holds 'a'"),
         (
             {"name": [f"person {i}" for i in range(20)]},
