@@ -10,12 +10,13 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from fljax import printable
+from fljax import memory, printable
 from fljax.data import csv_format
 from fljax.data.csv_format import CsvFormat
 from fljax.data.table import DataError, get_column
 
 _PLAIN = CsvFormat()
+_PER_CELL, _PER_BYTE = 60, 2  # bytes of memory, about, of which texts take the latter
 
 
 def read_csv(
@@ -37,10 +38,12 @@ def read_csv(
 
     Raises:
       DataError: another encoding or separator, no header, repeated columns, ragged
-        rows.
+        rows, or more of them than the memory holds.
     """
     csv_format.check_is_text(content, name)
     content = form.decoded(content, name)
+    if columns is None:
+        _check_room(content, name, form)
     try:
         header = _header(content, name, form)
         # With `usecols`, even of every column, pandas accepts rows of any length.
@@ -80,6 +83,18 @@ def read_csv(
     if not len(frame):
         raise DataError(f"{name}: no rows below the header")
     return _stripped(frame, name)
+
+
+def _check_room(content: bytes, name: str, form: CsvFormat) -> None:
+    """Refuses what would fill the memory before it is parsed: a small `.gz` may."""
+    cells = content.count(form.mark.encode()) + content.count(b"\n")
+    needed = float(_PER_CELL * cells + _PER_BYTE * len(content))
+    free = memory.available()
+    if needed > free:
+        raise DataError(
+            f"{name}: its {cells} cells need about {needed / 1e9:.1f} GB of memory, "
+            f"{free / 1e9:.1f} GB are free; expected fewer rows or columns"
+        )
 
 
 def _stripped(frame: pd.DataFrame, name: str) -> pd.DataFrame:

@@ -13,13 +13,14 @@ import urllib.parse
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from fljax import files
+from fljax import files, memory
 from fljax.data import archive
 from fljax.data.download import PATIENT, Policy, download
 from fljax.data.source import Source
 from fljax.data.table import DataError, FileRecord
 
 _MAX_LOCAL = 1 << 32
+_COPIES = 3  # of a content, while it is decompressed and read
 
 
 class File(NamedTuple):
@@ -112,7 +113,7 @@ def read_local(path: str, data_dir: str | None = None) -> File:
       data_dir: folder of local copies.
 
     Raises:
-      DataError: there is no such file.
+      DataError: there is no such file, or the memory cannot hold it.
     """
     given = data_dir or os.environ.get("FLJAX_DATA")
     with _looking_at(path):
@@ -126,7 +127,8 @@ def read_local(path: str, data_dir: str | None = None) -> File:
         is_folder = found.is_dir()
         wrong = "expected a file, this is a folder" if is_folder else "no such file"
         raise DataError(f"{path}: {wrong}")
-    content = archive.read(found, max_bytes=_MAX_LOCAL)
+    most = int(min(_MAX_LOCAL, memory.available() / _COPIES))
+    content = archive.read(found, max_bytes=most)
     digest = hashlib.sha256(content).hexdigest()
     return File(FileRecord(name=found.name, sha256=digest, origin="local"), content)
 

@@ -1,6 +1,7 @@
 import numpy as np
 import pytest
 
+from fljax import memory
 from fljax.data.csv_format import CsvFormat
 from fljax.data.csv_reader import read_csv
 from fljax.data.table import DataError
@@ -39,6 +40,18 @@ def test_a_broken_file_is_one_clear_line(content, line):
         read_csv(content, "f.csv")
     assert str(error.value).startswith("f.csv: ")
     assert "\n" not in str(error.value)
+
+
+def test_a_file_that_would_fill_the_memory_is_refused(monkeypatch):
+    content = b"a,b\n" + b"1,2\n" * 1000
+    monkeypatch.setattr(memory, "available", lambda: 1e5)
+    with pytest.raises(
+        DataError, match="^f.csv: its 2002 cells need about .* GB are f"
+    ):
+        read_csv(content, "f.csv")
+    assert len(read_csv(content, "f.csv", columns=("a",))) == 1000
+    monkeypatch.setattr(memory, "available", lambda: 1e6)
+    assert len(read_csv(content, "f.csv")) == 1000
 
 
 @pytest.mark.parametrize(

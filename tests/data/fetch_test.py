@@ -4,6 +4,7 @@ import hashlib
 
 import pytest
 
+from fljax import memory
 from fljax.data.download import Policy
 from fljax.data.fetch import fetch, locate, read_local
 from fljax.data.source import Source
@@ -128,6 +129,19 @@ def test_a_path_that_cannot_be_looked_at_is_named(tmp_path):
     for ask in (lambda: read_local("own.csv", long), lambda: locate(source(), long)):
         with pytest.raises(DataError, match=f"^{long[:80]}: File name too long$"):
             ask()
+
+
+def test_a_small_archive_of_more_than_the_memory_holds_is_refused(
+    tmp_path, monkeypatch
+):
+    (tmp_path / "own.csv.gz").write_bytes(gzip.compress(b"1\n" * 500_000))
+    monkeypatch.setattr(memory, "available", lambda: 1.2e6)
+    with pytest.raises(
+        DataError, match="own.csv.gz: larger than the limit of 400000 b"
+    ):
+        read_local("own.csv.gz", str(tmp_path))
+    monkeypatch.setattr(memory, "available", lambda: float("inf"))
+    assert len(read_local("own.csv.gz", str(tmp_path)).content) == 1_000_000
 
 
 def test_a_file_that_the_publisher_compressed_is_named_by_its_own_hash(tmp_path):
