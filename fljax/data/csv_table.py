@@ -75,6 +75,7 @@ def load(
     ):  # fmt: skip
         if isinstance(told, str):
             raise DataError(f"{option}: expected a list of columns, got {told!r}")
+    drop = list(dict.fromkeys(drop))
     file = read_local(path, data_dir)
     name = file.record.name
     form = CsvFormat(
@@ -91,7 +92,7 @@ def load(
     _check_named(name, raw, named)
     _check_kept(name, target, sensitive, drop)
     _check_kinds(name, numeric, categorical, task)
-    used = raw.drop(columns=list(drop))
+    used = raw.drop(columns=drop)
     told = {"numeric": numeric, "categorical": categorical, "form": form}
     looked = functools.partial(csv_kinds.kinds, sensitive=sensitive, **told)
     try:
@@ -108,7 +109,7 @@ def load(
     if wrong:
         raise DataError(f"{name}: {_ALSO.join(wrong)}")
     series, task = _classes(name, get_column(frame, target), task, **told)
-    aside = raw[list(drop)].iloc[rows].reset_index(drop=True)
+    aside = raw[drop].iloc[rows].reset_index(drop=True)
     categories = [column for column, kind in kinds.items() if kind != "numeric"]
     csv_spellings.warn_of_categories(frame, categories, name)
     found = [c for c in kinds if kinds[c] == "numeric" and c not in numeric]

@@ -52,6 +52,7 @@ def test_kinds_can_be_overridden_and_columns_dropped(load):
     assert table.kinds["grade"] == "categorical"
     assert table.kinds["smoker"] == "binary"
     assert "town" not in table.kinds
+    assert "town" not in load(rows(), drop=["town", "town"]).kinds
     numbers = load(rows().assign(smoker=rows()["smoker"] * 1), numeric=["smoker"])
     assert numbers.kinds["smoker"] == "numeric"
 
