@@ -122,7 +122,10 @@ def _broken(series: pd.Series, remedy: str, form: CsvFormat) -> str:
     """Text that is mostly numbers is a number column with broken cells: the first."""
     if pd.api.types.is_numeric_dtype(series):
         return ""
-    broken = np.isnan(numbers(series, form))
+    values = numbers(series, form)
+    broken = np.isnan(values)
+    if not broken.any():
+        return _broken_elsewhere(series, values, remedy)
     option = unlike_numbers(series, form)
     if broken.mean() >= 0.5 and not option:
         return ""
@@ -131,6 +134,21 @@ def _broken(series: pd.Series, remedy: str, form: CsvFormat) -> str:
     return (
         f"column {series.name!r} is not numeric, row {series.index[row] + 1} below the "
         f"header holds {series.iloc[row]!r}; {way_out}"
+    )
+
+
+def _broken_elsewhere(series: pd.Series, values: np.ndarray, remedy: str) -> str:
+    """Text that is all numbers: one is too large, or a row that is left out has none."""
+    row = int(np.abs(values).argmax())
+    if abs(values[row]) < 2.0**63:
+        return (
+            f"column {series.name!r} is not numeric in a row that is left out; mend it "
+            f"or {remedy}"
+        )
+    return (
+        f"column {series.name!r} holds {series.iloc[row]} in row "
+        f"{series.index[row] + 1} below the header, expected whole numbers below 2^63; "
+        f"mend it or {remedy}"
     )
 
 

@@ -133,6 +133,25 @@ def test_whole_numbers_with_a_point_are_as_those_without(load):
         load(rows().assign(case_id=whole))
 
 
+@pytest.mark.parametrize("role", ["feature", "target", "numeric"])
+def test_numbers_too_large_are_named_and_not_the_first_row(load, role):
+    large = 2**64 + 7
+    frame = rows().assign(new=[*range(5, 15), large, *range(9)])
+    told = {"target": {"target": "new"}, "numeric": {"numeric": ["new"]}}.get(role, {})
+    said = f"'new' holds {large} in row 11 below the header, expected whole numbers bel"
+    with pytest.raises(DataError, match=said):
+        load(frame, **told)
+
+
+@pytest.mark.filterwarnings("ignore:mine.csv")
+def test_a_column_that_is_text_because_of_a_row_left_out_is_named_as_that(load):
+    frame = rows().assign(new=["many"] + ["9", "8", "7", "6"] * 4 + ["9"] * 3)
+    frame = frame.astype({"age": float})
+    frame.loc[0, "age"] = None
+    with pytest.raises(DataError, match="'new' is not numeric in a row that is left"):
+        load(frame, missing="drop")
+
+
 @pytest.mark.filterwarnings("ignore:mine.csv")
 def test_a_row_that_is_named_is_one_of_the_file(load):
     frame = rows().assign(new=["7", None, "many"] + ["9"] * 17)
