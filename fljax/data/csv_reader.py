@@ -134,7 +134,14 @@ def _grouped(frame: pd.DataFrame, texts: pd.DataFrame, form: CsvFormat) -> pd.Da
 def _header(content: bytes, name: str, form: CsvFormat) -> list[str]:
     """Column names as written; pandas would rename repeated ones in silence."""
     first = content.split(b"\n", 1)[0].decode("utf-8-sig")
-    cells = next(csv.reader([first], delimiter=form.mark), [])
+    try:
+        cells = next(csv.reader([first], delimiter=form.mark), [])
+    except csv.Error as error:
+        if "\r" not in first.rstrip("\r"):
+            raise
+        raise DataError(
+            f"{name}: its lines end with CR, expected LF or CR and LF"
+        ) from error
     names = [word.strip() for word in cells]
     if not any(names):
         raise DataError(f"{name}: empty, or its first line names no columns")

@@ -29,6 +29,7 @@ def test_only_the_wanted_columns_that_are_there_are_read():
         (b"a,b\n1,2\n1,2,3\n", "malformed CSV"),
         (b"a,b\n1,2,3\n4,5,6\n", "malformed CSV"),
         (b'a,b\n1,"2\n', "malformed CSV"),
+        (b"a,b\r1,2\r3,4\r", "its lines end with CR, expected LF or CR and LF"),
         (b"a,b\n\xff\xfe,2\n", "not UTF-8"),
         (b"\xff\xfea,b\n1,2\n", "not UTF-8"),
         (b"PK\x03\x04\x14\x00\xff", "an Excel workbook or zip archive, save it as CSV"),
