@@ -105,10 +105,11 @@ def load(
     constant = _constant(frame, name, kept)
     features = [c for c in frame.columns if c != target and c not in constant]
     rows = kept_rows(used, missing, kept)
-    kinds, wrong = looked(used.iloc[rows], features)  # of what was filled in, nothing
+    left = used.iloc[rows]  # at their numbers in the file, and nothing filled in
+    kinds, wrong = looked(left, features)
     if wrong:
         raise DataError(f"{name}: {_ALSO.join(wrong)}")
-    series, task = _classes(name, get_column(frame, target), task, **told)
+    series, task = _classes(name, get_column(left, target), task, **told)
     aside = raw[drop].iloc[rows].reset_index(drop=True)
     categories = [column for column, kind in kinds.items() if kind != "numeric"]
     csv_spellings.warn_of_categories(frame, categories, name)
@@ -119,7 +120,7 @@ def load(
     return Table(
         name=pathlib.PurePath(name).name.split(".")[0],
         frame=pd.concat([frame.drop(columns=constant), aside], axis=1).assign(
-            **{target: series}
+            **{target: series.reset_index(drop=True)}
         ),
         target=target,
         kinds=kinds,

@@ -155,5 +155,8 @@ def test_a_column_that_is_text_because_of_a_row_left_out_is_named_as_that(load):
 @pytest.mark.filterwarnings("ignore:mine.csv")
 def test_a_row_that_is_named_is_one_of_the_file(load):
     frame = rows().assign(new=["7", None, "many"] + ["9"] * 17)
-    with pytest.raises(DataError, match="'new' .* row 3 below the header holds 'many'"):
-        load(frame, missing="drop")
+    for told in ({}, {"target": "new"}):
+        with pytest.raises(
+            DataError, match="'new' .* row 3 below the header holds 'ma"
+        ):
+            load(frame, missing="drop", **told)
