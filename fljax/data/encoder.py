@@ -85,29 +85,53 @@ class Encoder:
         Raises:
           DataError: a column is absent, or a category is not in the vocabulary.
         """
-        scaled = (write(self.dense, frame) - self.mean) / self.scale
-        for name, values in zip(self.numeric_names, scaled.T, strict=True):
-            check_steps(name, values)
+        raw = write(self.dense, frame)
+        scaled = (raw - self.mean) / self.scale
+        for name, *each in zip(self.numeric_names, scaled.T, raw.T, strict=True):
+            check_steps(name, *each)
         numeric: Any = scaled.astype(np.float32)
         codes: Any = _codes(self.coded, frame, self.num_onehot)
         return Features(numeric=numeric, codes=codes)
 
 
-def check_steps(name: str, values: np.ndarray) -> None:
-    """Refuses `[N]` numbers that float32 cannot tell apart.
+def check_steps(name: str, values: np.ndarray, raw: np.ndarray) -> None:
+    """Refuses numbers that float32 cannot tell apart.
+
+    Args:
+      name: their column.
+      values: `[N]` as they are encoded.
+      raw: `[N]` before they were scaled.
 
     Raises:
-      DataError: naming the column.
+      DataError: naming the column, and one number where that one is to blame.
     """
     if not len(values):
         return
-    step = float(np.spacing(np.float32(np.abs(values).max())))
+    most = np.abs(values).max()
+    step = float(np.spacing(np.float32(most)))
     if 0 < np.ptp(values) < _STEPS * step:
+        tiny = most < np.finfo(np.float32).tiny
+        remedy = "multiply them by" if tiny else "subtract"
         raise DataError(
             f"column {name!r}: all numbers are within {np.ptp(values):.3g} of each other, "
-            f"and those of their size are {step:.3g} apart in float32; subtract a "
+            f"and those of their size are {step:.3g} apart in float32; {remedy} a "
             "constant"
         )
+    far = raw[np.abs(values).argmax()]
+    others = raw != far
+    if _are_apart(raw[others]) and not _are_apart(values[others]):
+        raise DataError(
+            f"column {name!r} holds {far:g}, beside which float32 cannot tell the others "
+            "apart; mend it or leave its row out"
+        )
+
+
+def _are_apart(values: np.ndarray) -> bool:
+    """Whether float32 has many numbers between the least and the largest of these."""
+    if not len(values):
+        return False
+    step = float(np.spacing(np.float32(np.abs(values).max())))
+    return bool(np.ptp(values) >= _STEPS * step)
 
 
 def fit_encoder(

@@ -147,8 +147,9 @@ def _encode(
     frame: pd.DataFrame,
 ) -> Split:
     x, (mean, std) = encoder.encode(frame), target
-    y = (_target(table, options, frame) - mean) / std
-    check_steps(table.target, y)
+    raw = _target(table, options, frame)
+    y = (raw - mean) / std
+    check_steps(table.target, y, raw)
     dtype = np.int32 if table.task == "multiclass" else np.float32
     truth = _truth(attribute, encoder, frame, x)
     return Split(x=x, y=y.astype(dtype), truth=truth, frame=frame)
