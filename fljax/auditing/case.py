@@ -49,6 +49,7 @@ class Case(NamedTuple):
       notes: what was taken for granted, for readers.
       everyone: all rows, for what is guessed without messages.
       strangers: rows that are not the clients', None where there are none.
+      delta: of the epsilon that the defense's text may have.
     """
 
     view: AdversaryView
@@ -60,6 +61,7 @@ class Case(NamedTuple):
     notes: list[str]
     everyone: Everyone
     strangers: Strangers | None
+    delta: float | None
 
     @property
     def view_of_strangers(self) -> AdversaryView | None:
@@ -123,8 +125,10 @@ def prepare(config: Config, inputs: Inputs, given: Model | None = None) -> Case:
         if summed is not None:
             whose = "of people whom the recorded sums hold"
         notes.append(_NO_STRANGERS.format(whose=whose))
+    delta = local_training.delta(seen.about, config.training, seen.stem)
+    left_out = selected.left_out
     return Case(
-        view, truth, encoding, seen, selected.left_out, numbers, notes, every, others
+        view, truth, encoding, seen, left_out, numbers, notes, every, others, delta
     )
 
 

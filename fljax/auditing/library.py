@@ -203,10 +203,7 @@ def _score(
         rows=rows,
     )
     about, stem = read.recording.about, read.recording.stem
-    ceiling = ceilings.find(
-        view, case.truth, beside.imputed, case.left_out,
-        local_training.delta(about, config.training, stem),
-    )  # fmt: skip
+    ceiling = ceilings.find(view, case.truth, beside.imputed, case.left_out, case.delta)
     encoder = case.encoding.dataset.encoder
     assert view.messages is not None and view.transcript is not None
     audited = Audited(

@@ -36,7 +36,7 @@ def training(about: Mapping[str, Any], where: str) -> dict[str, Any]:
         or _count(about, "epochs", where),
         "steps": _count(about, "local_steps", where),
         "optimiser": optimiser(about, where) or "sgd",
-        "momentum": _number(about, "momentum", where, least=0) or 0.0,
+        "momentum": _number(about, "momentum", where, least=0, below=1) or 0.0,
         "weight_decay": _number(about, "weight_decay", where, least=0) or 0.0,
         "algorithm": _algorithm(about, where),
         "proximal": _number(about, "proximal", where, least=0),
@@ -71,14 +71,17 @@ def _count(about, name: str, where: str, least: int = 1) -> int | None:
     )
 
 
-def _number(about, name: str, where: str, least: float = 1e-30) -> float | None:
+def _number(
+    about, name: str, where: str, least: float = 1e-30, below: float = 1e30
+) -> float | None:
     value = about.get(name)
     if value is None:
         return None
-    if type(value) in (int, float) and least <= value < 1e30:  # False for NaN
+    if type(value) in (int, float) and least <= value < below:  # False for NaN
         return float(value)
+    at_most = f" and < {below}" if below < 1e30 else ""
     raise TranscriptError(
-        f"{where}, {name}: expected a number {'>= 0' if not least else '> 0'}"
+        f"{where}, {name}: expected a number {'>= 0' if not least else '> 0'}{at_most}"
         f", got {value!r:.40}"
     )
 
@@ -118,12 +121,7 @@ def defense(about: Mapping[str, Any], where: str) -> str:
 
 def delta(about: Mapping[str, Any], where: str) -> float | None:
     """Of the epsilon that the defense's text may have; errors as of `training`."""
-    told = _number(about, "delta", where)
-    if told is not None and told >= 1:
-        raise TranscriptError(
-            f"{where}, delta: expected a number < 1, got {told!r:.40}"
-        )
-    return told
+    return _number(about, "delta", where, below=1)
 
 
 def client_names(about: Mapping[str, Any], where: str) -> dict[str, int]:

@@ -102,6 +102,7 @@ _ABOUT = {
     "client_optimiser": ([1], "expected a name"),
     "optimiser": (["sgd"], "expected a name"),
     "momentum": (-0.9, "expected a number >= 0"),
+    "momentum ": (1.0, "expected a number >= 0 and < 1, got 1.0"),
     "weight_decay": ("small", "expected a number >= 0, got 'small'"),
 }
 
@@ -112,6 +113,18 @@ def test_a_description_is_a_strangers(linear, config, name):
     seen, _ = transcript.load(linear / "seen")
     transcript.save(linear / "seen", seen, {name.strip(): value})
     _refused(linear, config(linear), f"seen.json: about, {name.strip()}: {said}")
+
+
+def test_a_delta_that_is_none_is_refused_before_the_attacks(linear, config):
+    seen, _ = transcript.load(linear / "seen")
+    about = {"delta": 1.5, "defense": "dp_sgd(clip=1, epsilon=8)"}
+    transcript.save(linear / "seen", seen, about)
+    told = config(linear)
+    read = inputs.read(told.files, told.rows)
+    with pytest.raises(
+        ValueError, match="seen.json: about, delta: .* > 0 and < 1, got"
+    ):
+        case.prepare(told, read)
 
 
 def test_a_model_whose_output_is_no_prediction(linear, config, monkeypatch, tmp_path):
