@@ -211,8 +211,8 @@ def check(arrays) -> None:
         raise ValueError("'round' is negative or does not increase")
     if clients.ndim != 2 or len(clients) != len(rounds):
         raise ValueError("'client' is not a table with one line per round")
-    if clients.dtype.kind not in "iu" or (clients < -1).any():
-        raise ValueError("'client' has entries that are neither an id nor -1")
+    if clients.dtype.kind not in "iu" or ((clients < -1) | (clients >= 2**63)).any():
+        raise ValueError("'client' has entries that are neither an id < 2^63 nor -1")
     _check_once(rounds, clients)
     if sums:
         _check_sums(arrays)
@@ -233,8 +233,8 @@ def _check_sums(arrays) -> None:
     members, shares = arrays["member"], arrays["share"]
     if members.ndim != 3 or members.shape[:2] != arrays["client"].shape:
         raise ValueError("'member' has not a line for each sum")
-    if members.dtype.kind not in "iu" or (members < -1).any():
-        raise ValueError("'member' has entries that are neither an id nor -1")
+    if members.dtype.kind not in "iu" or ((members < -1) | (members >= 2**63)).any():
+        raise ValueError("'member' has entries that are neither an id < 2^63 nor -1")
     if shares.shape != members.shape or shares.dtype.kind != "f":
         raise ValueError("'share' is not one number for each member")
     there = members >= 0

@@ -134,6 +134,16 @@ def test_one_client_twice_in_a_round_is_refused(saved):
         saved.load()
 
 
+def test_ids_that_no_signed_integer_holds_are_refused(saved):
+    clients = np.array([[1, 2], [2, 2**63]], np.uint64)
+    saved.forge(saved.arrays() | {"client": clients})
+    said = "'client' has entries that are neither an id < 2.63 nor -1"
+    with pytest.raises(transcript.TranscriptError, match=said):
+        saved.load()
+    saved.forge(saved.arrays() | {"client": clients - np.uint64(1)})
+    assert saved.load()[0].client.max() == 2**63 - 1
+
+
 def test_negative_rounds_are_refused(saved):
     saved.forge(saved.arrays() | {"round": np.array([-1, 2])})
     with pytest.raises(transcript.TranscriptError, match="is negative"):

@@ -107,6 +107,7 @@ def test_sums_come_back_from_a_file(tmp_path):
         ({"share": None}, "both 'member' and 'share'"),
         ({"member": np.zeros((2, 1), np.int32)}, "not a line for each sum"),
         ({"member": np.full((2, 1, 3), -2, np.int32)}, "neither an id"),
+        ({"member": np.full((2, 1, 3), 2**63, np.uint64)}, "neither an id < 2.63"),
         ({"member": np.full((2, 1, 3), -1, np.int32)}, "no share"),
         ({"share": np.full((2, 1, 3), 2.0)}, "no share"),
         ({"share": np.full((2, 1, 3), 0.5)}, "no share"),
