@@ -159,7 +159,8 @@ def build(
     own = np.asarray(packing.steps_per_round(rows, batch, epochs, steps))
     num_lanes = lanes or packing.choose_lanes(present, own, accelerators.used())
     packed = packing.pack(present, own, num_lanes)
-    _check_room(packed, num_rounds)
+    local = f"{steps} local steps" if steps else f"{epochs} local epochs"
+    _check_room(packed, num_rounds, local)
     recorded, clients, slot_of = _recording(
         present, num_rounds, record_rounds, record_clients
     )
@@ -206,14 +207,15 @@ def _check(sizes, num_rounds, batch_size, epochs, steps, lanes, weights) -> None
         raise ValueError(f"weights must be 'rows' or 'uniform', got {weights!r}")
 
 
-def _check_room(packed: packing.Packing, num_rounds: int) -> None:
+def _check_room(packed: packing.Packing, num_rounds: int, local: str) -> None:
     """Refuses tables that would fill the memory, before they are made."""
     tables, lanes = packed.length.shape
     entries = float(tables) * packed.width * lanes * len(Slots._fields)
     needed, free = 4.0 * (entries + 2 * packed.present.size), memory.available()
     if _COPIES * needed > free:
+        most = f"num_rounds={num_rounds}" if tables > packed.width else local
         raise MemoryError(
-            f"num_rounds={num_rounds}: a schedule of so many rounds needs about "
+            f"{most}: a schedule of so many needs about "
             f"{_COPIES * needed / 1e9:.1f} GB of memory, {free / 1e9:.1f} GB are free; "
             "expected fewer rounds, local steps or clients"
         )

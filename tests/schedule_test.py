@@ -249,6 +249,10 @@ def test_a_schedule_that_would_fill_the_memory_is_refused(monkeypatch):
     ):
         schedule.build([5], num_rounds=10**4, batch_size=1, participants=rounds)
     schedule.build([5], num_rounds=10**4, batch_size=1)  # one table for all
+    for kind in ("epochs", "steps"):
+        said = f"^1000000 local {kind}: a schedule of so many needs .* GB are free"
+        with pytest.raises(MemoryError, match=said):
+            schedule.build([5], num_rounds=10**4, batch_size=5, **{kind: 10**6})
 
 
 # ---- Poisson batches

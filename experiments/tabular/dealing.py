@@ -17,6 +17,9 @@ _KINDS_OF = {  # flags of some kinds of partition alone
     "rows": ("dominant_label", "sampled"),
     "share": ("dominant_label",),
 }
+_FLAG_OF = {  # of what the library calls otherwise
+    "num_clients": "clients", "rows_per_client": "rows", "shards_per_client": "shards",
+}  # fmt: skip
 
 
 def deal(dataset: data.Dataset, config: PartitionConfig, seed: int) -> list[np.ndarray]:
@@ -31,6 +34,12 @@ def deal(dataset: data.Dataset, config: PartitionConfig, seed: int) -> list[np.n
             return _deal_by_label(dataset, config, seed)
         return _deal_rows(dataset, config, seed)
     except ValueError as error:
+        name, _, rest = str(error).partition(": ")
+        if name in _FLAG_OF:
+            flag = f"--partition_{_FLAG_OF[name]}"
+            raise ConfigError(
+                f"{flag}: {rest}, with --partition_kind={config.kind}"
+            ) from None
         raise ConfigError(f"--partition_kind={config.kind}: {error}") from None
 
 

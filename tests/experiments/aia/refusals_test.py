@@ -33,7 +33,14 @@ _BAD = {
     "unknown choice": (["--model_name=cnn"], "--model_name"),
     "unknown data set": (["--data_name=diabetis"], "diabetis"),
     "no batch": (["--batch_size=0"], "--batch_size"),
-    "more clients than rows": (["--partition_clients=1000"], "num_clients"),
+    "more clients than rows": (
+        ["--partition_clients=1000"],
+        "--partition_clients: expected an integer in [1, 397], got 1000, with --partition_k"),
+    "more shards than rows": (
+        ["--data_name=breast_cancer", "--partition_kind=label_shards",
+         "--partition_shards=1000"], "--partition_shards: expected an integer in [1, 25"),
+    "another kind of data": (["--partition_kind=label_shards"],
+                             "--partition_kind=label_shards: needs class labels"),
     "h too large": (["--partition_heterogeneity=0.6"], "--partition_heterogeneity"),
     "missing file": (["--data_name=csv", "--data_path=no.csv", "--data_target=y",
                       "--data_sensitive=s"], "no.csv"),

@@ -40,7 +40,7 @@ def test_the_seed_of_generated_data_is_a_flag():
 
 def test_more_sampled_rows_than_there_are_is_one_line():
     split = settings.PartitionConfig(kind="sampled", clients=4, rows=10**6)
-    with pytest.raises(ConfigError, match="--partition_kind=sampled: rows_per_client"):
+    with pytest.raises(ConfigError, match="--partition_rows: expected an integer in"):
         _deal(split, seeds=(0,))
 
 
