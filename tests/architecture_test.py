@@ -2,6 +2,7 @@
 
 import ast
 import functools
+import graphlib
 import pathlib
 import re
 import subprocess
@@ -121,6 +122,28 @@ def test_imports_go_one_way():
                 yield f"{here} imports {there}"
 
     _no_faults(LIBRARY, faults)
+
+
+def test_no_module_needs_itself():
+    """Not by way of others either, wherever in a file they are imported."""
+    names = {_dotted(path): path for path in EVERYTHING}
+
+    def module(name):
+        while name and name not in names:
+            name = name.rpartition(".")[0]
+        return name
+
+    graph = {
+        name: {module(each) for each in _imports(path)} - {name, "", "fljax"}
+        for name, path in names.items()
+    }
+    assert list(graphlib.TopologicalSorter(graph).static_order())
+
+
+def _dotted(path):
+    return ".".join(path.relative_to(ROOT).with_suffix("").parts).removesuffix(
+        ".__init__"
+    )
 
 
 def test_the_attacks_never_see_the_truth_or_the_score():

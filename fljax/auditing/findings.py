@@ -1,6 +1,5 @@
-"""What an audit finds: a table, verdicts, estimates for every record, and a folder."""
+"""What an audit finds: a table, verdicts, and estimates for every record."""
 
-import os
 import types
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
@@ -153,17 +152,6 @@ class Findings(NamedTuple):
     def outcome(self) -> words.Outcome:
         """`leaks`, `no_conclusion` or `no_leak_shown`, which is no proof."""
         return words.outcome(self.lines)
-
-    def save(self, folder: str | os.PathLike) -> None:
-        """Writes `rows.jsonl`, `manifest.json`, `records.csv` and `report.html`.
-
-        Raises:
-          ValueError: the folder holds something else, or cannot be written.
-        """
-        from fljax.auditing import arguments, reporting  # which know of programs
-
-        with arguments.named(run_dir="folder"):
-            reporting.save(self, folder)
 
     def _values(self, numbers: np.ndarray) -> Any:
         names = self.audited.categories

@@ -1,16 +1,12 @@
 """`fljax.audit`: an audit from Python, of arrays, data frames or files."""
 
 import contextlib
-import dataclasses
-import difflib
 import os
 import tempfile
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
-import pandas as pd
-from absl import flags
 
 from fljax import precision, verdicts
 from fljax.attacks import controls
@@ -28,6 +24,7 @@ from fljax.auditing import (
     local_training,
     population,
     recording,
+    reporting,
     scoring,
 )
 from fljax.auditing import case as case_lib
@@ -42,10 +39,7 @@ from fljax.auditing.recording import Recording
 from fljax.auditing.settings import Config
 from fljax.driver import config as config_lib
 from fljax.driver.config import ConfigError
-from fljax.driver.option import RunFlags
 from fljax.types import Model, Transcript
-
-_OF_THE_PROGRAM = {"known", "fail_on", *(f.name for f in dataclasses.fields(RunFlags))}
 
 
 def _untimed(name: str) -> contextlib.AbstractContextManager[None]:
@@ -56,6 +50,21 @@ def _untimed(name: str) -> contextlib.AbstractContextManager[None]:
 def _computed(name: str, compute: Callable[[], Estimates]) -> Estimates:
     del name
     return compute()
+
+
+class Audit(Findings):
+    """`Findings` that can be written into a folder."""
+
+    __slots__ = ()
+
+    def save(self, folder: str | os.PathLike) -> None:
+        """Writes `rows.jsonl`, `manifest.json`, `records.csv` and `report.html`.
+
+        Raises:
+          ValueError: the folder holds something else, or cannot be written.
+        """
+        with arguments.named(run_dir="folder"):
+            reporting.save(self, folder)
 
 
 def audit(
@@ -71,7 +80,7 @@ def audit(
     attacks: Sequence[str | AttackSpec] = s.ATTACKS,
     settings: Mapping[str, Hashable] | None = None,
     **options: Any,
-) -> Findings:
+) -> Audit:
     """What a federated training tells of the rows that its clients have.
 
     Attacks get the messages and the rows without the sensitive column, which is only
@@ -99,7 +108,7 @@ def audit(
         `local_epochs`, ...), how hard attacks look (`grad_iterations`, ...), `seed`.
 
     Returns:
-      `Findings`: `.table`, `.verdicts`, `.records`, `.save(folder)`.
+      `Findings`, and `.save(folder)` of them.
 
     Raises:
       ValueError: something does not fit; the message is one line.
@@ -128,7 +137,9 @@ def audit(
             raise ConfigError(
                 f"--transcript: expected a path or a Transcript, got {kind}"
             )
-        config = _config(given | {"attacks": attacking.names(attacks)}, options)
+        config = arguments.config(
+            given | {"attacks": attacking.names(attacks)}, options
+        )
         read_as = frames.columns(rows, config.files, config.rows)
         config = config._replace(rows=read_as)
         chosen, settings = attacking.chosen(attacks), settings or {}
@@ -143,7 +154,7 @@ def audit(
         case = case_lib.prepare(config, read, None if isinstance(model, str) else model)
         effort.check(case, chosen, config.audit)
         case = case._replace(notes=[arguments.renamed(note) for note in case.notes])
-        return attack_and_score(config, read, case, chosen, settings)
+        return Audit(*attack_and_score(config, read, case, chosen, settings))
 
 
 @precision.full
@@ -248,32 +259,6 @@ def _controls(
     if verdicts.STRANGERS in asked and strangers is not None:
         found = found._replace(strangers=strangers.truth, uses=strangers.uses)
     return found
-
-
-def _config(given: Mapping[str, Any], options: Mapping[str, Any]) -> Config:
-    """Checked as flags are; options are those that have no argument of their own."""
-    registry = flags.FlagValues()
-    for group in s.GROUPS:
-        config_lib.define(group, flag_values=registry)
-    registry.mark_as_parsed()
-    known = [name for name in registry if name not in _OF_THE_PROGRAM]
-    for name in options:
-        if name not in known:
-            near = difflib.get_close_matches(name, known, n=1)
-            meant = f" (did you mean {near[0]!r}?)" if near else ""
-            raise TypeError(f"audit() has no option {name!r}{meant}")
-    for name, value in {**given, **options}.items():
-        if isinstance(value, np.generic):
-            value = value.item()
-        elif isinstance(value, np.ndarray | pd.Index | pd.Series):
-            value = value.tolist()
-        elif isinstance(value, list | tuple | range):
-            value = [v.item() if isinstance(v, np.generic) else v for v in value]
-        many = isinstance(value, list)
-        if isinstance(value, str) and isinstance(registry[name].value, tuple | list):
-            raise ConfigError(f"--{name}: expected a list of names, got {value!r}")
-        registry[name].value = tuple(value) if many else value
-    return s.of_groups(lambda group: config_lib.read(group, flag_values=registry))
 
 
 def _recording(transcript: Any) -> Recording | None:

@@ -42,7 +42,7 @@ def page(tmp_path, capsys):
             fit=Fit(np.array([50.0, 50.0])), flags={"seed": 0},
         )  # fmt: skip
         findings = Findings(audited, lines, estimates)
-        findings.save(tmp_path / "out")
+        reporting.save(findings, tmp_path / "out")
         console.screen().print(*reporting.screen(findings))
         text = (tmp_path / "out" / "report.html").read_text()
         return text, capsys.readouterr().out
