@@ -234,6 +234,25 @@ def test_the_subset_inverse_knows_repeated_messages():
     assert found.rank < P
 
 
+def test_the_subset_inverse_knows_messages_that_float32_alone_sets_apart():
+    rng, optimum = np.random.default_rng(0), np.arange(P)
+    moved = rng.normal(size=(40, 2)) @ rng.normal(size=(2, P))
+    sent = (optimum + 3 + moved).astype(np.float32).astype(float)
+    returned = sent - (sent - optimum) * np.linspace(0.1, 0.4, P)
+    delta = sent - returned.astype(np.float32)
+    key = jax.random.key(0)
+    with jax.enable_x64():
+        found = [
+            least_squares.reconstruct_linear_subset(
+                key, jnp.asarray(sent), jnp.asarray(delta), num_trials=50, rcond=rcond
+            )
+            for rcond in (None, 1e-6)
+        ]
+    assert [bool(each.determined) for each in found] == [True, False]
+    assert found[1].rank == 2
+    assert np.linalg.norm(found[0].estimate - optimum) > 0.1  # it only looks determined
+
+
 def test_all_noisy_messages_are_at_least_as_accurate_as_a_subset():
     num_draws = 24
     draws = [_messages(seed, 40, 5, noise=0.02) for seed in range(num_draws)]

@@ -63,10 +63,7 @@ def reconstruct_linear(
     if rcond is None:
         rcond = float(jnp.finfo(sent.dtype).eps) * max(sent.shape)
     centre_in = sent.mean(axis=0, keepdims=True)
-    centre_out = delta.mean(axis=0, keepdims=True)
-    scale = delta.std(axis=0, keepdims=True)
-    scale = jnp.where(scale > 0, scale, 1)
-    regressors = (delta - centre_out) / scale
+    regressors, (centre_out, scale) = _standardised(delta)
     slope, s, rank = solved(regressors, sent - centre_in, rcond)
     misfit = sent - centre_in - matmul(regressors, slope)
     return Reconstruction(
@@ -79,7 +76,12 @@ def reconstruct_linear(
 
 
 def reconstruct_linear_subset(
-    key: Key, sent: jax.Array, delta: jax.Array, *, num_trials: int = 10_000
+    key: Key,
+    sent: jax.Array,
+    delta: jax.Array,
+    *,
+    num_trials: int = 10_000,
+    rcond: float | None = None,
 ) -> Reconstruction:
     """Inverts the best conditioned of `num_trials` random sets of `P + 1` messages.
 
@@ -88,6 +90,7 @@ def reconstruct_linear_subset(
       sent: `[R, P]` flat parameters that it was sent, `R > P`.
       delta: `[R, P]` sent minus returned.
       num_trials: sets drawn; every message is used when `R == P + 1`.
+      rcond: as in `reconstruct_linear`, of the chosen messages.
 
     Returns:
       A `Reconstruction` whose singular values are those of the chosen square matrix
@@ -114,15 +117,25 @@ def reconstruct_linear_subset(
     best = jnp.argmin(lax.map(condition, trials, batch_size=min(256, num_trials)))
     chosen = subset(trials[best])
     square = regressors[chosen]
-    s = jnp.linalg.svd(square, compute_uv=False)
-    rank = jnp.sum(s > jnp.finfo(s.dtype).eps * size * s[0]).astype(jnp.int32) - 1
+    estimate = jnp.linalg.solve(square, sent[chosen])[-1]
+    spread, _ = _standardised(delta[chosen])
+    own = jnp.linalg.svd(spread, compute_uv=False)
+    least = jnp.finfo(own.dtype).eps * size if rcond is None else rcond
+    rank = jnp.sum(own > least * own[0]).astype(jnp.int32)
     return Reconstruction(
-        estimate=jnp.linalg.solve(square, sent[chosen])[-1],
+        estimate=estimate,
         rank=rank,
-        singular_values=s,
+        singular_values=jnp.linalg.svd(square, compute_uv=False),
         residual=jnp.zeros((), sent.dtype),
-        determined=rank == num_params,
+        determined=(rank == num_params) & jnp.isfinite(estimate).all(),
     )
+
+
+def _standardised(values: jax.Array) -> tuple[jax.Array, tuple[jax.Array, jax.Array]]:
+    """Columns of mean 0 and deviation 1, and what these were, both `[1, P]`."""
+    centre, scale = (f(values, axis=0, keepdims=True) for f in (jnp.mean, jnp.std))
+    scale = jnp.where(scale > 0, scale, 1)
+    return (values - centre) / scale, (centre, scale)
 
 
 def solved(

@@ -50,22 +50,27 @@ def run(view: AdversaryView, settings: Settings) -> Estimates:
 
 def optima(view: AdversaryView, settings: Settings) -> list[Reconstruction]:
     """The regression on all messages of each client."""
-    assert view.transcript is not None
-    leaves = jax.tree.leaves((view.transcript.params, view.transcript.delta))
-    # Messages that travelled as float32 carry its rounding.
-    double = all(leaf.dtype == np.float64 for leaf in leaves)
+    least = _rcond(view)
     with jax.enable_x64():
         return [
-            jax.tree.map(np.asarray, _regression(*each, None if double else 1e-6))
+            jax.tree.map(np.asarray, _regression(*each, least))
             for each in _flat(view, settings.messages)
         ]
+
+
+def _rcond(view: AdversaryView) -> float | None:
+    """Messages that travelled as float32 carry its rounding."""
+    assert view.transcript is not None
+    leaves = jax.tree.leaves((view.transcript.params, view.transcript.delta))
+    double = all(leaf.dtype == np.float64 for leaf in leaves)
+    return None if double else 1e-6
 
 
 def subset_optima(view: AdversaryView, settings: Settings) -> list[Reconstruction]:
     """The authors' variant: one square system of each client, chosen or searched for."""
     chosen = list(settings.subset_rounds)
     trials = 1 if chosen else settings.subset_trials
-    found = []
+    found, least = [], _rcond(view)
     with jax.enable_x64():
         for client, (sent, delta) in zip(
             view.clients, _flat(view, settings.messages), strict=True
@@ -73,7 +78,7 @@ def subset_optima(view: AdversaryView, settings: Settings) -> list[Reconstructio
             if chosen:
                 sent, delta = sent[chosen], delta[chosen]
             stream = streams.key(view.seed, streams.SUBSET, int(client))
-            each = _subset(stream, sent, delta, trials)
+            each = _subset(stream, sent, delta, trials, least)
             found.append(jax.tree.map(np.asarray, each))
     return found
 
@@ -114,9 +119,11 @@ def _regression(sent, delta, rcond):
     return least_squares.reconstruct_linear(sent, delta, rcond=rcond)
 
 
-@functools.partial(jax.jit, static_argnums=3)
-def _subset(key, sent, delta, trials):
-    return least_squares.reconstruct_linear_subset(key, sent, delta, num_trials=trials)
+@functools.partial(jax.jit, static_argnums=(3, 4))
+def _subset(key, sent, delta, trials, rcond):
+    return least_squares.reconstruct_linear_subset(
+        key, sent, delta, num_trials=trials, rcond=rcond
+    )
 
 
 SPEC = AttackSpec(
