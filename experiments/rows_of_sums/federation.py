@@ -12,13 +12,16 @@ from typing import NamedTuple
 import jax
 import jax.numpy as jnp
 import numpy as np
+import optax
 
 from experiments.rows_of_sums.settings import Order, RunConfig
-from fljax import data, losses
+from fljax import data, local, losses
 from fljax.attacks.rows.clients import Round
 from fljax.driver.config import ConfigError
 from fljax.models import mlp
-from fljax.types import Features, Model, Params
+from fljax.types import Batch, Features, Model, Params, Sender
+
+_NOBODY = Sender(np.int32(0), np.int32(0))
 
 
 class Owned(NamedTuple):
@@ -74,12 +77,12 @@ def rounds(
     for _ in range(run.num_rounds):
         chosen = [[next(each) for _ in range(run.local_steps)] for each in clients]
         rows = np.array(chosen) + run.rows * np.arange(run.clients)[:, None, None]
-        weights = np.float32(np.array(chosen) >= 0)
-        rows = np.where(weights > 0, rows, 0)
+        mask = np.array(chosen) >= 0
+        rows = np.where(mask, rows, 0)
         sent = jax.device_get(params)
-        params, mean = _round(
-            model, params, owned.x[rows], owned.y[rows], weights, run.learning_rate
-        )
+        x = Features(owned.x[rows], np.zeros((*rows.shape, 0), np.int32))
+        batches = Batch(x, owned.y[rows], mask)
+        params, mean = _round(model, params, batches, run.learning_rate)
         second = sent["Dense_0"]["kernel"]
         found.append(Round(_first(jax.device_get(mean)), _first(sent), second))
     return found
@@ -103,24 +106,20 @@ def _batches(run: RunConfig, order: Order, draws) -> Iterator[np.ndarray]:
 
 
 @functools.partial(jax.jit, static_argnums=0)
-def _round(model: Model, params, x, y, weights, rate):
-    """The new model and the mean update, of batches `[C, S, B, ...]`."""
+def _round(model: Model, params, batches: Batch, rate):
+    """The new model and the mean update, of batches, leaves `[C, S, B, ...]`."""
     loss_fn = losses.example_loss(model.apply, losses.cross_entropy)
+    update, key = (
+        local.sgd(loss_fn, optax.sgd(rate)),
+        jax.random.key(0),
+    )  # draws nothing
 
-    def batch_loss(params, x, y, weights):
-        def one(x, y):
-            return loss_fn(params, Features(x, jnp.zeros((0,), jnp.int32)), y)
+    def client(batches):
+        def step(carry, batch):
+            return update.step(key, carry, params, batch), None
 
-        return jnp.sum(weights * jax.vmap(one)(x, y)) / jnp.sum(weights)
+        end, _ = jax.lax.scan(step, update.init(params), batches)
+        return update.final(key, end, params, _NOBODY).delta
 
-    def client(x, y, weights):
-        def step(params, batch):
-            slope = jax.grad(batch_loss)(params, *batch)
-            return jax.tree.map(lambda leaf, g: leaf - rate * g, params, slope), None
-
-        end, _ = jax.lax.scan(step, params, (x, y, weights))
-        return jax.tree.map(jnp.subtract, end, params)
-
-    each = jax.lax.map(lambda batch: client(*batch), (x, y, weights))
-    mean = jax.tree.map(lambda leaf: jnp.mean(leaf, axis=0), each)
+    mean = jax.tree.map(lambda leaf: -leaf.mean(axis=0), jax.lax.map(client, batches))
     return jax.tree.map(jnp.add, params, mean), mean
