@@ -23,7 +23,9 @@ class DataConfig:
     )
     path: str | None = option(None, "csv: the file")
     target: str | None = option(None, "csv: column to predict")
-    sensitive: str | None = option(None, "column that the attacks infer")
+    sensitive: str | None = option(
+        None, "column that the attacks infer; more: --data_also_sensitive"
+    )
     also_sensitive: tuple[str, ...] = option(
         (), "columns of categories that are inferred together with it"
     )

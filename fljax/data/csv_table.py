@@ -140,6 +140,8 @@ def _check_named(
                 there = list(map(str, frame.columns))
                 near = difflib.get_close_matches(column, there, n=1)
                 meant = f" (did you mean {near[0]!r}?)" if near else ""
+                if all(part in there for part in column.split(",")):
+                    meant = " (expected one column)"
                 raise DataError(
                     f"{name}: no column {column!r} of {option}={meant}, columns are "
                     f"{', '.join(there)}"

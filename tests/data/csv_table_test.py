@@ -167,6 +167,11 @@ def test_constant_columns_are_left_out_with_a_warning(load):
         ({}, {"target": ""}, "mine.csv: no column '' of target=, columns are"),
         ({}, {"sensitive": ""}, "mine.csv: no column '' of sensitive=, columns"),
         ({}, {"drop": ["race"]}, "no column 'race'"),
+        (
+            {},
+            {"sensitive": "sex,age"},
+            r"'sex,age' of sensitive= \(expected one column",
+        ),
         ({}, {"sensitive": "sexe"}, r"'sexe' of sensitive= \(did you mean 'sex'\?\)"),
         (
             {},
