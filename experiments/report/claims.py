@@ -162,7 +162,8 @@ def _defenses(
         costs = _names(_cost(case, bare, top, several) for case in stopped)
         parts = [f"no leak shown under {costs}, a lower bound on what leaks"]
     for kind, some in found.items():
-        parts.append(f"{kind} under {_names(_label(case, several) for case in some)}")
+        names = _names(_with_bound(case, top, several) for case in some)
+        parts.append(f"{kind} under {names}")
     yield f"With a defense: {'; '.join(parts)}."
 
 
@@ -172,11 +173,20 @@ def _cost(case: Case, bare: Case, top: Score, several: bool) -> str:
         parts.append(f"loss {case.loss:.3g}")
         if case.run == bare.run and bare.loss > 0:
             parts.append(f"{case.loss / bare.loss:.2f} times that without")
+    return f"{_label(case, several)} ({', '.join([*parts, *_bound(case, top)])})"
+
+
+def _with_bound(case: Case, top: Score, several: bool) -> str:
+    bound = "".join(f" ({said})" for said in _bound(case, top))
+    return f"{_label(case, several)}{bound}"
+
+
+def _bound(case: Case, top: Score) -> Iterator[str]:
+    """What a defense promises, beside what is read without it."""
     if math.isfinite(case.ceiling) and top.gain.own_rows:
         high = case.ceiling >= top.shown.mean
         more = ", more than is read without it" if high else ""
-        parts.append(f"nobody can be above {case.ceiling:.1f} %{more}")
-    return f"{_label(case, several)} ({', '.join(parts)})"
+        yield f"nobody can be above {case.ceiling:.1f} %{more}"
 
 
 def _at(case: Case, several: bool) -> str:
