@@ -25,10 +25,8 @@ _FEWEST = 100  # rows for gradient boosting: with fewer it learns nothing
 _MOST = 20_000  # rows that are learned from
 _SOME = 2_000  # rows for a variance
 _GROUPS = 10  # of clients
-_EARLY, _RARE = (
-    10_000,
-    20,
-)  # rows above which boosting stops early; fewest of a category
+_EARLY = 10_000  # rows above which boosting stops early
+_RARE = 20  # fewest of a category then
 _FEW_CODES = 255  # categories that boosting can tell apart
 
 

@@ -195,10 +195,8 @@ def _train_clients(key, sent, rows, schedule, t, local, receive, deltas):
         (begin, end), done = xs
         lanes = lax.fori_loop(begin, end, train_step, lanes)
         participant_index = slots.participant_index[end - 1]  # whoever is done here
-        sender, keys = (
-            Sender(clients[participant_index], round_of_all),
-            client_keys[participant_index],
-        )
+        sender = Sender(clients[participant_index], round_of_all)
+        keys = client_keys[participant_index]
         message, received = _messages(keys, lanes, sent, sender, local, receive)
         share = jax.tree.map(lambda leaf: _weighted_sum(done.weight, leaf), received)
         total = jax.tree.map(jnp.add, total, share)

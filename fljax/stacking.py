@@ -65,10 +65,8 @@ def _at_end_steps(
     schedule: Schedule, end_steps: np.ndarray, num_slots: int
 ) -> Schedule:
     """The same schedule with more end steps, at which none of its clients ends."""
-    own, client_ends = (
-        np.searchsorted(end_steps, schedule.end_steps),
-        schedule.client_ends,
-    )
+    own = np.searchsorted(end_steps, schedule.end_steps)
+    client_ends = schedule.client_ends
     shape = (client_ends.weight.shape[0], len(end_steps), client_ends.weight.shape[2])
 
     def spread(leaf, fill):

@@ -83,10 +83,8 @@ def rows(
         method = cell.view.method
         labels = Labels(EXPERIMENT, data, cell.network, str(cell.view.spec), cell.point)
         for metric in cell.scores[0].values:
-            values, where = (
-                cell.values(metric),
-                (method, cell.view.setting, seed, metric),
-            )
+            values = cell.values(metric)
+            where = (method, cell.view.setting, seed, metric)
             found.append(labels.row(*where, cell.estimate(metric).mean, len(values)))
             images = len(cell.scores[0].x)
             found += [

@@ -123,11 +123,11 @@ def complete(settings: Settings) -> Settings:
       ConfigError: naming the flag.
     """
     run = filled(settings.run, SIZES[settings.data.name])
-    _check(settings, run)
+    _check(run)
     return settings._replace(run=run)
 
 
-def _check(settings: Settings, run: Config) -> None:
+def _check(run: Config) -> None:
     most = min(run.kept, run.basis_clients - 1)
     if run.components > most:
         raise ConfigError(

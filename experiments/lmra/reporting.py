@@ -181,10 +181,8 @@ def gains(found: Sequence[Row]) -> dict[str, dict[str, float | None]]:
     kept = {}
     for (setting, attack), own in values.items():
         if attack in ATTACKS.values():
-            last, best = (
-                values[setting, "last_returned"],
-                values[setting, "local_optimum"],
-            )
+            last = values[setting, "last_returned"]
+            best = values[setting, "local_optimum"]
             gain = metrics.interval([own[seed] - last[seed] for seed in own])
             share = np.mean(list(own.values())) / np.mean(list(best.values()))
             kept[f"{setting} {attack}"] = {

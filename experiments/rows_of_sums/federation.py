@@ -109,10 +109,8 @@ def _batches(run: RunConfig, order: Order, draws) -> Iterator[np.ndarray]:
 def _round(model: Model, params, batches: Batch, rate):
     """The new model and the mean update, of batches, leaves `[C, S, B, ...]`."""
     loss_fn = losses.example_loss(model.apply, losses.cross_entropy)
-    update, key = (
-        local.sgd(loss_fn, optax.sgd(rate)),
-        jax.random.key(0),
-    )  # draws nothing
+    update = local.sgd(loss_fn, optax.sgd(rate))
+    key = jax.random.key(0)  # draws nothing
 
     def client(batches):
         def step(carry, batch):

@@ -152,10 +152,8 @@ def _groups(view: AdversaryView) -> list[_Item]:
     """Clients who are linked by sums, with those that may be used."""
     assert view.transcript is not None and view.messages is not None
     clients, (row, slot, count) = np.asarray(view.clients), view.messages
-    member, share = (
-        np.asarray(view.transcript.member),
-        np.asarray(view.transcript.share),
-    )
+    member = np.asarray(view.transcript.member)
+    share = np.asarray(view.transcript.share)
     order = np.argsort(clients)
     at = order[np.searchsorted(clients, member, sorter=order) % len(order)]
     at = np.where(member >= 0, at, -1)

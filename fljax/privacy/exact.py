@@ -98,10 +98,8 @@ def drawn(trials: int, probability: float) -> tuple[list[int], list[float]]:
     What is rarer than 1e-15 on either side is moved to more successes: safe for all that
     grows with the count.
     """
-    low, high = (
-        int(stats.binom.ppf(RARE, trials, probability)),
-        int(stats.binom.isf(RARE, trials, probability)),
-    )
+    low = int(stats.binom.ppf(RARE, trials, probability))
+    high = int(stats.binom.isf(RARE, trials, probability))
     counts = np.arange(low, high + 1)
     weights = stats.binom.pmf(counts, trials, probability)
     weights[0] += stats.binom.cdf(low - 1, trials, probability)

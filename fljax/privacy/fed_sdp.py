@@ -21,7 +21,6 @@ from fljax.privacy.statements import Statement, Training
 
 _ADD = "neighbours: add or remove one client with all its records"
 _ZERO = "neighbours: one client sends an update of zero instead of its own"
-_REPLACE = "neighbours: one client with all its records is replaced"
 _RECORD = (
     "neighbours: one record of one client is replaced, and with it its whole update"
 )

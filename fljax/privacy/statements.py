@@ -190,10 +190,8 @@ class Training:
         )
         by = f"up to C sqrt(M) = {self.clip * self.layers**0.5:.4g}"
         if self.layers == 1:
-            clipped, by = (
-                "all layers together are clipped, so",
-                f"up to C = {self.clip:g}",
-            )
+            clipped = "all layers together are clipped, so"
+            by = f"up to C = {self.clip:g}"
         return (
             f"{clipped} one unit moves the sum by {by}; the noise is {drawn} of deviation "
             f"sigma C = {self.sigma * self.clip:.4g}, {self.multiplier(summands):.4g} "

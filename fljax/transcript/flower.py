@@ -69,9 +69,8 @@ def record(
     nodes: dict[str, int] = dict(recorder.about.get(_NODES, {}))
     begin: Any = getattr(hooked, "start", None)
     sent: dict[int, Named] = {}
-    newest: list[
-        Named
-    ] = []  # aggregate, which nobody is sent for training after the end
+    # Nobody is sent the newest aggregate for training after the end.
+    newest: list[Named] = []
 
     def configure_train(server_round, arrays, config, grid):
         messages = list(configure(server_round, arrays, config, grid))

@@ -50,10 +50,8 @@ def test_to_first_order_nothing_is_solved_for_or_searched_before(client, rough):
 
 @pytest.mark.slow
 def test_a_search_to_first_order_before_saves_steps():
-    case, few = (
-        matching.case(),
-        matching.QUICK._replace(iterations=12, stages=1, checkpoints=1),
-    )
+    case = matching.case()
+    few = matching.QUICK._replace(iterations=12, stages=1, checkpoints=1)
     found = matching.attack(case, settings=few._replace(rough_iterations=200))
     alone = matching.attack(case, settings=few)
     assert matching.accuracy(found.index, case) > matching.accuracy(alone.index, case)

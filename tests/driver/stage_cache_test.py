@@ -39,10 +39,8 @@ def test_a_finished_stage_is_not_computed_again(tmp_path):
 
 
 def test_other_files_or_texts_are_other_work(tmp_path):
-    renamed, changed = (
-        dataclasses.replace(_FILE, name="other.csv"),
-        dataclasses.replace(_FILE, sha256="1" * 64),
-    )
+    renamed = dataclasses.replace(_FILE, name="other.csv")
+    changed = dataclasses.replace(_FILE, sha256="1" * 64)
 
     def cached(files, text, compute):
         cache = stage_cache.of_files(_autosave(tmp_path), files, text)

@@ -74,10 +74,8 @@ def _in_one_round(run):
 
 def test_vmapped_learning_rates_equal_each_rate_alone(training, assert_close):
     plan = schedule.build(training.sizes, **training.stored)
-    run, rates = (
-        rounds.start(training.params(), plan, training.average),
-        jnp.array([0.01, 0.1, 0.3]),
-    )
+    run = rounds.start(training.params(), plan, training.average)
+    rates = jnp.array([0.01, 0.1, 0.3])
 
     def train(rate, run, plan):
         update = local.sgd(training.loss, optax.sgd(rate))

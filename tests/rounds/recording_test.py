@@ -26,10 +26,8 @@ def test_an_empty_round_leaves_the_model_as_it_is(federation):
     )
     run = federation.train(plan)
     np.testing.assert_array_equal(run.transcript.client, [[0, 3], [-1, -1], [2, -1]])
-    sent, delta = (
-        federation.flat(run.transcript.params),
-        federation.flat(run.transcript.delta),
-    )
+    sent = federation.flat(run.transcript.params)
+    delta = federation.flat(run.transcript.delta)
     np.testing.assert_array_equal(sent[2], sent[1])
     assert (sent[1] != sent[0]).all()
     assert not delta[1].any() and not delta[2, 1].any()

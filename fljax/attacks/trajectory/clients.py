@@ -87,10 +87,8 @@ def _alike(
     settings = effort.for_a_share(settings, client.share, view.messages.count)
     search, merged = settings.search._replace(first_order=False), None
     if client.practice.merges:
-        own, most = (
-            int(steps.max()),
-            effort.simulated(training, steps, settings.epoch_steps),
-        )
+        own = int(steps.max())
+        most = effort.simulated(training, steps, settings.epoch_steps)
         if (steps != most).any():
             merged = np.stack([merging.table(int(each), most) for each in steps])
         steps = np.full_like(steps, most)

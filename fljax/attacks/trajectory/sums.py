@@ -112,10 +112,8 @@ def trajectory_matching(
     told = jax.vmap(lambda known: of_client(known)[0].start(last))(known)
     logits = told
     if len(candidates) > 1:
-        size, ways = (
-            seen.member.shape[1],
-            associations.ways(len(candidates), continuous),
-        )
+        size = seen.member.shape[1]
+        ways = associations.ways(len(candidates), continuous)
         logits = associations.start(apart, problem, known, told, size, ways)
     rough = None
     if imagined.begins_roughly(client, settings):

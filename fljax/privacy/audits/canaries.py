@@ -95,7 +95,7 @@ def check(canary: Canary) -> None:
         raise ValueError("canary: a row cannot replace itself; compare 'remove'")
 
 
-def place(rows: Rows, sizes: Array, canary: Canary) -> int:
+def place(sizes: Array, canary: Canary) -> int:
     """Position of the canary's row in rows that are sorted by client.
 
     Raises:

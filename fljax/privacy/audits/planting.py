@@ -144,7 +144,7 @@ def plant(
     """
     plain = method_of(loss_fn)
     rows = checked(plain, tables, canary)
-    at = canaries.place(rows, np.asarray(tables.schedule.sizes)[0, :-1], canary)
+    at = canaries.place(np.asarray(tables.schedule.sizes)[0, :-1], canary)
     shapes = jax.eval_shape(plain.model.init, jax.random.key(0))
     direction = canaries.direction(shapes, seed)
     method = method_of(canaries.PlantedLoss(loss_fn, direction))

@@ -103,10 +103,8 @@ def test_points_with_the_same_rows_are_imputed_once(setup, monkeypatch):
 
     monkeypatch.setattr(baselines.imputation, "of_clients", count)
     shared = baselines.Shared()
-    one, other = (
-        setup("--partition_clients=2"),
-        setup("--partition_clients=2", "--learning_rate=0.5", "--batch_size=8"),
-    )
+    one = setup("--partition_clients=2")
+    other = setup("--partition_clients=2", "--learning_rate=0.5", "--batch_size=8")
     assert _imputed(one, None, shared) == _imputed(other, None, shared)
     assert len(counted) == 2  # from all rows, and from 100
     _imputed(setup("--partition_clients=3"), None, shared)

@@ -154,10 +154,8 @@ def test_without_noise_and_with_a_wide_clip_fed_cdp_is_plain_training():
     plain = _train(task, "none")
     clipped = _train(task, "fed_cdp(clip=1e6, sigma=0)")
     for name in ("gradient_norm", "example_norm"):
-        ours, theirs = (
-            getattr(clipped.evaluations, name),
-            getattr(plain.evaluations, name),
-        )
+        ours = getattr(clipped.evaluations, name)
+        theirs = getattr(plain.evaluations, name)
         np.testing.assert_allclose(ours, theirs, rtol=1e-4)
     np.testing.assert_allclose(clipped.losses, plain.losses, rtol=1e-4)
     assert plain.losses[1] != plain.losses[0]

@@ -15,10 +15,8 @@ from tests import truth
 def test_a_row_that_a_neuron_has_for_itself_is_read_and_a_mixture_is_not():
     row = np.array([0.0, 5.0, 16.0, 2.0]) / 16
     other = np.array([3.0, 0.0, 1.0, 9.0]) / 16
-    alone, mixed = (
-        np.array([1.0, *row]) * 0.3,
-        np.array([1.0, *(0.45 * row + 0.55 * other)]),
-    )
+    alone = np.array([1.0, *row]) * 0.3
+    mixed = np.array([1.0, *(0.45 * row + 0.55 * other)])
     update = np.stack([alone, mixed, np.zeros(5)], axis=1)
     seen = [Round(update, update, np.zeros((3, 2)))]
     np.testing.assert_array_equal(attacking.exclusive(seen, 16), [16 * row])
