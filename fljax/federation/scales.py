@@ -1,12 +1,13 @@
 """How far clients step: what attacks that simulate them need to know."""
 
+import dataclasses
 from typing import cast
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 
-from fljax import in_place, packing
+from fljax import in_place
 from fljax.federation.method import FedAvg
 from fljax.federation.tables import Training
 from fljax.federation.training import Federation
@@ -47,11 +48,8 @@ def scales(federation: Federation, training: Training) -> np.ndarray:
         rounds.
     """
     index = np.asarray(training.schedule).item()
-    tables = federation.tables.schedule
-    participants, slots, sizes = jax.tree.map(
-        lambda leaf: np.asarray(leaf)[index],
-        (tables.participants, tables.slots, tables.sizes),
-    )
-    steps = packing.most_steps(participants, slots, len(sizes) - 1)
+    parted = dataclasses.replace(federation.tables.schedule, end_steps=())
+    schedule = jax.tree.map(lambda leaf: np.asarray(leaf)[index], parted)
     numbers = jax.tree.map(lambda leaf: jnp.asarray(leaf).squeeze(), training.numbers)
-    return learning_rate(cast(FedAvg, federation.method), numbers) * steps
+    rate = learning_rate(cast(FedAvg, federation.method), numbers)
+    return rate * schedule.local_steps
