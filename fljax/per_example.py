@@ -136,9 +136,6 @@ def _by_layers(loss_fn, layers, params, x, y):
     return values, jax.tree.leaves(tree, is_leaf=lambda leaf: type(leaf) is _Array)
 
 
-# ---- one array
-
-
 def _held(grads) -> _Array:
     """From the gradients `[B, ...]` themselves."""
 
@@ -205,9 +202,6 @@ def _bias(a, d, shape) -> _Array:
 
 
 _BY_NAME = {"kernel": _kernel, "bias": _bias}
-
-
-# ---- the layers of a model
 
 
 def _meets_x(module, x):

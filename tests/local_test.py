@@ -108,9 +108,6 @@ def test_a_negative_proximal_term_is_refused(mu):
         local.sgd(_loss, optax.sgd(0.1), proximal=mu)
 
 
-# ---- a gradient of one's own
-
-
 def _constant(key, params, batch):
     del key, batch
     return {"w": jnp.full_like(params["w"], 2.0)}, np.float32(7)

@@ -157,9 +157,6 @@ def test_a_poisoned_example_does_not_spread(name):
     _assert_close(found.total, expected.total)
 
 
-# ---- when it is not taken
-
-
 class _Twice(nn.Module):
     @nn.compact
     def __call__(self, x):

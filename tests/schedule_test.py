@@ -255,9 +255,6 @@ def test_a_schedule_that_would_fill_the_memory_is_refused(monkeypatch):
             schedule.build([5], num_rounds=10**4, batch_size=5, **{kind: 10**6})
 
 
-# ---- Poisson batches
-
-
 def test_poisson_batches_take_as_many_steps_as_shuffled_ones():
     how = {"num_rounds": 2, "batch_size": 4, "epochs": 2}
     plain = schedule.build([10, 3, 7], **how)

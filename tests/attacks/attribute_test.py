@@ -148,9 +148,6 @@ def test_the_attack_vmaps_over_models():
     np.testing.assert_array_equal(found[1], 0)
 
 
-# ---- continuous attributes
-
-
 def _continuous(values):
     """Rows whose sensitive value is given, under a planted linear model."""
     values = np.asarray(values)
@@ -204,9 +201,6 @@ def test_the_deepest_of_two_basins_is_found():
         loss_fn, {}, known, jnp.array([[-1.0], [1.0]])
     )
     np.testing.assert_allclose(found, [0.8], atol=1e-4)
-
-
-# ---- Proposition 1
 
 
 _binary_attack = jax.jit(

@@ -106,8 +106,6 @@ def test_weights_of_zero_leave_messages_out():
     np.testing.assert_allclose(found.estimate, left.estimate, atol=1e-9)
 
 
-# ---- learned mappings
-
 _FAST = {"fit": Adam(3e-3, 400), "decode": Adam(3e-2, 200)}
 
 
@@ -219,9 +217,6 @@ def test_no_attack_is_given_the_truth(name):
     known = {"key", "messages", "mapping", "simulation", "settings", "fit", "decode",
              "scaling", "rcond", "weights"}  # fmt: skip
     assert set(inspect.signature(getattr(decoding, name)).parameters) <= known
-
-
-# ---- from the engine
 
 
 @pytest.mark.parametrize("proximal", [None, 0.5], ids=["fed_avg", "fed_prox"])

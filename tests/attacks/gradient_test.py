@@ -81,8 +81,6 @@ def _attack(exchange, known, candidates, noise, num_rounds, num_iterations=100):
     return jax.vmap(one)(keys, exchange, known)
 
 
-# ---- the slope
-
 _mismatch = jax.jit(functools.partial(gradient._mismatch, _loss))
 
 
@@ -145,9 +143,6 @@ def test_of_rows_that_are_absent_nothing_is_learned():
     jax.tree.map(np.testing.assert_array_equal, found, expected)
 
 
-# ---- recovery and its negative control
-
-
 @pytest.mark.parametrize(
     ("num_values", "noise", "bound"),
     [(2, "gumbel", 0.9), (2, "logistic", 0.9), (3, "gumbel", 0.65)],
@@ -187,9 +182,6 @@ def test_messages_that_are_no_numbers_name_no_value():
     candidates = jnp.asarray(BINARY, jnp.float32)
     found = _attack(broken, known, candidates, "gumbel", NUM_ROUNDS)
     assert (found.index == -1).all()
-
-
-# ---- what must not matter
 
 
 def test_later_rounds_are_not_read():
@@ -259,8 +251,6 @@ def test_learning_rates_vmap():
         np.testing.assert_allclose(logits, alone(rate), rtol=1e-4, atol=1e-5)
     assert np.abs(found[0] - found[2]).max() > 1e-2
 
-
-# ---- the relaxation
 
 _sample = jax.jit(gradient._sample, static_argnames="noise")
 

@@ -74,7 +74,7 @@ def test_too_few_messages_are_reported_as_such(num_messages):
     assert _error(found.estimate, _optimum(0)) > 1e-3
 
 
-# ---- Proposition 3 of Diana et al.: with one full-batch step a round, fewer than about
+# Proposition 3 of Diana et al.: with one full-batch step a round, fewer than about
 # d messages do not determine the optimum. Each row of the client ties a parameter to the
 # one before, so in every round of FedAvg from zero one more parameter begins to move.
 
@@ -116,9 +116,6 @@ def test_every_federated_message_adds_one_direction(num_messages):
     assert found.determined == (num_messages == P + 1)
     error = np.abs(found.estimate - np.linalg.solve(x, y)).max()
     assert error < 1e-8 if found.determined else error > 1e-3
-
-
-# ---- what else the messages may look like
 
 
 def test_repeated_messages_tell_nothing_new():

@@ -15,10 +15,8 @@ from fljax.transcript.sums import Server
 from fljax.types import Features, Known, Transcript
 from tests.attacks import regression
 
-_ROUNDS, _RATES = (
-    np.array([0, 3, 4, 9]),
-    (1.0, 0.8, 0.6, 0.4, 0.2),
-)  # 1, 2, ... are missing
+_ROUNDS = np.array([0, 3, 4, 9])  # 1, 2, ... are missing
+_RATES = (1.0, 0.8, 0.6, 0.4, 0.2)
 _IDS = np.array([[5, 7], [7, -1], [5, -1], [7, 5]])  # in a round one client is absent
 _TRAINING = LocalTraining(5, 0.1, 1, schedule=_RATES)
 _NOISE = specs.parse("gaussian(deviation=1, on=steps)")

@@ -48,9 +48,9 @@ def test_rounds_that_were_not_recorded_count(told, sees, rounds):
 def test_of_two_ways_to_draw_batches_the_larger_ceiling_holds(told, monkeypatch):
     monkeypatch.setattr(ceilings, "_without", lambda *_: np.zeros(2))
     view = _view("messages")
-    view.defense, view.continuous, view.seed = (
-        specs.parse("fed_cdp(clip=1, sigma=1)"), False, 0,
-    )  # fmt: skip
+    view.defense = specs.parse("fed_cdp(clip=1, sigma=1)")
+    view.continuous = False
+    view.seed = 0
     view.training = view.training._replace(learning_rate=0.1)
     found = ceilings.find(view, None, Imputed([]), np.zeros(2, int), None)
     np.testing.assert_allclose(found.percent, 70)

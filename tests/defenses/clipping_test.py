@@ -121,9 +121,6 @@ def test_a_tree_without_a_finite_norm_becomes_zero_as_a_whole():
     np.testing.assert_array_equal(np.concatenate([found["a"], found["b"]]), 0)
 
 
-# ---- schedules
-
-
 def test_the_decay_is_linear_from_six_to_two():
     clip = clipping.linear_decay(num_rounds=100)
     found = [clip(t) for t in (0, 33, 99, 150)]

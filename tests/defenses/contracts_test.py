@@ -181,9 +181,6 @@ def test_noise_on_messages_does_not_depend_on_the_lanes(where):
         np.testing.assert_allclose(a, b, atol=1e-6)
 
 
-# ---- several as one
-
-
 def test_composed_defenses_keep_every_seam_and_every_promise():
     parts = _make(CDP, 1.0), pruning.pruning(0.5), _make(SDP % "server", 1.0)
     whole = defenses.compose(*parts)

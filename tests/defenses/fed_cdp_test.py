@@ -53,9 +53,6 @@ def _draws(defense, batch, count=1500):
     return _vector(grads, 1)
 
 
-# ---- noise
-
-
 DEVIATION = {
     "per_example": SIGMA * CLIP * np.sqrt(ROWS),
     "per_batch": SIGMA * CLIP,
@@ -154,9 +151,6 @@ def test_decay_lowers_clip_and_noise_and_keeps_the_multiplier():
     np.testing.assert_allclose(first, 3 * last, rtol=1e-5)
 
 
-# ---- one example
-
-
 def test_without_noise_and_clipping_it_is_the_mean_gradient():
     model = models.mlp(3, hidden=(4,))
     loss_fn = losses.example_loss(model.apply, losses.squared)
@@ -218,9 +212,6 @@ def test_a_poisoned_example_of_its_own_is_noise():
         noise_scale=SIGMA, mode="per_example",
     )  # fmt: skip
     np.testing.assert_array_equal(_vector(found), _vector(zeros))
-
-
-# ---- bad input
 
 
 @pytest.mark.parametrize(

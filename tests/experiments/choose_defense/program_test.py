@@ -123,9 +123,8 @@ def _epsilons(parsed, text, seen):
     return {row.metric: row.value for row in candidates.epsilon_rows(made, grid)}
 
 
-_SERVER, _WEAK = (
-    "fed_sdp(clip=1, sigma=1, where=server)", "fed_sdp(clip=1, sigma=0.1)",
-)  # fmt: skip
+_SERVER = "fed_sdp(clip=1, sigma=1, where=server)"
+_WEAK = "fed_sdp(clip=1, sigma=0.1)"
 _BOTH = {f"client_{candidates.EPSILON}", f"client_{candidates.TUNED}"}
 
 

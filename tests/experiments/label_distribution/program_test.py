@@ -171,9 +171,6 @@ def test_clusters_have_rows_for_each_layer_and_kind(tmp_path):
     assert (tmp_path / "run" / "clusters.svg").exists()
 
 
-# ---- scores
-
-
 def test_scores_by_hand():
     guess, truth = [[0.5, 0.5], [1.0, 0.0]], [[1.0, 0.0], [0.5, 0.5]]
     found = scores.each(guess, truth)
@@ -202,9 +199,6 @@ def test_the_truth_itself_has_no_distance():
 def test_a_guess_that_is_not_finite_is_uniform():
     found = scores.each([[np.nan, np.nan]], [[1.0, 0.0]])
     assert found["total_variation"].tolist() == [0.5]
-
-
-# ---- flags
 
 
 @pytest.mark.parametrize(
