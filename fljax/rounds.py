@@ -27,7 +27,7 @@ from jax import lax
 from fljax import batches, in_place, tree
 from fljax import local as local_lib
 from fljax.schedule import Schedule
-from fljax.types import Batch, EncodeFn, Key, Params, PyTree, Rows, Sender, Transcript
+from fljax.types import Batch, EncodeFn, Key, Params, Rows, Sender, Transcript
 
 _SHUFFLE, _TRAIN, _SAMPLE, _MESSAGE, _RECEIVE = range(5)  # streams of one client
 
@@ -59,14 +59,6 @@ class Run(NamedTuple):
     server: ServerState
     transcript: Transcript
     loss: jax.Array
-
-
-# `jax.vmap` over runs: `in_axes` of a `Run`, and `out_axes` of what `advance` returns. All
-# runs are in the same round. A loop whose rounds could differ would keep the transcript of
-# before each round, to choose between the two.
-_FIRST: PyTree = 0
-_SHARED: PyTree = None
-AXES = Run(ServerState(_FIRST, _FIRST, _SHARED), _FIRST, _FIRST)
 
 
 def start(

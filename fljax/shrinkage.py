@@ -22,7 +22,6 @@ CORRELATION = "correlation"
 BEFORE = "error_before_shrinkage"
 BEYOND = "variance_beyond_imputation_percent"
 PARTIAL = "correlation_beyond_imputation"
-METRICS = (CORRELATION, BEFORE, BEYOND, PARTIAL)
 
 
 class Judged(NamedTuple):
@@ -31,7 +30,7 @@ class Judged(NamedTuple):
     Attributes:
       error: `[n]` absolute error of each row, after shrinkage where values are imputed.
       imputed: `[n]` that of the imputed values; None where there are none.
-      numbers: those of `METRICS` that can be said.
+      numbers: by name, as above, those that can be said.
     """
 
     error: np.ndarray

@@ -11,12 +11,6 @@ import numpy as np
 
 from fljax import metrics
 
-METRICS = (
-    "total_variation",
-    "cross_entropy",
-    "kl_divergence",
-    "dominant_label_percent",
-)
 _MIX = 1e-4
 
 
@@ -38,7 +32,7 @@ class Score(NamedTuple):
     """One number over clients.
 
     Attributes:
-      metric: of `METRICS`.
+      metric: as `each` names it.
       estimate: over clients.
     """
 

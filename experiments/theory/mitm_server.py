@@ -18,8 +18,6 @@ from fljax import federation, local, losses, packing, schedule, stacking
 from fljax.federation import Federation, Parts, States, Tables, Training
 from fljax.types import Array, Batch, Rows
 
-SAMPLINGS = ("shuffled", "independent")
-
 
 class Client(NamedTuple):
     """The target of every seed.

@@ -69,7 +69,7 @@ def record(
     nodes: dict[str, int] = dict(recorder.about.get(_NODES, {}))
     begin: Any = getattr(hooked, "start", None)
     sent: dict[int, Named] = {}
-    # Nobody is sent the newest aggregate for training after the end.
+    # The last aggregate, which nobody is sent for training after the end.
     newest: list[Named] = []
 
     def configure_train(server_round, arrays, config, grid):

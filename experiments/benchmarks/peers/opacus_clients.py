@@ -71,7 +71,7 @@ def dp_sgd(setting: Setting, epsilon: float) -> Shipped:
 def _private(rows: Rows, setting: Setting, epsilon: float):
     """A client's engine, network, optimiser and loader."""
     plan = setting.plan
-    (inputs, hidden) = start(setting.people, setting.plan)["w1"].shape
+    inputs, hidden = start(setting.people, setting.plan)["w1"].shape
     module = nn.Sequential(nn.Linear(inputs, hidden), nn.ReLU(), nn.Linear(hidden, 1))
     data = torch.utils.data.TensorDataset(*map(torch.from_numpy, rows))
     engine = PrivacyEngine()

@@ -2,7 +2,7 @@
 
 Wei et al. 2021 attack at the server (type 0) and at the client (type 1) the mean
 gradient of one local step, and inside the local training (type 2) the gradient of one
-example: both are `gradient_of`. `update_of` is the message that really travels, after
+example: both are `gradient_of`. `steps_of` is the message that really travels, after
 all local steps. A variant that knows more, e.g. of a defense, is one line around them:
 
     lambda params, x, y: clip(simulate(params, x, y))
@@ -30,36 +30,17 @@ def gradient_of(loss_fn: losses.LossFn) -> Simulate:
     return simulate
 
 
-def update_of(
-    loss_fn: losses.LossFn,
-    learning_rate: float | Array,
-    num_steps: int,
-    batch_size: int | None = None,
-) -> Simulate:
-    """Sent minus returned params after `num_steps` steps of SGD on the examples.
-
-    Args:
-      loss_fn: the client's, of one example.
-      learning_rate: of the client, which the attacker knows.
-      num_steps: local steps.
-      batch_size: examples in a step, as in `steps_of`.
-
-    Raises:
-      ValueError: as `steps_of`.
-    """
-    return steps_of(gradient_of(loss_fn), learning_rate, num_steps, batch_size)
-
-
 def steps_of(
     gradient: Simulate,
     learning_rate: float | Array,
     num_steps: int,
     batch_size: int | None = None,
 ) -> Simulate:
-    """`update_of` a client who steps along other gradients, e.g. clipped ones.
+    """Sent minus returned params after `num_steps` steps on the examples.
 
     Args:
-      gradient: of a step; `gradient_of(loss_fn)` is that of plain SGD.
+      gradient: of a step; `gradient_of(loss_fn)` is that of plain SGD, others may be
+        clipped, say.
       learning_rate: of the client, which the attacker knows.
       num_steps: local steps.
       batch_size: examples in a step; steps go through the examples in their order,

@@ -83,7 +83,10 @@ def test_a_search_without_progress_gives_up_and_shows_its_best():
     ("make", "message"),
     [
         (lambda: solvers.whitened_lbfgs(0.0), "damping"),
-        (lambda: points.update_of(losses.squared, 0.1, 0), "num_steps"),
+        (
+            lambda: points.steps_of(points.gradient_of(losses.squared), 0.1, 0),
+            "num_steps",
+        ),
         (lambda: spaces.examples((1, 2), seeds.uniform), "either y or"),
         (
             lambda: spaces.examples((1, 2), seeds.uniform, y=np.zeros(2)),

@@ -14,11 +14,11 @@ def test_an_update_is_what_the_steps_make(sigmoid_net, images):
     params = model.init(jax.random.key(0))
     loss_fn = losses.example_loss(model.apply, losses.cross_entropy)
     x, y = jnp.linspace(0, 1, 20).reshape(4, 5), jnp.arange(4)
-    returned = params
+    gradient, returned = points.gradient_of(loss_fn), params
     for batch in (slice(0, 2), slice(2, 4), slice(0, 2)):
-        slope = points.gradient_of(loss_fn)(returned, x[batch], y[batch])
+        slope = gradient(returned, x[batch], y[batch])
         returned = jax.tree.map(lambda p, g: p - 0.1 * g, returned, slope)
-    found = points.update_of(loss_fn, 0.1, 3, 2)(params, x, y)
+    found = points.steps_of(gradient, 0.1, 3, 2)(params, x, y)
     expected = jax.tree.map(jnp.subtract, params, returned)
     for ours, theirs in zip(*map(jax.tree.leaves, (found, expected)), strict=True):
         np.testing.assert_allclose(ours, theirs, atol=1e-6)

@@ -91,7 +91,7 @@ def test_an_update_of_several_steps_is_inverted_through_the_training(
     loss_fn = losses.example_loss(model.apply, losses.cross_entropy)
     x = np.random.default_rng(0).uniform(size=(2, 5)).astype(np.float32)
     y = np.array([1, 3])
-    simulate = points.update_of(loss_fn, 0.3, 4, batch_size=1)
+    simulate = points.steps_of(points.gradient_of(loss_fn), 0.3, 4, batch_size=1)
     observed = simulate(params, x, y)
 
     def attack(key, params, observed):
