@@ -120,7 +120,7 @@ def _kept(schema: Schema, span: Span, groups, options, least: float):
 def _with_numbers(schema: Schema, span: Span, places, x, least: float) -> Rows:
     """Fills in the numbers of the point with the shortest coordinates."""
     inverse, free = span_lib.null_space(span.basis[[0, *(1 + places)]], least)
-    told = np.concatenate([np.ones((len(x), 1)), x[:, places]], axis=1)
+    told = span_lib.with_ones(x[:, places])
     numbers = span.basis[1 + schema.numbers]
     x[:, schema.numbers] = (told @ inverse.T) @ numbers.T
     # Where rounding counts as a row, more ways are left than there are numbers.

@@ -22,6 +22,8 @@ from typing import NamedTuple
 
 import numpy as np
 
+from fljax.attacks.rows import span
+
 _SURE = 12.0  # standard errors, above which a number is not zero
 _EXACT = 3e-5  # of a row's part, below which is what rounding leaves
 _NEURONS = 6  # by which, at least, a weight of a fit is told
@@ -60,7 +62,7 @@ def group(rounds: Sequence[Round], x: np.ndarray) -> np.ndarray:
     """
     if len(x) > x.shape[1]:
         return np.arange(len(x))
-    rows = np.concatenate([np.ones((len(x), 1)), x], axis=1)
+    rows = span.with_ones(x)
     links, rules, doubtful = _Links(len(x)), [], []
     solve = np.linalg.pinv(rows.T, rcond=1e-10)
     for each in rounds:

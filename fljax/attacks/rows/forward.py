@@ -15,6 +15,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from fljax import precision
+from fljax.attacks.rows import span
 from fljax.attacks.rows.categories import Rows
 from fljax.attacks.rows.network import Network
 from fljax.types import Params
@@ -55,7 +56,7 @@ class Hidden(NamedTuple):
             np.asarray(_units(self.units, self.params, part))[:count]
             for part, count in _blocks(out)
         ]
-        return np.concatenate([np.ones((len(x), 1)), np.concatenate(found)], axis=1)
+        return span.with_ones(np.concatenate(found))
 
     def directions(self, x: np.ndarray) -> np.ndarray:
         """The same to length 1."""

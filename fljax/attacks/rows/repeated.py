@@ -58,7 +58,8 @@ def recover(
     if not sent.rank <= len(x) <= _MANY:
         return Found.nothing(schema)
     first = asked.layer.gradient(params)
-    x = x[_needed(sent.gradient, _ones(x), _ones(x) @ first > _OFF, sent.rank)]
+    ones = span.with_ones(x)
+    x = x[_needed(sent.gradient, ones, ones @ first > _OFF, sent.rank)]
     y = _targets(asked, sent.gradient, x, np.unique(np.asarray(targets)))
 
     def judged(x: np.ndarray) -> tuple[Found, np.ndarray]:
@@ -120,8 +121,4 @@ def _targets(asked: Network, update: np.ndarray, x: np.ndarray, targets: np.ndar
 
 def _parts(update: np.ndarray, x: np.ndarray) -> np.ndarray:
     """`[n, H]`, what each row adds to an update `[1 + D, H]`."""
-    return np.linalg.pinv(_ones(x).T, rcond=_CUT) @ update
-
-
-def _ones(x: np.ndarray) -> np.ndarray:
-    return np.concatenate([np.ones((len(x), 1)), x], axis=1)
+    return np.linalg.pinv(span.with_ones(x).T, rcond=_CUT) @ update

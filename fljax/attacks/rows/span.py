@@ -93,6 +93,11 @@ def _rank(values: np.ndarray, rows: int, noise: float) -> tuple[int, float]:
     return max(1, int((values[:rows] > _ABOVE * noise).sum())), float(noise)
 
 
+def with_ones(x: np.ndarray) -> np.ndarray:
+    """Rows `[n, D]`, each with a leading 1: `[n, 1 + D]`."""
+    return np.concatenate([np.ones((len(x), 1)), x], axis=1)
+
+
 def null_space(matrix: np.ndarray, least: float) -> tuple[np.ndarray, np.ndarray]:
     """`(pseudoinverse, null space [n, f])` of `[m, n]` above a singular value."""
     left, values, right = np.linalg.svd(matrix, full_matrices=True)

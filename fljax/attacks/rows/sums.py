@@ -18,7 +18,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from fljax.attacks.rows import intersections
+from fljax.attacks.rows import intersections, span
 from fljax.attacks.rows.clients import Round
 from fljax.attacks.rows.grid import Grid
 
@@ -52,7 +52,7 @@ def recover(rounds: Sequence[Round], white: int, seed: int = 0) -> np.ndarray:
             blocks = found.cover(number, draws)
             found.look(blocks, each, number)
         there = intersections.inside(spans, found.rows)
-        complete = [span.shape[1] for span in spans] == list(there.sum(axis=0))
+        complete = [each.shape[1] for each in spans] == list(there.sum(axis=0))
         if complete or len(found.rows) == len(rows):
             return found.integers
         rows = found.rows
@@ -83,17 +83,13 @@ def _seen(each: Round) -> _Seen:
 def _alone(grid: Grid, seen: Sequence[_Seen]) -> np.ndarray:
     """Rows `[n, 1 + D]` that have a neuron of a round for themselves."""
     each = [grid.proven(_normalised(one.update)) for one in seen]
-    return _with_ones(np.unique(np.concatenate(each), axis=0) / grid.white)
+    return span.with_ones(np.unique(np.concatenate(each), axis=0) / grid.white)
 
 
 def _normalised(neurons: np.ndarray) -> np.ndarray:
     """What the columns `[1 + D, H]` would be as rows `[n, D]`."""
     single = np.abs(neurons[0]) > np.finfo(np.float32).eps * np.abs(neurons[0]).max()
     return (neurons[1:, single] / neurons[0, single]).T
-
-
-def _with_ones(x: np.ndarray) -> np.ndarray:
-    return np.concatenate([np.ones((len(x), 1)), x], axis=1)
 
 
 class _Found:
@@ -150,7 +146,7 @@ class _Found:
         """Notes rows of integers `[n, D]`; those that are new, `[m, 1 + D]`."""
         new = [row / self.grid.white for row in x if row.tobytes() not in self._names]
         self._names |= {row.tobytes() for row in x}
-        rows = _with_ones(np.reshape(new, (-1, x.shape[1])))
+        rows = span.with_ones(np.reshape(new, (-1, x.shape[1])))
         self.rows = np.concatenate([self.rows, rows])
         return rows
 

@@ -89,6 +89,5 @@ def _left(
         x = schema.snapped(x)
         y, counts = weights.second(network, hidden, x, targets, rows)
         deltas = network.deltas(x, y) * (counts / rows)[:, None]
-        ones = np.concatenate([np.ones((len(x), 1)), x], axis=1)
-        remaining = remaining - ones.T @ deltas
+        remaining = remaining - span.with_ones(x).T @ deltas
     return span.of(remaining, hidden.rank - len(x), sent.noise)

@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from fljax.attacks.rows import forward
+from fljax.attacks.rows import forward, span
 from fljax.attacks.rows.forward import Hidden
 from fljax.attacks.rows.network import Network
 from fljax.attacks.rows.span import Sent
@@ -27,7 +27,7 @@ class Weights(NamedTuple):
 
 def first(network: Network, sent: Sent, x, targets, rows: int) -> Weights:
     """From the first layer's gradient, for encoded rows `[n, D]`."""
-    ones = np.concatenate([np.ones((len(x), 1)), x], axis=1)
+    ones = span.with_ones(x)
 
     def deltas(target):
         return network.deltas(x, target)
