@@ -44,7 +44,9 @@ def interval(values, confidence: float = 0.95) -> Estimate:
     return Estimate(mean, mean - half, mean + half, float(np.median(values)), count)
 
 
-def of_rows(percent: float, count: int, confidence: float = 0.95):
+def of_rows(
+    percent: float, count: int, confidence: float = 0.95
+) -> tuple[float, float]:
     """Wilson's interval (1927) of a percentage of `count` rows: its low and high end.
 
     NaN where there is no such percentage.

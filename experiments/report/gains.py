@@ -101,8 +101,9 @@ class _Measured(NamedTuple):
       totals: seed -> value over all clients.
       rows: seed -> number of rows.
       halves: seed -> half of its interval.
-      clients: seed -> client -> row; of the value, of half of its interval over the
-        client's rows, and of that of its gain over imputation.
+      clients: seed -> client -> row of the value.
+      own_halves: the same of half of its interval over the client's rows.
+      paired: the same of half of the interval of its gain over imputation.
     """
 
     row: Row

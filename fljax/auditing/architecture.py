@@ -119,7 +119,7 @@ def shapes_of(model: Model) -> Params:
 
 def align(
     model: Model, params: Params, delta: Params, stem: str, inputs: Sequence[str] = ()
-):
+) -> tuple[Params, Params]:
     """A transcript's `params` and `delta` in the structure of the model's parameters.
 
     Args:

@@ -112,6 +112,9 @@ def dirichlet(
     here the largest client of the moment gives a row until all have `min_rows`.
 
     Args:
+      rng: of all draws.
+      labels: `[N]`.
+      num_clients: at most `N`.
       alpha: concentration in (0, inf); small values leave few labels per client.
       min_rows: rows that every client gets at least, up to `N // C`.
 
@@ -145,7 +148,9 @@ def dominant_label(
     `C / labels` clients, the second one the next, and so on.
 
     Args:
+      rng: of all draws.
       labels: `[N]`, at least 2 distinct ones.
+      num_clients: at most `N`.
       rows_per_client: rows of every client; the labels must have enough rows for all.
       share: part of them, rounded to whole rows, that has the dominant label. What does
         not divide evenly among the other labels goes to random ones of them.
@@ -188,6 +193,7 @@ def correlation(
     rows is open in the paper: down, as in the code.
 
     Args:
+      rng: of all draws.
       target: `[N]` real values, some of them above the median.
       sensitive: `[N]` zeros and ones.
       num_clients: even, and no more than the rows left in both clusters.

@@ -65,6 +65,7 @@ class Printed(NamedTuple):
     Attributes:
       table: of the paper.
       pattern: of a point; x is the product of its groups.
+      dashed: as in `Curve`.
     """
 
     table: str

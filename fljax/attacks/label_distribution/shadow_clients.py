@@ -109,7 +109,9 @@ def pool(x: PyTree, y: Array, num_labels: int) -> Pool:
     )
 
 
-def dirichlet(key: Key, alphas: Sequence[float], count: int, num_labels: int):
+def dirichlet(
+    key: Key, alphas: Sequence[float], count: int, num_labels: int
+) -> tuple[jax.Array, np.ndarray]:
     """Proportions of clients, who take the concentrations in turn.
 
     Args:
