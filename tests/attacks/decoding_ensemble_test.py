@@ -11,11 +11,7 @@ from jax.flatten_util import ravel_pytree
 from fljax.attacks.reconstruction.decoding import Messages, ensemble, messages
 from tests.attacks import decoding_clients as clients
 
-
-@pytest.fixture(autouse=True)
-def _float64():
-    with jax.enable_x64(True):
-        yield
+pytestmark = pytest.mark.usefixtures("float64")
 
 
 def _flat(members):

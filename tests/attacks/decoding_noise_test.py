@@ -1,6 +1,5 @@
 """How much noise messages hold: neither curves nor messages that are not there."""
 
-import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
@@ -8,11 +7,7 @@ import pytest
 from fljax.attacks.reconstruction.decoding import Messages, ensemble, messages, noise
 from tests.attacks import decoding_clients as clients
 
-
-@pytest.fixture(autouse=True)
-def _float64():
-    with jax.enable_x64(True):
-        yield
+pytestmark = pytest.mark.usefixtures("float64")
 
 
 def test_no_curve_is_taken_for_noise():

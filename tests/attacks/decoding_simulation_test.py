@@ -11,11 +11,7 @@ from fljax.attacks.reconstruction import decoding
 from fljax.attacks.reconstruction.decoding import ensemble, messages, noise
 from tests.attacks import decoding_clients as clients
 
-
-@pytest.fixture(autouse=True)
-def _float64():
-    with jax.enable_x64(True):
-        yield
+pytestmark = pytest.mark.usefixtures("float64")
 
 
 @pytest.mark.slow

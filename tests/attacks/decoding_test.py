@@ -15,11 +15,7 @@ from fljax.attacks.reconstruction import decoding, least_squares
 from fljax.attacks.reconstruction.decoding import Adam, Messages
 from fljax.types import Exchange, Rows, Transcript
 
-
-@pytest.fixture(autouse=True)
-def _float64():
-    with jax.enable_x64(True):
-        yield
+pytestmark = pytest.mark.usefixtures("float64")
 
 
 def _least_squares(seed, num_params, num_messages, num_steps, rate=0.1):

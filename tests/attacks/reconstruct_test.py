@@ -7,17 +7,13 @@ import pytest
 
 from fljax.attacks.reconstruction import least_squares
 
+pytestmark = pytest.mark.usefixtures("float64")
+
 P = 5  # parameters, the intercept included
 
 
 _linear = jax.jit(least_squares.reconstruct_linear, static_argnames="rcond")
 _subset = jax.jit(least_squares.reconstruct_linear_subset, static_argnames="num_trials")
-
-
-@pytest.fixture(autouse=True)
-def _float64():
-    with jax.enable_x64(True):
-        yield
 
 
 def _client(seed):
