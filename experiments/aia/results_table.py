@@ -7,7 +7,7 @@ from typing import Any
 from rich.table import Table
 
 from experiments.aia import published
-from experiments.report import cards, reproduction
+from experiments.report import cards, reproduction, tables
 from fljax import verdicts
 from fljax.driver import screen_tables
 from fljax.results import Row
@@ -70,14 +70,10 @@ def _of_point(first: Row, judged: Sequence[cards.Judged]) -> Table:
         row = line.row
         cells = [
             row.attack, row.setting, line.metric, screen_tables.interval(line.shown, ".2f"),
-            *(_number(line.references.get(name)) for name in _REFERENCES),
+            *(tables.number(line.references.get(name)) for name in _REFERENCES),
         ]  # fmt: skip
-        bound = [_number(line.bound)] if bounded else []
-        most = [_number(line.ceiling)] if capped else []
+        bound = [tables.number(line.bound)] if bounded else []
+        most = [tables.number(line.ceiling)] if capped else []
         known = number is not None and verdict.kind != reproduction.NOT_COMPARABLE
         table.add_row(*cells, *bound, *most, str(number) if known else "")
     return table
-
-
-def _number(value: float | None) -> str:
-    return "" if value is None else f"{value:.2f}"

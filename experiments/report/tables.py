@@ -163,17 +163,17 @@ def _measured(each: Judged) -> tuple[Cell, ...]:
     line = each.line
     return (
         lines_lib.interval(line.shown),
-        _number(line.skewed_median),
+        number(line.skewed_median),
         f"{line.estimate.repetitions} x {line.row.n}",
-        *(_number(line.references.get(name)) for name in lines_lib.REFERENCES),
-        _number(line.bound),
+        *(number(line.references.get(name)) for name in lines_lib.REFERENCES),
+        number(line.bound),
         at_most(line),
     )
 
 
 def at_most(line: Line) -> Cell:
     """The most that any adversary can have under the defense; marked where one has more."""
-    shown = _number(line.ceiling)
+    shown = number(line.ceiling)
     return Mark(f"{shown}: BROKEN", "bad") if line.is_impossible else shown
 
 
@@ -198,7 +198,8 @@ def _difference(mean: float, number: Number) -> str:
     return f"{reproduction.last_digits(mean, number):+d} in the last digit"
 
 
-def _number(value: float | None) -> str:
+def number(value: float | None) -> str:
+    """With two decimals; nothing where there is none."""
     return "" if value is None else f"{value:.2f}"
 
 

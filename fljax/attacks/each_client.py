@@ -5,7 +5,7 @@ needs to be told is hashable, so that later calls (other seeds, say) find the pr
 """
 
 import functools
-from collections.abc import Callable, Hashable
+from collections.abc import Callable, Hashable, Sequence
 from typing import Any, NamedTuple
 
 import jax
@@ -102,6 +102,11 @@ def over_clients(
         rest = jax.tree.map(lambda leaf, own=group: np.asarray(leaf)[own], more)
         found.append(over_items(attack, static, some, group, *rest))
         order.append(group)
+    return in_order(found, order)
+
+
+def in_order(found: Sequence[PyTree], order: Sequence[np.ndarray]) -> PyTree:
+    """Of all clients, from those of parts of them, by the numbers of each part."""
     back = np.argsort(np.concatenate(order))
     return jax.tree.map(lambda *leaves: np.concatenate(leaves)[back], *found)
 

@@ -3,7 +3,6 @@
 Where only sums of clients' messages are seen, all clients of a sum are simulated.
 """
 
-from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import jax
@@ -12,7 +11,14 @@ import numpy as np
 
 from fljax.attacks import streams
 from fljax.attacks.adversary import AdversaryView
-from fljax.attacks.each_client import Client, Task, over_clients, over_items, task
+from fljax.attacks.each_client import (
+    Client,
+    Task,
+    in_order,
+    over_clients,
+    over_items,
+    task,
+)
 from fljax.attacks.estimates import Estimates, Prediction
 from fljax.attacks.groups import Group, over_groups
 from fljax.attacks.needs import Needs
@@ -74,7 +80,7 @@ def infer(
     # Who takes all rows in a step sends no noise, and is simulated step by step.
     parts = every[whole], every[~whole]
     found = [_alike(view.of(p), settings, first_order, scales[p]) for p in parts]
-    return _in_order(found, parts)
+    return in_order(found, parts)
 
 
 def _alike(
@@ -109,13 +115,7 @@ def _alike(
         else:
             found.append(over_items(_one, static, view, group, *more))
         order.append(group)
-    return _in_order(found, order)
-
-
-def _in_order(found: list[Inference], order: Sequence[np.ndarray]) -> Inference:
-    """Of all clients, from those of parts of them, by the numbers of each part."""
-    back = np.argsort(np.concatenate(order))
-    return jax.tree.map(lambda *leaves: np.concatenate(leaves)[back], *found)
+    return in_order(found, order)
 
 
 def _imagined(view: AdversaryView, first_order: bool = False) -> tuple[Imagined, Told]:
