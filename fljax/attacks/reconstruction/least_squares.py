@@ -64,11 +64,11 @@ def reconstruct_linear(
         rcond = float(jnp.finfo(sent.dtype).eps) * max(sent.shape)
     centre_in = sent.mean(axis=0, keepdims=True)
     regressors, (centre_out, scale) = _standardised(delta)
-    slope, s, rank = solved(regressors, sent - centre_in, rcond)
+    slope, _, rank, s = jnp.linalg.lstsq(regressors, sent - centre_in, rcond)
     misfit = sent - centre_in - matmul(regressors, slope)
     return Reconstruction(
         estimate=(centre_in - matmul(centre_out / scale, slope))[0],
-        rank=rank,
+        rank=rank.astype(jnp.int32),
         singular_values=s,
         residual=jnp.sqrt(jnp.mean(jnp.square(misfit))),
         determined=rank == num_params,
@@ -136,23 +136,6 @@ def _standardised(values: jax.Array) -> tuple[jax.Array, tuple[jax.Array, jax.Ar
     centre, scale = (f(values, axis=0, keepdims=True) for f in (jnp.mean, jnp.std))
     scale = jnp.where(scale > 0, scale, 1)
     return (values - centre) / scale, (centre, scale)
-
-
-def solved(
-    regressors: jax.Array, targets: jax.Array, rcond: float
-) -> tuple[jax.Array, jax.Array, jax.Array]:
-    """Least squares by the pseudo-inverse: slope `[P, Q]`, singular values, rank [].
-
-    Args:
-      regressors: `[R, P]`.
-      targets: `[R, Q]`.
-      rcond: singular values below `rcond` times the largest count as zero.
-    """
-    u, s, vt = jnp.linalg.svd(regressors, full_matrices=False)
-    keep = s > rcond * s[0]
-    inverse = jnp.where(keep, 1 / jnp.where(keep, s, 1), 0)
-    slope = matmul(vt.T, inverse[:, None] * matmul(u.T, targets))
-    return slope, s, jnp.sum(keep).astype(jnp.int32)
 
 
 def matmul(a: jax.Array, b: jax.Array) -> jax.Array:

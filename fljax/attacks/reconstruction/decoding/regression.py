@@ -18,7 +18,7 @@ import jax.numpy as jnp
 
 from fljax.attacks.reconstruction.decoding import messages as messages_lib
 from fljax.attacks.reconstruction.decoding.messages import Decoded, Messages
-from fljax.attacks.reconstruction.least_squares import matmul, solved
+from fljax.attacks.reconstruction.least_squares import matmul
 
 
 def affine(
@@ -47,7 +47,8 @@ def affine(
     centre_out, scale = messages_lib.moments(delta, weight)
     root = jnp.sqrt(weight)[:, None]
     regressors = root * (delta - centre_out) / scale
-    slope, s, rank = solved(regressors, root * (sent - centre_in), rcond)  # [P, P]
+    targets = root * (sent - centre_in)
+    slope, _, rank, s = jnp.linalg.lstsq(regressors, targets, rcond)  # slope [P, P]
     estimate = (centre_in - matmul(centre_out / scale, slope))[0]
     forwards = jnp.linalg.pinv(slope / scale.T, rtol=rcond)
 
@@ -59,7 +60,7 @@ def affine(
         estimate=estimate,
         loss=jnp.sum(mask * misfit) / jnp.maximum(jnp.sum(mask), 1),
         left=jnp.linalg.norm(mapped(estimate[None])),
-        rank=rank,
+        rank=rank.astype(jnp.int32),
         singular_values=s,
         determined=rank == sent.shape[1],
     )
