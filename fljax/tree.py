@@ -1,4 +1,4 @@
-"""Arithmetic on trees of arrays, and whether two are of one form."""
+"""An inner product of trees of arrays, and whether two are of one form."""
 
 import jax
 import jax.numpy as jnp
@@ -10,11 +10,6 @@ def dot(a: PyTree, b: PyTree) -> jax.Array:
     """Inner product `[]` over all leaves."""
     products = jax.tree.map(lambda x, y: jnp.sum(x * y), a, b)
     return jax.tree.reduce(jnp.add, products, jnp.zeros(()))
-
-
-def norm(a: PyTree) -> jax.Array:
-    """Euclidean norm `[]` over all leaves."""
-    return jnp.sqrt(dot(a, a))
 
 
 def of_form(what: str, found: PyTree, like: PyTree) -> PyTree:

@@ -15,14 +15,9 @@ def test_dot_is_the_inner_product_of_the_flat_vectors():
     assert tree.dot(A, B) == 1 - 2 + 6 + 2 - 10
 
 
-def test_norm_is_that_of_the_flat_vector():
-    assert tree.norm(A) == pytest.approx(np.sqrt(55.0), rel=1e-6)
-
-
-def test_both_vmap():
+def test_it_vmaps():
     stack = jax.tree.map(lambda a, b: jnp.stack([a, b]), A, B)
     np.testing.assert_allclose(jax.vmap(tree.dot, (0, None))(stack, A), [55.0, -3.0])
-    np.testing.assert_allclose(jax.vmap(tree.norm)(stack)[0], np.sqrt(55.0), rtol=1e-6)
 
 
 @pytest.mark.parametrize(

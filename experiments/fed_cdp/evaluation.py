@@ -5,9 +5,10 @@ from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
+import optax
 
 from experiments.fed_cdp import clients
-from fljax import federation, losses, per_example, tree
+from fljax import federation, losses, per_example
 from fljax.federation import Tables, Training
 from fljax.types import Array, Model, Rows
 
@@ -59,7 +60,7 @@ class Measure(NamedTuple):
             jax.tree.map(lambda leaf: jnp.full_like(leaf, share), each.squares)
         )
         squares = jax.tree.reduce(jnp.add, each.squares)
-        return tree.norm(mean), jnp.mean(jnp.sqrt(squares))
+        return optax.tree.norm(mean), jnp.mean(jnp.sqrt(squares))
 
 
 class TestAccuracy(NamedTuple):

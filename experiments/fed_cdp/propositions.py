@@ -18,10 +18,11 @@ from typing import NamedTuple
 import jax
 import jax.numpy as jnp
 import numpy as np
+import optax
 
 from experiments.fed_cdp import clients, methods
 from experiments.fed_cdp.published import FINAL
-from fljax import federation, tree
+from fljax import federation
 from fljax.defenses import noise
 from fljax.defenses.definition import Setting
 from fljax.defenses.specs import Spec
@@ -90,7 +91,7 @@ class Tolerated(NamedTuple):
 
         def steepness(position):
             value, slope = jax.value_and_grad(margin)(params, position)
-            return value, tree.norm(slope)
+            return value, optax.tree.norm(slope)
 
         margins, norms = each(steepness)
         right, lipschitz = margins > 0, jnp.max(norms)
@@ -99,14 +100,14 @@ class Tolerated(NamedTuple):
 
         def worst(position):
             value, slope = jax.value_and_grad(margin)(params, position)
-            length = value / (lipschitz * tree.norm(slope))
+            length = value / (lipschitz * optax.tree.norm(slope))
             moved = jax.tree.map(lambda w, g: w - length * g, params, slope)
             return margin(moved, position) / value
 
         drawn = noise.like(noise_key, params, 1.0)
 
         def accuracy(multiple):
-            length = multiple * middle / (lipschitz * tree.norm(drawn))
+            length = multiple * middle / (lipschitz * optax.tree.norm(drawn))
             moved = jax.tree.map(lambda w, n: w + length * n, params, drawn)
             found = jnp.mean(each(lambda position: margin(moved, position)) > 0)
             return jnp.where(jnp.isfinite(middle), found, jnp.nan)
@@ -136,7 +137,7 @@ class Tolerated(NamedTuple):
             jnp.int32(schedule.num_rounds - 1),
         )
         one, other = (built.gradient(key, params, batch)[0] for key in keys)
-        apart = tree.norm(jax.tree.map(jnp.subtract, one, other))
+        apart = optax.tree.norm(jax.tree.map(jnp.subtract, one, other))
         return training.numbers.rate * apart / jnp.sqrt(2.0)
 
     def _inputs(self, pool, positions):

@@ -29,7 +29,6 @@ from jax import lax
 from scipy.stats import qmc
 
 from fljax import rounds as rounds_lib
-from fljax import tree
 from fljax.local import LocalUpdate
 from fljax.schedule import Schedule
 from fljax.types import Array, Exchange, Key, Params, Rows
@@ -197,7 +196,7 @@ def detectability(forged: Params, honest: Params, before: Params) -> Detectabili
     """
 
     def distance(params):
-        return tree.norm(jax.tree.map(jnp.subtract, params, honest))
+        return optax.tree.norm(jax.tree.map(jnp.subtract, params, honest))
 
     far = jax.vmap(distance)(forged)
     return Detectability(far, far / distance(before))

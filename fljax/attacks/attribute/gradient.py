@@ -110,8 +110,8 @@ def _mismatch(loss_fn, exchange, known, block, num_rounds, present=None):
         target = jax.tree.map(lambda leaf: leaf[t], exchange.delta)
         grad, pull_back = jax.vjp(lambda b: jax.grad(objective)(params, b, t), block)
         # 1e-12 keeps the cosine of a vanished gradient finite.
-        size = jnp.maximum(tree.norm(grad), 1e-12)
-        scale = size * jnp.maximum(tree.norm(target), 1e-12)
+        size = jnp.maximum(optax.tree.norm(grad), 1e-12)
+        scale = size * jnp.maximum(optax.tree.norm(target), 1e-12)
         cosine = tree.dot(grad, target) / scale
         # d(1 - cos) / d grad, to be pulled back to the rows.
         own, other = cosine / jnp.square(size), 1 / scale

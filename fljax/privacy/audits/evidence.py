@@ -19,6 +19,7 @@ from typing import Literal, NamedTuple, get_args
 import jax
 import jax.numpy as jnp
 import numpy as np
+import optax
 from jax.flatten_util import ravel_pytree
 
 from fljax import rounds
@@ -183,9 +184,14 @@ def _told(planted, others: Others, canary, model: Params, shares, *, training, r
 def _plain(without: Params, present: Params) -> Along:
     """Along what the canary makes of a message."""
     apart = jax.tree.map(jnp.subtract, present, without)
-    norm = jnp.sqrt(_inner(apart, apart))
+    norm = jnp.sqrt(optax.tree.vdot(apart, apart))
     unit = jax.tree.map(lambda leaf: leaf / jnp.maximum(norm, _TINY), apart)
-    return Along(unit, _inner(unit, without), _inner(unit, present), jnp.zeros(()))
+    return Along(
+        unit,
+        optax.tree.vdot(unit, without),
+        optax.tree.vdot(unit, present),
+        jnp.zeros(()),
+    )
 
 
 def _effects(planted: Planted, model: Params, *, training, rows):
@@ -230,18 +236,13 @@ def message(local: LocalUpdate, model: Params, row: Rows, there: bool, who) -> P
 
 def _seen(what, along: Along, factor) -> Seen:
     """`what`, leaves `[R, ...]`, along the directions of `[R]` rounds."""
-    found = jax.vmap(_inner)(along.unit, what) - along.expected
+    found = jax.vmap(optax.tree.vdot)(along.unit, what) - along.expected
     zero = jnp.zeros_like(found)
     return Seen(
         jnp.where(factor > 0, found, zero),
         jnp.where(factor > 0, factor * along.without, zero),
         jnp.where(factor > 0, factor * along.present, zero),
     )
-
-
-def _inner(one: Params, other: Params) -> jax.Array:
-    parts = jax.tree.map(lambda a, b: jnp.vdot(a, b, precision="highest"), one, other)
-    return jax.tree.reduce(jnp.add, parts)
 
 
 def witness(federation: Federation) -> Witness:
