@@ -186,12 +186,11 @@ def _plain(without: Params, present: Params) -> Along:
     apart = jax.tree.map(jnp.subtract, present, without)
     norm = jnp.sqrt(optax.tree.vdot(apart, apart))
     unit = jax.tree.map(lambda leaf: leaf / jnp.maximum(norm, _TINY), apart)
-    return Along(
-        unit,
-        optax.tree.vdot(unit, without),
-        optax.tree.vdot(unit, present),
-        jnp.zeros(()),
-    )
+
+    def part(what):
+        return jnp.asarray(optax.tree.vdot(unit, what))
+
+    return Along(unit, part(without), part(present), jnp.zeros(()))
 
 
 def _effects(planted: Planted, model: Params, *, training, rows):
