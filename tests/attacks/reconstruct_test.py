@@ -227,6 +227,12 @@ def test_the_subset_inverse_knows_repeated_messages():
     assert found.rank < P
 
 
+def test_messages_that_are_no_numbers_determine_nothing():
+    sent, delta = (jnp.asarray(a) for a in _messages(0, P, 20))
+    for broken in ((sent.at[3].set(jnp.nan), delta), (sent, delta.at[3].set(jnp.nan))):
+        assert not least_squares.reconstruct_linear(*broken).determined
+
+
 def test_the_subset_inverse_knows_messages_that_float32_alone_sets_apart():
     rng, optimum = np.random.default_rng(0), np.arange(P)
     moved = rng.normal(size=(40, 2)) @ rng.normal(size=(2, P))

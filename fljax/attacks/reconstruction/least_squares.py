@@ -66,12 +66,13 @@ def reconstruct_linear(
     regressors, (centre_out, scale) = _standardised(delta)
     slope, _, rank, s = jnp.linalg.lstsq(regressors, sent - centre_in, rcond)
     misfit = sent - centre_in - matmul(regressors, slope)
+    estimate = (centre_in - matmul(centre_out / scale, slope))[0]
     return Reconstruction(
-        estimate=(centre_in - matmul(centre_out / scale, slope))[0],
+        estimate=estimate,
         rank=rank.astype(jnp.int32),
         singular_values=s,
         residual=jnp.sqrt(jnp.mean(jnp.square(misfit))),
-        determined=rank == num_params,
+        determined=(rank == num_params) & jnp.isfinite(estimate).all(),
     )
 
 
