@@ -94,6 +94,13 @@ def test_a_ratio_is_that_of_two_normal_distributions(share):
     assert abs(offset) < 0.1 * np.std(wanted)
 
 
+@pytest.mark.parametrize("share", [0.0, 1.0])
+def test_where_nobody_tosses_a_coin_ratios_are_numbers(share):
+    rows, _, seen = _planted(0.3)
+    for name, found in _ratios(rows, seen, share=share).items():
+        assert np.isfinite(found).all(), name
+
+
 def test_messages_of_others_or_of_noise_tell_nothing():
     for told in (
         [(_planted(0.3, seed)[0], _planted(0.3, seed + 50)) for seed in range(8)],

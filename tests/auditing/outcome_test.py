@@ -2,11 +2,13 @@
 
 import json
 
+import numpy as np
 import pytest
 
 from fljax import fit, verdicts
 from fljax.auditing import lines as lines_lib
 from fljax.auditing import program, words
+from fljax.auditing.fits import Fit
 from fljax.auditing.lines import Line, Number
 from fljax.driver import launch
 
@@ -28,7 +30,11 @@ def _line(verdict, run=True):
     ],
 )
 def test_one_leak_is_a_leak_and_what_does_not_fit_is_no_conclusion(kinds, said):
-    assert words.outcome([_line(kind) for kind in kinds]) == said
+    lines = [_line(kind) for kind in kinds]
+    assert words.outcome(lines) == said
+    if said != "leaks":  # in sentences, too
+        first = words.summary("sex", lines, [], Fit(np.zeros(1)))[0]
+        assert first.startswith("No conclusion") == (said == "no_conclusion")
 
 
 def test_nothing_is_concluded_where_no_attack_could_be_run():

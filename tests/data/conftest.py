@@ -1,4 +1,4 @@
-"""A web server on the loopback device and isolated folders."""
+"""A web server on the loopback device, isolated folders, and tables of CSV files."""
 
 import contextlib
 import http.server
@@ -8,6 +8,8 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 import pytest
+
+from fljax import data
 
 
 class Reply(NamedTuple):
@@ -81,3 +83,15 @@ def cache(monkeypatch: pytest.MonkeyPatch, tmp_path: pathlib.Path) -> pathlib.Pa
     monkeypatch.setenv("FLJAX_CACHE", str(folder))
     monkeypatch.delenv("FLJAX_DATA", raising=False)
     return folder
+
+
+@pytest.fixture
+def load(tmp_path):
+    """`(frame, **options) -> Table` of a CSV file with a target `pay`."""
+
+    def load_frame(frame, **options):
+        path = tmp_path / "mine.csv"
+        frame.to_csv(path, index=False)
+        return data.load("csv", path=str(path), **{"target": "pay", **options})
+
+    return load_frame

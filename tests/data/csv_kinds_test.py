@@ -4,7 +4,6 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from fljax import data
 from fljax.data.table import DataError
 
 
@@ -16,16 +15,6 @@ def rows(num_rows=20):
             "pay": np.linspace(1.0, 9.0, num_rows),
         }
     )
-
-
-@pytest.fixture
-def load(tmp_path):
-    def load_frame(frame, **options):
-        path = tmp_path / "mine.csv"
-        frame.to_csv(path, index=False)
-        return data.load("csv", path=str(path), **{"target": "pay", **options})
-
-    return load_frame
 
 
 @pytest.mark.parametrize(

@@ -21,17 +21,6 @@ def rows(num_rows=20):
     )
 
 
-@pytest.fixture
-def load(tmp_path):
-    def load_frame(frame, **options):
-        path = tmp_path / "mine.csv"
-        frame.to_csv(path, index=False)
-        options = {"target": "pay", **options}
-        return data.load("csv", path=str(path), **options)
-
-    return load_frame
-
-
 def test_kinds_are_inferred_and_order_is_kept(load):
     table = load(rows(), sensitive="sex")
     assert table.name == "mine"

@@ -136,7 +136,7 @@ def _joint(products: _Products, others: _Others) -> jax.Array:
     found = _whitened(products, others)
     left = jnp.diagonal(found.inverse)
     ratio = (found.inverse @ found.right[others.at]) / left
-    own = (1 / left - 1) / others.spread  # g_i' S^-1 g_i
+    own = (1 / left - 1) / jnp.maximum(others.spread, _TINY)  # g_i' S^-1 g_i
     return ratio - (0.5 - others.expected[others.at]) * own
 
 
