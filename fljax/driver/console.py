@@ -19,6 +19,7 @@ from rich.text import Text
 from fljax.driver import processes
 
 _SECONDS = 60  # between two lines of progress
+_REMEMBERED = 3600  # seconds of progress that a forecast rests on
 _PATIENCE = 5  # seconds until a wait is explained
 
 
@@ -31,10 +32,18 @@ class _Rate(ProgressColumn):
 
 
 class _Lines(Progress):
-    """For files and pipes: a line when a task is done, and one a minute until then."""
+    """For files and pipes: a line when a task is done, and one a minute until then.
+
+    A forecast needs two steps in this process: what an earlier one did has no time here.
+    """
 
     def __init__(self, console: Console):
-        super().__init__(console=console, disable=True)
+        super().__init__(
+            console=console,
+            disable=True,
+            get_time=time.monotonic,
+            speed_estimate_period=_REMEMBERED,
+        )
         self._said = time.monotonic()
 
     def advance(self, task_id, advance: float = 1) -> None:
@@ -51,6 +60,8 @@ class _Lines(Progress):
         if task.visible and (late or task.finished):
             self._said = time.monotonic()
             done = f"{task.completed:g} of {task.total:g}, {task.elapsed:.0f} s"
+            if task.time_remaining:
+                done += f", about {task.time_remaining:.0f} s left"
             self.console.print(f"{task.description.strip()}: {done}", highlight=False)
 
 

@@ -18,9 +18,22 @@ def test_where_nobody_sees_a_bar_progress_is_lines(capsys, monkeypatch):
         hidden = bars.add_task("clips", total=1, visible=False)
         bars.advance(hidden)
     said = capsys.readouterr().err.splitlines()
-    assert [line.rpartition(",")[0] for line in said] == [
-        "rounds: 2 of 4",
-        "rounds: 4 of 4",
+    assert said == ["rounds: 2 of 4, 61 s, about 122 s left", "rounds: 4 of 4, 61 s"]
+
+
+def test_a_line_says_how_long_the_rest_takes(capsys, monkeypatch):
+    seconds = [0.0]
+    monkeypatch.setattr(console.time, "monotonic", lambda: seconds[0])
+    with console.progress() as bars:
+        task = bars.add_task("rounds", total=100)
+        bars.update(task, completed=40)  # what a checkpoint had
+        for done in (41, 42, 43):
+            seconds[0] += 61.0
+            bars.update(task, completed=done)
+    assert capsys.readouterr().err.splitlines() == [
+        "rounds: 41 of 100, 61 s, about 3599 s left",
+        "rounds: 42 of 100, 122 s, about 3538 s left",
+        "rounds: 43 of 100, 183 s, about 3477 s left",
     ]
 
 
