@@ -84,6 +84,23 @@ def test_seeds_of_a_metric_share_a_line(rows, folder, tmp_path):
     assert math.isnan(last.value) and last._replace(value=math.inf) == found[2]
 
 
+def test_a_half_width_stands_in_the_line_of_what_it_is_of(rows, folder, tmp_path):
+    (total,) = rows(1.0)
+    half = total._replace(metric=f"{total.metric}_half_width", value=math.nan)
+    alone = total._replace(metric="error_half_width", value=0.25)
+    fewer = alone._replace(setting="fewer", n=alone.n + 1)
+    other = total._replace(metric="error", setting="fewer")
+    found = [total, half, total._replace(seed=1), half._replace(seed=1, value=0.5)]
+    path = kept.keep(_run(tmp_path, [*found, alone, fewer, other]), "aia.table2")
+    assert len((path / "rows.csv").read_text().splitlines()) == 5
+    first, *read = kept.read("aia.table2").rows
+    assert (first, read[0]) == (found[0], found[2])
+    assert math.isnan(read[1].value) and read[1]._replace(value=1.0) == (
+        half._replace(value=1.0)
+    )
+    assert read[2:] == [found[3], alone, fewer, other]
+
+
 def test_slopes_of_a_single_client_are_kept(rows):
     found = [row._replace(client=0) for row in rows(1.0, 2.0)]
     slopes = [row._replace(metric="error_slope") for row in found]
