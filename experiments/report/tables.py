@@ -182,7 +182,8 @@ def _published(card: Card, each: Judged) -> tuple[Cell, ...]:
     if card.reference is None or each.line.row.attack == "majority":
         return "", "", "", ""
     if each.number is None:
-        return "", "", "", str(each.verdict) if _is_score(each) else ""
+        is_told = card.compared and _is_score(each)  # where others have a number
+        return "", "", "", str(each.verdict) if is_told else ""
     kind = each.verdict.kind
     mark = Mark(str(each.verdict), _COLOURS.get(kind, "open"))
     if kind == reproduction.NOT_COMPARABLE:

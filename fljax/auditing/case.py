@@ -164,9 +164,10 @@ def _fitted(
             continue
         said = (
             f"{', '.join(pairs)}: two inputs each, as pandas.get_dummies makes of two "
-            f"texts, for the model has {len(columns.order)} inputs (--binary_text). "
-            "Where it read them behind the numbers, say --input_order=dummies."
+            f"texts, for the model has {len(columns.order)} inputs (--binary_text)."
         )
+        if config.rows.input_order == "file":
+            said += " Where it read them behind the numbers, say --input_order=dummies."
         return encoding, outputs, model, [said] if failed else []
     raise max(failed, key=lambda error: "; " in str(error))  # one with a hint
 

@@ -48,6 +48,7 @@ def test_the_model_tells_whether_two_texts_are_two_inputs(prepared, order):
     (said,) = two.notes
     assert said.startswith("smokes, married: two inputs each")
     assert "the model has 5 inputs (--binary_text)" in said
+    assert ("say --input_order=dummies" in said) == (order == "file")
 
 
 def test_of_two_refusals_the_one_with_a_hint_is_told(prepared):

@@ -1,7 +1,8 @@
 """What the updates of several rounds have in common, under secure aggregation.
 
-Whatever a client does in a round, its update of a first dense layer is `sum_i (1, x_i)
-m_i^T` over its rows; the sum over clients is, too. Its columns span the rows of the round,
+However many steps of SGD a client takes in a round, without noise or weight decay its update
+of a first dense layer is `sum_i (1, x_i) m_i^T` over its rows; the sum over clients is, too.
+(Adam scales entry by entry, and its updates are not.) Its columns span the rows of the round,
 as long as these are fewer than the layer's inputs and outputs. The spans of two rounds
 share the rows that are in both and nothing else, if all rows together are fewer than the
 inputs. So a row is what the rounds that it is in have in common, unless another one is in
