@@ -84,7 +84,8 @@ def what_to_do(
             if "learning_rate" in trained
             else "Run it with the learning rate of your training. "
         )
-        + "Then record your own training with the defense, and audit that.",
+        + "Then record your own training with the defense, and audit that. Where it stops "
+        f"these attacks, epsilon={EPSILON} still promises little; epsilon=1 is a promise.",
     )
 
 
