@@ -11,7 +11,7 @@ import optax
 import pytest
 
 from fljax import federation
-from fljax.defenses import dp_sgd
+from fljax.defenses import dp_sgd, fed_sdp
 from fljax.federation import FedAvg, Federation, Tables, Training, side_by_side
 from fljax.types import Defense, Model, Rows
 
@@ -103,6 +103,29 @@ def test_trainings_are_of_what_is_there(field, value, said):
 def test_noise_promises_for_the_batches_that_are_drawn(rate, poisson, said):
     with pytest.raises(ValueError, match=f"defense: its noise {said}"):
         federation.train(_defended(rate, poisson), Training.of_seeds(0))
+
+
+@pytest.mark.parametrize(
+    "rates", [[1.0, 0.1, 1.0], [0.5, 0.1, 0.5]], ids=["others everywhere", "others"]
+)
+def test_noise_promises_for_the_batches_of_each_client(rates):
+    with pytest.raises(ValueError, match="promises for a sampling rate of"):
+        federation.train(_defended(np.array(rates)), Training.of_seeds(0))
+
+
+@pytest.mark.parametrize(("share", "refused"), [(1 / 3, True), (2 / 3, False)])
+def test_noise_on_clients_promises_for_as_many_as_take_part(share, refused):
+    defense = fed_sdp.fed_sdp(
+        clip=1.0, noise_scale=1.0, sampling_rate=share, num_layers=1, sampling="fixed"
+    )
+    method = dataclasses.replace(_METHOD, defense=lambda numbers: defense)
+    drawn = [np.array([at % 3, (at + 1) % 3]) for at in range(_ROUNDS)]
+    whole = Federation(method, _tables(participants=drawn))
+    if not refused:
+        federation.train(whole, Training.of_seeds(0))
+        return
+    with pytest.raises(ValueError, match="of 0.333333 of the clients .* up to 2 of 3"):
+        federation.train(whole, Training.of_seeds(0))
 
 
 def test_noise_that_promises_no_more_than_it_may_is_trained_with():

@@ -42,10 +42,11 @@ def of_rows(rows: Sequence[Row]) -> list[Candidate]:
 def epsilon_rows(setup: Setup, grid: Sequence[Spec]) -> list[Row]:
     """Epsilons of the noise that holds against who attacks, the least where several do.
 
-    Of one training, and if every clip that was tried with the same numbers is charged:
-    all their trainings, which draw independently (`aia.program.start`, `apart`), then count
-    as released; which of the grid's epsilons is needed is not charged, nor what the attacks
-    said, nor that trainings are repeated.
+    Of one training, and if every training that was tried with the same noise is charged,
+    whatever its clip, the clip that this decays to, or parts that draw none: all of them,
+    which draw independently (`aia.program.start`, `apart`), then count as released; which
+    of the grid's epsilons is needed is not charged, nor what the attacks said, nor that
+    trainings are repeated.
 
     Args:
       setup: of one defense.
@@ -54,7 +55,7 @@ def epsilon_rows(setup: Setup, grid: Sequence[Spec]) -> list[Row]:
     bound, config = setup.problem.bound_defense, setup.config
     if bound is None:
         return []
-    tried = sum(_without_clip(each) == _without_clip(bound.spec) for each in grid)
+    tried = sum(noise(each) == noise(bound.spec) for each in grid)
     labels = Labels(
         "aia", setup.table.name, config.model.name, str(bound.spec), setup.label
     )
@@ -81,9 +82,16 @@ def epsilon_rows(setup: Setup, grid: Sequence[Spec]) -> list[Row]:
     return found
 
 
-def _without_clip(spec: Spec) -> tuple:
+def noise(spec: Spec) -> tuple:
+    """Of what each part that says its noise, or its budget, draws it: all but the clips."""
+    given = [(part.name, dict(part.given)) for part in spec.parts]
     return tuple(
-        (p.name, tuple((n, v) for n, v in p.given if n != "clip")) for p in spec.parts
+        (
+            name,
+            *sorted((n, v) for n, v in said.items() if n not in ("clip", "decay_to")),
+        )
+        for name, said in given
+        if said.keys() & {"sigma", "epsilon"}
     )
 
 

@@ -25,9 +25,13 @@ def check(name: str, value, holds: Callable, expected: str) -> None:
         raise ValueError(f"{name} must be {expected}, got {value}")
 
 
+LEAST_CLIP = 1e-12  # squares of what is clipped below it may vanish in float32
+
+
 def check_clip(clip) -> None:
-    """A norm: ValueError unless it is > 0 and finite."""
-    check("clip", clip, lambda c: (c > 0) & (c < np.inf), "> 0 and finite")
+    """A norm: ValueError unless it is at least `LEAST_CLIP` and finite."""
+    said = f">= {LEAST_CLIP:g} and finite"
+    check("clip", clip, lambda c: (c >= LEAST_CLIP) & (c < np.inf), said)
 
 
 def check_noise(name: str, value) -> None:

@@ -30,7 +30,7 @@ from jax.core import Tracer
 from jax.typing import ArrayLike
 
 from fljax import losses, per_example
-from fljax.defenses.checks import check_clip
+from fljax.defenses.checks import LEAST_CLIP, check_clip
 from fljax.types import Array, Batch, Params, PyTree
 
 ClipSchedule = Callable[[Array], ArrayLike]
@@ -206,11 +206,11 @@ def largest(clip: Clip, num_rounds: int | None) -> Array | float:
     if isinstance(values, Tracer):
         return jnp.max(values)
     values = np.asarray(values)
-    bad = ~((values > 0) & (values < np.inf))
+    bad = ~((values >= LEAST_CLIP) & (values < np.inf))
     if bad.any():
         at = int(np.argmax(bad))
         raise ValueError(
-            f"clip must be > 0 and finite in every round, "
+            f"clip must be >= {LEAST_CLIP:g} and finite in every round, "
             f"got {values[at]:g} in round {at}"
         )
     return values.max()

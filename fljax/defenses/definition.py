@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from fljax import losses, packing
+from fljax.defenses.checks import LEAST_CLIP
 from fljax.defenses.effects import Effects
 from fljax.types import Array, Defense, Sampling
 
@@ -248,12 +249,12 @@ def _check_call(what: str, call: Callable, before: tuple[str, ...], keywords) ->
 
 # For what is clipped to a norm and has Gaussian noise in proportion to it. Its noise is
 # said as sigma, or as a budget that sigma is chosen for.
-CLIP = Number("clip", "clip C, an L2 norm", above=0)
+CLIP = Number("clip", "clip C, an L2 norm", min=LEAST_CLIP)
 DECAY = Number(
     "decay_to",
     "clip in the last round, linear from C in the first",
     optional=True,
-    above=0,
+    min=LEAST_CLIP,
 )
 SIGMA = Number(
     "sigma",

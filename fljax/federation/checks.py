@@ -40,7 +40,8 @@ def check(method: Method, tables: Tables, trainings: Training) -> None:
     if isinstance(method, FedAvg) and method.defense is not None:
         first = jax.tree.map(lambda leaf: np.asarray(leaf)[0], trainings)
         for noise in _defense(method, first.numbers).noise:
-            _check_batches(noise, tables, int(first.schedule))
+            looked_at = _check_batches if noise.unit == "record" else _check_clients
+            looked_at(noise, tables, int(first.schedule))
 
 
 def _defense(method: FedAvg, numbers: PyTree) -> Defense:
@@ -61,7 +62,7 @@ def _defense(method: FedAvg, numbers: PyTree) -> Defense:
 def _check_batches(noise: NoiseSpec, tables: Tables, at: int) -> None:
     """Refuses noise on records whose batches are drawn in another way than it says."""
     schedule, said = tables.schedule, np.asarray(noise.sampling_rate)
-    if noise.unit != "record" or noise.sampling == "all" or said.min() >= 1:
+    if noise.sampling == "all" or said.min() >= 1:
         return
     drawn = "poisson" if schedule.poisson else "fixed"
     if noise.sampling != drawn:
@@ -74,4 +75,21 @@ def _check_batches(noise: NoiseSpec, tables: Tables, at: int) -> None:
         raise ValueError(
             f"defense: its noise promises for a sampling rate of {said}, "
             f"that of the schedule is {real}"
+        )
+
+
+def _check_clients(noise: NoiseSpec, tables: Tables, at: int) -> None:
+    """Refuses noise on whole clients of whom more take part in a round than it says.
+
+    Of how many messages are summed before somebody sees them a schedule says nothing.
+    """
+    if noise.sampling == "all":
+        return
+    clients = tables.schedule.sizes.shape[-1] - 1
+    present = np.asarray(tables.schedule.participants)[at] < clients
+    most, said = present.sum(-1).max(), float(np.max(noise.sampling_rate))
+    if said * (1 + _ROUNDING) < most / clients:
+        raise ValueError(
+            f"defense: its noise promises for a share of {said:g} of the clients in a "
+            f"round, the schedule has up to {most} of {clients}"
         )

@@ -109,11 +109,12 @@ def drawn(trials: int, probability: float) -> tuple[list[int], list[float]]:
     return counts.tolist(), (weights / weights.sum()).tolist()
 
 
-def counted(noise_multiplier: float) -> float:
+def counted(noise_multiplier: float, most: float = _MOST) -> float:
     """A noise multiplier as it is counted, where it is extreme: never as more noise."""
     if noise_multiplier < _LEAST:
         return 0.0
-    most = noise_multiplier if np.isinf(noise_multiplier) else _MOST
+    if np.isinf(noise_multiplier):
+        return noise_multiplier
     return min(float(noise_multiplier), most)
 
 

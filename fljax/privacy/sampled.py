@@ -27,6 +27,9 @@ Accountant = Literal["rdp", "pld"]
 _ANY_DELTA = 1e-5  # by which the cells of a whole profile are chosen
 _MOST_EPSILON = 1e6  # a bound beyond it stands for itself: cells would overflow
 _NOTHING = 1e8  # about so large an epsilon is none, and takes minutes
+_MOST_NOISE = (
+    1e5  # of sums that change by several rows: more leaves their mixtures no digits
+)
 # An empty batch that is rarer counts as one of a row, which promises no more: of so small
 # a share dp_accounting keeps no digits.
 _EMPTY = 1e-9
@@ -155,7 +158,7 @@ def without_replacement(
         raise ValueError(f"total must be >= 1, got {total}")
     exact.check(noise_multiplier, chosen / total, delta)
     exact.check_steps(steps)
-    noise_multiplier = exact.counted(noise_multiplier)
+    noise_multiplier = exact.counted(noise_multiplier, _MOST_NOISE)
     if noise_multiplier in (0, np.inf) or not steps:
         return 0.0 if noise_multiplier or not steps else np.inf
     one = dp_accounting.SampledWithoutReplacementDpEvent(
@@ -184,7 +187,7 @@ def whole_batches(
     """
     exact.check(noise_multiplier, sampling_rate, delta)
     exact.check_steps(steps)
-    noise_multiplier = exact.counted(noise_multiplier)
+    noise_multiplier = exact.counted(noise_multiplier, _MOST_NOISE)
     if noise_multiplier in (0, np.inf) or not steps:
         return 0.0 if noise_multiplier or not steps else np.inf
     return _whole_batches(noise_multiplier, sampling_rate, total, steps, delta)

@@ -146,12 +146,13 @@ def test_any_optax_schedule_serves_and_is_checked_inside_a_trace():
         (lambda t: jnp.where(t > 2, jnp.nan, 1.0), 5, "got nan in round 3"),
         (clipping.linear_decay(num_rounds=5), None, "num_rounds must be >= 1"),
         (clipping.linear_decay(num_rounds=5), 0, "num_rounds must be >= 1"),
-        (0.0, None, "clip must be > 0"),
-        (-1.0, 3, "clip must be > 0"),
-        (np.inf, None, "clip must be > 0 and finite"),
+        (0.0, None, "clip must be >= 1e-12"),
+        (-1.0, 3, "clip must be >= 1e-12"),
+        (1e-20, None, "clip must be >= 1e-12"),  # squares of such gradients are 0
+        (np.inf, None, "clip must be >= 1e-12 and finite"),
     ],
     ids=["negative", "zero at the end", "nan", "no rounds", "zero rounds",
-         "zero", "minus one", "inf"],
+         "zero", "minus one", "vanishing", "inf"],
 )  # fmt: skip
 def test_clips_that_are_not_positive_are_refused(clip, num_rounds, message):
     with pytest.raises(ValueError, match=message):

@@ -217,10 +217,10 @@ def test_a_poisoned_example_of_its_own_is_noise():
 @pytest.mark.parametrize(
     ("changed", "message"),
     [
-        ({"clip": 0.0}, "clip must be > 0"),
-        ({"clip": -1.0}, "clip must be > 0"),
+        ({"clip": 0.0}, "clip must be >= 1e-12"),
+        ({"clip": -1.0}, "clip must be >= 1e-12"),
         ({"clip": clipping.linear_decay(1.0, -1.0, num_rounds=9), "num_rounds": 9},
-         "clip must be > 0 and finite in every round, got 0 in round 4"),
+         "clip must be >= 1e-12 and finite in every round, got 0 in round 4"),
         ({"clip": clipping.linear_decay(num_rounds=9)}, "num_rounds must be >= 1"),
         ({"noise_scale": -0.5}, "noise_scale must be >= 0"),
         ({"noise_scale": np.array([1.0, np.nan])}, "noise_scale must be >= 0"),

@@ -73,6 +73,7 @@ def test_the_spec_says_whom_it_protects_against():
     seen = _defense().noise[0].adjacency
     assert seen.endswith("against whoever sees messages")
     assert _defense(num_summed=np.int64(1)).noise[0].against == "messages"
+    assert _defense(num_summed=10).noise[0].against == "models"
 
 
 def test_a_schedule_follows_the_round_of_the_message():
@@ -95,7 +96,7 @@ def test_a_message_that_is_not_finite_is_noise_only():
 @pytest.mark.parametrize(
     ("changed", "message"),
     [
-        ({"clip": 0.0}, "clip must be > 0"),
+        ({"clip": 0.0}, "clip must be >= 1e-12"),
         ({"noise_scale": -1.0}, "noise_scale must be >= 0"),
         ({"sampling_rate": 0.0}, "sampling_rate must be in"),
         ({"sampling_rate": 1.1}, "sampling_rate must be in"),

@@ -46,6 +46,36 @@ def test_a_ceiling_is_that_of_noise_that_messages_have(where):
         np.testing.assert_array_equal(found, privacy.accuracy_without(noise, 5, 0.5))
 
 
+_PASSES = privacy.Releases(np.array([20]), np.array([20]))  # a step in each round
+
+
+def _per_batch():
+    """Ten fixed batches of ten of 100 rows, so that each row is in two of 20 steps."""
+    spec = specs.parse("fed_cdp(clip=1, epsilon=8, mode=per_batch)")
+    return spec, Setting(lambda *_: 0.0, 1, batches="fixed", sampling_rate=0.1)
+
+
+def test_rounds_shorter_than_a_pass_release_a_row_in_each_of_them():
+    """A batch may hold the same row in every round: twenty releases, not two."""
+    spec, setting = _per_batch()
+    numbers = privacy.numbers_for(spec, setting, _PASSES, 1e-5)
+    (promise,) = privacy.promises(specs.bind(spec, setting, numbers), _PASSES, 1e-5)
+    assert promise.guarantee.epsilon_rdp == pytest.approx(8, rel=1e-2)
+    least = privacy.noise_multiplier_for(8.0, 1e-5, 1.0, 20)
+    assert promise.noise.noise_multiplier == pytest.approx([least], rel=1e-3)
+
+
+def test_a_ceiling_counts_the_rounds_that_are_shorter_than_a_pass():
+    _, setting = _per_batch()
+    defense = specs.bind(
+        specs.parse("fed_cdp(clip=1, sigma=4, mode=per_batch)"), setting
+    )
+    (noise,) = defense.noise
+    found = privacy.ceiling(defense, _PASSES, 0.5)
+    whole = NoiseSpec(noise.noise_multiplier, 1.0, 1.0, "a record", sampling="all")
+    np.testing.assert_allclose(found, privacy.accuracy_without(whole, 20, 0.5))
+
+
 def test_whoever_is_in_no_sum_costs_nobody_else_the_noise():
     releases = privacy.Releases(np.array([15, 0]), np.array([3, 0]))
     spec = specs.parse("dp_sgd(clip=1, epsilon=2)")

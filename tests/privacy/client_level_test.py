@@ -28,6 +28,29 @@ def test_a_record_is_promised_what_a_client_that_is_replaced_is():
     assert fed_sdp.record(told).epsilon == pytest.approx(wanted)
 
 
+@pytest.mark.parametrize(
+    ("draws", "deviations"), [("each", 6 * (1000 / 3) ** 0.5), ("one", 6 / 3**0.5)]
+)
+def test_a_client_of_a_fixed_number_is_promised_what_a_sum_is(draws, deviations):
+    told = dataclasses.replace(_MNIST, clients_per_round=1000, draws=draws)
+    wanted = exact.gaussian(deviations, [100], [1.0], 1e-5)
+    assert fed_sdp.fixed_size(told).epsilon == pytest.approx(wanted)
+    few = dataclasses.replace(_MNIST, draws=draws)  # 100 of 1,000, who may be seen
+    of_rounds = exact.drawn(100, 0.1)
+    least = deviations / (1000 / 100) ** (0.5 * (draws == "each"))
+    assert fed_sdp.fixed_size(few).epsilon == pytest.approx(
+        exact.gaussian(least, *of_rounds, 1e-5)
+    )
+
+
+def test_noise_without_end_is_counted_as_less():
+    for noise in (1e7, 1e9, 1e12):
+        found = sampled.whole_batches(noise, 0.01, 5, 3, 1e-5)
+        assert found == sampled.whole_batches(1e5, 0.01, 5, 3, 1e-5)
+        found = sampled.without_replacement(noise, 100, 10, 50, 1e-5)
+        assert found == sampled.without_replacement(1e5, 100, 10, 50, 1e-5)
+
+
 @pytest.mark.parametrize("total", [500, 350, 300])
 def test_batches_that_are_never_empty_are_composed(total):
     """Empty ones of 4e-15, 8e-11 and 2e-9: of the first two the mixture has none."""

@@ -102,10 +102,10 @@ def test_a_batch_must_say_whose_rows_it_holds(linear):
 @pytest.mark.parametrize(
     ("changed", "message"),
     [
-        ({"clip": 0.0}, "clip must be > 0"),
-        ({"clip": -1}, "clip must be > 0"),
-        ({"clip": np.inf}, "clip must be > 0 and finite"),
-        ({"clip": np.nan}, "clip must be > 0"),
+        ({"clip": 0.0}, "clip must be >= 1e-12"),
+        ({"clip": -1}, "clip must be >= 1e-12"),
+        ({"clip": np.inf}, "clip must be >= 1e-12 and finite"),
+        ({"clip": np.nan}, "clip must be >= 1e-12"),
         ({"noise_multiplier": np.array([1.0, -0.1])}, "noise_multiplier must be >= 0"),
         (
             {"noise_multiplier": np.array([np.nan, 1.0])},

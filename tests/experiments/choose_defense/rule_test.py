@@ -6,6 +6,7 @@ import pytest
 
 from experiments.choose_defense import candidates, choice_figure, said
 from experiments.choose_defense.rule import Candidate, Wishes, choose
+from fljax.defenses import specs
 from fljax.metrics import Estimate
 from fljax.results import Labels
 
@@ -58,6 +59,24 @@ def test_every_other_defense_is_told_why_it_is_not():
     unknown = _candidate("x", 1.0, 50.0, most=math.nan)
     assert choose([unknown], Wishes(most=9.0)).why_not == {"x": "its bound is unknown"}
     assert choose([unknown], Wishes()).chosen is unknown
+
+
+@pytest.mark.parametrize(
+    ("grid", "tried"),
+    [
+        ("dp_sgd(clip=1|2|4, sigma=2)", 3),
+        ("dp_sgd(clip=4, decay_to=1|2|3, sigma=2)", 3),
+        ("dp_sgd(clip=1, sigma=2) + pruning(ratio=0.1|0.3|0.5)", 3),
+        ("dp_sgd(clip=1|2, sigma=2|3)", 2),
+        ("dp_sgd(clip=1, epsilon=2); fed_cdp(clip=1, epsilon=2)", 1),
+    ],
+)
+def test_every_training_of_the_same_noise_is_charged(grid, tried):
+    every = [one for each in specs.parse_all(grid) for one in specs.alternatives(each)]
+    alike = [
+        each for each in every if candidates.noise(each) == candidates.noise(every[0])
+    ]
+    assert len(alike) == tried
 
 
 def test_the_recommendation_has_its_numbers():
