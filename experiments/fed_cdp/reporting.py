@@ -20,6 +20,9 @@ from fljax.results import Labels, Row, summarise
 
 VALIDATION = "validation_accuracy_percent"
 NORM = "gradient_norm"
+_CHOSEN = (
+    "; the choice among learning rates, whose trainings share noise, is not charged"
+)
 _EXPERIMENT = "fed_cdp"
 
 
@@ -146,17 +149,18 @@ def accounts(points: Sequence[Point]) -> dict[str, Any]:
     """What every epsilon rests on, for the manifest."""
     found = {}
     for point in points:
+        more = _CHOSEN if len(point.tried) > 1 else ""
         said = {
             f"{each.way}, {each.unit}: {each.name}": {
                 "epsilon": _finite(each.epsilon),
-                "assumption": each.assumption,
+                "assumption": each.assumption + more,
             }
             for each in point.statements
         }
         for each in point.promises:
             said[published.drawn(each.noise.unit)] = {
                 "epsilon": _finite(methods.largest_epsilon(each)),
-                "assumption": each.guarantee.assumption,
+                "assumption": each.guarantee.assumption + more,
             }
         if said:
             found[_name(point)] = said

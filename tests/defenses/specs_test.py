@@ -89,7 +89,10 @@ def test_canonical_text_has_the_order_of_the_table_and_no_defaults():
         ("dp_sgd(clip=1)", "dp_sgd: expected one of sigma and epsilon, got neither"),
         ("dp_sgd(clip=1, sigma=1, epsilon=1)", "dp_sgd: expected one of sigma and eps"),
         ("dp_sgd(clip=1, sigma=1, accountant=pld)", "dp_sgd: accountant: expected bes"),
-        ("dp_sgd(clip=inf, sigma=1)", "dp_sgd: clip: expected a number >= 1e-12, got 'inf'"),
+        (
+            "dp_sgd(clip=inf, sigma=1)",
+            "dp_sgd: clip: expected a number >= 1e-12, got 'inf'",
+        ),
         (
             "dp_sgd(clip=1, sigma=nan)",
             "dp_sgd: sigma: expected a number >= 0, got 'nan'",

@@ -176,7 +176,10 @@ _OWN = "--accounting_method=fed_cdp"
             (_OWN, "--accounting_sigma=inf"),
             "--accounting_sigma: expected a number >= 0 and < inf, got inf",
         ),
-        ((_OWN, "--accounting_clip=0"), "--accounting_clip: expected a number >= 1e-12"),
+        (
+            (_OWN, "--accounting_clip=0"),
+            "--accounting_clip: expected a number >= 1e-12",
+        ),
         (
             (_OWN, "--accounting_clip=inf"),
             "--accounting_clip: expected a number >= 1e-12 and < inf, got inf",

@@ -64,6 +64,11 @@ def test_a_run_writes_rows_figures_and_a_manifest(written):
     manifest = json.loads((folder / "manifest.json").read_text())
     assert manifest["flags"]["learning_rates"] == [0.1, 1e-3]
     assert set(manifest["tuning"]["none"]) == {"0.1", "0.001"}
+    (told,) = manifest["defense"].values()
+    ends = [
+        each["assumption"].partition("; the choice among ")[2] for each in told.values()
+    ]
+    assert set(ends) == {"learning rates, whose trainings share noise, is not charged"}
     evaluated = {r.setting for r in rows if r.metric == "gradient_norm"}
     assert evaluated == {"round_0", "round_1", "round_2"}
     times = manifest["ms_per_local_iteration"]["none"]
