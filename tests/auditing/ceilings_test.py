@@ -17,7 +17,8 @@ def told(monkeypatch):
     asked = []
 
     def ceiling(defense, releases, share):
-        asked.append((defense, np.asarray(releases.rounds).tolist()))
+        steps, rounds = (np.asarray(each).tolist() for each in releases)
+        asked.append((defense, steps, rounds))
         return np.array([{"poisson": 0.6, "fixed": 0.7}[defense]] * 2)
 
     monkeypatch.setattr(ceilings.privacy, "ceiling", ceiling)
@@ -41,8 +42,16 @@ def _view(sees):
 def test_rounds_that_were_not_recorded_count(told, sees, rounds):
     spec = specs.parse("fed_cdp(clip=1, sigma=1)")
     found = [*ceilings._bounds(_view(sees), spec, np.zeros(2, int), None, np.zeros(2))]
-    assert told == [("poisson", rounds), ("fixed", rounds)]
+    steps = [2 * each for each in rounds]  # two batches of four of eight rows
+    assert told == [("poisson", steps, rounds), ("fixed", steps, rounds)]
     np.testing.assert_array_equal(np.max(found, axis=0), 0.7)
+
+
+def test_messages_that_were_left_out_count(told):
+    spec = specs.parse("dp_sgd(clip=1, sigma=1)")
+    left_out = np.array([0, 1])
+    assert [*ceilings._bounds(_view("messages"), spec, left_out, None, np.zeros(2))]
+    assert told == [("poisson", [10, 10], [5, 5])]
 
 
 def test_of_two_ways_to_draw_batches_the_larger_ceiling_holds(told, monkeypatch):

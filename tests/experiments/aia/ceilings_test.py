@@ -82,6 +82,23 @@ def test_who_is_scored_has_come(setup, monkeypatch):
     np.testing.assert_allclose(most[0, :3], 100 * np.array(expected))
 
 
+def test_a_row_is_in_the_steps_of_every_round_that_its_client_came_to(
+    setup, monkeypatch
+):
+    monkeypatch.setattr("fljax.imputation.choose", lambda *_: "linear")
+    made = setup(
+        "--defense=dp_sgd(clip=1, sigma=2)", "--participation=uniform",
+        "--fraction=0.4", "--num_rounds=4", "--local_epochs=2", "--batch_size=32",
+    )  # fmt: skip
+    most, without = _rows(made)
+    bound = made.problem.bound_defense
+    (noise,) = bound.build(bound.of_seed(0)).noise
+    came = np.maximum(budgets.rounds_of_each(made.problem.schedule)[0], 1)
+    steps = 2 * -(-made.clients.sizes[0] // 32)
+    expected = privacy.accuracy_without(noise, steps * came, without[0, :3] / 100)
+    np.testing.assert_allclose(most[0, :3], 100 * expected)
+
+
 @pytest.mark.parametrize(
     ("arguments", "why"),
     [

@@ -26,6 +26,7 @@ from experiments.label_distribution.settings import (
 )
 from fljax import results
 from fljax.driver.config import ConfigError
+from fljax.privacy import exact
 
 _FLAGS = sorted(pathlib.Path("experiments/flags").glob("label_distribution.*.flags"))
 _SMALL = {
@@ -258,6 +259,18 @@ def test_a_budget_covers_the_rounds_of_fedavg():
         )
         with pytest.raises(ConfigError, match="--num_rounds: expected more than"):
             defended.read(changed, task)
+
+
+def test_a_record_is_in_a_step_of_each_epoch_of_every_round():
+    told = complete(
+        _told(defense="fed_cdp(clip=1, sigma=4)", num_rounds=3, local_epochs=2)
+    )
+    task, _ = task_lib.load(told)
+    (spec,) = defended.read(told.run, task)
+    (promise,) = defended.promises(told.run, task, spec)
+    multiplier = float(promise.noise.noise_multiplier)
+    expected = exact.gaussian(multiplier, [3 * 2], [1.0], told.run.delta)
+    assert promise.guarantee.epsilon_pld == pytest.approx(expected, rel=1e-3)
 
 
 def test_an_epsilon_of_a_client_has_another_name_than_that_of_a_record():
