@@ -34,6 +34,7 @@ _ERRORS_WITHOUT = {
     verdicts.MAJORITY: "always naming the median by",
 }
 _WORDS = "words of the tables: docs/start.md, Words of the table"
+_LONG = 40  # lines of tables, which a screen hardly has
 _CLIPS = (0.1, 1.0, 10.0, 100.0)  # in units of the targets; held-out rows choose
 
 
@@ -85,6 +86,17 @@ def said(
     by_client = client_table.of(card, top) if top else None
     shown = [*map(Text, above), *([by_client] if by_client else [])]
     return shown, [Text(each) for each in below]
+
+
+def in_order(
+    above: Sequence[Text | Table],
+    tables: Sequence[Table],
+    below: Sequence[Text | Table],
+) -> list[Text | Table]:
+    """Above the tables what leaks; below them where several would scroll it away."""
+    if sum(table.row_count for table in tables) > _LONG:
+        return [*tables, *above, *below]
+    return [*above, *tables, *below]
 
 
 def _top(card: cards.Card) -> Score | None:

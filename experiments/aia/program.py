@@ -115,7 +115,7 @@ def work(prepared: Prepared, output: Output, bars: Progress) -> Results:
         pages,
         files=table.files,
         manifest=manifest,
-        tables=[*above, *tables, times, *below],
+        tables=closing.in_order(above, [*tables, times], below),
     )
 
 

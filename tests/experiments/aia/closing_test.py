@@ -6,6 +6,7 @@ import shlex
 
 import numpy as np
 import pytest
+from rich.table import Table
 
 from experiments.aia import client_table, closing
 from experiments.aia.program import PROGRAM
@@ -60,6 +61,16 @@ def test_the_command_for_a_leak_says_what_differs_and_can_be_read(
     assert flags[-1] == "--defense=dp_sgd(clip=0.1|1|10|100, epsilon=8)"
     assert not any(flag.startswith("--run_dir") for flag in flags)
     parsed(PROGRAM, *flags)
+
+
+@pytest.mark.parametrize("lines", [5, 60])
+def test_what_leaks_stands_where_it_is_seen(lines):
+    table = Table("attack")
+    for number in range(lines):
+        table.add_row(str(number))
+    said = closing.in_order(["leaks"], [table, Table()], ["fit"])
+    assert (said[0] == "leaks") == (lines < 40)
+    assert said[-1] == "fit" and said.count("leaks") == 1 and len(said) == 4
 
 
 @pytest.mark.parametrize(
