@@ -27,6 +27,8 @@ def settings(
     attack: AttackConfig,
     simulated: TrajectoryConfig,
     counts: np.ndarray | None = None,
+    *,
+    summed: bool = False,
 ) -> Hashable:
     """What the flags say of an attack of the registry; None for its own settings.
 
@@ -35,9 +37,10 @@ def settings(
       attack: flags.
       simulated: flags.
       counts: `[seeds, C]` messages of the clients; None before the training.
+      summed: whether they are sums over clients.
     """
     sent = np.zeros(0) if counts is None else counts[counts > 0]
-    fewest = int(sent.min()) if sent.size else 1
+    fewest, most = (int(sent.min()), int(sent.max())) if sent.size else (1, 1)
     if name == "grad":
         return gradient_grid.Settings(
             rounds=attack.grad_rounds,
@@ -54,10 +57,13 @@ def settings(
             subset_rounds=attack.subset_rounds,
         )
     if name in SIMULATING:
-        # As many messages of everyone, spread over its own and ending with its last.
+        # As many messages of everyone, spread over its own and ending with its last: who
+        # sent fewer has some twice. Of sums with changing participants there are more than
+        # anybody is in.
+        number = min(simulated.rounds or most, most)
         return trajectory.Settings(
             epoch_steps=simulated.path_steps,
-            messages=min(simulated.rounds or fewest, fewest),
+            messages=simulated.rounds if summed and fewest < most else number,
             search=matching.Settings(
                 iterations=simulated.iterations,
                 rough_iterations=simulated.rough_iterations,
@@ -95,7 +101,9 @@ def run(
 ) -> list[Attacked]:
     """An attack of the registry, or the user's own."""
     spec, sent = find(name), adversary.messages
-    chosen = settings(name, attack, simulated, sent.count) or spec.settings
+    summed = adversary.transcript.member is not None
+    told = settings(name, attack, simulated, sent.count, summed=summed)
+    chosen = told or spec.settings
     one = functools.partial(_of_seed, spec, chosen, simulated)
     found = stacked(each_seed(adversary, f"{name}, seeds", one))
     return [
