@@ -112,7 +112,8 @@ class Preparation:
         return Adversary(attacks, readers, distance, path)
 
     def _path(self, seed: int, sent: Params, distance: float):
-        chosen = simulated_path.Settings(path_steps=self._run.path_steps, messages=1)
+        steps = min(self._run.path_steps, defended.steps(self._run))
+        chosen = simulated_path.Settings(path_steps=steps, messages=1)
         key = jax.random.fold_in(jax.random.key(seed), _PATH)
 
         def infer(messages):

@@ -16,7 +16,8 @@ gradients of single rows within their labels, shrunk to a multiple of the identi
 depends on which rows of a label a client has counts little. Several messages are
 matched together.
 
-No shadow client is trained. Not from a paper.
+No shadow client is trained, and no defense is simulated: a message that was shortened is
+read as one of a shorter training. Not from a paper.
 """
 
 import functools
@@ -53,7 +54,7 @@ class Settings(NamedTuple):
     """How hard to look; all static.
 
     Attributes:
-      path_steps: M, simulated steps of a round.
+      path_steps: M, simulated steps of a round; a client that takes fewer has its own.
       iterations: of Adam on the logits of `z`.
       per_label: proxy rows of each label, fewer where there are not.
       messages: of a client, evenly from its first to its last.
@@ -243,9 +244,10 @@ def run(view: AdversaryView, settings: Settings) -> Estimates:
     assert view.transcript is not None and view.messages is not None
     rows = pool_of(view)
     rate = view.training.learning_rate or 0.0
-    scales = rate * view.training.local_steps(view.sizes)
+    taken = view.training.local_steps(view.sizes)
     found = []
-    for client, scale in enumerate(scales):
+    for client, steps in enumerate(taken.tolist()):
+        own_settings = settings._replace(path_steps=min(settings.path_steps, steps))
         own = view.messages.of(client)
         places = views.spread(own, min(settings.messages, int(own.count)))
         exchange = jax.tree.map(
@@ -253,7 +255,9 @@ def run(view: AdversaryView, settings: Settings) -> Estimates:
             views.messages(view.transcript, places),
         )
         key = streams.key(view.seed, streams.LABELS, int(view.clients[client]))
-        found.append(_one(view.loss_fn, settings, key, exchange, rows, scale))
+        found.append(
+            _one(view.loss_fn, own_settings, key, exchange, rows, rate * steps)
+        )
     value = np.stack(jax.device_get(found))
     return {"simulated_path": LabelEstimate(value, without_messages(view))}
 

@@ -1,11 +1,14 @@
 """Simulated paths find labels where a message is of more than one step's length."""
 
+import types
+
 import jax
 import numpy as np
 import optax
 import pytest
 
 from fljax import local, losses, models
+from fljax.attacks.adversary import LocalTraining
 from fljax.attacks.label_distribution import rules, shadow_clients, simulated_path
 from fljax.types import Features
 
@@ -54,3 +57,24 @@ def test_scores_are_those_of_the_whole_covariance():
     np.testing.assert_allclose(scores @ shrunk @ scores.T, np.eye(2), atol=1e-3)
     wanted = [a[r].mean(0) for a, r in zip(each, real, strict=True)]
     np.testing.assert_allclose(mean, wanted, rtol=1e-5)
+
+
+def test_a_client_is_simulated_in_no_more_steps_than_it_takes(monkeypatch):
+    asked = []
+
+    def one(loss_fn, settings, key, exchange, rows, scale):
+        asked.append((settings.path_steps, float(scale)))
+        return np.full(_LABELS, 1 / _LABELS)
+
+    monkeypatch.setattr(simulated_path, "_one", one)
+    monkeypatch.setattr(simulated_path, "pool_of", lambda view: None)
+    monkeypatch.setattr(simulated_path, "without_messages", lambda view: None)
+    for name in ("spread", "messages"):
+        monkeypatch.setattr(simulated_path.views, name, lambda *_: {})
+    view = types.SimpleNamespace(
+        transcript=0, messages=types.SimpleNamespace(of=lambda client: types.SimpleNamespace(count=4)),
+        training=LocalTraining(learning_rate=0.5, batch_size=2, epochs=1),
+        sizes=np.array([4, 6, 40]), clients=np.arange(3), seed=0, loss_fn=None,
+    )  # fmt: skip
+    simulated_path.run(view, _SETTINGS)
+    assert asked == [(2, 1.0), (3, 1.5), (8, 10.0)]
