@@ -1,5 +1,6 @@
 """Points of a sweep: the same run with a few flags changed, one after another."""
 
+import contextlib
 import dataclasses
 import re
 from collections.abc import Iterator
@@ -60,13 +61,13 @@ def _label(assignment: str) -> str:
 
 
 def _spec(text: str) -> Spec:
-    try:
+    with _naming():
         return defense_options.parse(text)
-    except ConfigError as error:
-        raise ConfigError(f"--sweep: {error}") from error
 
 
 def _point(settings: Any, assignments: list[str]) -> Any:
+    """All flags of a point at once, for some are only valid beside others."""
+    told: dict[str, dict[str, Any]] = {}
     seen = set()
     for assignment in assignments:
         name, equals, value = assignment.partition("=")
@@ -75,27 +76,35 @@ def _point(settings: Any, assignments: list[str]) -> Any:
         if name in seen:
             raise ConfigError(f"--sweep: one point gives {name!r} twice")
         seen.add(name)
-        settings = _changed(settings, name, value)
-    return settings
+        group, prefix, field = _place(settings, name)
+        kind = type(getattr(settings, group))
+        with _naming():
+            told.setdefault(group, {})[field] = config.parse(kind, prefix, field, value)
+    with _naming():
+        return settings._replace(
+            **{
+                group: dataclasses.replace(getattr(settings, group), **values)
+                for group, values in told.items()
+            }
+        )
 
 
-def _changed(settings: Any, name: str, text: str) -> Any:
+def _place(settings: Any, name: str) -> tuple[str, str, str]:
+    """Group of a flag, the group's prefix, and the flag's field in it."""
     for group, part in settings._asdict().items():
         if group in _FIXED:
             continue
-        bare = group in _UNPREFIXED
-        prefix, lead = ("", "") if bare else (group, f"{group}_")
+        prefix = "" if group in _UNPREFIXED else group
+        lead = f"{prefix}_" if prefix else ""
         for field in dataclasses.fields(part):
             if name == lead + field.name:
-                return settings._replace(
-                    **{group: _replaced(part, prefix, field.name, text)}
-                )
+                return group, prefix, field.name
     raise ConfigError(f"--sweep: {name!r} is no flag that can be swept")
 
 
-def _replaced(part: Any, prefix: str, name: str, text: str) -> Any:
+@contextlib.contextmanager
+def _naming() -> Iterator[None]:
     try:
-        value = config.parse(type(part), prefix, name, text)
-        return dataclasses.replace(part, **{name: value})
+        yield
     except ConfigError as error:
         raise ConfigError(f"--sweep: {error}") from error
