@@ -143,6 +143,27 @@ def test_of_rows_that_are_absent_nothing_is_learned():
     jax.tree.map(np.testing.assert_array_equal, found, expected)
 
 
+def test_clients_weigh_in_a_sum_what_the_server_gives_them():
+    """Clients of three and nine rows count the same, so that their rows do not."""
+    exchange, known, truth = _client(0, BINARY)
+    block = jnp.asarray(BINARY, jnp.float32)[truth]
+    numeric = jnp.concatenate([known.public.numeric, block], axis=1)
+    features = known.public._replace(numeric=numeric)
+    few, many = (
+        _one_step(
+            exchange.params, jax.tree.map(lambda x, at=at: x[at], features), known.y[at]
+        )
+        for at in (slice(0, 3), slice(3, None))
+    )
+    halves = jax.tree.map(lambda a, b: (a + b) / 2, few, many)
+    summed = exchange._replace(delta=halves)
+    weight = jnp.repeat(jnp.array([0.5 / 3, 0.5 / 9]), jnp.array([3, 9]))
+    weight = jnp.broadcast_to(weight, (NUM_ROUNDS, NUM_ROWS))
+    loss, _ = _mismatch(summed, known, block, NUM_ROUNDS, weight)
+    assert abs(loss) < 1e-4
+    assert _mismatch(summed, known, block, NUM_ROUNDS, weight > 0)[0] > 0.01
+
+
 @pytest.mark.parametrize(
     ("num_values", "noise", "bound"),
     [(2, "gumbel", 0.9), (2, "logistic", 0.9), (3, "gumbel", 0.65)],

@@ -178,3 +178,18 @@ def test_who_sees_less_is_told_which_attacks_it_cannot_run():
     assert "they take 1 to 2 steps" in why("trajectory", adam)
     (said,) = spec.apply(registry.ATTACKS["trajectory"], few).values()
     assert isinstance(said, NotApplicable)
+
+
+def test_gradients_name_nobody_who_is_in_none_of_the_sums_that_are_used():
+    """Client 9 comes in the last round alone, when only all four sums are used."""
+    view = _view(size=5, absent=[(at, 9) for at in range(3)])
+    chosen = gradient_grid.Settings(rounds=(1, 4), learning_rates=(1.0,), iterations=2)
+    grid = gradient_grid.grid(view, chosen)
+    nine = list(_IDS).index(9)
+    assert (grid.index[nine, 0] == -1).all() and (grid.index[nine, 1] >= 0).all()
+    others = np.delete(grid.index, nine, axis=0)
+    assert (others >= 0).all()
+    far = np.isnan(grid.dissimilarity)
+    assert far[nine, 0].all() and far.sum() == far[nine, 0].sum()
+    found = registry.ATTACKS["grad"].run(view, chosen)["grad"]
+    assert (found.value[nine] >= 0).all()

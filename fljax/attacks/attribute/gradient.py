@@ -65,8 +65,8 @@ def gradient_based(
       num_iterations: gradient steps.
       temperature: tau of the relaxation.
       noise: for two candidates; more always use Gumbel-softmax.
-      present: `[R, N]` bool, whose rows a message is of, where it is a sum over clients;
-        None for all.
+      present: `[R, N]` weight of each row in a message that is a sum over clients, 0 of
+        whose rows it is not; None for all rows alike.
 
     Returns:
       A `GradientGuess`.
@@ -101,8 +101,12 @@ def _mismatch(loss_fn, exchange, known, block, num_rounds, present=None):
     """Sum over rounds of 1 - cos, and its gradient with respect to `block [N, W]`."""
 
     def objective(params, block, t):
-        mask = known.mask if present is None else known.mask & present[t]
-        return losses.masked_mean(row_losses(loss_fn, params, known)(block), mask)
+        each = row_losses(loss_fn, params, known)(block)
+        if present is None:
+            return losses.masked_mean(each, known.mask)
+        weight = jnp.where(known.mask, present[t], 0)
+        each = jnp.where(weight > 0, each, 0.0)  # what is no number weighs nothing
+        return jnp.sum(weight * each) / jnp.maximum(jnp.sum(weight), 1e-12)
 
     def add_round(t, carry):
         total, slope = carry

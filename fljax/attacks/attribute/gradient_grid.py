@@ -50,8 +50,9 @@ class Grid(NamedTuple):
     Attributes:
       rounds: `[F]` numbers of messages, increasing.
       learning_rates: `[L]`.
-      index: `[C, F, L, n]` int16 candidates; zeros for a client without a message.
-      dissimilarity: `[C, F, L]` mean of 1 - cosine over the messages used.
+      index: `[C, F, L, n]` int16 candidates; zeros for a client without a message, -1
+        for one who is in none of the sums that are used.
+      dissimilarity: `[C, F, L]` mean of 1 - cosine over the messages used; NaN there.
     """
 
     rounds: np.ndarray
@@ -63,13 +64,16 @@ class Grid(NamedTuple):
 def grid(view: AdversaryView, settings: Settings) -> Grid:
     """The attack with every number of messages and every learning rate."""
     assert view.messages is not None
-    most = view.messages.row.shape[-1]
+    most, member = view.messages.row.shape[-1], None
+    if view.transcript is not None and view.transcript.member is not None:
+        member = view.transcript.member
+        most = member.shape[0] * member.shape[1]  # sums, more than anybody is in
     rounds = np.unique(np.minimum(settings.rounds, most)).astype(np.int32)
     rates = np.asarray(settings.learning_rates, np.float32)
     count = len(view.clients)
     tried = settings._replace(rounds=tuple(map(int, rounds)))
     static = task(view, tried)
-    if view.transcript is not None and view.transcript.member is not None:
+    if member is not None:
         return Grid(rounds, rates, *over_groups(_of_group, static, view))
     which = np.repeat(np.arange(count), len(rates))
     index, far = over_items(_one, static, view, which, np.tile(rates, count))
@@ -112,21 +116,23 @@ def _of_group(static: Task, group: Group):
     weight = jnp.einsum(
         "qs,qsm->qm", group.share, jax.nn.one_hot(group.member, clients)
     )
-    present = jnp.repeat(weight > 0, rows, axis=1)
+    sizes = jnp.maximum(jnp.sum(group.known.mask, axis=1), 1)
+    present = jnp.repeat(weight / sizes, rows, axis=1)  # a client's share, by its rows
+    numbers = jnp.asarray(static.settings.rounds, jnp.int32)
+    used = jnp.clip(numbers, 1, jnp.maximum(group.places.count, 1))
+    came = jnp.cumsum(weight > 0, axis=0)[used - 1].T > 0  # [clients, F]
 
     def attack(setting):
         number, rate = setting
         return _search(static, group, known, rate, number, present)
 
     numbers, rates = jnp.meshgrid(
-        jnp.asarray(static.settings.rounds, jnp.int32),
-        jnp.asarray(static.settings.learning_rates),
-        indexing="ij",
+        numbers, jnp.asarray(static.settings.learning_rates), indexing="ij"
     )
     index, far = jax.lax.map(attack, (numbers.ravel(), rates.ravel()))
-    index = index.reshape(*numbers.shape, clients, rows)
-    far = jnp.broadcast_to(far.reshape(numbers.shape), (clients, *numbers.shape))
-    return jnp.moveaxis(index, 2, 0), far
+    index = jnp.moveaxis(index.reshape(*numbers.shape, clients, rows), 2, 0)
+    far = jnp.where(came[..., None], far.reshape(numbers.shape), jnp.nan)
+    return jnp.where(came[..., None, None], index, -1), far
 
 
 def _search(

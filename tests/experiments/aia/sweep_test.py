@@ -37,7 +37,7 @@ def test_points_are_labelled_by_their_first_assignment_and_change_only_what_is_n
 
 @pytest.mark.parametrize("text", ["fraction=0.5 participation=uniform", ""])
 def test_the_order_of_flags_in_a_point_is_all_one(text):
-    either = " ".join(reversed("fraction=0.5 participation=uniform".split()))
+    either = " ".join(reversed(["fraction=0.5", "participation=uniform"]))
     ((_, found),) = points(_TOLD, text or either)
     assert (found.train.fraction, found.train.participation) == (0.5, "uniform")
 
