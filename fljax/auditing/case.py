@@ -91,6 +91,7 @@ def prepare(config: Config, inputs: Inputs, given: Model | None = None) -> Case:
     encoding, outputs, model, notes = _fitted(config, owned, seen, given)
     columns = encoding.columns
     every = _everyone(config, encoding, own, inputs.proxy)
+    every = every.with_others(owned.client, seen.clients)
     most = max(map(len, own))
     known, truth = rows.split(encoding, every.split, own, outputs, most)
     selected = recording.select(seen, model, clients)

@@ -31,12 +31,23 @@ class Everyone(NamedTuple):
       owner: `[N]` position of the audited client that has the row; negative: none.
       own: of each audited client, numbers of its rows.
       population: the same rows for imputation.
+      elsewhere: numbers of rows of clients who took part and are not audited.
     """
 
     split: Split
     owner: np.ndarray
     own: list[np.ndarray]
     population: Population
+    elsewhere: np.ndarray = np.zeros(0, int)
+
+    def with_others(
+        self, client: np.ndarray | None, took_part: np.ndarray
+    ) -> "Everyone":
+        """With the clients who took part: `client [n]` of the file's rows, which come first."""
+        if client is None:
+            return self
+        there = np.flatnonzero(np.isin(client, took_part))
+        return self._replace(elsewhere=there[self.owner[there] < 0])
 
 
 class Strangers(NamedTuple):
@@ -100,9 +111,9 @@ def strangers(
     drawn, most = [], max(map(len, everyone.own))
     for client, own in enumerate(everyone.own):
         rng = np.random.default_rng([seed, _DRAW, client])
-        owner = everyone.owner
+        owner = everyone.owner.copy()
+        owner[everyone.elsewhere] = len(everyone.own)  # somebody's, and none of these
         if summed is not None:
-            owner = owner.copy()
             owner[summed[client]] = client
         some = strangers_lib.draw(rng, owner, client, len(own))
         if len(own) and not len(some):

@@ -48,6 +48,15 @@ def test_strangers_are_nobodys_rows_first_and_never_the_clients_own(monkeypatch)
         assert owner[rows].tolist() == [-1] * 4 + [1 - client] * 2
 
 
+def test_rows_of_participants_who_are_not_audited_are_somebodys(monkeypatch):
+    monkeypatch.setattr(population.rows_lib, "split", lambda *_: (None, None))
+    owner = np.repeat([0, -1, -1], [6, 6, 4])
+    everyone = population.Everyone(None, owner, [np.arange(6)], None)
+    everyone = everyone.with_others(np.repeat([3, 5, 9], [6, 6, 4]), np.array([3, 5]))
+    (rows,) = population.strangers(everyone, None, 1, seed=0).rows
+    assert set(rows[:4]) == {12, 13, 14, 15} and len(rows) == 6
+
+
 @pytest.mark.parametrize(
     ("clients", "controls", "told"),
     [

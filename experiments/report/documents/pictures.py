@@ -101,7 +101,7 @@ def _proved(observer: str, metric: str, *, dashed: bool = False) -> Curve:
 
 
 _PART = "half of them in a round"
-_PUMS = "aia.sums.pums2016"
+_PUMS, _MEDICAL = "aia.sums.pums2016", "aia.sums.medical"
 PICTURES = {
     "epsilon": Picture(
         "Epsilon audited, by the epsilon accounted (diabetes, DP-SGD)",
@@ -127,10 +127,10 @@ PICTURES = {
     ),
     "sums_medical": _summed(
         "Smokers and others told from sums of thirty clients' messages, %",
-        ("aia.sums.medical.clients",), "partition_clients=30",
+        (f"{_MEDICAL}.clients",), "partition_clients=30",
         {
-            _PART: ("aia.sums.medical.clients", "participation=uniform", 15),
-            "a tenth": ("aia.sums.medical.clients", "fraction=0.1", 3),
+            _PART: (f"{_MEDICAL}.participation", "participation=uniform", 15),
+            "a tenth": (f"{_MEDICAL}.participation", "fraction=0.1", 3),
         },
         low=70,
     ),
