@@ -10,8 +10,10 @@ which needs none of the true values that it is judged by: the first comes from
 cross-validation over the population (`fljax.imputation.residual`).
 
 Where errors depend on the truth that weight is too large, and the error says less than
-is known. So the correlation of guess and truth, each less the imputed value, stands
-beside it: its square is the share that the best weight would explain.
+is known. So the partial correlation of guess and truth, given the imputed value, stands
+beside it: its square is the share that the best weights would explain. (Of the two less
+the imputed value it would not be: an imputation that is off correlates with itself, and a
+constant guess would seem to know something.)
 """
 
 from typing import Any, NamedTuple
@@ -73,10 +75,19 @@ def judge(
     moved = shrunk(guess, imputed, left)
     apart, base = moved - real, np.asarray(imputed, np.float64) - real
     share = 1 - np.square(apart).sum() / max(np.square(base).sum(), 1e-30)
-    partial = correlation(guess - imputed, real - imputed)
+    beside = np.stack([np.ones(len(real)), np.asarray(imputed, np.float64)], axis=1)
+    partial = correlation(*(_without(each, beside) for each in (guess, real)))
     numbers |= {BEFORE: float(error.mean()), BEYOND: float(100 * share)}
     numbers[PARTIAL] = partial
     return Judged(unit * np.abs(apart), unit * np.abs(base), numbers)
+
+
+def _without(values: np.ndarray, beside: np.ndarray) -> np.ndarray:
+    """What is left of `values [n]` by least squares on columns `[n, 2]`."""
+    if not np.isfinite(values).all():
+        return values
+    left = values - beside @ np.linalg.lstsq(beside, values)[0]
+    return left if left.std() > 1e-9 * max(np.abs(values).max(), 1e-300) else 0 * left
 
 
 def shrunk(guess: np.ndarray, imputed: np.ndarray, left: float) -> np.ndarray:

@@ -64,3 +64,13 @@ def test_the_correlation_beyond_imputation_leaves_out_what_is_imputed():
     found = shrinkage.judge(2 * base + 0.1 * noise, base + rest, base, left=1.0)
     assert found.numbers[shrinkage.CORRELATION] > 0.6
     assert abs(found.numbers[shrinkage.PARTIAL]) < 0.07
+
+
+def test_a_guess_that_says_nothing_is_not_correlated_by_an_imputation_that_is_off():
+    rng = np.random.default_rng(0)
+    real = rng.normal(size=150)
+    off = 0.3 * real + rng.normal(size=150)  # less it, truth and any constant agree
+    same = shrinkage.judge(np.full(150, 0.7), real, off, left=1.0)
+    assert same.numbers[shrinkage.PARTIAL] == 0
+    blind = shrinkage.judge(0.01 * rng.normal(size=150), real, off, left=1.0)
+    assert abs(blind.numbers[shrinkage.PARTIAL]) < 0.2
