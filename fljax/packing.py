@@ -97,7 +97,7 @@ def steps_per_round(
     """
     if steps is not None:
         return np.full(sizes.shape, steps)
-    return epochs * batches_per_epoch(sizes, batch_size)
+    return np.int64(epochs) * batches_per_epoch(sizes, batch_size)
 
 
 def pack(present: np.ndarray, steps: np.ndarray, num_lanes: int) -> Packing:

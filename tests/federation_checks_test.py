@@ -13,7 +13,7 @@ import pytest
 from fljax import federation
 from fljax.defenses import dp_sgd, fed_sdp
 from fljax.federation import FedAvg, Federation, Tables, Training, side_by_side
-from fljax.types import Defense, Model, Rows
+from fljax.types import Defense, Model, NoiseSpec, Rows
 
 _ROUNDS = 6
 
@@ -128,6 +128,18 @@ def test_noise_on_clients_promises_for_as_many_as_take_part(share, refused):
         federation.train(whole, Training.of_seeds(0))
 
 
+def test_noise_on_clients_who_come_by_chance_is_of_the_chance():
+    noise = NoiseSpec(
+        1.0, 1.0, 1 / 3, "a client left out", unit="client", sampling="poisson"
+    )
+    own = Defense(encode=lambda key, delta, sender: delta, noise=(noise,))
+    method = dataclasses.replace(_METHOD, defense=lambda numbers: own)
+    drawn = [np.arange(at % 4) for at in range(_ROUNDS)]  # up to all three
+    federation.train(
+        Federation(method, _tables(participants=drawn)), Training.of_seeds(0)
+    )
+
+
 def test_noise_that_promises_no_more_than_it_may_is_trained_with():
     loss = federation.train(_defended(0.5), Training.of_seeds(0)).run.loss
     assert np.isfinite(loss).all()
@@ -197,3 +209,6 @@ def test_rows_that_are_not_finite_are_refused():
     large = np.full(np.shape(x), 1e300)
     with pytest.raises(ValueError, match="rows: expected finite numbers, got .* in x"):
         Tables.of(Rows(large, 0 * y), [np.arange(2)], num_rounds=1, batch_size=1)
+    with pytest.raises(ValueError, match="rows: expected finite numbers, got .* in y"):
+        codes = np.full(len(y), 3_000_000_000)  # which int32 would have as another
+        Tables.of(Rows(x, codes), [np.arange(2)], num_rounds=1, batch_size=1)

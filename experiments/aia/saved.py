@@ -61,6 +61,7 @@ def load(stem: str, setup: Setup) -> Transcript:
             f"{stem}: its parameters are not those of --model_name="
             f"{setup.config.model.name} on this data"
         )
+    _check_messages(stem, seen)
     if seen.client.max(initial=-1) >= setup.clients.sizes.shape[1]:
         raise transcript.TranscriptError(
             f"{stem}: it has client {seen.client.max()}, the partition has only "
@@ -70,6 +71,22 @@ def load(stem: str, setup: Setup) -> Transcript:
         recorded = np.asarray(seen.client)[None]
         kinds.check_messages(setup, recorded, "--transcript")
     return jax.tree.map(lambda leaf: jnp.asarray(leaf)[None], seen)
+
+
+def _check_messages(stem: str, seen: Transcript) -> None:
+    """All clients' messages, in numbers; what an audit also takes is for audits."""
+    lacking = ""
+    if seen.member is not None:
+        lacking = "sums over clients"
+    elif not seen.client.size or seen.client.max() < 0:
+        lacking = "models without messages"
+    elif not all(np.isfinite(leaf).all() for leaf in jax.tree.leaves(seen[2:4])):
+        lacking = "messages that are not finite"
+    if lacking:
+        raise transcript.TranscriptError(
+            f"{stem}: it has {lacking}; expected every client's messages, in finite "
+            "numbers (fljax-audit takes others)"
+        )
 
 
 def _identity(setup: Setup, seed: int) -> dict[str, Any]:

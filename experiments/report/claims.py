@@ -2,6 +2,7 @@
 
 import itertools
 import math
+import shlex
 from collections.abc import Iterable, Iterator, Sequence
 
 import numpy as np
@@ -138,7 +139,18 @@ def command(cards: Sequence[Card]) -> str:
     if verdicts.LEAKS not in kinds or any(case.defended for case in cases):
         return ""
     commands = [facts.text(card.manifest.get("what_to_do") or "") for card in cards]
-    return next(filter(None, commands), "")
+    return next(filter(_is_ours, commands), "")
+
+
+def _is_ours(command: str) -> bool:
+    """Whether a manifest, which anybody may have written, names a program and flags."""
+    try:
+        python, dash, module, *flags = shlex.split(command)
+    except ValueError:
+        return False
+    ours = (python, dash) == ("python", "-m") and module.startswith("experiments.")
+    plain = shlex.join([python, dash, module, *flags]) == command
+    return ours and plain and all(flag.startswith("--") for flag in flags)
 
 
 def _defenses(

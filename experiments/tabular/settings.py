@@ -11,6 +11,8 @@ from experiments import defense_options
 from fljax.driver.config import ConfigError
 from fljax.driver.option import MOST_ROUNDS, option
 
+_MOST_STEPS = 10**6  # in a round, or passes
+
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class DataConfig:
@@ -110,8 +112,10 @@ class TrainConfig:
         "learning_rate_decay do not apply",
     )
     num_rounds: int = option(100, "communication rounds T", min=1, max=MOST_ROUNDS)
-    local_epochs: int = option(1, "local epochs E", min=1)
-    local_steps: int | None = option(None, "local steps instead of epochs", min=1)
+    local_epochs: int = option(1, "local epochs E", min=1, max=_MOST_STEPS)
+    local_steps: int | None = option(
+        None, "local steps instead of epochs", min=1, max=_MOST_STEPS
+    )
     batch_size: int | None = option(32, "rows per mini-batch B; none: all", min=1)
     learning_rate: float = option(1e-3, "client learning rate", above=0)
     learning_rate_decay: float = option(

@@ -8,6 +8,7 @@ is refused, and a run that died at any moment leaves a folder that is its own.
 """
 
 import contextlib
+import errno
 import fcntl
 import hashlib
 import json
@@ -125,9 +126,20 @@ class Lock:
         os.ftruncate(file, len(mark))
         os.fsync(file)
 
+    def _open(self) -> int:
+        """Never what a link leads to: it would be written over."""
+        try:
+            return os.open(self._path, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW, 0o666)
+        except OSError as error:
+            if error.errno != errno.ELOOP:
+                raise
+            raise ConfigError(
+                f"--run_dir: {self._path} is a symbolic link, expected a file of its own"
+            ) from error
+
     def _acquire(self) -> int:
         while True:
-            file = os.open(self._path, os.O_RDWR | os.O_CREAT, 0o666)
+            file = self._open()
             try:
                 fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
             except BlockingIOError:

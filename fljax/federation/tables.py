@@ -73,8 +73,11 @@ def _are_numbers(part: np.ndarray, count: int) -> bool:
 
 
 def _is_finite(leaf: Array) -> bool:
-    """Also as float32, in which trainings have it."""
+    """Also as float32, or as int32, in which trainings have it."""
     numbers = np.asarray(leaf)
+    if jnp.issubdtype(numbers.dtype, jnp.integer) and numbers.size:
+        least, most = np.iinfo(np.int32).min, np.iinfo(np.int32).max
+        return bool(least <= numbers.min() and numbers.max() <= most)
     if not jnp.issubdtype(numbers.dtype, jnp.floating):
         return True
     with np.errstate(over="ignore"):

@@ -164,6 +164,16 @@ def test_a_run_that_died_before_it_wrote_anything_leaves_a_free_folder(
     assert not list(tmp_path.iterdir())
 
 
+def test_a_mark_that_is_a_link_is_not_written_through(tmp_path):
+    precious = tmp_path / "precious.txt"
+    precious.write_text("mine")
+    (tmp_path / "run").mkdir()
+    (tmp_path / "run" / run_folder.LOCK).symlink_to(precious)
+    with pytest.raises(ConfigError, match="run.lock is a symbolic link"):
+        run_folder.Lock(tmp_path / "run", run_folder.digest(_VALUES))
+    assert precious.read_text() == "mine"
+
+
 def test_a_run_that_died_leaves_a_folder_that_is_its_own(tmp_path):
     path, identity = _claim(tmp_path / "run")
     lock = run_folder.Lock(path, identity)

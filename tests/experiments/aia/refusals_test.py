@@ -3,12 +3,16 @@
 import sys
 import types
 
+import jax
 import numpy as np
 import pytest
 
+from experiments.aia import saved
 from fljax.attacks.estimates import Prediction
 from fljax.attacks.needs import Needs
 from fljax.attacks.spec import AttackSpec
+from fljax.transcript import TranscriptError, sums
+from fljax.types import Transcript
 
 
 def _assert_refused(code, errors, named):
@@ -16,6 +20,10 @@ def _assert_refused(code, errors, named):
     lines = [line for line in errors.splitlines() if "warning" not in line]
     assert len([line for line in lines if named in line]) == 1
     assert "Traceback" not in errors
+
+
+def _of_nan(leaf):
+    return np.full_like(leaf, np.nan)
 
 
 def _csv(tmp_path, text):
@@ -150,6 +158,36 @@ def test_a_transcript_too_short_to_reconstruct_is_refused(run, tmp_path):
         *toy, "--attack_kinds=reconstruct", f"--transcript={stem}", "--num_rounds=60"
     )
     _assert_refused(code, errors, "--transcript")
+
+
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        (lambda seen: seen._replace(delta=jax.tree.map(_of_nan, seen.delta)), "finite"),
+        (
+            lambda seen: seen._replace(params=jax.tree.map(_of_nan, seen.params)),
+            "finite",
+        ),
+        (
+            lambda seen: sums.add_up(seen, sums.Server(np.arange(4), np.ones(4))),
+            "sums over clients",
+        ),
+        (
+            lambda seen: seen._replace(
+                client=seen.client[:, :0], delta={"w": seen.delta["w"][:, :0]}
+            ),
+            "models without messages",
+        ),
+    ],
+    ids=["messages", "models", "sums", "models alone"],
+)
+def test_a_transcript_that_only_an_audit_takes_is_refused(tmp_path, change, said):
+    rounds, clients = 2, np.tile(np.arange(4), (2, 1))
+    params = {"w": np.ones((rounds, 3), np.float32)}
+    delta = {"w": np.ones((rounds, 4, 3), np.float32)}
+    seen = change(Transcript(np.arange(rounds), clients, params, delta))
+    with pytest.raises(TranscriptError, match=f"seen: it has .*{said}.*fljax-audit"):
+        saved._check_messages("seen", seen)
 
 
 def test_a_transcript_of_another_model_is_refused(run, tmp_path):

@@ -1,6 +1,8 @@
 """A report in short: what is claimed, and above all what is not."""
 
-from experiments.report import in_short
+import pytest
+
+from experiments.report import claims, in_short
 from tests.experiments.report.short import a_card, only, sentences
 
 _BASE = (57.0, 57.0, 57.0)
@@ -31,6 +33,20 @@ def test_gains_are_paired_with_the_baseline_of_their_seed(rows):
     assert "1 of 1 attacks show a leak" in only(a_card("run", made))
     unlike = rows(90.0, 57.0, 30.0, attack="majority") + rows(33.0, 61.0, 93.5)
     assert "no leak is shown" in only(a_card("run", unlike))
+
+
+@pytest.mark.parametrize(
+    ("told", "is_ours"),
+    [
+        ("python -m experiments.aia '--defense=dp_sgd(clip=1, epsilon=8)'", True),
+        ("python -m experiments.aia --seeds=0; rm -rf x", False),
+        ("$(rm -rf x)", False),
+        ("python -c 1", False),
+        ("python -m experiments.aia '", False),
+    ],
+)
+def test_only_a_program_of_ours_is_recommended(told, is_ours):
+    assert claims._is_ours(told) == is_ours
 
 
 def test_a_point_and_a_run_are_named_with_a_comma_each(rows):
