@@ -98,7 +98,7 @@ BAD_VALUES = {
     "--f_rates=1,1e-320": f"--f_rates: {_TINY}",
     "--f_share=1": "--f_share: expected a number >= 0 and < 1, got 1.0",
     "--f_widths=8,0": "--f_widths: expected integers >= 1 separated by commas, got 0",
-    "--f_clip=-1": "--f_clip: expected a number >= 1e-12 or none, got -1.0",
+    "--f_clip=-1": "--f_clip: expected a number > 0 or none, got -1.0",
 }
 BAD_SYNTAX = {
     "--f_batch_size=x": "--f_batch_size: expected an integer >= 1, got 'x'",
