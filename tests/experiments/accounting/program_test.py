@@ -178,11 +178,11 @@ _OWN = "--accounting_method=fed_cdp"
         ),
         (
             (_OWN, "--accounting_clip=0"),
-            "--accounting_clip: expected a number >= 1e-12",
+            "--accounting_clip: expected a number > 0",
         ),
         (
             (_OWN, "--accounting_clip=inf"),
-            "--accounting_clip: expected a number >= 1e-12 and < inf, got inf",
+            "--accounting_clip: expected a number > 0 and < inf, got inf",
         ),
         ((_OWN, "--accounting_layers=0"), "--accounting_layers: expected an integer"),
         (
