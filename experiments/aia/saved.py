@@ -75,12 +75,12 @@ def load(stem: str, setup: Setup) -> Transcript:
 
 def _check_messages(stem: str, seen: Transcript) -> None:
     """All clients' messages, in numbers; what an audit also takes is for audits."""
-    lacking = ""
+    lacking, numbers = "", jax.tree.leaves((seen.params, seen.delta))
     if seen.member is not None:
         lacking = "sums over clients"
     elif not seen.client.size or seen.client.max() < 0:
         lacking = "models without messages"
-    elif not all(np.isfinite(leaf).all() for leaf in jax.tree.leaves(seen[2:4])):
+    elif not all(np.isfinite(leaf).all() for leaf in numbers):
         lacking = "messages that are not finite"
     if lacking:
         raise transcript.TranscriptError(

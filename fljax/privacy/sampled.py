@@ -27,9 +27,7 @@ Accountant = Literal["rdp", "pld"]
 _ANY_DELTA = 1e-5  # by which the cells of a whole profile are chosen
 _MOST_EPSILON = 1e6  # a bound beyond it stands for itself: cells would overflow
 _NOTHING = 1e8  # about so large an epsilon is none, and takes minutes
-_MOST_NOISE = (
-    1e5  # of sums that change by several rows: more leaves their mixtures no digits
-)
+_MOST_NOISE = 1e5  # where sums change by several rows: more leaves mixtures no digits
 # An empty batch that is rarer counts as one of a row, which promises no more: of so small
 # a share dp_accounting keeps no digits.
 _EMPTY = 1e-9

@@ -123,7 +123,7 @@ class Training:
                 f"batch_size must be whole without replacement, got {self.batch_size:g}"
             )
         if not 0 < self.clip < np.inf:
-            raise ValueError(f"clip must be >= 1e-12 and finite, got {self.clip}")
+            raise ValueError(f"clip must be > 0 and finite, got {self.clip}")
         if not 0 <= self.sigma < np.inf:
             raise ValueError(f"sigma must be >= 0 and finite, got {self.sigma}")
         if not 0 < self.delta < 1:

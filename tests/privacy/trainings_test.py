@@ -233,7 +233,7 @@ def test_participation_lies_between_no_round_and_every_round():
         ({"delta": 1.0}, "delta must be in"),
         ({"sigma": -1.0}, "sigma must be >= 0"),
         ({"sigma": math.nan}, "sigma must be >= 0"),
-        ({"clip": 0.0}, "clip must be >= 1e-12"),
+        ({"clip": 0.0}, "clip must be > 0"),
         ({"rounds": 0}, "rounds must be whole and >= 1, got 0"),
         ({"rounds": math.nan}, "rounds must be whole and >= 1, got nan"),
         ({"layers": 1.5}, "layers must be whole and >= 1, got 1.5"),

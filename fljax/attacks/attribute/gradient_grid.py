@@ -117,9 +117,8 @@ def _of_group(static: Task, group: Group):
         "qs,qsm->qm", group.share, jax.nn.one_hot(group.member, clients)
     )
     sizes = jnp.maximum(jnp.sum(group.known.mask, axis=1), 1)
-    present = jnp.repeat(
-        weight / sizes[None], rows, axis=1
-    )  # a client's share, by its rows
+    of_row = weight / sizes[None]  # a client's share, over its rows
+    present = jnp.repeat(of_row, rows, axis=1)
     numbers = jnp.asarray(static.settings.rounds, jnp.int32)
     used = jnp.clip(numbers, 1, jnp.maximum(group.places.count, 1))
     came = jnp.cumsum(weight > 0, axis=0)[used - 1].T > 0  # [clients, F]
