@@ -2,7 +2,9 @@
 
 One row after another is found from its layer's gradient alone, whose rounding a batch
 nearly as large as the layer magnifies. The whole message says many times more than the
-numbers are, so that from nearby they are as exact as it is.
+numbers are, so that from nearby they are as exact as it is. Unless the message is that of
+other numbers close by as well: two rows that switch on the same units may only be told by
+their mean.
 """
 
 import functools
@@ -24,6 +26,8 @@ _DAMPING, _EASIER, _HARDER = 1e-3, 0.1, 10.0
 _ENOUGH = network_lib.ROUNDING / 100
 _FLAT = 1e-12  # of the largest, added to every eigenvalue
 _MOST = 1e8  # entries of the Jacobian
+_ASIDE, _BACK = 0.1, 0.01  # how far numbers are moved, and from where they are not back
+_TRIES = 3
 
 
 def polished(
@@ -48,8 +52,7 @@ def polished(
       schema: how the table is encoded.
       targets: `[t]` what a target may be.
     """
-    size = sum(leaf.size for leaf in jax.tree.leaves(message))
-    if size * len(x) * (len(schema.numbers) + 1) > _MOST:
+    if _too_large(message, x, schema):
         return x, y
     asked = network, message
     numbers, others = schema.numbers, schema.numbers[~schema.whole]
@@ -61,6 +64,40 @@ def polished(
         x = schema.snapped(x)
         x, y = _moved(*asked, x, y, others, False)
     return x, y
+
+
+def others_fit(
+    network: Network, message: Params, x: np.ndarray, y: np.ndarray, schema: Schema
+) -> bool:
+    """Whether rows moved a little aside find other numbers with the same message.
+
+    False where the message has too many numbers to try it.
+
+    Args:
+      network: at which it was taken.
+      message: mean gradient of the batch.
+      x: `[B, D]` encoded rows with this message, all of the batch.
+      y: `[B]` their targets.
+      schema: how the table is encoded.
+    """
+    if _too_large(message, x, schema):
+        return False
+    numbers, shares = schema.numbers, np.full(len(x), 1 / len(x))
+    for seed in range(_TRIES):
+        aside = x.copy()
+        draws = np.random.default_rng(seed)
+        aside[:, numbers] += draws.normal(0, _ASIDE, (len(x), len(numbers)))
+        found, _ = _moved(network, message, aside, y, numbers, False)
+        missed = network_lib.missed(network.message(found, y, shares), message)
+        if missed < network_lib.ROUNDING and np.abs(found - x).max() > _BACK:
+            return True
+    return False
+
+
+def _too_large(message: Params, x: np.ndarray, schema: Schema) -> bool:
+    """Whether the message's derivatives by all numbers are more than memory should hold."""
+    size = sum(leaf.size for leaf in jax.tree.leaves(message))
+    return size * len(x) * (len(schema.numbers) + 1) > _MOST
 
 
 def _moved(network: Network, message, x, y, numbers, free: bool):

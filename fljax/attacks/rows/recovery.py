@@ -31,9 +31,9 @@ class Found(NamedTuple):
       raw: `[n, D]` rows in the table's units, n at most the rows of the batch.
       y: `[n]` their targets.
       explained: share of the message that they explain, 1 if they are the batch.
-      exact: whether their own message is the one that came, to rounding: the proof, but
-        for digits that change it by less, as the last ones of large numbers do, or as
-        what rows that lie very close together exchange.
+      exact: whether their own message is the one that came, to rounding, and no other
+        numbers close by have it: the proof, but for digits that change it by less, as the
+        last ones of large numbers do.
     """
 
     raw: np.ndarray
@@ -103,6 +103,9 @@ def recover(
         # Where something else is wrong, numbers that were right are bent to make up for it.
         if 1 - again.explained < _HALF * (1 - best.explained):
             best = again
+    if best.exact:
+        given = schema.encode(best.raw), best.y, schema
+        best = best._replace(exact=not polish.others_fit(network, message, *given))
     return best
 
 
