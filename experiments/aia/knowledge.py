@@ -8,6 +8,8 @@ columns and targets, and from what is known of them.
 Draws are nested: what is wrong, missing or unknown at one share is so at every larger one.
 """
 
+from collections.abc import Sequence
+
 import jax
 import numpy as np
 
@@ -15,6 +17,7 @@ from experiments.aia import population
 from experiments.aia.knowledge_config import KnowledgeConfig
 from experiments.aia.setup import Setup
 from fljax import imputation
+from fljax.data import encoder
 from fljax.driver.config import ConfigError
 from fljax.types import Features, Known
 
@@ -45,8 +48,15 @@ def degraded(setup: Setup) -> Known:
         known = jax.tree.map(lambda leaf, at=at: np.array(leaf[at]), setup.known)
         if config.rows < 1:
             known = _with_stand_ins(setup, known, at)
+        column_of = _column_of(setup.clients.datasets[at].encoder.dense, known)
         each = [
-            _of_client(jax.tree.map(lambda leaf, c=c: leaf[c], known), config, seed, c)
+            _of_client(
+                jax.tree.map(lambda leaf, c=c: leaf[c], known),
+                column_of,
+                config,
+                seed,
+                c,
+            )
             for c in range(len(known.mask))
         ]
         known = jax.tree.map(lambda *leaves: np.stack(leaves), *each)
@@ -137,9 +147,22 @@ def _with_stand_ins(setup: Setup, known: Known, at: int) -> Known:
     return known
 
 
-def _of_client(known: Known, config: KnowledgeConfig, seed: int, client: int) -> Known:
+def _column_of(columns: Sequence[encoder.Column], known: Known) -> np.ndarray:
+    """Which column each public number `[Dn - W]` is of: a category has several dummies."""
+    widths = [column.width for column in columns]
+    numbers = np.repeat(np.arange(len(columns)), widths)
+    return numbers[: known.public.numeric.shape[-1]]  # the sensitive one comes last
+
+
+def _of_client(
+    known: Known, column_of: np.ndarray, config: KnowledgeConfig, seed: int, client: int
+) -> Known:
     """One client's, `[n, ...]`, with wrong and missing cells."""
-    columns = [_Columns(np.array(leaf), known.mask) for leaf in known.public]
+    numeric, codes = (np.array(leaf) for leaf in known.public)
+    columns = (
+        _Columns(numeric, known.mask, column_of),
+        _Columns(codes, known.mask, np.arange(codes.shape[-1])),
+    )
     for part, each in enumerate(columns):
         each.replace(config.noise, np.random.default_rng([seed, _NOISE, client, part]))
         each.forget(
@@ -149,31 +172,41 @@ def _of_client(known: Known, config: KnowledgeConfig, seed: int, client: int) ->
 
 
 class _Columns:
-    """Numbers, or codes of categories, `[n, D]`, changed in place."""
+    """Numbers, or codes of categories, `[n, D]`, changed in place.
 
-    def __init__(self, cells: np.ndarray, mask: np.ndarray) -> None:
-        self.cells, self._mask = cells, np.asarray(mask, bool)
+    Attributes:
+      cells: these.
+    """
+
+    def __init__(
+        self, cells: np.ndarray, mask: np.ndarray, column_of: np.ndarray
+    ) -> None:
+        self.cells, self._mask, self._column_of = cells, mask.astype(bool), column_of
+        self._shape = len(mask), len(np.unique(column_of))
 
     def replace(self, share: float, rng: np.random.Generator) -> None:
         """Some cells by those of random rows."""
-        own, shape = np.flatnonzero(self._mask), self.cells.shape
-        chosen = (rng.random(shape) < share) & self._mask[:, None]
+        own, chosen = np.flatnonzero(self._mask), self._chosen(share, rng)
         if len(own):
-            others = rng.choice(own, shape)
+            others = rng.choice(own, self._shape)[:, self._column_of]
             there = np.take_along_axis(self.cells, others, axis=0)
             self.cells[chosen] = there[chosen]
 
+    def _chosen(self, share: float, rng: np.random.Generator) -> np.ndarray:
+        """`[n, D]` bool, all inputs of a column alike."""
+        chosen = (rng.random(self._shape) < share)[:, self._column_of]
+        return chosen & self._mask[:, None]
+
     def forget(self, share: float, rng: np.random.Generator) -> None:
         """Some cells, in whose place comes what the column's others say."""
-        gone = (rng.random(self.cells.shape) < share) & self._mask[:, None]
-        for number, column in enumerate(gone.T):
+        for number, column in enumerate(self._chosen(share, rng).T):
             left = self.cells[self._mask & ~column, number]
             if column.any():
                 self.cells[column, number] = _usual(left)
 
 
 def _usual(left: np.ndarray) -> float | int:
-    """Mean of numbers, most frequent code; 0 where nothing is left."""
+    """Mean of numbers and dummies, most frequent code; 0 where nothing is left."""
     if not len(left):
         return 0
     if np.issubdtype(left.dtype, np.integer):

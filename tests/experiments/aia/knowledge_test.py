@@ -6,6 +6,7 @@ import pytest
 from rich.progress import Progress
 
 from experiments.aia import baselines, knowledge, pipeline, program
+from experiments.tabular.clients import load_table
 from fljax import imputation, results
 from fljax.data import load
 from fljax.driver.config import ConfigError
@@ -15,8 +16,8 @@ from fljax.driver.config import ConfigError
 def setup(parsed):
     def make(*arguments):
         told = "--attack_kinds=model", "--seeds=0,3", "--partition_clients=3"
-        parts = parsed(program.PROGRAM, *told, *arguments)
-        return pipeline.prepare(load("diabetes"), program.Settings(*parts), "")
+        parts = program.Settings(*parsed(program.PROGRAM, *told, *arguments))
+        return pipeline.prepare(load_table(parts.data), parts, "")
 
     return make
 
@@ -52,6 +53,26 @@ def test_so_many_cells_are_wrong_or_missing_and_nothing_else_changes(setup, flag
         assert not made.known.public.numeric[~made.targets.mask].any()
     again = setup(f"--knowledge_{flag}=0.2")
     jax.tree.map(np.testing.assert_array_equal, again.known, less.known)
+
+
+def test_a_categorys_dummies_are_wrong_or_missing_together(setup, tmp_path):
+    frame = load("diabetes").frame
+    five = np.array(list("abcde"))[np.arange(len(frame)) % 5]
+    frame.assign(kind=five).to_csv(tmp_path / "people.csv", index=False)
+    told = f"--data_path={tmp_path}/people.csv", "--data_target=progression"
+    told += "--data_name=csv", "--data_sensitive=sex", "--data_preset=linear"
+    exact = setup(*told)
+    names = exact.clients.datasets[0].encoder.numeric_names
+    place = [at for at, name in enumerate(names) if name.startswith("kind_")]
+    true, mask = exact.known.public.numeric[..., place], exact.targets.mask
+    noisy = setup(*told, "--knowledge_noise=0.5").known.public.numeric[..., place]
+    assert (
+        len(np.unique(noisy[mask], axis=0)) == len(np.unique(true[mask], axis=0)) == 5
+    )
+    assert (noisy != true)[mask].any(axis=-1).mean() == pytest.approx(0.4, abs=0.05)
+    gone = setup(*told, "--knowledge_missing=0.5").known.public.numeric[..., place]
+    changed = (gone != true)[mask]
+    np.testing.assert_array_equal(changed.all(axis=-1), changed.any(axis=-1))
 
 
 def test_what_is_missing_is_the_columns_mean_and_categories_stay_categories(setup):
