@@ -177,6 +177,7 @@ def environment(program: str = __name__, settings: Any = None) -> dict[str, Any]
         "processes": jax.process_count(),
         "cpus": cores.available(),
         "arithmetic": {name: str(getattr(jax.config, name)) for name in _ARITHMETIC},
+        "xla_flags": os.environ.get("XLA_FLAGS", ""),
     }
 
 

@@ -113,8 +113,10 @@ _DAMAGE = (
 
 @contextlib.contextmanager
 def blaming(path) -> Iterator[None]:
-    """Turns whatever goes wrong with a file into one line that names it."""
+    """Turns whatever goes wrong with a regular file into one line that names it."""
     try:
+        if path.exists() and not path.is_file():
+            raise ValueError("expected a regular file")  # a pipe would never end
         yield
     except _DAMAGE as error:
         reason = error if isinstance(error, OSError | ValueError) else repr(error)

@@ -38,6 +38,26 @@ def check_number(round: int) -> None:
         )
 
 
+def path(folder: pathlib.Path, round: int) -> pathlib.Path:
+    """The file of a round."""
+    return folder / f"{round:09d}.npz"
+
+
+def check_place(folder: pathlib.Path, round: int, last: int) -> None:
+    """Raises unless a round comes after all that are recorded, and nobody else has it."""
+    if round <= last:
+        raise TranscriptError(
+            f"round: expected more than {last}, got {round}; {folder} holds what was "
+            "recorded before: go on from there with the model of then, or remove it to "
+            "begin anew"
+        )
+    if path(folder, round).exists():
+        raise TranscriptError(
+            f"round {round}: {folder} has it from another recorder, which began since; "
+            "expected a path for each training"
+        )
+
+
 def check_ids(round: int, clients: Mapping[int, Any]) -> None:
     """Raises unless these are clients of a round."""
     if not isinstance(clients, Mapping):
@@ -98,6 +118,12 @@ def folder(stem: pathlib.Path) -> pathlib.Path:
     return found
 
 
+def compare_kinds(path: pathlib.Path, found: dict, first: dict) -> None:
+    """Raises unless a round is of messages, sums or models as the first is."""
+    if found.keys() != first.keys():
+        raise TranscriptError(f"{path}: expected arrays as in the rounds before")
+
+
 def paths(folder: pathlib.Path) -> list[pathlib.Path]:
     """Files of the rounds so far, in the order of their numbers."""
     found = list(folder.glob("*.npz"))
@@ -105,14 +131,21 @@ def paths(folder: pathlib.Path) -> list[pathlib.Path]:
 
 
 def read(path: pathlib.Path) -> dict[str, np.ndarray]:
-    """The arrays of a round."""
+    """The arrays of a round.
+
+    Raises:
+      TranscriptError: they are not those of one.
+    """
     with archive.blaming(path):
         if not path.stem.isdecimal():
             raise ValueError("expected the number of a round as its name")
         with zipfile.ZipFile(path) as stored:
             archive.check_stored(stored, path)
-        with np.load(path, allow_pickle=False) as arrays:
-            return dict(arrays)
+        with np.load(path, allow_pickle=False) as stored:
+            arrays = dict(stored)
+        one = {name: array[None] for name, array in arrays.items()}
+        archive.check({**one, "round": np.array([int(path.stem)])})
+        return arrays
 
 
 def present(arrays: dict[str, np.ndarray]) -> list[int]:

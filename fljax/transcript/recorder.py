@@ -75,8 +75,8 @@ class Recorder:
         self._last, self._kind = -1, None  # of what the rounds are
         self._ledger = ledger
         if there := pieces.paths(self._folder):
-            self._last = int(there[-1].stem)
             last = pieces.read(there[-1])
+            self._last = int(there[-1].stem)
             self._shapes = pieces.shapes(last)
             self._kind = {"member", "share"} & set(last), len(last["client"]) > 0
             if ledger is not None:
@@ -221,7 +221,7 @@ class Recorder:
                 np.stack([each[name] for each in deltas]) if deltas else none
             )
         pieces.check(round, kept, self._ledger)
-        with files.replacing(self._folder / f"{round:09d}.npz") as file:
+        with files.replacing(pieces.path(self._folder, round)) as file:
             np.savez(file, allow_pickle=False, **kept)
         self._last, self._shapes, self._kind = round, shapes, kind
         if self._ledger is not None:
@@ -231,12 +231,7 @@ class Recorder:
         """The number of a round."""
         description.check_open(self._folder)
         pieces.check_number(round)
-        if round <= self._last:
-            raise TranscriptError(
-                f"round: expected more than {self._last}, got {round}; {self._folder} "
-                "holds what was recorded before: go on from there with the model of "
-                "then, or remove it to begin anew"
-            )
+        pieces.check_place(self._folder, round, self._last)
 
     def _leave_out(self, round: int, models: list[dict[str, np.ndarray]]) -> set[str]:
         """Takes out what is of integers, or was once: averages of integers are floats."""
@@ -275,6 +270,7 @@ class Recorder:
         rounds = [pieces.read(path) for path in paths]
         for path, each in zip(paths, rounds, strict=True):
             pieces.compare(pieces.shapes(each), pieces.shapes(rounds[0]), str(path))
+            pieces.compare_kinds(path, each, rounds[0])
         arrays = {
             name: np.stack(pieces.filled(name, [each[name] for each in rounds]))
             for name in rounds[0]

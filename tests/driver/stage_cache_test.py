@@ -106,6 +106,13 @@ def test_what_other_code_began_is_refused(tmp_path, monkeypatch):
         _autosave(tmp_path)
 
 
+def test_what_xla_computed_under_other_flags_is_refused(tmp_path, monkeypatch):
+    _part(_autosave(tmp_path), "a").cached("model", lambda: 1)
+    monkeypatch.setenv("XLA_FLAGS", "--xla_cpu_enable_fast_math=true")
+    with pytest.raises(ConfigError, match="was computed with other xla_flags; remove"):
+        _autosave(tmp_path)
+
+
 def test_a_loop_goes_on_from_its_last_state(tmp_path):
     states = _part(_autosave(tmp_path), "a").states("train")
     assert states.latest(np.zeros(2)) is None

@@ -2,6 +2,7 @@
 
 import contextlib
 import io
+import os
 import struct
 import zipfile
 
@@ -27,6 +28,14 @@ def test_arrays_other_than_numbers_are_refused(saved, value):
     # A record type has no one-word description at all.
     with pytest.raises(transcript.TranscriptError):
         saved.load()
+
+
+@pytest.mark.parametrize("suffix", [".json", ".npz"])
+def test_a_pipe_is_refused_and_not_waited_for(saved, suffix):
+    path = saved.archive.with_suffix(suffix)
+    path.unlink()
+    os.mkfifo(path)
+    saved.refused(suffix)
 
 
 def test_an_object_array_behind_a_plain_description_is_not_unpickled(saved):

@@ -80,3 +80,39 @@ def test_rounds_stand_in_the_order_of_their_numbers(tmp_path):
             recorder.record(number, _model(0), {0: _model(number % 7)})
     seen, _ = transcript.load(tmp_path / "run")
     assert seen.round.tolist() == [999_999_999, 1_000_000_000]
+
+
+@pytest.mark.parametrize(
+    ("name", "arrays", "said"),
+    [
+        ("1", {"client": np.zeros(1, int)}, "each parameter with a delta"),
+        ("1", {"params/a": np.zeros(2), "delta/a": np.zeros((1, 2))}, "'client'"),
+        ("last", {"client": np.zeros(1, int)}, "the number of a round as its name"),
+    ],
+    ids=["no model", "nobody", "no number"],
+)
+def test_a_round_that_is_none_is_named(name, arrays, said, tmp_path):
+    (tmp_path / "run.rounds").mkdir()
+    np.savez(tmp_path / "run.rounds" / f"{name}.npz", **arrays)
+    with pytest.raises(transcript.TranscriptError, match=f"{name}.npz: .*{said}"):
+        transcript.Recorder(tmp_path / "run")
+
+
+def test_rounds_of_other_kinds_are_not_joined(tmp_path):
+    recorder = transcript.Recorder(tmp_path / "run")
+    for number in (0, 2):
+        recorder.record(number, _model(number), {7: _model(1)})
+    path = tmp_path / "run.rounds" / "000000002.npz"
+    with np.load(path) as stored:
+        sums = {**stored, "member": stored["client"][:, None]}
+    np.savez(path, **sums, share=np.ones(sums["member"].shape))
+    with pytest.raises(transcript.TranscriptError, match="2.npz: .*the rounds before"):
+        recorder.finish()
+
+
+def test_two_recorders_do_not_mix_two_trainings(tmp_path):
+    one, other = (transcript.Recorder(tmp_path / "run") for _ in range(2))
+    one.record(0, _model(0), {0: _model(1)})
+    with pytest.raises(transcript.TranscriptError, match="from another recorder"):
+        other.record(0, _model(5), {0: _model(6)})
+    assert other.last_round == -1
