@@ -67,7 +67,7 @@ def _spec(text: str) -> Spec:
 
 def _point(settings: Any, assignments: list[str]) -> Any:
     """All flags of a point at once, for some are only valid beside others."""
-    told: dict[str, dict[str, Any]] = {}
+    told: dict[tuple[str, str], dict[str, Any]] = {}
     seen = set()
     for assignment in assignments:
         name, equals, value = assignment.partition("=")
@@ -79,14 +79,14 @@ def _point(settings: Any, assignments: list[str]) -> Any:
         group, prefix, field = _place(settings, name)
         kind = type(getattr(settings, group))
         with _naming():
-            told.setdefault(group, {})[field] = config.parse(kind, prefix, field, value)
-    with _naming():
-        return settings._replace(
-            **{
-                group: dataclasses.replace(getattr(settings, group), **values)
-                for group, values in told.items()
-            }
-        )
+            parsed = config.parse(kind, prefix, field, value)
+        told.setdefault((group, prefix), {})[field] = parsed
+    for (group, prefix), values in told.items():
+        with _naming():
+            changed = dataclasses.replace(getattr(settings, group), **values)
+            config.check(changed, prefix)
+        settings = settings._replace(**{group: changed})
+    return settings
 
 
 def _place(settings: Any, name: str) -> tuple[str, str, str]:

@@ -34,7 +34,9 @@ class ChoiceConfig:
         min=100,
     )
     audited: Literal["recommended", "all"] = option(
-        "recommended", "whose epsilon is audited: all that promise one, or this one"
+        "recommended",
+        "whose epsilon is audited: all that promise one, or this one",
+        of={"audit_trainings": ()},
     )
 
 

@@ -39,7 +39,10 @@ class Config(RunFlags):
         min=100, max=10**6,
     )  # fmt: skip
     planted: int = option(
-        100, "canaries of one_run, rows of all clients in turn; of clients all", min=20
+        100,
+        "canaries of one_run, rows of all clients in turn; of clients all",
+        min=20,
+        of={"mode": ("one_run",)},
     )
     canaries: tuple[Planted, ...] = several(
         ("gradient",),

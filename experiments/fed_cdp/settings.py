@@ -136,9 +136,10 @@ def complete(settings: Settings) -> Settings:
     run = filled(settings.run, SIZES[settings.data.name])
     if accelerators.used():  # the schedule chooses, by who takes part
         run = dataclasses.replace(run, lanes=settings.run.lanes)
+    few = 15 if settings.data.name == "lfw" else 2
     if run.classes_per_client is None:
-        few = 15 if settings.data.name == "lfw" else 2
         run = dataclasses.replace(run, classes_per_client=few)
+    _check_effects(settings.data.name, run, few)
     tuning_rounds = run.tuning_rounds or run.num_rounds
     if tuning_rounds > run.num_rounds:
         raise ConfigError(
@@ -156,3 +157,19 @@ def complete(settings: Settings) -> Settings:
             f"got {run.batch_size}"
         )
     return settings._replace(run=run)
+
+
+def _check_effects(data_name: str, run: Config, few: int) -> None:
+    """Refuses what would change nothing, for the partition or the data."""
+    dealt = run.partition in ("classes", "few_classes")
+    if not dealt and run.classes_per_client != few:
+        raise ConfigError(
+            f"--classes_per_client={run.classes_per_client}: is of --partition=classes or "
+            f"few_classes, got {run.partition}"
+        )
+    tables = data_name in ("adult", "breast_cancer")
+    if not tables and run.hidden != Config().hidden:
+        widths = ",".join(map(str, run.hidden))
+        raise ConfigError(
+            f"--hidden={widths}: is of --data_name=adult or breast_cancer, got {data_name}"
+        )

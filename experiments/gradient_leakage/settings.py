@@ -89,9 +89,13 @@ class Config(RunFlags):
         "solver whitened: pixels of several images that are sought at once, each channel "
         "for itself, at most, for a matrix of them times them; lbfgs seeks more",
         min=1,
+        of={"solver": ("whitened",)},
     )
     inner_iterations: int = option(
-        20, "cpl, dlg: of L-BFGS in an attack iteration", min=1
+        20,
+        "cpl, dlg: of L-BFGS in an attack iteration",
+        min=1,
+        of={"attack": ("cpl", "dlg")},
     )
     labels: Literal["published", "probed"] = option(
         "published",
@@ -104,7 +108,13 @@ class Config(RunFlags):
         "fitted to images that no client has (lfw: of people whom clients have), from "
         "which the search starts, weighed by how much noise the defense draws",
     )
-    damping: float = option(1e-2, "solver whitened: damping", above=0, below=math.inf)
+    damping: float = option(
+        1e-2,
+        "solver whitened: damping",
+        above=0,
+        below=math.inf,
+        of={"solver": ("whitened",)},
+    )
     iterations: int = option(
         300, "attack iterations; those of cpl and dlg have --inner_iterations", min=1
     )

@@ -101,8 +101,12 @@ class Config(RunFlags):
     trials: int | None = option(None, "trainings of this FedAvg", min=1)
     eval_every: int = option(50, "rounds between two evaluations of the model", min=1)
     eval_rows: int | None = option(2000, "test rows of an evaluation; none: all", min=1)
-    cluster_clients: int = option(100, "clusters: clients", min=20)
-    cluster_alpha: float = option(0.2, "clusters: concentration", above=0)
+    cluster_clients: int = option(
+        100, "clusters: clients", min=20, of={"study": ("clusters",)}
+    )
+    cluster_alpha: float = option(
+        0.2, "clusters: concentration", above=0, of={"study": ("clusters",)}
+    )
     chunk: int = option(256, "shadow clients in memory at a time", min=1)
     kept: int = option(256, "rows of the sketch of the PCA", min=1)
     lanes: int = option(4, "shadow clients side by side on a device", min=1)
@@ -124,6 +128,8 @@ def complete(settings: Settings) -> Settings:
     """
     run = filled(settings.run, SIZES[settings.data.name])
     _check(run)
+    if settings.run.hidden is not None and run.model != "mlp":
+        raise ConfigError(f"--hidden: is of --model=mlp, got {run.model}")
     return settings._replace(run=run)
 
 

@@ -12,6 +12,7 @@ from fljax.driver.config import ConfigError
 from fljax.driver.option import MOST_ROUNDS, RunFlags, option, several
 
 Method = Literal["mlp", "affine", "simulated"]
+_LEAF = {"name": ("leaf_synthetic",)}
 ATTACKS = {
     "mlp": "decoded",
     "affine": "decoded_affine",
@@ -29,15 +30,18 @@ class DataConfig:
     dir: str | None = option(None, "folder with local copies of the data files")
     sizes: tuple[int, ...] = option(
         (280, 184, 1536, 256, 208), "leaf_synthetic: training rows of each client",
-        min=2,
+        min=2, of=_LEAF,
     )  # fmt: skip
     generator: Literal["code", "text"] = option(
         "code",
         "leaf_synthetic: as its public code draws, or as its text says, which makes "
         "labels easier to guess",
+        of=_LEAF,
     )
     missing: Literal["category", "drop"] = option(
-        "category", "adult: unknown values are a category, or their rows are dropped"
+        "category",
+        "adult: unknown values are a category, or their rows are dropped",
+        of={"name": ("adult",)},
     )
     held_out: float = option(
         0.1,
@@ -117,8 +121,9 @@ class Config(RunFlags):
         False, "no attack: last returned accuracies by rounds and start"
     )
     search_rounds: tuple[int, ...] = several(
-        (5, 10, 15, 20, 30, 50, 100), "search: rounds T", min=1, max=MOST_ROUNDS
-    )
+        (5, 10, 15, 20, 30, 50, 100), "search: rounds T", min=1, max=MOST_ROUNDS,
+        of={"search": (True,)},
+    )  # fmt: skip
     seeds: tuple[int, ...] = several((0, 1), "draws", min=0, max=2**32 - 1)
     paper_table: Literal["table1"] | None = option(
         None, "table of Xu & Neglia to show beside the results"

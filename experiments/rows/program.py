@@ -35,8 +35,6 @@ _FIRST = (
     "seeds", "run_dir", "dry_run",
 )  # fmt: skip
 
-_OF_TRAININGS = ("clients", "sum_of", "messages", "searches")  # of no single message
-
 
 class Prepared(NamedTuple):
     """The flags and the table."""
@@ -86,26 +84,12 @@ def _refuse(run: RunConfig) -> None:
                 f"--batch_sizes: expected multiples of --step_rows={run.step_rows}, "
                 f"at least two steps, got {size}"
             )
-    if run.num_rounds and (run.step_rows or run.local_steps > 1):
-        raise ConfigError(
-            "--num_rounds: expected to be left out with --local_steps and --step_rows"
-        )
-    usual = RunConfig()
-    for name in () if run.num_rounds else _OF_TRAININGS:
-        if getattr(run, name) != getattr(usual, name):
-            raise ConfigError(
-                f"--{name}: expected --num_rounds beside it, got 0 rounds"
-            )
     _check_single(run)
-    if _one_step(run) and run.learning_rate != usual.learning_rate:
+    if _one_step(run) and run.learning_rate != RunConfig().learning_rate:
         raise ConfigError(
             "--learning_rate: expected --local_steps, --step_rows or --num_rounds beside "
             "it: a message of one step is a gradient"
         )
-    if not run.matching and run.matching_iterations != usual.matching_iterations:
-        raise ConfigError("--matching_iterations: expected --matching beside it")
-    if run.num_rounds and run.combinations != usual.combinations:
-        raise ConfigError("--combinations: expected to be left out with --num_rounds")
     if run.sum_of > run.clients:
         raise ConfigError(
             f"--sum_of: expected at most --clients={run.clients}, got {run.sum_of}"

@@ -16,12 +16,16 @@ class RunConfig(RunFlags):
         10, "messages of each seed and size, or with --num_rounds trainings", min=1
     )
     local_steps: int = option(
-        1, "steps of gradient descent in a message, all over the same rows", min=1
+        1,
+        "steps of gradient descent in a message, all over the same rows",
+        min=1,
+        of={"num_rounds": (0,)},
     )
     step_rows: int = option(
         0,
         "rows of a step where each row is in one of them, of an epoch; 0: all in each",
         min=0,
+        of={"num_rounds": (0,)},
     )
     learning_rate: float = option(
         0.1,
@@ -34,20 +38,27 @@ class RunConfig(RunFlags):
         "messages; 0: rows are read from one message",
         min=0,
     )
-    clients: int = option(6, "of --num_rounds, each with its rows", min=1)
+    clients: int = option(
+        6, "of --num_rounds, each with its rows", min=1, of={"num_rounds": ()}
+    )
     sum_of: int = option(
         1,
         "with --num_rounds: clients of whose messages the adversary sees the sum alone "
         "(secure aggregation)",
         min=1,
+        of={"num_rounds": ()},
     )
     messages: int = option(
         40,
         "of --num_rounds that are looked at, evenly from the first to the last",
         min=1,
+        of={"num_rounds": ()},
     )
     searches: int = option(
-        40, "with --num_rounds: for the rows of the messages, at most", min=1
+        40,
+        "with --num_rounds: for the rows of the messages, at most",
+        min=1,
+        of={"num_rounds": ()},
     )
     hidden: tuple[int, ...] = option(
         (100, 100),
@@ -68,6 +79,7 @@ class RunConfig(RunFlags):
         200_000,
         "without --num_rounds: of categories, that are looked at in a turn",
         min=1,
+        of={"num_rounds": (0,)},
     )
     matching: int = option(
         0,
@@ -75,7 +87,9 @@ class RunConfig(RunFlags):
         "pooled for each message of one step, beside the attack; 0: none",
         min=0,
     )
-    matching_iterations: int = option(1500, "of a search of --matching", min=1)
+    matching_iterations: int = option(
+        1500, "of a search of --matching", min=1, of={"matching": ()}
+    )
     seeds: tuple[int, ...] = several((0, 1, 2), "repetitions", min=0, max=2**20)
 
 

@@ -9,14 +9,6 @@ from fljax import data, partition
 from fljax.data.vocabulary import label
 from fljax.driver.config import ConfigError
 
-_KINDS_OF = {  # flags of some kinds of partition alone
-    "column": ("by_column", "ordered"),
-    "heterogeneity": ("correlation",),
-    "alpha": ("dirichlet",),
-    "shards": ("label_shards",),
-    "rows": ("dominant_label", "sampled"),
-    "share": ("dominant_label",),
-}
 _FLAG_OF = {  # of what the library calls otherwise
     "num_clients": "clients", "rows_per_client": "rows", "shards_per_client": "shards",
 }  # fmt: skip
@@ -26,9 +18,8 @@ def deal(dataset: data.Dataset, config: PartitionConfig, seed: int) -> list[np.n
     """Row indices of each client; the draws do not depend on any other seed.
 
     Raises:
-      ConfigError: the rows cannot be dealt so, or a flag is of another kind of partition.
+      ConfigError: the rows cannot be dealt so.
     """
-    _check(config)
     try:
         if config.kind in ("dirichlet", "label_shards", "dominant_label"):
             return _deal_by_label(dataset, config, seed)
@@ -51,17 +42,6 @@ def names(
         return ()
     column = dataset.train.frame[config.column]
     return tuple(f"{config.column}: {label(column.iloc[part[0]])}" for part in parts)
-
-
-def _check(config: PartitionConfig) -> None:
-    usual = PartitionConfig()
-    for name, kinds in _KINDS_OF.items():
-        value = getattr(config, name)
-        if config.kind not in kinds and value != getattr(usual, name):
-            raise ConfigError(
-                f"--partition_{name}={value}: is of --partition_kind={' or '.join(kinds)}, "
-                f"got {config.kind}"
-            )
 
 
 def _deal_rows(dataset, config: PartitionConfig, seed: int):

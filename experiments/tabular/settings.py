@@ -8,7 +8,6 @@ import dataclasses
 from typing import Literal
 
 from experiments import defense_options
-from fljax.driver.config import ConfigError
 from fljax.driver.option import MOST_ROUNDS, option
 
 _MOST_STEPS = 10**6  # in a round, or passes
@@ -82,12 +81,26 @@ class PartitionConfig:
     clients: int | None = option(
         None, "number of clients, default 2; by_column: at most, default all", min=1
     )
-    column: str | None = option(None, "by_column, ordered: raw column")
-    heterogeneity: float = option(0.0, "correlation: h", min=0, max=0.5)
-    alpha: float = option(1.0, "dirichlet: concentration", above=0)
-    shards: int = option(2, "label_shards: shards of each client", min=1)
-    rows: int = option(100, "dominant_label, sampled: rows of each client", min=1)
-    share: float = option(0.8, "dominant_label: share of that label", min=0, max=1)
+    column: str | None = option(
+        None, "by_column, ordered: raw column", of={"kind": ("by_column", "ordered")}
+    )
+    heterogeneity: float = option(
+        0.0, "correlation: h", min=0, max=0.5, of={"kind": ("correlation",)}
+    )
+    alpha: float = option(
+        1.0, "dirichlet: concentration", above=0, of={"kind": ("dirichlet",)}
+    )
+    shards: int = option(
+        2, "label_shards: shards of each client", min=1, of={"kind": ("label_shards",)}
+    )
+    rows: int = option(
+        100, "dominant_label, sampled: rows of each client", min=1,
+        of={"kind": ("dominant_label", "sampled")},
+    )  # fmt: skip
+    share: float = option(
+        0.8, "dominant_label: share of that label", min=0, max=1,
+        of={"kind": ("dominant_label",)},
+    )  # fmt: skip
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -124,7 +137,9 @@ class TrainConfig:
     client_optimiser: Literal["sgd", "momentum", "adam"] = option(
         "sgd", "client optimiser; its state starts anew each round"
     )
-    proximal: float = option(0.01, "fed_prox: mu", min=0)
+    proximal: float = option(
+        0.01, "fed_prox: mu", min=0, of={"algorithm": ("fed_prox",)}
+    )
     server_optimiser: Literal["sgd", "momentum", "adam"] = option(
         "sgd", "server optimiser on the mean delta"
     )
@@ -132,24 +147,15 @@ class TrainConfig:
     participation: Literal["all", "uniform", "poisson"] = option(
         "all", "which clients take part in a round"
     )
-    fraction: float = option(1.0, "uniform, poisson: share of clients", above=0, max=1)
+    fraction: float = option(
+        1.0, "uniform, poisson: share of clients", above=0, max=1,
+        of={"participation": ("uniform", "poisson")},
+    )  # fmt: skip
     weights: Literal["rows", "uniform"] = option("rows", "weights of the clients")
     shuffle: bool = option(True, "reshuffle the rows in every local epoch")
     lanes: int | None = option(
         None, "clients side by side; none: chosen", min=1, max=128
     )
-
-    def __post_init__(self):
-        if self.fraction < 1 and self.participation == "all":
-            raise ConfigError(
-                f"--fraction={self.fraction:g}: is of --participation=uniform or poisson, "
-                "got all"
-            )
-        if self.algorithm != "fed_prox" and self.proximal != type(self).proximal:
-            raise ConfigError(
-                f"--proximal={self.proximal:g}: is of --algorithm=fed_prox, "
-                f"got {self.algorithm}"
-            )
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)

@@ -12,41 +12,29 @@ Only what flags can say is supported:
 
 A field's metadata holds "help" (required) and bounds: "min", "max" (inclusive), "above"
 and "below" (exclusive); for a tuple they bound every entry. "distinct" asks a tuple for
-one entry at least, and each at most once.
+one entry at least, and each at most once. "of" has the values of other fields beside which
+alone it has an effect, none for all but their default; what differs from its own default
+is refused beside others. It is not for what overriding one flag of a flagfile makes idle.
 
 Example: `batch_size: int = field(default=32, metadata={"help": "rows", "min": 1})`.
 """
 
 import csv
-import dataclasses
 import io
 import math
-import operator
-import types
-import typing
-from typing import Any, NamedTuple, NoReturn, TypeVar
+from typing import Any, NoReturn, TypeVar
 
 from absl import flags
+
+from fljax.driver import fields
 
 # Flags then belong to the module that calls `define`, which is where --help looks.
 flags.disclaim_key_flags()
 
 Config = TypeVar("Config")
 
-_NOUNS = {  # one value, several
-    int: ("an integer", "integers"),
-    float: ("a number", "numbers"),
-    bool: ("true or false", "true or false"),
-    str: ("text", "texts"),
-}
 _BOOLS = {"true": True, "1": True, "false": False, "0": False}
 _LEAST, _MOST = 1e-37, 1e38  # of a number that is not 0
-_BOUNDS = {
-    "min": (">=", operator.ge),
-    "above": (">", operator.gt),
-    "max": ("<=", operator.le),
-    "below": ("<", operator.lt),
-}
 
 
 class ConfigError(ValueError):
@@ -68,7 +56,7 @@ def define(
         field without help, or metadata that is not known.
       ConfigError: for a default that its own bounds refuse.
     """
-    for spec in _specs(cls, prefix):
+    for spec in fields.specs(cls, prefix):
         if spec.default is not None:
             _check(spec, spec.default)
         flag = flags.Flag(
@@ -93,15 +81,17 @@ def read(
         ConfigError that names the flags, or a ValueError.
     """
     values = {}
-    for spec in _specs(cls, prefix):
+    for spec in fields.specs(cls, prefix):
         values[spec.name] = getattr(flag_values, spec.flag)
         _check(spec, values[spec.name])
     try:
-        return cls(**values)
+        found = cls(**values)
     except ConfigError:
         raise
     except ValueError as error:
         raise ConfigError(f"--{prefix or cls.__name__}: {error}") from error
+    _check_effects(found, prefix)
+    return found
 
 
 def check(config: Any, prefix: str = "") -> None:
@@ -110,8 +100,9 @@ def check(config: Any, prefix: str = "") -> None:
     Raises:
       ConfigError: as `read` does.
     """
-    for spec in _specs(type(config), prefix):
-        _check(spec, _exact(spec.kind, getattr(config, spec.name)))
+    for spec in fields.specs(type(config), prefix):
+        _check(spec, fields.exact(spec.kind, getattr(config, spec.name)))
+    _check_effects(config, prefix)
 
 
 def parse(cls: type, prefix: str, name: str, text: str) -> Any:
@@ -120,7 +111,7 @@ def parse(cls: type, prefix: str, name: str, text: str) -> Any:
     Raises:
       ConfigError: for what `define` and `read` together would refuse.
     """
-    spec = next(spec for spec in _specs(cls, prefix) if spec.name == name)
+    spec = next(spec for spec in fields.specs(cls, prefix) if spec.name == name)
     value = _Parser(spec).parse(text)
     _check(spec, value)
     return value
@@ -128,14 +119,14 @@ def parse(cls: type, prefix: str, name: str, text: str) -> Any:
 
 def names(cls: type, prefix: str = "") -> list[str]:
     """Names of its flags."""
-    return [spec.flag for spec in _specs(cls, prefix)]
+    return [spec.flag for spec in fields.specs(cls, prefix)]
 
 
 def to_flags(config: Any, prefix: str = "") -> dict[str, Any]:
     """Flattens a config to flag name -> JSON value; inf becomes the text "inf"."""
     return {
-        spec.flag: _plain(_exact(spec.kind, getattr(config, spec.name)))
-        for spec in _specs(type(config), prefix)
+        spec.flag: _plain(fields.exact(spec.kind, getattr(config, spec.name)))
+        for spec in fields.specs(type(config), prefix)
     }
 
 
@@ -148,21 +139,6 @@ def to_text(value: Any) -> str:
     return str(value).lower() if isinstance(value, bool | None) else str(value)
 
 
-class _Spec(NamedTuple):
-    """One field as a flag."""
-
-    name: str
-    flag: str
-    help: str
-    default: Any
-    kind: type
-    choices: tuple[Any, ...]
-    many: bool
-    optional: bool
-    bounds: tuple[tuple[str, float], ...]
-    distinct: bool
-
-
 class _Serializer(flags.ArgumentSerializer):
     """Writes several values as `_Parser` reads them."""
 
@@ -173,7 +149,7 @@ class _Serializer(flags.ArgumentSerializer):
 class _Parser(flags.ArgumentParser):
     """Turns the text of one flag into its value; bounds are left to `read`."""
 
-    def __init__(self, spec: _Spec):
+    def __init__(self, spec: fields.Spec):
         self._spec = spec
 
     def parse(self, argument: Any) -> Any:
@@ -197,67 +173,13 @@ def _parts(argument: str) -> list[str]:
     return [part.strip() for part in parts]
 
 
-def _specs(cls: type, prefix: str) -> list[_Spec]:
-    if not getattr(getattr(cls, "__dataclass_params__", None), "frozen", False):
-        raise TypeError(f"{cls.__name__}: expected a frozen keyword-only dataclass")
-    hints = typing.get_type_hints(cls)
-    return [_spec(cls, f, hints[f.name], prefix) for f in dataclasses.fields(cls)]
-
-
-def _spec(cls: type, field: dataclasses.Field, hint: Any, prefix: str) -> _Spec:
-    where, metadata = f"{cls.__name__}.{field.name}", dict(field.metadata)
-    if not field.kw_only or field.default_factory is not dataclasses.MISSING:
-        raise TypeError(f"{where}: expected a keyword-only field without factory")
-    help_ = metadata.pop("help", None)
-    if not help_:
-        raise TypeError(f'{where}: expected metadata with a "help" text')
-    distinct = metadata.pop("distinct", False)
-    if unknown := metadata.keys() - _BOUNDS.keys():
-        raise TypeError(f"{where}: unknown metadata {sorted(unknown)}")
-    shape = _shape(where, hint)
-    default = None if field.default is dataclasses.MISSING else field.default
-    return _Spec(
-        name=field.name,
-        flag=f"{prefix}_{field.name}" if prefix else field.name,
-        help=help_,
-        default=_exact(shape["kind"], default),
-        distinct=distinct,
-        bounds=tuple((key, metadata[key]) for key in _BOUNDS if key in metadata),
-        **shape,
-    )
-
-
-def _shape(where: str, hint: Any) -> dict[str, Any]:
-    """The annotation taken apart: optional, many, choices, kind of one value."""
-    inner, optional, many = hint, False, False
-    if typing.get_origin(inner) in (typing.Union, types.UnionType):
-        members = [m for m in typing.get_args(inner) if m is not types.NoneType]
-        inner, optional = members[0] if len(members) == 1 else None, True
-    if typing.get_origin(inner) is tuple and typing.get_args(inner)[1:] == (...,):
-        inner, many = typing.get_args(inner)[0], True
-    literal = typing.get_origin(inner) is typing.Literal
-    choices = typing.get_args(inner) if literal else ()
-    kinds = {type(choice) for choice in choices} or {inner}
-    kind = kinds.pop()
-    if kinds or kind not in _NOUNS:
-        raise TypeError(f"{where}: no flag can hold {hint}")
-    return {"kind": kind, "choices": choices, "many": many, "optional": optional}
-
-
-def _one(spec: _Spec, text: str) -> Any:
+def _one(spec: fields.Spec, text: str) -> Any:
     if spec.choices:
         return {str(choice): choice for choice in spec.choices}[text]
     return _BOOLS[text.lower()] if spec.kind is bool else spec.kind(text)
 
 
-def _exact(kind: type, value: Any) -> Any:
-    """Turns a whole number into a float where the annotation says float."""
-    if isinstance(value, tuple):
-        return tuple(_exact(kind, item) for item in value)
-    return float(value) if kind is float and type(value) is int else value
-
-
-def _check(spec: _Spec, value: Any) -> None:
+def _check(spec: fields.Spec, value: Any) -> None:
     if value is None and spec.optional:
         return
     if value is None or spec.many != isinstance(value, tuple):
@@ -265,7 +187,9 @@ def _check(spec: _Spec, value: Any) -> None:
     for item in value if spec.many else [value]:
         fits = type(item) is spec.kind and (not spec.choices or item in spec.choices)
         fits = fits and not (spec.kind is float and not math.isfinite(item))
-        if not fits or not all(_BOUNDS[key][1](item, b) for key, b in spec.bounds):
+        if not fits or not all(
+            fields.BOUNDS[key][1](item, b) for key, b in spec.bounds
+        ):
             _refuse(spec, item)
         if spec.kind is float and item and not _LEAST <= abs(item) <= _MOST:
             raise ConfigError(
@@ -278,17 +202,33 @@ def _check(spec: _Spec, value: Any) -> None:
         )
 
 
-def _refuse(spec: _Spec, value: Any) -> NoReturn:
+def _check_effects(config: Any, prefix: str) -> None:
+    """Refuses what would change nothing."""
+    specs = {spec.name: spec for spec in fields.specs(type(config), prefix)}
+    for spec in specs.values():
+        value = getattr(config, spec.name)
+        for name, wanted in spec.of.items() if value != spec.default else ():
+            other, told = specs[name], getattr(config, name)
+            some = set(told) if other.many else {told}
+            if not some & set(wanted) if wanted else told == other.default:
+                usual = " or ".join(map(to_text, wanted))
+                raise ConfigError(
+                    f"--{spec.flag}={to_text(_plain(value))}: is of --{other.flag}"
+                    f"{'=' if wanted else ''}{usual}, got {to_text(_plain(told))}"
+                )
+
+
+def _refuse(spec: fields.Spec, value: Any) -> NoReturn:
     got = "nothing" if value is None else repr(value)
     raise ConfigError(f"--{spec.flag}: expected {_expected(spec)}, got {got}")
 
 
-def _expected(spec: _Spec) -> str:
-    text = _NOUNS[spec.kind][spec.many]
+def _expected(spec: fields.Spec) -> str:
+    text = fields.NOUNS[spec.kind][spec.many]
     if spec.choices:
         text = ("one of ", "some of ")[spec.many] + ", ".join(map(str, spec.choices))
     if spec.bounds:
-        bounds = (f"{_BOUNDS[key][0]} {bound}" for key, bound in spec.bounds)
+        bounds = (f"{fields.BOUNDS[key][0]} {bound}" for key, bound in spec.bounds)
         text += " " + " and ".join(bounds)
     text += " separated by commas" if spec.many else ""
     return f"{text} or none" if spec.optional else text

@@ -9,18 +9,18 @@ PLACES = ("run_dir", "dry_run", "data_dir", "checkpoint_minutes")
 FILES = ("data_path", "transcript", "known", "proxy")  # the user's own
 
 
-def option(default: Any, help_: str, **bounds: float) -> Any:
+def option(default: Any, help_: str, **bounds: Any) -> Any:
     """A dataclass field that becomes a flag with this help and these bounds.
 
     Args:
       default: value of the field.
       help_: text of the flag.
-      **bounds: `min`, `max`, `above`, `below` or `distinct`, checked by `config`.
+      **bounds: `min`, `max`, `above`, `below`, `distinct` or `of`, checked by `config`.
     """
     return dataclasses.field(default=default, metadata={"help": help_, **bounds})
 
 
-def several(default: Any, help_: str, **bounds: float) -> Any:
+def several(default: Any, help_: str, **bounds: Any) -> Any:
     """The same for a tuple that has one entry at least, and none twice."""
     return option(default, help_, distinct=True, **bounds)
 

@@ -169,6 +169,7 @@ BAD_CLASSES = {
     "a pair": _made(tuple[int, int], _field((1, 2))),
     "a union": _made(int | str, _field(1)),
     "mixed choices": _made(Literal[1, "a"], _field(1)),
+    "of nothing": _made(int, _field(1, of={"clients": (1,)})),
 }
 
 

@@ -51,7 +51,6 @@ def test_the_order_of_flags_in_a_point_is_all_one(text):
         ("shuffle=false", "train", "shuffle", False),
         ("client_optimiser=adam", "train", "client_optimiser", "adam"),
         ("learning_rate=1", "train", "learning_rate", 1.0),
-        ("partition_column=state", "partition", "column", "state"),
         ("partition_clients=4", "partition", "clients", 4),
         ("model_hidden=64,32", "model", "hidden", (64, 32)),
         ("model_name=linear", "model", "name", "linear"),
@@ -74,6 +73,14 @@ def test_a_defense_may_have_spaces_and_is_labelled_as_in_the_rows():
     ((label, at),) = points(_TOLD, text.replace("= fed", "=fed"))
     assert label == "defense=fed_cdp(clip=4, sigma=6) + pruning(ratio=0.3)"
     assert at.defense.delta == 1e-6
+
+
+def test_a_flag_that_needs_another_is_swept_with_it():
+    text = "partition_column=state partition_kind=by_column"
+    ((label, at),) = points(_TOLD, text)
+    assert (label, at.partition.column) == ("partition_column=state", "state")
+    with pytest.raises(ConfigError, match="--sweep: --partition_column=state: is of"):
+        list(points(_TOLD, "partition_column=state"))
 
 
 REFUSED = {

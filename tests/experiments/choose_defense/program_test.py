@@ -41,7 +41,7 @@ def run(tmp_path, parsed):
         ("--stop_at_epsilon=8", "--stop_at_epsilon: of experiments.aia alone"),
         ("--save_guesses", "--save_guesses: of experiments.aia alone"),
         ("--attack_kinds=", "--attack_kinds: expected attacks"),
-        ("--audited=all", "--audited=all: expected --audit_trainings, got none"),
+        ("--audited=all", "--audited=all: is of --audit_trainings, got none"),
         ("--attack_knows_defense=false", "--attack_knows_defense: expected true"),
     ],
 )

@@ -195,12 +195,13 @@ def test_one_half_of_cifar10_has_a_name_of_its_own(images_by_name):
 
 @pytest.mark.parametrize("data", ["digits", "breast_cancer"])
 def test_rows_that_train_tune_and_test_are_different_ones(data):
-    task = clients.load(DataConfig(name=data), complete(_told(data)).run)
+    run = complete(_told(data, hidden=Config().hidden)).run
+    task = clients.load(DataConfig(name=data), run)
     parts = [task.train, task.validation, task.test]
     together = np.concatenate(parts)
     assert len(set(together.tolist())) == len(together) == len(task.labels)
     assert min(map(len, parts)) > 50
-    rows, size = clients.deal(task, complete(_told(data)).run, 4, 0)
+    rows, size = clients.deal(task, run, 4, 0)
     assert size == 8
     assert set(rows.x.tolist()) <= set(task.train.tolist())
     np.testing.assert_array_equal(rows.y, task.labels[rows.x])
@@ -233,6 +234,14 @@ def test_rows_that_train_tune_and_test_are_different_ones(data):
             {"divisor": "one_less", "participation": "poisson"},
             "--divisor=one_less: expected --participation=fixed",
         ),
+        (
+            {"classes_per_client": 3},
+            "--classes_per_client=3: is of --partition=classes or few_classes, got rand",
+        ),
+        (
+            {"data": "digits"},
+            "--hidden=4: is of --data_name=adult or breast_cancer, got digits",
+        ),
     ],
     ids=[
         "negative decay",
@@ -244,6 +253,8 @@ def test_rows_that_train_tune_and_test_are_different_ones(data):
         "classes",
         "one less than one",
         "one less than by chance",
+        "classes of random rows",
+        "widths of a convolution",
     ],
 )
 def test_what_does_not_fit_together_is_one_line(changes, said, tmp_path):

@@ -208,13 +208,14 @@ def test_a_guess_that_is_not_finite_is_uniform():
         ({"components": 16}, "--components: expected at most"),
         ({"chunk": 3, "lanes": 2}, "--chunk: expected a multiple of --lanes=2"),
         ({"model": "autoencoder"}, "--num_rounds: expected 0 for an autoencoder"),
+        ({"model": "cnn"}, "--hidden: is of --model=mlp, got cnn"),
         ({"test_clients": 2, "alphas": (1.0, 2.0, 3.0)}, "--test_clients: expected"),
         (
             {"study": "clusters", "defense": "median"},
             "--defense: expected none for --study=clusters, got median",
         ),
     ],
-    ids=["components", "chunk", "autoencoder", "few clients", "clusters"],
+    ids=["components", "chunk", "autoencoder", "widths", "few clients", "clusters"],
 )
 def test_what_does_not_fit_is_refused(changes, message):
     with pytest.raises(ConfigError, match=message):

@@ -111,17 +111,17 @@ def test_an_adversary_gets_columns_and_ranges_and_no_row(table):
         ),
         (
             "--num_rounds=5 --local_steps=2",
-            "--num_rounds: expected to be left out with --local_steps and --step_rows",
+            "--local_steps=2: is of --num_rounds=0, got 5",
         ),
         ("--num_rounds=5", "--num_rounds: expected a target that is a number, got 2"),
-        ("--sum_of=2", "--sum_of: expected --num_rounds beside it"),
+        ("--sum_of=2", "--sum_of=2: is of --num_rounds, got 0"),
         (
             "--learning_rate=1",
             "--learning_rate: expected --local_steps, --step_rows or",
         ),
-        ("--clients=2", "--clients: expected --num_rounds beside it"),
+        ("--clients=2", "--clients=2: is of --num_rounds, got 0"),
         ("--norm=layernorm --step_rows=4", "--norm: expected messages of one step"),
-        ("--matching_iterations=9", "--matching_iterations: expected --matching"),
+        ("--matching_iterations=9", "--matching_iterations=9: is of --matching, got 0"),
         ("--matching=2 --step_rows=4", "--matching: expected messages of one step"),
         (
             "--activation=gelu --num_rounds=5",
@@ -129,7 +129,7 @@ def test_an_adversary_gets_columns_and_ranges_and_no_row(table):
         ),
         (
             "--num_rounds=5 --combinations=9",
-            "--combinations: expected to be left out with --num_rounds",
+            "--combinations=9: is of --num_rounds=0, got 5",
         ),
         ("--num_rounds=5 --sum_of=7", "--sum_of: expected at most --clients=6, got 7"),
         (
