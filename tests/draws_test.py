@@ -48,9 +48,17 @@ _WORDS = [0, 1, 255, 256, 2**20, 2**31 - 1, 2**31, 2**32 - 257, 2**32 - 2, 2**32
 
 
 @pytest.mark.parametrize("more", [0, 1, 2**31, 2**32 - 1])
-def test_normal_numbers_have_the_tails_of_their_bits(monkeypatch, more):
-    _bits(monkeypatch, [more] * len(_WORDS), _WORDS)
-    found = draws.normal(jax.random.key(0), (len(_WORDS),))
+@pytest.mark.parametrize("unrolled", [False, True])
+def test_normal_numbers_have_the_tails_of_their_bits(monkeypatch, more, unrolled):
+    key, words = jax.random.key(0), np.array(_WORDS, np.uint32)
+    if unrolled:  # the two words of a block make the bits, the second tells more
+        block = words ^ np.uint32(more), np.full_like(words, more)
+        monkeypatch.setattr(draws, "_block", lambda *_: tuple(map(jnp.array, block)))
+        monkeypatch.setattr(draws, "_tails", draws._tails.__wrapped__)
+        key = draws.unrolled(key)
+    else:
+        _bits(monkeypatch, [more] * len(_WORDS), _WORDS)
+    found = draws.normal(key, (len(_WORDS),))
     words = np.array(_WORDS, float)
     tail = np.minimum(words, 2**32 - 1 - words)
     tail = tail + np.where(tail < 256, (more + 0.5) / 2**32, 0.5)

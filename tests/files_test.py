@@ -28,6 +28,15 @@ def test_an_earlier_file_is_replaced_only_at_the_end(tmp_path):
     assert path.read_bytes() == b"new"
 
 
+def test_who_reads_the_earlier_file_reads_it_to_its_end(tmp_path):
+    path = tmp_path / "file.bin"
+    path.write_bytes(b"old")
+    with open(path, "rb") as reader:
+        with files.replacing(path) as file:
+            file.write(b"new")
+        assert (reader.read(), path.read_bytes()) == (b"old", b"new")
+
+
 @pytest.mark.parametrize("error", [RuntimeError, KeyboardInterrupt])
 def test_an_error_leaves_the_old_file_and_nothing_else(tmp_path, error):
     path = tmp_path / "file.bin"

@@ -191,3 +191,46 @@ def test_a_batch_says_whose_rows_it_holds(federation, poisson):
     )  # fmt: skip
     run = federation.train(plan, update, params=jnp.zeros(()))
     np.testing.assert_array_equal(run.transcript.delta, [[1, 3, 5], [2, 3, 4]])
+
+
+@pytest.mark.parametrize("how", [{"poisson": True}, {}], ids=["poisson", "shuffled"])
+def test_what_is_drawn_for_a_client_in_a_round_has_keys_of_its_own(
+    federation, how, monkeypatch
+):
+    seen: dict[str, set[tuple[int, ...]]] = {}
+
+    def noted(name, keys):
+        def note(data):
+            each = np.asarray(data).reshape(-1, data.shape[-1])
+            seen.setdefault(name, set()).update(map(tuple, each.tolist()))
+
+        jax.debug.callback(note, jax.random.key_data(keys))
+
+    def rows(keys, *arguments):
+        noted("rows", keys)
+        return dealt(keys, *arguments)
+
+    def step(key, carry, sent, batch):
+        noted("step", key)
+        return usual.step(key, carry, sent, batch)
+
+    def final(key, carry, sent, sender):
+        noted("message", key)
+        return usual.final(key, carry, sent, sender)
+
+    def receive(key, delta, sender):
+        noted("receive", key)
+        return delta
+
+    dealt, usual = rounds.batches.rows, federation.sgd
+    monkeypatch.setattr(rounds.batches, "rows", rows)
+    plan = schedule.build([3, 2], num_rounds=2, batch_size=1, **how)
+    rounds.advance(
+        jax.random.key(0), rounds.start(federation.params(), plan, federation.average),
+        federation.rows([3, 2]), plan, 2, local=local.LocalUpdate(usual.init, step, final),
+        server_optimiser=federation.average, receive=receive,
+    )  # fmt: skip
+    jax.effects_barrier()
+    assert set(seen) == {"rows", "step", "message", "receive"}
+    assert {len(seen[name]) for name in ("rows", "message", "receive")} == {4}
+    assert len(set().union(*seen.values())) == sum(map(len, seen.values()))
