@@ -35,6 +35,7 @@ Config = TypeVar("Config")
 
 _BOOLS = {"true": True, "1": True, "false": False, "0": False}
 _LEAST, _MOST = 1e-37, 1e38  # of a number that is not 0
+_MOST_WHOLE = 2**31 - 1  # of an integer without a bound of its own
 
 
 class ConfigError(ValueError):
@@ -195,6 +196,11 @@ def _check(spec: fields.Spec, value: Any) -> None:
             raise ConfigError(
                 f"--{spec.flag}: expected a number of size {_LEAST:g} to {_MOST:g}, "
                 f"which float32 holds, got {item!r}"
+            )
+        bounded = {"max", "below"} & {key for key, _ in spec.bounds}
+        if spec.kind is int and not bounded and abs(item) > _MOST_WHOLE:
+            raise ConfigError(
+                f"--{spec.flag}: expected an integer below 2^31, got {item!r}"
             )
     if spec.distinct and (not value or len(set(value)) < len(value)):
         raise ConfigError(

@@ -96,6 +96,7 @@ BAD_VALUES = {
     "--f_learning_rate=0": "--f_learning_rate: expected a number > 0, got 0.0",
     "--f_learning_rate=inf": "--f_learning_rate: expected a number > 0, got inf",
     "--f_rates=1,1e-320": f"--f_rates: {_TINY}",
+    "--f_widths=8,2147483648": "--f_widths: expected an integer below 2^31, got 2147483648",
     "--f_share=1": "--f_share: expected a number >= 0 and < 1, got 1.0",
     "--f_widths=8,0": "--f_widths: expected integers >= 1 separated by commas, got 0",
     "--f_clip=-1": "--f_clip: expected a number > 0 or none, got -1.0",
@@ -198,10 +199,10 @@ def test_to_flags_is_flat_and_strict_json():
 @hypothesis.given(
     st.builds(
         Federation,
-        batch_size=st.integers(1),
+        batch_size=st.integers(1, 2**31 - 1),
         learning_rate=st.floats(1e-37, 1e38),
         smoke=st.booleans(),
-        widths=st.lists(st.integers(1), max_size=3).map(tuple),
+        widths=st.lists(st.integers(1, 2**31 - 1), max_size=3).map(tuple),
         clip=st.none() | st.floats(1e-37, 1e38),
     )
 )
