@@ -28,8 +28,6 @@ def save(folder: pathlib.Path, setup: Setup, seen: Transcript) -> None:
     for index, seed in enumerate(config.run.seeds):
         about = trained | {"rows": _identity(setup, seed)}
         one = jax.tree.map(lambda leaf, i=index: np.asarray(leaf[i]), seen)
-        plain = jax.tree.map(lambda leaf: leaf.astype(np.float32), one.delta)
-        one = one._replace(delta=plain)  # NumPy's format has no bfloat16
         stem = "-".join(filter(None, ["transcript", setup.label, f"seed{seed}"]))
         transcript.save(folder / stem, one, about)
 

@@ -20,6 +20,7 @@ import jax
 import numpy as np
 
 from fljax import files, printable
+from fljax.transcript.arrays import copied
 from fljax.transcript.views import TranscriptError
 from fljax.types import Transcript
 
@@ -40,7 +41,7 @@ def save(
     """Writes `stem.npz` and `stem.json`, each atomically, the description last.
 
     Parameters that are not nested dicts (lists, tuples) are stored, and come back, as
-    dicts keyed by position.
+    dicts keyed by position; bfloat16 as float32.
     """
     write(stem, arrays(transcript), about)
 
@@ -282,7 +283,7 @@ def _named(prefix, tree) -> dict[str, np.ndarray]:
     return {
         "/".join(
             [prefix, jax.tree_util.keystr(path, simple=True, separator="/")]
-        ): np.asarray(leaf)
+        ): copied(leaf)
         for path, leaf in jax.tree_util.tree_leaves_with_path(tree)
     }
 

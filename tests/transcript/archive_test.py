@@ -41,6 +41,14 @@ def test_arrays_on_a_device_save_like_numpy_ones(tmp_path):
     np.testing.assert_array_equal(found.delta["w"], [[[1, 1]]])
 
 
+def test_messages_of_half_precision_are_saved_as_what_numpy_has(tmp_path):
+    half = jnp.full((1, 1, 2), 1 / 3, jnp.bfloat16)
+    one = Transcript(np.arange(1), np.zeros((1, 1), int), {"w": half[0]}, {"w": half})
+    transcript.save(tmp_path / "run", one)
+    found, _ = transcript.load(tmp_path / "run")
+    np.testing.assert_array_equal(found.delta["w"], np.asarray(half, np.float32))
+
+
 def test_a_dot_in_the_name_is_kept(original, tmp_path):
     transcript.save(tmp_path / "lr0.1", original())
     assert sorted(p.name for p in tmp_path.iterdir()) == ["lr0.1.json", "lr0.1.npz"]
