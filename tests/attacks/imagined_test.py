@@ -168,6 +168,13 @@ def test_every_defense_is_simulated_or_said_not_to_be(monkeypatch):
     assert imagined.defended(Imagined(), spec) == Imagined(share=0.5)
 
 
+@pytest.mark.parametrize("other", ["norm_clipping(norm=1)", "dp_sgd(clip=1, sigma=1)"])
+def test_what_is_sent_of_a_message_is_so_beside_parts_that_send_all(other):
+    for text in (f"pruning(ratio=0.75) + {other}", f"{other} + pruning(ratio=0.75)"):
+        found = imagined.defended(imagined.PLAIN, specs.parse(text))
+        assert found.share == 0.25
+
+
 def test_a_part_may_clip_examples_and_messages(monkeypatch):
     both = dataclasses.replace(
         DEFENSES["median"],

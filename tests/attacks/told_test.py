@@ -1,10 +1,13 @@
 """What trajectory matching is told of messages, by the numbers of their rounds."""
 
+import types
+
 import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
 
+from fljax.attacks import controls
 from fljax.attacks.adversary import LocalTraining
 from fljax.attacks.groups import Group
 from fljax.attacks.trajectory import clients
@@ -93,3 +96,29 @@ def test_a_client_of_fewer_steps_takes_as_many_as_it_does(monkeypatch):
         assert most == max(steps)
         sizes = [[1 / k] * k + [0] * (most - k) for k in steps]
         np.testing.assert_allclose(merged[..., 1], sizes, rtol=1e-6)
+
+
+def test_of_some_messages_what_is_told_is_theirs(monkeypatch):
+    def seen(key, loss_fn, exchange, *_, told, **__):
+        return exchange, told.rate
+
+    monkeypatch.setattr(clients.one_client, "trajectory_matching", seen)
+    number = jnp.arange(6.0)
+    places = views.ClientView(jnp.arange(6), jnp.zeros(6, int), jnp.int32(5))
+    client = types.SimpleNamespace(
+        exchange=number, places=places, known=None, candidates=None, seed=0, id=0
+    )
+    settings = types.SimpleNamespace(messages=3, search=None, client=None)
+    static = types.SimpleNamespace(settings=settings, loss_fn=None, continuous=False)
+    told = Told(*[10 * number] * len(Told._fields))
+    exchange, rate = clients._one(static, client, jnp.float32(1), told)
+    np.testing.assert_array_equal(exchange, [0, 2, 4])  # of the 5 that there are
+    np.testing.assert_array_equal(rate, 10 * exchange)
+
+
+def test_strangers_are_tried_as_rows_of_clients_of_the_same_size():
+    view = _view()
+    fewer = view.known._replace(mask=np.arange(10) < np.array([[3], [2]]))
+    other = controls.strangers(view, fewer)
+    np.testing.assert_array_equal(other.known.mask, fewer.mask)
+    np.testing.assert_array_equal(other.sizes, [5, 10])
