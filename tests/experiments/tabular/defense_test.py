@@ -201,3 +201,10 @@ def test_the_defense_stays_under_another_optimiser(dealt, posed, optimiser):
     delta = update.final(jax.random.key(1), carry, params, sender).delta
     # Nothing but noise moves an empty batch.
     assert all((np.asarray(leaf) != 0).all() for leaf in jax.tree.leaves(delta))
+
+
+def test_who_stops_tells_when_it_took_part(posed):
+    drawn = settings.TrainConfig(participation="uniform", fraction=0.5)
+    sampling, rate, summed = defense._participation(drawn, posed.schedule, stops=True)
+    assert sampling == "all"
+    np.testing.assert_array_equal([rate, summed], np.ones((2, len(rate))))

@@ -18,6 +18,7 @@ from fljax.privacy.audits import (
     likelihood,
     multi_run,
     planting,
+    statistics,
 )
 from fljax.privacy.audits.canaries import Canary, PlantedLoss
 from fljax.types import Batch, Features, Rows
@@ -191,3 +192,19 @@ def test_a_clients_own_steps_are_accounted_for(neighbours, replace):
         found = multi_run.accounted(noise, tables, canary, 0.1)
         told = 1.0, 0.5, [3 * steps], [1.0], 0.1
         assert found == pytest.approx(sampled.poisson(*told, replace=replace))
+
+
+def test_nuisances_are_those_of_trainings_that_no_bound_is_of(monkeypatch):
+    taken = {}
+
+    def ratios(seen, observer, often, chosen):
+        taken[observer] = chosen
+        return np.zeros(len(chosen))
+
+    monkeypatch.setattr(multi_run, "likelihood_ratios", ratios)
+    found = _audit(Canary("gradient"), trainings=40, observers=("messages", "final"))
+    assert set(taken) == {"messages", "final"}
+    tuning, present = statistics.first(40), np.arange(40) % 2 > 0
+    assert sum(found.audited["final"].counts) == (~tuning).sum()
+    for chosen in taken.values():
+        np.testing.assert_array_equal(chosen, tuning & ~present)
