@@ -23,6 +23,7 @@ _AT = "accuracy_at_confidence_"
 CALIBRATION_ERROR = "calibration_error"
 BY_CHANCE = "calibration_error_by_chance"
 NAMED = "named_at_99_precision_percent"
+NAMED_BY_CHANCE = "named_at_99_precision_by_chance_percent"
 AUC = "posterior_auc"
 FOUND = "found_at_0.001_false_positives_percent"
 
@@ -31,6 +32,7 @@ WORDS = {
     CALIBRATION_ERROR: "calibration error",
     BY_CHANCE: "calibration error of an honest posterior, by chance",
     NAMED: "rows that can be named with 99 % precision, %",
+    NAMED_BY_CHANCE: "rows named with 99 % precision in random order, by chance, %",
     AUC: "area under the ROC curve of the posterior",
     FOUND: "found at a false positive rate of 0.001, %",
 }
@@ -119,6 +121,7 @@ def scores(given: Posterior) -> dict[str, float]:
         CALIBRATION_ERROR: calibration_error(given),
         BY_CHANCE: calibration_error_by_chance(given),
         NAMED: 100 * named(given),
+        NAMED_BY_CHANCE: 100 * named_by_chance(given),
         AUC: area,
         FOUND: 100 * found,
     }
@@ -184,13 +187,23 @@ def named(given: Posterior, precision: float = PRECISION) -> float:
 
     It names them in the order of its confidence, those of equal confidence together,
     and stops where it does best: the largest share whose precision is high enough.
-    Luck alone gives some: a first record that is right is named.
+    Luck alone gives some, for a first record that is right is named: `named_by_chance`.
     """
     order = np.argsort(-given.confidence, kind="stable")
     sure, right = given.confidence[order], given.right[order]
     ends = np.append(np.flatnonzero(np.diff(sure)), len(sure) - 1)
     enough = ends[np.cumsum(right)[ends] >= precision * (ends + 1)]
     return float((enough.max() + 1) / len(sure)) if len(enough) else 0.0
+
+
+def named_by_chance(given: Posterior, precision: float = PRECISION) -> float:
+    """The same share on average if it named them in random order, never two at once."""
+    rng, places = np.random.default_rng(0), 1 + np.arange(len(given.truth))
+    total = 0
+    for _ in range(_DRAWS):
+        right = np.cumsum(rng.permutation(given.right))
+        total += places[right >= precision * places].max(initial=0)
+    return float(total / _DRAWS / len(places))
 
 
 def discrimination(

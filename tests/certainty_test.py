@@ -61,6 +61,20 @@ def test_records_of_equal_confidence_are_named_together():
     assert certainty.named(_given(sure, [1, 1, 1, 0, 1, 1, 1, 1])) == 0
 
 
+def test_by_chance_a_random_order_names_some():
+    # Of one wrong and one right record the right one comes first in half of all orders.
+    half = certainty.named_by_chance(_given([0.9, 0.6], [1, 0]), precision=1)
+    assert half == pytest.approx(0.25, abs=0.1)
+    assert certainty.named_by_chance(_given([0.9] * 5, [1] * 5)) == 1
+    assert certainty.named_by_chance(_given([0.9] * 5, [0] * 5)) == 0
+    # Nine in ten: what is sure of the right ones names them all, luck hardly any.
+    truth = np.r_[np.ones(180, int), np.zeros(20, int)]
+    sure = np.r_[np.linspace(0.99, 0.9, 180), np.linspace(0.6, 0.51, 20)]
+    given = _given(sure, truth)
+    assert certainty.named(given) > 0.9
+    assert 0.01 < certainty.named_by_chance(given) < 0.1
+
+
 def test_those_with_a_value_are_found_before_the_first_without_it():
     given = _given([0.9, 0.8, 0.7, 0.6, 0.2, 0.1], [1, 1, 0, 1, 0, 0])
     area, found = certainty.discrimination(given)

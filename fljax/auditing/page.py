@@ -106,6 +106,7 @@ def _risk(findings: Findings, foremost: Line | None) -> dict[str, Any] | None:
     return {
         "attack": attack,
         "named": f"{records.scores[certainty.NAMED]:.1f}",
+        "luck": f"{records.scores[certainty.NAMED_BY_CHANCE]:.1f}",
         "records": at_risk.shown(found, names, _MOST_RECORDS),
         "clients": [(name, sure, every) for name, (sure, every) in counts],
         "sure": f"{100 * at_risk.SURE:.0f}",
