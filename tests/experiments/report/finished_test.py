@@ -213,6 +213,7 @@ def test_a_malformed_row_is_refused_with_its_line(tmp_path, line, message):
         ({"experiment": "aia"}, "manifest.json: expected flags, got none"),
         (_MANIFEST | {"figures": "clusters"}, _NO_NAMES),
         (_MANIFEST | {"figures": ["../clusters"]}, _NO_NAMES),
+        (_MANIFEST | {"figures": ["a/../../clusters"]}, _NO_NAMES),
         (_MANIFEST | {"figures": [".clusters"]}, _NO_NAMES),
         (_MANIFEST | {"figures": [1]}, _NO_NAMES),
         (_MANIFEST | {"figures": ["a"] * 201}, _NO_NAMES),
