@@ -16,7 +16,8 @@ NAMES = {
     "model": "model-based (equation 3): the value under which the last model that the "
     "client returned has the smaller loss",
     "model_global": "the same on the last model that the server sent",
-    "model_forged": "the same on the model that an active server forged and sent",
+    "model_forged": "the same on the model that an active server has forged last and "
+    "sends no more; model is on what the client answered to the one before",
     "model_oracle": "the same on a model trained on this client's true rows alone, "
     "which no adversary has",
     "model_oracle_or_active": "seed by seed the more accurate of model_oracle and the "

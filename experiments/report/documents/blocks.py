@@ -20,6 +20,7 @@ from experiments.report.documents import (
     results,
     slopes,
     speed,
+    stand_in,
     summed,
 )
 from fljax.driver.config import ConfigError
@@ -29,6 +30,7 @@ _ALONE = {
     "defenses": defended.text,
     "overview": overview.text,
     "readings": readings.text,
+    "stand_in": stand_in.text,
 }
 _FAMILIES = {
     "paper": (papers.text, paper_items.PAPERS),
@@ -52,7 +54,7 @@ def make(name: str) -> str:
     """The Markdown of a block.
 
     Args:
-      name: `headline`, `defenses`, `overview`, `readings`, `paper.NAME`, `results.NAME`, `knowledge.NAME`,
+      name: `headline`, `defenses`, `overview`, `readings`, `stand_in`, `paper.NAME`, `results.NAME`, `knowledge.NAME`,
         `choice.NAME`, `membership.NAME`, `epsilon.NAME`, `rows.NAME`,
         `sums.NAME`, `gaps.NAME`, `cost.NAME`, `slopes.NAME`, `examples.NAME`,
         `posterior.NAME` or `benchmark.NAME`, the name being that of a paper, a result,

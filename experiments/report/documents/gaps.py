@@ -12,6 +12,7 @@ from fljax.driver.config import ConfigError
 _PAIRS = (
     ("last message, model-based", "gradients, best cosine"),
     ("last global model", "gradients, best cosine"),
+    ("active, half as many rounds", "gradients, best cosine"),
     ("active, half as many rounds", "active, half, gradients"),
     ("active server, model-based", "active server, gradients"),
 )

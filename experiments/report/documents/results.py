@@ -10,6 +10,7 @@ _PARTS = "accuracy_of_"  # of columns that are inferred together
 # What papers' figures show beside what an attack is judged by: how the names of their
 # flagfiles begin -> metrics.
 _FIGURES = {
+    "aia.toy.linear": {"optimum_distance"},
     "lmra.table1": {
         "gain_over_last_returned_points",
         "gain_over_majority_points",

@@ -2,8 +2,8 @@
 
 import pytest
 
-from experiments.report import kept
-from experiments.report.documents import costs, example_clients, slopes
+from experiments.report import kept, published
+from experiments.report.documents import costs, example_clients, slopes, stand_in
 from fljax.driver.config import ConfigError
 from fljax.results import Labels
 
@@ -43,12 +43,29 @@ def test_powers_of_errors_stand_beside_those_of_the_bound(monkeypatch):
         ]
 
     found = rows("reconstruct", "optimum_distance_slope", [1.0, 2.0])
+    found += rows("theorem1", "rate_slope", [-0.5, -0.5])
     _kept(monkeypatch, found + rows("theorem1", "bound_slope", [0.5, 0.5]))
     line = slopes.text("n").splitlines()[-1]
     assert line.startswith(
         "| shuffled | batch_size | Algorithm 2 | 1.50 [-4.85, 7.85] |"
     )
-    assert line.endswith("| 0.50 [0.50, 0.50] | 2 |")
+    assert line.endswith("| -0.50 [-0.50, -0.50] | 0.50 [0.50, 0.50] | 2 |")
+
+
+def test_numbers_of_other_rows_stand_beside_each_that_is_printed(monkeypatch):
+    lines = stand_in.text().splitlines()[2:]
+    printed = [
+        line
+        for line in published.stored("diana2025")
+        if (line["table"], line["dataset"]) == ("table1", "income_l")
+    ]
+    assert len(lines) == len(printed)
+    for line, one in zip(lines, printed, strict=True):
+        assert line.startswith(f"| {one['method']} | {one['setting']} | ")
+        assert f"| {float(one['value']):.2f} ± " in line
+    monkeypatch.setattr(stand_in, "_RESULTS", ("aia.fig6",))
+    with pytest.raises(LookupError, match="grad passive: in none of aia.fig6"):
+        stand_in.text()
 
 
 def test_example_clients_have_a_column_for_each_label(monkeypatch):
