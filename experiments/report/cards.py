@@ -108,7 +108,8 @@ def card(
         if number is not None:
             used.add(key)
         differs = _differs(line.row, reference) if reference else ""
-        verdict = judge(line.measured, number, differs, whole=line.whole)
+        guess = line.references.get("majority")
+        verdict = judge(line.measured, number, differs, whole=line.whole, guess=guess)
         judged.append(Judged(line, number, verdict))
     missing = [key for key in reference.numbers if key not in used] if reference else []
     return Card(name, rows, manifest, reference, judged, missing, pictures)

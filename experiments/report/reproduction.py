@@ -23,7 +23,7 @@ KINDS = (
     NOT_FINITE,
     NO_NUMBER,
 )
-_WIDE = 0.1  # of a whole
+_WIDE, _APART = 0.1, 0.01  # of a whole
 _WIDE_SHARE = 0.5  # of the published number, where that is no share
 _ROUNDING = 0.005  # published numbers are rounded to two decimals
 
@@ -39,7 +39,9 @@ RULE = {
     ),
     WIDE: (
         "it does, but it spans more than 10 points, or, where the number is no share "
-        "and not zero, more than half of it, and so meets almost anything"
+        "and not zero, more than half of it, and so meets almost anything; or it also "
+        "holds what naming the most frequent value reaches, from which the published number "
+        "is more than a point away"
     ),
     ABOVE: "it does not and lies higher, by the distance given",
     BELOW: "it does not and lies lower, by the distance given",
@@ -91,6 +93,7 @@ def judge(
     differs: str = "",
     *,
     whole: float | None = 100,
+    guess: float | None = None,
 ) -> Verdict:
     """Applies `RULE`.
 
@@ -99,6 +102,7 @@ def judge(
       number: the published one, None if there is none.
       differs: in what the run differs from the publication, empty if in nothing.
       whole: all of what both are shares of, 100 of percentages; None if they are none.
+      guess: what naming the most frequent value reaches, where that is known.
     """
     if number is None:
         return Verdict(NO_NUMBER)
@@ -120,6 +124,8 @@ def judge(
         return Verdict(BELOW, f"by {under:.2f}")
     limit = _WIDE_SHARE * abs(number.mean) if whole is None else _WIDE * whole
     wide = high - low > (limit or math.inf)
+    if guess is not None and whole is not None:
+        wide |= low <= guess <= high and abs(number.mean - guess) > _APART * whole
     return Verdict(WIDE if wide else REPRODUCED)
 
 

@@ -25,7 +25,7 @@ PAGES = {
     "rajani2023": "Rajani et al. 2023",
 }
 DONE, REST = "done", "done but for data that could not be had"
-LESS = "done in less than the paper's size"
+LESS, OTHER = "done in less than the paper's size", "on other data"
 PARTLY, MISSING = "partly", "not run"
 
 
@@ -38,9 +38,11 @@ class Item(NamedTuple):
       table: name in `published.csv`; empty without printed numbers.
       lacking: what could not be had, in words.
       without: words of `published.csv` whose lines are of that: a data set, a metric.
+      stands_in: other data that all of it was run on, which makes nothing comparable.
       less: what was run in less than the paper's size, though every curve is there.
       left: what was run of an item that is not done, and what could be and was not.
       elsewhere: where it is measured, if not in a kept result.
+      note: what else a reader must know.
     """
 
     item: str
@@ -48,16 +50,18 @@ class Item(NamedTuple):
     table: str = ""
     lacking: str = ""
     without: Sequence[str] = ()
+    stands_in: str = ""
     less: str = ""
     left: str = ""
     elsewhere: str = ""
+    note: str = ""
 
 
 class Standing(NamedTuple):
     """How far an item is repeated.
 
     Attributes:
-      status: one of the five.
+      status: one of the six.
       published: numbers that the paper prints.
       measured: of them, those beside which a kept result has one of the same data.
       verdicts: kind -> how many; of a number with several results that of the first, in
@@ -126,6 +130,8 @@ def _status(item: Item, has_result: bool) -> str:
         return MISSING
     if item.left:
         return PARTLY
+    if item.stands_in:
+        return OTHER
     if item.less:
         return LESS
     return REST if item.lacking else DONE
@@ -136,7 +142,8 @@ def text() -> str:
     every = [(paper, each) for paper, told in items().items() for each in told]
     found = [standing(paper, each) for paper, each in every]
     counts = Counter(each.status for each in found)
-    said = ", ".join(f"{counts[s]} {s}" for s in (DONE, REST, LESS, PARTLY, MISSING))
+    every_status = DONE, REST, LESS, OTHER, PARTLY, MISSING
+    said = ", ".join(f"{counts[s]} {s}" for s in every_status)
     body = [
         _line(paper, item, each)
         for (paper, item), each in zip(every, found, strict=True)
@@ -159,7 +166,8 @@ def text() -> str:
 
 def _line(paper: str, item: Item, found: Standing) -> list[str]:
     verdicts = (f"{found.verdicts[k]} {k}" for k in reproduction.KINDS)
-    why = [item.elsewhere, item.left]
+    why = [item.note, item.elsewhere, item.left]
+    why += [f"Run on {item.stands_in}."] if item.stands_in else []
     why += [f"Less: {item.less}"] if item.less else []
     why += [f"Could not be had: {item.lacking}"] if item.lacking else []
     return [

@@ -29,6 +29,8 @@ def test_items_are_those_of_the_papers_and_name_their_flagfiles():
         ({"lacking": "some"}, overview.REST, 30),
         ({"lacking": "some", "less": "some"}, overview.LESS, 30),
         ({"less": "some", "left": "some"}, overview.PARTLY, 30),
+        ({"lacking": "some", "stands_in": "others"}, overview.OTHER, 30),
+        ({"left": "some", "stands_in": "others"}, overview.PARTLY, 30),
         ({"results": []}, overview.MISSING, 0),
         ({"results": [], "elsewhere": "there", "left": "some"}, overview.PARTLY, 0),
     ],

@@ -51,6 +51,18 @@ def test_what_is_no_percentage_is_wide_beside_its_own_size(
     assert judge(_ours(low, high), Number(published), whole=None).kind == expected
 
 
+@pytest.mark.parametrize(
+    ("guess", "expected"),
+    [(None, "reproduced"), (93.9, "reproduced"), (94.1, "too wide to tell"),
+     (95.4, "reproduced")],
+    ids=["unknown", "below", "held", "near"],
+)  # fmt: skip
+def test_what_holds_guessing_as_well_tells_nothing(guess, expected):
+    assert judge(_ours(94.0, 97.0), Number(96.0), guess=guess).kind == expected
+    printed = Number(guess or 95.0)  # one that is itself no more than a guess
+    assert judge(_ours(93.0, 97.0), printed, guess=guess).kind == "reproduced"
+
+
 def test_without_published_deviation_the_interval_must_hold_the_mean():
     assert judge(_ours(94.0, 95.0), Number(95.0)).kind == "reproduced"
     assert str(judge(_ours(94.0, 94.9), Number(95.0))) == "below by 0.10"
