@@ -14,6 +14,7 @@ _VARIANTS = (
     "In parentheses is the word of a run that was told more than its flagfile: the command "
     "stands with its result below."
 )
+_APART = "Numbers that are *not comparable* stand with their results alone."
 _OURS, _PUBLISHED = "ours, mean [95 %]", "published"
 
 
@@ -37,6 +38,8 @@ def text(paper: str) -> str:
             parts.append(_VARIANTS)
         rules = reproduction.RULE.items()
         kinds = _kinds(cards.values())
+        if reproduction.NOT_COMPARABLE in kinds:
+            parts.append(_APART)
         parts.append("\n".join(f"* *{k}*: {rule}." for k, rule in rules if k in kinds))
     return "\n\n".join(part for part in parts if part)
 
@@ -70,17 +73,22 @@ def _line(item: Item, cards: list[Card]) -> str:
 
 
 def _not_run(cards: Sequence[Card]) -> int:
-    """Published numbers beside which none of these results of one table has its own."""
+    """Published numbers beside which none of these results of one table has its own.
+
+    Of the methods that some result has, on the data that the numbers are of.
+    """
+    run = {each.line.row.attack for card in cards for each in card.compared}
     tables: dict[tuple[str, str], list[set]] = {}
     for card in cards:
-        if card.reference:
+        if card.reference and card.reference.same_data:
             table = card.reference.table, card.reference.data
-            tables.setdefault(table, []).append(set(card.missing))
+            missing = {key for key in card.missing if key[1] in run}
+            tables.setdefault(table, []).append(missing)
     return sum(len(set.intersection(*each)) for each in tables.values())
 
 
 def _compared(card: Card) -> list[list[Cell]]:
-    """A line for each published number, with the word of a run that was told more."""
+    """A line for each number that can be compared, with the word of a run told more."""
     variant = _variant(card)
     item = f"{card.beside} ({variant})" if variant else card.beside
     return [
@@ -94,6 +102,7 @@ def _compared(card: Card) -> list[list[Cell]]:
             str(each.verdict),
         ]
         for each in card.compared
+        if each.verdict.kind != reproduction.NOT_COMPARABLE
     ]
 
 
