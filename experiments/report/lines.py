@@ -186,6 +186,11 @@ def _references(row: Row, beside: Mapping[tuple, Estimate]) -> dict[str, float]:
     return {name: e.mean for name, e in found.items() if e is not None}
 
 
+def digits(value: float) -> str:
+    """The form of a number of this size, as in `interval`."""
+    return ".2f" if value == 0 or 1 <= abs(value) < 1e5 else ".4g"
+
+
 def interval(estimate: Estimate, *, constant_alone: bool = False) -> str:
     """`mean [low, high]`; only the mean of a single seed, or of equal values if so told.
 
@@ -195,7 +200,7 @@ def interval(estimate: Estimate, *, constant_alone: bool = False) -> str:
     e = estimate
     if not math.isfinite(e.mean):
         return "not finite"
-    form = ".2f" if e.mean == 0 or 1 <= abs(e.mean) < 1e5 else ".4g"
+    form = digits(e.mean)
     if math.isnan(e.low) or (constant_alone and e.high - e.low <= 1e-9 * abs(e.mean)):
         return f"{e.mean:{form}}"
     return f"{e.mean:{form}} [{e.low:{form}}, {e.high:{form}}]"

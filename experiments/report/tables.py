@@ -200,8 +200,8 @@ def _difference(mean: float, number: Number) -> str:
 
 
 def number(value: float | None) -> str:
-    """With two decimals; nothing where there is none."""
-    return "" if value is None else f"{value:.2f}"
+    """As means are written; nothing where there is none."""
+    return "" if value is None else f"{value:{lines_lib.digits(value)}}"
 
 
 def bounded(card: Card) -> tuple[int, int]:
