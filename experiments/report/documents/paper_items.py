@@ -157,7 +157,9 @@ PAPERS = {
             "holds on CIFAR-10 for 1e-3 and 1e-2, in one little training: 1e-3 costs nothing, "
             "1e-2 some accuracy, and neither hides anything. It does not for 1e-1, which "
             "costs nearly half of it, where the text has no learning at all, less on MNIST, "
-            "and does not protect, which the paper takes it to. With noise on messages, on "
+            "and does not protect, which the paper takes it to. Plain SGD costs nothing with "
+            "noise on steps, and loses accuracy with noise on messages, which then hides nearly "
+            "all at every scale. With Adam and noise on messages, on "
             "MNIST, 1e-2 costs no accuracy; the predictor is then no nearer than the mean "
             "distribution on average, the class gradients still are, far. 1e-1 costs much, "
             "and no attack is shown nearer than it.",
