@@ -29,14 +29,15 @@ PAPERS = {
             "Table 2, Medical",
             "aia.table2",
             "All clients are scored, not one; what the gradient's best cosine and ten "
-            "active rounds reach differs much from seed to seed.",
+            "active rounds reach differs much from seed to seed. PUMS 2016 stands in for "
+            "Income-L below; Income-A could not be had.",
         ),
         Item(
             "Table 3, Medical",
             "aia.table3",
             "All clients are scored, not one. Imputation from the other columns does "
             "better than every adversary of the paper: with this budget none is shown to "
-            "have anything from messages.",
+            "have anything from messages. Income-A could not be had.",
         ),
         Item(
             "Figure 1",
