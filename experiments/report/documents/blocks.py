@@ -1,6 +1,7 @@
 """Generated blocks by their names: the one list of them."""
 
 from experiments.report.documents import (
+    by_alpha,
     choosing,
     costs,
     defended,
@@ -46,6 +47,7 @@ _FAMILIES = {
     "cost": (costs.text, None),
     "slopes": (slopes.text, None),
     "examples": (example_clients.text, None),
+    "alphas": (by_alpha.text, None),
     "sums": (summed.text, None),
 }
 
@@ -57,7 +59,7 @@ def make(name: str) -> str:
       name: `headline`, `defenses`, `overview`, `readings`, `stand_in`, `paper.NAME`, `results.NAME`, `knowledge.NAME`,
         `choice.NAME`, `membership.NAME`, `epsilon.NAME`, `rows.NAME`,
         `sums.NAME`, `gaps.NAME`, `cost.NAME`, `slopes.NAME`, `examples.NAME`,
-        `posterior.NAME` or `benchmark.NAME`, the name being that of a paper, a result,
+        `alphas.NAME`, `posterior.NAME` or `benchmark.NAME`, the name being that of a paper, a result,
         a picture or a benchmark.
 
     Raises:

@@ -3,7 +3,13 @@
 import pytest
 
 from experiments.report import kept, published
-from experiments.report.documents import costs, example_clients, slopes, stand_in
+from experiments.report.documents import (
+    by_alpha,
+    costs,
+    example_clients,
+    slopes,
+    stand_in,
+)
 from fljax.driver.config import ConfigError
 from fljax.results import Labels
 
@@ -86,3 +92,25 @@ def test_example_clients_have_a_column_for_each_label(monkeypatch):
     with pytest.raises(ConfigError, match="expected clients that are examples"):
         _kept(monkeypatch, _accuracies("none", [50.0]))
         example_clients.text("n")
+
+
+def test_attacks_have_a_column_for_each_concentration(monkeypatch):
+    found = [
+        Labels("label_distribution", "mnist", "mlp", point=point).row(
+            "predictor", "passive", 0, metric, value, 5
+        )
+        for point, metric, value in (
+            ("alpha=10", "total_variation", 0.25),
+            ("alpha=0.1", "total_variation", 0.5),
+            ("alpha=0.1", "dominant_label_percent", 98.25),
+            ("alpha=0.1;label=3", "total_variation", 0.9),
+            ("", "total_variation", 0.7),
+        )
+    ]
+    _kept(monkeypatch, found)
+    assert by_alpha.text("n").splitlines() == [
+        "| metric | attack | alpha = 0.1 | alpha = 10 |",
+        "| --- | --- | ---: | ---: |",
+        "| total variation | predictor | 0.5000 | 0.2500 |",
+        "| most frequent label named, % | predictor | 98.2 |  |",
+    ]
