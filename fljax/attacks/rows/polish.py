@@ -2,9 +2,7 @@
 
 One row after another is found from its layer's gradient alone, whose rounding a batch
 nearly as large as the layer magnifies. The whole message says many times more than the
-numbers are, so that from nearby they are as exact as it is. Unless the message is that of
-other numbers close by as well: two rows that switch on the same units may only be told by
-their mean.
+numbers are, so that from nearby they are as exact as it is.
 """
 
 import functools
@@ -26,8 +24,6 @@ _DAMPING, _EASIER, _HARDER = 1e-3, 0.1, 10.0
 _ENOUGH = network_lib.ROUNDING / 100
 _FLAT = 1e-12  # of the largest, added to every eigenvalue
 _MOST = 1e8  # entries of the Jacobian
-_ASIDE, _BACK = 0.1, 0.01  # how far numbers are moved, and from where they are not back
-_TRIES = 3
 
 
 def polished(
@@ -52,56 +48,44 @@ def polished(
       schema: how the table is encoded.
       targets: `[t]` what a target may be.
     """
-    if _too_large(message, x, schema):
+    if too_large(message, x, schema):
         return x, y
     asked = network, message
     numbers, others = schema.numbers, schema.numbers[~schema.whole]
     if np.issubdtype(targets.dtype, np.floating):
-        x, y = _moved(*asked, x, y, numbers, True)
+        x, y = moved(*asked, x, y, numbers, True)
         y = _nearest(y, targets)
-    x, y = _moved(*asked, x, y, numbers, False)
+    x, y = moved(*asked, x, y, numbers, False)
     if len(others) < len(numbers):
         x = schema.snapped(x)
-        x, y = _moved(*asked, x, y, others, False)
+        x, y = moved(*asked, x, y, others, False)
     return x, y
 
 
-def others_fit(
-    network: Network, message: Params, x: np.ndarray, y: np.ndarray, schema: Schema
-) -> bool:
-    """Whether rows moved a little aside find other numbers with the same message.
-
-    False where the message has too many numbers to try it.
-
-    Args:
-      network: at which it was taken.
-      message: mean gradient of the batch.
-      x: `[B, D]` encoded rows with this message, all of the batch.
-      y: `[B]` their targets.
-      schema: how the table is encoded.
-    """
-    if _too_large(message, x, schema):
-        return False
-    numbers, shares = schema.numbers, np.full(len(x), 1 / len(x))
-    for seed in range(_TRIES):
-        aside = x.copy()
-        draws = np.random.default_rng(seed)
-        aside[:, numbers] += draws.normal(0, _ASIDE, (len(x), len(numbers)))
-        found, _ = _moved(network, message, aside, y, numbers, False)
-        missed = network_lib.missed(network.message(found, y, shares), message)
-        if missed < network_lib.ROUNDING and np.abs(found - x).max() > _BACK:
-            return True
-    return False
-
-
-def _too_large(message: Params, x: np.ndarray, schema: Schema) -> bool:
+def too_large(message: Params, x: np.ndarray, schema: Schema) -> bool:
     """Whether the message's derivatives by all numbers are more than memory should hold."""
     size = sum(leaf.size for leaf in jax.tree.leaves(message))
     return size * len(x) * (len(schema.numbers) + 1) > _MOST
 
 
-def _moved(network: Network, message, x, y, numbers, free: bool):
-    """Rows and targets after steps of these numbers, and of targets if they are free."""
+def moved(
+    network: Network,
+    message: Params,
+    x: np.ndarray,
+    y: np.ndarray,
+    numbers: np.ndarray,
+    free: bool,
+) -> tuple[np.ndarray, np.ndarray]:
+    """Rows `[B, D]` and targets `[B]` after steps towards the message.
+
+    Args:
+      network: at which it was taken.
+      message: mean gradient of the batch.
+      x: `[B, D]` encoded rows to begin with.
+      y: `[B]` their targets.
+      numbers: `[n]` columns that are moved.
+      free: whether targets are, too.
+    """
     if not len(numbers) and not free:
         return x, y
     shares = np.full(len(x), 1 / len(x))
@@ -124,7 +108,7 @@ def _moved(network: Network, message, x, y, numbers, free: bool):
             break
         sent = network.loss_fn, network.params, message
         given = *sent, np.float32(best[0]), best[1], numbers, free
-        slope, off = (np.asarray(each, float) for each in _slope(*given))
+        slope, off = (np.asarray(each, float) for each in slopes(*given))
         square, along = slope.T @ slope, slope.T @ off
         tried = stepped(damping)
         now = far(*tried)
@@ -141,8 +125,18 @@ def _nearest(y: np.ndarray, targets: np.ndarray) -> np.ndarray:
 
 @functools.partial(jax.jit, static_argnums=(0, 6))
 @precision.full
-def _slope(loss_fn: Callable, params, message, x, y, numbers, free: bool):
-    """The misfit `[P]` by the n numbers of all rows, `[P, n]`, and itself."""
+def slopes(loss_fn: Callable, params, message, x, y, numbers, free: bool):
+    """The misfit `[P]` by n numbers of all B rows, `[P, B * n]`, and itself.
+
+    Args:
+      loss_fn: of one example.
+      params: at which the message was taken.
+      message: mean gradient of the batch.
+      x: `[B, D]` encoded rows.
+      y: `[B]` their targets.
+      numbers: `[n]` columns.
+      free: whether the target of a row is one more number of it.
+    """
 
     def off(moved):
         rows = x.at[:, numbers].add(moved[:, : len(numbers)])

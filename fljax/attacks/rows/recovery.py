@@ -9,9 +9,9 @@ from typing import NamedTuple
 
 import numpy as np
 
+from fljax.attacks.rows import alone, polish
 from fljax.attacks.rows import look as look_lib
 from fljax.attacks.rows import network as network_lib
-from fljax.attacks.rows import polish
 from fljax.attacks.rows.network import Network
 from fljax.attacks.rows.schema import Schema
 from fljax.attacks.rows.search import Effort
@@ -32,8 +32,8 @@ class Found(NamedTuple):
       y: `[n]` their targets.
       explained: share of the message that they explain, 1 if they are the batch.
       exact: whether their own message is the one that came, to rounding, and no other
-        numbers close by have it: the proof, but for digits that change it by less, as the
-        last ones of large numbers do.
+        rows with it were found close by (`alone`): the proof, but for digits that change
+        it by less, as the last ones of large numbers do.
     """
 
     raw: np.ndarray
@@ -105,7 +105,7 @@ def recover(
             best = again
     if best.exact:
         given = schema.encode(best.raw), best.y, schema
-        best = best._replace(exact=not polish.others_fit(network, message, *given))
+        best = best._replace(exact=alone.alone(network, message, *given))
     return best
 
 

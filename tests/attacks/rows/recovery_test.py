@@ -81,6 +81,24 @@ def test_two_rows_that_only_their_mean_is_told_of_are_not_proven(problem):
     np.testing.assert_array_equal(found.raw[-2:, schema.numbers], [mean, mean])
 
 
+@pytest.mark.parametrize("seed", [0, 2])
+def test_numbers_that_the_message_leaves_open_are_not_proven(problem, seed):
+    """Two rows of one class that differ in their numbers alone, which are no integers.
+
+    With one of the two networks the message tells them, with the other hardly.
+    """
+    schema, raw, y, params, loss_fn = problem((_WIDTH, _WIDTH), 2, seed)
+    schema = schema._replace(whole=np.array([False, False]))
+    raw[1], y = raw[0], np.array([0, 0, 0, 1])
+    raw[0, 10:], raw[1, 10:] = (50, 60), (51.2, 58.5)
+    asked = rows.Network(params, loss_fn)
+    message = asked.message(schema.encode(raw), y, np.full(_ROWS, 1 / _ROWS))
+    found = rows.recover(params, message, loss_fn, schema, _ROWS, np.arange(2))
+    off = np.abs(_sorted(found.raw, found.y) - _sorted(raw, y)).max()
+    assert found.explained > 1 - 1e-5
+    assert found.exact == (seed == 0) == (off < 1e-2)
+
+
 def test_a_message_that_is_not_finite_is_refused(problem):
     schema, _, _, params, loss_fn = problem((_WIDTH, _WIDTH), 2, 1)
     message = jax.tree.map(lambda leaf: np.full_like(leaf, np.nan), params)
