@@ -151,7 +151,8 @@ def _column_of(columns: Sequence[encoder.Column], known: Known) -> np.ndarray:
     """Which column each public number `[Dn - W]` is of: a category has several dummies."""
     widths = [column.width for column in columns]
     numbers = np.repeat(np.arange(len(columns)), widths)
-    return numbers[: known.public.numeric.shape[-1]]  # the sensitive one comes last
+    public = numbers[: known.public.numeric.shape[-1]]  # the sensitive one comes last
+    return np.unique(public, return_inverse=True)[1]  # without those of no input
 
 
 def _of_client(
@@ -182,7 +183,7 @@ class _Columns:
         self, cells: np.ndarray, mask: np.ndarray, column_of: np.ndarray
     ) -> None:
         self.cells, self._mask, self._column_of = cells, mask.astype(bool), column_of
-        self._shape = len(mask), len(np.unique(column_of))
+        self._shape = len(mask), column_of.max(initial=-1) + 1
 
     def replace(self, share: float, rng: np.random.Generator) -> None:
         """Some cells by those of random rows."""

@@ -200,7 +200,7 @@ def _check(spec: fields.Spec, value: Any) -> None:
         bounded = {"max", "below"} & {key for key, _ in spec.bounds}
         if spec.kind is int and not bounded and abs(item) > _MOST_WHOLE:
             raise ConfigError(
-                f"--{spec.flag}: expected an integer below 2^31, got {item!r}"
+                f"--{spec.flag}: expected an integer of a size below 2^31, got {item!r}"
             )
     if spec.distinct and (not value or len(set(value)) < len(value)):
         raise ConfigError(
@@ -215,7 +215,7 @@ def _check_effects(config: Any, prefix: str) -> None:
         value = getattr(config, spec.name)
         for name, wanted in spec.of.items() if value != spec.default else ():
             other, told = specs[name], getattr(config, name)
-            some = set(told) if other.many else {told}
+            some = set(told or ()) if other.many else {told}
             if not some & set(wanted) if wanted else told == other.default:
                 usual = " or ".join(map(to_text, wanted))
                 raise ConfigError(

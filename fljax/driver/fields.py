@@ -50,7 +50,13 @@ def specs(cls: type, prefix: str) -> list[Spec]:
     if not getattr(getattr(cls, "__dataclass_params__", None), "frozen", False):
         raise TypeError(f"{cls.__name__}: expected a frozen keyword-only dataclass")
     hints = typing.get_type_hints(cls)
-    return [_spec(cls, f, hints[f.name], prefix) for f in dataclasses.fields(cls)]
+    found = [_spec(cls, f, hints[f.name], prefix) for f in dataclasses.fields(cls)]
+    choices = {spec.name: set(spec.choices) for spec in found}
+    for spec in found:
+        for name, values in spec.of.items():
+            if choices[name] and (unknown := set(values) - choices[name]):
+                raise TypeError(f"{cls.__name__}.{spec.name}: is of {name} {unknown}")
+    return found
 
 
 def _spec(cls: type, field: dataclasses.Field, hint: Any, prefix: str) -> Spec:

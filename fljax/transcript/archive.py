@@ -41,7 +41,7 @@ def save(
     """Writes `stem.npz` and `stem.json`, each atomically, the description last.
 
     Parameters that are not nested dicts (lists, tuples) are stored, and come back, as
-    dicts keyed by position; bfloat16 as float32.
+    dicts keyed by position. What the format lacks is stored as `arrays.copied` has it.
     """
     write(stem, arrays(transcript), about)
 

@@ -96,7 +96,7 @@ BAD_VALUES = {
     "--f_learning_rate=0": "--f_learning_rate: expected a number > 0, got 0.0",
     "--f_learning_rate=inf": "--f_learning_rate: expected a number > 0, got inf",
     "--f_rates=1,1e-320": f"--f_rates: {_TINY}",
-    "--f_widths=8,2147483648": "--f_widths: expected an integer below 2^31, got 2147483648",
+    "--f_widths=8,2147483648": "--f_widths: expected an integer of a size below 2^31, got 2147483648",
     "--f_share=1": "--f_share: expected a number >= 0 and < 1, got 1.0",
     "--f_widths=8,0": "--f_widths: expected integers >= 1 separated by commas, got 0",
     "--f_clip=-1": "--f_clip: expected a number > 0 or none, got -1.0",
@@ -171,6 +171,7 @@ BAD_CLASSES = {
     "a union": _made(int | str, _field(1)),
     "mixed choices": _made(Literal[1, "a"], _field(1)),
     "of nothing": _made(int, _field(1, of={"clients": (1,)})),
+    "of no choice": _made(Literal["a", "b"], _field("a", of={"rounds": ("c",)})),
 }
 
 

@@ -18,6 +18,8 @@ class Dealt:
     clients: int = option(6, "of a training", of={"rounds": ()})
     attacks: tuple[str, ...] = option(("a", "b"), "which")
     depth: float = option(0.5, "of b", of={"attacks": ("b",), "kind": ("even",)})
+    columns: tuple[str, ...] | None = option(None, "some")
+    width: int = option(1, "of a column", of={"columns": ("age",)})
 
 
 def _read(*arguments):
@@ -34,8 +36,15 @@ def _read(*arguments):
         (["clients=2"], "clients=2: is of --dealt_rounds, got 0"),
         (["depth=1", "attacks=a,c"], "depth=1.0: is of --dealt_attacks=b, got a,c"),
         (["depth=1", "kind=shards"], "depth=1.0: is of --dealt_kind=even, got shards"),
+        (["width=2"], "width=2: is of --dealt_columns=age, got none"),
     ],
-    ids=["another value", "the default", "none of several", "the second of two"],
+    ids=[
+        "another value",
+        "the default",
+        "none of several",
+        "the second of two",
+        "none",
+    ],
 )
 def test_what_would_change_nothing_is_refused(arguments, said):
     with pytest.raises(config.ConfigError, match=f"^--dealt_{said}$"):

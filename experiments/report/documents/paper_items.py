@@ -66,7 +66,7 @@ PAPERS = {
             "tells more with every batch is not seen of the largest, that gradients fall to "
             "guessing with local epochs not at all. The active server's model tells far more "
             "than gradients: than those of honest rounds more than the 10 points over epochs "
-            "that are printed, and the 30 over heterogeneity but where clients differ much; "
+            "that are printed, and by the mean the 30 over heterogeneity but where clients differ much; "
             "than those of the active rounds (one seed) less than 30 at most places.",
         ),
         Item(

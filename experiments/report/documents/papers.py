@@ -9,7 +9,7 @@ from experiments.report.documents import writing
 from experiments.report.documents.paper_items import PAPERS, Item
 from experiments.report.tables import Cell
 
-_NOT_RUN = "published but not run"
+_NOT_RUN = "published of its methods but not run"
 _VARIANTS = (
     "In parentheses is the word of a run that was told more than its flagfile: the command "
     "stands with its result below."
@@ -75,16 +75,19 @@ def _line(item: Item, cards: list[Card]) -> str:
 def _not_run(cards: Sequence[Card]) -> int:
     """Published numbers beside which none of these results of one table has its own.
 
-    Of the methods that some result has, on the data that the numbers are of.
+    Of the methods that some of these results has on the data that the numbers are of.
     """
-    run = {each.line.row.attack for card in cards for each in card.compared}
-    tables: dict[tuple[str, str], list[set]] = {}
+    tables: dict[tuple[str, str], list[Card]] = {}
     for card in cards:
         if card.reference and card.reference.same_data:
             table = card.reference.table, card.reference.data
-            missing = {key for key in card.missing if key[1] in run}
-            tables.setdefault(table, []).append(missing)
-    return sum(len(set.intersection(*each)) for each in tables.values())
+            tables.setdefault(table, []).append(card)
+    count = 0
+    for own in tables.values():
+        run = {each.line.row.attack for card in own for each in card.compared}
+        missing = set.intersection(*(set(card.missing) for card in own))
+        count += sum(attack in run for _, attack, _ in missing)
+    return count
 
 
 def _compared(card: Card) -> list[list[Cell]]:

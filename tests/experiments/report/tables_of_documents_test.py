@@ -7,6 +7,7 @@ from experiments.report.documents import (
     by_alpha,
     costs,
     example_clients,
+    papers,
     slopes,
     stand_in,
 )
@@ -69,6 +70,14 @@ def test_numbers_of_other_rows_stand_beside_each_that_is_printed(monkeypatch):
     for line, one in zip(lines, printed, strict=True):
         assert line.startswith(f"| {one['method']} | {one['setting']} | ")
         assert f"| {float(one['value']):.2f} ± " in line
+    (own,) = [
+        row
+        for row in kept.read("aia.fig3.oracle").rows
+        if (row.attack, row.metric) == ("model_oracle", "aia_accuracy_percent")
+        and (row.client, row.point) == ("all", "partition_heterogeneity=0.4")
+    ]
+    assert lines[-1].startswith(f"| model_oracle | oracle | {own.value:.2f} | ")
+    assert lines[-1].endswith(f"| 1 x {own.n} |")
     monkeypatch.setattr(stand_in, "_RESULTS", ("aia.fig6",))
     with pytest.raises(LookupError, match="grad passive: in none of aia.fig6"):
         stand_in.text()
@@ -114,3 +123,22 @@ def test_attacks_have_a_column_for_each_concentration(monkeypatch):
         "| total variation | predictor | 0.5000 | 0.2500 |",
         "| most frequent label named, % | predictor | 98.2 |  |",
     ]
+
+
+def test_what_is_not_run_is_counted_of_the_methods_that_are():
+    def missing(names):
+        return papers._not_run([kept.shown(name) for name in names])
+
+    # Of ten clients of 100 alone, three other percentages and three times as many clients.
+    own = missing(["fed_cdp.committed"])
+    table = [
+        line
+        for line in published.stored("wei2021")
+        if (line["table"], line["method"]) == ("table2", "fed_cdp")
+    ]
+    assert own == len(table) - 1
+    more = missing(["fed_cdp.committed", "fed_cdp.committed.percent"])
+    assert more == own - 3
+    # Of other data nothing is missing, and what ran there alone is no method run here.
+    assert missing(["gradient_leakage.digits"]) == 0
+    assert missing(["fed_cdp.committed", "gradient_leakage.digits"]) == own
