@@ -56,11 +56,12 @@ def make(name: str) -> str:
     """The Markdown of a block.
 
     Args:
-      name: `headline`, `defenses`, `overview`, `readings`, `stand_in`, `paper.NAME`, `results.NAME`, `knowledge.NAME`,
-        `choice.NAME`, `membership.NAME`, `epsilon.NAME`, `rows.NAME`,
-        `sums.NAME`, `gaps.NAME`, `cost.NAME`, `slopes.NAME`, `examples.NAME`,
-        `alphas.NAME`, `posterior.NAME` or `benchmark.NAME`, the name being that of a paper, a result,
-        a picture or a benchmark.
+      name: `headline`, `defenses`, `overview`, `readings`, `stand_in`, `paper.NAME`,
+        `results.NAME`, `knowledge.NAME`, `choice.NAME`, `membership.NAME`,
+        `epsilon.NAME`, `rows.NAME`, `sums.NAME`, `gaps.NAME`, `cost.NAME`,
+        `slopes.NAME`, `examples.NAME`, `alphas.NAME`, `posterior.NAME` or
+        `benchmark.NAME`, the name being that of a paper, a result, a picture or a
+        benchmark.
 
     Raises:
       ConfigError: there is no such block.

@@ -63,14 +63,11 @@ def _fitted(
     network: Network, message: Params, x, y, schema: Schema, aside: np.ndarray
 ) -> list[np.ndarray]:
     """Rows `[B, D]` with the message, from either side of these; none where none fit."""
-    numbers, others = schema.numbers, schema.numbers[~schema.whole]
     shares, found = np.full(len(x), 1 / len(x)), []
     for side in aside, -aside:
         z = np.array(x, float)
-        z[:, numbers] += side
-        z, _ = polish.moved(network, message, z, y, numbers, False)
-        if len(others) < len(numbers):
-            z, _ = polish.moved(network, message, schema.snapped(z), y, others, False)
+        z[:, schema.numbers] += side
+        z = polish.fitted(network, message, z, y, schema)
         missed = network_lib.missed(network.message(z, y, shares), message)
         if missed < network_lib.ROUNDING:
             found.append(z)

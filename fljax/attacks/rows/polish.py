@@ -50,16 +50,29 @@ def polished(
     """
     if too_large(message, x, schema):
         return x, y
-    asked = network, message
-    numbers, others = schema.numbers, schema.numbers[~schema.whole]
     if np.issubdtype(targets.dtype, np.floating):
-        x, y = moved(*asked, x, y, numbers, True)
+        x, y = _moved(network, message, x, y, schema.numbers, True)
         y = _nearest(y, targets)
-    x, y = moved(*asked, x, y, numbers, False)
+    return fitted(network, message, x, y, schema), y
+
+
+def fitted(
+    network: Network, message: Params, x: np.ndarray, y: np.ndarray, schema: Schema
+) -> np.ndarray:
+    """Encoded rows `[B, D]` with these targets whose message is nearest to what came.
+
+    Args:
+      network: at which it was taken.
+      message: mean gradient of the batch.
+      x: `[B, D]` encoded rows to begin with, whose categories stay.
+      y: `[B]` their targets, which stay.
+      schema: how the table is encoded.
+    """
+    numbers, others = schema.numbers, schema.numbers[~schema.whole]
+    x, _ = _moved(network, message, x, y, numbers, False)
     if len(others) < len(numbers):
-        x = schema.snapped(x)
-        x, y = moved(*asked, x, y, others, False)
-    return x, y
+        x, _ = _moved(network, message, schema.snapped(x), y, others, False)
+    return x
 
 
 def too_large(message: Params, x: np.ndarray, schema: Schema) -> bool:
@@ -68,24 +81,8 @@ def too_large(message: Params, x: np.ndarray, schema: Schema) -> bool:
     return size * len(x) * (len(schema.numbers) + 1) > _MOST
 
 
-def moved(
-    network: Network,
-    message: Params,
-    x: np.ndarray,
-    y: np.ndarray,
-    numbers: np.ndarray,
-    free: bool,
-) -> tuple[np.ndarray, np.ndarray]:
-    """Rows `[B, D]` and targets `[B]` after steps towards the message.
-
-    Args:
-      network: at which it was taken.
-      message: mean gradient of the batch.
-      x: `[B, D]` encoded rows to begin with.
-      y: `[B]` their targets.
-      numbers: `[n]` columns that are moved.
-      free: whether targets are, too.
-    """
+def _moved(network: Network, message, x, y, numbers, free: bool):
+    """Rows and targets after steps of these numbers, and of targets if they are free."""
     if not len(numbers) and not free:
         return x, y
     shares = np.full(len(x), 1 / len(x))
