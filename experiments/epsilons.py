@@ -1,5 +1,6 @@
 """How rows name the epsilons of a defense, and how a reader finds them again."""
 
+import math
 from collections.abc import Sequence
 from typing import NamedTuple
 
@@ -10,6 +11,9 @@ PREFIX = {"record": "", "client": "client_"}
 _METRICS = (  # the tightest first, records before whole clients
     "epsilon_pld", "epsilon_rdp", "client_epsilon_pld", "client_epsilon_rdp",
 )  # fmt: skip
+
+EPSILON = "epsilon"  # of a training whose attack is a method: in one way of many
+_DRAWN = "the noise that is drawn"
 
 
 class Stated(NamedTuple):
@@ -26,7 +30,34 @@ class Stated(NamedTuple):
     @property
     def text(self) -> str:
         """The number, and whom it protects where that is no record."""
-        return f"{self.value:.3g}" + (" of a client" if self.of_client else "")
+        return self.of_whom if self.of_client else f"{self.value:.3g}"
+
+    @property
+    def of_whom(self) -> str:
+        """The number, and whom it protects."""
+        return f"{self.value:.3g} of a {'client' if self.of_client else 'record'}"
+
+
+def drawn(unit: str) -> str:
+    """Setting of the epsilon of the noise itself; `unit` as in its `NoiseSpec`."""
+    return _DRAWN if unit == "record" else f"{_DRAWN} for a {unit}"
+
+
+def drawn_for(setting: str) -> str:
+    """The unit of such a setting, empty for another one."""
+    unit = setting.removeprefix(_DRAWN).removeprefix(" for a ") or "record"
+    return unit if setting == drawn(unit) else ""
+
+
+def of_noise(rows: Sequence[Row]) -> dict[tuple[str, str, str], Stated]:
+    """`(defense, point, method)` -> the epsilon of the noise itself, if it is finite."""
+    found = {}
+    for row in rows:
+        unit = drawn_for(row.setting)
+        if unit and row.metric == EPSILON and math.isfinite(row.value):
+            at = row.defense, row.point, row.attack
+            found[at] = Stated(row.value, of_client=unit == "client")
+    return found
 
 
 def stated(rows: Sequence[Row]) -> dict[tuple[str, str], Stated]:

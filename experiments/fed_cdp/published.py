@@ -8,7 +8,6 @@ from experiments.report import published
 from experiments.report.cards import Number, Reference
 
 AS_CODED = "_per_batch"  # behind a method with the noise of the published code
-EPSILON, _DRAWN = "epsilon", "the noise that is drawn"
 FINAL = "final"  # setting of what the last model reaches
 ACCURACY = "accuracy_percent"
 TUNED = "tuning_accuracy_percent"  # of every rate, mean over the first tuning_seeds
@@ -79,17 +78,6 @@ def beside(flags: Mapping[str, Any], data: str) -> dict[tuple[str, str, str], fl
     printed = {} if len(coded) == len(ours) else values
     others = {k: v for k, v in values.items() if not k[1].startswith("fed_cdp")}
     return printed | others | named
-
-
-def drawn(unit: str) -> str:
-    """Setting of the epsilon of the noise itself; `unit` as in its `NoiseSpec`."""
-    return _DRAWN if unit == "record" else f"{_DRAWN} for a {unit}"
-
-
-def drawn_for(setting: str) -> str:
-    """The unit of such a setting, empty for another one."""
-    unit = setting.removeprefix(_DRAWN).removeprefix(" for a ") or "record"
-    return unit if setting == drawn(unit) else ""
 
 
 def as_printed(table: str, point: str, method: str) -> tuple[str, str]:

@@ -7,10 +7,12 @@ from typing import Any, NamedTuple
 import numpy as np
 from matplotlib.figure import Figure
 
-from experiments.fed_cdp import clients, methods, propositions, published
+from experiments import epsilons
+from experiments.epsilons import EPSILON
+from experiments.fed_cdp import clients, methods, propositions
 from experiments.fed_cdp.clients import Task
 from experiments.fed_cdp.methods import Trial, Variant
-from experiments.fed_cdp.published import ACCURACY, EPSILON, FINAL, TUNED
+from experiments.fed_cdp.published import ACCURACY, FINAL, TUNED
 from experiments.fed_cdp.settings import Settings
 from experiments.fed_cdp.training import Trained
 from experiments.report.figures import drawing
@@ -118,7 +120,7 @@ def _of_accounts(settings: Settings, task: Task, point: Point) -> list[Row]:
             found.append(labels.row(name, setting, seed, EPSILON, said.epsilon, 1))
     for each in point.promises:
         epsilon = methods.largest_epsilon(each)
-        setting = published.drawn(each.noise.unit)
+        setting = epsilons.drawn(each.noise.unit)
         found.append(labels.row(name, setting, seed, EPSILON, epsilon, 1))
     return found
 
@@ -158,7 +160,7 @@ def accounts(points: Sequence[Point]) -> dict[str, Any]:
             for each in point.statements
         }
         for each in point.promises:
-            said[published.drawn(each.noise.unit)] = {
+            said[epsilons.drawn(each.noise.unit)] = {
                 "epsilon": _finite(methods.largest_epsilon(each)),
                 "assumption": each.guarantee.assumption + more,
             }

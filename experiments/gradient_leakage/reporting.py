@@ -16,7 +16,7 @@ from experiments.report.figures import drawing
 from experiments.report.figures.pictures import pictures
 from fljax import image_metrics, metrics
 from fljax.driver import screen_tables
-from fljax.results import Labels, Row, finite
+from fljax.results import HALF_WIDTH, Labels, Row, finite
 
 EXPERIMENT = "gradient_leakage"
 _PAPER_TYPES = {"0": "0_1", "1": "0_1"}  # the paper does not keep them apart
@@ -83,9 +83,13 @@ def rows(
         method = cell.view.method
         labels = Labels(EXPERIMENT, data, cell.network, str(cell.view.spec), cell.point)
         for metric in cell.scores[0].values:
-            values = cell.values(metric)
+            values, estimate = cell.values(metric), cell.estimate(metric)
             where = (method, cell.view.setting, seed, metric)
-            found.append(labels.row(*where, cell.estimate(metric).mean, len(values)))
+            found.append(labels.row(*where, estimate.mean, len(values)))
+            if metric != scores.SUCCESS:  # a share, which says its interval itself
+                half = (estimate.high - estimate.low) / 2
+                where_half = (*where[:3], metric + HALF_WIDTH)
+                found.append(labels.row(*where_half, half, len(values)))
             images = len(cell.scores[0].x)
             found += [
                 labels.row(*where, value, images, client)

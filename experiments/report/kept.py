@@ -7,7 +7,7 @@ for each metric (`kept_rows`), has only what summaries need:
 * each client's, with half widths, where there is a single seed and an attack is judged
   by its clients;
 * of a curve over rounds its first and its last round;
-* no times; eight significant digits;
+* no times, and nothing else that the program's report leaves; eight significant digits;
 * no column of texts that are the same in every line, such as the name of the data: these
   stand once in the manifest, under `alike`.
 
@@ -121,6 +121,7 @@ def of_rows(rows: Sequence[Row]) -> list[Row]:
     judged = _judged_by_client(rows) | _drawn_by_client(rows)
     program = PROGRAMS.get(rows[0].experiment)
     wanted = ("",) if program is None else program.kept
+    left = () if program is None else program.unkept
     return [
         row._replace(value=float(f"{row.value:.8g}"))
         for row in rows
@@ -128,6 +129,7 @@ def of_rows(rows: Sequence[Row]) -> list[Row]:
         and selection.round_number(row) in ends.get(_curve(row), (None,))
         and not row.metric.endswith(_TIMES)
         and row.metric.startswith(wanted)
+        and not row.setting.startswith(left)
         and certainty.confidence_of(row.metric) is None  # counts of rows may differ
     ]
 

@@ -13,6 +13,8 @@ from typing import NamedTuple
 
 from scipy import stats
 
+from experiments import epsilons
+from experiments.epsilons import Stated
 from experiments.report.figures import selection
 from fljax import attack_names, certainty, metrics, verdicts
 from fljax.metrics import Estimate
@@ -21,6 +23,7 @@ from fljax.results import HALF_WIDTH, Row, Summary, summarise, within
 ACCURACY = selection.ACCURACY
 _ACCURACIES = "accuracy_percent"  # so their names end
 _SUCCESS = "attack_success"  # a share of clients
+_OF_EACH_CLIENT = ("reconstruction_distance", "attack_iterations")
 _ERROR = verdicts.ERROR.metric
 _BOUND = "aia_accuracy_bound_percent"
 _DETERMINED = "determined"
@@ -63,6 +66,7 @@ class Line(NamedTuple):
       half: of a seed's interval over the rows, None without one.
       ceiling: percent that no adversary is above under the defense, on average; None
         where nothing is promised, and of what is no accuracy of an adversary.
+      epsilon: of the noise of a training, beside what its last model reaches.
     """
 
     row: Row
@@ -72,6 +76,7 @@ class Line(NamedTuple):
     bound: float | None
     half: float | None = None
     ceiling: float | None = None
+    epsilon: Stated | None = None
 
     @property
     def is_impossible(self) -> bool:
@@ -84,8 +89,8 @@ class Line(NamedTuple):
     def measured(self) -> Estimate:
         """The estimate.
 
-        An accuracy that is the same with every seed has the interval over its rows, the
-        share of clients of whom an attack of one seed succeeds that over the clients.
+        An accuracy that is the same with every seed has the interval over its rows, what
+        an attack of one seed does to each client that over the clients.
         """
         e, row = self.estimate, self.row
         same = e.repetitions > 1 and e.low == e.high and row.attack not in _BASELINES
@@ -95,6 +100,12 @@ class Line(NamedTuple):
         if e.repetitions == 1 and row.metric == _SUCCESS:
             low, high = metrics.of_rows(100 * e.mean, row.n)
             e = e._replace(low=low / 100, high=high / 100)
+        if (
+            e.repetitions == 1
+            and row.metric in _OF_EACH_CLIENT
+            and self.half is not None
+        ):
+            e = e._replace(low=e.mean - self.half, high=e.mean + self.half)
         return e
 
     @property
@@ -140,8 +151,8 @@ def lines(rows: Sequence[Row]) -> list[Line]:
     totals = summarise(selection.totals(rows))
     beside = {(*_key(s.row), s.row.metric): s.estimate for s in totals}
     bounds, determined = _means(totals, _BOUND), _means(totals, _DETERMINED)
-    halves = _means(totals, _ERROR + HALF_WIDTH)
     ceilings = _means(totals, verdicts.CEILING)
+    promised = epsilons.of_noise(rows)
     last = max((selection.round_number(s.row) or 0 for s in totals), default=0)
     found = []
     for s in totals:
@@ -150,6 +161,8 @@ def lines(rows: Sequence[Row]) -> list[Line]:
             continue
         if certainty.confidence_of(row.metric) is not None:
             continue
+        if epsilons.drawn_for(row.setting):
+            continue
         if row.metric.endswith(HALF_WIDTH) or selection.is_of_strangers(row):
             continue
         metric = _WORDS.get(row.metric, row.metric.replace("_", " "))
@@ -157,10 +170,18 @@ def lines(rows: Sequence[Row]) -> list[Line]:
             metric += " (not determined)"
         bound = bounds.get(key) if row.metric == ACCURACY else None
         references = _references(row, beside)
-        half = halves.get(key) if row.metric == _ERROR else None
+        half = beside.get((*key, row.metric + HALF_WIDTH))
         ceiling = ceilings.get((*_case(row), *_DEFENSE)) if _is_attack(row) else None
-        found.append(Line(row, metric, s.estimate, references, bound, half, ceiling))
+        beyond = bound, half and half.mean, ceiling, _epsilon(row, promised)
+        found.append(Line(row, metric, s.estimate, references, *beyond))
     return found
+
+
+def _epsilon(row: Row, promised: Mapping[tuple[str, str, str], Stated]):
+    """Of the noise of a training whose last model's accuracy it is."""
+    if (row.setting, row.metric) != ("final", "accuracy_percent"):
+        return None
+    return promised.get((row.defense, row.point, row.attack))
 
 
 def _is_attack(row: Row) -> bool:

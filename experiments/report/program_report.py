@@ -55,6 +55,7 @@ class ProgramReport(NamedTuple):
       reference: flags and data -> the published numbers beside a run.
       sentences: of runs with the same data and model, in short, without gains.
       kept: how the names of the metrics begin that its kept results have.
+      unkept: how the settings begin that they do without.
     """
 
     name: str
@@ -67,3 +68,4 @@ class ProgramReport(NamedTuple):
     reference: Callable[[Mapping[str, Any], str], Reference | None] = no_reference
     sentences: Callable[[Sequence[Card]], list[str]] = no_sentences
     kept: tuple[str, ...] = ("",)
+    unkept: tuple[str, ...] = ()

@@ -30,7 +30,7 @@ _ROUNDING = 0.005  # published numbers are rounded to two decimals
 RULE = {
     REPRODUCED: (
         "our 95 % interval (over seeds; over rows of an accuracy that is the same with "
-        "every seed; over clients of an attack's success) meets the published mean ± 2 published standard deviations "
+        "every seed; over the clients of what an attack does to each) meets the published mean ± 2 published standard deviations "
         "(the published mean alone where no deviation was published); a distance below "
         "0.005 counts as meeting, because published numbers are rounded. The "
         "published mean of one or a few random draws, without their deviation, must meet the "
@@ -65,6 +65,8 @@ class Number(NamedTuple):
       draws: random draws that the mean is of, where that matters more than our own number
         and no deviation is published; None: it is taken for exact.
       is_printed: whether it stands in the paper, or follows from what does.
+      differs: in what the run differs from its publication, beside what all numbers of a
+        table do; empty if in nothing.
     """
 
     mean: float
@@ -72,6 +74,7 @@ class Number(NamedTuple):
     unit: float | None = None
     draws: int | None = None
     is_printed: bool = True
+    differs: str = ""
 
     def __str__(self) -> str:
         return " ± ".join(_decimal(x) for x in (self.mean, self.std) if x is not None)
@@ -106,8 +109,9 @@ def judge(
     """
     if number is None:
         return Verdict(NO_NUMBER)
-    if differs:
-        return Verdict(NOT_COMPARABLE, f"({differs})")
+    if differs or number.differs:
+        different = ", ".join(filter(None, [differs, number.differs]))
+        return Verdict(NOT_COMPARABLE, f"({different})")
     if not math.isfinite(estimate.mean):
         return Verdict(NOT_FINITE)
     if number.unit is not None:

@@ -52,13 +52,14 @@ _COLOURS = {
     reproduction.ABOVE: "bad",
     reproduction.BELOW: "bad",
 }
+_EPSILON = "epsilon"  # a column: of the noise of a training
 _OURS, _OTHER = "ours, mean [95 %]", "in the paper, not comparable"
 _REFERENCES = [name.replace("_", " ") for name in lines_lib.REFERENCES]
 AT_MOST = "no adversary above"  # a column: under the defense
 _DEFENSE = "defense"  # setting of the rows that describe one
 LONG = 60  # lines, beyond which a table is folded away
 _NUMBERS = (
-    _OURS, "median", "seeds x rows", *_REFERENCES, "bound", AT_MOST, "published",
+    _OURS, _EPSILON, "median", "seeds x rows", *_REFERENCES, "bound", AT_MOST, "published",
     _OTHER, "difference", "test loss", "training loss",
 )  # fmt: skip
 
@@ -117,8 +118,8 @@ def _results(card: Card, judged: Sequence[Judged], caption: str) -> Table:
     rows = [each.line.row for each in judged]
     models, defenses = {row.model for row in rows}, {row.defense for row in rows}
     header = [
-        "attack", "setting", "point", "metric", "model", "defense", _OURS, "median",
-        "seeds x rows", *_REFERENCES, "bound", AT_MOST, "published", _OTHER, "difference",
+        "attack", "setting", "point", "metric", "model", "defense", _OURS, _EPSILON,
+        "median", "seeds x rows", *_REFERENCES, "bound", AT_MOST, "published", _OTHER, "difference",
         "verdict",
     ]  # fmt: skip
     body = [
@@ -163,6 +164,7 @@ def _measured(each: Judged) -> tuple[Cell, ...]:
     line = each.line
     return (
         lines_lib.interval(line.shown),
+        line.epsilon.text if line.epsilon else "",
         number(line.skewed_median),
         f"{line.estimate.repetitions} x {line.row.n}",
         *(number(line.references.get(name)) for name in lines_lib.REFERENCES),

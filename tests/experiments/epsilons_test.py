@@ -32,6 +32,19 @@ def test_the_tightest_epsilon_is_told_of_a_record_first(values, said):
     assert _told(**values)["dp_sgd", ""].text == said
 
 
+def test_the_epsilon_of_a_trainings_noise_names_whom_it_protects():
+    drawn = {unit: epsilons.drawn(unit) for unit in ("record", "client")}
+    assert [epsilons.drawn_for(text) for text in (*drawn.values(), "final")] == [
+        "record", "client", ""
+    ]  # fmt: skip
+    row = _ROW._replace(metric="epsilon", attack="fed_cdp", setting=drawn["client"])
+    told = epsilons.of_noise([row, row._replace(point="b", value=math.inf)])
+    assert {key: each.text for key, each in told.items()} == {
+        ("dp_sgd", "", "fed_cdp"): "2 of a client"
+    }
+    assert epsilons.of_noise([row._replace(metric="epsilon_rdp")]) == {}
+
+
 def test_what_is_infinite_or_of_one_client_of_several_is_not_told():
     assert _told(epsilon_rdp=math.inf) == {}
     assert epsilons.stated([_ROW._replace(client=1)]) == {}

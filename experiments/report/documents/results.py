@@ -1,6 +1,5 @@
 """One kept result: what was run, and its scores beside the published numbers."""
 
-from experiments.fed_cdp.published import drawn_for
 from experiments.report import commands, gains, kept, markdown, tables
 from experiments.report.cards import Card, Judged
 from experiments.report.documents import writing
@@ -95,11 +94,7 @@ def _told(card: Card) -> list[Judged]:
     return [
         _named_once(each)
         for each in card.judged
-        if (
-            each.line.row.metric in metrics
-            or each.line.row.metric.startswith(_PARTS)
-            or drawn_for(each.line.row.setting)
-        )
+        if (each.line.row.metric in metrics or each.line.row.metric.startswith(_PARTS))
         and (each.line.row.setting != "baseline" or each.line.row.metric in shown)
         and not _is_of_curve(each.line.row.setting)
         and not each.line.row.point.startswith(gains.PART)

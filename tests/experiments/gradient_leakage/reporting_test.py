@@ -22,6 +22,9 @@ def test_results_carry_the_name_of_the_images(told, name, above):
     rows = reporting.rows(run, cells, chance)
     assert {row.data for row in rows} == {name}
     assert {row.attack for row in rows} == {"fed_sdp", "majority_class"}
+    halves = {r.metric: r.value for r in rows if r.metric.endswith("_half_width")}
+    assert halves["attack_iterations_half_width"] == 0  # both clients have seven
+    assert "attack_success_half_width" not in halves  # a share has Wilson's interval
     screen = Console(width=150, record=True)
     screen.print(*reporting.tables(run, cells, chance))
     shown = screen.export_text()

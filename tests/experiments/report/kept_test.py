@@ -107,6 +107,12 @@ def test_slopes_of_a_single_client_are_kept(rows):
     assert kept.of_rows(found + slopes) == slopes
 
 
+def test_what_a_program_leaves_is_not_kept(rows):
+    drawn = rows(3.0, experiment="fed_cdp", setting="the noise that is drawn")
+    other = rows(3.0, experiment="fed_cdp", setting="implemented, record: one pass")
+    assert kept.of_rows(drawn + other) == drawn
+
+
 def test_values_have_eight_digits(rows):
     assert kept.of_rows(rows(99.123456789))[0].value == 99.123457
 

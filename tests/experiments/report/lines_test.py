@@ -4,6 +4,7 @@ import math
 
 import pytest
 
+from experiments import epsilons
 from experiments.report import lines
 from experiments.report.reproduction import Number, judge
 from fljax import metrics, verdicts
@@ -77,6 +78,33 @@ def test_the_success_of_an_attack_has_an_interval_over_clients(rows):
     assert (
         judge(line.measured, Number(0.0), whole=line.whole).kind == "too wide to tell"
     )
+
+
+@pytest.mark.parametrize(
+    ("metric", "judged"), [("reconstruction_distance", True), ("kl_divergence", False)]
+)
+def test_what_one_seed_does_to_each_client_has_an_interval_over_them(
+    rows, metric, judged
+):
+    made = rows(0.5, metric=metric) + rows(0.1, metric=f"{metric}_half_width")
+    (line,) = lines.lines(made + rows(0.2, metric="other_half_width"))
+    assert line.shown[:3] == (0.5, 0.4, 0.6)
+    assert (
+        math.isfinite(line.measured.low) == judged
+    )  # the other is published over seeds
+    (line, _) = lines.lines(made[:1] + rows(0.1, metric="ssim") + made[1:])
+    assert line.shown[:3] == (0.5, 0.4, 0.6)
+
+
+def test_the_epsilon_of_the_noise_stands_beside_what_the_last_model_reaches(rows):
+    made = rows(80.0, setting="final", metric="accuracy_percent", attack="fed_cdp")
+    made += rows(80.0, setting="round_3", metric="accuracy_percent", attack="fed_cdp")
+    made += rows(80.0, setting="final", metric="accuracy_percent", attack="fed_sdp")
+    drawn = epsilons.drawn("client")
+    made += rows(3.0, setting=drawn, metric="epsilon", attack="fed_cdp")
+    told = {key: line.epsilon for key, line in _by_attack(lines.lines(made)).items()}
+    assert told.pop(("fed_cdp", "final")).text == "3 of a client"
+    assert told == {("fed_sdp", "final"): None}
 
 
 def test_a_bound_belongs_to_its_attack_and_setting(rows):

@@ -88,6 +88,10 @@ def test_what_cannot_be_compared_gets_no_judgement():
     told = judge(_ours(94, 96), number, "other data")
     assert str(told) == "not comparable (other data)"
     assert judge(_ours(94, 96), None, "other data").kind == "no published number"
+    number = number._replace(differs="another end")
+    assert str(judge(_ours(94, 96), number)) == "not comparable (another end)"
+    told = judge(_ours(94, 96), number, "other data")
+    assert str(told) == "not comparable (other data, another end)"
 
 
 @pytest.mark.parametrize(

@@ -2,7 +2,7 @@
 
 import pytest
 
-from experiments.fed_cdp import published
+from experiments import epsilons
 from tests.experiments.report.short import a_card, only, sentences
 
 
@@ -78,7 +78,7 @@ def test_an_epsilon_says_whom_it_protects(rows):
     for name, unit in (("fed_sdp", "client"), ("fed_cdp", "record")):
         about = {"attack": name, "defense": name, "experiment": "fed_cdp"}
         made += rows(50.0, 51.0, setting="final", metric="accuracy_percent", **about)
-        made += rows(3.0, setting=published.drawn(unit), metric="epsilon", **about)
+        made += rows(3.0, setting=epsilons.drawn(unit), metric="epsilon", **about)
     said = only(a_card("run", made))
     assert "fed_sdp 50.50 [44.15, 56.85] %, epsilon 3 of a client;" in said
     assert "fed_cdp 50.50 [44.15, 56.85] %, epsilon 3 of a record" in said
