@@ -5,11 +5,11 @@ import warnings
 from collections.abc import Iterable, Iterator
 from typing import Any
 
+from experiments import epsilons
 from fljax.defenses import specs, table
 from fljax.defenses.specs import Spec
 from fljax.driver.config import ConfigError
 from fljax.privacy import Promise
-from fljax.results import finite
 
 FLAG = "--defense"
 HELP = (
@@ -88,7 +88,7 @@ def promised(spec: Spec, promises: Iterable[Promise]) -> dict[str, dict[str, Any
     """What a manifest says of a defense: each epsilon, and what it rests on."""
     return {
         str(spec) + " of a client" * (promise.noise.unit == "client"): {
-            "epsilon": finite(float(promise.guarantee.epsilon_pld.max())),
+            "epsilon": epsilons.as_json(promise.guarantee.epsilon_pld.max()),
             "assumption": promise.guarantee.assumption,
         }
         for promise in promises

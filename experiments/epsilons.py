@@ -38,6 +38,13 @@ class Stated(NamedTuple):
         return f"{self.value:.3g} of a {'client' if self.of_client else 'record'}"
 
 
+def as_json(epsilon: float | None) -> float | str:
+    """As manifests have it: a number, or what there is in place of one."""
+    if epsilon is None or math.isnan(epsilon):
+        return "no number"
+    return float(epsilon) if math.isfinite(epsilon) else "infinite"
+
+
 def drawn(unit: str) -> str:
     """Setting of the epsilon of the noise itself; `unit` as in its `NoiseSpec`."""
     return _DRAWN if unit == "record" else f"{_DRAWN} for a {unit}"

@@ -16,6 +16,7 @@ from typing import Any, Literal, NamedTuple
 
 from rich.console import Console
 
+from experiments import epsilons
 from experiments.accounting import table6, tables
 from experiments.accounting.tables import Kept
 from experiments.report import COMMAND
@@ -135,7 +136,9 @@ def _table6(out: Console, notes: bool) -> tuple[list[Row], dict[str, Any]]:
     tables.show_table6(out, entries, modes, notes)
     said = {
         f"{mode.method}, L = {mode.local_steps}, {mode.name}": {
-            "epsilon": {data: _plain(s) for data, s in mode.statements.items()},
+            "epsilon": {
+                data: epsilons.as_json(s.epsilon) for data, s in mode.statements.items()
+            },
             "assumption, numbers of mnist": (
                 f"{mode.method}, {mode.name}: {mode.first.assumption}"
             ),
@@ -153,7 +156,7 @@ def _own(
     tables.show_training(out, method, training, found, run.notes)
     said: dict[str, Any] = {
         f"{s.way}, {s.unit}, {s.name}": {
-            "epsilon": _plain(s),
+            "epsilon": epsilons.as_json(s.epsilon),
             "assumption": f"{s.way}, of a {s.unit}, {s.name}: {s.assumption}",
         }
         for s in found
@@ -231,13 +234,6 @@ def _row(method: str, statement: Statement) -> Row:
     labels = "accounting", "own", "any", method, method, statement.way
     point = f"unit={unit};{statement.name}"
     return Row(*labels, point, 0, "all", "epsilon", value, 1)
-
-
-def _plain(statement: Statement) -> float | str:
-    epsilon = statement.epsilon
-    if epsilon is None:
-        return "no number"
-    return epsilon if math.isfinite(epsilon) else "infinite"
 
 
 def _plain_kept(each: Kept) -> dict[str, Any]:

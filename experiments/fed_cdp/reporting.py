@@ -1,6 +1,5 @@
 """What a Fed-CDP run leaves behind: rows, what its manifest says, and figures."""
 
-import math
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
@@ -154,14 +153,14 @@ def accounts(points: Sequence[Point]) -> dict[str, Any]:
         more = _CHOSEN if len(point.tried) > 1 else ""
         said = {
             f"{each.way}, {each.unit}: {each.name}": {
-                "epsilon": _finite(each.epsilon),
+                "epsilon": epsilons.as_json(each.epsilon),
                 "assumption": each.assumption + more,
             }
             for each in point.statements
         }
         for each in point.promises:
             said[epsilons.drawn(each.noise.unit)] = {
-                "epsilon": _finite(methods.largest_epsilon(each)),
+                "epsilon": epsilons.as_json(methods.largest_epsilon(each)),
                 "assumption": each.guarantee.assumption + more,
             }
         if said:
@@ -218,7 +217,3 @@ def _by_round(found: Sequence[Row], metric: str, axis: str) -> Figure:
 
 def _name(point: Point) -> str:
     return " ".join(filter(None, [str(point.trial.spec), point.label]))
-
-
-def _finite(value: float | None) -> float | str | None:
-    return value if value is None or math.isfinite(value) else str(value)

@@ -59,4 +59,5 @@ REPORT = ProgramReport(
     settings={"baseline": "without any message"},
     reference=published.reference,
     sentences=_sentences,
+    wide=True,
 )

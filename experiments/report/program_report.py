@@ -56,6 +56,7 @@ class ProgramReport(NamedTuple):
       sentences: of runs with the same data and model, in short, without gains.
       kept: how the names of the metrics begin that its kept results have.
       unkept: how the settings begin that they do without.
+      wide: whether the numbers of a case stand beside one another in documents.
     """
 
     name: str
@@ -69,3 +70,4 @@ class ProgramReport(NamedTuple):
     sentences: Callable[[Sequence[Card]], list[str]] = no_sentences
     kept: tuple[str, ...] = ("",)
     unkept: tuple[str, ...] = ()
+    wide: bool = False

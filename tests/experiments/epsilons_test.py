@@ -1,7 +1,9 @@
 """Which epsilon a reader is told."""
 
+import json
 import math
 
+import numpy as np
 import pytest
 
 from experiments import epsilons
@@ -43,6 +45,14 @@ def test_the_epsilon_of_a_trainings_noise_names_whom_it_protects():
         ("dp_sgd", "", "fed_cdp"): "2 of a client"
     }
     assert epsilons.of_noise([row._replace(metric="epsilon_rdp")]) == {}
+
+
+@pytest.mark.parametrize(
+    ("epsilon", "told"),
+    [(2.5, 2.5), (np.float64(2.5), 2.5), (math.inf, "infinite"), (None, "no number")],
+)
+def test_manifests_have_numbers_or_words(epsilon, told):
+    assert json.loads(json.dumps(epsilons.as_json(epsilon))) == told
 
 
 def test_what_is_infinite_or_of_one_client_of_several_is_not_told():

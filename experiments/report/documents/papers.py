@@ -33,7 +33,8 @@ def text(paper: str) -> str:
     ]
     if body:
         header = ["item", "attack", "setting", "metric", _OURS, _PUBLISHED, "verdict"]
-        parts.append(writing.table(header, body, (_OURS, _PUBLISHED)))
+        told = writing.table(header, body, (_OURS, _PUBLISHED))
+        parts.append(writing.folded(told, "published numbers beside ours"))
         if any(map(_variant, _all(cards.values()))):
             parts.append(_VARIANTS)
         rules = reproduction.RULE.items()

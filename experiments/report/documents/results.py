@@ -2,7 +2,7 @@
 
 from experiments.report import commands, gains, kept, markdown, tables
 from experiments.report.cards import Card, Judged
-from experiments.report.documents import writing
+from experiments.report.documents import wide, writing
 from experiments.report.programs import PROGRAMS
 
 _PARTS = "accuracy_of_"  # of columns that are inferred together
@@ -73,12 +73,17 @@ def text(name: str) -> str:
 
 def _of_card(card: Card) -> str:
     """Command, scores, what its defense promises, and by what it was made."""
-    told = _told(card)
+    told, command = _told(card), writing.command(card.manifest["command"])
+    if PROGRAMS[card.manifest["experiment"]].wide:
+        return "\n\n".join([command, wide.text(told), _made(card)])
     scores, others = tables.results(card._replace(judged=told or card.judged))
     both = (scores, others) if told else (scores or others,)
     found = [each for each in (*both, tables.defense(card)) if each]
-    shown = [writing.table(t.header, t.body, t.numbers) for t in found]
-    return "\n\n".join([writing.command(card.manifest["command"]), *shown, _made(card)])
+    shown = [
+        writing.folded(writing.table(t.header, t.body, t.numbers), "measured numbers")
+        for t in found
+    ]
+    return "\n\n".join([command, *shown, _made(card)])
 
 
 def _told(card: Card) -> list[Judged]:

@@ -7,6 +7,8 @@ from experiments.report import markdown
 from experiments.report.tables import Cell
 from fljax.metrics import Estimate
 
+_SEEN = 16  # lines of a table that stands open
+
 
 def table(
     header: Sequence[str], body: Sequence[Sequence[Cell]], numbers: Collection[str] = ()
@@ -19,6 +21,19 @@ def table(
         *([_cell(line[i]) for i in kept] for line in body),
     ]
     return "\n".join(f"| {' | '.join(line)} |" for line in lines)
+
+
+def folded(text: str, what: str) -> str:
+    """A table that is longer than a look at it, which a reader opens.
+
+    Args:
+      text: of `table`.
+      what: its lines are, in words.
+    """
+    count = len(text.splitlines()) - 2
+    if count <= _SEEN:
+        return text
+    return f"<details><summary>{count} {what}</summary>\n\n{text}\n\n</details>"
 
 
 def command(line: str) -> str:

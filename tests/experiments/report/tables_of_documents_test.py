@@ -1,8 +1,9 @@
-"""Small tables of documents: what defenses cost, and powers of the bound's flags."""
+"""Tables of documents: long ones, wide ones, costs of defenses, powers of the bound's flags."""
 
 import pytest
 
-from experiments.report import kept, published
+from experiments.report import cards, kept, published
+from experiments.report.cards import Reference
 from experiments.report.documents import (
     by_alpha,
     costs,
@@ -10,7 +11,10 @@ from experiments.report.documents import (
     papers,
     slopes,
     stand_in,
+    wide,
+    writing,
 )
+from experiments.report.reproduction import Number
 from fljax.driver.config import ConfigError
 from fljax.results import Labels
 
@@ -142,3 +146,37 @@ def test_what_is_not_run_is_counted_of_the_methods_that_are():
     # Of other data nothing is missing, and what ran there alone is no method run here.
     assert missing(["gradient_leakage.digits"]) == 0
     assert missing(["fed_cdp.committed", "gradient_leakage.digits"]) == own
+
+
+@pytest.mark.parametrize(("lines", "opens"), [(16, False), (17, True)])
+def test_a_long_table_is_folded_away_under_what_it_has(lines, opens):
+    table = writing.table(["a"], [[str(n)] for n in range(lines)])
+    text = writing.folded(table, "numbers")
+    assert (text != table) == opens
+    if opens:
+        first, *_, last = text.split("\n\n")
+        assert first == "<details><summary>17 numbers</summary>"
+        assert table in text and last == "</details>"
+
+
+def test_the_numbers_of_a_case_stand_beside_one_another(rows):
+    def made(value, metric, defense):
+        about = {"experiment": "gradient_leakage", "setting": "leakage_type=2"}
+        return rows(value, metric=metric, defense=defense, attack="cpl", **about)
+
+    found = made(0.5, "reconstruction_distance", "none") + made(1.0, "ssim", "none")
+    found += made(0.7, "ssim", "d") + made(7.0, "attack_iterations", "d")
+    printed = {
+        ("leakage_type=2", "cpl", "ssim"): Number(0.9),
+        ("leakage_type=2", "cpl", "attack_iterations"): Number(300, differs="its end"),
+    }
+    reference = Reference("Table VII", "mnist", True, "mlp", None, printed)
+    told = wide.text(cards.card("run", found, {}, reference).judged)
+    assert told.splitlines()[0].split(" | ")[1:] == [
+        "reconstruction distance", "ssim", "ssim, paper", "attack iterations",
+        "attack iterations, paper", "seeds x rows |",
+    ]  # fmt: skip
+    assert [line.split(" | ")[1:-1] for line in told.splitlines()[2:4]] == [
+        ["0.5", "1.00", "0.90", "", ""], ["", "0.7", "0.90", "7.00", "(300.00)"]
+    ]  # fmt: skip
+    assert told.endswith("of another end of a search.")
