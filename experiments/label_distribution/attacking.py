@@ -5,6 +5,7 @@
 | `predictor` | passive | Algorithm 1, shadow clients with the clients' defense |
 | `predictor_unaware` | passive | Algorithm 1, shadow clients without |
 | `fused` | passive | the same shadow clients, components and closed forms weighed together (fljax) |
+| `posterior` | passive | the same numbers, beside what is known of clients before (fljax) |
 | `class_gradients` | closed_form | first order, all parameters (fljax, not the paper) |
 | `last_layer` | closed_form | delta of the last layer's bias |
 | `simulated_path` | passive | expected local training of proxy rows, with `--path_steps` (fljax) |
@@ -29,13 +30,14 @@ from fljax.attacks import label_distribution
 from fljax.attacks.label_distribution import predictor, rules, simulated_path
 from fljax.defenses import specs
 from fljax.defenses.specs import Spec
-from fljax.types import Array, Params
+from fljax.types import Array, Key, Params
 
-_ATTACK, _PATH = 10, 13  # streams of a seed
+_ATTACK, _PATH, _POSTERIOR = 10, 13, 14  # streams of a seed
 SETTINGS = {
     "predictor": "passive",
     "predictor_unaware": "passive",
     "fused": "passive",
+    "posterior": "passive",
     "simulated_path": "passive",
     "class_gradients": "closed_form",
     "last_layer": "closed_form",
@@ -51,12 +53,14 @@ class Adversary(NamedTuple):
       readers: the model's gradients by label, and where the last layer's bias lies.
       distance: learning rate times local steps.
       path: `simulated_path` of messages; None where it is not run.
+      key: of the draws of `posterior`.
     """
 
     attacks: dict[str, label_distribution.Attack]
     readers: label_distribution.Readers
     distance: float
     path: Callable[[Array], Array] | None
+    key: Key
 
 
 class Preparation:
@@ -109,7 +113,8 @@ class Preparation:
             attacks["predictor_unaware"] = self._unaware[seed]
         distance = run.learning_rate * defended.steps(run)
         path = self._path(seed, sent, distance) if run.path_steps else None
-        return Adversary(attacks, readers, distance, path)
+        key = jax.random.fold_in(jax.random.key(seed), _POSTERIOR)
+        return Adversary(attacks, readers, distance, path, key)
 
     def _path(self, seed: int, sent: Params, distance: float):
         steps = min(self._run.path_steps, defended.steps(self._run))
@@ -147,14 +152,16 @@ class Preparation:
 
 def predict(adversary: Adversary, messages: Array) -> dict[str, np.ndarray]:
     """Attack -> label distributions `[n, K]` of the senders of messages `[n, P]`."""
-    attacks, (gradients, bias), distance, path = adversary
+    attacks, (gradients, bias), distance, path, key = adversary
     found = {
         name: label_distribution.predict(attack, messages)
         for name, attack in attacks.items()
     }
     if "predictor" in attacks:
-        found["fused"] = label_distribution.predict_fused(
-            attacks["predictor"], messages
+        learned = attacks["predictor"]
+        found["fused"] = label_distribution.predict_fused(learned, messages)
+        found["posterior"] = label_distribution.predict_posterior(
+            key, learned, messages
         )
     if path is not None:
         found["simulated_path"] = path(messages)

@@ -8,6 +8,7 @@ Internet-of-Things Devices", 2023, Algorithm 1:
 * `predictor`: from components to a distribution.
 * `attack`: all of it.
 * `fusion`: components and closed forms, weighed together (not in the paper).
+* `posterior`: what both say beside what was known before (not in the paper).
 * `rules`: closed forms to compare with.
 * `simulated_path`: a client's local training, simulated as a function of its labels.
 """
@@ -19,6 +20,7 @@ from fljax.attacks.label_distribution.attack import (
     infer,
     predict,
     predict_fused,
+    predict_posterior,
 )
 from fljax.attacks.label_distribution.fusion import Readers
 
@@ -30,4 +32,5 @@ __all__ = [
     "infer",
     "predict",
     "predict_fused",
+    "predict_posterior",
 ]

@@ -30,6 +30,7 @@ from jax.sharding import Mesh
 
 from fljax import parallel
 from fljax.attacks.label_distribution import fusion, pca, shadow_clients
+from fljax.attacks.label_distribution import posterior as posterior_lib
 from fljax.attacks.label_distribution import predictor as predictor_lib
 from fljax.attacks.label_distribution.shadow_clients import Pool, Recipe
 from fljax.types import Array, Exchange, Key, Params, PyTree
@@ -68,8 +69,9 @@ class Attack(NamedTuple):
       basis: principal components.
       params: of the predictor.
       mean: `[K]` mean distribution of the shadow clients: a baseline.
-      readers: what `predict_fused` reads beside the components; None without.
-      fused: its regression; None without.
+      readers: what is read beside the components; None without.
+      fused: regression on both; None without.
+      posterior: what both say of a distribution; None without.
     """
 
     basis: pca.Basis
@@ -77,6 +79,7 @@ class Attack(NamedTuple):
     mean: Array
     readers: fusion.Readers | None = None
     fused: fusion.Fusion | None = None
+    posterior: posterior_lib.Posterior | None = None
 
 
 def fit(
@@ -99,7 +102,8 @@ def fit(
       program: from `shadow_clients.compiled`, of how the adversary believes clients train.
       numbers: for its recipe.
       settings: how many of what.
-      readers: for `predict_fused`; without them only `predict` is prepared.
+      readers: for `predict_fused` and `predict_posterior`; without them only `predict` is
+        prepared.
       progress: called with the number of shadow clients trained since the last call.
     """
     num_labels = len(rows.count)
@@ -128,8 +132,13 @@ def fit(
     params = predictor_lib.fit(
         jax.random.fold_in(key, _PREDICTOR), x, y, settings.predictor
     )
-    fused = None if readers is None else fusion.fit(numbers, y)
-    return Attack(basis, params, jnp.mean(y, axis=0), readers, fused)
+    learned = Attack(basis, params, jnp.mean(y, axis=0), readers)
+    if readers is None:
+        return learned
+    return learned._replace(
+        fused=fusion.fit(numbers, y),
+        posterior=posterior_lib.fit(numbers, y, len(settings.alphas)),
+    )
 
 
 def predict(attack: Attack, messages: Array) -> jax.Array:
@@ -144,10 +153,23 @@ def predict_fused(attack: Attack, messages: Array) -> jax.Array:
     Raises:
       ValueError: the attack was prepared without readers.
     """
+    return fusion.predict(attack.fused, _all_numbers(attack, messages))
+
+
+def predict_posterior(key: Key, attack: Attack, messages: Array) -> jax.Array:
+    """As `predict`, by `posterior`; a client's estimate is the same beside any others.
+
+    Raises:
+      ValueError: the attack was prepared without readers.
+    """
+    numbers = _all_numbers(attack, messages)
+    return posterior_lib.predict(key, attack.posterior, numbers)
+
+
+def _all_numbers(attack: Attack, messages: Array) -> jax.Array:
     if attack.readers is None:
         raise ValueError("attack: expected one that was prepared with readers")
-    numbers = _read(attack.basis, attack.readers, jnp.asarray(messages))
-    return fusion.predict(attack.fused, numbers)
+    return _read(attack.basis, attack.readers, jnp.asarray(messages))
 
 
 def _read(basis: pca.Basis, readers: fusion.Readers | None, messages: Array):
