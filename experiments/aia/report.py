@@ -37,6 +37,8 @@ NAMES = {
     "mean_distribution": "no attack: the mean label distribution of the shadow clients",
     "predictor": "Algorithm 1 of Rajani et al., 2023: a network that learned label "
     "distributions from shadow clients with the clients' defense",
+    "predictor_posterior": "the mean of what the same shadow clients and the closed form leave "
+    "open, given how clients differ before any message",
     "simulated_path": "the client's expected local training, simulated on proxy rows "
     "as a function of its label distribution",
     "class_gradients": "closed form: the shares of the labels' mean gradients that "

@@ -5,7 +5,7 @@
 | `predictor` | passive | Algorithm 1, shadow clients with the clients' defense |
 | `predictor_unaware` | passive | Algorithm 1, shadow clients without |
 | `fused` | passive | the same shadow clients, components and closed forms weighed together (fljax) |
-| `posterior` | passive | the same numbers, beside what is known of clients before (fljax) |
+| `predictor_posterior` | passive | the same numbers, beside what is known of clients before (fljax) |
 | `class_gradients` | closed_form | first order, all parameters (fljax, not the paper) |
 | `last_layer` | closed_form | delta of the last layer's bias |
 | `simulated_path` | passive | expected local training of proxy rows, with `--path_steps` (fljax) |
@@ -37,7 +37,7 @@ SETTINGS = {
     "predictor": "passive",
     "predictor_unaware": "passive",
     "fused": "passive",
-    "posterior": "passive",
+    "predictor_posterior": "passive",
     "simulated_path": "passive",
     "class_gradients": "closed_form",
     "last_layer": "closed_form",
@@ -53,7 +53,7 @@ class Adversary(NamedTuple):
       readers: the model's gradients by label, and where the last layer's bias lies.
       distance: learning rate times local steps.
       path: `simulated_path` of messages; None where it is not run.
-      key: of the draws of `posterior`.
+      key: of the draws of `predictor_posterior`.
     """
 
     attacks: dict[str, label_distribution.Attack]
@@ -160,7 +160,7 @@ def predict(adversary: Adversary, messages: Array) -> dict[str, np.ndarray]:
     if "predictor" in attacks:
         learned = attacks["predictor"]
         found["fused"] = label_distribution.predict_fused(learned, messages)
-        found["posterior"] = label_distribution.predict_posterior(
+        found["predictor_posterior"] = label_distribution.predict_posterior(
             key, learned, messages
         )
     if path is not None:

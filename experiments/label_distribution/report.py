@@ -21,7 +21,7 @@ REPORT = ProgramReport(
         "rows as a function of its label distribution",
         "fused": "components of the same shadow clients and the closed forms, weighed "
         "together",
-        "posterior": "the mean of what the same numbers leave open, given how clients "
+        "predictor_posterior": "the mean of what the same numbers leave open, given how clients "
         "differ before any message",
         "class_gradients": "closed form: the shares of the labels' mean gradients that "
         "make up the message",

@@ -19,7 +19,8 @@ from fljax.types import Array, Key
     INVERSION,
     LABELS,
     DECODING,
-) = range(2, 11)
+    POSTERIOR,
+) = range(2, 12)
 
 
 def numbers(clients: Array | int) -> np.ndarray:

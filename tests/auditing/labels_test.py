@@ -9,7 +9,9 @@ from fljax.auditing import lines as lines_lib
 
 _CLIENTS, _ROWS, _RATE = (0, 1), 60, 0.05
 _SHARES = ([0.7, 0.2, 0.1], [0.1, 0.1, 0.8])
-_NAMES = ("last_layer", "class_gradients", "predictor", "simulated_path")
+_NAMES = (
+    "last_layer", "class_gradients", "predictor", "predictor_posterior", "simulated_path",
+)  # fmt: skip
 
 
 def _frame(rng, labels, client):

@@ -11,7 +11,7 @@ _WORDS = {
     "last_layer": "rule of the last layer",
     "class_gradients": "class gradients",
     "fused": "all of it, weighed",
-    "posterior": "all of it, and what is known before",
+    "predictor_posterior": "all of it, and what is known before",
     "mean_distribution": "mean distribution",
 }
 

@@ -1,7 +1,8 @@
 """`class_gradients` and `predictor`: label distributions from proxy rows.
 
-Both read each client's first message: the closed form over class gradients of the proxy
-rows (`rules`), and Algorithm 1 of Rajani et al. 2023 (`attack`). Its shadow clients train
+They read each client's first message: the closed form over class gradients of the proxy
+rows (`rules`), Algorithm 1 of Rajani et al. 2023 (`attack`), and what its shadow clients
+teach of both (`predictor_posterior`). These train
 as the attacked ones are known to, with FedProx's term and the defense. A defense of which
 only the budget is known gives them its clip and no noise; a clip that decays is that of
 the first round; Poisson samples are stood in for by shuffled batches of their size. The
@@ -23,6 +24,7 @@ from fljax.attacks import streams
 from fljax.attacks.adversary import AdversaryView, LocalTraining
 from fljax.attacks.estimates import Estimates, LabelEstimate, NotApplicable
 from fljax.attacks.label_distribution import attack, predictor, rules, shadow_clients
+from fljax.attacks.label_distribution.fusion import Readers
 from fljax.attacks.label_distribution.last_layer import without_messages
 from fljax.attacks.needs import Needs
 from fljax.attacks.spec import AttackSpec
@@ -33,6 +35,7 @@ from fljax.transcript import views
 from fljax.types import Defense, Features
 
 _PREDICTOR = predictor.Settings(hidden=(128,) * 4)
+_POSTERIOR = "predictor_posterior"
 
 
 class Settings(NamedTuple):
@@ -56,29 +59,38 @@ def run_class_gradients(view: AdversaryView, settings: None) -> Estimates:
 
 
 def run_predictor(view: AdversaryView, settings: Settings) -> Estimates:
-    """Algorithm 1; clients that are alike share their shadow clients."""
-    pool, value, prepared = pool_of(view), [], {}
+    """Algorithm 1, and `attack.predict_posterior`; clients that are alike share their shadow clients."""
+    pool, prepared, gradients = pool_of(view), {}, {}
+    value: dict[str, list[jax.Array]] = {"predictor": [], _POSTERIOR: []}
     try:
         trained = {
             rows: _program(_Told.of(view, rows)) for rows in set(view.sizes.tolist())
         }
     except ValueError as error:
-        return {"predictor": NotApplicable(str(error))}
-    for (sent, delta, round_), rows in zip(
-        _first_messages(view), view.sizes.tolist(), strict=True
+        return {name: NotApplicable(str(error)) for name in value}
+    for (sent, delta, round_), rows, client in zip(
+        _first_messages(view), view.sizes.tolist(), view.clients, strict=True
     ):
         if (round_, rows) not in prepared:
             stream = streams.key(view.seed, streams.PREDICTOR, round_)
+            if round_ not in gradients:
+                gradients[round_] = _mean_gradients(view.loss_fn, sent, pool)
             prepared[round_, rows] = attack.fit(
                 jax.random.fold_in(stream, rows),
                 sent,
                 pool,
                 trained[rows],
                 settings=_attack_settings(settings.shadow_clients),
+                readers=Readers(gradients[round_], jnp.zeros(0, jnp.int32)),
             )
-        message = ravel_pytree(delta)[0][None]
-        value.append(attack.predict(prepared[round_, rows], message)[0])
-    return {"predictor": LabelEstimate(np.stack(value), without_messages(view))}
+        learned, message = prepared[round_, rows], ravel_pytree(delta)[0][None]
+        value["predictor"].append(attack.predict(learned, message)[0])
+        draws = streams.key(view.seed, streams.POSTERIOR, client)
+        value[_POSTERIOR].append(attack.predict_posterior(draws, learned, message)[0])
+    baseline = without_messages(view)
+    return {
+        name: LabelEstimate(np.stack(each), baseline) for name, each in value.items()
+    }
 
 
 @functools.partial(jax.jit, static_argnums=0)

@@ -67,7 +67,8 @@ def fit(numbers: Array, labels: Array, groups: int) -> Posterior:
     centre, mean = r.mean(axis=0), z.mean(axis=0)
     (white_r, of_r), (white_z, of_z) = _white(r - centre), _white(z - mean)
     left, correlation, right = np.linalg.svd(white_r.T @ white_z, full_matrices=False)
-    unexplained = _unexplained(correlation, *white_r.shape)
+    searched = white_r.shape[1] + white_z.shape[1]
+    unexplained = _unexplained(correlation, len(r), searched)
     kept = unexplained < 1
     noise = np.sqrt(unexplained[kept])
     weights = of_r @ left[:, kept] / noise
@@ -86,17 +87,16 @@ def _white(centred: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     return left[:, kept], back / scale[:, None]
 
 
-def _unexplained(correlation: np.ndarray, count: int, numbers: int) -> np.ndarray:
+def _unexplained(correlation: np.ndarray, count: int, searched: int) -> np.ndarray:
     """Shares of variance that clients who were not learned from will have, at most 1.
 
-    Of canonical correlations that so many numbers have with label distributions (Lord,
-    "Efficiency of prediction when a regression equation from one sample is used in a new
-    sample", 1950): those that chance makes are nothing.
+    Of so many clients by Lord ("Efficiency of prediction when a regression equation from
+    one sample is used in a new sample", 1950), where canonical correlations have searched
+    as many directions as there are on both sides. Fewer clients than those teach nothing.
     """
     seen = np.maximum(1 - correlation**2, _EXACT)
-    return np.minimum(
-        seen * (count + numbers + 1) / max(count - numbers - 1, _EXACT), 1
-    )
+    left = max(count - searched - 1, _EXACT)
+    return np.minimum(seen * (count + searched + 1) / left, 1)
 
 
 def _concentrations(z: np.ndarray, groups: int) -> np.ndarray:
@@ -128,7 +128,8 @@ def predict(key: Key, posterior: Posterior, numbers: Array) -> jax.Array:
 
 def _mean(key: Key, posterior: Posterior, seen: jax.Array) -> jax.Array:
     """Of one client, `[K]`."""
-    along, concentrations = posterior.along, posterior.concentrations
+    along = jnp.asarray(posterior.along)
+    concentrations = jnp.asarray(posterior.concentrations)
 
     def likelihood(logits):
         left = seen - jax.nn.softmax(_whole(logits)) @ along

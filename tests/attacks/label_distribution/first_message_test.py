@@ -20,14 +20,15 @@ def shadow_messages(digits, monkeypatch):
     """Messages `[4, P]` of shadow clients, of a defense and more that is known."""
     received = []
 
-    def fit(key, sent, pool, program, settings):
+    def fit(key, sent, pool, program, *, settings, readers):
         received.append(program(key, np.arange(4), np.full((4, 10), 0.1), sent, pool))
         assert settings.num_fit == first_message.Settings().shadow_clients
 
     monkeypatch.setattr(first_message.attack, "fit", fit)
-    monkeypatch.setattr(
-        first_message.attack, "predict", lambda *_: np.full((1, 10), 0.1)
-    )
+    for name in ("predict", "predict_posterior"):
+        monkeypatch.setattr(
+            first_message.attack, name, lambda *_: np.full((1, 10), 0.1)
+        )
     seen = Transcript(
         np.zeros(1, int),
         np.zeros((1, 1), int),
