@@ -7,7 +7,7 @@ from experiments.report import markdown
 from experiments.report.tables import Cell
 from fljax.metrics import Estimate
 
-_SEEN = 16  # lines of a table that stands open
+_SEEN = 24  # lines of a table that stands open
 
 
 def table(
