@@ -8,7 +8,8 @@ rows, and writes `rows.jsonl`, `manifest.json` and figures into `--run_dir`.
 
 import functools
 import os
-from collections.abc import Iterator
+import zlib
+from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
 
 from rich.progress import Progress
@@ -67,15 +68,27 @@ def start(config: Settings, *, apart: bool = False) -> Start:
 
 def prepare(config: Settings, table: data.Table, apart: bool = False) -> Prepared:
     """Encodes and deals the rows of every point."""
-    swept = enumerate(points(config, config.run.sweep))
+    swept = list(points(config, config.run.sweep))
+    numbers = _trials([label for label, _ in swept]) if apart else [None] * len(swept)
     prepared = [
-        pipeline.prepare(table, at, label, number if apart else None)
-        for number, (label, at) in swept
+        pipeline.prepare(table, at, label, number)
+        for number, (label, at) in zip(numbers, swept, strict=True)
     ]
     if not config.run.dry_run:
         for each in prepared:
             memory.check(each)
     return Prepared(config, table, prepared)
+
+
+def _trials(labels: Sequence[str]) -> list[int]:
+    """Of each point another number, which is its own in any sweep that it is part of."""
+    found: list[int] = []
+    for label in labels:
+        number = zlib.crc32(label.encode()) % 2**31
+        while number in found:
+            number = (number + 1) % 2**31
+        found.append(number)
+    return found
 
 
 def work(prepared: Prepared, output: Output, bars: Progress) -> Results:

@@ -1,7 +1,8 @@
 """The rule by which one defense of a grid is recommended; pure."""
 
 import math
-from collections.abc import Sequence
+import re
+from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 from fljax import fit, verdicts
@@ -9,7 +10,8 @@ from fljax.metrics import Estimate
 
 RULE = (
     "of the defenses that promise an epsilon, under which no attack that knows them is "
-    "shown to have more than who sees no message, whose bound allows no more than was "
+    "shown to have more than who sees no message, nor under more of the same noise, whose "
+    "bound allows no more than was "
     "asked for, and whose model explains something of the held-out rows: the smallest "
     "epsilon among those that explain nearly as much as the best"
 )
@@ -77,7 +79,8 @@ def choose(candidates: Sequence[Candidate], wishes: Wishes) -> Choice:
       candidates: with distinct defenses, in any order.
       wishes: of the user.
     """
-    why_not = {each.defense: _refused(each, wishes) for each in candidates}
+    leaky = _leaky(candidates)
+    why_not = {each.defense: _refused(each, wishes, leaky) for each in candidates}
     left = [each for each in candidates if not why_not[each.defense]]
     if not left:
         return Choice(None, why_not)
@@ -96,12 +99,32 @@ def choose(candidates: Sequence[Candidate], wishes: Wishes) -> Choice:
     return Choice(chosen, why_not)
 
 
-def _refused(each: Candidate, wishes: Wishes) -> str:
-    """Why it is none for anybody; empty if it may be."""
+def _alike(defense: str) -> str:
+    """Its text without the strength of its noise."""
+    return re.sub(r"\b(epsilon|sigma)=[^,()]*", "", defense)
+
+
+def _leaky(candidates: Sequence[Candidate]) -> dict[str, float]:
+    """Defense but for the strength of its noise -> smallest epsilon that leaks."""
+    found: dict[str, float] = {}
+    for each in candidates:
+        if each.leaks:
+            name = _alike(each.defense)
+            found[name] = min(each.epsilon, found.get(name, math.inf))
+    return found
+
+
+def _refused(each: Candidate, wishes: Wishes, leaky: Mapping[str, float]) -> str:
+    """Why it is none for anybody; empty if it may be.
+
+    What reads through more noise reads through less: that it is not shown to is chance.
+    """
     if not math.isfinite(each.epsilon):
         return "promises nothing"
     if each.leaks:
         return "leaks"
+    if each.epsilon >= (known := leaky.get(_alike(each.defense), math.inf)):
+        return f"leaks with epsilon {known:.3g} already"
     if wishes.most is not None and not each.most <= wishes.most:
         allowed = "unknown" if math.isnan(each.most) else f"{each.most:.1f} points"
         return f"its bound is {allowed}"

@@ -83,10 +83,11 @@ def recommendation(
     each = choice.chosen
     against = "" if bare is None else f" (without a defense {bare.utility.mean:.1f} %)"
     whose = _OF_CLIENT[each.unit]
+    explained = f"{_interval(each.utility)} % of the variation of {_targets(each)}"
     parts = [
         f"Recommended: {each.defense} {under}: epsilon {each.epsilon:.3g}{whose}",
         f"{each.tuned:.3g} with the choice of the clip charged",
-        f"explains {each.utility.mean:.1f} % of the variation of {_targets(each)}{against}",
+        f"explains {explained}{against}",
     ]
     if each.attack:
         parts.append(

@@ -21,8 +21,8 @@ class Told(NamedTuple):
 
 
 def told(scores: np.ndarray, there: np.ndarray) -> Told:
-    """Compares scores with the truth, both `[T, n]`; what is not finite is last."""
-    finite = np.where(np.isfinite(scores), scores, np.finfo(float).min)
+    """Compares scores with the truth, both `[T, n]`; what is no number is last."""
+    finite = np.nan_to_num(np.asarray(scores, float), nan=np.finfo(float).min)
     away, found, _ = metrics.roc_curve(
         there.ravel(), finite.ravel(), drop_intermediate=False
     )

@@ -38,8 +38,11 @@ class RunConfig(RunFlags):
         "who attacks: with gradients whoever sees messages, their sum or the models of "
         "all rounds, with losses whoever has a client's last model or the final one",
     )
-    rounds_used: int = option(
-        20, "rounds that gradients are matched in, evenly spread", min=1
+    rounds_used: int | None = option(
+        None,
+        "rounds that gradients are matched in, evenly spread; fewer take less time, and "
+        "tell less; none: all",
+        min=1,
     )
     seeds: tuple[int, ...] = several((0, 1, 2), "repetitions", min=0, max=2**20 - 1)
 

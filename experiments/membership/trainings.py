@@ -42,7 +42,9 @@ def train(
     there: np.ndarray,
     seed: int,
 ) -> Trained:
-    """Trains on the rows that are there.
+    """Trains on the rows that are there, each time from the same initial model.
+
+    Who sees a federation sees the model that it began with, and begins its own there.
 
     Raises:
       Diverged: as soon as a loss is not finite.
@@ -58,7 +60,7 @@ def train(
         config,
         seeds,
         defense=defense.maker(told, config, 0),
-    )
+    )._replace(start=seeds[0])
     run = federation.train(posed, chunk=config.num_rounds, progress=lambda _: None)
     return Trained(posed, run.transcript, run.server.params)
 

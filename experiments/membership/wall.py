@@ -114,7 +114,7 @@ def _observed(settings, spec, pool, at: slice, told, weight) -> Observed:
 def _spread(settings: Settings, seen: Transcript, slot: int):
     """Numbers of some rounds, and what was seen in them, `[T, R, ...]`."""
     count = np.shape(seen.round)[1]
-    used = min(settings.run.rounds_used, count)
+    used = min(settings.run.rounds_used or count, count)
     chosen = np.unique(np.linspace(0, count - 1, used).round().astype(int))
     params = jax.tree.map(lambda leaf: leaf[:, chosen], seen.params)
     delta = jax.tree.map(lambda leaf: leaf[:, chosen, slot], seen.delta)

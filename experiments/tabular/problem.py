@@ -80,6 +80,7 @@ class Problem(NamedTuple):
       bound_defense: the clients' defense, or None.
       trial: trainings of another one share the initial model and nothing else that they
         draw; None: those of one seed draw alike, whatever the flags.
+      start: seed of the initial model of all trainings; None: each has its own.
     """
 
     method: FedAvg
@@ -89,6 +90,7 @@ class Problem(NamedTuple):
     learning_rate: float
     bound_defense: BoundDefense | None = None
     trial: int | None = None
+    start: int | None = None
 
     @property
     def model(self) -> Model:
@@ -115,6 +117,8 @@ class Problem(NamedTuple):
         seeds = np.asarray(self.seeds, np.uint32)
         trial = None if self.trial is None else np.full(count, self.trial, np.int32)
         start = None if trial is None else seeds
+        if self.start is not None:
+            start = np.full(count, self.start, np.uint32)
         return Training(index, index, seeds, trial, (rates, defense), start)
 
 

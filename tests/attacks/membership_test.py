@@ -165,6 +165,17 @@ def test_shadows_tell_an_easy_row_from_a_member(classes):
     np.testing.assert_array_equal(membership.threshold(losses), -losses)
 
 
+@pytest.mark.parametrize(("count", "own"), [(40, False), (100, True)])
+def test_few_shadows_give_all_rows_one_variance(count, own):
+    rng, classes = np.random.default_rng(0), False
+    there = rng.permuted(np.arange(count)[:, None] % 2 * np.ones((1, 30)), axis=0) > 0
+    spread = np.where(np.arange(30) < 15, 0.01, 1.0)  # of the rows' absolute errors
+    errors = np.abs(5 - 0.02 * there + spread * rng.normal(size=(count, 30)))
+    shadows = Shadows(errors**2, there, np.ones((count, 5)))
+    lira = membership.lira(np.full(30, 4.98**2), shadows, classes=classes)
+    assert (lira[:15].min() > 0.5) == own
+
+
 def test_too_few_shadows_are_refused():
     shadows = _shadows()._replace(there=np.ones((4, 3), bool))
     with pytest.raises(ValueError, match="2 with and 2 without each candidate, got 0"):

@@ -2,12 +2,13 @@
 
 * `threshold`: rows of small loss were there (Yeom et al. 2018);
 * `lira`: the likelihood ratio of a row's confidence among shadow models that had the row
-  and among those that had not, both Gaussian (Carlini et al. 2022, online);
+  and among those that had not, both Gaussian (Carlini et al. 2022, online), of one
+  variance for all rows where there are fewer than 64 shadow models, as they advise;
 * `rmia`: how often the row's likelihood, relative to that under shadow models, exceeds
   that of rows of the population (Zarifzadeh et al. 2024, gamma = 1).
 
-Divergence: of numbers the confidence is the logarithm of the squared error, and the
-likelihood Gaussian, for the papers have classes only; that of `rmia` breaks its ties by
+Divergence: of numbers the confidence is minus the absolute error, and the likelihood
+Gaussian, for the papers have classes only; that of `rmia` breaks its ties by
 the row's own ratio. All scores are larger for members.
 """
 
@@ -18,6 +19,7 @@ from scipy import special, stats
 
 _TINY = 1e-8  # of a loss, whose logarithm is taken
 _LEAST = 1e-3  # deviation of confidences, where all shadows agree
+_MANY = 64  # shadows, from which each row has a variance of its own
 
 
 class Shadows(NamedTuple):
@@ -60,7 +62,10 @@ def lira(losses: np.ndarray, shadows: Shadows, *, classes: bool) -> np.ndarray:
     each = []
     for kept in (there, ~there):
         values = np.where(kept, others, np.nan)
-        spread = np.maximum(np.nanstd(values, axis=0, ddof=1), _LEAST)
+        variance = np.nanvar(values, axis=0, ddof=1)
+        if len(there) < _MANY:
+            variance = np.mean(variance)
+        spread = np.maximum(np.sqrt(variance), _LEAST)
         each.append(stats.norm.logpdf(own, np.nanmean(values, axis=0), spread))
     return each[0] - each[1]
 
@@ -89,10 +94,10 @@ def rmia(
 
 
 def _confidence(losses: np.ndarray, classes: bool) -> np.ndarray:
-    """Log odds of the right class; of a number minus the log of the squared error."""
-    loss = np.maximum(np.asarray(losses, float), _TINY)
+    """Log odds of the right class; of a number minus the absolute error."""
     if not classes:
-        return -np.log(loss)
+        return -np.sqrt(np.asarray(losses, float))
+    loss = np.maximum(np.asarray(losses, float), _TINY)
     return -loss - np.log(-np.expm1(-loss))
 
 

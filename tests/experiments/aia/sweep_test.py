@@ -2,7 +2,7 @@
 
 import pytest
 
-from experiments.aia import active_config, pipeline, settings
+from experiments.aia import active_config, pipeline, program, settings
 from experiments.aia.sweep import points
 from experiments.tabular import settings as training
 from fljax.driver.config import ConfigError
@@ -117,3 +117,11 @@ def test_what_its_flag_would_refuse_is_refused_by_name(text):
 def test_a_wrong_last_point_is_refused_before_the_first_is_yielded():
     with pytest.raises(ConfigError, match="--batch_size"):
         next(points(_TOLD, "batch_size=8; batch_size=0"))
+
+
+def test_the_draws_of_a_point_are_its_own_in_any_sweep():
+    grid = ["defense=none", "defense=median", "defense=none"]
+    trials = program._trials(grid)
+    assert len(set(trials)) == 3
+    assert program._trials(grid[1:2]) == trials[1:2]
+    assert all(0 <= number < 2**31 for number in trials)

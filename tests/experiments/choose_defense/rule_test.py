@@ -47,6 +47,21 @@ def test_the_smallest_epsilon_that_explains_nearly_as_much(wishes, chosen):
         assert all(found.why_not.values())
 
 
+def test_what_reads_through_more_noise_reads_through_less():
+    def dp(clip, noise, epsilon, **more):
+        return _candidate(f"dp_sgd(clip={clip}, {noise})", epsilon, 50.0, **more)
+
+    grid = (
+        dp(1, "epsilon=32", 32.0, leaks=True), dp(1, "epsilon=64", 64.0),
+        dp(1, "sigma=2", 32.0), dp(1, "epsilon=16", 16.0), dp(3, "epsilon=64", 64.0),
+    )  # fmt: skip
+    found = choose(grid, Wishes(tolerance=99.0))
+    assert found.chosen == grid[3]
+    said = [found.why_not[each.defense] for each in grid if each is not grid[3]]
+    assert said[:1] + said[3:] == ["leaks", "a larger epsilon"]
+    assert said[1] == said[2] == "leaks with epsilon 32 already"
+
+
 def test_every_other_defense_is_told_why_it_is_not():
     assert choose(GRID, Wishes(most=15.0)).why_not == {
         "none": "promises nothing",
@@ -83,7 +98,7 @@ def test_the_recommendation_has_its_numbers():
     text = said.recommendation(GRID, choose(GRID, Wishes()), Wishes(), 3)
     for part in (
         "Recommended: small (--tolerance=2, 3 seeds): epsilon 4; 8 with the choice",
-        "explains 47.5 % of the variation of the training targets (without a defense 50",
+        "explains 47.5 [46.5, 48.5] % of the variation of the training targets (without a",
         "no adversary can have more than 15.0 points.",
     ):
         assert part in text
