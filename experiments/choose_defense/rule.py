@@ -5,6 +5,8 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
+from sklearn.isotonic import isotonic_regression
+
 from fljax import fit, verdicts
 from fljax.metrics import Estimate
 
@@ -13,7 +15,8 @@ RULE = (
     "shown to have more than who sees no message, nor under more of the same noise, whose "
     "bound allows no more than was "
     "asked for, and whose model explains something of the held-out rows: the smallest "
-    "epsilon among those that explain nearly as much as the best"
+    "epsilon among those that explain nearly as much as the best, where less of the same "
+    "noise is taken to explain no less"
 )
 
 
@@ -84,14 +87,14 @@ def choose(candidates: Sequence[Candidate], wishes: Wishes) -> Choice:
     left = [each for each in candidates if not why_not[each.defense]]
     if not left:
         return Choice(None, why_not)
-    best = max(each.utility.mean for each in left)
+    explained = _explained(candidates)
+    best = max(explained[each.defense] for each in left)
     for each in left:
-        if each.utility.mean < best - wishes.tolerance:
-            why_not[each.defense] = (
-                f"explains {best - each.utility.mean:.1f} points less than the best"
-            )
+        less = best - explained[each.defense]
+        if less > wishes.tolerance:
+            why_not[each.defense] = f"explains {less:.1f} points less than the best"
     left = [each for each in left if not why_not[each.defense]]
-    chosen = min(left, key=lambda each: (each.epsilon, -each.utility.mean))
+    chosen = min(left, key=lambda each: (each.epsilon, -explained[each.defense]))
     for each in left:
         larger = each.epsilon > chosen.epsilon
         why_not[each.defense] = "a larger epsilon" if larger else "explains less"
@@ -102,6 +105,25 @@ def choose(candidates: Sequence[Candidate], wishes: Wishes) -> Choice:
 def _alike(defense: str) -> str:
     """Its text without the strength of its noise."""
     return re.sub(r"\b(epsilon|sigma)=[^,()]*", "", defense)
+
+
+def _explained(candidates: Sequence[Candidate]) -> dict[str, float]:
+    """Utility that does not fall where only noise does: what does so is chance.
+
+    The best of many that scatter is mostly luck; isotonic regression over the epsilons of
+    one clip pools it with those that have less noise.
+    """
+    groups: dict[str, list[Candidate]] = {}
+    known = [each for each in candidates if math.isfinite(each.utility.mean)]
+    for each in sorted(known, key=lambda each: each.epsilon):
+        groups.setdefault(_alike(each.defense), []).append(each)
+    return {
+        each.defense: float(value)
+        for group in groups.values()
+        for each, value in zip(
+            group, isotonic_regression([e.utility.mean for e in group]), strict=True
+        )
+    }
 
 
 def _leaky(candidates: Sequence[Candidate]) -> dict[str, float]:

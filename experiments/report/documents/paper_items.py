@@ -159,10 +159,11 @@ PAPERS = {
             "1e-2 some accuracy, and neither hides anything. It does not for 1e-1, which "
             "costs nearly half of it, where the text has no learning at all, less on MNIST, "
             "and does not protect, which the paper takes it to. Plain SGD costs nothing with "
-            "noise on steps, and loses accuracy with noise on messages, which then hides nearly "
-            "all at every scale. With Adam and noise on messages, on "
+            "noise on steps, and loses accuracy with noise on messages, which then hides all "
+            "from one message at 1e-2 and 1e-1, and much at 1e-3. With Adam and noise on "
+            "messages, on "
             "MNIST, 1e-2 costs no accuracy; the predictor is then no nearer than the mean "
-            "distribution on average, the class gradients still are, far. 1e-1 costs much, "
+            "distribution on average, class gradients and posterior still are, far. 1e-1 costs much, "
             "and no attack is shown nearer than it.",
         ),
         Item("In small, without a file", "label_distribution.digits", SMALL),

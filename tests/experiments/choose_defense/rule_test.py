@@ -62,6 +62,20 @@ def test_what_reads_through_more_noise_reads_through_less():
     assert said[1] == said[2] == "leaks with epsilon 32 already"
 
 
+def test_the_luckiest_of_one_clip_is_not_the_best():
+    explained = {1: 30.0, 2: 41.5, 4: 46.0, 8: 42.0, 16: 42.0}
+    grid = [
+        _candidate(f"dp_sgd(clip=1, epsilon={e})", float(e), explained[e])
+        for e in explained
+    ]
+    for each in (grid, grid[::-1]):
+        found = choose(each, Wishes(tolerance=2.0))
+        assert found.chosen == grid[1]
+        assert (
+            found.why_not[grid[0].defense] == "explains 13.3 points less than the best"
+        )
+
+
 def test_every_other_defense_is_told_why_it_is_not():
     assert choose(GRID, Wishes(most=15.0)).why_not == {
         "none": "promises nothing",
@@ -200,3 +214,11 @@ def test_what_anyone_can_have_is_beyond_what_the_attack_is_beyond():
     (mine,) = candidates.of_rows(rows)
     assert mine.beyond == "imputation"  # though the majority is right more often
     assert (mine.gain.mean, mine.most) == (pytest.approx(10.1), 15.0)
+
+
+def test_a_training_of_which_nothing_is_known_does_not_matter():
+    lost = _candidate("dp_sgd(clip=1, epsilon=2)", 2.0, math.nan)
+    kept = _candidate("dp_sgd(clip=1, epsilon=8)", 8.0, 40.0)
+    found = choose([lost, kept], Wishes())
+    assert found.chosen == kept
+    assert found.why_not == {lost.defense: "the model has hardly learnt"}
