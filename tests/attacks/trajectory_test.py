@@ -149,5 +149,8 @@ def test_messages_that_are_sent_in_part_are_made_up_for_by_more_of_them():
     assert (half.messages, half.search.iterations) == (40, 240)
     all_there_are = effort.for_a_share(asked, 0.1, sent)
     assert (all_there_are.messages, all_there_are.search.iterations) == (60, 360)
-    every = asked._replace(messages=None)
-    assert effort.for_a_share(every, 0.1, sent) == every
+    for messages in (None, 60):  # there are no more, which are searched longer
+        every = effort.for_a_share(asked._replace(messages=messages), 0.1, sent)
+        assert (every.messages, every.search.iterations) == (messages, 360)
+        half = effort.for_a_share(asked._replace(messages=messages), 0.5, sent)
+        assert half.search.iterations == 240

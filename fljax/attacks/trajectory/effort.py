@@ -10,6 +10,7 @@ from fljax.attacks.trajectory import matching, rules
 from fljax.types import Array
 
 _DEFAULT = matching.Settings()
+_MOST_MORE = 3.0  # iterations, times those for whole messages
 
 
 class Settings(NamedTuple):
@@ -20,7 +21,7 @@ class Settings(NamedTuple):
         to six times as many.
       messages: of each client, evenly from its first to its last; None for all. Where it
         sends a share of its changes only, as many more as make up for that, or as there
-        are, and as many more iterations.
+        are, and as many more iterations, up to three times as many at least.
       search: everything else; steps of a path and `first_order` are set here.
     """
 
@@ -43,11 +44,14 @@ def for_a_share(settings: Settings, share: float, sent: Array) -> Settings:
       share: that is sent, in (0, 1].
       sent: `[C]` messages of each client.
     """
-    asked, sent = settings.messages, np.asarray(sent)
-    if share == 1 or asked is None or not sent.any():
+    messages, sent = settings.messages, np.asarray(sent)
+    if share == 1 or not sent.any():
         return settings
-    messages = max(min(math.ceil(asked / share), int(sent[sent > 0].min())), asked)
-    search, more = settings.search, messages / asked
+    more = min(1 / share, _MOST_MORE)
+    if (asked := messages) is not None:
+        messages = max(min(math.ceil(asked / share), int(sent[sent > 0].min())), asked)
+        more = max(messages / asked, more)
+    search = settings.search
     search = search._replace(
         iterations=round(search.iterations * more),
         rough_iterations=round(search.rough_iterations * more),
