@@ -59,6 +59,9 @@ def of_attacks(cards: Sequence[Card]) -> Iterator[str]:
     yield from _to_whom(cards, case, score)
     yield from _not_run(cards, [score for _, score in scored])
     if leaks and bare:
+        own = next(card for card in cards if card.name == case.run)
+        alike = {card.name for card in cards if facts.trained_alike(card, own)}
+        defended = [each for each in defended if each.run in alike]
         yield from _defenses(case, score, defended, several)
     yield from _impossible(cards)
     for card in cards:

@@ -4,6 +4,7 @@ Compares runs, and points of a sweep over a defense, that differ in the defense.
 """
 
 import math
+from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
 from typing import NamedTuple
 
@@ -45,21 +46,23 @@ class Variant(NamedTuple):
 
 def groups(cards: Sequence[Card]) -> dict[str, list[Variant]]:
     """Subject -> its variants, undefended first, where there is a choice."""
-    found: dict[str, dict[tuple, list[Row]]] = {}
+    found: dict[tuple[str, tuple[str, ...]], dict[tuple, list[Row]]] = {}
     for index, card in enumerate(cards):
         for row in card.rows:
             if not row.point or row.point.startswith("defense"):
                 at = index, row.defense, row.point
-                about = facts.subject(card, row)
+                about = facts.subject(card, row), facts.data_of(card)
                 found.setdefault(about, {}).setdefault(at, []).append(row)
-    chosen = {}
-    for key, parts in found.items():
+    chosen, several = {}, Counter(about for about, _ in found)
+    for (about, _), parts in found.items():
         variants = _labelled(
             [Variant(_label(rows), cards[at[0]], rows)
              for at, rows in parts.items()]
         )  # fmt: skip
         attacked = any(_accuracies(v.rows) for v in variants)
         if attacked and len(variants) > 1 and any(v.defended for v in variants):
+            runs = dict.fromkeys(v.card.name for v in variants)
+            key = about if several[about] == 1 else f"{about}, runs {', '.join(runs)}"
             chosen[key] = sorted(variants, key=lambda v: v.defended)
     return chosen
 

@@ -43,6 +43,25 @@ def subject(card: Card, row: Row) -> str:
     return ", ".join(filter(None, parts))
 
 
+def data_of(card: Card) -> tuple[str, ...]:
+    """Hashes of its files, and the column that is predicted: whose results go together."""
+    files = card.manifest.get("data")
+    each = files[:_MOST] if isinstance(files, list) else []
+    hashes = sorted(text(mapping(file).get("sha256")) for file in each)
+    return (*hashes, _flag(card, "data_target"))
+
+
+def trained_alike(card: Card, other: Card) -> bool:
+    """Whether two runs trained alike, as far as their flags say, but for defenses."""
+    one, two = (mapping(each.manifest.get("flags")) for each in (card, other))
+    named = {name for name, _ in _TRAINING} | {
+        name
+        for name in (*one, *two)
+        if isinstance(name, str) and name.startswith(("data_", "partition_", "model_"))
+    }
+    return all(one.get(name) == two.get(name) for name in named - {*PLACES, *FILES})
+
+
 def about(card: Card) -> list[tuple[str, str]]:
     """Data, inferred column, model, defense, training and seeds of a run."""
     flags, rows = mapping(card.manifest.get("flags")), card.rows

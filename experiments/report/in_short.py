@@ -1,5 +1,6 @@
 """A few sentences for each subject of a report, made from the rows by a rule."""
 
+from collections import Counter
 from collections.abc import Sequence
 from typing import NamedTuple
 
@@ -26,23 +27,32 @@ class Said(NamedTuple):
 
 def sentences(cards: Sequence[Card]) -> list[Said]:
     """A few sentences for each subject."""
-    groups: dict[tuple[str, str], list[Card]] = {}
+    groups: dict[tuple[str, str, tuple[str, ...]], list[Card]] = {}
     for card in cards:
         for row in card.rows:
             # An account is of no data in particular.
             about = "" if row.experiment == "accounting" else facts.subject(card, row)
-            of = groups.setdefault((row.experiment, about), [])
+            data = facts.data_of(card) if about else ()
+            of = groups.setdefault((row.experiment, about, data), [])
             if not any(each is card for each in of):
                 of.append(card)
-    found = []
-    for (experiment, about), some in groups.items():
+    found, several = [], Counter(key[:2] for key in groups)
+    for (experiment, about, _), some in groups.items():
         own = [_part(card, about) for card in some]
         program = PROGRAMS.get(experiment)
         if program is not None:
             judged = program.gains and list(claims.of_attacks(own))
             if text := " ".join(judged or program.sentences(own)):
-                found.append(Said(about, text, claims.command(own) if judged else ""))
+                which = f", {_runs(some)}" if several[experiment, about] > 1 else ""
+                command = claims.command(own) if judged else ""
+                found.append(Said(about + which, text, command))
     return found
+
+
+def _runs(cards: Sequence[Card]) -> str:
+    """Of equal names, but of other data than others of that name."""
+    names = ", ".join(card.name for card in cards)
+    return f"run{'s' if len(cards) > 1 else ''} {names}"
 
 
 def _part(card: Card, about: str) -> Card:

@@ -39,6 +39,19 @@ def _cells(comparison):
     return [[_text(cell) for cell in line] for line in comparison.table.body]
 
 
+def test_runs_on_other_files_of_one_name_do_not(rows):
+    def on(digest, name, **fields):
+        run = _run(rows, name, **fields)
+        return run._replace(manifest={**run.manifest, "data": [{"sha256": digest}]})
+
+    bare, other = on("1", "a"), on("2", "b", defense="dp_sgd")
+    assert not defenses.groups([bare, other])
+    both = [bare, other, on("1", "c", defense="median"), on("2", "d")]
+    assert list(defenses.groups(both)) == [
+        "medical, mlp, runs a, c", "medical, mlp, runs b, d"
+    ]  # fmt: skip
+
+
 def test_runs_that_differ_in_the_defense_stand_side_by_side(rows):
     defended = _run(rows, "b", defense="dp_sgd", attack=(56.9, 57.2, 57.5), loss=3.0)
     key, variants = _only([defended, _run(rows, "a")])

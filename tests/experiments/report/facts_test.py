@@ -56,6 +56,22 @@ def test_a_learning_rate_that_falls_is_told(rows, decay, said):
     assert found == "learning rate 0.1" + (f", {said} each round" if said else "")
 
 
+def test_runs_of_other_files_targets_or_trainings_are_told_apart(rows):
+    def made(digest="1", **flags):
+        return _card(rows, {"flags": flags, "data": [{"sha256": digest}]})
+
+    one = made(data_target="y", num_rounds=40, data_path="a/rows.csv", defense="none")
+    alike = made(data_target="y", num_rounds=40, data_path="b/rows.csv", defense="d")
+    assert facts.data_of(one) == facts.data_of(alike)
+    assert facts.trained_alike(one, alike)
+    assert facts.data_of(one) != facts.data_of(made("2", data_target="y"))
+    assert facts.data_of(one) != facts.data_of(made(data_target="z"))
+    for other in ({"num_rounds": 3}, {"model_hidden": [8]}, {"data_drop": ["a"]}):
+        assert not facts.trained_alike(one, made(data_target="y", **other))
+    broken = _card(rows, {"data": [7, {"sha256": 8}], "flags": 9})
+    assert facts.data_of(broken) and not facts.trained_alike(broken, one)
+
+
 def test_a_single_seed_is_not_counted(rows):
     card = cards.card("run", rows(80.0), {}, None)
     assert dict(facts.about(card))["Seeds"] == "0"

@@ -73,6 +73,24 @@ def test_a_defense_is_compared_in_its_own_federation_and_run(rows):
     assert "participating_percent=5 run b 40.05" in said
 
 
+def test_a_defense_of_another_file_or_training_stops_nothing_here(rows):
+    def run(name, values, defense="none", rounds=40, digest="1"):
+        made = rows(57.0, 57.0, 57.0, attack="majority", defense=defense)
+        made += rows(*values, defense=defense)
+        about = {"flags": {"num_rounds": rounds}, "data": [{"sha256": digest}]}
+        return a_card(name, made, **about)
+
+    leak, nothing = (98.0, 99.0, 98.5), (57.1, 56.9, 57.0)
+    bare = run("a", leak)
+    said = only(bare, run("b", nothing, "median"))
+    assert "With a defense: no leak shown under median, run b" in said
+    said = only(bare, run("b", nothing, "median", rounds=3))
+    assert "No defense was measured against model (passive)." in said
+    told = sentences(bare, run("b", nothing, "median", digest="2"))
+    assert list(told) == ["medical, mlp, run a", "medical, mlp, run b"]
+    assert "No defense was measured" in told["medical, mlp, run a"]
+
+
 def test_an_epsilon_says_whom_it_protects(rows):
     made = []
     for name, unit in (("fed_sdp", "client"), ("fed_cdp", "record")):
