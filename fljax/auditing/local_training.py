@@ -49,6 +49,11 @@ def _given(config: TrainingConfig) -> dict[str, Any]:
             "--optimiser: expected sgd (with --momentum, if any), adam, adamw or another "
             f"of optax's, got {config.optimiser}"
         )
+    if None not in (config.local_epochs, config.local_steps):
+        raise ConfigError(
+            "--local_epochs: expected none beside --local_steps, which counts all of a "
+            f"round, got {config.local_epochs}"
+        )
     given = {
         "batch_size": config.batch_size,
         "learning_rate": config.learning_rate,
@@ -80,6 +85,11 @@ def notes(about: dict[str, Any], config: TrainingConfig, stem: str) -> list[str]
         said = before is not None and (
             name != "optimiser" or told.optimiser(about, _where(stem))
         )
+        other = {"epochs": "steps", "steps": "epochs"}.get(name)
+        if other and before is None and (instead := getattr(recorded, other)):
+            found.append(
+                f"--local_{name}={value} replaces the recording's local_{other} of {instead}."
+            )
         if said and before != value and (before or name == "batch_size"):
             flag = {"epochs": "local_epochs", "steps": "local_steps"}.get(name, name)
             found.append(f"--{flag}={value} replaces the recording's {before}.")

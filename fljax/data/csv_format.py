@@ -197,6 +197,8 @@ def unlike_numbers(series: pd.Series, form: CsvFormat) -> str:
         cells = series.astype(str).isin(neither).mean()
         if len(neither) > _FEW or cells > 0.5:
             return ""
+        if neither.str.contains(r"\d").any():  # a code, not a word for nothing
+            return f"categorical={series.name}"
         parts.append(f"missing_codes={','.join(neither)}")
     return " and ".join(parts)
 

@@ -100,6 +100,22 @@ def test_what_is_not_simulated_is_said(about, algorithm, said, config):
     assert said in notes and bool(said) == bool(notes)
 
 
+@pytest.mark.parametrize(
+    ("given", "recorded", "said"),
+    [
+        ({"local_steps": 3}, {"local_epochs": 1}, "=3 replaces the recording's local_epochs of 1"),
+        ({"local_epochs": 3}, {"local_steps": 2}, "=3 replaces the recording's local_steps of 2"),
+        ({"local_steps": 3}, {"local_steps": 2}, "--local_steps=3 replaces the recording's 2"),
+        ({"local_steps": 3}, {}, ""),
+    ],
+)  # fmt: skip
+def test_local_work_that_replaces_the_recordings_is_said(config, given, recorded, said):
+    told = config(pathlib.Path(), **given).training
+    about = {"optimiser": "sgd", **recorded}
+    notes = "".join(local_training.notes(about, told, "seen"))
+    assert said in notes and bool(said) == bool(notes)
+
+
 @pytest.mark.parametrize("levels", [["low", "mid"], [0, 1]])
 def test_texts_of_some_classes_are_no_numbers_of_all(linear, config, levels):
     frame = pd.read_csv(linear / "rows.csv")

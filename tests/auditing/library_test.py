@@ -245,5 +245,8 @@ def test_what_contradicts_the_recording_and_who_has_no_rows_is_said(linear, rows
     told = _TOLD | {"attacks": ["model"], "controls": [], "learning_rate": 0.123}
     notes = fljax.audit(linear / "seen", others, **told).notes
     assert any("learning_rate=0.123 replaces the recording's" in note for note in notes)
+    both = told | {"local_steps": 2, "local_epochs": 1}
+    with pytest.raises(ValueError, match="local_epochs: expected none beside"):
+        fljax.audit(linear / "seen", others, **both)
     assert any(f"({clients[0]}) have no row in" in note for note in notes)
     assert any("are of nobody in the transcript" in note for note in notes)

@@ -240,3 +240,10 @@ def test_an_absent_file_and_absent_options_are_one_line():
 def test_one_column_in_place_of_a_list_is_no_list_of_its_letters(load):
     with pytest.raises(DataError, match="^categorical: expected a list .* got 'sex'"):
         load(rows(), categorical="sex")
+
+
+def test_codes_with_letters_are_no_missing_values(load):
+    frame = rows().astype({"age": object})
+    frame.loc[2, "age"] = "5A11"
+    with pytest.raises(DataError, match="row 3 .*'5A11'; try categorical=age$"):
+        load(frame)
