@@ -42,7 +42,7 @@ def train(
     """
 
     def look(done, finite):
-        _check(*finite, done, problem.learning_rate)
+        _check(*finite, done, problem)
         progress(done)
 
     return federation.train(
@@ -92,12 +92,16 @@ def _finite(run: rounds.Run, training, tables) -> tuple[jax.Array, jax.Array]:
     return jnp.isfinite(run.loss), jnp.stack(whole).all()
 
 
-def _check(losses_: np.ndarray, models: np.ndarray, done: int, rate: float) -> None:
+def _check(
+    losses_: np.ndarray, models: np.ndarray, done: int, problem: Problem
+) -> None:
     """Of finite losses `[seeds, R]`, and models, whose loss is yet to come."""
     bad = ~losses_.all(axis=0)
     if bad.any() or not models.all():
         first = int(np.argmax(bad)) if bad.any() else done - 1
+        bound = problem.bound_defense
+        other = "" if bound is None else f", or another defense than {bound.spec}"
         raise Diverged(
             f"training diverged: the loss is not finite in round {first} "
-            f"with --learning_rate={rate:g}; try a smaller one"
+            f"with --learning_rate={problem.learning_rate:g}; try a smaller one{other}"
         )

@@ -249,7 +249,7 @@ def _unmatched(config: Config, owned: Owned, seen: Recording, sees: str) -> list
         )
     if others:
         found.append(
-            f"{others} rows of {known} are of nobody in the transcript: they count as "
+            f"{known}: {others} rows are of nobody in the transcript: they count as "
             "other people's."
         )
     return found

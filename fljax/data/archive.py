@@ -27,7 +27,7 @@ def read(path: pathlib.Path, *, member: str | None = None, max_bytes: int) -> by
 
     Args:
       path: a file; `.gz`, `.tgz`, `.xz` and `.zip` are decompressed.
-      member: the file wanted from a `.zip`.
+      member: the file wanted from a `.zip`; None: its only one.
       max_bytes: larger content is refused.
 
     Raises:
@@ -92,6 +92,13 @@ def _read_member(path: pathlib.Path, member: str, max_bytes: int) -> bytes:
         names = archive.namelist()
         for name in names:
             _check_entry(name, path.name)
+        if not member and len(names) == 1:  # of a file of one's own
+            (member,) = names
+        if not member:
+            raise DataError(
+                f"{path.name}: expected one file in the archive, it holds "
+                f"{', '.join(names[:5]) or 'none'}"
+            )
         if member not in names:
             raise DataError(
                 f"{path.name}: no {member} in the archive, it holds "

@@ -155,3 +155,9 @@ def test_a_damaged_tar_is_one_line(content):
     with pytest.raises(DataError, match="f.tar: damaged archive") as error:
         list(archive.tar_members(content, "f.tar"))
     assert "\n" not in str(error.value)
+
+
+def test_of_an_archive_with_one_file_no_member_need_be_named(tmp_path):
+    assert read(tmp_path, "f.zip", zip_of(a=b"x"), member=None) == b"x"
+    with pytest.raises(DataError, match="expected one file .* it holds a, b"):
+        read(tmp_path, "f.zip", zip_of(a=b"x", b=b"y"), member=None)
