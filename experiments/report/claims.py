@@ -63,9 +63,19 @@ def of_attacks(cards: Sequence[Card]) -> Iterator[str]:
         alike = {card.name for card in cards if facts.trained_alike(card, own)}
         defended = [each for each in defended if each.run in alike]
         yield from _defenses(case, score, defended, several)
+    yield from _unknown(cards)
     yield from _impossible(cards)
     for card in cards:
         yield from curves.sentences(card.rows)
+
+
+def _unknown(cards: Sequence[Card]) -> Iterator[str]:
+    found = dict.fromkeys(name for c in cards for name in facts.unknown_defenses(c))
+    if found:
+        yield (
+            f"Attacks do not know what {_names(found)} does to messages: what they read "
+            "under it is a lower bound."
+        )
 
 
 def _largest(score: Score) -> float:

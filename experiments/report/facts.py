@@ -17,6 +17,7 @@ from fljax.results import Row
 _DEEPEST, _MOST, _INLINE = 4, 400, 3
 _LONGEST = 1000
 _ASSUMPTION = "assumption"
+_UNKNOWN = "attacks_do_not_know"
 _TRAINING = (
     ("algorithm", "{}"),
     ("partition_clients", "{} clients"),
@@ -101,6 +102,11 @@ def _stated(card: Card) -> list[list[str]]:
 def assumptions(card: Card) -> list[str]:
     """What each epsilon rests on."""
     return list(dict.fromkeys(v for k, v in _stated(card) if _ASSUMPTION in k))
+
+
+def unknown_defenses(card: Card) -> list[str]:
+    """Those of which attacks do not know what they do to messages."""
+    return list(dict.fromkeys(v for k, v in _stated(card) if _UNKNOWN in k))
 
 
 def folded(card: Card) -> list[Table]:

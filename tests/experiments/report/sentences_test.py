@@ -91,6 +91,17 @@ def test_a_defense_of_another_file_or_training_stops_nothing_here(rows):
     assert "No defense was measured" in told["medical, mlp, run a"]
 
 
+def test_a_defense_that_attacks_do_not_know_is_named(rows):
+    made = rows(57.0, 57.0, 57.0, attack="majority") + rows(98.0, 99.0, 98.5)
+    told = {"defense=mine:good": {"attacks_do_not_know": ["mine:good"], "delta": 1e-5}}
+    said = only(a_card("run", made, defense=told))
+    assert (
+        "Attacks do not know what mine:good does to messages: what they read under it is "
+        "a lower bound."
+    ) in said
+    assert "do not know" not in only(a_card("run", made))
+
+
 def test_an_epsilon_says_whom_it_protects(rows):
     made = []
     for name, unit in (("fed_sdp", "client"), ("fed_cdp", "record")):
