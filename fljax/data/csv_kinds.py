@@ -30,7 +30,10 @@ _DATE = re.compile(
 )
 _EXACT = 2.0**53  # whole numbers below are exact in float64
 _ANOTHER = "choose another column"
-_ID_NAME = re.compile(r"(?i:(.*[^a-z])?(id|key|mrn|uuid|nr)(_.*)?)|.*[a-z]I[Dd]")
+_ID_NAME = re.compile(
+    r"(?i:(.*[^a-z])?(id|key|mrn|uuid|nr)(_.*)?|.*nummer|(.*[^a-z])?(no|num|number))"
+    r"|.*[a-z](I[Dd]|N[ro])"
+)
 
 
 def kinds(

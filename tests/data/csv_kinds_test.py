@@ -71,6 +71,20 @@ def test_all_dates_and_ids_are_named_at_once(load):
         load(for_a_shell)
 
 
+@pytest.mark.parametrize(
+    ("name", "refused"),
+    [("Fallnummer", True), ("case_no", True), ("AufnahmeNr", True), ("number", True),
+     ("techno", False), ("no_smoking", False), ("volume", False)],
+)  # fmt: skip
+def test_names_of_ids_in_english_and_german(load, name, refused):
+    frame = rows().assign(**{name: [(7 * i) ** 2 for i in range(20)]})
+    if refused:
+        with pytest.raises(DataError, match=f"'{name}' has 20 different numbers"):
+            load(frame)
+    else:
+        assert load(frame).kinds[name] == "numeric"
+
+
 def test_a_target_may_rise_from_row_to_row(load):
     assert load(rows().assign(pay=range(100, 120))).task == "regression"
 
