@@ -22,6 +22,7 @@ from fljax.data.options import Preprocessing
 from fljax.data.table import DataError, Table, Task, first_text, get_column
 from fljax.data.vocabulary import positions, vocabulary
 
+_COPIES = 0.1  # of the rows
 _ALSO = ". Also: "  # between what is wrong with several columns
 PRESETS = {
     "neural": Preprocessing(target="standardise_numbers"),
@@ -117,6 +118,7 @@ def load(
     csv_spellings.warn_of_leading_zeros(file.content, found, name, form)
     if sensitive is not None and kinds.get(sensitive) == "numeric":
         _suggest_categories(name, get_column(frame, sensitive))
+    _warn_of_copies(name, frame)
     return Table(
         name=pathlib.PurePath(name).name.split(".")[0],
         frame=pd.concat([frame.drop(columns=constant), aside], axis=1).assign(
@@ -128,6 +130,18 @@ def load(
         task=task,
         files=(file.record,),
     )
+
+
+def _warn_of_copies(name: str, frame: pd.DataFrame) -> None:
+    """Of rows that are there more than once, as visits of one person are."""
+    copies = int(frame.duplicated().sum())
+    if copies > _COPIES * len(frame):
+        warnings.warn(
+            f"{name}: {copies} of {len(frame)} rows are copies of others. If those are one "
+            "person's, imputation finds them among other people's, and what leaks passes "
+            "for predictable: keep one row of each person",
+            stacklevel=3,
+        )
 
 
 def _check_named(

@@ -247,3 +247,10 @@ def test_codes_with_letters_are_no_missing_values(load):
     frame.loc[2, "age"] = "5A11"
     with pytest.raises(DataError, match="row 3 .*'5A11'; try categorical=age$"):
         load(frame)
+
+
+def test_many_copies_of_rows_are_warned_of(load):
+    some = rows().iloc[:10]
+    with pytest.warns(UserWarning, match="10 of 20 rows are copies of others. If"):
+        load(pd.concat([some, some]))
+    load(pd.concat([rows(), some.iloc[:2]]))
