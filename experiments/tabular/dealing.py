@@ -58,6 +58,15 @@ def _deal_rows(dataset, config: PartitionConfig, seed: int):
             column, own = _raw_column(train.frame, config.column)
             return [own[part] for part in partition.ordered(column, count)]
         case "by_column":
+            if (
+                dataset.attribute is not None
+                and dataset.attribute.name == config.column
+            ):
+                warnings.warn(
+                    f"--partition_column={config.column} is the sensitive column: every "
+                    "client has one value of it, which whoever knows her knows",
+                    stacklevel=2,
+                )
             column, own = _raw_column(train.frame, config.column)
             return [own[part] for part in _by_column(column, config)]
         case "correlation":

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 from experiments.tabular import clients, settings
+from fljax import data
 from fljax.driver.config import ConfigError
 
 _DATA = settings.DataConfig(name="acs_shaped", task="binary", largest_state=600)
@@ -71,6 +72,15 @@ def test_clients_of_a_column_have_its_values_as_names_and_not_as_inputs(tmp_path
         counts = dataset.train.frame["hospital"].value_counts()
         np.testing.assert_array_equal(sizes, counts[["Süd", "Nord", "Ost"]])
     assert _deal(settings.PartitionConfig(), seeds=(0,)).clients.names == ()
+
+
+def test_clients_that_are_dealt_by_what_is_inferred_are_warned_of():
+    config = settings.DataConfig()
+    table = clients.load_table(config)
+    sensitive = data.prepare(table, data.preset("diabetes", "neural"), seed=0).attribute
+    split = settings.PartitionConfig(kind="by_column", column=sensitive.name)
+    with pytest.warns(UserWarning, match=f"={sensitive.name} is the sensitive column"):
+        clients.deal(table, config, settings.ModelConfig(), split, (0,))
 
 
 def test_values_without_a_client_are_told(tmp_path):
