@@ -2,7 +2,8 @@
 
 Of plain SGD, the last bias says `delta / (learning rate * steps) = mean softmax - label
 distribution` (`rules`). Here the mean softmax is that of the client's public rows under
-every value of the sensitive column, halfway between the model sent and the model
+every value of the sensitive column (of a number under that between its ends, which few
+rows have), halfway between the model sent and the model
 returned, and the result is a mean over its messages. Its targets are not used. Messages
 of a client who clips, or is held back by FedProx, have not come as far as it takes for
 granted: of the first it is not told, the second is refused.
@@ -70,7 +71,10 @@ def _mean_softmax(static: Task, params: Params, client: Client) -> jax.Array:
         real = known.mask[:, None]
         return jnp.sum(jnp.where(real, values, 0), axis=0) / jnp.sum(real)
 
-    return jnp.mean(jax.lax.map(under, client.candidates), axis=0)
+    values = client.candidates
+    if static.continuous:
+        values = jnp.mean(values, axis=0, keepdims=True)
+    return jnp.mean(jax.lax.map(under, values), axis=0)
 
 
 SPEC = AttackSpec(

@@ -57,3 +57,11 @@ def test_the_softmax_of_many_steps_is_that_halfway(client):
     found = last_layer.run(view, None)["last_layer"]
     assert 0.5 * np.abs(found.value[0] - true).sum() < 0.03
     np.testing.assert_allclose(found.baseline, np.full((1, _LABELS), 1 / _LABELS))
+
+
+def test_of_a_number_the_ends_are_not_what_rows_have(client):
+    view, true = client
+    far = view._replace(candidates=np.array([[-30.0], [31.0]], np.float32))
+    number = last_layer.run(far._replace(continuous=True), None)["last_layer"].value[0]
+    ends = last_layer.run(far, None)["last_layer"].value[0]
+    assert 0.5 * np.abs(number - true).sum() < 0.03 < 0.5 * np.abs(ends - true).sum()
