@@ -118,8 +118,7 @@ def load(
     csv_spellings.warn_of_leading_zeros(file.content, found, name, form)
     if sensitive is not None and kinds.get(sensitive) == "numeric":
         _suggest_categories(name, get_column(frame, sensitive))
-    _warn_of_copies(name, frame)
-    return Table(
+    table = Table(
         name=pathlib.PurePath(name).name.split(".")[0],
         frame=pd.concat([frame.drop(columns=constant), aside], axis=1).assign(
             **{target: series.reset_index(drop=True)}
@@ -130,6 +129,8 @@ def load(
         task=task,
         files=(file.record,),
     )
+    _warn_of_copies(name, frame)
+    return table
 
 
 def _warn_of_copies(name: str, frame: pd.DataFrame) -> None:

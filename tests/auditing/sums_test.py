@@ -66,7 +66,7 @@ def test_global_models_need_to_know_whose_rows_made_them(recorded):
 def test_who_is_in_the_same_sums_is_no_stranger_to_them(recorded):
     rows, record = recorded
     told = {"client_column": "client", "attacks": ["model"], **_KNOWN}
-    others = rows.assign(client=99)
+    others = rows.assign(client=99, height=rows.height + 1)
     for given, there in ((rows, False), (pd.concat([rows, others]), True)):
         found = fljax.audit(record("sum"), given, **told)
         line = next(line for line in found.lines if line.attack == "model")

@@ -43,9 +43,9 @@ class Posterior(NamedTuple):
     """What is learned: `numbers @ weights - offset = z @ along + N(0, I)`.
 
     Attributes:
-      weights: `[F, k]`, k < K.
-      offset: `[k]`.
-      along: `[K, k]`.
+      weights: `[F, K]`, 0 where less is learned.
+      offset: `[K]`.
+      along: `[K, K]`.
       concentrations: `[A]` of the Dirichlet distributions, equally many clients of each.
     """
 
@@ -59,11 +59,17 @@ def fit(numbers: Array, labels: Array, groups: int) -> Posterior:
     """Learns from shadow clients.
 
     Args:
-      numbers: `[n, F]` of their messages.
+      numbers: `[n, F]` of their messages; those of a training that diverged are left out.
       labels: `[n, K]` their label distributions.
       groups: A, concentrations that they were drawn with, in turn.
     """
     r, z = np.asarray(numbers, np.float64), np.asarray(labels, np.float64)
+    told = np.isfinite(r).all(axis=1)
+    concentrations = _concentrations(z, groups)
+    if not told.any():
+        nothing = np.zeros((r.shape[1], 0)), np.zeros(0), np.zeros((z.shape[1], 0))
+        return _posterior(nothing, concentrations)
+    r, z = r[told], z[told]
     centre, mean = r.mean(axis=0), z.mean(axis=0)
     (white_r, of_r), (white_z, of_z) = _white(r - centre), _white(z - mean)
     left, correlation, right = np.linalg.svd(white_r.T @ white_z, full_matrices=False)
@@ -73,8 +79,20 @@ def fit(numbers: Array, labels: Array, groups: int) -> Posterior:
     noise = np.sqrt(unexplained[kept])
     weights = of_r @ left[:, kept] / noise
     along = of_z @ right[kept].T * np.sqrt(1 - noise**2) / noise
-    found = weights, centre @ weights - mean @ along, along, _concentrations(z, groups)
-    return Posterior(*(jnp.asarray(each, jnp.float32) for each in found))
+    offset = centre @ weights - mean @ along
+    return _posterior((weights, offset, along), concentrations)
+
+
+def _posterior(
+    learned: tuple[np.ndarray, ...], concentrations: np.ndarray
+) -> Posterior:
+    """Of whatever was learned in one shape, for which one program is compiled."""
+    missing = learned[2].shape[0] - learned[2].shape[1]
+    each = [
+        np.pad(leaf, [(0, 0)] * (leaf.ndim - 1) + [(0, missing)]) for leaf in learned
+    ]
+    found = (*each, concentrations)
+    return Posterior(*(jnp.asarray(leaf, jnp.float32) for leaf in found))
 
 
 def _white(centred: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

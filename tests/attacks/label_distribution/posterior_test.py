@@ -109,3 +109,15 @@ def test_a_number_that_never_varies_is_ignored():
         for each in (more, numbers)
     )
     np.testing.assert_allclose(found, alone, atol=0.01)
+
+
+def test_shadow_clients_that_diverged_are_left_out():
+    numbers, labels = _clients(600, 0.3, seed=1)
+    some = np.where(np.arange(600)[:, None] % 7 == 2, np.inf, numbers)
+    learned = posterior.fit(some, labels, len(_ALPHAS))
+    left = np.arange(600) % 7 != 2
+    alone = posterior.fit(numbers[left], labels[left], 1)
+    np.testing.assert_allclose(learned.weights, alone.weights, rtol=1e-4)
+    nothing = posterior.fit(np.full_like(numbers, np.nan), labels, len(_ALPHAS))
+    found = np.asarray(posterior.predict(_KEY, nothing, numbers[:_UNSEEN]))
+    np.testing.assert_allclose(found, 0.25, atol=0.05)
