@@ -98,7 +98,7 @@ def test_clips_without_noise_promise_no_number(tmp_path):
     folder, _ = _write(tmp_path / "run", **told)
     manifest = json.loads((folder / "manifest.json").read_text())
     (promised,) = manifest["defense"].values()
-    assert promised["epsilon"] is None
+    assert promised["epsilon"] == "infinite"
 
 
 @pytest.mark.slow
