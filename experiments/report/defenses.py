@@ -61,8 +61,8 @@ def groups(cards: Sequence[Card]) -> dict[str, list[Variant]]:
         )  # fmt: skip
         attacked = any(_accuracies(v.rows) for v in variants)
         if attacked and len(variants) > 1 and any(v.defended for v in variants):
-            runs = dict.fromkeys(v.card.name for v in variants)
-            key = about if several[about] == 1 else f"{about}, runs {', '.join(runs)}"
+            runs = (variant.card for variant in variants)
+            key = about if several[about] == 1 else facts.of_runs(about, runs)
             chosen[key] = sorted(variants, key=lambda v: v.defended)
     return chosen
 

@@ -6,7 +6,7 @@ is or left out.
 
 import itertools
 import pathlib
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from experiments.report.cards import Card
@@ -30,6 +30,10 @@ _TRAINING = (
     ("learning_rate", "learning rate {}"),
     ("learning_rate_decay", "times {} after each round"),
 )
+_TRAINED = (  # what else of a training its flags say, and a report need not
+    "client_optimiser", "proximal", "server_optimiser", "server_learning_rate",
+    "participation", "fraction", "weights", "shuffle",
+)  # fmt: skip
 
 
 def inferred(card: Card) -> str:
@@ -52,14 +56,25 @@ def data_of(card: Card) -> tuple[str, ...]:
     return (*hashes, _flag(card, "data_target"))
 
 
+def of_runs(about: str, cards: Iterable[Card]) -> str:
+    """A subject that other data have, too, with the runs that it is of."""
+    names = list(dict.fromkeys(card.name for card in cards))
+    return f"{about}, run{'s'[: len(names) > 1]} {', '.join(names)}"
+
+
 def trained_alike(card: Card, other: Card) -> bool:
     """Whether two runs trained alike, as far as their flags say, but for defenses."""
     one, two = (mapping(each.manifest.get("flags")) for each in (card, other))
-    named = {name for name, _ in _TRAINING} | {
-        name
-        for name in (*one, *two)
-        if isinstance(name, str) and name.startswith(("data_", "partition_", "model_"))
-    }
+    named = (
+        {name for name, _ in _TRAINING}
+        | {*_TRAINED}
+        | {
+            name
+            for name in (*one, *two)
+            if isinstance(name, str)
+            and name.startswith(("data_", "partition_", "model_"))
+        }
+    )
     return all(one.get(name) == two.get(name) for name in named - {*PLACES, *FILES})
 
 

@@ -43,16 +43,10 @@ def sentences(cards: Sequence[Card]) -> list[Said]:
         if program is not None:
             judged = program.gains and list(claims.of_attacks(own))
             if text := " ".join(judged or program.sentences(own)):
-                which = f", {_runs(some)}" if several[experiment, about] > 1 else ""
-                command = claims.command(own) if judged else ""
-                found.append(Said(about + which, text, command))
+                alone = several[experiment, about] == 1
+                name = about if alone else facts.of_runs(about, some)
+                found.append(Said(name, text, claims.command(own) if judged else ""))
     return found
-
-
-def _runs(cards: Sequence[Card]) -> str:
-    """Of equal names, but of other data than others of that name."""
-    names = ", ".join(card.name for card in cards)
-    return f"run{'s' if len(cards) > 1 else ''} {names}"
 
 
 def _part(card: Card, about: str) -> Card:

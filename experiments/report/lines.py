@@ -63,7 +63,7 @@ class Line(NamedTuple):
       references: names in `REFERENCES` -> mean of the same metric; none for the
         majority itself.
       bound: Proposition 1's lower bound on the mean accuracy, None without one.
-      half: of a seed's interval over the rows, None without one.
+      half: of a seed's interval over its rows or clients, None without one.
       ceiling: percent that no adversary is above under the defense, on average; None
         where nothing is promised, and of what is no accuracy of an adversary.
       epsilon: of the noise of a training, beside what its last model reaches.

@@ -23,6 +23,7 @@ MISSING = (
     "#NA",
 )  # fmt: skip
 _FEW = 2  # different texts between numbers are codes of missing values
+_CODE = r"(?=.*\d)(?=.*[A-Za-z])[\w./-]+"  # as diagnoses have
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -197,7 +198,7 @@ def unlike_numbers(series: pd.Series, form: CsvFormat) -> str:
         cells = series.astype(str).isin(neither).mean()
         if len(neither) > _FEW or cells > 0.5:
             return ""
-        if neither.str.contains(r"\d").any():  # a code, not a word for nothing
+        if neither.str.fullmatch(_CODE).any():  # no word for nothing
             return f"categorical={series.name}"
         parts.append(f"missing_codes={','.join(neither)}")
     return " and ".join(parts)

@@ -242,10 +242,15 @@ def test_one_column_in_place_of_a_list_is_no_list_of_its_letters(load):
         load(rows(), categorical="sex")
 
 
-def test_codes_with_letters_are_no_missing_values(load):
+@pytest.mark.parametrize(
+    ("cell", "option"),
+    [("5A11", "categorical=age"), ("I21.4", "categorical=age"), ("?", "missing_codes=.?"),
+     ("<5", "missing_codes=<5"), ("unknown", "missing_codes=unknown")],
+)  # fmt: skip
+def test_codes_with_letters_are_no_missing_values(load, cell, option):
     frame = rows().astype({"age": object})
-    frame.loc[2, "age"] = "5A11"
-    with pytest.raises(DataError, match="row 3 .*'5A11'; try categorical=age$"):
+    frame.loc[2, "age"] = cell
+    with pytest.raises(DataError, match=f"row 3 .*; try {option}$"):
         load(frame)
 
 

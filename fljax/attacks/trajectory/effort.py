@@ -21,7 +21,8 @@ class Settings(NamedTuple):
         to six times as many.
       messages: of each client, evenly from its first to its last; None for all. Where it
         sends a share of its changes only, as many more as make up for that, or as there
-        are, and as many more iterations, up to three times as many at least.
+        are, and as many more iterations; where there are no more messages up to three
+        times as many.
       search: everything else; steps of a path and `first_order` are set here.
     """
 
@@ -44,11 +45,11 @@ def for_a_share(settings: Settings, share: float, sent: Array) -> Settings:
       share: that is sent, in (0, 1].
       sent: `[C]` messages of each client.
     """
-    messages, sent = settings.messages, np.asarray(sent)
+    asked, sent = settings.messages, np.asarray(sent)
     if share == 1 or not sent.any():
         return settings
-    more = min(1 / share, _MOST_MORE)
-    if (asked := messages) is not None:
+    messages, more = asked, min(1 / share, _MOST_MORE)
+    if asked is not None:
         messages = max(min(math.ceil(asked / share), int(sent[sent > 0].min())), asked)
         more = max(messages / asked, more)
     search = settings.search

@@ -1,8 +1,11 @@
 """What a card tells of a manifest, whatever the manifest looks like."""
 
+import dataclasses
+
 import pytest
 
 from experiments.report import cards, facts
+from experiments.tabular.settings import TrainConfig
 
 
 def _card(rows, manifest, reference=None):
@@ -66,10 +69,18 @@ def test_runs_of_other_files_targets_or_trainings_are_told_apart(rows):
     assert facts.trained_alike(one, alike)
     assert facts.data_of(one) != facts.data_of(made("2", data_target="y"))
     assert facts.data_of(one) != facts.data_of(made(data_target="z"))
-    for other in ({"num_rounds": 3}, {"model_hidden": [8]}, {"data_drop": ["a"]}):
+    for other in ({"num_rounds": 3}, {"model_hidden": [8]}, {"fraction": 0.5}):
         assert not facts.trained_alike(one, made(data_target="y", **other))
     broken = _card(rows, {"data": [7, {"sha256": 8}], "flags": 9})
     assert facts.data_of(broken) and not facts.trained_alike(broken, one)
+
+
+def test_every_flag_of_a_training_tells_runs_apart(rows):
+    lanes = {"lanes"}  # how it is computed, not what
+    for field in dataclasses.fields(TrainConfig):
+        one, other = ({"flags": {field.name: value}} for value in ("a", "b"))
+        alike = facts.trained_alike(_card(rows, one), _card(rows, other))
+        assert alike == (field.name in lanes), field.name
 
 
 def test_a_single_seed_is_not_counted(rows):
