@@ -1,5 +1,6 @@
 """How much a model has learned: an attack on one that learned nothing shows nothing."""
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -10,7 +11,9 @@ FAR = 10.0  # losses of a constant
 UNLEARNT = "no conclusion: the model has hardly learnt"
 
 
-def explained(loss: Any, y: Any, mask: Any, task: str) -> np.ndarray:
+def explained(
+    loss: Any, y: Any, mask: Any, task: str, least: Sequence[float] | None = None
+) -> np.ndarray:
     """Percent `[M]` of the variation of targets that models explain.
 
     For numbers the share of the variance; for classes that of the entropy (McFadden,
@@ -21,13 +24,15 @@ def explained(loss: Any, y: Any, mask: Any, task: str) -> np.ndarray:
       y: `[M, N]` targets.
       mask: `[M, N]`, True where there is a row.
       task: regression, binary or multiclass.
+      least: `[M]` loss of the best constants, if it is not the usual one of the task.
     """
-    least = [
-        _of_constant(np.asarray(each, np.float64)[kept], task)
-        for each, kept in zip(y, mask, strict=True)
-    ]
+    if least is None:
+        least = [
+            _of_constant(np.asarray(each, np.float64)[kept], task)
+            for each, kept in zip(y, mask, strict=True)
+        ]
     with np.errstate(divide="ignore", invalid="ignore"):
-        share = 100 * (1 - np.asarray(loss, np.float64) / least)
+        share = 100 * (1 - np.asarray(loss, np.float64) / np.asarray(least))
     return np.where(np.isfinite(share), share, np.nan)
 
 

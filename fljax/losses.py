@@ -44,14 +44,57 @@ def cross_entropy(output: jax.Array, target: jax.Array) -> jax.Array:
     return jax.nn.logsumexp(output) - logit
 
 
+def absolute(output: jax.Array, target: jax.Array) -> jax.Array:
+    """Absolute error of a scalar output `[]`."""
+    return jnp.abs(output - target)
+
+
+@dataclasses.dataclass(frozen=True)
+class Huber:
+    """Half the squared error of a scalar output, linear beyond `delta` (Huber, 1964)."""
+
+    delta: float = 1.0
+
+    def __call__(self, output: jax.Array, target: jax.Array) -> jax.Array:
+        """Loss `[]`."""
+        return optax.huber_loss(output, target, delta=self.delta)
+
+
+@dataclasses.dataclass(frozen=True)
+class WeightedLogistic:
+    """`logistic`, `pos_weight` times that for a target of 1."""
+
+    pos_weight: float
+
+    def __call__(self, output: jax.Array, target: jax.Array) -> jax.Array:
+        """Loss `[]`."""
+        return (1 + (self.pos_weight - 1) * target) * logistic(output, target)
+
+
+@dataclasses.dataclass(frozen=True)
+class SmoothedCrossEntropy:
+    """`cross_entropy` with `label_smoothing` of the weight spread over all classes."""
+
+    label_smoothing: float
+
+    def __call__(self, output: jax.Array, target: jax.Array) -> jax.Array:
+        """Loss `[]`."""
+        everywhere = jax.nn.logsumexp(output) - jnp.mean(output)
+        own = cross_entropy(output, target)
+        return own + self.label_smoothing * (everywhere - own)
+
+
+USUAL = {"regression": "squared", "binary": "logistic", "multiclass": "cross_entropy"}
+_KNOWN: dict[str, ElementLossFn] = {
+    "squared": squared,
+    "logistic": logistic,
+    "cross_entropy": cross_entropy,
+}
+
+
 def of_task(task: str) -> ElementLossFn:
-    """The loss of a model's outputs for `regression`, `binary` or `multiclass`."""
-    known: dict[str, ElementLossFn] = {
-        "regression": squared,
-        "binary": logistic,
-        "multiclass": cross_entropy,
-    }
-    return known[task]
+    """The usual loss of outputs for `regression`, `binary` or `multiclass`."""
+    return _KNOWN[USUAL[task]]
 
 
 @dataclasses.dataclass(frozen=True)

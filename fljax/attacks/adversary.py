@@ -154,6 +154,12 @@ class AdversaryView(NamedTuple):
         return jax.tree.map(_locked, self)
 
     @property
+    def usual_loss(self) -> bool:
+        """Whether the loss is that of the task, as far as it shows what it is."""
+        shown = getattr(self.loss_fn, "element_loss", None)
+        return shown is None or shown is losses.of_task(self.task)
+
+    @property
     def num_rounds(self) -> int:
         """Of the run; where nobody says, to the last round that was seen.
 

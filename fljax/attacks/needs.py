@@ -5,6 +5,7 @@ import dataclasses
 import jax
 import numpy as np
 
+from fljax import losses
 from fljax.attacks.adversary import AdversaryView
 from fljax.transcript import sums
 from fljax.transcript.views import View
@@ -31,7 +32,7 @@ class Needs:
       views: what the adversary may see, some of `transcript.views.View`.
       members: where only sums are seen, it is known who is in each, and their rows.
       task: of the model, empty for any.
-      linear: the model is known to be linear.
+      linear: the model is known to be linear, and its loss the usual one of the task.
       categorical: the sensitive column is no number.
       training: how clients train is known.
       epochs: ... in local epochs, not steps.
@@ -43,7 +44,8 @@ class Needs:
       single_gradient: a message is one gradient of all of a client's rows, of which
         there are no more than `most_rows` of the attack's settings.
       more_messages_than_parameters: of every client.
-      last_bias: one array of the model must be the bias of its outputs.
+      last_bias: one array of the model must be the bias of its outputs, and the loss the
+        usual one of the task.
       proxy: the adversary has rows of its own, some of every class.
     """
 
@@ -130,7 +132,11 @@ def _about_columns(needs: Needs, view: AdversaryView) -> str:
     wrong_task = needs.task not in ("", view.task)
     if needs.linear and (wrong_task or not view.linear):
         return f"needs a linear model and a {needs.task} target"
-    return f"needs a {needs.task} target" if wrong_task else ""
+    if wrong_task:
+        return f"needs a {needs.task} target"
+    if (needs.linear or needs.last_bias) and not view.usual_loss:
+        return f"needs the {losses.USUAL[view.task]} loss, clients have another"
+    return ""
 
 
 def _about_training(needs: Needs, view: AdversaryView) -> str:

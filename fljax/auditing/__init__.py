@@ -3,8 +3,8 @@
 `fljax.audit` is the function (`library`, `arguments`), `fljax-audit` and
 `python -m fljax.audit` the command line (`program`, `command`, `settings`).
 
-* what is read: `inputs`, `frames`, `table`, `recording`, `local_training`, `values`,
-  `derived`;
+* what is read: `inputs`, `frames`, `table`, `recording`, `local_training`,
+  `client_loss`, `values`, `derived`;
 * the model: `architecture`, `normalisation`, or one's own (`imported`);
 * the wall: `rows` and `case` part what the adversary knows from the `truth`;
 * attacks: `attacking`, and what they would cost (`effort`);

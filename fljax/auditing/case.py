@@ -10,6 +10,7 @@ from fljax.attacks import controls
 from fljax.attacks.adversary import AdversaryView, ProxyRows
 from fljax.auditing import (
     architecture,
+    client_loss,
     derived,
     local_training,
     normalisation,
@@ -27,7 +28,7 @@ from fljax.auditing.table import Owned
 from fljax.auditing.truth import Truth
 from fljax.driver.config import ConfigError
 from fljax.transcript import TranscriptError, told
-from fljax.types import Model
+from fljax.types import ElementLossFn, Model
 
 _NO_STRANGERS = (
     "All rows are {whose}, so that there are no strangers to compare with: what an attack "
@@ -71,13 +72,19 @@ class Case(NamedTuple):
         return controls.strangers(self.view, self.strangers.known)
 
 
-def prepare(config: Config, inputs: Inputs, given: Model | None = None) -> Case:
+def prepare(
+    config: Config,
+    inputs: Inputs,
+    given: Model | None = None,
+    loss: ElementLossFn | None = None,
+) -> Case:
     """Brings transcript, rows and model together, and takes the truth apart.
 
     Args:
       config: all settings.
       inputs: what was read.
       given: the model, if it is no name.
+      loss: of a row's output, likewise.
 
     Raises:
       ConfigError: they do not fit each other.
@@ -95,6 +102,8 @@ def prepare(config: Config, inputs: Inputs, given: Model | None = None) -> Case:
     most = max(map(len, own))
     known, truth = rows.split(encoding, every.split, own, outputs, most)
     selected = recording.select(seen, model, clients)
+    trained = seen.about, config.training, seen.stem
+    element_loss = client_loss.read(*trained, columns.task, outputs, loss)
     view = AdversaryView(
         transcript=selected.transcript,
         messages=selected.messages,
@@ -102,21 +111,22 @@ def prepare(config: Config, inputs: Inputs, given: Model | None = None) -> Case:
         known=known,
         candidates=columns.candidates,
         continuous=columns.continuous,
-        loss_fn=losses.example_loss(model.apply, losses.of_task(columns.task)),
+        loss_fn=losses.example_loss(model.apply, element_loss),
         apply=model.apply,
         task=columns.task,
         outputs=outputs,
         linear=config.training.model == "linear",
-        training=local_training.read(seen.about, config.training, seen.stem),
+        training=local_training.read(*trained),
         seed=config.audit.seed,
         proxy=_proxy(encoding, inputs.proxy),
-        defense=local_training.simulated(seen.about, config.training, seen.stem),
+        defense=local_training.simulated(*trained),
         sees=sees,
     )
     numbers = [owned.row[each] for each in own]
     notes += derived.notes(owned.table)
     notes += _unmatched(config, owned, seen, sees)
-    notes += local_training.notes(seen.about, config.training, seen.stem)
+    notes += local_training.notes(*trained)
+    notes += client_loss.notes(*trained)
     notes += recording.notes(inputs.recording)
     notes += normalisation.notes(architecture.names(seen.seen.params))
     summed = _summed(seen, clients, owned)
@@ -126,7 +136,7 @@ def prepare(config: Config, inputs: Inputs, given: Model | None = None) -> Case:
         if summed is not None:
             whose = "of people whom the recorded sums hold"
         notes.append(_NO_STRANGERS.format(whose=whose))
-    delta = local_training.delta(seen.about, config.training, seen.stem)
+    delta = local_training.delta(*trained)
     left_out = selected.left_out
     return Case(
         view, truth, encoding, seen, left_out, numbers, notes, every, others, delta

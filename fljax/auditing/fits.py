@@ -9,11 +9,12 @@ tried: what fits with one of them was probably recorded or declared so.
 
 import functools
 from collections.abc import Iterator
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
 import numpy as np
+from scipy import optimize
 
 from fljax import fit, losses
 from fljax.attacks import attribute, needs
@@ -21,10 +22,12 @@ from fljax.attacks.adversary import AdversaryView, LocalTraining
 from fljax.attacks.trajectory import FITS, clients, effort
 from fljax.auditing.truth import Truth
 from fljax.transcript import views
-from fljax.types import Batch
+from fljax.types import Batch, ElementLossFn
 
 _MESSAGES = 60  # of each client, evenly spread, tell enough
 _LEAST_MESSAGES = 3  # from which noise is told from what is none
+_MOST_LOGIT = 30.0  # of a constant output
+_LEAST_SHARE = 1e-6  # of a class in one
 _FACTORS = (0.1, 0.2, 0.25, 1 / 3, 0.5, 2, 3, 4, 5, 10)  # of rate times steps
 # Where gradients were declared, and clients step with a rate of their own.
 _RATES = tuple(m * 10.0**-e for e in range(1, 5) for m in (1, 2, 3, 5))
@@ -82,7 +85,32 @@ def explained(view: AdversaryView) -> np.ndarray:
     x, y, mask = view.known
     models = views.last_models(view.transcript, view.messages)
     each = [_losses(view.loss_fn, params, x, y, mask) for params in models]
-    return fit.explained(np.min(each, axis=0), y, mask, view.task)
+    least = None
+    if not view.usual_loss:
+        rows = zip(np.asarray(y), np.asarray(mask), strict=True)
+        least = [of_constant(view, mine[kept]) for mine, kept in rows]
+    return fit.explained(np.min(each, axis=0), y, mask, view.task, least)
+
+
+def of_constant(view: AdversaryView, y: np.ndarray) -> float:
+    """Mean loss of the best constant output on targets `[n]`, which is searched for."""
+    values, count = np.unique(y, return_counts=True)
+
+    def mean(output):
+        each = jax.vmap(lambda one: view.loss_fn.element_loss(output, one))(values)
+        return jnp.sum(each * count) / len(y)
+
+    if view.task == "multiclass":
+        share = jnp.bincount(y, length=view.outputs) / len(y)
+        begin, searched = jnp.log(share + _LEAST_SHARE), jax.value_and_grad(mean)
+        found: Any = optimize.minimize(jax.jit(searched), begin, jac=True)
+    else:
+        ends = (y.min(), y.max())
+        if view.task == "binary":
+            ends = (-_MOST_LOGIT, _MOST_LOGIT)
+        searched = jax.jit(lambda output: mean(jnp.asarray(output)))
+        found = optimize.minimize_scalar(searched, bounds=ends, method="bounded")
+    return float(found.fun)
 
 
 def told(view: AdversaryView, truth: Truth) -> AdversaryView:
@@ -145,6 +173,9 @@ def _slips(view: AdversaryView) -> Iterator[tuple[str, AdversaryView]]:
     for name, training in _trainings(view.training):
         if not training.missing and training != view.training:
             yield name, view._replace(training=training)
+    for name, loss in _losses_of(view) if view.usual_loss else ():
+        other = view._replace(loss_fn=losses.ExampleLoss(view.loss_fn.apply_fn, loss))
+        yield f"the loss of a row is {name}", other
     if view.sees == "messages" and len(view.clients) > 1:
         for name, by in (("before", 1), ("after", -1)):
             rows = jax.tree.map(lambda leaf, by=by: np.roll(leaf, by, axis=0), known)
@@ -172,6 +203,22 @@ def _trainings(told: LocalTraining) -> Iterator[tuple[str, LocalTraining]]:
     plain = told._replace(optimiser="sgd", momentum=0.0, weight_decay=0.0)
     yield "clients use plain SGD", plain
     yield "clients use SGD with momentum 0.9", plain._replace(momentum=0.9)
+
+
+def _losses_of(view: AdversaryView) -> Iterator[tuple[str, ElementLossFn]]:
+    """What the loss may have been, where the usual one was taken for granted."""
+    if view.task == "regression":
+        yield "absolute", losses.absolute
+        yield "huber", losses.Huber()
+    elif view.task == "binary":
+        y = np.asarray(view.known.y)[np.asarray(view.known.mask)]
+        if 0 < np.sum(y) < len(y):
+            weight = float(np.sum(1 - y) / np.sum(y))
+            name = f"logistic with a pos_weight of {weight:.3g}, zeros by ones"
+            yield name, losses.WeightedLogistic(weight)
+    else:
+        name = "cross_entropy with a label_smoothing of 0.1"
+        yield name, losses.SmoothedCrossEntropy(0.1)
 
 
 @functools.partial(jax.jit, static_argnums=0)

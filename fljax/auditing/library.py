@@ -39,7 +39,7 @@ from fljax.auditing.recording import Recording
 from fljax.auditing.settings import Config
 from fljax.driver import config as config_lib
 from fljax.driver.config import ConfigError
-from fljax.types import Model, Transcript
+from fljax.types import ElementLossFn, Model, Transcript
 
 
 def _untimed(name: str) -> contextlib.AbstractContextManager[None]:
@@ -74,6 +74,7 @@ def audit(
     target: str,
     sensitive: str,
     model: str | Model = "linear",
+    loss: str | ElementLossFn | None = None,
     client_column: str | None = None,
     client: Sequence[int] = (),
     proxy: Rows | None = None,
@@ -97,6 +98,8 @@ def audit(
       sensitive: column that is inferred.
       model: `linear`, `mlp:64,32`, `package.module:attribute`, or a `fljax.types.Model`
         on `Features`, whose numeric inputs are in the order of the columns.
+      loss: of a row, `(output, target) -> []`, or its name as in `fljax-audit --loss`;
+        None for what the recording says, or what is usual for the target.
       client_column: column with the id of the client that has a row.
       client: audited ids; nothing for all that the transcript and the rows have.
       proxy: the adversary's own rows, as `rows`.
@@ -123,10 +126,11 @@ def audit(
       print(*findings.summary)  # what leaks, to whom and how surely
       ```
     """
-    named = isinstance(model, str)
+    named, own_loss = isinstance(model, str), not isinstance(loss, str | None)
     given = {
         "transcript": _name(transcript), "known": _name(rows), "target": target,
-        "sensitive": sensitive, "model": model if named else "model", "client_column": client_column,
+        "sensitive": sensitive, "model": model if named else "model",
+        "loss": "loss" if own_loss else loss, "client_column": client_column,
         "client": client, "proxy": None if proxy is None else _name(proxy, "proxy"),
     }  # fmt: skip
     with arguments.named(known="rows"), tempfile.TemporaryDirectory() as folder:
@@ -151,7 +155,12 @@ def audit(
             proxy=None if proxy is None else frames.path(proxy, folder, "proxy"),
             seen=_recording(transcript),
         )
-        case = case_lib.prepare(config, read, None if isinstance(model, str) else model)
+        case = case_lib.prepare(
+            config,
+            read,
+            None if isinstance(model, str) else model,
+            None if isinstance(loss, str) else loss,
+        )
         effort.check(case, chosen, config.audit)
         case = case._replace(notes=[arguments.renamed(note) for note in case.notes])
         return Audit(*attack_and_score(config, read, case, chosen, settings))

@@ -110,6 +110,21 @@ class TrainingConfig:
     momentum: float | None = option(None, "of the client optimiser", min=0, below=1)
     weight_decay: float | None = option(None, "of the client optimiser", min=0)
     proximal: float | None = option(None, "fed_prox: mu", min=0)
+    loss: str | None = option(
+        None,
+        "of one row: squared, absolute, huber; logistic; cross_entropy; or "
+        "package.module:attribute, a function (output, target) of your own, whose module "
+        "is imported; none, and not in the transcript: the first for the target's task",
+    )
+    huber_delta: float | None = option(
+        None, "huber: error from which it is linear; none: 1", above=0
+    )
+    pos_weight: float | None = option(
+        None, "logistic: weight of a target of 1; none: 1", above=0
+    )
+    label_smoothing: float | None = option(
+        None, "cross_entropy: weight spread over all classes; none: 0", min=0, below=1
+    )
     defense: str | None = option(
         None,
         "that the clients trained with, for attacks to simulate: none, dp_sgd(clip=1, "

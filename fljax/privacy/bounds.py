@@ -41,7 +41,7 @@ larger where p_1 > 1/K: not every message is the luckiest.
 """
 
 import functools
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from scipy import optimize
@@ -207,10 +207,12 @@ def _even(loss: Loss, count: int) -> float:
 
 def _power(loss: Loss, level: float) -> float:
     """Largest probability, with the row, of what has this probability without it."""
-    found = optimize.minimize_scalar(  # convex in e^epsilon; any epsilon is a bound
-        lambda epsilon: np.exp(epsilon) * level + loss.left_out(epsilon),
-        bounds=(-_FARTHEST, _FARTHEST),
-        method="bounded",
-        options={"xatol": 1e-7},
+    found: Any = (
+        optimize.minimize_scalar(  # convex in e^epsilon; any epsilon is a bound
+            lambda epsilon: np.exp(epsilon) * level + loss.left_out(epsilon),
+            bounds=(-_FARTHEST, _FARTHEST),
+            method="bounded",
+            options={"xatol": 1e-7},
+        )
     )
     return float(min(1.0, found.fun))

@@ -13,6 +13,7 @@ FIELDS = (
     *_OPTIMISER, "momentum", "weight_decay", "batch_size", "learning_rate", "local_epochs",
     "epochs", "local_steps", "algorithm", "proximal", "defense", "delta", "client_names",
     "server_optimiser", "server_learning_rate", "participation", "num_rounds",
+    "loss", "huber_delta", "pos_weight", "label_smoothing",
 )  # fmt: skip
 ALGORITHMS = {  # as clients train, whatever the server does
     "fedavg": "fed_avg", "fedsgd": "fed_sgd", "fedprox": "fed_prox", "fedavgm": "fed_avg",
@@ -58,8 +59,25 @@ def check(about: Mapping[str, Any]) -> None:
     Raises:
       TranscriptError: naming the field.
     """
-    for read in (training, defense, delta, client_names, server):
+    for read in (training, defense, delta, client_names, server, loss):
         read(about, "about")
+
+
+def loss(about: Mapping[str, Any], where: str) -> dict[str, Any]:
+    """Name and numbers of a row's loss that are said; errors as of `training`.
+
+    A `loss` that is a number is no name: somebody's last loss.
+    """
+    named = about.get("loss")
+    found = {
+        "loss": None
+        if type(named) in (int, float)
+        else _text(about, "loss", "", where) or None,
+        "huber_delta": _number(about, "huber_delta", where),
+        "pos_weight": _number(about, "pos_weight", where),
+        "label_smoothing": _number(about, "label_smoothing", where, least=0, below=1),
+    }
+    return {name: value for name, value in found.items() if value is not None}
 
 
 def _count(about, name: str, where: str, least: int = 1) -> int | None:
