@@ -62,14 +62,16 @@ def run_predictor(view: AdversaryView, settings: Settings) -> Estimates:
     """Algorithm 1, and `attack.predict_posterior`; clients that are alike share their shadow clients."""
     pool, prepared, gradients = pool_of(view), {}, {}
     value: dict[str, list[jax.Array]] = {"predictor": [], _POSTERIOR: []}
+    firsts, sizes = list(_first_messages(view)), view.sizes.tolist()
     try:
         trained = {
-            rows: _program(_Told.of(view, rows)) for rows in set(view.sizes.tolist())
+            (round_, rows): _program(_Told.of(view, rows, round_))
+            for (_, _, round_), rows in zip(firsts, sizes, strict=True)
         }
     except ValueError as error:
         return {name: NotApplicable(str(error)) for name in value}
     for (sent, delta, round_), rows, client in zip(
-        _first_messages(view), view.sizes.tolist(), view.clients, strict=True
+        firsts, sizes, view.clients, strict=True
     ):
         if (round_, rows) not in prepared:
             stream = streams.key(view.seed, streams.PREDICTOR, round_)
@@ -79,7 +81,7 @@ def run_predictor(view: AdversaryView, settings: Settings) -> Estimates:
                 jax.random.fold_in(stream, rows),
                 sent,
                 pool,
-                trained[rows],
+                trained[round_, rows],
                 settings=_attack_settings(settings.shadow_clients),
                 readers=Readers(gradients[round_], jnp.zeros(0, jnp.int32)),
             )
@@ -128,11 +130,15 @@ class _Told(NamedTuple):
     num_rounds: int
 
     @classmethod
-    def of(cls, view: AdversaryView, rows: int) -> "_Told":
+    def of(cls, view: AdversaryView, rows: int, round_: int) -> "_Told":
+        """Of a client in a round, whose learning rate it has all the time."""
         assert view.transcript is not None
         layers = clipping.num_layers(view.transcript.params)
-        spec = view.defense or specs.NONE
-        return cls(view.loss_fn, view.training, rows, spec, layers, view.num_rounds)
+        spec, training = view.defense or specs.NONE, view.training
+        if training.schedule and training.learning_rate is not None:
+            rate = training.learning_rate * float(training.factors(np.int64(round_)))
+            training = training._replace(learning_rate=rate, schedule=())
+        return cls(view.loss_fn, training, rows, spec, layers, view.num_rounds)
 
 
 @functools.lru_cache(maxsize=64)  # another seed finds it
@@ -143,10 +149,9 @@ def _program(told: _Told) -> Callable:
       ValueError: the defense cannot be built.
     """
     training, defense = told.training, _defense(told)
-    rate = training.learning_rate or 0.0
     update = local.sgd(
         told.loss_fn,
-        optax.sgd(rate) if training.optimiser == "sgd" else optax.adam(rate),
+        _optimiser(training),
         proximal=training.proximal if training.algorithm == "fed_prox" else None,
         gradient=defense.gradient,
         encode=defense.encode,
@@ -154,6 +159,17 @@ def _program(told: _Told) -> Callable:
     batch, epochs = training.batch_size or told.rows, training.epochs or 1
     recipe = shadow_clients.Recipe(lambda _: update, told.rows, batch, epochs)
     return shadow_clients.compiled(recipe, parallel.mesh())
+
+
+def _optimiser(training: LocalTraining) -> optax.GradientTransformation:
+    """The rule of `LocalTraining`, with weight decay as PyTorch has it."""
+    rate, decay = training.learning_rate or 0.0, training.weight_decay
+    if training.optimiser == "adamw":
+        return optax.adamw(rate, weight_decay=decay)
+    rule = optax.adam(rate)
+    if training.optimiser == "sgd":
+        rule = optax.sgd(rate, training.momentum or None)
+    return optax.chain(optax.add_decayed_weights(decay), rule) if decay else rule
 
 
 def _defense(told: _Told) -> Defense:
@@ -206,7 +222,9 @@ PREDICTOR = AttackSpec(
         proxy=True,
         training=True,
         epochs=True,
-        optimisers=("sgd", "adam"),
+        optimisers=("sgd", "adam", "adamw"),
+        plain=False,
+        schedules=True,
     ),
     run_predictor,
     Settings(),

@@ -3,6 +3,7 @@
 import jax
 import numpy as np
 import pytest
+from jax.flatten_util import ravel_pytree
 
 from fljax.attacks.adversary import AdversaryView, LocalTraining, ProxyRows
 from fljax.attacks.estimates import NotApplicable
@@ -75,3 +76,31 @@ def test_the_pull_of_fedprox_is_simulated(shadow_messages):
 def test_what_cannot_be_built_is_said(shadow_messages):
     found = shadow_messages("pruning(ratio=0.9) + norm_clipping(norm=1)")
     assert isinstance(found, NotApplicable) and "expected one defense" in found.why
+
+
+def test_the_rate_is_that_of_the_round(shadow_messages):
+    doubled = shadow_messages("none", schedule=(2.0, 1.0), learning_rate=0.05)
+    np.testing.assert_array_equal(doubled, shadow_messages("none", learning_rate=0.1))
+
+
+def test_momentum_and_weight_decay_are_simulated(shadow_messages, digits):
+    one = {"epochs": 1, "batch_size": _ROWS // 2}  # two steps
+    plain = shadow_messages("none", **one)
+    # The first of two gradients counts 1 + momentum times.
+    heavy = shadow_messages("none", **one, momentum=0.9)
+    ratio = np.linalg.norm(heavy) / np.linalg.norm(plain)
+    assert ratio == pytest.approx(1.45, abs=0.1)
+    weights = ravel_pytree(digits.sent)[0]
+    decayed = shadow_messages("none", **one, weight_decay=0.01)
+    np.testing.assert_allclose(
+        (decayed - plain).mean(axis=0), 0.1 * 0.01 * 2 * weights, atol=2e-5
+    )
+
+
+@pytest.mark.slow
+def test_the_decay_of_adamw_is_apart_from_its_gradient(shadow_messages, digits):
+    told = {"epochs": 1, "batch_size": _ROWS // 2, "learning_rate": 1e-3}
+    adamw = shadow_messages("none", **told, optimiser="adamw", weight_decay=0.1)
+    decay = adamw - shadow_messages("none", **told, optimiser="adam")
+    weights = ravel_pytree(digits.sent)[0]
+    np.testing.assert_allclose(decay.mean(axis=0), 1e-3 * 0.1 * 2 * weights, atol=1e-5)
