@@ -136,7 +136,7 @@ class _Told(NamedTuple):
         layers = clipping.num_layers(view.transcript.params)
         spec, training = view.defense or specs.NONE, view.training
         if training.schedule and training.learning_rate is not None:
-            rate = training.learning_rate * float(training.factors(np.int64(round_)))
+            rate = training.learning_rate * float(training.factors(np.asarray(round_)))
             training = training._replace(learning_rate=rate, schedule=())
         return cls(view.loss_fn, training, rows, spec, layers, view.num_rounds)
 
