@@ -121,12 +121,8 @@ def sgd(
 
 def _pair(found, params: Params):
     """The gradient of a batch in the form of the model, and the mean loss."""
-    if not (isinstance(found, tuple) and len(found) == 2):
-        raise ValueError(
-            "gradient: expected (gradient, mean loss) of a batch, got "
-            f"{type(found).__name__}"
-        )
-    return tree.of_form("gradient", found[0], params), losses.of_one(found[1])
+    gradient, loss = tree.of_batch(found, params)
+    return gradient, losses.of_one(loss)
 
 
 def _power(decay, round_):

@@ -1,4 +1,6 @@
-"""An inner product of trees of arrays, and whether two are of one form."""
+"""An inner product of trees of arrays, and whether somebody's trees are of one form."""
+
+from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -33,6 +35,20 @@ def of_form(what: str, found: PyTree, like: PyTree) -> PyTree:
                 f"{what}: expected floats, got {jnp.result_type(leaf)} in {where}"
             )
     return found
+
+
+def of_batch(found: Any, params: PyTree) -> tuple[PyTree, Any]:
+    """The gradient of a batch, if it is in the form of the model, and the other of the pair.
+
+    Raises:
+      ValueError: in one line, they are something else.
+    """
+    if not (isinstance(found, tuple) and len(found) == 2):
+        raise ValueError(
+            "gradient: expected (gradient, mean loss) of a batch, got "
+            f"{type(found).__name__}"
+        )
+    return of_form("gradient", found[0], params), found[1]
 
 
 def _form(tree: PyTree) -> dict[str, tuple[int, ...]]:

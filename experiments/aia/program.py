@@ -32,6 +32,7 @@ from experiments.report import COMMAND, figures
 from experiments.tabular import clients, federation
 from fljax import data, files, transcript
 from fljax import memory as memory_lib
+from fljax.defenses.parts import SpecError
 from fljax.driver import processes, screen_tables, stages
 from fljax.driver.output import Output, Results
 from fljax.driver.program import Program, Start
@@ -198,5 +199,5 @@ PROGRAM = Program(
     afterwards=COMMAND,
     work=work,
     describe=describe,
-    errors=(federation.Diverged, transcript.TranscriptError),
+    errors=(federation.Diverged, transcript.TranscriptError, SpecError),
 )

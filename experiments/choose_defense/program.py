@@ -29,6 +29,7 @@ from experiments.choose_defense.settings import ChoiceConfig, Settings
 from experiments.report import COMMAND, figures
 from experiments.tabular import federation
 from fljax.defenses import specs
+from fljax.defenses.parts import SpecError
 from fljax.defenses.specs import Spec
 from fljax.driver import stages
 from fljax.driver.config import ConfigError
@@ -209,5 +210,5 @@ PROGRAM = Program(
     afterwards=COMMAND,
     work=work,
     describe=describe,
-    errors=(federation.Diverged,),
+    errors=(federation.Diverged, SpecError),
 )

@@ -30,6 +30,7 @@ from experiments.fed_cdp.settings import Config, Settings, complete
 from experiments.fed_cdp.setup import Setup
 from experiments.fed_cdp.training import Trained, Trainer
 from experiments.report import COMMAND, figures
+from fljax.defenses.parts import SpecError
 from fljax.driver import config
 from fljax.driver.output import Output, Results
 from fljax.driver.program import Program, Start
@@ -213,4 +214,5 @@ PROGRAM = Program(
     afterwards=COMMAND,
     work=work,
     describe=describe,
+    errors=(SpecError,),
 )

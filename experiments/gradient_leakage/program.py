@@ -41,6 +41,7 @@ from experiments.gradient_leakage.truth import Truth
 from experiments.gradient_leakage.views import View
 from experiments.report import COMMAND, figures
 from fljax.attacks.inversion import Inversion
+from fljax.defenses.parts import SpecError
 from fljax.driver import config
 from fljax.driver.output import Output, Results
 from fljax.driver.program import Program, Start
@@ -168,4 +169,5 @@ PROGRAM = Program(
     afterwards=COMMAND,
     work=work,
     describe=describe,
+    errors=(SpecError,),
 )

@@ -38,6 +38,7 @@ from experiments.label_distribution.task import Task
 from experiments.label_distribution.training import Programs
 from experiments.report import COMMAND, figures
 from fljax.attacks.label_distribution.shadow_clients import Pool
+from fljax.defenses.parts import SpecError
 from fljax.defenses.specs import Spec
 from fljax.driver import config
 from fljax.driver.config import ConfigError
@@ -241,4 +242,5 @@ PROGRAM = Program(
     afterwards=COMMAND,
     work=work,
     describe=describe,
+    errors=(SpecError,),
 )

@@ -21,6 +21,7 @@ from experiments.membership.settings import Settings
 from experiments.report import COMMAND
 from experiments.tabular import clients, federation
 from fljax import data
+from fljax.defenses.parts import SpecError
 from fljax.defenses.specs import Spec
 from fljax.driver.config import ConfigError
 from fljax.driver.output import Output, Results
@@ -172,5 +173,5 @@ PROGRAM = Program(
     afterwards=COMMAND,
     work=work,
     describe=describe,
-    errors=(federation.Diverged,),
+    errors=(federation.Diverged, SpecError),
 )

@@ -10,6 +10,7 @@
 * `clipping`: norms, clip schedules, the clipped sum.
 * `composition`: several defenses as one.
 * `effects`: what each does to a client's training, as data.
+* `own`: what a definition builds, with errors of one's own called by their defense.
 * `specs`: text to `Spec` to `Defense`, over the `registry` of `definition.Definition`; `table`: all of
   them, with units and bounds.
 

@@ -22,13 +22,12 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 
+from fljax.defenses import own
 from fljax.defenses.composition import compose
 from fljax.defenses.definition import (
     BUDGET,
     Choice,
-    Definition,
     Setting,
-    check_built,
 )
 from fljax.defenses.parts import Part, SpecError, definition, trimmed
 from fljax.defenses.parts import parse as parse_part
@@ -267,27 +266,7 @@ def _bind(part: Part, setting: Setting, given: dict[str, Any]) -> Defense:
         for each in known.parameters
         if each.name not in BUDGET
     }
-    return _built(part.name, known, setting, values)
-
-
-def _built(
-    name: str, known: Definition, setting: Setting, values: dict[str, Any]
-) -> Defense:
-    """What `build` makes; an error of somebody's own is called by its defense."""
-    try:
-        built = known.build(setting, **values)
-    except ValueError:
-        raise
-    except Exception as error:
-        if ":" not in name:
-            raise
-        said = f"{name}: build: {type(error).__name__}: {error}"
-        raise SpecError(said) from error
-    try:
-        check_built(known, built)
-    except TypeError as error:
-        raise SpecError(f"{name}: {error}") from error
-    return built
+    return own.built(part.name, known, setting, values)
 
 
 def _is_word(parameter) -> bool:

@@ -87,6 +87,32 @@ def test_an_error_of_ones_own_build_is_called_by_its_defense(monkeypatch):
         specs.bind(spec, Setting(lambda *_: 0.0, 1))
 
 
+_DELTA = {"w": np.zeros((2, 3), np.float32)}
+
+
+@pytest.mark.parametrize(
+    ("acts", "said"),
+    [
+        ({"encode": lambda *_: np.zeros(3)}, r"encode: expected \['w'\] \[2, 3\], got"),
+        (
+            {"receive": lambda *_: _DELTA["w"] @ _DELTA["w"]},
+            "receive: ValueError: matmul",
+        ),
+        ({"gradient": lambda *_: _DELTA}, "gradient: expected .gradient, mean loss."),
+        ({"gradient": lambda *_: 1 / 0}, "gradient: ZeroDivisionError: division"),
+    ],
+)
+def test_an_error_in_training_is_called_by_its_defense(acts, said, monkeypatch):
+    mine = types.SimpleNamespace(own=_made(**acts))
+    monkeypatch.setitem(sys.modules, "mine", mine)
+    parts.definition.cache_clear()
+    built = specs.bind(specs.parse("mine:own(bits=2)"), Setting(lambda *_: 0.0, 1))
+    with pytest.raises(specs.SpecError, match=f"^mine:own: {said}") as raised:
+        getattr(built, next(iter(acts)))(None, _DELTA, None)
+    assert "\n" not in str(raised.value)
+    parts.definition.cache_clear()
+
+
 def _nothing(setting, *, bits):
     return Defense()
 
