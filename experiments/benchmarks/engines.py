@@ -7,7 +7,8 @@ all clients in every round, as in `rounds`; each engine with its own FedAvg, as 
 documentation has it. Before anything is timed, every engine trains a few rounds from the
 same model on rows in their order, as many of each client as fill its batches, and must
 agree with ours. What compiles is compiled before it is timed: the first call counts
-nowhere. Two engines differ in their batches: FedJAX fills up a last one that is smaller
+nowhere. All that a later call does counts: drawing batches, placing rows, making and
+fetching models, too. Two engines differ in their batches: FedJAX fills up a last one that is smaller
 with rows of a next epoch, and pfl takes rows in their order; the others draw one. Flower is
 left out where a thousand clients train: it adds their models, not their changes, in float32,
 one after the other, and misses ours by more than the check allows.
@@ -15,6 +16,7 @@ one after the other, and misses ours by more than the check allows.
 
 import contextlib
 import dataclasses
+import functools
 import importlib
 import importlib.metadata
 import operator
@@ -98,7 +100,11 @@ def _ours(problem: Problem, config: Config) -> harness.Row:
     """With as many lanes as are usual for the shape, or two, whichever is faster."""
     of_seed = trainings.seeds(1, problem.params)
     timings = [
-        trainings.measure(problem.federation(lanes), of_seed, repeats=config.repeats)[0]
+        trainings.measure_whole(
+            functools.partial(problem.federation, lanes),
+            of_seed,
+            repeats=config.repeats,
+        )
         for lanes in dict.fromkeys(problems.lanes(problem.name))
     ]
     return _row(problem, "fljax", min(timings, key=lambda timing: timing.median))

@@ -12,6 +12,7 @@ count together.
 """
 
 import dataclasses
+import functools
 from typing import NamedTuple
 
 import jax
@@ -121,10 +122,12 @@ def _ours(
         )
         told = "" if lanes is None else f", {lanes} lanes"
         harness.check_equal(problem.name + told, difference, _TOLERANCE)
-    whole = problem.federation(lanes)
-    of_seeds = trainings.seeds(count, problem.params)
-    timing, _ = trainings.measure(whole, of_seeds, repeats=config.repeats)
-    schedule = whole.tables.schedule
+    timing = trainings.measure_whole(
+        functools.partial(problem.federation, lanes),
+        trainings.seeds(count, problem.params),
+        repeats=config.repeats,
+    )
+    schedule = problem.federation(lanes).tables.schedule
     return _row(
         problem, "fljax", problem.num_rounds, timing, trainings=count,
         lanes=schedule.num_lanes, devices=min(count, jax.device_count()), occupancy=schedule.occupancy,

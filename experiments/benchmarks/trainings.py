@@ -2,6 +2,7 @@
 
 import statistics
 import time
+from collections.abc import Callable
 
 import jax
 import numpy as np
@@ -41,16 +42,48 @@ def seeds(count: int, params: Params) -> Training:
 def measure(
     whole: Federation, trainings: Training, *, repeats: int
 ) -> tuple[harness.Timing, Trained]:
-    """Times the rounds of trainings, all at the same time.
+    """Times the rounds of trainings alone, all at the same time: ours beside ours.
 
     The first call is timed whole: tracing, compiling, placing and fetching included.
     """
+    return _measured(
+        lambda: whole,
+        trainings,
+        lambda: federation.train(whole, trainings).seconds,
+        repeats,
+    )
+
+
+def measure_whole(
+    make: Callable[[], Federation], trainings: Training, *, repeats: int
+) -> harness.Timing:
+    """Times all that a call takes once it is compiled, as a peer's call is timed.
+
+    What `make` does is counted: who draws batches in which order; and so are placing
+    rows, making models and fetching them.
+    """
+
+    def call() -> float:
+        begin = time.perf_counter()
+        jax.block_until_ready(federation.train(make(), trainings).run)
+        return time.perf_counter() - begin
+
+    return _measured(make, trainings, call, repeats)[0]
+
+
+def _measured(
+    make: Callable[[], Federation],
+    trainings: Training,
+    call: Callable[[], float],
+    repeats: int,
+) -> tuple[harness.Timing, Trained]:
+    whole = make()
     spent: stages.Seconds = {}
     begin = time.perf_counter()
     with stages.stage(spent, "first"):
         trained = federation.train(whole, trainings)
     first = time.perf_counter() - begin
-    seconds = [federation.train(whole, trainings).seconds for _ in range(repeats)]
+    seconds = [call() for _ in range(repeats)]
     low, high = np.percentile(seconds, [25, 75])
     timing = harness.Timing(
         trace_seconds=0.0,

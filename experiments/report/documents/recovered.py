@@ -25,8 +25,11 @@ def text(name: str) -> str:
         told = [found.get((setting, *each[:2])) for each in chosen]
         first = found[(setting, ATTACK, CELLS)]
         count = f"{first.shown.repetitions} x {first.row.n}"
-        shown = [writing.plain(each.shown, 2) if each else "" for each in told]
-        body.append([setting.removeprefix("batch_"), count, *shown])
+        size = setting.removeprefix("batch_")
+        # Rows of a batch stand or fall together.
+        batches = first.shown.repetitions * first.row.n // int(size)
+        shown = [writing.share(each.shown, batches, 2) if each else "" for each in told]
+        body.append([size, count, *shown])
         body[-1].insert(3, printed.get(setting, ""))
     headings = [heading for *_, heading in chosen]
     headings.insert(1, "of TabLeak, published, %")

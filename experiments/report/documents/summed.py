@@ -23,7 +23,7 @@ def text(name: str) -> str:
         order, _, trainings = setting.rpartition("_")
         told = [found[(setting, attack, metric)] for metric in COLUMNS]
         count = f"{told[0].shown.repetitions} x {told[0].row.n}"
-        shown = [writing.plain(each.shown) for each in told]
+        shown = [writing.share(each.shown, told[0].row.n) for each in told]
         body.append([order, trainings, _WORDS[attack], count, *shown])
     header = ["rows", "trainings", "attack", "n", *COLUMNS.values()]
     lines = writing.table(header, body, header[3:])

@@ -5,6 +5,7 @@ from collections.abc import Collection, Sequence
 
 from experiments.report import markdown
 from experiments.report.tables import Cell
+from fljax import metrics
 from fljax.metrics import Estimate
 
 _SEEN = 24  # lines of a table that stands open
@@ -49,6 +50,20 @@ def plain(estimate: Estimate, digits: int = 1) -> str:
     if not math.isfinite(e.high - e.low):
         return f"{e.mean:{form}}"
     return f"{e.mean:{form}} [{e.low:{form}}, {e.high:{form}}]"
+
+
+def share(estimate: Estimate, count: int, digits: int = 1) -> str:
+    """`plain` of a percentage; the same with every seed, it has Wilson's interval.
+
+    Args:
+      estimate: over the seeds.
+      count: what it is a share of, where that is whole or nothing of each.
+      digits: decimals.
+    """
+    if estimate.repetitions > 1 and estimate.low == estimate.high:
+        low, high = metrics.of_rows(estimate.mean, count)
+        estimate = estimate._replace(low=low, high=high)
+    return plain(estimate, digits)
 
 
 def _cell(cell: Cell) -> str:

@@ -54,7 +54,8 @@ def _open(network: Network, message: Params, x, y, schema: Schema) -> list[np.nd
     given = network.loss_fn, network.params, message, np.float32(x), y
     slope = np.asarray(polish.slopes(*given, schema.numbers, False)[0], float)
     values, vectors = np.linalg.eigh(slope.T @ slope)
-    small = np.flatnonzero(values < _LOOSE**2 * values[-1])[:_DIRECTIONS]
+    # <=, for a message on which no number has any influence has all directions open.
+    small = np.flatnonzero(values <= _LOOSE**2 * values[-1])[:_DIRECTIONS]
     found = [vectors[:, at].reshape(len(x), -1) for at in small]
     return [each / np.abs(each).max() for each in found]
 

@@ -18,10 +18,16 @@ _SINE = 1e-2  # between directions that are the same
 _GRAM = 1e-7  # of the largest singular value, below which squares do not tell one
 
 
-def span(update: np.ndarray) -> np.ndarray:
-    """What the columns of an update `[1 + D, H]` span, `[1 + D, k]` orthonormal."""
+def span(update: np.ndarray, noise: float = 0.0) -> np.ndarray:
+    """What the columns of an update `[1 + D, H]` span, `[1 + D, k]` orthonormal.
+
+    Args:
+      update: of a round.
+      noise: standard deviation of its rounding, where it is more than that of floats.
+    """
     values, right = np.linalg.eigh(update.T @ update)
-    kept = values > (_RANK**2) * values[-1]
+    least = noise * sum(np.sqrt(update.shape))
+    kept = values > max(_RANK**2 * values[-1], least**2)
     return np.linalg.qr(update @ right[:, kept])[0]
 
 

@@ -32,7 +32,8 @@ class Found(NamedTuple):
       y: `[n]` their targets.
       explained: share of the message that they explain, 1 if they are the batch.
       exact: whether their own message is the one that came, to rounding, and no other
-        rows with it were found close by (`alone`): the proof, but for digits that change
+        rows with it were found close by (`alone`; of several steps, in `epoch` and
+        `repeated`, others are not looked for): the proof, but for digits that change
         it by less, as the last ones of large numbers do.
     """
 

@@ -53,6 +53,8 @@ def recover(
     asked = Network(params, loss_fn)
     if not network.says_something(params, message):
         return Found.nothing(schema)
+    if not np.any(asked.layer.gradient(message)):
+        return Found.nothing(schema)  # the layers behind it were off
     sent = span.sent(asked.layer.gradient(message), rows)
     x = _candidates(schema, sent, combinations)
     if not sent.rank <= len(x) <= _MANY:
@@ -70,6 +72,8 @@ def recover(
         return found, _parts(asked.layer.gradient(ours), x)
 
     found, parts = judged(x)
+    if not parts.any(axis=1).all():
+        return found  # of a row that adds nothing there is nothing to solve for
     solved = sent.gradient @ np.linalg.pinv(parts)
     again, _ = judged(schema.encode(schema.read((solved[1:] / solved[0]).T)))
     return max(found, again, key=lambda found: found.explained)

@@ -23,6 +23,7 @@ from fljax.attacks.rows.clients import Round
 from fljax.attacks.rows.grid import Grid
 
 _TRIES = 4  # orders of the rounds, one after another, in which nothing is found
+_STEPS = 10  # of an update for each level of an input, from which quotients are any
 _NOTHING = 1e-4  # of the largest of a space's neurons, below which one says nothing
 
 
@@ -44,7 +45,7 @@ def recover(rounds: Sequence[Round], white: int, seed: int = 0) -> np.ndarray:
         )
     seen = [_seen(each) for each in rounds]
     draws, grid = np.random.default_rng(seed), Grid(white)
-    spans = [intersections.span(each.update) for each in seen]
+    spans = [intersections.span(each.update, each.step) for each in seen]
     rows = _alone(grid, seen)
     while True:
         found = _Found(grid, spans, rows)
@@ -63,11 +64,19 @@ def recover(rounds: Sequence[Round], white: int, seed: int = 0) -> np.ndarray:
 
 
 class _Seen(NamedTuple):
-    """A round in double precision, and the rounding of its update."""
+    """A round in double precision, and the rounding of its update.
+
+    Attributes:
+      update: `[1 + D, H]`.
+      first: `[1 + D, H]` that was sent.
+      noise: deviation of the update's rounding.
+      step: between numbers of the update: protocols add whole ones in a finite field.
+    """
 
     update: np.ndarray
     first: np.ndarray
     noise: float
+    step: float
 
 
 def _seen(each: Round) -> _Seen:
@@ -77,19 +86,27 @@ def _seen(each: Round) -> _Seen:
     small = np.abs(update) < np.abs(update).max(initial=0) * eps**2
     update = np.where(small, 0, update)  # such numbers are slow to multiply
     size = np.sqrt(np.mean(first**2) + np.mean(update**2))
-    return _Seen(update, first, eps * float(size))
+    gaps = np.diff(np.unique(np.abs(update)), prepend=0.0)
+    step = float(gaps[gaps > 0].min(initial=np.inf)) if gaps.any() else 0.0
+    return _Seen(update, first, max(eps * float(size), step), step)
 
 
 def _alone(grid: Grid, seen: Sequence[_Seen]) -> np.ndarray:
     """Rows `[n, 1 + D]` that have a neuron of a round for themselves."""
-    each = [grid.proven(_normalised(one.update)) for one in seen]
+    each = [_proven(grid, one.update, one.step) for one in seen]
     return span.with_ones(np.unique(np.concatenate(each), axis=0) / grid.white)
 
 
-def _normalised(neurons: np.ndarray) -> np.ndarray:
-    """What the columns `[1 + D, H]` would be as rows `[n, D]`."""
-    single = np.abs(neurons[0]) > np.finfo(np.float32).eps * np.abs(neurons[0]).max()
-    return (neurons[1:, single] / neurons[0, single]).T
+def _proven(grid: Grid, neurons: np.ndarray, step: float) -> np.ndarray:
+    """Integers `[n, D]` of the columns `[1 + D, H]` that are whole rows.
+
+    Quotients of small whole numbers are whole by themselves: a column whose first number
+    is few steps of the update proves nothing.
+    """
+    size = np.abs(neurons[0])
+    least = max(np.finfo(np.float32).eps * size.max(), _STEPS * grid.white * step)
+    single = size > least
+    return grid.proven((neurons[1:, single] / neurons[0, single]).T)
 
 
 class _Found:
@@ -136,7 +153,7 @@ class _Found:
         parts[there] = np.linalg.lstsq(self.pieces[there].T, seen.update)[0]
         for block in blocks:
             neurons = self.pieces[block].T @ parts[block]
-            self._prove(self.grid.proven(_normalised(neurons)))
+            self._prove(_proven(self.grid, neurons, seen.step))
             self._beside_known(block, neurons, seen.first)
 
     def _missing(self, number: int) -> int:

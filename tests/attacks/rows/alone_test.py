@@ -25,6 +25,15 @@ def test_a_batch_that_moves_without_its_message_is_not_alone(leaves_open):
     assert not leaves_open()
 
 
+def test_rows_that_the_message_does_not_depend_on_are_not_alone(problem):
+    schema, raw, y, params, loss_fn = problem((_WIDTH, _WIDTH), 2, _SEED)
+    off = {n: {**p, "bias": p["bias"] - 1e3} for n, p in params.items()}
+    off = {**params, **{n: p for n, p in off.items() if n.startswith("Tabular")}}
+    network, x = rows.Network(off, loss_fn), schema.encode(raw)
+    message = network.message(x, y, np.full(len(y), 1 / len(y)))
+    assert not alone.alone(network, message, x, y, schema)
+
+
 def test_a_message_that_is_too_large_is_not_looked_at(leaves_open, monkeypatch):
     monkeypatch.setattr(polish, "too_large", lambda *_: True)
     assert leaves_open()

@@ -133,6 +133,18 @@ def test_rows_of_several_steps_are_proven_by_these_steps_and_no_others(problem):
     assert 1e-3 < max(jax.tree.leaves(off)) < 0.3
 
 
+@pytest.mark.parametrize("layer", [0, 1])
+def test_of_layers_that_are_off_several_steps_tell_no_row(problem, layer):
+    schema, raw, y, params, loss_fn = problem((_WIDTH, _WIDTH), 2, 1)
+    off = sorted(params, key=lambda name: name.startswith("Dense"))[layer]
+    params = {**params, off: {**params[off], "bias": params[off]["bias"] - 1e3}}
+    steps = Steps(2, 0.05)
+    message = moved(params, loss_fn, schema.encode(raw), y, steps)
+    sent, about = (params, message, loss_fn), (schema, _ROWS, np.arange(2), 1000)
+    found = repeated.recover(*sent, steps, *about)
+    assert not found.exact and not len(found.raw)
+
+
 def test_where_categories_leave_numbers_open_several_steps_tell_no_row(problem):
     schema, raw, y, params, loss_fn = problem((_WIDTH, _WIDTH), 2, 1)
     raw[1, :10] = raw[0, :10]

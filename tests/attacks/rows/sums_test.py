@@ -108,3 +108,22 @@ def test_nothing_is_read_from_noise(seed, rank):
         for _ in range(4)
     ]
     assert len(sums.recover(noise, _WHITE, seed)) == 0
+
+
+def _in_steps(rounds, bits):
+    """The same as a protocol adds them: whole numbers of so many bits over the range."""
+    most = max(np.abs(each.update).max() for each in rounds)
+    step = 2 * most / 2**bits
+    return [
+        each._replace(update=np.float32(step * np.round(each.update / step)))
+        for each in rounds
+    ]
+
+
+@pytest.mark.parametrize(("bits", "rows"), [(14, _ALL), (6, 0)])
+def test_of_sums_of_whole_numbers_quotients_of_small_ones_prove_nothing(bits, rows):
+    x, rounds = _rounds(_drawn(30, 7), _EVERY)
+    found = sums.recover(_in_steps(rounds, bits), _WHITE)
+    assert len(found) == rows
+    if rows:
+        _same(found, x)

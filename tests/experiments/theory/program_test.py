@@ -97,18 +97,29 @@ def test_the_right_hand_sides_are_those_of_the_paper(client, seen):
     found = theorem1.measure(client, _POINTS, "independent", sent, delta, 0.1)
     point, seed = 1, 2
     x, y = client.x[seed], client.y[seed]
-    gradients = [2 * (x @ s - y)[:, None] * x for s in sent[point, seed, :64]]
-    sigma = np.sqrt(np.mean([g.var(axis=0) for g in gradients], axis=0).max() / 4)
+    gradients = np.stack([2 * (x @ s - y)[:, None] * x for s in sent[point, seed]])
+    sigma, rng = found.noise[point, seed], np.random.default_rng(5)
+    for noisiest in gradients.var(axis=1).argmax(axis=0):
+        drawn = gradients[noisiest][rng.integers(0, _ROWS, (50_000, 4))].mean(axis=1)
+        off = (drawn - gradients[noisiest].mean(axis=0)) / sigma
+        assert np.exp(off**2).mean(axis=0).max() < 1.2 * np.e
+    assert sigma > 1.4 * np.sqrt(gradients.var(axis=1).max() / 4)
     out = np.column_stack([delta[point, seed], np.ones(_MESSAGES)])
     smallest = np.linalg.eigvalsh(out.T @ out / _MESSAGES)[0]
     inner = 3 * 1 * 6 * (3 + 1 + np.log(2 * 3 / 0.1)) / (_MESSAGES * smallest)
     rate = 0.05 * sigma * 3 * np.sqrt(inner)
     least = np.linalg.eigvalsh(x.T @ x)[0]
     contraction = 1 - (1 - 2 * 0.05 / _ROWS * least) ** 6
-    assert found.noise[point, seed] == pytest.approx(sigma)
     assert found.eigenvalue[point, seed] == pytest.approx(smallest)
     assert found.rate[point, seed] == pytest.approx(rate)
     assert found.bound[point, seed] == pytest.approx(rate / contraction)
+
+
+def test_the_scale_of_normal_noise_is_that_of_its_definition():
+    noise = np.random.default_rng(0).normal(size=(2, 200_000)) * [[1.0], [3.0]]
+    expected = np.sqrt(2 / (1 - np.exp(-2)))  # E exp(z^2 / s^2) = (1 - 2 / s^2)^(-1/2)
+    found = theorem1._scale(noise)
+    np.testing.assert_allclose(found, [expected, 3 * expected], rtol=0.03)
 
 
 def test_errors_stay_below_the_bound_and_full_batches_have_none(client, seen):
