@@ -8,6 +8,7 @@ Divergence: there every client draws the same noise; here noises are independent
 
 import dataclasses
 import functools
+import warnings
 from collections.abc import Callable
 from typing import NamedTuple
 
@@ -54,6 +55,12 @@ def maker(config: DefenseConfig, train: TrainConfig, active_rounds: int) -> Plan
 
     def bound(schedule: Schedule, model: Model, loss_fn: LossFn) -> BoundDefense:
         sizes, how = schedule.sizes[:, :-1], local_work(train)
+        if config.delta * (least := int(sizes.min())) >= 1:
+            warnings.warn(
+                f"--delta: {config.delta:g} is not below one in the {least} rows of a "
+                "client: a promise with it may give a row away",
+                stacklevel=2,
+            )
         rounds = budgets.rounds_of_each(schedule) if stops else num_rounds
         with defense_options.naming(spec):
             made = _with_numbers(

@@ -50,12 +50,18 @@ def summary(
 
 
 def outcome(lines: Sequence[Line]) -> Outcome:
-    """All verdicts in one: no conclusion where nothing was run, fits or was learnt."""
+    """All verdicts in one.
+
+    No conclusion where nothing was run, fits or was learnt, or the strongest was not run.
+    """
     kinds = {line.verdict for line in lines}
     if verdicts.LEAKS in kinds:
         return "leaks"
     nothing = all(line.total is None for line in lines)
-    return "no_conclusion" if nothing or kinds & {MISFIT, UNLEARNT} else "no_leak_shown"
+    weak = any(doubts.STRONGEST in line.doubts for line in lines)
+    if nothing or weak or kinds & {MISFIT, UNLEARNT}:
+        return "no_conclusion"
+    return "no_leak_shown"
 
 
 def foremost(lines: Sequence[Line]) -> Line | None:
@@ -153,6 +159,11 @@ def _nothing(sensitive: str, lines: Sequence[Line], rows: Fit) -> str:
         return (
             f"No conclusion about {sensitive}: the model has hardly learnt anything "
             "from these rows."
+        )
+    if outcome(lines) == "no_conclusion":
+        return (
+            f"No conclusion about {sensitive}: no attack that was run shows a leak, and "
+            "the strongest were not run."
         )
     if verdicts.PREDICTABLE in kinds:
         return (

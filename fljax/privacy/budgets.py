@@ -8,11 +8,14 @@ import functools
 from collections.abc import Collection, Sequence
 from typing import NamedTuple
 
+import jax
 import numpy as np
 
+from fljax import packing
 from fljax.defenses import specs
 from fljax.defenses.definition import Setting
 from fljax.defenses.specs import Numbers, Spec
+from fljax.federation import Tables
 from fljax.privacy.bounds import accuracy_without
 from fljax.privacy.calibration import noise_multiplier_for
 from fljax.privacy.noise_spec import Guarantee, as_poisson, guarantee
@@ -29,6 +32,21 @@ class Releases(NamedTuple):
 
     steps: Array | int
     rounds: Array | int
+
+    @classmethod
+    def of_tables(cls, tables: Tables, schedule: int = 0) -> "Releases":
+        """Those of a training on these tables, as if everybody came into every round.
+
+        Args:
+          tables: of the federation, e.g. `Tables.of`.
+          schedule: which of theirs.
+        """
+        plan = tables.schedule
+        people, slots = jax.tree.map(
+            lambda leaf: leaf[schedule], (plan.participants, plan.slots)
+        )
+        steps = packing.most_steps(people, slots, plan.sizes.shape[-1] - 1)
+        return cls(plan.num_rounds * steps, np.full(len(steps), plan.num_rounds))
 
     def of(self, unit: str) -> Array | int:
         """Sums that a unit, record or client, may be in."""
@@ -61,7 +79,9 @@ def numbers_for(
         if part.values.get("epsilon") is not None:
             alone = Spec((part,))
             (unit,) = specs.bind(alone, setting, ({**own, "sigma": 1.0},)).noise
-            own["sigma"] = _sigma(part, unit, releases, delta)
+            sigma = _sigma(part, unit, releases, delta)
+            # What all clients add together has one size.
+            own["sigma"] = np.max(sigma) if unit.unit == "client" else sigma
         found.append(own)
     return tuple(found)
 

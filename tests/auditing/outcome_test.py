@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from fljax import fit, verdicts
+from fljax.auditing import doubts, program, words
 from fljax.auditing import lines as lines_lib
-from fljax.auditing import program, words
 from fljax.auditing.fits import Fit
 from fljax.auditing.lines import Line, Number
 from fljax.driver import launch
@@ -35,6 +35,15 @@ def test_one_leak_is_a_leak_and_what_does_not_fit_is_no_conclusion(kinds, said):
     if said != "leaks":  # in sentences, too
         first = words.summary("sex", lines, [], Fit(np.zeros(1)))[0]
         assert first.startswith("No conclusion") == (said == "no_conclusion")
+
+
+@pytest.mark.parametrize("kind", [verdicts.NOT_SHOWN, verdicts.PREDICTABLE])
+def test_nothing_is_concluded_where_the_strongest_attacks_were_not_run(kind):
+    lines = [_line(kind)._replace(doubts=(doubts.STRONGEST,))]
+    assert words.outcome(lines) == "no_conclusion"
+    first, second = words.summary("sex", lines, [], Fit(np.zeros(1)))
+    assert first.startswith("No conclusion about sex") and "were not run" in second
+    assert words.outcome([*lines, _line(verdicts.LEAKS)]) == "leaks"
 
 
 def test_nothing_is_concluded_where_no_attack_could_be_run():

@@ -3,11 +3,11 @@
 import numpy as np
 import pytest
 
-from fljax import privacy
+from fljax import federation, privacy
 from fljax.defenses import fed_sdp, specs
 from fljax.defenses.definition import Setting
 from fljax.privacy import Guarantee, Promise, against
-from fljax.types import NoiseSpec
+from fljax.types import NoiseSpec, Rows
 
 
 def _promise(whom, epsilon):
@@ -44,6 +44,29 @@ def test_a_ceiling_is_that_of_noise_that_messages_have(where):
     else:
         (noise,) = defense.noise
         np.testing.assert_array_equal(found, privacy.accuracy_without(noise, 5, 0.5))
+
+
+@pytest.mark.parametrize("where", ["client", "server"])
+def test_noise_of_clients_has_one_sigma(where):
+    spec = specs.parse(f"fed_sdp(clip=1, epsilon=8, where={where})")
+    setting = Setting(lambda *_: 0.0, 1, batches="fixed", sampling_rate=0.1)
+    releases = privacy.Releases(np.full(4, 15), np.full(4, 3))
+    (numbers,) = privacy.numbers_for(spec, setting, releases, 1e-5)
+    assert np.shape(numbers["sigma"]) == ()
+    (promise,) = privacy.promises(specs.bind(spec, setting, (numbers,)), releases, 1e-5)
+    np.testing.assert_allclose(promise.guarantee.epsilon_rdp, 8, rtol=1e-3)
+
+
+def test_releases_are_those_of_the_schedule():
+    rows = Rows(np.zeros((17, 2), np.float32), np.zeros(17, np.float32))
+    parts = [np.arange(5), np.arange(5, 17)]
+    for poisson in (False, True):
+        tables = federation.Tables.of(
+            rows, parts, num_rounds=7, batch_size=4, epochs=3, poisson=poisson
+        )
+        found = privacy.Releases.of_tables(tables)
+        np.testing.assert_array_equal(found.steps, [7 * 3 * 2, 7 * 3 * 3])
+        np.testing.assert_array_equal(found.rounds, [7, 7])
 
 
 _PASSES = privacy.Releases(np.array([20]), np.array([20]))  # a step in each round
