@@ -33,6 +33,7 @@ from fljax.types import ApplyFn, Features, Model, Params
 
 _NUMBER = re.compile(r"\d+")
 _NAMED = 12  # inputs, in a message
+_LESS = "--drop leaves columns out, --drop_first the first category of each"
 _WIDTHS = re.compile(r"mlp:\d+(,\d+)*")
 Shapes = dict[str, tuple[int, ...]]
 
@@ -101,7 +102,8 @@ def build(
     except Exception as error:  # a stranger's model: whatever it raises
         reason = str(error).strip().split("\n")[0]
         raise ConfigError(
-            f"--model: {spec} does not take a row of {len(order)} inputs: {reason:.200}"
+            f"--model: {spec} does not take a row of {len(order)} inputs ({_LESS}): "
+            f"{reason:.200}"
         ) from error
     expected = () if outputs == 1 else (outputs,)
     if getattr(found, "shape", None) != expected:
@@ -256,7 +258,7 @@ def _other_inputs(wanted: Shapes, found: Shapes, inputs: Sequence[str]) -> str:
     if made > _NAMED:
         half = _NAMED // 2
         shown = [*inputs[:half], f"{made - 2 * half} more", *inputs[-half:]]
-    drop = " (--drop leaves columns out)" if made > trained else ""
+    drop = f" ({_LESS})" if made > trained else ""
     return (
         f"; {trained} inputs were trained on, the rows make {made}: "
         f"{', '.join(shown)}{drop}"

@@ -37,7 +37,7 @@ _ADVERSARIES = (
     _passive("the same as an active server, 50 rounds", "model", "active_50"),
     _passive("linear inversion, on all messages (ours)", "linear_inversion"),
     _passive("**trajectory matching**, on all messages (ours)", "trajectory"),
-    _Adversary("the same, on sums over all clients", "trajectory",
+    _Adversary("the same, on sums (2; 4 clients)", "trajectory",
                _Place(_SUMS[0], "sum"), _Place(_SUMS[1], "sum_of_4")),
     _passive("trajectory matching, on strangers' rows", "trajectory_strangers"),
 )  # fmt: skip

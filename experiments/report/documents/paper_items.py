@@ -91,9 +91,10 @@ PAPERS = {
             "Theorem 1",
             "theory.theorem1",
             "Where every step draws its rows anew, as the proof takes it, Algorithm 2 keeps "
-            "an error that more messages do not remove, while any bound in 1 / sqrt(n_c) falls: "
-            "with the most messages that were tried, three of five trainings exceed eq. (18) "
-            "with a constant of 1, which one in twenty may. "
+            "an error that more messages do not remove, while any bound in 1 / sqrt(n_c) falls "
+            "and must be crossed: with the most messages that were tried, every training is "
+            "above eq. (6) with a constant of 1, and below eq. (18), whose sigma is that of "
+            "the noisiest sent model. "
             "The same regression reversed (ours) is consistent. With shuffled mini-batches, "
             "whose noise nearly cancels within an epoch, the error is far below eqs. (6) and "
             "(18) and falls with messages until it levels off. It grows with the rate and falls "
