@@ -6,6 +6,7 @@ from typing import Any
 import numpy as np
 
 METRIC = "explained_percent"
+RIGHT = "right_percent"  # of classes
 LEARNT = 2.0  # percent of the variation of the targets
 FAR = 10.0  # losses of a constant
 UNLEARNT = "no conclusion: the model has hardly learnt"

@@ -136,16 +136,21 @@ def who_sees(top: Score | None, sensitive: str | None) -> Iterator[str]:
 
 
 def _fit(rows: Sequence[Row]) -> Iterator[str]:
-    for (_, point), percent in selection.explained(rows).items():
-        where = f" ({point})" if point else ""
-        shown = ", ".join(
+    def shown(percent: Mapping[str, float], metrics: Sequence[str]) -> str:
+        return ", ".join(
             f"{percent[metric]:.1f} % on the {metric.partition('_')[0]} rows"
-            for metric in selection.EXPLAINED
+            for metric in metrics
             if metric in percent
         )
+
+    for (_, point), percent in selection.explained(rows).items():
+        where = f" ({point})" if point else ""
+        right = shown(percent, selection.RIGHT)
         worse = fit.diverged(percent.get(f"train_{fit.METRIC}", 0))
-        more = f"; {worse}" if worse else ""
-        yield f"variation explained by the last model sent{where}: {shown}{more}"
+        more = f"; classes named rightly: {right}" if right else ""
+        more += f"; {worse}" if worse else ""
+        explained = shown(percent, selection.EXPLAINED)
+        yield f"variation explained by the last model sent{where}: {explained}{more}"
 
 
 def _command(

@@ -189,7 +189,12 @@ def _losses(labels, setup: Setup, seen: Transcript) -> list[Row]:
     rows = []
     for name, (each, mask) in sets.items():
         curves = federation.loss_curve(setup.problem, seen.params, each, mask)
-        last = fit.explained(curves[:, -1], each.y, mask, setup.table.task)
+        task = setup.table.task
+        ends = {fit.METRIC: fit.explained(curves[:, -1], each.y, mask, task)}
+        if task != "regression":
+            given = jax.tree.map(lambda leaf: leaf[:, -1], seen.params), each, mask
+            apply = setup.problem.model.apply
+            ends[fit.RIGHT] = federation.classes_right(apply, task, *given)
         for at, (seed, curve) in enumerate(zip(seeds, curves, strict=True)):
             settings = [f"round_{int(number)}" for number in seen.round[at]]
             count = mask[at].sum()
@@ -197,8 +202,10 @@ def _losses(labels, setup: Setup, seen: Transcript) -> list[Row]:
                 labels.row("none", setting, seed, f"{name}_loss", value, count)
                 for setting, value in zip(settings, curve, strict=True)
             ]
-            about = settings[-1], seed, f"{name}_{fit.METRIC}"
-            rows.append(labels.row("none", *about, last[at], count))
+            rows += [
+                labels.row("none", settings[-1], seed, f"{name}_{end}", of[at], count)
+                for end, of in ends.items()
+            ]
     return rows
 
 

@@ -112,7 +112,7 @@ def _of(name: str, rows: Sequence[Row], scores: Sequence[Score]) -> Candidate:
         name,
         epsilon,
         tuned,
-        _explained(totals),
+        _of_held_out(totals, selection.EXPLAINED),
         "" if top is None else top.row.attack,
         _NOTHING
         if beyond is None
@@ -124,12 +124,13 @@ def _of(name: str, rows: Sequence[Row], scores: Sequence[Score]) -> Candidate:
         max(
             (row.n for row in totals if row.metric == selection.EXPLAINED[1]), default=0
         ),
+        _of_held_out(totals, selection.RIGHT).mean,
     )
 
 
-def _explained(totals: Sequence[Row]) -> Estimate:
-    """On held-out rows; on the training rows where there are none."""
-    for metric in reversed(selection.EXPLAINED):
+def _of_held_out(totals: Sequence[Row], names: Sequence[str]) -> Estimate:
+    """On held-out rows, the second; on the training rows where there are none."""
+    for metric in reversed(names):
         values = [row.value for row in totals if row.metric == metric]
         if values:
             return metrics.interval(values)

@@ -12,6 +12,7 @@ REPORT = AIA._replace(
         verdicts.ACCURACY.metric,
         verdicts.CEILING,
         *selection.EXPLAINED,
+        *selection.RIGHT,
         "epsilon_rdp",
         "client_epsilon_rdp",
         verdicts.ERROR.metric,

@@ -36,6 +36,7 @@ class Candidate(NamedTuple):
       beyond: what that best is, by which an attack is judged.
       unit: whose the epsilon is, `record` or `client`.
       held_out: rows of a seed that utility is of; 0 where it is of the training rows.
+      right: percent of these rows whose class the model names; NaN of numbers.
     """
 
     defense: str
@@ -49,6 +50,7 @@ class Candidate(NamedTuple):
     beyond: str = verdicts.IMPUTATION
     unit: str = "record"
     held_out: int = 0
+    right: float = math.nan
 
 
 class Wishes(NamedTuple):

@@ -84,6 +84,8 @@ def recommendation(
     against = "" if bare is None else f" (without a defense {bare.utility.mean:.1f} %)"
     whose = _OF_CLIENT[each.unit]
     explained = f"{_interval(each.utility)} % of the variation of {_targets(each)}"
+    if math.isfinite(each.right):
+        explained += f", names {each.right:.1f} % of their classes"
     parts = [
         f"Recommended: {each.defense} {under}: epsilon {each.epsilon:.3g}{whose}",
         f"{each.tuned:.3g} with the choice of the clip charged",

@@ -34,7 +34,7 @@ REFERENCES = (*_BASELINES, "strangers")  # columns that stand beside a result
 _HIDDEN = (
     "train_loss", "test_loss", "rank", _DETERMINED, _BOUND, "local_loss",
     "tuning_objective", "tuning_accuracy_percent", "adam_alpha", "adam_beta1", "adam_beta2",
-    verdicts.USES, "share_percent",
+    verdicts.USES, "share_percent", *selection.RIGHT,
 )  # fmt: skip
 _ENDS = ("gradient_norm",)  # told of the first and the last round
 _SHORT = {

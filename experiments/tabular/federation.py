@@ -10,7 +10,7 @@ import numpy as np
 from experiments.tabular.problem import Problem
 from fljax import federation, losses, rounds
 from fljax.federation import Federation, States
-from fljax.types import Params, Rows
+from fljax.types import ApplyFn, Params, Rows
 
 
 class Diverged(ArithmeticError):
@@ -69,6 +69,13 @@ def loss_curve(
     return np.asarray(_curves(params, rows, mask, loss_fn=problem.loss_fn))
 
 
+def classes_right(
+    apply: ApplyFn, task: str, params: Params, rows: Rows, mask: np.ndarray
+) -> np.ndarray:
+    """Percent `[seeds]` of `rows [seeds, N]` whose class models `[seeds, ...]` name."""
+    return np.asarray(_right(params, rows, mask, apply=apply, binary=task == "binary"))
+
+
 def mean_loss(loss_fn: losses.LossFn, params: Params, rows: Rows, mask) -> jax.Array:
     """Mean loss `[]` of one model on `rows [N]` where `mask`; traceable."""
     values = jax.vmap(loss_fn, (None, 0, 0))(params, rows.x, rows.y)
@@ -82,6 +89,17 @@ def _curves(params, rows, mask, *, loss_fn) -> jax.Array:
         return jax.lax.map(lambda p: mean_loss(loss_fn, p, rows, mask), params)
 
     return jax.lax.map(curve, (params, rows, mask))
+
+
+@functools.partial(jax.jit, static_argnames=("apply", "binary"))
+def _right(params, rows, mask, *, apply, binary: bool) -> jax.Array:
+    def one(args):
+        params, rows, mask = args
+        outputs = jax.vmap(apply, (None, 0))(params, rows.x)
+        named = outputs > 0 if binary else jnp.argmax(outputs, axis=-1)
+        return 100 * losses.masked_mean(named == rows.y, mask)
+
+    return jax.lax.map(one, (params, rows, mask))
 
 
 def _finite(run: rounds.Run, training, tables) -> tuple[jax.Array, jax.Array]:

@@ -150,7 +150,9 @@ def test_a_model_whose_output_is_no_prediction(linear, config, monkeypatch, tmp_
     )
     said = "--model: theirs:wide does not take a row of 3 inputs"
     _refused(linear, config(linear, model="theirs:wide"), said)
-    said = r"--model: theirs:odd does not take a row of 3 inputs \(--drop .*\): five units"
+    said = (
+        r"--model: theirs:odd does not take a row of 3 inputs \(--drop .*\): five units"
+    )
     _refused(linear, config(linear, model="theirs:odd"), said)
 
 

@@ -12,6 +12,7 @@ from fljax.results import Row, Summary, summarise
 ACCURACY, ERROR = verdicts.ACCURACY.metric, verdicts.ERROR.metric
 LOSSES = ("test_loss", "train_loss")
 EXPLAINED = (f"train_{fit.METRIC}", f"test_{fit.METRIC}")
+RIGHT = (f"train_{fit.RIGHT}", f"test_{fit.RIGHT}")
 STRANGERS = f"_{verdicts.STRANGERS}"  # end of the names of attacks on them
 _CURVE = "rows_"  # settings of imputation from fewer rows
 _UNLIKE = 1.5  # sizes, the largest over the smallest
@@ -100,9 +101,9 @@ def utility(rows: Sequence[Row]) -> dict[tuple[str, str], Summary]:
 
 
 def explained(rows: Sequence[Row]) -> dict[tuple[str, str], dict[str, float]]:
-    """`(defense, point)` -> `EXPLAINED` -> percent of the targets' variation."""
+    """`(defense, point)` -> `EXPLAINED`, `RIGHT` of classes -> percent."""
     found: dict[tuple[str, str], dict[str, float]] = {}
-    for s in summarise([row for row in rows if row.metric in EXPLAINED]):
+    for s in summarise([row for row in rows if row.metric in EXPLAINED + RIGHT]):
         at = s.row.defense, s.row.point
         found.setdefault(at, {})[s.row.metric] = s.estimate.mean
     return found
