@@ -5,7 +5,7 @@
 
 * what is read: `inputs`, `frames`, `table`, `recording`, `local_training`,
   `client_loss`, `values`, `derived`;
-* the model: `architecture`, `normalisation`, or one's own (`imported`);
+* the model: `architecture`, `in_order`, `normalisation`, or one's own (`imported`);
 * the wall: `rows` and `case` part what the adversary knows from the `truth`;
 * attacks: `attacking`, and what they would cost (`effort`);
 * scores: `population`, `measuring`, `scoring`, `lines`, `doubts`, `fits`, `ceilings`;

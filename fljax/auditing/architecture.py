@@ -13,7 +13,6 @@ statistics of batch norm go to leaves that are called so, never to trained ones,
 held constant: no gradient, and in a message no change.
 """
 
-import dataclasses
 import functools
 import re
 from collections import Counter
@@ -25,29 +24,17 @@ import jax.numpy as jnp
 import numpy as np
 
 from fljax import models
-from fljax.auditing import imported, normalisation
+from fljax.auditing import imported, in_order, normalisation
 from fljax.auditing.settings import TrainingConfig
 from fljax.driver.config import ConfigError
 from fljax.transcript import TranscriptError
-from fljax.types import ApplyFn, Features, Model, Params
+from fljax.types import Features, Model, Params
 
 _NUMBER = re.compile(r"\d+")
 _NAMED = 12  # inputs, in a message
 _LESS = "--drop leaves columns out, --drop_first the first category of each"
 _WIDTHS = re.compile(r"mlp:\d+(,\d+)*")
 Shapes = dict[str, tuple[int, ...]]
-
-
-@dataclasses.dataclass(frozen=True)
-class _InOrder:
-    """A model on inputs in an order of its own. Equal ones share compiled programs."""
-
-    inner: ApplyFn
-    order: tuple[int, ...]
-
-    def __call__(self, params: Params, x: Features) -> jax.Array:
-        frozen = normalisation.freeze(params)
-        return self.inner(frozen, Features(x.numeric[np.array(self.order)], x.codes))
 
 
 @functools.lru_cache(maxsize=16)
@@ -94,7 +81,7 @@ def build(
     else:
         inner = _imported(spec)
 
-    apply = _InOrder(inner.apply, tuple(order.tolist()))
+    apply = in_order.of(inner, order)
     model = Model(inner.init, apply)
     row = Features(jnp.zeros(len(order)), jnp.zeros(0, jnp.int32))
     try:

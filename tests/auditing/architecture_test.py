@@ -1,10 +1,12 @@
 """How the arrays of a transcript find their places in a model."""
 
+import flax.linen as nn
 import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
 
+from fljax import models
 from fljax.auditing import architecture, normalisation
 from fljax.auditing.settings import TrainingConfig
 from fljax.transcript import TranscriptError
@@ -19,6 +21,25 @@ def test_a_second_audit_of_the_same_network_finds_its_programs():
     one, other = _built("mlp:4"), _built("mlp:4")
     assert one.apply == other.apply and hash(one.apply) == hash(other.apply)
     assert _built("mlp:4", inputs=5).apply != one.apply
+
+
+class _Net(nn.Module):
+    """What users of flax have: an array in, `[1]` out."""
+
+    @nn.compact
+    def __call__(self, x):
+        return nn.Dense(1)(nn.relu(nn.Dense(4)(x)))
+
+
+def test_a_network_of_flax_is_a_model_by_from_flax():
+    given = models.from_flax(_Net(), jnp.zeros(3))
+    order = np.array([2, 0, 1])
+    model = architecture.build(TrainingConfig(model="mine"), order, 1, given)
+    params, x = given.init(jax.random.key(0)), jnp.arange(3.0)
+    found = model.apply(params, Features(x, jnp.zeros(0, jnp.int32)))
+    assert found == _Net().apply({"params": params}, x[order])[0]
+    again = models.from_flax(_Net(), jnp.zeros(3))
+    assert architecture.build(TrainingConfig(model="m"), order, 1, again) == model
 
 
 def _tree(shapes):
