@@ -125,7 +125,14 @@ class ExampleLoss:
 
 
 def example_loss(apply_fn: ApplyFn, element_loss: ElementLossFn) -> ExampleLoss:
-    """Joins a model and an element loss into the loss of one example."""
+    """Joins a model and an element loss into the loss of one example.
+
+    Raises:
+      TypeError: either is no function.
+    """
+    for name, given in (("apply_fn", apply_fn), ("element_loss", element_loss)):
+        if not callable(given):
+            raise TypeError(f"{name}: expected a function, got {given!r:.40}")
     return ExampleLoss(apply_fn, element_loss)
 
 

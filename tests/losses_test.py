@@ -112,3 +112,10 @@ def test_an_output_of_one_number_in_a_row_is_refused():
     batch = Batch(jnp.ones((2, 3)), jnp.ones(2), jnp.ones(2, bool))
     with pytest.raises(ValueError, match=r"got \[3\]"):
         losses.batch_loss(lambda params, x, y: x - y, jnp.ones(()), batch)
+
+
+def test_a_loss_is_made_of_functions():
+    with pytest.raises(TypeError, match="element_loss: expected a function, got 'mse'"):
+        losses.example_loss(lambda params, x: x, "mse")
+    with pytest.raises(TypeError, match="apply_fn: expected a function, got None"):
+        losses.example_loss(None, losses.squared)

@@ -16,13 +16,14 @@ import pandas as pd
 from fljax.data import csv_kinds, csv_spellings
 from fljax.data.csv_format import CsvFormat
 from fljax.data.csv_reader import read_csv
-from fljax.data.fetch import read_local
+from fljax.data.fetch import of_bytes, read_local
 from fljax.data.missing import handle_missing, kept_rows
 from fljax.data.options import Preprocessing
 from fljax.data.table import DataError, Table, Task, first_text, get_column
 from fljax.data.vocabulary import positions, vocabulary
 
 _COPIES = 0.1  # of the rows
+_FRAME = "frame.csv"  # name of one in memory
 _ALSO = ". Also: "  # between what is wrong with several columns
 PRESETS = {
     "neural": Preprocessing(target="standardise_numbers"),
@@ -33,7 +34,7 @@ PRESETS = {
 def load(
     *,
     data_dir: str | None = None,
-    path: str,
+    path: str | pd.DataFrame,
     target: str,
     sensitive: str | None = None,
     numeric: Sequence[str] = (),
@@ -51,7 +52,8 @@ def load(
 
     Args:
       data_dir: folder that a relative `path` may also start from.
-      path: the file, plain or `.gz`.
+      path: the file, plain or `.gz`; or a frame, read as the file that it makes, without
+        its index, with its columns of type `category` as categories.
       target: column to predict; numbers are a regression unless they are two. Text
         needs a `task`: its values become classes, numbered in sorted order.
       sensitive: column that attribute attacks infer.
@@ -77,7 +79,14 @@ def load(
         if isinstance(told, str):
             raise DataError(f"{option}: expected a list of columns, got {told!r}")
     drop = list(dict.fromkeys(drop))
-    file = read_local(path, data_dir)
+    if isinstance(path, pd.DataFrame):
+        named = {target, *numeric, *categorical}
+        kinds = path.select_dtypes("category").columns
+        categorical = [*categorical, *(each for each in kinds if each not in named)]
+        file = of_bytes(_FRAME, path.to_csv(index=False).encode())
+        separator, decimal, thousands, encoding = ",", ".", "", "utf-8"
+    else:
+        file = read_local(path, data_dir)
     name = file.record.name
     form = CsvFormat(
         separator=separator,

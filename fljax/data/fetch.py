@@ -128,9 +128,13 @@ def read_local(path: str, data_dir: str | None = None) -> File:
         wrong = "expected a file, this is a folder" if is_folder else "no such file"
         raise DataError(f"{path}: {wrong}")
     most = int(min(_MAX_LOCAL, memory.available() / _COPIES))
-    content = archive.read(found, max_bytes=most)
+    return of_bytes(found.name, archive.read(found, max_bytes=most))
+
+
+def of_bytes(name: str, content: bytes) -> File:
+    """A user's own file that is in memory."""
     digest = hashlib.sha256(content).hexdigest()
-    return File(FileRecord(name=found.name, sha256=digest, origin="local"), content)
+    return File(FileRecord(name=name, sha256=digest, origin="local"), content)
 
 
 @contextlib.contextmanager

@@ -184,6 +184,8 @@ def bind(spec: Spec, setting: Setting, given: Numbers | None = None) -> Defense:
       ValueError: for a sigma that is left to a budget, two parts at one place, batches
         that do not fit, or concrete numbers out of range.
     """
+    if spec.has_alternatives:
+        raise ValueError(f"{spec}: expected one value of each number (alternatives())")
     if given is None:
         given = numbers(spec)
     if needs_poisson(spec) and setting.batches != "poisson":

@@ -110,7 +110,15 @@ class Training(NamedTuple):
         Args:
           *seeds: one at least.
           numbers: leaves `[seeds, ...]`.
+
+        Raises:
+          ValueError: a seed is no integer from 0 to 2^32 - 1.
         """
+        for seed in seeds:
+            if not isinstance(seed, int | np.integer) or not 0 <= seed < 2**32:
+                raise ValueError(
+                    f"seeds: expected integers from 0 to 2^32 - 1, got {seed!r:.40}"
+                )
         first = np.zeros(len(seeds), np.int32)
         return cls(first, first, np.array(seeds, np.uint32), numbers=numbers)
 

@@ -259,3 +259,23 @@ def test_many_copies_of_rows_are_warned_of(load):
     with pytest.warns(UserWarning, match="10 of 20 rows are copies of others. If"):
         load(pd.concat([some, some]))
     load(pd.concat([rows(), some.iloc[:2]]))
+
+
+def test_a_frame_is_read_as_the_file_that_it_makes(tmp_path):
+    frame = pd.DataFrame(
+        {
+            "age": [31.5, 40.0, 28.25, 51.0],
+            "grade": [1, 2, 3, 1],
+            "y": [1.0, 2.5, 0.5, 3.0],
+        },
+        index=[7, 8, 9, 10],
+    ).astype({"grade": "category"})
+    frame.to_csv(tmp_path / "rows.csv", index=False)
+    given = {"target": "y", "sensitive": "grade"}
+    table = data.load("csv", path=frame, **given)
+    path = str(tmp_path / "rows.csv")
+    same = data.load("csv", path=path, categorical=["grade"], **given)
+    pd.testing.assert_frame_equal(table.frame, same.frame)
+    assert table.kinds == same.kinds and table.name == "frame"
+    with pytest.raises(DataError, match="frame.csv"):
+        data.load("csv", path=frame, target="x")

@@ -202,3 +202,9 @@ def test_a_definition_is_whole(name):
         if isinstance(each, Number) and each.default is not None:
             assert each.read(str(each.default)) == each.default
     assert name in table.help_text()
+
+
+def test_alternatives_are_no_defense():
+    spec = specs.parse("dp_sgd(clip=1|2, sigma=1)")
+    with pytest.raises(ValueError, match="clip=1|2.*: expected one value of each"):
+        specs.bind(spec, Setting(lambda *_: 0.0, 1))
