@@ -214,7 +214,7 @@ def test_rows_that_are_not_finite_are_refused():
         Tables.of(Rows(x, codes), [np.arange(2)], num_rounds=1, batch_size=1)
 
 
-@pytest.mark.parametrize("seed", [-1, 2**32, 1.5, "0"])
+@pytest.mark.parametrize("seed", [-1, 2**32, 1.5, "0", True])
 def test_a_seed_is_a_natural_number(seed):
     with pytest.raises(ValueError, match="seeds: expected integers from 0 to"):
         Training.of_seeds(0, seed)

@@ -55,9 +55,10 @@ def maker(config: DefenseConfig, train: TrainConfig, active_rounds: int) -> Plan
 
     def bound(schedule: Schedule, model: Model, loss_fn: LossFn) -> BoundDefense:
         sizes, how = schedule.sizes[:, :-1], local_work(train)
-        if config.delta * (least := int(sizes.min())) >= 1:
+        most = int(sizes.max())
+        if config.delta * most >= 1 and specs.has_noise(spec):
             warnings.warn(
-                f"--delta: {config.delta:g} is not below one in the {least} rows of a "
+                f"--delta: {config.delta:g} is not below one in the {most} rows of a "
                 "client: a promise with it may give a row away",
                 stacklevel=2,
             )

@@ -7,7 +7,7 @@ target. A loss is of one row: a batch takes the mean of its rows', so that weigh
 classes, by whose sum PyTorch divides, are none.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Hashable, Mapping
 from typing import Any
 
 import jax
@@ -58,35 +58,45 @@ def read(
       given: the loss itself, whatever `config` names.
 
     Raises:
-      ConfigError: the flags name no loss, or none of this task.
+      ConfigError: the flags name no loss, none of this task, or a number of another.
       TranscriptError: the description names one of another task, or a number is none.
     """
     named = config.loss or ""
+    said = {number: getattr(config, number) for number in _NUMBERS}
     if given is not None or ":" in named:
+        for number, value in said.items():
+            if value is not None:
+                raise ConfigError(
+                    f"--{number}: expected none beside a loss of your own, got {value:g}"
+                )
         return _own(named, given, task, outputs)
     where = f"{stem}.json: about"
     recorded = told.loss(about, where)
-    name = (
-        _named("--loss", named, task, ConfigError)
-        or _named(f"{where}, loss", recorded.get("loss", ""), task, TranscriptError)
-        or losses.USUAL[task]
-    )
-    values = {}
-    for number, whose in _NUMBERS.items():
-        flag = getattr(config, number)
-        value = recorded.get(number) if flag is None else flag
-        if value is not None and name != whose:
-            said = f"expected none, or the loss {whose}, got {value:g} beside {name}"
-            if flag is None:
-                raise TranscriptError(f"{where}, {number}: {said}")
-            raise ConfigError(f"--{number}: {said}")
-        values[number] = value
+    before = _named(f"{where}, loss", recorded.get("loss", ""), task, TranscriptError)
+    name = _named("--loss", named, task, ConfigError) or before or losses.USUAL[task]
+    values = {number: value for number, value in said.items() if value is not None}
+    for number, value in values.items():
+        if name != _NUMBERS[number]:
+            raise ConfigError(
+                f"--{number}: expected none, or the loss {_NUMBERS[number]}, got "
+                f"{value:g} beside {name}"
+            )
+    # A recording may hold numbers of losses that its clients do not have.
+    if not recorded.get("loss") or before == name:
+        values = {
+            number: value
+            for number, value in recorded.items()
+            if _NUMBERS.get(number) == name
+        } | values
     return _LOSSES[name](values)
 
 
 def notes(about: Mapping[str, Any], config: TrainingConfig, stem: str) -> list[str]:
     """What is said of the loss and not simulated, in words."""
-    name = told.loss(about, f"{stem}.json: about").get("loss", "")
+    recorded = told.loss(about, f"{stem}.json: about")
+    name = recorded.get("loss", "")
+    if not config.loss and not name and "huber_delta" in recorded:
+        return ["The recording's huber_delta counts beside a loss of 'huber' alone."]
     if config.loss or not name or _simple(name) in _TASKS:
         return []
     unknown = (
@@ -133,26 +143,33 @@ def _own(named: str, given: Any, task: str, outputs: int) -> ElementLossFn:
     except Exception as error:  # a stranger's function: whatever it raises
         reason = " ".join(str(error).split())
         raise ConfigError(f"{said}: {reason:.200}") from error
+    if not isinstance(found, Hashable):
+        kind = type(found).__name__
+        raise ConfigError(
+            f"{said} that is hashable, as a frozen dataclass is, got {kind}"
+        )
     if getattr(loss, "shape", None) != ():
         got = list(getattr(loss, "shape", ())) or type(loss).__name__
         raise ConfigError(f"{said}, of one row, that returns a number [], got {got}")
+    if not jnp.issubdtype(loss.dtype, jnp.floating):
+        raise ConfigError(f"{said} that returns a float, got {loss.dtype}")
     return found
 
 
-def _logistic(values: Mapping[str, float | None]) -> ElementLossFn:
-    weight = values["pos_weight"]
-    return losses.logistic if weight in (None, 1) else losses.WeightedLogistic(weight)
+def _logistic(values: Mapping[str, float]) -> ElementLossFn:
+    weight = values.get("pos_weight", 1.0)
+    return losses.logistic if weight == 1 else losses.WeightedLogistic(weight)
 
 
-def _cross_entropy(values: Mapping[str, float | None]) -> ElementLossFn:
-    share = values["label_smoothing"]
+def _cross_entropy(values: Mapping[str, float]) -> ElementLossFn:
+    share = values.get("label_smoothing", 0.0)
     return losses.SmoothedCrossEntropy(share) if share else losses.cross_entropy
 
 
-_LOSSES: dict[str, Callable[[Mapping[str, float | None]], ElementLossFn]] = {
+_LOSSES: dict[str, Callable[[Mapping[str, float]], ElementLossFn]] = {
     "squared": lambda values: losses.squared,
     "absolute": lambda values: losses.absolute,
-    "huber": lambda values: losses.Huber(values["huber_delta"] or 1.0),
+    "huber": lambda values: losses.Huber(values.get("huber_delta", 1.0)),
     "logistic": _logistic,
     "cross_entropy": _cross_entropy,
 }

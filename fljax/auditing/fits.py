@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 import jax
 import jax.numpy as jnp
 import numpy as np
-from scipy import optimize
+from scipy import optimize, special
 
 from fljax import fit, losses
 from fljax.attacks import attribute, needs
@@ -26,8 +26,6 @@ from fljax.types import Batch, ElementLossFn
 
 _MESSAGES = 60  # of each client, evenly spread, tell enough
 _LEAST_MESSAGES = 3  # from which noise is told from what is none
-_MOST_LOGIT = 30.0  # of a constant output
-_LEAST_SHARE = 1e-6  # of a class in one
 _FACTORS = (0.1, 0.2, 0.25, 1 / 3, 0.5, 2, 3, 4, 5, 10)  # of rate times steps
 # Where gradients were declared, and clients step with a rate of their own.
 _RATES = tuple(m * 10.0**-e for e in range(1, 5) for m in (1, 2, 3, 5))
@@ -87,29 +85,41 @@ def explained(view: AdversaryView) -> np.ndarray:
     each = [_losses(view.loss_fn, params, x, y, mask) for params in models]
     least = None
     if not view.usual_loss:
+        shown = getattr(view.loss_fn, "element_loss", None)
         rows = zip(np.asarray(y), np.asarray(mask), strict=True)
-        least = [of_constant(view, mine[kept]) for mine, kept in rows]
+        least = [of_constant(shown, mine[kept], view.outputs) for mine, kept in rows]
     return fit.explained(np.min(each, axis=0), y, mask, view.task, least)
 
 
-def of_constant(view: AdversaryView, y: np.ndarray) -> float:
-    """Mean loss of the best constant output on targets `[n]`, which is searched for."""
-    values, count = np.unique(y, return_counts=True)
+def of_constant(loss: object, y: np.ndarray, outputs: int) -> float:
+    """Mean loss of the best constant output on targets `[n]`; NaN of a loss of one's own.
 
-    def mean(output):
-        each = jax.vmap(lambda one: view.loss_fn.element_loss(output, one))(values)
-        return jnp.sum(each * count) / len(y)
+    Args:
+      loss: of an output.
+      y: numbers or classes.
+      outputs: of the model.
+    """
+    if loss is losses.absolute:
+        return float(np.abs(y - np.median(y)).mean())
+    if isinstance(loss, losses.Huber):
+        return _of_constant_huber(loss.delta, y)
+    if isinstance(loss, losses.WeightedLogistic):
+        weights = np.array([loss.pos_weight * np.mean(y), 1 - np.mean(y)])
+        whole = weights.sum()
+        return float(whole * special.entr(weights / whole).sum())
+    if isinstance(loss, losses.SmoothedCrossEntropy):
+        share = np.bincount(y, minlength=outputs) / len(y)
+        share += loss.label_smoothing * (1 / outputs - share)
+        return float(special.entr(share).sum())
+    return float("nan")
 
-    if view.task == "multiclass":
-        share = jnp.bincount(y, length=view.outputs) / len(y)
-        begin, searched = jnp.log(share + _LEAST_SHARE), jax.value_and_grad(mean)
-        found: Any = optimize.minimize(jax.jit(searched), begin, jac=True)
-    else:
-        ends = (y.min(), y.max())
-        if view.task == "binary":
-            ends = (-_MOST_LOGIT, _MOST_LOGIT)
-        searched = jax.jit(lambda output: mean(jnp.asarray(output)))
-        found = optimize.minimize_scalar(searched, bounds=ends, method="bounded")
+
+def _of_constant_huber(delta: float, y: np.ndarray) -> float:
+    def mean(output: float) -> float:
+        return special.huber(delta, y - output).mean()
+
+    ends = float(y.min()), float(y.max())
+    found: Any = optimize.minimize_scalar(mean, bounds=ends, method="bounded")
     return float(found.fun)
 
 

@@ -5,6 +5,7 @@ Columns in `drop` are no inputs and may be empty; a partition may still read the
 
 import difflib
 import functools
+import os
 import pathlib
 import warnings
 from collections.abc import Mapping, Sequence
@@ -34,7 +35,7 @@ PRESETS = {
 def load(
     *,
     data_dir: str | None = None,
-    path: str | pd.DataFrame,
+    path: str | os.PathLike | pd.DataFrame,
     target: str,
     sensitive: str | None = None,
     numeric: Sequence[str] = (),
@@ -80,13 +81,17 @@ def load(
             raise DataError(f"{option}: expected a list of columns, got {told!r}")
     drop = list(dict.fromkeys(drop))
     if isinstance(path, pd.DataFrame):
+        path = path.rename(columns=str)
         named = {target, *numeric, *categorical}
         kinds = path.select_dtypes("category").columns
         categorical = [*categorical, *(each for each in kinds if each not in named)]
         file = of_bytes(_FRAME, path.to_csv(index=False).encode())
         separator, decimal, thousands, encoding = ",", ".", "", "utf-8"
+    elif isinstance(path, str | os.PathLike):
+        file = read_local(os.fspath(path), data_dir)
     else:
-        file = read_local(path, data_dir)
+        kind = type(path).__name__
+        raise DataError(f"path: expected a path or a pandas DataFrame, got {kind}")
     name = file.record.name
     form = CsvFormat(
         separator=separator,

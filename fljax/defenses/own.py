@@ -2,6 +2,8 @@
 
 from typing import Any
 
+import jax.numpy as jnp
+
 from fljax import tree
 from fljax.defenses.definition import Definition, Setting, check_built
 from fljax.defenses.parts import SpecError
@@ -26,13 +28,10 @@ def built(
     """
     try:
         made = known.build(setting, **values)
-    except ValueError:
-        raise
     except Exception as error:
         if ":" not in name:
             raise
-        said = f"{name}: build: {type(error).__name__}: {error}"
-        raise SpecError(said) from error
+        raise _blamed(name, "build", error) from error
     try:
         check_built(known, made)
     except TypeError as error:
@@ -47,6 +46,9 @@ def _guarded(name: str, made: Defense) -> Defense:
         try:
             assert made.gradient is not None
             found = made.gradient(key, params, batch)
+            if isinstance(found, tuple) and len(found) == 2 and jnp.shape(found[1]):
+                got = list(jnp.shape(found[1]))
+                raise ValueError(f"gradient: expected a mean loss [], got {got}")
             return tree.of_batch(found, params)
         except Exception as error:  # of somebody's function
             raise _blamed(name, "gradient", error) from error

@@ -1,6 +1,7 @@
 """What trainings read: rows and schedules, by position, and which training is which."""
 
 import dataclasses
+import operator
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
@@ -65,6 +66,13 @@ class Tables(NamedTuple):
         return tables([each], lambda _, sizes: schedule_lib.build(sizes, **plan))
 
 
+def _is_seed(seed: Any) -> bool:
+    try:
+        return not isinstance(seed, bool) and 0 <= operator.index(seed) < 2**32
+    except TypeError:
+        return False
+
+
 def _are_numbers(part: np.ndarray, count: int) -> bool:
     """Whether they are `[n]` of so many rows, n > 0."""
     if part.ndim != 1 or not part.size or not np.issubdtype(part.dtype, np.integer):
@@ -115,7 +123,7 @@ class Training(NamedTuple):
           ValueError: a seed is no integer from 0 to 2^32 - 1.
         """
         for seed in seeds:
-            if not isinstance(seed, int | np.integer) or not 0 <= seed < 2**32:
+            if not _is_seed(seed):
                 raise ValueError(
                     f"seeds: expected integers from 0 to 2^32 - 1, got {seed!r:.40}"
                 )

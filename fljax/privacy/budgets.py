@@ -40,12 +40,20 @@ class Releases(NamedTuple):
         Args:
           tables: of the federation, e.g. `Tables.of`.
           schedule: which of theirs.
+
+        Raises:
+          ValueError: a client comes into no round, so that its steps are not known.
         """
         plan = tables.schedule
         people, slots = jax.tree.map(
             lambda leaf: leaf[schedule], (plan.participants, plan.slots)
         )
         steps = packing.most_steps(people, slots, plan.sizes.shape[-1] - 1)
+        if not steps.all():
+            absent = int(np.argmin(steps))
+            raise ValueError(
+                f"tables: expected every client in some round, client {absent} is in none"
+            )
         return cls(plan.num_rounds * steps, np.full(len(steps), plan.num_rounds))
 
     def of(self, unit: str) -> Array | int:

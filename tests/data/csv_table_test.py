@@ -279,3 +279,10 @@ def test_a_frame_is_read_as_the_file_that_it_makes(tmp_path):
     assert table.kinds == same.kinds and table.name == "frame"
     with pytest.raises(DataError, match="frame.csv"):
         data.load("csv", path=frame, target="x")
+
+
+def test_a_frame_may_have_numbers_for_names_and_nothing_else_is_a_table():
+    frame = pd.DataFrame(np.random.default_rng(0).normal(size=(9, 3)))
+    assert data.load("csv", path=frame, target="2").kinds.keys() == {"0", "1"}
+    with pytest.raises(DataError, match="path: expected a path or a pandas DataFrame"):
+        data.load("csv", path=None, target="y")

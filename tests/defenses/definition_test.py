@@ -87,6 +87,20 @@ def test_an_error_of_ones_own_build_is_called_by_its_defense(monkeypatch):
         specs.bind(spec, Setting(lambda *_: 0.0, 1))
 
 
+def test_an_error_of_ones_own_build_is_one_line(monkeypatch):
+    def build(setting, *, bits):
+        raise ValueError("one\ntwo")
+
+    mine = Definition(build=build, parameters=(_BITS,), acts="messages")
+    monkeypatch.setitem(sys.modules, "mine", types.SimpleNamespace(told=mine))
+    parts.definition.cache_clear()
+    with pytest.raises(
+        specs.SpecError, match="^mine:told: build: ValueError: one two$"
+    ):
+        specs.bind(specs.parse("mine:told(bits=2)"), Setting(lambda *_: 0.0, 1))
+    parts.definition.cache_clear()
+
+
 _DELTA = {"w": np.zeros((2, 3), np.float32)}
 
 
@@ -100,6 +114,10 @@ _DELTA = {"w": np.zeros((2, 3), np.float32)}
         ),
         ({"gradient": lambda *_: _DELTA}, "gradient: expected .gradient, mean loss."),
         ({"gradient": lambda *_: 1 / 0}, "gradient: ZeroDivisionError: division"),
+        (
+            {"gradient": lambda *_: (_DELTA, np.zeros(3))},
+            r"gradient: expected a mean loss \[\], got \[3\]",
+        ),
     ],
 )
 def test_an_error_in_training_is_called_by_its_defense(acts, said, monkeypatch):

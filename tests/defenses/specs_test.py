@@ -206,5 +206,7 @@ def test_a_definition_is_whole(name):
 
 def test_alternatives_are_no_defense():
     spec = specs.parse("dp_sgd(clip=1|2, sigma=1)")
-    with pytest.raises(ValueError, match="clip=1|2.*: expected one value of each"):
+    with pytest.raises(
+        ValueError, match=r"clip=1\|2, sigma=1\): expected one value of each"
+    ):
         specs.bind(spec, Setting(lambda *_: 0.0, 1))

@@ -67,6 +67,11 @@ def test_releases_are_those_of_the_schedule():
         found = privacy.Releases.of_tables(tables)
         np.testing.assert_array_equal(found.steps, [7 * 3 * 2, 7 * 3 * 3])
         np.testing.assert_array_equal(found.rounds, [7, 7])
+    some = federation.Tables.of(
+        rows, parts, num_rounds=2, batch_size=4, participants=[[0], [0]]
+    )
+    with pytest.raises(ValueError, match="client 1 is in none"):
+        privacy.Releases.of_tables(some)
 
 
 _PASSES = privacy.Releases(np.array([20]), np.array([20]))  # a step in each round

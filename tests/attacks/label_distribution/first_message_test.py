@@ -31,7 +31,7 @@ def shadow_messages(digits, monkeypatch):
             first_message.attack, name, lambda *_: np.full((1, 10), 0.1)
         )
     seen = Transcript(
-        np.zeros(1, int),
+        np.ones(1, int),  # round
         np.zeros((1, 1), int),
         jax.tree.map(lambda leaf: leaf[None], digits.sent),
         jax.tree.map(lambda leaf: np.ones((1, 1, *leaf.shape)), digits.sent),
@@ -79,7 +79,7 @@ def test_what_cannot_be_built_is_said(shadow_messages):
 
 
 def test_the_rate_is_that_of_the_round(shadow_messages):
-    doubled = shadow_messages("none", schedule=(2.0, 1.0), learning_rate=0.05)
+    doubled = shadow_messages("none", schedule=(1.0, 2.0), learning_rate=0.05)
     np.testing.assert_array_equal(doubled, shadow_messages("none", learning_rate=0.1))
 
 
