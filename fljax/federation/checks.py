@@ -3,6 +3,7 @@
 import jax
 import numpy as np
 
+from fljax import losses
 from fljax.federation.method import FedAvg, Method
 from fljax.federation.tables import Tables, Training
 from fljax.types import Defense, NoiseSpec, PyTree
@@ -17,7 +18,7 @@ def check(method: Method, tables: Tables, trainings: Training) -> None:
 
     Raises:
       ValueError: naming the field, and what was expected.
-      TypeError: the defense is no function that returns one.
+      TypeError: the optimiser or the defense is no function that returns one.
     """
     count = len(trainings.seed) if np.ndim(trainings.seed) else 0
     if not count:
@@ -37,6 +38,12 @@ def check(method: Method, tables: Tables, trainings: Training) -> None:
             raise ValueError(
                 f"trainings.{name}: expected positions in [0, {most}), got {at}"
             )
+    _check_targets(method, tables)
+    if isinstance(method, FedAvg) and not callable(method.optimiser):
+        raise TypeError(
+            "optimiser: expected a function (numbers) -> optimiser, such as lambda _: "
+            f"optax.sgd(0.1), got {type(method.optimiser).__name__}"
+        )
     if isinstance(method, FedAvg) and method.defense is not None:
         first = jax.tree.map(lambda leaf: np.asarray(leaf)[0], trainings)
         for noise in _defense(method, first.numbers).noise:
@@ -57,6 +64,19 @@ def _defense(method: FedAvg, numbers: PyTree) -> Defense:
             f"defense: expected {said}, got one that returns {type(found).__name__}"
         )
     return found
+
+
+def _check_targets(method: Method, tables: Tables) -> None:
+    """Refuses targets of which the logistic loss is no loss: it has no least there."""
+    loss = getattr(getattr(method, "loss_fn", None), "element_loss", None)
+    if loss is not losses.logistic and not isinstance(loss, losses.WeightedLogistic):
+        return
+    y = np.asarray(tables.rows.y)
+    if y.size and not (0 <= y.min() and y.max() <= 1):
+        raise ValueError(
+            "rows: expected targets from 0 to 1 for the logistic loss, got "
+            f"{y.min():g} to {y.max():g}"
+        )
 
 
 def _check_batches(noise: NoiseSpec, tables: Tables, at: int) -> None:
