@@ -98,7 +98,8 @@ def sgd(
                 loss_fn, optimiser, carry.params, batch, factor
             )
             return _Carry(params, carry.opt_state, carry.loss + loss, carry.steps + 1)
-        grads, loss = _pair(gradient_fn(key, carry.params, batch), carry.params)
+        found = gradient_fn(key, carry.params, batch)
+        grads, loss = tree.of_batch(found, carry.params)
         if proximal is not None:
             grads = jax.tree.map(
                 lambda g, p, s: g + proximal * (p - s), grads, carry.params, sent
@@ -117,12 +118,6 @@ def sgd(
         return Message(delta, carry.loss / jnp.maximum(carry.steps, 1))
 
     return LocalUpdate(init, step, final)
-
-
-def _pair(found, params: Params):
-    """The gradient of a batch in the form of the model, and the mean loss."""
-    gradient, loss = tree.of_batch(found, params)
-    return gradient, losses.of_one(loss)
 
 
 def _power(decay, round_):

@@ -38,7 +38,7 @@ def of_form(what: str, found: PyTree, like: PyTree) -> PyTree:
 
 
 def of_batch(found: Any, params: PyTree) -> tuple[PyTree, Any]:
-    """The gradient of a batch, if it is in the form of the model, and the other of the pair.
+    """The gradient of a batch, if it is in the form of the model, and the mean loss.
 
     Raises:
       ValueError: in one line, they are something else.
@@ -48,7 +48,11 @@ def of_batch(found: Any, params: PyTree) -> tuple[PyTree, Any]:
             "gradient: expected (gradient, mean loss) of a batch, got "
             f"{type(found).__name__}"
         )
-    return of_form("gradient", found[0], params), found[1]
+    gradient, loss = of_form("gradient", found[0], params), found[1]
+    if (form := _form(loss)) != {"": ()}:
+        said = "gradient: expected a mean loss [] of a batch"
+        raise ValueError(f"{said}, got {_listed(form)}")
+    return gradient, loss
 
 
 def _form(tree: PyTree) -> dict[str, tuple[int, ...]]:

@@ -145,7 +145,7 @@ def test_a_gradient_of_ones_own_gets_the_key_and_the_batch_of_its_step():
     [
         (lambda key, params, batch: params, "gradient, mean loss.* got dict"),
         (lambda key, params, batch: (jnp.zeros(()), params), "^gradient: expected"),
-        (lambda key, params, batch: (params, batch.y), r"loss \[\] of one example"),
+        (lambda key, params, batch: (params, batch.y), r"mean loss \[\] of a batch"),
     ],
 )
 def test_a_gradient_of_another_form_is_named(gradient, said):

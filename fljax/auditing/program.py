@@ -32,6 +32,7 @@ from fljax.auditing import case as case_lib
 from fljax.auditing.case import Case
 from fljax.auditing.inputs import Inputs
 from fljax.auditing.settings import Config
+from fljax.defenses.parts import SpecError
 from fljax.driver.output import Output, Results
 from fljax.driver.program import Program, Start
 
@@ -124,5 +125,5 @@ PROGRAM = Program(
     start=start,
     work=work,
     describe=describe,
-    errors=(transcript.TranscriptError,),
+    errors=(transcript.TranscriptError, SpecError),
 )

@@ -2,8 +2,6 @@
 
 from typing import Any
 
-import jax.numpy as jnp
-
 from fljax import tree
 from fljax.defenses.definition import Definition, Setting, check_built
 from fljax.defenses.parts import SpecError
@@ -46,9 +44,6 @@ def _guarded(name: str, made: Defense) -> Defense:
         try:
             assert made.gradient is not None
             found = made.gradient(key, params, batch)
-            if isinstance(found, tuple) and len(found) == 2 and jnp.shape(found[1]):
-                got = list(jnp.shape(found[1]))
-                raise ValueError(f"gradient: expected a mean loss [], got {got}")
             return tree.of_batch(found, params)
         except Exception as error:  # of somebody's function
             raise _blamed(name, "gradient", error) from error

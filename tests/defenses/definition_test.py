@@ -116,7 +116,7 @@ _DELTA = {"w": np.zeros((2, 3), np.float32)}
         ({"gradient": lambda *_: 1 / 0}, "gradient: ZeroDivisionError: division"),
         (
             {"gradient": lambda *_: (_DELTA, np.zeros(3))},
-            r"gradient: expected a mean loss \[\], got \[3\]",
+            r"gradient: expected a mean loss \[\] of a batch, got one array \[3\]",
         ),
     ],
 )

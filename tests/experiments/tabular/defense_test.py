@@ -1,6 +1,7 @@
 """The defense of a run: its budget, its clip, and what is said about it."""
 
 import json
+import warnings
 
 import jax
 import numpy as np
@@ -13,7 +14,7 @@ from fljax import privacy
 from fljax.defenses import specs
 from fljax.driver.config import ConfigError
 from fljax.results import Labels
-from fljax.types import Batch, Sender
+from fljax.types import Batch, Rows, Sender
 
 SEEDS = (0, 3)
 MODEL = settings.ModelConfig(name="linear")
@@ -208,3 +209,36 @@ def test_who_stops_tells_when_it_took_part(posed):
     sampling, rate, summed = defense._participation(drawn, posed.schedule, stops=True)
     assert sampling == "all"
     np.testing.assert_array_equal([rate, summed], np.ones((2, len(rate))))
+
+
+@pytest.mark.parametrize(
+    ("text", "delta", "warned"),
+    [
+        ("dp_sgd(clip=1, epsilon=8)", 0.1, True),
+        ("dp_sgd(clip=1, epsilon=8)", 1e-5, False),
+        ("pruning(ratio=0.5)", 0.1, False),  # promises nothing
+    ],
+)
+def test_a_delta_above_one_in_the_rows_is_warned_of(dealt, text, delta, warned):
+    told = settings.DefenseConfig(defense=text, delta=delta)
+    with warnings.catch_warnings(record=True) as said:
+        warnings.simplefilter("always")
+        _posed(dealt, told)
+    found = [str(each.message) for each in said]
+    assert (
+        any("--delta: 0.1 is not below one in the" in each for each in found) == warned
+    )
+
+
+@pytest.mark.parametrize("task", ["binary", "multiclass"])
+def test_classes_that_are_named_rightly_are_counted_without_padding(task):
+    logits = np.float32(
+        [[[2], [-1], [3], [5]], [[-1], [-1], [-1], [5]]]
+    )  # [seeds, N, 1]
+    outputs = logits if task == "binary" else np.concatenate([0 * logits, logits], -1)
+    rows = Rows(outputs[..., 0] if task == "binary" else outputs, np.ones((2, 4), int))
+    mask = np.array([[True, True, True, False]] * 2)
+    found = federation.classes_right(
+        lambda params, x: params * x, task, np.ones(2, np.float32), rows, mask
+    )
+    np.testing.assert_allclose(found, [200 / 3, 0], rtol=1e-6)
