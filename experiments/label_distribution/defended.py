@@ -39,8 +39,7 @@ def read(run: Config, task: Task) -> tuple[Spec, ...]:
 
 
 def _check_budget(run: Config, spec: Spec) -> None:
-    budget = any(part.values.get("epsilon") is not None for part in spec.parts)
-    if budget and run.num_rounds <= run.attack_round:
+    if spec.has_budget and run.num_rounds <= run.attack_round:
         raise ConfigError(
             f"--num_rounds: expected more than --attack_round={run.attack_round}, for "
             f"the budget of {spec} is that of these rounds, got {run.num_rounds}"

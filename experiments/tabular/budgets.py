@@ -26,7 +26,7 @@ def check(config: DefenseConfig, spec: Spec, active_rounds: int) -> None:
         return
     if active_rounds:
         raise ConfigError(f"{_FLAG}: expected no active server, who asks on")
-    if any(part.values.get("epsilon") is not None for part in spec.parts):
+    if spec.has_budget:
         raise ConfigError(
             f"{_FLAG}: expected a defense with sigma=, got {spec}, whose sigma keeps its "
             "budget over all rounds"

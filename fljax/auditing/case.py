@@ -11,6 +11,7 @@ from fljax.attacks.adversary import AdversaryView, ProxyRows
 from fljax.auditing import (
     architecture,
     client_loss,
+    declaration,
     derived,
     local_training,
     normalisation,
@@ -19,6 +20,7 @@ from fljax.auditing import (
     rows,
     values,
 )
+from fljax.auditing.declaration import Declared
 from fljax.auditing.inputs import Inputs
 from fljax.auditing.population import Everyone, Strangers
 from fljax.auditing.recording import Recording
@@ -50,7 +52,7 @@ class Case(NamedTuple):
       notes: what was taken for granted, for readers.
       everyone: all rows, for what is guessed without messages.
       strangers: rows that are not the clients', None where there are none.
-      delta: of the epsilon that the defense's text may have.
+      declared: the clients' defense, as they say.
     """
 
     view: AdversaryView
@@ -62,7 +64,7 @@ class Case(NamedTuple):
     notes: list[str]
     everyone: Everyone
     strangers: Strangers | None
-    delta: float | None
+    declared: Declared
 
     @property
     def view_of_strangers(self) -> AdversaryView | None:
@@ -119,13 +121,16 @@ def prepare(
         training=local_training.read(*trained),
         seed=config.audit.seed,
         proxy=_proxy(encoding, inputs.proxy),
-        defense=local_training.simulated(*trained),
         sees=sees,
     )
+    left_out = selected.left_out
+    promised = local_training.declared(*trained)
+    defense, said = declaration.simulated(promised, view, left_out)
+    view = view._replace(defense=defense)
     numbers = [owned.row[each] for each in own]
     notes += derived.notes(owned.table)
     notes += _unmatched(config, owned, seen, sees)
-    notes += local_training.notes(*trained)
+    notes += local_training.notes(*trained) + said
     notes += client_loss.notes(*trained)
     notes += recording.notes(inputs.recording)
     notes += normalisation.notes(architecture.names(seen.seen.params))
@@ -136,10 +141,8 @@ def prepare(
         if summed is not None:
             whose = "of people whom the recorded sums hold"
         notes.append(_NO_STRANGERS.format(whose=whose))
-    delta = local_training.delta(*trained)
-    left_out = selected.left_out
     return Case(
-        view, truth, encoding, seen, left_out, numbers, notes, every, others, delta
+        view, truth, encoding, seen, left_out, numbers, notes, every, others, promised
     )
 
 

@@ -7,24 +7,22 @@ is no better than what was declared: whoever adds less noise, or names a smaller
 than was used, has no such ceiling. An attack above it says that this is so.
 
 Batches may be disjoint in an epoch or Poisson samples; where a defense takes both, the
-larger bound counts. Rounds that nobody recorded count as if a client had taken part in
-them, for they are in the models that were sent later.
+larger bound counts.
 """
 
 from collections.abc import Iterator, Sequence
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
 from fljax import metrics, privacy, verdicts
 from fljax.attacks.adversary import AdversaryView
+from fljax.auditing import declaration
+from fljax.auditing.declaration import Declared
 from fljax.auditing.lines import Line
 from fljax.auditing.measuring import Imputed
 from fljax.auditing.truth import Truth
-from fljax.defenses import clipping, specs
-from fljax.defenses.definition import Setting
-from fljax.defenses.specs import Spec
-from fljax.privacy import Releases
+from fljax.defenses import specs
 from fljax.types import Sampling
 
 
@@ -60,31 +58,32 @@ def find(
     truth: Truth,
     imputed: Imputed | None,
     left_out: np.ndarray,
-    delta: float | None,
+    declared: Declared,
 ) -> Ceiling:
     """Of an audit.
 
     Args:
-      view: what attacks had, with the declared defense and training.
+      view: what attacks had, with the declared training.
       truth: about the audited rows.
       imputed: what other columns tell, None if nobody looked.
       left_out: `[C]` messages that are not finite.
-      delta: of a budget in the defense's text; None: not known.
+      declared: defense of the clients.
     """
-    spec = view.defense
-    if not spec:
+    if not declared.spec:
         return Ceiling()
-    why = _why_not(view, spec, imputed, delta)
+    why = _why_not(view, declared, imputed)
     if why:
         return Ceiling(why=why)
     assert imputed is not None
     share = _without(truth, imputed)
     try:
-        found = list(_bounds(view, spec, left_out, delta, share))
+        found = list(_bounds(view, declared, left_out, share))
     except ValueError as error:
         return Ceiling(why=str(error))
     if not found:
-        return Ceiling(why=f"{spec} promises nothing to whoever sees the messages")
+        return Ceiling(
+            why=f"{declared.spec} promises nothing to whoever sees the messages"
+        )
     return Ceiling(100 * np.max(found, axis=0))
 
 
@@ -103,27 +102,16 @@ def beside(lines: Sequence[Line], ceiling: Ceiling) -> list[Line]:
     return found
 
 
-def _why_not(
-    view: AdversaryView, spec: Spec, imputed: Imputed | None, delta: float | None
-) -> str:
+def _why_not(view: AdversaryView, declared: Declared, imputed: Imputed | None) -> str:
     """In a few words; empty if there is a ceiling as far as can be told."""
-    training = view.training
-    unknown = [
-        name for name in training.missing if name in ("batch_size", "local_epochs")
-    ]
-    if training.steps is not None and training.batch_size is None:
-        unknown = ["batch_size"]
+    assert declared.spec is not None
     if view.continuous:
         return "it is of accuracies, and the sensitive column is a number"
-    if specs.unpromised(spec):
-        return f"nothing is promised; {specs.unpromised(spec)}"
+    if reason := specs.unpromised(declared.spec):
+        return f"nothing is promised; {reason}"
     if imputed is None:
         return "without the control imputation the other columns are not known"
-    if unknown:
-        return f"nothing says {' and '.join(unknown)}, so how often a row is used"
-    if delta is None and any(p.values.get("epsilon") is not None for p in spec.parts):
-        return "the noise of a budget depends on its delta; say --delta, or sigma"
-    return ""
+    return declaration.unknown(declared, view)
 
 
 def _without(truth: Truth, imputed: Imputed) -> np.ndarray:
@@ -137,39 +125,15 @@ def _without(truth: Truth, imputed: Imputed) -> np.ndarray:
 
 
 def _bounds(
-    view: AdversaryView,
-    spec: Spec,
-    left_out: np.ndarray,
-    delta: float | None,
-    share: np.ndarray,
+    view: AdversaryView, declared: Declared, left_out: np.ndarray, share: np.ndarray
 ) -> Iterator[np.ndarray]:
     """`[C]` of each way to make batches that the defense takes."""
-    assert view.transcript is not None and view.messages is not None
-    recorded = np.asarray(view.transcript.round)
-    num_rounds = int(recorded[-1]) + 1
-    took_part = np.asarray(view.messages.count) + left_out
-    if view.sees != "messages":
-        took_part = np.full(len(view.sizes), len(recorded))
-    rounds = took_part + num_rounds - len(recorded)
-    releases = Releases(rounds * view.training.local_steps(view.sizes), rounds)
+    spec, releases = declared.spec, declaration.releases(view, left_out)
+    assert spec is not None
     ways: tuple[Sampling, ...] = ("poisson", "fixed")
     for way in ways[: 1 if specs.needs_poisson(spec) else 2]:
-        setting = _setting(view, way)
-        numbers: Any = specs.numbers(spec)
-        if delta is not None:
-            numbers = privacy.numbers_for(spec, setting, releases, delta)
-        bound = privacy.ceiling(specs.bind(spec, setting, numbers), releases, share)
-        if bound is not None:
-            yield bound
-
-
-def _setting(view: AdversaryView, way: Sampling) -> Setting:
-    assert view.transcript is not None
-    return Setting.of_clients(
-        view.loss_fn,
-        clipping.num_layers(view.transcript.params),
-        view.sizes,
-        view.training.batch_size or None,
-        poisson=way == "poisson",
-        num_rounds=view.num_rounds,
-    )
+        numbers = declaration.numbers(declared, view, left_out, way)
+        bound = specs.bind(spec, declaration.setting(view, way), numbers)
+        most = privacy.ceiling(bound, releases, share)
+        if most is not None:
+            yield most

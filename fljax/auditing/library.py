@@ -223,7 +223,8 @@ def _score(
         rows=rows,
     )
     about, stem = read.recording.about, read.recording.stem
-    ceiling = ceilings.find(view, case.truth, beside.imputed, case.left_out, case.delta)
+    promised = case.left_out, case.declared
+    ceiling = ceilings.find(view, case.truth, beside.imputed, *promised)
     encoder = case.encoding.dataset.encoder
     assert view.messages is not None and view.transcript is not None
     audited = Audited(

@@ -13,6 +13,7 @@ from typing import Any
 import optax
 
 from fljax.attacks.adversary import LocalTraining
+from fljax.auditing.declaration import Declared
 from fljax.auditing.settings import TrainingConfig
 from fljax.defenses import specs
 from fljax.defenses.specs import Spec
@@ -130,14 +131,16 @@ def simulated(about: dict[str, Any], config: TrainingConfig, stem: str) -> Spec 
     return spec
 
 
-def delta(about: dict[str, Any], config: TrainingConfig, stem: str) -> float | None:
-    """Of the epsilon that the defense's text may have.
+def declared(about: dict[str, Any], config: TrainingConfig, stem: str) -> Declared:
+    """The defense as clients say it, with the delta of its budget.
 
     Raises:
-      TranscriptError: the description's is no probability.
+      ConfigError: the flag is no defense, or several.
+      TranscriptError: the description's is no name, or its delta no probability.
     """
     recorded = told.delta(about, _where(stem))
-    return recorded if config.delta is None else config.delta
+    delta = recorded if config.delta is None else config.delta
+    return Declared(simulated(about, config, stem), delta)
 
 
 def _simulated_as_others(

@@ -39,6 +39,11 @@ class Part:
         return {each.name: values.get(each.name, each.default) for each in parameters}
 
     @property
+    def has_budget(self) -> bool:
+        """Whether its sigma is left to an epsilon."""
+        return self.values.get("epsilon") is not None
+
+    @property
     def effects(self) -> Effects | None:
         """What it does as data; None where its definition does not say.
 

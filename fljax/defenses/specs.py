@@ -53,6 +53,11 @@ class Spec:
         """Whether it stands for several specs; they are not made."""
         return any(isinstance(v, tuple) for part in self.parts for _, v in part.given)
 
+    @property
+    def has_budget(self) -> bool:
+        """Whether any part's sigma is left to an epsilon."""
+        return any(part.has_budget for part in self.parts)
+
     def __bool__(self) -> bool:
         return bool(self.parts)
 
@@ -246,7 +251,7 @@ def _no_loss(params, x, y) -> jax.Array:
 def _numbers(part: Part, budget: bool = False) -> dict[str, Any]:
     """Numbers that `build` is given; with `budget` also sigma in place of a budget."""
     values = part.values
-    if budget and values.get("epsilon") is not None:
+    if budget and part.has_budget:
         values["sigma"] = values["epsilon"]
     return {
         each.name: values[each.name]

@@ -84,7 +84,7 @@ def numbers_for(
     """
     found = []
     for part, own in zip(spec.parts, specs.numbers(spec), strict=True):
-        if part.values.get("epsilon") is not None:
+        if part.has_budget:
             alone = Spec((part,))
             (unit,) = specs.bind(alone, setting, ({**own, "sigma": 1.0},)).noise
             sigma = _sigma(part, unit, releases, delta)

@@ -7,6 +7,7 @@ import pytest
 
 from fljax.attacks.adversary import LocalTraining
 from fljax.auditing import ceilings
+from fljax.auditing.declaration import Declared
 from fljax.auditing.measuring import Imputed
 from fljax.defenses import specs
 
@@ -23,7 +24,7 @@ def told(monkeypatch):
 
     monkeypatch.setattr(ceilings.privacy, "ceiling", ceiling)
     monkeypatch.setattr(ceilings.specs, "bind", lambda spec, way, numbers: way)
-    monkeypatch.setattr(ceilings, "_setting", lambda view, way: way)
+    monkeypatch.setattr(ceilings.declaration, "setting", lambda view, way: way)
     return asked
 
 
@@ -40,28 +41,29 @@ def _view(sees):
 
 @pytest.mark.parametrize(("sees", "rounds"), [("messages", [5, 4]), ("sum", [5, 5])])
 def test_rounds_that_were_not_recorded_count(told, sees, rounds):
-    spec = specs.parse("fed_cdp(clip=1, sigma=1)")
-    found = [*ceilings._bounds(_view(sees), spec, np.zeros(2, int), None, np.zeros(2))]
+    declared = Declared(specs.parse("fed_cdp(clip=1, sigma=1)"), None)
+    zeros = np.zeros(2, int)
+    found = [*ceilings._bounds(_view(sees), declared, zeros, np.zeros(2))]
     steps = [2 * each for each in rounds]  # two batches of four of eight rows
     assert told == [("poisson", steps, rounds), ("fixed", steps, rounds)]
     np.testing.assert_array_equal(np.max(found, axis=0), 0.7)
 
 
 def test_messages_that_were_left_out_count(told):
-    spec = specs.parse("dp_sgd(clip=1, sigma=1)")
+    declared = Declared(specs.parse("dp_sgd(clip=1, sigma=1)"), None)
     left_out = np.array([0, 1])
-    assert [*ceilings._bounds(_view("messages"), spec, left_out, None, np.zeros(2))]
+    assert [*ceilings._bounds(_view("messages"), declared, left_out, np.zeros(2))]
     assert told == [("poisson", [10, 10], [5, 5])]
 
 
 def test_of_two_ways_to_draw_batches_the_larger_ceiling_holds(told, monkeypatch):
     monkeypatch.setattr(ceilings, "_without", lambda *_: np.zeros(2))
     view = _view("messages")
-    view.defense = specs.parse("fed_cdp(clip=1, sigma=1)")
+    declared = Declared(specs.parse("fed_cdp(clip=1, sigma=1)"), None)
     view.continuous = False
     view.seed = 0
     view.training = view.training._replace(learning_rate=0.1)
-    found = ceilings.find(view, None, Imputed([]), np.zeros(2, int), None)
+    found = ceilings.find(view, None, Imputed([]), np.zeros(2, int), declared)
     np.testing.assert_allclose(found.percent, 70)
 
 

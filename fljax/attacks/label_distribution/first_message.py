@@ -4,7 +4,7 @@ They read each client's first message: the closed form over class gradients of t
 rows (`rules`), Algorithm 1 of Rajani et al. 2023 (`attack`), and what its shadow clients
 teach of both (`predictor_posterior`). These train
 as the attacked ones are known to, with FedProx's term and the defense. A defense of which
-only the budget is known gives them its clip and no noise; a clip that decays is that of
+only the budget is known, not the delta, gives them its clip and no noise; a clip that decays is that of
 the first round; Poisson samples are stood in for by shuffled batches of their size. The
 closed form knows of no defense.
 """
@@ -174,8 +174,8 @@ def _optimiser(training: LocalTraining) -> optax.GradientTransformation:
 
 def _defense(told: _Told) -> Defense:
     spec, rows = told.defense, told.rows
-    budgets = [part.values.get("epsilon") is not None for part in spec.parts]
-    spec = specs.replaced(spec, [{"sigma": 0.0} if each else {} for each in budgets])
+    unknown = [{"sigma": 0.0} if part.has_budget else {} for part in spec.parts]
+    spec = specs.replaced(spec, unknown)
     setting = Setting.of_clients(
         told.loss_fn,
         told.num_layers,
