@@ -6,11 +6,10 @@ import math
 import os
 import pathlib
 
-_CGROUPS = pathlib.Path("/sys/fs/cgroup")
-_GROUP_OF_PROCESS = pathlib.Path("/proc/self/cgroup")
+from fljax import cgroups
 
 
-def available(root: pathlib.Path = _CGROUPS) -> int:
+def available(root: pathlib.Path = cgroups.ROOT) -> int:
     """Cores that this process may use: of its affinity and of its container's quota.
 
     Args:
@@ -19,24 +18,8 @@ def available(root: pathlib.Path = _CGROUPS) -> int:
     cores = os.cpu_count() or 1
     if hasattr(os, "sched_getaffinity"):
         cores = len(os.sched_getaffinity(0))
-    quotas = [_quota(folder) for folder in _groups(root)]
+    quotas = [_quota(folder) for folder in cgroups.folders("cpu", root)]
     return max(1, min([cores, *(math.ceil(q) for q in quotas if q is not None)]))
-
-
-def _groups(root: pathlib.Path) -> list[pathlib.Path]:
-    """Folders that may limit this process: its groups' and all above them."""
-    found = [root, root / "cpu", root / "cpu,cpuacct"]
-    try:
-        lines = _GROUP_OF_PROCESS.read_text().splitlines()
-    except OSError:
-        return found
-    for line in lines:
-        _, controllers, path = line.split(":", 2)
-        if controllers and "cpu" not in controllers.split(","):
-            continue
-        group = root / controllers / path.strip("/")
-        found += [each for each in (group, *group.parents) if root in each.parents]
-    return found
 
 
 def _quota(folder: pathlib.Path) -> float | None:

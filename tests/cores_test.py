@@ -5,7 +5,7 @@ import os
 import jax
 import pytest
 
-from fljax import cores, parallel
+from fljax import cgroups, cores, parallel
 
 _ALL = len(os.sched_getaffinity(0))
 
@@ -39,7 +39,7 @@ def test_a_quota_of_two_cores_of_a_large_machine(tmp_path, monkeypatch):
 
 def test_the_groups_above_limit_too(tmp_path, monkeypatch):
     _write(tmp_path / "groups", "0::/outer/inner")
-    monkeypatch.setattr(cores, "_GROUP_OF_PROCESS", tmp_path / "groups")
+    monkeypatch.setattr(cgroups, "_GROUP_OF_PROCESS", tmp_path / "groups")
     monkeypatch.setattr(os, "sched_getaffinity", lambda _: range(64))
     _write(tmp_path / "outer" / "cpu.max", "300000 100000")
     _write(tmp_path / "outer" / "inner" / "cpu.max", "max 100000")

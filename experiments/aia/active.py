@@ -177,7 +177,8 @@ def _tune(setup: Setup, at: Front) -> tuning.Choice:
     run = single_client.each(one)
     return tuning.choose(
         lambda settings: run(everyone, (at.start, settings), clients),
-        active.ADAM_RANGES | {"alpha": active.Range(*config.active.step_sizes, True)},
+        active.ADAM_RANGES
+        | {"alpha": active.Range(*config.active.step_sizes, logarithmic=True)},
         config.active.trials,
         config.run.seeds,
         clients.sizes * at.has_messages,

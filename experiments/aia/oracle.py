@@ -32,10 +32,10 @@ from fljax.types import Params
 
 # The authors' ranges.
 RANGES = {
-    "learning_rate": active.Range(1e-3, 50.0, True),
-    "weight_decay": active.Range(1e-4, 0.1, True),
-    "beta1": active.Range(0.6, 0.999, False),
-    "beta2": active.Range(0.6, 0.999, False),
+    "learning_rate": active.Range(1e-3, 50.0, logarithmic=True),
+    "weight_decay": active.Range(1e-4, 0.1, logarithmic=True),
+    "beta1": active.Range(0.6, 0.999),
+    "beta2": active.Range(0.6, 0.999),
 }
 
 

@@ -157,8 +157,8 @@ def test_only_recorded_rounds_come_back():
 
 def test_a_design_fills_its_ranges_evenly_and_begins_alike():
     ranges = {
-        "a": active.Range(0.1, 50.0, True),
-        "b": active.Range(0.6, 0.999, False),
+        "a": active.Range(0.1, 50.0, logarithmic=True),
+        "b": active.Range(0.6, 0.999),
     }
     found = active.design(ranges, 64, seed=1)
     share = np.column_stack(

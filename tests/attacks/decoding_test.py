@@ -93,15 +93,6 @@ def test_rounds_without_the_client_do_not_count():
     np.testing.assert_allclose(last, (sent - delta)[mask][-1])
 
 
-def test_weights_of_zero_leave_messages_out():
-    sent, delta, _ = _least_squares(4, 4, 20, 1)
-    noisy = delta + np.where(np.arange(20) < 8, 1, 0)[:, None] * sent**2
-    weights = jnp.asarray(np.arange(20) >= 8, jnp.float64)
-    found = _affine(_messages(noisy, noisy), weights=weights)
-    left = _affine(_messages(noisy[8:], noisy[8:]))
-    np.testing.assert_allclose(found.estimate, left.estimate, atol=1e-9)
-
-
 _FAST = {"fit": Adam(3e-3, 400), "decode": Adam(3e-2, 200)}
 
 

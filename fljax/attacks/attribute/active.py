@@ -54,14 +54,14 @@ class Range(NamedTuple):
 
     low: float
     high: float
-    logarithmic: bool
+    logarithmic: bool = False
 
 
 # Diana et al., appendix B.5.
 ADAM_RANGES = {
-    "alpha": Range(0.1, 50.0, True),
-    "beta1": Range(0.6, 0.999, False),
-    "beta2": Range(0.6, 0.999, False),
+    "alpha": Range(0.1, 50.0, logarithmic=True),
+    "beta1": Range(0.6, 0.999),
+    "beta2": Range(0.6, 0.999),
 }
 
 

@@ -57,6 +57,10 @@ class Step(NamedTuple):
     loss: jax.Array
 
 
+_SEARCH = 20  # evaluations in a line search of L-BFGS, at most
+_WIDTH = 16  # products computed side by side
+
+
 class Solver(NamedTuple):
     """An optimiser.
 
@@ -69,16 +73,15 @@ class Solver(NamedTuple):
     step: Callable[[Problem, Variables, PyTree], Step]
 
 
-def lbfgs(inner_iterations: int = 20, memory: int = 100, search: int = 20) -> Solver:
+def lbfgs(inner_iterations: int = 20, memory: int = 100) -> Solver:
     """L-BFGS whose memory lasts over attack iterations.
 
     Args:
       inner_iterations: of L-BFGS in one attack iteration, at most; it ends with the
         first that does not lower the objective.
       memory: pairs of differences that are remembered.
-      search: evaluations in a line search, at most.
     """
-    optimiser = _optimiser(memory, search)
+    optimiser = _optimiser(memory)
 
     def step(problem, variables, state):
         variables, state, loss = _descend(
@@ -89,9 +92,7 @@ def lbfgs(inner_iterations: int = 20, memory: int = 100, search: int = 20) -> So
     return Solver(optimiser.init, step)
 
 
-def whitened_lbfgs(
-    damping: float = 1e-2, inner_iterations: int = 20, search: int = 20, width: int = 16
-) -> Solver:
+def whitened_lbfgs(damping: float = 1e-2, inner_iterations: int = 20) -> Solver:
     """L-BFGS in coordinates whitened anew at the start of every attack iteration.
 
     An attack iteration costs, beside its inner ones, a product with `J^T J` for every
@@ -101,15 +102,13 @@ def whitened_lbfgs(
     Args:
       damping: added to the diagonal of `J^T J`, over its mean.
       inner_iterations: as in `lbfgs`.
-      search: as in `lbfgs`.
-      width: products computed side by side.
 
     Raises:
       ValueError: `damping` is not above 0.
     """
     if damping <= 0:
         raise ValueError(f"damping must be > 0, got {damping=}")
-    optimiser = _optimiser(inner_iterations, search)
+    optimiser = _optimiser(inner_iterations)
 
     def step(problem, variables, state):
         origin, unravel = ravel_pytree(variables)
@@ -117,7 +116,7 @@ def whitened_lbfgs(
         def residuals(flat):
             return ravel_pytree(problem.residuals(unravel(flat)))[0]
 
-        root = _inverse_root(_gauss_newton(residuals, origin, width), damping)
+        root = _inverse_root(_gauss_newton(residuals, origin), damping)
 
         def move(white):
             return unravel(origin + white @ root)
@@ -140,22 +139,20 @@ def adam(
     num_iterations: int | None,
     *,
     signed: bool = False,
-    weight_decay: float = 0.0,
 ) -> Solver:
-    """AdamW whose learning rate falls to zero as a cosine; one update an iteration.
+    """Adam whose learning rate falls to zero as a cosine; one update an iteration.
 
     Args:
       learning_rate: the first one.
       num_iterations: after how many it is zero; None: it stays.
       signed: whether Adam is given the gradient's signs (Geiping et al. 2020).
-      weight_decay: of AdamW.
     """
     schedule = (
         learning_rate
         if num_iterations is None
         else optax.cosine_decay_schedule(learning_rate, num_iterations)
     )
-    optimiser = optax.adamw(schedule, weight_decay=weight_decay)
+    optimiser = optax.adam(schedule)
 
     def step(problem, variables, state):
         loss, slope = jax.value_and_grad(problem.objective)(variables)
@@ -170,11 +167,11 @@ def adam(
     return Solver(optimiser.init, step)
 
 
-def _optimiser(memory, search):
+def _optimiser(memory):
     return optax.lbfgs(
         memory_size=memory,
         linesearch=optax.scale_by_zoom_linesearch(
-            max_linesearch_steps=search, initial_guess_strategy="one"
+            max_linesearch_steps=_SEARCH, initial_guess_strategy="one"
         ),
     )
 
@@ -208,12 +205,12 @@ def _within(problem, variables, state, loss):
     return Step(variables, state, variables, problem.objective(variables))
 
 
-def _gauss_newton(residuals, at, width):
+def _gauss_newton(residuals, at):
     """`J^T J` `[n, n]` of `residuals` `[n] -> [P]`."""
     _, push = jax.linearize(residuals, at)
     pull = jax.linear_transpose(push, at)
     one_hot = jnp.eye(len(at), dtype=at.dtype)
-    return lax.map(lambda v: pull(push(v))[0], one_hot, batch_size=width)
+    return lax.map(lambda v: pull(push(v))[0], one_hot, batch_size=_WIDTH)
 
 
 def _inverse_root(gram, damping):

@@ -52,7 +52,7 @@ def alone(
 def _open(network: Network, message: Params, x, y, schema: Schema) -> list[np.ndarray]:
     """Directions `[B, n]` in which the message hardly changes, their largest entry 1."""
     given = network.loss_fn, network.params, message, np.float32(x), y
-    slope = np.asarray(polish.slopes(*given, schema.numbers, False)[0], float)
+    slope = np.asarray(polish.slopes(*given, schema.numbers)[0], float)
     values, vectors = np.linalg.eigh(slope.T @ slope)
     # <=, for a message on which no number has any influence has all directions open.
     small = np.flatnonzero(values <= _LOOSE**2 * values[-1])[:_DIRECTIONS]

@@ -51,7 +51,7 @@ def polished(
     if too_large(message, x, schema):
         return x, y
     if np.issubdtype(targets.dtype, np.floating):
-        x, y = _moved(network, message, x, y, schema.numbers, True)
+        x, y = _moved(network, message, x, y, schema.numbers, free_targets=True)
         y = _nearest(y, targets)
     return fitted(network, message, x, y, schema), y
 
@@ -69,9 +69,9 @@ def fitted(
       schema: how the table is encoded.
     """
     numbers, others = schema.numbers, schema.numbers[~schema.whole]
-    x, _ = _moved(network, message, x, y, numbers, False)
+    x, _ = _moved(network, message, x, y, numbers)
     if len(others) < len(numbers):
-        x, _ = _moved(network, message, schema.snapped(x), y, others, False)
+        x, _ = _moved(network, message, schema.snapped(x), y, others)
     return x
 
 
@@ -81,9 +81,9 @@ def too_large(message: Params, x: np.ndarray, schema: Schema) -> bool:
     return size * len(x) * (len(schema.numbers) + 1) > _MOST
 
 
-def _moved(network: Network, message, x, y, numbers, free: bool):
+def _moved(network: Network, message, x, y, numbers, free_targets: bool = False):
     """Rows and targets after steps of these numbers, and of targets if they are free."""
-    if not len(numbers) and not free:
+    if not len(numbers) and not free_targets:
         return x, y
     shares = np.full(len(x), 1 / len(x))
 
@@ -97,15 +97,16 @@ def _moved(network: Network, message, x, y, numbers, free: bool):
         moved = np.linalg.solve(square + np.diag(step), along).reshape(len(x), -1)
         rows = best[0].copy()
         rows[:, numbers] -= moved[:, : len(numbers)]
-        return rows, best[1] - moved[:, -1] if free else best[1]
+        return rows, best[1] - moved[:, -1] if free_targets else best[1]
 
     best, least, damping = (np.asarray(x, float), y), far(x, y), _DAMPING
     for _ in range(_STEPS):
         if least < _ENOUGH or damping > 1 / _DAMPING:
             break
         sent = network.loss_fn, network.params, message
-        given = *sent, np.float32(best[0]), best[1], numbers, free
-        slope, off = (np.asarray(each, float) for each in slopes(*given))
+        given = *sent, np.float32(best[0]), best[1], numbers
+        found = slopes(*given, free_targets=free_targets)
+        slope, off = (np.asarray(each, float) for each in found)
         square, along = slope.T @ slope, slope.T @ off
         tried = stepped(damping)
         now = far(*tried)
@@ -120,9 +121,11 @@ def _nearest(y: np.ndarray, targets: np.ndarray) -> np.ndarray:
     return targets[np.abs(y[:, None] - targets).argmin(axis=1)]
 
 
-@functools.partial(jax.jit, static_argnums=(0, 6))
+@functools.partial(jax.jit, static_argnums=0, static_argnames="free_targets")
 @precision.full
-def slopes(loss_fn: Callable, params, message, x, y, numbers, free: bool):
+def slopes(
+    loss_fn: Callable, params, message, x, y, numbers, free_targets: bool = False
+):
     """The misfit `[P]` by n numbers of all B rows, `[P, B * n]`, and itself.
 
     Args:
@@ -132,14 +135,14 @@ def slopes(loss_fn: Callable, params, message, x, y, numbers, free: bool):
       x: `[B, D]` encoded rows.
       y: `[B]` their targets.
       numbers: `[n]` columns.
-      free: whether the target of a row is one more number of it.
+      free_targets: whether the target of a row is one more number of it.
     """
 
     def off(moved):
         rows = x.at[:, numbers].add(moved[:, : len(numbers)])
-        told = y + moved[:, -1] if free else y
+        told = y + moved[:, -1] if free_targets else y
         ours = network_lib.gradient(loss_fn, params, rows, told, 1 / len(x))
         return ravel_pytree(jax.tree.map(jnp.subtract, ours, message))[0]
 
-    still = jnp.zeros((len(x), len(numbers) + free))
+    still = jnp.zeros((len(x), len(numbers) + free_targets))
     return jax.jacfwd(off)(still).reshape(-1, still.size), off(still)

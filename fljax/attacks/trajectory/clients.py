@@ -50,11 +50,7 @@ class _Static(NamedTuple):
 
 
 def infer(
-    view: AdversaryView,
-    settings: Settings,
-    *,
-    first_order: bool = False,
-    scales: np.ndarray | None = None,
+    view: AdversaryView, settings: Settings, *, first_order: bool = False
 ) -> Inference:
     """What the attack believes of every client.
 
@@ -62,17 +58,13 @@ def infer(
       view: what the adversary has.
       settings: how hard to look.
       first_order: linear inversion.
-      scales: `[C]` learning rate times local steps of each client; None takes those of
-        `view.training`.
 
     Returns:
       Leaves `[C, ...]`; zeros for a client without a message.
     """
     training = view.training
-    if scales is None:
-        steps = training.local_steps(view.sizes)
-        scales = (training.learning_rate or 0.0) * steps
-    scales = np.asarray(scales, np.float32)
+    steps = training.local_steps(view.sizes)
+    scales = np.asarray((training.learning_rate or 0.0) * steps, np.float32)
     every, whole = np.arange(len(view.clients)), training.takes_all(view.sizes)
     in_sums = view.transcript is not None and view.transcript.member is not None
     if in_sums or whole.all() or not whole.any():

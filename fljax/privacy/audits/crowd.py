@@ -61,7 +61,7 @@ class Crowd:
         def went(carry, sent, sender):
             far = jax.tree.map(lambda u: jnp.asarray(u)[sender.client], self.directions)
             sign = jnp.asarray(signs)[sender.client]
-            return planting.replaced(carry, sent, True, sign, far)
+            return planting.replaced(carry, sent, sign, far)
 
         clients = self.canary.kind == "client"
         return planting.of_those_there(local, went if clients else None)

@@ -70,7 +70,10 @@ class Planted:
 
         def went(carry, sent, sender):
             is_canary = sender.client == self.canary.client
-            return replaced(carry, sent, is_canary, self._sign(present), self.direction)
+            gone = replaced(carry, sent, self._sign(present), self.direction)
+            return jax.tree.map(
+                lambda far, own: jnp.where(is_canary, far, own), gone, carry
+            )
 
         return of_those_there(local, went if self.canary.kind == "client" else None)
 
@@ -103,22 +106,19 @@ def of_those_there(
     return local._replace(step=step, final=final)
 
 
-def replaced(carry, sent, is_canary, sign, direction):
-    """The state of a client that has been trained, or one that has gone far away.
+def replaced(carry, sent, sign, direction):
+    """The state of a client that has gone far away in place of training.
 
     Args:
       carry: the client's state, with `params`.
       sent: model that it started from.
-      is_canary: [] bool, whether it goes away.
       sign: [] of the direction, 0 for an update of nothing.
       direction: unit vector like params.
     """
-
-    def one(own, begun, far):
-        return jnp.where(is_canary, begun - sign * far, own)
-
     far = canaries.large(direction)
-    return carry._replace(params=jax.tree.map(one, carry.params, sent, far))
+    return carry._replace(
+        params=jax.tree.map(lambda begun, u: begun - sign * u, sent, far)
+    )
 
 
 def plant(

@@ -8,7 +8,8 @@ from fljax.attacks.inversion import solvers
 from fljax.attacks.inversion.solvers import Problem
 
 
-def test_the_gauss_newton_matrix_is_that_of_the_jacobian():
+def test_the_gauss_newton_matrix_is_that_of_the_jacobian(monkeypatch):
+    monkeypatch.setattr(solvers, "_WIDTH", 2)
     matrix = np.random.default_rng(0).normal(size=(7, 5)).astype(np.float32)
 
     def residuals(x):
@@ -16,7 +17,7 @@ def test_the_gauss_newton_matrix_is_that_of_the_jacobian():
 
     at = jnp.linspace(-1, 1, 5)
     jacobian = jax.jacobian(residuals)(at)
-    found = solvers._gauss_newton(residuals, at, width=2)
+    found = solvers._gauss_newton(residuals, at)
     np.testing.assert_allclose(found, jacobian.T @ jacobian, rtol=1e-4, atol=1e-5)
 
 

@@ -138,7 +138,7 @@ def test_optuna_is_asked_for_by_name_where_it_is_absent(run, monkeypatch):
     assert "--active_tuner=optuna" in errors and "'.[tune]'" in errors
 
 
-_RANGES = {"x": Range(0.1, 10.0, True), "y": Range(0.0, 1.0, False)}
+_RANGES = {"x": Range(0.1, 10.0, logarithmic=True), "y": Range(0.0, 1.0)}
 _WEIGHTS = np.array([[1.0, 3.0, 0.0], [2.0, 2.0, 1.0]])
 
 

@@ -13,7 +13,6 @@ as zero, and there the estimate stays where the server's models were. Messages t
 travelled as float32 carry rounding: about 1e-5 suits them.
 """
 
-import jax
 import jax.numpy as jnp
 
 from fljax.attacks.reconstruction.decoding import messages as messages_lib
@@ -21,19 +20,13 @@ from fljax.attacks.reconstruction.decoding.messages import Decoded, Messages
 from fljax.attacks.reconstruction.least_squares import matmul
 
 
-def affine(
-    messages: Messages,
-    *,
-    rcond: float | None = None,
-    weights: jax.Array | None = None,
-) -> Decoded:
-    """Weighted least squares of the sent models on the deltas of ONE client.
+def affine(messages: Messages, *, rcond: float | None = None) -> Decoded:
+    """Least squares of the sent models on the deltas of ONE client.
 
     Args:
       messages: of the client.
       rcond: singular values below `rcond` times the largest count as zero; None takes
         the precision of the messages times the larger of R and P.
-      weights: `[R]` of the messages, e.g. smaller for older ones; None for equal ones.
 
     Returns:
       A `Decoded`. Its loss is that of the mapping read forwards, `G(theta)` being the
@@ -42,7 +35,7 @@ def affine(
     sent, delta, mask = messages_lib.observed(messages)
     if rcond is None:
         rcond = messages_lib.default_rcond(messages)
-    weight = mask.astype(sent.dtype) * (1 if weights is None else weights)
+    weight = mask.astype(sent.dtype)
     centre_in = messages_lib.moments(sent, weight).mean
     centre_out, scale = messages_lib.moments(delta, weight)
     root = jnp.sqrt(weight)[:, None]
