@@ -7,7 +7,7 @@ import numpy as np
 
 from experiments.rows.views import Known, OneMessage, Rounds
 from fljax.attacks import rows
-from fljax.attacks.rows import epoch, matching, repeated
+from fljax.attacks.rows import matching
 from fljax.attacks.rows import rounds as rounds_lib
 
 
@@ -21,15 +21,17 @@ class Guess(NamedTuple):
 def attack(known: Known, seen: OneMessage, combinations: int) -> Guess:
     """Rows behind a message."""
     begun = time.perf_counter()
-    sent = seen.params, seen.message, known.loss_fn
-    about = known.schema, seen.rows, seen.targets
-    hard = {"seed": seen.seed, "effort": rows.Effort(combinations=combinations)}
-    if seen.steps.count == 1:
-        found = rows.recover(*sent, *about, **hard)
-    elif seen.steps.rows:
-        found = epoch.recover(*sent, seen.steps, *about, **hard)
-    else:
-        found = repeated.recover(*sent, seen.steps, *about, combinations)
+    found = rows.recover_steps(
+        seen.params,
+        seen.message,
+        known.loss_fn,
+        seen.steps,
+        known.schema,
+        seen.rows,
+        seen.targets,
+        seed=seen.seed,
+        effort=rows.Effort(combinations=combinations),
+    )
     return Guess(found, time.perf_counter() - begun)
 
 

@@ -17,9 +17,10 @@ import numpy as np
 from rich.progress import Progress
 
 from experiments.report import COMMAND
-from experiments.rows_of_sums import attacking, federation, reporting, scores
+from experiments.rows_of_sums import federation, reporting, scores
 from experiments.rows_of_sums.settings import Order, RunConfig, Settings
 from fljax import data
+from fljax.attacks.rows import clients, exclusive, sums
 from fljax.attacks.rows.clients import Round
 from fljax.driver.data_flags import load_images
 from fljax.driver.output import Output, Results
@@ -27,8 +28,8 @@ from fljax.driver.program import Program, Start
 from fljax.results import Labels, Row
 
 _ATTACKS = {
-    attacking.COMMON: attacking.common,
-    attacking.EXCLUSIVE: attacking.exclusive,
+    reporting.COMMON: sums.recover,
+    reporting.EXCLUSIVE: exclusive.recover,
 }
 
 
@@ -74,21 +75,21 @@ def _of_seed(run: RunConfig, images: data.Images, order: Order, seed: int) -> li
         seen += federation.rounds(owned, run, order, seed, number)
         if number + 1 in run.trainings:
             setting, count = f"{order}_{number + 1}", len(owned.x)
-            for name, told in _told(seen, owned).items():
-                values = scores.score(told, truth)
+            for name, answer in _answers(seen, owned).items():
+                values = scores.score(answer, truth)
                 rows += reporting.rows(labels, name, setting, seed, values, count)
     return rows
 
 
-def _told(seen: list[Round], owned: federation.Owned) -> dict[str, scores.Told]:
-    """What each attack says, and, as the floor of the V-measure, one that finds nothing."""
-    said = {}
+def _answers(seen: list[Round], owned: federation.Owned) -> dict[str, scores.Answer]:
+    """Of each attack, and, as the floor of the V-measure, of one that finds nothing."""
+    answers = {}
     for name, attack in _ATTACKS.items():
         found = attack(seen, owned.white)
-        groups = attacking.group(seen, found, owned.white)
-        said[name] = scores.Told(found, groups)
-    nothing = scores.Told(np.zeros((0, owned.x.shape[1])), np.zeros(0, int))
-    return said | {reporting.NOTHING: nothing}
+        groups = clients.group(seen, np.float32(found) / np.float32(owned.white))
+        answers[name] = scores.Answer(found, groups)
+    nothing = scores.Answer(np.zeros((0, owned.x.shape[1])), np.zeros(0, int))
+    return answers | {reporting.NOTHING: nothing}
 
 
 def describe(prepared: Prepared) -> Iterator[str]:

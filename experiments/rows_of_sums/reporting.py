@@ -11,7 +11,7 @@ EXPERIMENT = "rows_of_sums"
 FOUND, WRONG = "rows_found_percent", "rows_wrong_percent"
 PAIRED, MISPAIRED = "pairs_found_percent", "pairs_wrong_percent"
 V_MEASURE = "v_measure_percent"
-NOTHING = "nothing_found"
+COMMON, EXCLUSIVE, NOTHING = "common_to_rounds", "exclusive_neurons", "nothing_found"
 COLUMNS = {
     FOUND: "found, %",
     WRONG: "wrong, %",

@@ -14,7 +14,7 @@ from experiments.rows_of_sums.reporting import (
 )
 
 
-class Told(NamedTuple):
+class Answer(NamedTuple):
     """What an attack says.
 
     Attributes:
@@ -38,20 +38,20 @@ class Truth(NamedTuple):
     each: int
 
 
-def score(told: Told, truth: Truth) -> dict[str, float]:
+def score(answer: Answer, truth: Truth) -> dict[str, float]:
     """Rows found and invented, and pairs of one client found, in percent of all there are.
 
     And pairs of different clients, in percent of those that are said to be of one.
     """
     true = {row.tobytes(): i for i, row in enumerate(truth.rows.astype(np.int64))}
-    place = [true.get(row.tobytes(), -1) for row in told.rows.astype(np.int64)]
-    ours = {row.tobytes() for row in told.rows.astype(np.int64)}
+    place = [true.get(row.tobytes(), -1) for row in answer.rows.astype(np.int64)]
+    ours = {row.tobytes() for row in answer.rows.astype(np.int64)}
     rows = {
         FOUND: 100 * len(ours & true.keys()) / len(true),
         WRONG: 100 * len(ours - true.keys()) / len(true),
     }
     owner = np.arange(len(truth.rows)) // truth.each
-    return rows | _grouped(np.array(place, int), told.groups, owner)
+    return rows | _grouped(np.array(place, int), answer.groups, owner)
 
 
 def _grouped(

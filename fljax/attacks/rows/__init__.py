@@ -13,17 +13,19 @@ hidden units of the rows (`forward`), whatever the activation, also of tables of
 alone. Once all rows are there, their numbers are solved for together (`polish`), and
 others that have the same message are looked for (`alone`).
 
-* what is known and asked: `schema`, `network`, `layers`, `look`, `steps`;
+* what is known and asked: `schema`, `network`, `layers`, `observed_gradient`, `steps`;
 * the `span`: rows in it by `categories` and `numbers`, by whole numbers (`grid`), by
   `units` or by deltas (`search`), and their `weights`;
-* whole attacks: `recovery` of a batch, `repeated` and `epoch` of several steps, `rounds`
-  of many messages, `sums` and `clients` of sums, `intersections` of several; without a
-  proof `matching` and `annealing`.
+* whole attacks: `recovery` of a batch, `repeated` and `epoch` of several steps
+  (`local_steps` takes the one that fits), `rounds` of many messages, `sums`, `exclusive`
+  and `clients` of sums, `intersections` of several; without a proof `matching` and
+  `annealing`.
 """
 
+from fljax.attacks.rows.local_steps import recover_steps
 from fljax.attacks.rows.network import Network
 from fljax.attacks.rows.recovery import Found, recover
 from fljax.attacks.rows.schema import Group, Schema
 from fljax.attacks.rows.search import Effort
 
-__all__ = ["Effort", "Found", "Group", "Network", "Schema", "recover"]
+__all__ = ["Effort", "Found", "Group", "Network", "Schema", "recover", "recover_steps"]

@@ -19,10 +19,10 @@ import jax
 import numpy as np
 
 from fljax import precision
-from fljax.attacks.rows import look, network
+from fljax.attacks.rows import network, observed_gradient
 from fljax.attacks.rows import steps as steps_lib
 from fljax.attacks.rows.network import Network
-from fljax.attacks.rows.recovery import Found
+from fljax.attacks.rows.recovery import EFFORT, Found, check_counts
 from fljax.attacks.rows.schema import Schema
 from fljax.attacks.rows.search import Effort
 from fljax.attacks.rows.steps import Steps
@@ -30,7 +30,6 @@ from fljax.losses import LossFn
 from fljax.types import Params
 
 _TIMES, _PATIENCE = 60, 15  # that is solved for what is missed, and without success
-_EFFORT = Effort()
 
 
 class _Message(NamedTuple):
@@ -53,7 +52,7 @@ def recover(
     targets: np.ndarray,
     *,
     seed: int = 0,
-    effort: Effort = _EFFORT,
+    effort: Effort = EFFORT,
 ) -> Found:
     """Rows behind a message of `steps.moved`, in the order of the steps.
 
@@ -72,8 +71,10 @@ def recover(
       What was found: all rows, or those of the first steps, and whether it is certain.
 
     Raises:
-      ValueError: the steps are not over so many rows, or a message is not finite.
+      ValueError: no rows or targets, the steps are not over so many rows, or a message
+        is not finite.
     """
+    check_counts(rows, targets)
     if steps.rows < 1 or steps.count * steps.rows != rows:
         raise ValueError(
             f"steps: expected {rows} rows in all, got {steps.count} of {steps.rows}"
@@ -85,7 +86,7 @@ def recover(
     if len(x) == rows:
         x, missed = _nearer(came, schema, x, y)
     exact = len(x) == rows and missed < network.ROUNDING
-    return Found(schema.read(x), y, max(0.0, 1 - missed), exact)
+    return Found.of(schema.read(x), y, missed, exact)
 
 
 def _by_steps(came: _Message, schema: Schema, rows: int, targets, seed, effort: Effort):
@@ -96,8 +97,8 @@ def _by_steps(came: _Message, schema: Schema, rows: int, targets, seed, effort: 
     while len(x) < rows:
         left = rows - len(x)
         mean = jax.tree.map(lambda leaf, by=rows / left: leaf * np.float32(by), rest)
-        seen = look.look(now, mean, came.loss_fn, schema, left, targets)
-        new = schema.snapped(seen.found(seed, effort, count))
+        seen = observed_gradient.observe(now, mean, came.loss_fn, schema, left, targets)
+        new = schema.snapped(seen.search_rows(seed, effort, count))
         about = seen.weights(new)
         places = np.repeat(np.arange(len(new)), about.counts)[:count]
         step = new[places], about.y[places]

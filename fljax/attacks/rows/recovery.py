@@ -9,8 +9,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from fljax.attacks.rows import alone, polish
-from fljax.attacks.rows import look as look_lib
+from fljax.attacks.rows import alone, observed_gradient, polish
 from fljax.attacks.rows import network as network_lib
 from fljax.attacks.rows.network import Network
 from fljax.attacks.rows.schema import Schema
@@ -19,7 +18,7 @@ from fljax.attacks.rows.span import Sent
 from fljax.losses import LossFn
 from fljax.types import Params
 
-_EFFORT = Effort()
+EFFORT = Effort()
 _HALF = 0.5  # of what is missed is left at most, where numbers alone were wrong
 _ENOUGH = network_lib.ROUNDING / 10  # of a message may be missed without looking closer
 
@@ -43,6 +42,11 @@ class Found(NamedTuple):
     exact: bool
 
     @classmethod
+    def of(cls, raw: np.ndarray, y: np.ndarray, missed: float, exact: bool) -> "Found":
+        """Rows whose own message misses so much of the one that came."""
+        return cls(raw, y, max(0.0, 1 - missed), exact)
+
+    @classmethod
     def nothing(cls, schema: Schema) -> "Found":
         """No row at all."""
         return cls(np.zeros((0, len(schema.mean))), np.zeros(0), 0.0, False)
@@ -57,7 +61,7 @@ def recover(
     targets: np.ndarray,
     *,
     seed: int = 0,
-    effort: Effort = _EFFORT,
+    effort: Effort = EFFORT,
 ) -> Found:
     """Rows behind the mean gradient of a batch.
 
@@ -77,29 +81,26 @@ def recover(
     Raises:
       ValueError: another model, no rows or targets, or numbers that are not finite.
     """
-    if rows < 1 or not len(targets):
-        raise ValueError(
-            f"rows, targets: expected at least 1, got {rows} and {len(targets)}"
-        )
+    check_counts(rows, targets)
     if not network_lib.says_something(params, message):
         return Found.nothing(schema)
-    look = look_lib.look(params, message, loss_fn, schema, rows, targets)
-    network = look.network
+    seen = observed_gradient.observe(params, message, loss_fn, schema, rows, targets)
+    network = seen.network
 
     def tried(x: np.ndarray) -> Found:
-        about = look.weights(x)
+        about = seen.weights(x)
         places = np.repeat(np.arange(len(x)), about.counts)[:rows]
         return judged(network, message, schema, x[places], about.y[places], rows)
 
-    x = look.found(seed, effort)
+    x = seen.search_rows(seed, effort)
     best = tried(schema.snapped(x))
-    if len(x) == look.rank:
+    if len(x) == seen.rank:
         for near in schema.snapped(x), x:
-            solved = _solved(network, look.sent, near, look.ways)
+            solved = _solved(network, seen.sent, near, seen.distinct_targets)
             best = max(best, tried(schema.snapped(solved)), key=_explained)
     if len(best.raw) == rows and 1 - best.explained > _ENOUGH:
         near = schema.encode(best.raw), best.y
-        x, y = polish.polished(network, message, *near, schema, look.targets)
+        x, y = polish.polished(network, message, *near, schema, seen.targets)
         again = judged(network, message, schema, x, y, rows)
         # Where something else is wrong, numbers that were right are bent to make up for it.
         if 1 - again.explained < _HALF * (1 - best.explained):
@@ -108,6 +109,14 @@ def recover(
         given = schema.encode(best.raw), best.y, schema
         best = best._replace(exact=alone.alone(network, message, *given))
     return best
+
+
+def check_counts(rows: int, targets: np.ndarray) -> None:
+    """ValueError unless there is a row to find, and a target that it may have."""
+    if rows < 1 or not len(targets):
+        raise ValueError(
+            f"rows, targets: expected at least 1, got {rows} and {len(targets)}"
+        )
 
 
 def _explained(found: Found) -> float:
@@ -154,4 +163,4 @@ def judged(
     ours = network.message(schema.encode(raw)[places], y[places], shares)
     missed = network_lib.missed(ours, message)
     exact = bool(len(x) == rows and missed < network_lib.ROUNDING)
-    return Found(raw, y, max(0.0, 1 - missed), exact)
+    return Found.of(raw, y, missed, exact)

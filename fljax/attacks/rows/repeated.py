@@ -13,8 +13,9 @@ import numpy as np
 
 from fljax.attacks.rows import categories, network, span
 from fljax.attacks.rows.network import Network
-from fljax.attacks.rows.recovery import Found
+from fljax.attacks.rows.recovery import EFFORT, Found, check_counts
 from fljax.attacks.rows.schema import Schema
+from fljax.attacks.rows.search import Effort
 from fljax.attacks.rows.span import Sent
 from fljax.attacks.rows.steps import Steps, moved
 from fljax.losses import LossFn
@@ -33,7 +34,8 @@ def recover(
     schema: Schema,
     rows: int,
     targets: np.ndarray,
-    combinations: int,
+    *,
+    effort: Effort = EFFORT,
 ) -> Found:
     """Rows behind a message of `moved`; none where categories leave numbers open.
 
@@ -45,18 +47,19 @@ def recover(
       schema: how the table is encoded.
       rows: of the batch.
       targets: `[t]` what a row's target may be.
-      combinations: of categories that are looked at, at most.
+      effort: how hard to look; the combinations of categories count.
 
     Raises:
-      ValueError: another model, or numbers that are not finite.
+      ValueError: another model, no rows or targets, or numbers that are not finite.
     """
+    check_counts(rows, targets)
     asked = Network(params, loss_fn)
     if not network.says_something(params, message):
         return Found.nothing(schema)
     if not np.any(asked.layer.gradient(message)):
         return Found.nothing(schema)  # the layers behind it were off
     sent = span.sent(asked.layer.gradient(message), rows)
-    x = _candidates(schema, sent, combinations)
+    x = _candidates(schema, sent, effort.combinations)
     if not sent.rank <= len(x) <= _MANY:
         return Found.nothing(schema)
     first = asked.layer.gradient(params)
@@ -68,7 +71,7 @@ def recover(
         ours = moved(params, loss_fn, x, y, steps)
         missed = network.missed(ours, message)
         exact = len(x) == rows and missed < network.ROUNDING
-        found = Found(schema.read(x), y, max(0.0, 1 - missed), exact)
+        found = Found.of(schema.read(x), y, missed, exact)
         return found, _parts(asked.layer.gradient(ours), x)
 
     found, parts = judged(x)

@@ -144,4 +144,4 @@ def judged(
     exact = float(np.mean(every < _EXACT)) >= _MOST and (
         layers.tells_apart(seen, np.column_stack([x, y])) > _ALONE
     )
-    return Found(raw, y, max(0.0, 1 - float(np.median(every))), exact)
+    return Found.of(raw, y, float(np.median(every)), exact)

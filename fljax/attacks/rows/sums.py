@@ -6,9 +6,8 @@ numbers, which proves a row (`grid`), and tells more of them:
 * Of the space that a few rows have in common, all that is whole are these rows.
 * Rows that always come together have a space for themselves. The update is a sum over such
   spaces, in each of which a neuron that one of its rows alone has switched on points at the
-  row; neurons of single rows are how Marchand et al., "SRATTA: Sample Re-ATTribution Attack
-  of Secure Aggregation in Federated Learning", 2023, https://arxiv.org/abs/2306.07644, find
-  rows, there among all rows of a round. One or two rows that are known do no harm.
+  row; neurons of single rows are how SRATTA (`exclusive`) finds rows, there among all rows of a
+  round. One or two rows that are known do no harm.
 * What is proven is exact, and the spans of the rounds around it tell weaker rows from
   rounding; so all is done again until nothing new is found.
 """

@@ -122,7 +122,7 @@ def test_rows_of_several_steps_are_proven_by_these_steps_and_no_others(problem):
     schema, raw, y, params, loss_fn = problem((_WIDTH, _WIDTH), 2, 1)
     steps = Steps(3, 0.05)
     message = moved(params, loss_fn, schema.encode(raw), y, steps)
-    sent, about = (params, message, loss_fn), (schema, _ROWS, np.arange(2), 1000)
+    sent, about = (params, message, loss_fn), (schema, _ROWS, np.arange(2))
     found = repeated.recover(*sent, steps, *about)
     assert found.exact
     np.testing.assert_array_equal(_sorted(found.raw, found.y), _sorted(raw, y))
@@ -140,7 +140,7 @@ def test_of_layers_that_are_off_several_steps_tell_no_row(problem, layer):
     params = {**params, off: {**params[off], "bias": params[off]["bias"] - 1e3}}
     steps = Steps(2, 0.05)
     message = moved(params, loss_fn, schema.encode(raw), y, steps)
-    sent, about = (params, message, loss_fn), (schema, _ROWS, np.arange(2), 1000)
+    sent, about = (params, message, loss_fn), (schema, _ROWS, np.arange(2))
     found = repeated.recover(*sent, steps, *about)
     assert not found.exact and not len(found.raw)
 
@@ -150,7 +150,7 @@ def test_where_categories_leave_numbers_open_several_steps_tell_no_row(problem):
     raw[1, :10] = raw[0, :10]
     steps = Steps(2, 0.05)
     message = moved(params, loss_fn, schema.encode(raw), y, steps)
-    sent, about = (params, message, loss_fn), (schema, _ROWS, np.arange(2), 1000)
+    sent, about = (params, message, loss_fn), (schema, _ROWS, np.arange(2))
     found = repeated.recover(*sent, steps, *about)
     assert not found.exact and not len(found.raw)
 

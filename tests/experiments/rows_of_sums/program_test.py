@@ -1,25 +1,13 @@
 """The program of rows behind sums: its wall, its refusals, and a whole run."""
 
-import numpy as np
 import pytest
 
-from experiments.rows_of_sums import attacking, federation
+from experiments.rows_of_sums import federation
 from experiments.rows_of_sums.program import PROGRAM
 from experiments.rows_of_sums.settings import RunConfig
 from fljax import data, results
-from fljax.attacks.rows.clients import Round
 from fljax.driver.config import ConfigError
 from tests import truth
-
-
-def test_a_row_that_a_neuron_has_for_itself_is_read_and_a_mixture_is_not():
-    row = np.array([0.0, 5.0, 16.0, 2.0]) / 16
-    other = np.array([3.0, 0.0, 1.0, 9.0]) / 16
-    alone = np.array([1.0, *row]) * 0.3
-    mixed = np.array([1.0, *(0.45 * row + 0.55 * other)])
-    update = np.stack([alone, mixed, np.zeros(5)], axis=1)
-    seen = [Round(update, update, np.zeros((3, 2)))]
-    np.testing.assert_array_equal(attacking.exclusive(seen, 16), [16 * row])
 
 
 def test_what_attacks_sums_gets_sums_and_no_row():
@@ -29,7 +17,6 @@ def test_what_attacks_sums_gets_sums_and_no_row():
     wanted = {"rows": owned.x, "labels": owned.y}
     assert len(seen) == 2 and seen[0].update.shape == (65, 4)
     assert not truth.leaks(seen, wanted) and truth.leaks(owned, wanted)
-    assert not truth.imports(attacking, "experiments.rows_of_sums")
 
 
 def test_rows_that_a_span_cannot_hold_are_refused(parsed, tmp_path):

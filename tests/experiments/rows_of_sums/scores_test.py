@@ -19,13 +19,13 @@ _TRUTH = scores.Truth(np.arange(12).reshape(6, 2), 3)
     ids=["all", "two_of_three", "one_of_each_client", "none"],
 )
 def test_rows_and_pairs_are_counted(rows, groups, wanted):
-    told = scores.Told(_TRUTH.rows[list(rows)], np.array(groups, int))
-    found = scores.score(told, _TRUTH)
+    answer = scores.Answer(_TRUTH.rows[list(rows)], np.array(groups, int))
+    found = scores.score(answer, _TRUTH)
     np.testing.assert_allclose(list(found.values()), wanted, atol=0.05)
 
 
 def test_a_row_that_is_none_makes_its_pairs_wrong():
-    told = scores.Told(np.array([[0, 1], [99, 99]]), np.array([3, 3]))
-    found = scores.score(told, _TRUTH)
+    answer = scores.Answer(np.array([[0, 1], [99, 99]]), np.array([3, 3]))
+    found = scores.score(answer, _TRUTH)
     wrong = found["rows_wrong_percent"], found["pairs_wrong_percent"]
     assert wrong == pytest.approx((100 / 6, 100))

@@ -1,5 +1,5 @@
-"""What one gradient is looked at with: by hidden units where the second layer tells rows
-apart, else by the gradients at the first layer's outputs."""
+"""One gradient as it was observed, with what rows are told apart by: hidden units where
+the second layer tells them, else the gradients at the first layer's outputs."""
 
 from typing import NamedTuple
 
@@ -16,8 +16,8 @@ from fljax.losses import LossFn
 from fljax.types import Params
 
 
-class Look(NamedTuple):
-    """One gradient, and what is known of the rows behind it.
+class ObservedGradient(NamedTuple):
+    """A gradient, and what is known of the rows behind it.
 
     Attributes:
       network: at which it was taken.
@@ -41,11 +41,13 @@ class Look(NamedTuple):
         return self.sent.rank if self.hidden is None else self.hidden.rank
 
     @property
-    def ways(self) -> np.ndarray:
+    def distinct_targets(self) -> np.ndarray:
         """Targets whose deltas differ by more than length, as few do for two classes."""
         return self.network.distinct(self.schema.off, self.targets)
 
-    def found(self, seed: int, effort: Effort, wanted: int | None = None) -> np.ndarray:
+    def search_rows(
+        self, seed: int, effort: Effort, wanted: int | None = None
+    ) -> np.ndarray:
         """Encoded rows `[n, D]`, each once, as they are solved for.
 
         Of a network that is blind to the length of its inputs, as layer normalisation
@@ -58,7 +60,7 @@ class Look(NamedTuple):
         """
         most = min(self.rank, wanted or self.rank)
         if self.hidden is None:
-            about = self.network, self.sent, self.schema, self.ways
+            about = self.network, self.sent, self.schema, self.distinct_targets
             return search.search(*about, most, seed, effort)
         about = self.network, self.sent, self.hidden, self.schema, self.targets
         return units.search(*about, self.rows, most, seed, effort)
@@ -70,15 +72,15 @@ class Look(NamedTuple):
         return weights.second(self.network, self.hidden, x, self.targets, self.rows)
 
 
-def look(
+def observe(
     params: Params,
     message: Params,
     loss_fn: LossFn,
     schema: Schema,
     rows: int,
     targets: np.ndarray,
-) -> Look:
-    """Looks at the mean gradient of so many rows.
+) -> ObservedGradient:
+    """The mean gradient of so many rows.
 
     Args:
       params: at which it was taken, of a model with a first `TabularDense` layer.
@@ -91,4 +93,5 @@ def look(
     network = Network(params, loss_fn)
     sent = span.sent(network.layer.gradient(message), rows)
     hidden = forward.hidden(network, message, rows)
-    return Look(network, sent, hidden, schema, np.unique(np.asarray(targets)), rows)
+    every = np.unique(np.asarray(targets))
+    return ObservedGradient(network, sent, hidden, schema, every, rows)

@@ -1,27 +1,35 @@
-"""Two attacks on sums of updates, and which of the rows they find are of one client."""
+"""Rows of whole numbers that a neuron has for itself in a sum of many clients' updates.
+
+What a neuron that one row alone has switched on adds is that row times a number, and the
+number is in its bias: Marchand et al., "SRATTA: Sample Re-ATTribution Attack of Secure
+Aggregation in Federated Learning", 2023, https://arxiv.org/abs/2306.07644. Whether it was
+alone they ask an oracle, which is told here by the row being of whole numbers.
+"""
 
 from collections.abc import Sequence
 
 import numpy as np
 
-from fljax.attacks.rows import clients, sums
 from fljax.attacks.rows.clients import Round
 
-COMMON, EXCLUSIVE = "common_to_rounds", "exclusive_neurons"
-_NEAR = 0.05  # of the step between two values, as SRATTA's own oracle
+_NEAR = 0.05  # of the step between two values, as the paper's own oracle
 _LEAST = 1e-5  # of an update's bias, below which it is not looked at
 
 
-common = sums.recover
-
-
-def exclusive(rounds: Sequence[Round], white: int) -> np.ndarray:
-    """Rows of neurons that a single row of a round has switched on (SRATTA, 2023).
+def recover(rounds: Sequence[Round], white: int) -> np.ndarray:
+    """Rows `[n, D]` of integers.
 
     Args:
       rounds: what the server has of each.
       white: largest value of an input, all of which are integers divided by it.
+
+    Raises:
+      ValueError: there is no round, or `white` is below 1.
     """
+    if not len(rounds) or white < 1:
+        raise ValueError(
+            f"rounds, white: expected one or more, got {len(rounds)} and {white}"
+        )
     found = []
     for each in rounds:
         bias, kernel = each.update[0], each.update[1:]
@@ -29,11 +37,6 @@ def exclusive(rounds: Sequence[Round], white: int) -> np.ndarray:
         rows = (kernel[:, chosen] / bias[chosen]).T
         found.append(np.round(rows[_on_grid(rows, white)] * white))
     return np.unique(np.concatenate(found), axis=0)
-
-
-def group(rounds: Sequence[Round], rows: np.ndarray, white: int) -> np.ndarray:
-    """Numbers `[n]`, equal for rows `[n, D]` that are told to be of one client."""
-    return clients.group(rounds, np.float32(rows) / np.float32(white))
 
 
 def _on_grid(rows: np.ndarray, white: int) -> np.ndarray:
