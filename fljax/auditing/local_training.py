@@ -20,7 +20,11 @@ from fljax.defenses.specs import Spec
 from fljax.driver.config import ConfigError
 from fljax.transcript import description, told
 
-_NOT_SIMULATED = ("nesterov", "dampening", "amsgrad")
+_NOT_SIMULATED = (
+    *("nesterov", "dampening", "amsgrad", "drop_last", "max_grad_norm", "grad_clip"),
+    *("lr_scheduler", "scheduler", "dropout", "augmentation"),
+)
+_OF_ADAM = {"betas": [0.9, 0.999], "eps": 1e-8, "b1": 0.9, "b2": 0.999}
 _ASSUMED = (
     "Plain SGD is assumed: nothing says which optimiser the clients use. Say so with "
     '--optimiser, --momentum and --weight_decay, or record about={"optimiser": "sgd"}.'
@@ -152,6 +156,13 @@ def _simulated_as_others(
         for name in _NOT_SIMULATED
         if about.get(name)
     ]
+    for name, usual in (
+        _OF_ADAM.items() if recorded.optimiser.startswith("adam") else ()
+    ):
+        if (value := about.get(name)) not in (None, usual, (0.9, 0.999)):
+            found.append(
+                f"The recording's {name} of {value!r:.40} is simulated as {usual}."
+            )
     if recorded.algorithm not in told.ALGORITHMS.values():
         found.append(f"Clients of {recorded.algorithm!r} are simulated as FedAvg's.")
     if recorded.algorithm != "fed_prox" and (config.proximal or recorded.proximal):

@@ -13,7 +13,7 @@ import numpy as np
 from fljax import transcript
 from fljax.auditing import architecture
 from fljax.driver.config import ConfigError
-from fljax.transcript import aliasing, archive, sums, told, views
+from fljax.transcript import aliasing, archive, contents, sums, told, views
 from fljax.types import Model, Transcript
 
 IN_MEMORY = "(transcript in memory)"  # what messages call it
@@ -91,10 +91,14 @@ def of(seen: Transcript, about: dict[str, Any] | None = None) -> Recording:
       ConfigError: it is none of one seed.
     """
     try:
-        archive.check(archive.arrays(seen))
+        arrays = archive.arrays(seen)
+        contents.check(arrays)
     except ValueError as error:
         raise ConfigError(f"--transcript: {error}") from error
-    return Recording(IN_MEMORY, jax.tree.map(np.asarray, seen), about or {})
+    arrays = contents.with_ids(arrays)
+    ids = {name: arrays.get(name) for name in contents.IDS}
+    seen = jax.tree.map(np.asarray, seen)._replace(**ids)
+    return Recording(IN_MEMORY, seen, about or {})
 
 
 def with_sums(recording: Recording, owner: np.ndarray | None) -> Recording:

@@ -17,6 +17,7 @@ _START, _LINES = 1 << 17, 20  # bytes and lines in which a separator is looked f
 _CELL = re.compile(r"[;,|\t\r\n\"]")  # what ends one
 _COMMA = re.compile(r"[+-]?\d+,\d+")  # a number
 _MARKS = (",", ".", "space", "'")  # of thousands
+_GROUPS = {",", ".", " ", "'", "_", "\u2019", "\xa0", "\u202f"}  # all that may be
 # Cells that never hold a value. `None`, which pandas takes for one of them, is a word.
 MISSING = (
     "", "NA", "N/A", "n/a", "NaN", "nan", "-NaN", "-nan", "NULL", "null", "<NA>", "#N/A",
@@ -61,10 +62,10 @@ class CsvFormat:
                 f"separator={self.separator!r} is also the decimal mark, decimal="
             )
 
-        if self.group in ('"', "\n", "\r", self.decimal) or len(self.group or "x") > 1:
+        if self.group and self.group not in _GROUPS - {self.decimal}:
             raise DataError(
-                f"thousands={self.thousands!r}: expected one character, or space, that "
-                f"is not the decimal mark {self.decimal!r}"
+                f"thousands={self.thousands!r}: expected space or one of . , ' _ that is "
+                f"not the decimal mark {self.decimal!r}"
             )
 
     @property

@@ -111,10 +111,15 @@ def _averaged(sent: Named, deltas: Sequence[Named], now: Named) -> bool:
     Then weights of 0 or more, with sum 1, make `sum_c w_c delta_c` vanish.
     """
     count, size = len(deltas), sum(each.size for each in sent.values())
-    if not 2 <= count <= size / 2 or count * size > _MOST:
+    if count < 2 or count * size > _MOST:
         return False
     moved = np.linalg.norm(_flat(now) - _flat(sent))
     each = np.stack([_flat(delta) for delta in deltas])
+    each = each[
+        :, each.any(axis=0)
+    ]  # of the trained: a frozen layer tells nothing apart
+    if count > each.shape[1] / 2:
+        return False
     norms = np.linalg.norm(each, axis=1)
     largest = norms.max()
     if not np.isfinite([moved, largest]).all():

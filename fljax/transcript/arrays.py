@@ -27,20 +27,30 @@ def from_torch(state: Mapping[str, Any]) -> dict[str, np.ndarray]:
       own name and axes: `layers.0.bias` is `layers/0/bias`.
 
     Raises:
-      TranscriptError: it is no `state_dict`.
+      TranscriptError: it is no `state_dict`, a tensor is of a kind that NumPy lacks, or
+        two would have one name.
     """
     if not isinstance(state, Mapping):
         raise TranscriptError(
             "from_torch: expected a state_dict, tensors by name, got "
             f"{type(state).__name__}; a module has one: module.state_dict()"
         )
-    found = {}
+    found: dict[str, np.ndarray] = {}
     for name, leaf in state.items():
-        *layers, own = name.split(".")
-        array = copied(leaf)
+        *layers, own = str(name).split(".")
+        try:
+            array = copied(leaf)
+        except (TypeError, ValueError, RuntimeError) as error:
+            raise TranscriptError(f"from_torch: {name!r}: {error}") from error
         if own == "weight" and array.ndim > 1:
             own, array = "kernel", np.moveaxis(array, (1, 0), (-2, -1))
-        found["/".join([*layers, own])] = array
+        path = "/".join([*layers, own])
+        if path in found:
+            raise TranscriptError(
+                f"from_torch: {name!r} would be a second {path!r}, as a weight with two "
+                "axes is called; rename one"
+            )
+        found[path] = array
     return found
 
 

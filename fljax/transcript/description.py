@@ -80,9 +80,23 @@ def written(path: pathlib.Path, about: dict[str, Any]) -> dict[str, Any]:
     return json.loads(text)
 
 
-def warn_of_changes(before: Mapping[str, Any], now: Mapping[str, Any]) -> None:
-    """Says what attacks would read of a recording that goes on otherwise than before."""
+def warn_of_changes(
+    before: Mapping[str, Any], given: Mapping[str, Any], now: Mapping[str, Any]
+) -> None:
+    """Says what attacks would read of a recording that goes on otherwise than before.
+
+    Args:
+      before: the description that is there.
+      given: what is said of the training that goes on.
+      now: both together.
+    """
     for name in sorted(before.keys() & now.keys() & set(told.FIELDS)):
+        if name not in given and name != "client_names":  # which recorders add
+            warnings.warn(
+                f"about: {name} was {before[name]!r:.40} when rounds were recorded, is not "
+                "said now, and counts of all rounds",
+                stacklevel=3,
+            )
         if before[name] != now[name]:
             warnings.warn(
                 f"about: {name} was {before[name]!r:.40} when rounds were recorded and is "

@@ -3,12 +3,12 @@
 import operator
 import pathlib
 import zipfile
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Protocol
 
 import numpy as np
 
-from fljax.transcript import archive
+from fljax.transcript import archive, contents
 from fljax.transcript.views import TranscriptError
 
 
@@ -76,6 +76,46 @@ def check_ids(round: int, clients: Mapping[int, Any]) -> None:
         raise TranscriptError(f"round {round}: one client is there twice")
 
 
+def of_sums(
+    round: int, sums: Sequence[tuple[Mapping[int, float], Any]]
+) -> tuple[dict[int, Any], dict[str, np.ndarray]]:
+    """Of sums over clients the means by number; `member` and `share`, `[S, M]`.
+
+    Raises:
+      TranscriptError: they are no pairs of clients' weights and a mean.
+    """
+    if not sums:
+        raise TranscriptError(f"round {round}: expected at least one sum")
+    for each in sums:
+        pair = isinstance(each, Sequence) and len(each) == 2
+        if not pair or not isinstance(each[0], Mapping):
+            raise TranscriptError(
+                f"round {round}: expected a list of sums, each a pair (weights of its "
+                f"clients by id, mean of their models), got one of {type(each).__name__}"
+            )
+        weights, _ = each
+        check_ids(round, weights)
+        if not all(0 < _number(weight) < np.inf for weight in weights.values()):
+            raise TranscriptError(f"round {round}: expected weights above 0")
+    most = max(len(weights) for weights, _ in sums)
+    member = np.full((len(sums), most), -1, np.int64)
+    share = np.zeros(member.shape)
+    for at, (weights, _) in enumerate(sums):
+        member[at, : len(weights)] = list(weights)
+        share[at, : len(weights)] = list(map(_number, weights.values()))
+    share /= share.max(axis=1, keepdims=True)  # a sum of large ones has no end
+    share /= share.sum(axis=1, keepdims=True)
+    means = {at: mean for at, (_, mean) in enumerate(sums)}
+    return means, {"member": member, "share": share}
+
+
+def _number(value: Any) -> float:
+    try:
+        return float(value)
+    except (TypeError, ValueError):
+        return np.nan
+
+
 def compare(found: dict, expected: dict, where: str) -> None:
     """Raises unless names and shapes are those of the rounds before."""
     if missing := sorted(expected.keys() - found.keys()):
@@ -93,7 +133,7 @@ def compare(found: dict, expected: dict, where: str) -> None:
 def check(round: int, arrays: dict[str, np.ndarray], ledger: Ledger | None) -> None:
     """Raises unless a round can be kept, and charged, as it is."""
     try:
-        archive.check_names(arrays)
+        contents.check_names(arrays)
     except ValueError as error:
         raise TranscriptError(f"round {round}: {error}") from error
     if ledger is not None:
@@ -144,8 +184,25 @@ def read(path: pathlib.Path) -> dict[str, np.ndarray]:
         with np.load(path, allow_pickle=False) as stored:
             arrays = dict(stored)
         one = {name: array[None] for name, array in arrays.items()}
-        archive.check({**one, "round": np.array([int(path.stem)])})
+        contents.check({**one, "round": np.array([int(path.stem)])})
         return arrays
+
+
+def sent(path: pathlib.Path) -> dict[str, np.ndarray]:
+    """The model of a round alone, by the names of its parameters.
+
+    Raises:
+      TranscriptError: it cannot be read.
+    """
+    with archive.blaming(path):
+        with zipfile.ZipFile(path) as stored:
+            archive.check_stored(stored, path)
+        with np.load(path, allow_pickle=False) as stored:
+            return {
+                name.removeprefix("params/"): stored[name]
+                for name in stored
+                if name.startswith("params/")
+            }
 
 
 def present(arrays: dict[str, np.ndarray]) -> list[int]:

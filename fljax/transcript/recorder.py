@@ -14,7 +14,7 @@ from typing import Any, Self
 import numpy as np
 
 from fljax import files
-from fljax.transcript import aliasing, archive, description, pieces
+from fljax.transcript import aliasing, archive, description, pieces, resumed
 from fljax.transcript import arrays as arrays_lib
 from fljax.transcript.arrays import Arrays
 from fljax.transcript.views import TranscriptError
@@ -64,17 +64,20 @@ class Recorder:
           ValueError: the ledger does not know a client that is there.
         """
         told = description.given(about)
-        self._stem = archive.stem_of(stem)
+        self._stem = archive.stem_of(stem).absolute()
         self._folder = pieces.folder(self._stem)
+        self._earlier = pieces.paths(self._folder)  # rounds that are to be gone on with
         before = self._about = description.read(self._folder / _ABOUT)
         if told:
+            if not self._earlier:  # what was said of no round says nothing of these
+                before = self._about = {}
             self.describe(**told)
-            description.warn_of_changes(before, self._about)
+            description.warn_of_changes(before, told, self._about)
         self._shapes: dict[str, tuple[int, ...]] | None = None
         self._watch = aliasing.Watch()
         self._last, self._kind = -1, None  # of what the rounds are
         self._ledger = ledger
-        if there := pieces.paths(self._folder):
+        if there := self._earlier:
             last = pieces.read(there[-1])
             self._last = int(there[-1].stem)
             self._shapes = pieces.shapes(last)
@@ -138,29 +141,8 @@ class Recorder:
           TranscriptError: as `record` does.
         """
         self._check_place(round)
-        if not sums:
-            raise TranscriptError(f"round {round}: expected at least one sum")
-        for each in sums:
-            pair = isinstance(each, Sequence) and len(each) == 2
-            if not pair or not isinstance(each[0], Mapping):
-                raise TranscriptError(
-                    f"round {round}: expected a list of sums, each a pair (weights of its "
-                    f"clients by id, mean of their models), got one of {type(each).__name__}"
-                )
-            weights, _ = each
-            pieces.check_ids(round, weights)
-            if not all(0 < _number(weight) < np.inf for weight in weights.values()):
-                raise TranscriptError(f"round {round}: expected weights above 0")
-        most = max(len(weights) for weights, _ in sums)
-        member = np.full((len(sums), most), -1, np.int64)
-        share = np.zeros(member.shape)
-        for at, (weights, _) in enumerate(sums):
-            member[at, : len(weights)] = list(weights)
-            share[at, : len(weights)] = list(map(_number, weights.values()))
-        share /= share.max(axis=1, keepdims=True)  # a sum of large ones has no end
-        share /= share.sum(axis=1, keepdims=True)
-        means = {at: mean for at, (_, mean) in enumerate(sums)}
-        self._keep(round, sent, means, {"member": member, "share": share})
+        means, members = pieces.of_sums(round, sums)
+        self._keep(round, sent, means, members)
 
     def record_model(self, round: int, model: Arrays) -> None:
         """Writes the global model of a round, all that a participating client sees.
@@ -188,17 +170,20 @@ class Recorder:
         self, round: int, sent: Arrays, returned: Mapping[int, Arrays], more: dict
     ) -> None:
         """Writes a round of checked ids, if its models fit those before."""
-        model = arrays_lib.named(sent, f"round {round}, sent")
-        answers = [
-            arrays_lib.named(arrays, f"round {round}, client {client}")
-            for client, arrays in returned.items()
-        ]
-        left_out = self._leave_out(round, [model, *answers])
+        given = {"sent": sent} | {f"client {c}": each for c, each in returned.items()}
+        models = {
+            who: arrays_lib.named(arrays, f"round {round}, {who}")
+            for who, arrays in given.items()
+        }
+        left_out = self._leave_out(round, models)
+        model, *answers = models.values()
         shapes = {name: array.shape for name, array in model.items()}
-        pieces.compare(shapes, self._shapes or shapes, f"round {round}, sent")
-        for client, arrays in zip(returned, answers, strict=True):
+        for who, arrays in models.items():
+            expected = shapes if who != "sent" else self._shapes or shapes
             found = {name: array.shape for name, array in arrays.items()}
-            pieces.compare(found, shapes, f"round {round}, client {client}")
+            pieces.compare(found, expected, f"round {round}, {who}")
+        if self._earlier:
+            resumed.check(self._earlier, model)
         deltas = [
             {k: array - each[k] for k, array in model.items()} for each in answers
         ]
@@ -224,6 +209,7 @@ class Recorder:
         with files.replacing(pieces.path(self._folder, round)) as file:
             np.savez(file, allow_pickle=False, **kept)
         self._last, self._shapes, self._kind = round, shapes, kind
+        self._earlier = []
         if self._ledger is not None:
             self._ledger.charge(round, pieces.present(kept))
 
@@ -233,11 +219,18 @@ class Recorder:
         pieces.check_number(round)
         pieces.check_place(self._folder, round, self._last)
 
-    def _leave_out(self, round: int, models: list[dict[str, np.ndarray]]) -> set[str]:
+    def _leave_out(self, round: int, models: dict[str, dict[str, np.ndarray]]) -> set:
         """Takes out what is of integers, or was once: averages of integers are floats."""
         names = set(self._about.get(_LEFT_OUT, ()))
-        names |= set().union(*map(arrays_lib.integers, models))
-        for model in models:
+        for who, model in models.items():
+            whole = arrays_lib.integers(model)
+            if changed := whole & set(self._shapes or ()):
+                raise TranscriptError(
+                    f"round {round}, {who}: {min(changed)!r} is of integers, of floating "
+                    "point in the rounds before"
+                )
+            names |= whole
+        for model in models.values():
             for name in names & model.keys():
                 del model[name]
             if not model:
@@ -287,10 +280,3 @@ class Recorder:
     def __exit__(self, kind, error, trace) -> None:
         if kind is None:
             self.finish()
-
-
-def _number(value: Any) -> float:
-    try:
-        return float(value)
-    except (TypeError, ValueError):
-        return np.nan

@@ -85,6 +85,12 @@ def test_what_is_as_usual_may_be_said_in_other_words(tmp_path, participation):
         ({"algorithm": "FedSGD"}, "fed_sgd", ""),
         ({"algorithm": "SCAFFOLD"}, "SCAFFOLD", "'SCAFFOLD' are simulated as FedAvg's"),
         ({"nesterov": True}, "fed_avg", "nesterov is not simulated"),
+        ({"max_grad_norm": 1.0}, "fed_avg", "max_grad_norm is not simulated"),
+        (
+            {"optimiser": "adam", "betas": [0.5, 0.9]},
+            "fed_avg",
+            "betas of [0.5, 0.9] is simulated as [0.9, 0.999]",
+        ),
         (
             {"defense": "DP-SGD, sigma 1"},
             "fed_avg",

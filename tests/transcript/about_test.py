@@ -37,10 +37,12 @@ def test_a_recorder_warns_at_once_and_keeps_what_it_was_given(tmp_path):
 
 def test_a_recorder_that_goes_on_says_what_is_described_otherwise(tmp_path):
     told = {"learning_rate": (0.1, 0.2), "batch_size": np.int64(8)}
-    Recorder(tmp_path / "seen", told)
-    Recorder(tmp_path / "seen", told | {"momentum": 0.9})  # nothing to warn of
+    recorder = Recorder(tmp_path / "seen", told)
+    recorder.record(0, {"w": np.zeros(1)}, {0: {"w": np.ones(1)}})
+    more = told | {"momentum": 0.9}
+    Recorder(tmp_path / "seen", more)  # nothing to warn of
     with pytest.warns(UserWarning, match="about: batch_size was 8 .* and is 4 now"):
-        recorder = Recorder(tmp_path / "seen", told | {"batch_size": 4})
+        recorder = Recorder(tmp_path / "seen", more | {"batch_size": 4})
     assert recorder.about["batch_size"] == 4 and recorder.about["momentum"] == 0.9
 
 

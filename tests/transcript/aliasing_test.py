@@ -160,6 +160,21 @@ def test_honest_rounds_are_recorded(one_round, tmp_path):
     assert len(found.round) == 4
 
 
+@pytest.mark.parametrize("seed", range(8))
+def test_noisy_clients_of_whose_model_little_is_trained_are_honest(tmp_path, seed):
+    """Between so many messages of so few numbers nothing lies as likely as not."""
+    rng = np.random.default_rng(seed)
+    frozen, head = rng.normal(size=(20, 20)), np.zeros(10)
+    with transcript.Recorder(tmp_path / "run") as recorder:
+        for number in range(3):
+            returned = {
+                client: {"frozen": frozen.copy(), "head": head + rng.normal(size=10)}
+                for client in range(50)
+            }
+            recorder.record(number, {"frozen": frozen, "head": head}, returned)
+            head = np.mean([each["head"] for each in returned.values()], axis=0)
+
+
 def test_a_training_that_goes_on_is_not_looked_at_again(tmp_path):
     _record(tmp_path / "run", _honest, rounds=1)
     server = _network()

@@ -4,6 +4,8 @@ import numpy as np
 import pytest
 
 from fljax import transcript
+from fljax.transcript import TranscriptError
+from fljax.types import Transcript
 
 
 @pytest.mark.parametrize("described", [False, True])
@@ -118,6 +120,28 @@ def test_a_module_in_place_of_its_state_is_named():
 
     with pytest.raises(transcript.TranscriptError, match="got Net; a module has one"):
         transcript.from_torch(Net())
+
+
+def test_two_tensors_of_one_name_are_refused():
+    state = {"a.kernel": np.zeros((3, 2)), "a.weight": np.zeros((2, 3))}
+    with pytest.raises(
+        TranscriptError, match="'a.weight' would be a second 'a/kernel'"
+    ):
+        transcript.from_torch(state)
+
+
+def test_ids_are_signed_whatever_they_were(tmp_path):
+    largest = 2**63 - 1
+    params = {"w": np.zeros((1, 2))}
+    client = np.array([[largest, largest - 1]], np.uint64)
+    delta = {"w": np.zeros((1, 2, 2))}
+    seen = Transcript(np.zeros(1, np.uint64), client, params, delta)
+    transcript.save(tmp_path / "run", seen)
+    found, _ = transcript.load(tmp_path / "run")
+    assert found.client.dtype == found.round.dtype == np.int64
+    assert found.client.tolist() == [[largest, largest - 1]]
+    one = np.intersect1d(found.client, np.array([largest - 1]))
+    assert one.tolist() == [largest - 1]
 
 
 def test_what_is_wider_than_any_accelerator_has_is_recorded_in_64_bits(tmp_path):

@@ -84,7 +84,8 @@ def test_what_is_added_to_about_survives_a_crash(tmp_path):
     crashed = transcript.Recorder(tmp_path / "run", {"batch_size": 8, "run": 1})
     crashed.describe(nodes={"7": 0})
     _record(crashed, [0])
-    again = transcript.Recorder(tmp_path / "run", {"run": 2})
+    with pytest.warns(UserWarning, match="batch_size was 8 .*, is not said now"):
+        again = transcript.Recorder(tmp_path / "run", {"run": 2})
     assert again.about == {"batch_size": 8, "run": 2, "nodes": {"7": 0}}
     with pytest.raises(transcript.TranscriptError, match="nothing that JSON can hold"):
         again.describe(nodes=object())
@@ -109,6 +110,13 @@ def test_a_description_is_on_disk_before_the_first_round(tmp_path):
         _record(recorder, _ROUNDS)
     _, found = transcript.load(tmp_path / "run")
     assert found == {"learning_rate": 0.5, "sizes": [3, 4]}
+
+
+def test_what_was_said_of_a_training_without_a_round_is_forgotten(tmp_path):
+    crashed = transcript.Recorder(tmp_path / "run", {"momentum": 0.9, "batch_size": 8})
+    crashed.describe(flower_nodes={"17": 0})
+    again = transcript.Recorder(tmp_path / "run", {"batch_size": 8})
+    assert again.about == {"batch_size": 8}
 
 
 def test_bfloat16_is_kept_as_float32(tmp_path):
@@ -219,6 +227,30 @@ def test_counters_are_left_out_with_one_word(tmp_path):
     assert about["left_out"] == ["norm/seen"]
     assert found.params.keys() == {"dense"}
     assert len(found.round) == 3
+
+
+def test_who_sends_integers_where_there_were_none_is_named(tmp_path):
+    recorder = transcript.Recorder(tmp_path / "run")
+    _record(recorder, [0])
+    name = min(recorder._shapes)
+    wrong = {
+        k: np.zeros(v, int if k == name else float) for k, v in recorder._shapes.items()
+    }
+    with pytest.raises(
+        transcript.TranscriptError,
+        match=f"round 1, client 4: '{name}' is of integers, of floating point in the",
+    ):
+        recorder.record(1, _model(1), {4: wrong})
+
+
+def test_a_recorder_stays_where_it_is(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    recorder = transcript.Recorder("run")
+    (tmp_path / "other").mkdir()
+    monkeypatch.chdir(tmp_path / "other")
+    _record(recorder, [0])
+    recorder.finish()
+    assert (tmp_path / "run.npz").exists()
 
 
 def test_sums_are_recorded_with_who_is_in_them(tmp_path):
