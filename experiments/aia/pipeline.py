@@ -72,15 +72,20 @@ def prepare(
     seeds = config.run.seeds
     if not seeds or len(set(seeds)) < len(seeds):
         raise ConfigError(f"--seeds: expected distinct seeds, got {seeds}")
-    if config.run.transcript is not None and len(seeds) != 1:
-        raise ConfigError("--transcript: expected exactly one seed in --seeds")
+    saved.check(config.run, label)
     dealt = clients_lib.deal(table, config.data, config.model, config.partition, seeds)
-    last = [config.train.num_rounds - 1] if config.run.record == "last" else None
     active_rounds = config.active.rounds if "active" in config.attack.kinds else 0
     bound = defense.maker(config.defense, config.train, active_rounds)
-    most = config.run.max_clients_in_memory
-    how = seeds, last, most, bound, trial
-    problem = build(dealt.clients, config.model, config.train, *how)
+    problem = build(
+        dealt.clients,
+        config.model,
+        config.train,
+        seeds,
+        [config.train.num_rounds - 1] if config.run.record == "last" else None,
+        most_clients=config.run.max_clients_in_memory,
+        defense=bound,
+        trial=trial,
+    )
     _, known, truth = dealt
     if truth is not None and not truth.continuous and config.attack.kinds:
         count, most = truth.candidates.shape[1], config.run.most_values

@@ -1,5 +1,6 @@
 """Transcripts as files: of a training that is over, and in place of one."""
 
+import os
 import pathlib
 from typing import Any
 
@@ -8,11 +9,42 @@ import jax.numpy as jnp
 import numpy as np
 
 from experiments.aia import kinds, wall
+from experiments.aia.settings import RunConfig
 from experiments.aia.setup import Settings, Setup
 from experiments.tabular import defense_config
 from fljax import transcript
-from fljax.driver.config import to_flags
+from fljax.driver.config import ConfigError, to_flags
 from fljax.types import Transcript
+
+_LONGEST = 200  # bytes of a file's name without its suffixes
+
+
+def check(run: RunConfig, label: str) -> None:
+    """Refuses what could not be saved after a training, or is not there to be read.
+
+    Raises:
+      ConfigError: naming the flag.
+    """
+    longest = max(len(_name(label, seed).encode()) for seed in run.seeds)
+    if run.save_transcript and longest > _LONGEST:
+        raise ConfigError(
+            "--save_transcript: the points of --sweep and --defense name its files; "
+            f"expected names of at most {_LONGEST} bytes, got {longest}"
+        )
+    if run.transcript is None:
+        return
+    if len(run.seeds) != 1:
+        raise ConfigError("--transcript: expected exactly one seed in --seeds")
+    for suffix in (".json", ".npz"):
+        if not os.path.isfile(path := f"{run.transcript}{suffix}"):
+            raise ConfigError(
+                f"--transcript: expected the path of a transcript without .npz; {path} "
+                "is not there"
+            )
+
+
+def _name(label: str, seed: int) -> str:
+    return "-".join(filter(None, ["transcript", label, f"seed{seed}"]))
 
 
 def save(folder: pathlib.Path, setup: Setup, seen: Transcript) -> None:
@@ -28,8 +60,7 @@ def save(folder: pathlib.Path, setup: Setup, seen: Transcript) -> None:
     for index, seed in enumerate(config.run.seeds):
         about = trained | {"rows": _identity(setup, seed)}
         one = jax.tree.map(lambda leaf, i=index: np.asarray(leaf[i]), seen)
-        stem = "-".join(filter(None, ["transcript", setup.label, f"seed{seed}"]))
-        transcript.save(folder / stem, one, about)
+        transcript.save(folder / _name(setup.label, seed), one, about)
 
 
 def load(stem: str, setup: Setup) -> Transcript:

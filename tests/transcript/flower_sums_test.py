@@ -91,3 +91,20 @@ def test_the_last_global_model_is_there_in_the_end(tmp_path):
 def test_a_reply_without_a_weight_is_refused(tmp_path):
     with pytest.raises(transcript.TranscriptError, match="'num-examples'"):
         _recorded(tmp_path / "seen", [_message(1.0)], sees="sum")
+
+
+@pytest.mark.parametrize("sees", ["messages", "models"])
+def test_a_job_that_began_anew_is_not_recorded_as_the_rest_of_another(tmp_path, sees):
+    def job(rounds):
+        strategy = _Strategy()
+        recorder = transcript.Recorder(tmp_path / "seen")
+        flower.record(strategy, recorder, sees=sees)
+        for number in rounds:
+            list(strategy.configure_train(number, None, None, None))
+            strategy.aggregate_train(number, [_message(number + 1.0)])
+
+    job([1, 2, 3])
+    with pytest.raises(transcript.TranscriptError, match="round 0 again, another"):
+        job([1])
+    job([4])
+    assert transcript.Recorder(tmp_path / "seen").last_round == 3

@@ -77,7 +77,12 @@ _BAD = {
     "too few messages": (["--data_name=toy", "--model_name=linear",
                           "--attack_kinds=reconstruct"], "--num_rounds"),
     "unknown table": (["--paper_table=tabel9"], "--paper_table"),
-    "no transcript": (["--transcript=nowhere"], "nowhere.json"),
+    "no transcript": (["--transcript=nowhere"], "--transcript: expected the path of a"),
+    "no transcript, nothing run": (
+        ["--transcript=nowhere", "--dry_run"], "nowhere.json is not there"),
+    "points that no file can be called": (
+        ["--save_transcript", "--sweep=learning_rate=0.1;learning_rate=0." + "1" * 240],
+        "--save_transcript: the points of --sweep"),
 }  # fmt: skip
 
 
