@@ -26,7 +26,7 @@ def reference(flags: Mapping[str, Any], data: str) -> Reference | None:
     found = numbers(data) if flags.get("paper_table") == TABLE else {}
     if not found:
         return None
-    ends = {flags.get("iterations"), flags.get("give_up")}
+    ends = {flags.get("iterations"), flags.get("give_up")} - {None}
     other = "" if ends == {_LIMIT} else f"theirs gives up after {_LIMIT}"
     values = {
         key: Number(value, differs=other if _gave_up(key[-1], value) else "")

@@ -91,7 +91,9 @@ def baselines(
     The image with which a search begins, the mean of other images, and of labels the
     most frequent one of all attacked images. Of labels of several images that are sought
     together, those that are right most often, which are hardly all the same:
-    `frequent_classes`. No number of iterations has such a level.
+    `frequent_classes`; and the images with which their search begins as an attack's are
+    scored, in the order that is nearest to the truth: `seed_images`. No number of
+    iterations has such a level.
 
     Args:
       run: whose attack and threshold of success it is.
@@ -100,11 +102,7 @@ def baselines(
       read: `[h, w, channels]` bool, pixels that the network reads.
       public: the prior from which the search starts, if it has one.
     """
-    draw = _SEEDS[run.attack] if public is None else public.draw
     count, *shape = truth.x.shape
-    key = jax.random.fold_in(jax.random.key(run.seed), _SEED_KEY)
-    keys = jax.vmap(jax.random.fold_in, (None, 0))(key, np.arange(count))
-    starts = jax.vmap(lambda key: draw(key, tuple(shape)))(keys)
     labels = truth.y == np.bincount(truth.y.ravel()).argmax()
 
     def flat(images):
@@ -117,14 +115,26 @@ def baselines(
         means = {name: each.mean(axis=1) for name, each in found.items()}
         return {SUCCESS: success.astype(float), **means}
 
+    begun = _begun(run, truth.x.shape, public)
     levels = {
-        "seed_image": of_each(np.asarray(starts)),
+        "seed_image": of_each(begun),
         "mean_image": of_each(np.broadcast_to(mean_image, truth.x.shape)),
         "majority_class": {LABEL: labels.mean(axis=1)},
     }
     if run.images_sought(run.types == (2,)) > 1:
         levels["frequent_classes"] = {LABEL: _frequent(truth.y)}
+        pairs = zip(begun, truth.x, strict=True)
+        nearest = [guess[image_metrics.assign(guess, x)] for guess, x in pairs]
+        levels["seed_images"] = of_each(np.stack(nearest))
     return levels
+
+
+def _begun(run: Config, shape: tuple[int, ...], public: Gaussian | None) -> np.ndarray:
+    """Images `[C, N, h, w, channels]` with which searches of each client begin."""
+    draw = _SEEDS[run.attack] if public is None else public.draw
+    key = jax.random.fold_in(jax.random.key(run.seed), _SEED_KEY)
+    keys = jax.vmap(jax.random.fold_in, (None, 0))(key, np.arange(shape[0]))
+    return np.asarray(jax.vmap(lambda key: draw(key, shape[1:]))(keys))
 
 
 def _frequent(y: np.ndarray) -> np.ndarray:

@@ -13,16 +13,18 @@
 | `dssgd`, `pruning`         | largest coordinates              | as it is                       |
 | `norm_clipping`, `value_clipping` | scaled down; cut off     | as it is                       |
 | `gaussian`, `laplace`      | noise                            | as it is                       |
-| the same, `on=steps`       | of noisy gradients               | noise                          |
+| the same, `on=steps`       | of noisy gradients               | two views                      |
 
 `per_batch` is what the code of Wei et al. (2021) does. With Fed-SDP at the server, type 1
 sees the message as it is.
 
-`recommended`, `dp_sgd` and `median` draw noise once, on the sum over a batch. Who sees an
-example's gradient BEFORE the sum sees it without noise, only clipped, as with
-`per_batch`: the view `2 before the sum`. Their view `2`, and that of any other defense of
-the local steps, is the release of a batch that holds this example alone. A median of one
-clips nothing: what `median` shows before the sum is the gradient as it is.
+`recommended`, `dp_sgd`, `median` and whoever else says so (`Effects.noise`) draw noise once,
+on the sum over a batch or its mean. Who sees an example's gradient BEFORE that sees it
+without noise, only clipped, as with `per_batch`: the view `2 before the sum`. Their view
+`2`, and that of any other defense of the local steps, is the release of a batch that holds
+this example alone. A median of one clips nothing: what `median` shows before the sum is
+the gradient as it is. Of a defense that does not say what it does there is the release
+alone.
 
 A message is the update over the learning rate: after one step, the gradient. What is
 pruned by `--pruned` is pruned last. Paper and code attack the first local step; more steps
@@ -164,6 +166,9 @@ def _example(run: Config, view: View, loss_fn: losses.LossFn, layers: int):
     def see(key, params, x, y, clips):
         if not spec:
             return gradient(params, x[:1], y[:1])
+        if view.before_sum:
+            clip_fn = _clip_of_one(spec.parts[0], clips[0], layers)
+            return clipping.clipped(gradient(params, x[:1], y[:1]), clip_fn)
         if drawn in ("example", "mean"):
             values = spec.parts[0].values
             return fed_cdp.sanitise_example(
@@ -173,7 +178,7 @@ def _example(run: Config, view: View, loss_fn: losses.LossFn, layers: int):
                 noise_scale=values["sigma"],
                 mode=values["mode"],
             )
-        built = _bound(alone, spec, loss_fn, layers, clips, quiet=view.before_sum)
+        built = _bound(alone, spec, loss_fn, layers, clips)
         return _slope(loss_fn, built, key, params, x[:1], y[:1])
 
     return see
@@ -230,7 +235,21 @@ def _noise_on(spec: Spec) -> str:
     if part.name == "fed_cdp":
         modes = {"per_example": "example", "per_batch": "mean", "recommended": "sum"}
         return modes[part.values["mode"]]
-    return "sum" if part.name in ("dp_sgd", "median") else ""
+    does = part.effects
+    once = does is not None and does.noise in ("sums", "steps") and not does.each
+    return "sum" if once else ""
+
+
+def _clip_of_one(part: Part, clip: float | None, layers: int) -> clipping.ClipFn:
+    """How the gradient of an example alone is clipped before noise is drawn."""
+    does = part.effects
+    assert does is not None
+    most = does.clip if clip is None else clip
+    if most is None or does.examples in ("", "median"):
+        return clipping.total(np.inf)
+    if does.examples == "total":
+        return clipping.total(most)
+    return clipping.per_layer(most / layers**0.5 if does.split else most)
 
 
 def _check(run: Config, spec: Spec) -> None:
@@ -238,18 +257,14 @@ def _check(run: Config, spec: Spec) -> None:
         _bound(run, spec, lambda params, x, y: jnp.zeros(()), 1, clips(run, spec))
 
 
-def _bound(
-    run: Config, spec: Spec, loss_fn, layers: int, clips, *, quiet: bool = False
-) -> Defense:
-    """A defense with the clips of one round; `quiet` without its noise."""
+def _bound(run: Config, spec: Spec, loss_fn, layers: int, clips) -> Defense:
+    """A defense with the clips of one round."""
     now, settings = [], []
     for part, values, clip in zip(spec.parts, specs.numbers(spec), clips, strict=True):
         now.append(Part(part.name, tuple(v for v in part.given if v[0] != "decay_to")))
         values.pop("decay_to", None)
         if clip is not None:
             values["clip"] = clip
-        if quiet:
-            values |= {name: 0.0 for name in ("sigma", "deviation") if name in values}
         settings.append(values)
     setting = Setting(
         loss_fn,

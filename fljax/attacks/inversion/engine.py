@@ -58,10 +58,10 @@ class Budget(NamedTuple):
         `losses` and `path` are those of each.
       record_every: iterations from one entry of the path to the next.
       tolerance: share of the distance of a zero message, below which a search ends.
-      patience: iterations without a loss that is lower by a thousandth, after which a
-        search begins anew from a fresh seed; None for never.
-      give_up: iterations without a smallest loss that is lower by a thousandth, after
-        which a search ends; None for never. More than `patience`.
+      patience: iterations in which the loss has not become lower by a thousandth in all,
+        after which a search begins anew from a fresh seed; None for never.
+      give_up: iterations in which the smallest loss has not become lower by a thousandth
+        in all, after which a search ends; None for never. More than `patience`.
     """
 
     num_iterations: int = 300
@@ -76,6 +76,9 @@ PAPER = Budget()
 """300 attack iterations, the limit of Wei et al. 2021."""
 
 
+_PROGRESS = 0.999  # of a loss, below which there is progress
+
+
 class _Best(NamedTuple):
     guess: Guess
     loss: jax.Array
@@ -88,10 +91,12 @@ class _Search(NamedTuple):
     variables: Variables
     state: PyTree
     best: _Best
-    idle: jax.Array  # iterations without progress of the best
+    mark: jax.Array  # the smallest loss when it last made progress
+    idle: jax.Array  # iterations since then
     run_variables: Variables
     run_loss: jax.Array
-    since: jax.Array  # iterations without progress
+    run_mark: jax.Array
+    since: jax.Array
     gained: jax.Array  # whether the run got lower since it last began or went back
     restarts: jax.Array
     losses: jax.Array
@@ -178,9 +183,11 @@ def _search(key, problem, space, solver, enough, budget: Budget) -> _Search:
         variables=variables,
         state=solver.init(variables),
         best=_Best(guess, infinite),
+        mark=infinite,
         idle=jnp.int32(0),
         run_variables=variables,
         run_loss=infinite,
+        run_mark=infinite,
         since=jnp.int32(0),
         gained=jnp.bool(False),
         restarts=jnp.int32(0),
@@ -198,12 +205,13 @@ def _search(key, problem, space, solver, enough, budget: Budget) -> _Search:
         done = solver.step(problem, now.variables, now.state)
         now = _continue(key, space, solver, budget.patience, now, done)
         lower = done.loss < now.best.loss  # never, if it is not a number
-        progress = done.loss < 0.999 * now.best.loss
+        progress = done.loss < _PROGRESS * now.mark
         found = _Best(space.decode(done.seen), done.loss)
         best = _choose(lower, found, now.best)
         return now._replace(
             number=now.number + 1,
             best=best,
+            mark=jnp.where(progress, done.loss, now.mark),
             idle=jnp.where(progress, 0, now.idle + jnp.isfinite(done.loss)),
             losses=now.losses.at[now.number].set(best.loss),
             path=_write(now.path, now.number // every, best.guess.x),
@@ -230,9 +238,10 @@ def _continue(key, space, solver, patience, now: _Search, done) -> _Search:
     for leaf in leaves:
         sound = sound & jnp.all(jnp.isfinite(leaf))
     lower = done.loss < now.run_loss
-    progress = done.loss < 0.999 * now.run_loss
+    progress = done.loss < _PROGRESS * now.run_mark
     run_variables = _choose(lower, done.seen, now.run_variables)
     run_loss = jnp.where(lower, done.loss, now.run_loss)
+    run_mark = jnp.where(progress, done.loss, now.run_mark)
     since = jnp.where(progress, 0, now.since + 1)
     gained = now.gained | lower
 
@@ -248,6 +257,7 @@ def _continue(key, space, solver, patience, now: _Search, done) -> _Search:
         state=_choose(again, solver.init(variables), done.state),
         run_variables=_choose(afresh, seed, run_variables),
         run_loss=jnp.where(afresh, jnp.inf, run_loss),
+        run_mark=jnp.where(afresh, jnp.inf, run_mark),
         since=jnp.where(again, 0, since),
         gained=gained & ~again,
         restarts=now.restarts + again,

@@ -79,6 +79,23 @@ def test_a_search_without_progress_gives_up_and_shows_its_best():
     assert (found.path[:, -1] == found.x).all()
 
 
+@pytest.mark.parametrize("how", [{"give_up": 5}, {"patience": 5}], ids=str)
+def test_small_steps_that_add_up_are_progress(how):
+    """Each lowers the loss by less than a thousandth, as one update of Adam does."""
+
+    def step(problem, variables, loss):
+        loss = 0.9995 * loss
+        return solvers.Step(variables, loss, variables, loss)
+
+    found = inversion.invert(
+        jax.random.key(0), jnp.zeros(2), jnp.ones(2), lambda p, x, y: x[0],
+        spaces.examples((1, 2), seeds.uniform, y=jnp.zeros(1, jnp.int32)),
+        solvers.Solver(lambda _: jnp.float32(1), step),
+        budget=Budget(num_iterations=50, **how),
+    )  # fmt: skip
+    assert found.iterations == 50 and found.restarts == 0
+
+
 @pytest.mark.parametrize(
     ("make", "message"),
     [

@@ -87,7 +87,7 @@ def test_table_7_stands_beside_a_run_on_its_data():
     assert reference({}, "mnist") is None
 
 
-@pytest.mark.parametrize(("give_up", "differs"), [(300, 0), (3, 5)])
+@pytest.mark.parametrize(("give_up", "differs"), [(300, 0), (None, 0), (3, 5)])
 def test_when_a_search_ends_is_compared_with_searches_that_end_there(give_up, differs):
     flags = {"paper_table": "table7", "iterations": 300, "give_up": give_up}
     found = published.reference(flags, "mnist").numbers

@@ -1,5 +1,7 @@
 """Scores of a reconstruction: success, iterations, distances and labels."""
 
+import itertools
+
 import numpy as np
 import pytest
 
@@ -62,16 +64,17 @@ def test_every_measure_of_an_image_and_its_label_has_a_level_of_chance(completed
     read[:4] = True
     attacked = truth.Truth(x, y)
     levels = scores.baselines(run, attacked, mean, read)
-    for client in range(3):
-        guess = np.stack([mean, mean])
+    begun = scores._begun(run, x.shape, None)
+    for client, name in itertools.product(range(3), ("mean_image", "seed_images")):
+        guess = np.stack([mean, mean]) if name == "mean_image" else begun[client]
         found = Inversion(guess, y[client], 0.0, None, guess[None], 0, 1)
         score = scores.score(run, found, x[client], y[client], read).values
         without = {
             "attack_iterations", "iterations_run", "label_accuracy", "matching_loss"
         }  # fmt: skip
-        assert levels["mean_image"].keys() == score.keys() - without
-        for name, values in levels["mean_image"].items():
-            assert values[client] == pytest.approx(score[name]), name
+        assert levels[name].keys() == score.keys() - without
+        for metric, values in levels[name].items():
+            assert values[client] == pytest.approx(score[metric]), metric
     assert len(np.unique(levels["seed_image"]["mse"])) == 3
     assert levels["majority_class"]["label_accuracy"].tolist() == [1, 0.5, 0]
 

@@ -11,11 +11,12 @@ import pytest
 
 from experiments.gradient_leakage import views
 from fljax.attacks import streams
-from fljax.defenses import fed_cdp, pruning, specs
+from fljax.defenses import dp_sgd, fed_cdp, pruning, specs
 from fljax.defenses.registry import DEFENSES
 from fljax.driver.config import ConfigError
 
 CDP = "fed_cdp(clip=0.1, sigma=6"
+DP = dp_sgd.DEFINITION  # as one of somebody's own
 
 
 def test_views_of_fed_sdp_at_the_server_differ_by_type(completed, see_view, distance):
@@ -69,9 +70,12 @@ def _norm(tree):
     [
         (CDP + ", mode=recommended)", lambda c, leaf, tree: c / 2**0.5 / _norm(leaf)),
         ("dp_sgd(clip=0.1, sigma=6)", lambda c, leaf, tree: c / _norm(tree)),
+        (f"{__name__}:DP(clip=0.1, sigma=6)", lambda c, leaf, tree: c / _norm(tree)),
         ("median(deviation=0.6)", lambda c, leaf, tree: 1),
+        ("gaussian(deviation=0.6, on=steps)", lambda c, leaf, tree: 1),
+        ("laplace(scale=0.424, on=steps)", lambda c, leaf, tree: 1),
     ],
-    ids=["fed_cdp_recommended", "dp_sgd", "median"],
+    ids=["fed_cdp_recommended", "dp_sgd", "own", "median", "gaussian", "laplace"],
 )
 def test_noise_on_the_sum_hides_nothing_before_it(
     completed, see_view, distance, text, factor
