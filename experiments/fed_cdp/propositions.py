@@ -126,7 +126,11 @@ class Tolerated(NamedTuple):
         """Two draws on one batch differ by the noise of both."""
         built = methods.defense(self.defended, self.spec, training.numbers)
         if built.gradient is None:
-            return jnp.where(len(built.noise) > 0, jnp.nan, 0.0)
+            elsewhere = any(
+                does is None or (does.noise and does.deviation != 0)
+                for does in (part.effects for part in self.spec.parts)
+            )
+            return jnp.where(elsewhere, jnp.nan, 0.0)
         rows, schedule = federation.of(tables, training)
         first = jax.tree.map(lambda leaf: leaf[tables.pool.probe[0]], rows)
         batch = Batch(

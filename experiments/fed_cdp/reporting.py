@@ -176,7 +176,9 @@ def tuning(points: Sequence[Point]) -> dict[str, Any]:
     }
 
 
-def times(settings: Settings, points: Sequence[Point]) -> dict[str, dict[str, float]]:
+def times(
+    settings: Settings, points: Sequence[Point]
+) -> dict[str, dict[str, float | None]]:
     """Milliseconds per local iteration by seed, for the manifest: no result."""
     return {
         _name(point): {

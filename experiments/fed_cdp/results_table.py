@@ -47,7 +47,7 @@ def table(settings: Settings, found: Sequence[Row], points: Sequence[Point]) -> 
             _text(drawn[0] if drawn else None, ".4g"),
             _text(_said(point, "recommended"), ".4g"),
             _beside(
-                statistics.fmean(t.milliseconds for t in point.trained),
+                _mean([t.milliseconds for t in point.trained]),
                 paper(settings, point, MILLISECONDS),
             ),
             "" if dropped is None else f"{dropped.estimate.mean:g}",
@@ -61,6 +61,12 @@ def paper(settings: Settings, point: Point, metric: str) -> float | None:
     flags = {"paper_table": run.paper_table, "defense": run.defense}
     found = published.beside(flags, settings.data.name)
     return found.get((point.label, point.variant.name, metric))
+
+
+def _mean(values: Sequence[float | None]) -> float | None:
+    """Of those that are known."""
+    known = [value for value in values if value is not None]
+    return statistics.fmean(known) if known else None
 
 
 def _said(point: Point, way: str) -> float | None:
@@ -77,8 +83,8 @@ def _number(s: Summary | None) -> str:
     return "" if s is None else f"{s.estimate.mean:.1f}"
 
 
-def _beside(ours: float, theirs: float | None) -> str:
-    return f"{ours:.3g}" + ("" if theirs is None else f" ({theirs:g})")
+def _beside(ours: float | None, theirs: float | None) -> str:
+    return _text(ours, ".3g") + ("" if theirs is None else f" ({theirs:g})")
 
 
 def _text(value: float | None, form: str) -> str:

@@ -35,7 +35,8 @@ class Trained(NamedTuple):
       evaluations: leaves `[evaluations]`, on validation rows.
       losses: `[rounds]` mean training loss of the participants.
       accuracy: on test rows, after the last round.
-      milliseconds: wall time over local iterations, all trainings side by side counted.
+      milliseconds: wall time over local iterations, all trainings side by side counted;
+        None where all rounds were there from an earlier call.
       tolerance: of the last model, of ONE training; None if it was not asked for.
     """
 
@@ -43,7 +44,7 @@ class Trained(NamedTuple):
     evaluations: Evaluation
     losses: np.ndarray
     accuracy: float
-    milliseconds: float
+    milliseconds: float | None
     tolerance: Tolerance | None
 
 
@@ -124,8 +125,8 @@ class Trainer:
             of_model = task.model, task.white, setup.defended, setup.variant.specs[0]
             measured = look(propositions.Tolerated(*of_model))
             tolerated = [_one(measured, i) for i in range(len(wanted))]
-        steps = num_rounds * setup.variant.per_round * setup.run.local_steps
-        per_step = 1e3 * found.seconds / (steps * len(wanted))
+        steps = found.num_timed * setup.variant.per_round * setup.run.local_steps
+        per_step = 1e3 * found.seconds / (steps * len(wanted)) if steps else None
         return [
             Trained(
                 found.stops,

@@ -19,7 +19,6 @@ from fljax.driver import screen_tables
 from fljax.results import HALF_WIDTH, Labels, Row, finite
 
 EXPERIMENT = "gradient_leakage"
-_PAPER_TYPES = {"0": "0_1", "1": "0_1"}  # the paper does not keep them apart
 _COLUMNS = 6  # images of a search by iteration
 _CHANCE_COLUMNS = {  # of the table that have a level of chance, and how it is written
     scores.SUCCESS: ".2f",
@@ -109,10 +108,7 @@ def paper(settings: Settings, cell: Cell, metric: str) -> float | None:
     """What Wei et al. (2021) print for a cell."""
     if settings.run.paper_table != published.TABLE or cell.point:
         return None
-    name, _, types = cell.view.setting.partition("=")
-    setting = f"{name}={_PAPER_TYPES.get(types, types)}"
-    numbers = published.numbers(cell.data)
-    return numbers.get((setting, cell.view.method, metric))
+    return published.printed(cell.data, cell.view.setting, cell.view.method, metric)
 
 
 def tables(

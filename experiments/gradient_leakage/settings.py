@@ -197,10 +197,12 @@ def complete(settings: Settings) -> Settings:
         )
     if run.attack == "inverting_gradients" and run.solver != "lbfgs":
         raise ConfigError("--solver: inverting_gradients has its own, Adam on signs")
-    if run.labels == "probed" and (run.attack, run.sought) != ("cpl", "all"):
+    several = run.images_sought(run.types == (2,)) > 1
+    if run.labels == "probed" and not (run.attack == "cpl" and several):
         raise ConfigError(
             "--labels: probed are those of cpl and of several images, got "
-            f"--attack={run.attack} --sought={run.sought}"
+            f"--attack={run.attack} --sought={run.sought} --images={run.images} "
+            f"--types={','.join(map(str, run.types))}"
         )
     if run.prior == "public" and (run.attack, run.attacker) != ("cpl", "aware"):
         raise ConfigError(

@@ -44,6 +44,10 @@ def load(settings: DataConfig, run: Config) -> tuple[Targets, Truth]:
     task = clients.load(source, trained)
     count = min(run.clients, len(task.train))
     rows, size = clients.deal(task, trained, count, run.seed)
+    if run.images > size:
+        raise ConfigError(
+            f"--images: expected at most {size}, the rows of a client, got {run.images}"
+        )
     owned = np.asarray(rows.x).reshape(count, size)
     positions = _first_unused(owned, task.labels, run)
     x = np.asarray(task.pool)[positions].astype(np.float32) / np.float32(task.white)
@@ -84,7 +88,7 @@ def _first_unused(owned: np.ndarray, labels: np.ndarray, run: Config) -> np.ndar
     if len(chosen) < run.clients:
         alike = " of one label" if run.one_label else ""
         raise ConfigError(
-            f"--clients: expected at most {len(chosen)}, with --images={run.images} "
-            f"images{alike} each that no other client has, got {run.clients}"
+            f"--clients: expected fewer than {run.clients}, of whom {len(chosen)} have "
+            f"--images={run.images} images{alike} each that no other client has"
         )
     return np.array(chosen)

@@ -33,13 +33,16 @@ class Trained(NamedTuple):
       run: leaves `[trainings, ...]`, after the last stop.
       stops: rounds after which it was evaluated.
       evaluations: leaves `[stops, trainings, ...]`, of `evaluate`; None without it.
-      seconds: that the rounds took, compiling excluded.
+      seconds: that the rounds took, compiling excluded; of those that an earlier call
+        has left a state of, nothing is known.
+      num_timed: rounds that these seconds are of.
     """
 
     run: rounds.Run
     stops: tuple[int, ...]
     evaluations: PyTree
     seconds: float
+    num_timed: int
 
     def of(self, training: int) -> rounds.Run:
         """The run of one training, leaves without the axis over trainings."""
@@ -107,7 +110,7 @@ def train(
     whole = job.state(run, kept, len(stops))
     if states is not None:
         states.reached(stops[-1], lambda: whole)
-    return Trained(whole[0], stops, whole[1], seconds)
+    return Trained(whole[0], stops, whole[1], seconds, stops[-1] - begun)
 
 
 def _stops(given: Sequence[int] | None, num_rounds: int) -> tuple[int, ...]:

@@ -91,6 +91,8 @@ def _told(**changes) -> Settings:
         ("fed_cdp(clip=4, sigma=3)", 3 * 4 / 2**0.5),
         ("fed_cdp(clip=4, decay_to=2, sigma=3, mode=per_batch)", 3 * 2 / 2),
         ("fed_sdp(clip=4, sigma=3)", np.nan),  # on the message, not in a step
+        ("gaussian(deviation=0.5)", np.nan),  # which promises nothing
+        ("norm_clipping(norm=1)", 0.0),
     ],
 )
 def test_the_noise_of_a_step_is_what_the_defense_draws(text, deviation):

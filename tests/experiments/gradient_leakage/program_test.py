@@ -97,6 +97,32 @@ def test_when_a_search_ends_is_compared_with_searches_that_end_there(give_up, di
     assert ("leakage_type=2", "non_private", "attack_iterations") not in other
 
 
+_SDP = "fed_sdp(clip=4, sigma=6"
+
+
+@pytest.mark.parametrize(
+    ("defense", "types", "settings", "differs"),
+    [
+        (f"none; {_SDP})", [0, 1], {"0_1"}, ""),
+        (f"{_SDP}, where=server)", [0, 1, 2], {"0", "1"}, ""),
+        (f"{_SDP})", [1], {"1"}, ""),
+        ("fed_sdp(clip=1, sigma=6)", [0, 1], {"0_1"}, "theirs has clip=4, sigma=6"),
+        ("fed_sdp(clip=4, sigma=6|1)", [0, 1], {"0_1"}, "theirs has clip=4, sigma=6"),
+    ],
+)
+def test_numbers_stand_beside_the_papers_defense_by_the_types_that_were_run(
+    defense, types, settings, differs
+):
+    flags = {"paper_table": "table7", "iterations": 300, "types": types}
+    found = published.reference(flags | {"defense": defense}, "mnist").numbers
+    beside = {
+        setting.removeprefix("leakage_type="): number.differs
+        for (setting, method, metric), number in found.items()
+        if (method, metric) == ("fed_sdp", "attack_success") and setting[-1] != "2"
+    }
+    assert beside == dict.fromkeys(settings, differs)
+
+
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
@@ -117,7 +143,19 @@ def test_when_a_search_ends_is_compared_with_searches_that_end_there(give_up, di
         (["--batch_size=1"], "--images: expected at most --steps=1 batches of 1"),
         (["--round=10"], "--round: expected less than --num_rounds=10"),
         (["--data_subset=half"], "--data_subset: expected all for digits"),
-        (["--clients=2000"], "--clients: expected at most"),
+        (["--clients=2000"], "--clients: expected fewer than 2000, of whom"),
+        (
+            ["--images=60", "--clients=1"],
+            "--images: expected at most 50, the rows of a",
+        ),
+        (
+            ["--labels=probed", "--images=1", "--attack=cpl"],
+            "--labels: probed are those of cpl and of several images",
+        ),
+        (
+            ["--labels=probed", "--types=2", "--attack=cpl"],
+            "--labels: probed are those of cpl and of several images",
+        ),
         (
             ["--attack=inverting_gradients", "--solver=whitened"],
             "--solver: inverting_gradients has its own",
