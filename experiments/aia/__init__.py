@@ -1,7 +1,7 @@
 """Attribute inference against federated training (Diana et al., AAAI-25).
 
 * `program` and its `settings`, `adversary_config`, `active_config`, `knowledge_config`,
-  `kinds`; a `sweep` runs several `pipeline`s, each of one `setup`;
+  `kinds` and `refusals`; a `sweep` runs several `pipeline`s, each of one `setup`;
 * the training is of `experiments.tabular`; `saved` transcripts; `memory` and `listing` say
   what it would be;
 * the `wall`, behind which is the `adversary`: `attacks` of the registry, `gradients` as

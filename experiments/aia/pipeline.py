@@ -14,6 +14,7 @@ from experiments.aia import (
     kinds,
     knowledge,
     privacy_report,
+    refusals,
     saved,
     scoring,
     strangers,
@@ -94,7 +95,7 @@ def prepare(
         known, truth = jax.tree.map(targets.pool, known), targets.pooled(truth)
     setup = Setup(config, label, table, dealt.clients, known, truth, problem)
     setup = setup._replace(known=knowledge.degraded(setup))
-    setup, left_out = kinds.resolved(setup)
+    setup, left_out = refusals.resolved(setup)
     return setup._replace(not_run=left_out)
 
 
@@ -263,7 +264,7 @@ def _attack_as(
     adversary = eavesdrop(setup, seen, bars, sight)
     rows, guesses = [], []
     for name in kinds.chosen(setup):
-        if kinds.applies(setup, name, sight):
+        if refusals.applies(setup, name, sight):
             stage = name if sight == MESSAGES else f"{name} {sight.setting}"
             with stages.stage(seconds, stage):
                 run = functools.partial(

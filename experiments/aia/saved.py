@@ -8,7 +8,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from experiments.aia import kinds, wall
+from experiments.aia import refusals, wall
 from experiments.aia.settings import RunConfig
 from experiments.aia.setup import Settings, Setup
 from experiments.tabular import defense_config
@@ -98,7 +98,7 @@ def load(stem: str, setup: Setup) -> Transcript:
         )
     if "reconstruct" in setup.config.attack.kinds:
         recorded = np.asarray(seen.client)[None]
-        kinds.check_messages(setup, recorded, "--transcript")
+        refusals.check_messages(setup, recorded, "--transcript")
     return jax.tree.map(lambda leaf: jnp.asarray(leaf)[None], seen)
 
 

@@ -23,7 +23,7 @@ from experiments.aia import baselines, pipeline
 from experiments.aia import program as aia
 from experiments.aia.setup import Settings as Training
 from experiments.aia.setup import Setup
-from experiments.choose_defense import audited, candidates, choice_figure, said
+from experiments.choose_defense import audited, candidates, choice_figure, reporting
 from experiments.choose_defense.rule import Candidate, Choice, Wishes, choose
 from experiments.choose_defense.settings import ChoiceConfig, Settings
 from experiments.report import COMMAND, figures
@@ -99,10 +99,14 @@ def work(prepared: Prepared, output: Output, bars: Progress) -> Results:
         [row._replace(experiment=_NAME) for row in rows],
         figures.rendered({} if drawn is None else {"choice": drawn}),
         files=table.files,
-        manifest=said.manifest(found, chosen, wishes, failed, len(config.run.seeds)),
+        manifest=reporting.manifest(
+            found, chosen, wishes, failed, len(config.run.seeds)
+        ),
         tables=[
-            *said.tables(found, chosen, wishes, failed, len(config.run.seeds), proven),
-            *said.audited(proven),
+            *reporting.tables(
+                found, chosen, wishes, failed, len(config.run.seeds), proven
+            ),
+            *reporting.audited(proven),
         ],
     )
 

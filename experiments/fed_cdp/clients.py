@@ -16,7 +16,7 @@ import numpy as np
 from experiments.fed_cdp.settings import Config, DataConfig
 from fljax import data, losses, metrics, models, partition
 from fljax.driver.config import ConfigError
-from fljax.driver.data_flags import load_images
+from fljax.driver.image_flags import load_images
 from fljax.types import Array, Features, Model, PyTree, Rows
 
 _TABLES = {

@@ -12,7 +12,7 @@ from typing import Literal, NamedTuple
 from experiments import defense_options
 from experiments.fed_cdp import settings as fed_cdp_settings
 from fljax.driver.config import ConfigError
-from fljax.driver.data_flags import ImageFlags
+from fljax.driver.image_flags import ImageFlags
 from fljax.driver.option import MOST_ROUNDS, RunFlags, option, several
 
 Network = Literal["lenet", "cnn"]

@@ -11,7 +11,7 @@ from typing import Literal, NamedTuple
 
 from experiments import defense_options
 from fljax.driver.config import ConfigError
-from fljax.driver.data_flags import ImageFlags
+from fljax.driver.image_flags import ImageFlags
 from fljax.driver.option import MOST_ROUNDS, RunFlags, filled, option, several
 
 Attacker = Literal["aware", "unaware"]

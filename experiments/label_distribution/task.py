@@ -17,7 +17,7 @@ from fljax import data, losses, models
 from fljax.attacks.label_distribution import shadow_clients
 from fljax.attacks.label_distribution.shadow_clients import Pool
 from fljax.driver.config import ConfigError
-from fljax.driver.data_flags import load_images
+from fljax.driver.image_flags import load_images
 from fljax.types import Features, Model, Params, PyTree
 
 

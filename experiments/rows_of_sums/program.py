@@ -22,7 +22,7 @@ from experiments.rows_of_sums.settings import Order, RunConfig, Settings
 from fljax import data
 from fljax.attacks.rows import clients, exclusive, sums
 from fljax.attacks.rows.clients import Round
-from fljax.driver.data_flags import load_images
+from fljax.driver.image_flags import load_images
 from fljax.driver.output import Output, Results
 from fljax.driver.program import Program, Start
 from fljax.results import Labels, Row

@@ -3,7 +3,7 @@
 import dataclasses
 from typing import Literal, NamedTuple
 
-from fljax.driver.data_flags import ImageFlags
+from fljax.driver.image_flags import ImageFlags
 from fljax.driver.option import RunFlags, option, several
 
 Order = Literal["shuffled", "fixed"]

@@ -12,7 +12,7 @@ noise and the eigenvalue that were measured, not the bare power of the parameter
 import dataclasses
 import functools
 from collections.abc import Iterator
-from typing import Literal, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from rich.progress import Progress
@@ -20,51 +20,14 @@ from rich.progress import Progress
 from experiments.report import COMMAND, figures
 from experiments.theory import mitm_server, slopes, theorem1
 from experiments.theory.mitm_server import Client, Point
+from experiments.theory.settings import Config, Settings
 from experiments.theory.slopes import Sweep
 from experiments.theory.theorem1 import Measured
 from fljax.driver.config import ConfigError
-from fljax.driver.option import MOST_ROUNDS, RunFlags, option, several
 from fljax.driver.output import Output, Results
 from fljax.driver.program import Program, Start
 from fljax.driver.stage_cache import StageCache
 from fljax.results import Row
-
-
-@dataclasses.dataclass(frozen=True, kw_only=True)
-class Config(RunFlags):
-    """The client, the centre of the sweeps, and their values. No prefix."""
-
-    rows: int = option(128, "rows S_c of the client", min=2)
-    params: int = option(6, "parameters d, the intercept included", min=2)
-    target_noise: float = option(0.5, "standard deviation of the targets' noise", min=0)
-    spread: float = option(1.0, "standard deviation of the sent models", above=0)
-    offset: float = option(
-        1.0, "distance of their mean from the local optimum, in spreads", min=0
-    )
-    samplings: tuple[Literal["shuffled", "independent"], ...] = several(
-        ("shuffled", "independent"),
-        "mini-batches: epochs without replacement, or every step drawn anew",
-    )
-    learning_rate: float = option(0.02, "eta of the other sweeps", above=0)
-    batch_size: int = option(32, "B of the other sweeps", min=1)
-    local_epochs: int = option(1, "E of the other sweeps", min=1)
-    num_messages: int = option(128, "n_c of the other sweeps", min=1, max=MOST_ROUNDS)
-    learning_rates: tuple[float, ...] = option(
-        (0.005, 0.01, 0.02, 0.05, 0.1, 0.2), "sweep of eta", above=0
-    )
-    batch_sizes: tuple[int, ...] = option((4, 8, 16, 32, 64), "sweep of B", min=1)
-    epochs: tuple[int, ...] = option((1, 2, 4, 8), "sweep of E", min=1)
-    messages: tuple[int, ...] = option(
-        (16, 32, 64, 128, 256, 512, 1024, 2048),
-        "sweep of n_c",
-        min=1,
-        max=MOST_ROUNDS,
-    )
-    probability: float = option(
-        0.05, "delta: how often the bound may fail", above=0, below=1
-    )
-    seeds: tuple[int, ...] = several(tuple(range(10)), "seeds", min=0, max=2**32 - 1)
-
 
 # Field of `Point` -> flag of its sweep, and what table and figure call it.
 _SWEEPS = {
@@ -75,12 +38,6 @@ _SWEEPS = {
 }
 _SHOWN = ("optimum_distance", "rate", "bound")  # by messages
 _TRAININGS = ("points", "messages")  # of a sampling, each with states of its own
-
-
-class Settings(NamedTuple):
-    """All that the program can be told."""
-
-    run: Config
 
 
 class Prepared(NamedTuple):
@@ -151,17 +108,6 @@ def describe(prepared: Prepared) -> Iterator[str]:
         f"{len(config.seeds)} clients of {config.rows} rows and {config.params} "
         f"parameters, {points} points of {len(config.samplings)} samplings"
     )
-
-
-PROGRAM = Program(
-    name="theory",
-    module=__name__,
-    settings=Settings,
-    start=start,
-    afterwards=COMMAND,
-    work=work,
-    describe=describe,
-)
 
 
 def _values(config: Config, name: str) -> list[float]:
@@ -259,3 +205,14 @@ def _rows(config: Config, name: str, sweep: Sweep) -> list[Row]:
                 count = len(sweep.values)
                 keep(attack, sampling, name, seed, f"{metric}_slope", slope, count)
     return kept
+
+
+PROGRAM = Program(
+    name="theory",
+    module=__name__,
+    settings=Settings,
+    start=start,
+    afterwards=COMMAND,
+    work=work,
+    describe=describe,
+)

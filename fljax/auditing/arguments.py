@@ -12,7 +12,7 @@ import numpy as np
 import pandas as pd
 from absl import flags
 
-from fljax.auditing import settings as s
+from fljax.auditing import settings as settings_lib
 from fljax.auditing.settings import Config
 from fljax.data import DataError
 from fljax.driver import config as config_lib
@@ -62,7 +62,7 @@ def renamed(text: str) -> str:
 def config(given: Mapping[str, Any], options: Mapping[str, Any]) -> Config:
     """Checked as flags are; options are those that have no argument of their own."""
     registry = flags.FlagValues()
-    for group in s.GROUPS:
+    for group in settings_lib.GROUPS:
         config_lib.define(group, flag_values=registry)
     registry.mark_as_parsed()
     known = [name for name in registry if name not in _OF_THE_PROGRAM]
@@ -82,4 +82,6 @@ def config(given: Mapping[str, Any], options: Mapping[str, Any]) -> Config:
         if isinstance(value, str) and isinstance(registry[name].value, tuple | list):
             raise ConfigError(f"--{name}: expected a list of names, got {value!r}")
         registry[name].value = tuple(value) if many else value
-    return s.of_groups(lambda group: config_lib.read(group, flag_values=registry))
+    return settings_lib.of_groups(
+        lambda group: config_lib.read(group, flag_values=registry)
+    )

@@ -28,7 +28,7 @@ from fljax.auditing import (
     scoring,
 )
 from fljax.auditing import case as case_lib
-from fljax.auditing import settings as s
+from fljax.auditing import settings as settings_lib
 from fljax.auditing.case import Case
 from fljax.auditing.findings import Audited, Findings
 from fljax.auditing.fits import Fit
@@ -78,7 +78,7 @@ def audit(
     client_column: str | None = None,
     client: Sequence[int] = (),
     proxy: Rows | None = None,
-    attacks: Sequence[str | AttackSpec] = s.ATTACKS,
+    attacks: Sequence[str | AttackSpec] = settings_lib.ATTACKS,
     settings: Mapping[str, Hashable] | None = None,
     **options: Any,
 ) -> Audit:
@@ -177,7 +177,7 @@ def attack_and_score(
     keep: Callable[[str, Callable[[], Estimates]], Estimates] = _computed,
 ) -> Findings:
     """Attacks the clients' rows and the controls', and only then looks at the truth."""
-    settings = s.of_attacks(config.audit) | dict(settings)
+    settings = settings_lib.of_attacks(config.audit) | dict(settings)
     estimates = attacking.estimates(case.view, attacks, settings, stage, keep)
     asked, told = config.audit.controls, (attacks, settings, stage, keep)
     views = {
@@ -202,7 +202,11 @@ def attack_and_score(
 def _simulation(config: Config, settings: Mapping[str, Hashable]) -> clients.Settings:
     """How clients are simulated: as trajectory matching is told, or by its flags."""
     given = settings["trajectory"]
-    return given if isinstance(given, clients.Settings) else s.simulation(config.audit)
+    return (
+        given
+        if isinstance(given, clients.Settings)
+        else settings_lib.simulation(config.audit)
+    )
 
 
 def _score(

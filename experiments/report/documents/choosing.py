@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from experiments.choose_defense import candidates, said
+from experiments.choose_defense import candidates, reporting
 from experiments.choose_defense.rule import Candidate, Wishes, choose
 from experiments.report import kept
 from experiments.report.documents import writing
@@ -30,7 +30,7 @@ def text(name: str) -> str:
         [
             writing.command(card.manifest["command"]),
             writing.table(_HEADER, body, _HEADER[1:6]),
-            said.recommendation(found, choice, wishes, seeds),
+            reporting.recommendation(found, choice, wishes, seeds),
         ]
     )
 
@@ -38,10 +38,10 @@ def text(name: str) -> str:
 def _line(each: Candidate, why_not: dict[str, str]) -> Sequence[str]:
     return (
         each.defense,
-        said.number(each.epsilon, ".3g"),
-        said.number(each.tuned, ".3g"),
-        said.number(each.utility.mean, ".1f"),
+        reporting.number(each.epsilon, ".3g"),
+        reporting.number(each.tuned, ".3g"),
+        reporting.number(each.utility.mean, ".1f"),
         screen_tables.interval(each.gain, ".1f"),
-        said.number(each.most, ".1f"),
+        reporting.number(each.most, ".1f"),
         why_not.get(each.defense, "recommended"),
     )

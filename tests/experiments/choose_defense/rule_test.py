@@ -4,7 +4,7 @@ import math
 
 import pytest
 
-from experiments.choose_defense import candidates, choice_figure, said
+from experiments.choose_defense import candidates, choice_figure, reporting
 from experiments.choose_defense.rule import Candidate, Wishes, choose
 from fljax.defenses import specs
 from fljax.metrics import Estimate
@@ -109,7 +109,7 @@ def test_every_training_of_the_same_noise_is_charged(grid, tried):
 
 
 def test_the_recommendation_has_its_numbers():
-    text = said.recommendation(GRID, choose(GRID, Wishes()), Wishes(), 3)
+    text = reporting.recommendation(GRID, choose(GRID, Wishes()), Wishes(), 3)
     for part in (
         "Recommended: small (--tolerance=2, 3 seeds): epsilon 4; 8 with the choice",
         "explains 47.5 [46.5, 48.5] % of the variation of the training targets (without a",
@@ -117,11 +117,11 @@ def test_the_recommendation_has_its_numbers():
     ):
         assert part in text
     grid = [each._replace(held_out=7) for each in GRID]
-    text = said.recommendation(grid, choose(grid, Wishes()), Wishes(), 3)
+    text = reporting.recommendation(grid, choose(grid, Wishes()), Wishes(), 3)
     assert "of the variation of 7 held-out targets (without" in text
     assert "So few held-out rows hardly tell neighbours of the grid apart." in text
     asked = Wishes(most=1.0)
-    text = said.recommendation(GRID, choose(GRID, asked), asked, 1)
+    text = reporting.recommendation(GRID, choose(GRID, asked), asked, 1)
     assert "none of this grid (--tolerance=2 and --most_beyond=1, 1 seed)" in text
 
 
@@ -138,13 +138,13 @@ def test_bars_of_the_figure_stand_at_what_no_adversary_is_above():
 def test_what_speaks_against_the_best_of_a_grid_is_said():
     def of(bare, *others):
         grid = [bare, *others]
-        return said.recommendation(grid, choose(grid, Wishes()), Wishes(), 3)
+        return reporting.recommendation(grid, choose(grid, Wishes()), Wishes(), 3)
 
     leaky = NONE._replace(gain=Estimate(8.0, 4.0, 12.0, 8.0, 3))
     assert "costs more than half" in of(leaky, _candidate("dear", 8.0, 20.0))
     for fine in (
         of(leaky, SMALL),
-        said.recommendation(GRID, choose(GRID, Wishes()), Wishes(), 3),
+        reporting.recommendation(GRID, choose(GRID, Wishes()), Wishes(), 3),
     ):
         assert "costs" not in fine and "no attack shows a leak" not in fine
     assert "no attack shows a leak here, either" in of(
@@ -197,7 +197,7 @@ def test_noise_that_is_not_against_who_attacks_promises_nothing():
     charged = told | {f"client_{name}": 3.9 for name in names}
     (client,) = candidates.of_rows([*_rows("client", 59.0, 40.0, charged.items())])
     assert (client.epsilon, client.unit) == (3.9, "client")
-    text = said.recommendation([client], choose([client], Wishes()), Wishes(), 3)
+    text = reporting.recommendation([client], choose([client], Wishes()), Wishes(), 3)
     assert "epsilon 3.9 of a client;" in text
 
 

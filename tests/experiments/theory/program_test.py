@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from experiments.report.cards import card as card_of
-from experiments.theory import mitm_server, program, slopes, theorem1
+from experiments.theory import mitm_server, program, settings, slopes, theorem1
 from experiments.theory.mitm_server import Point
 from experiments.theory.report import REPORT
 from fljax import results
@@ -166,7 +166,7 @@ def test_slopes_are_set_beside_those_of_the_bound_for_each_kind_of_batches():
     assert "0.00] with shuffled batches, +0.40 [" in line
 
 
-_SMALL = program.Config(
+_SMALL = settings.Config(
     rows=16,
     params=2,
     batch_size=4,
@@ -181,14 +181,14 @@ _SMALL = program.Config(
 
 
 def _run(told):
-    program.PROGRAM.run(program.Settings(told))
+    program.PROGRAM.run(settings.Settings(told))
 
 
 @pytest.mark.long("a whole program, run once for the tests of this file")
 def test_a_run_writes_rows_manifest_and_figure(tmp_path, capsys, interrupted):
     folder = tmp_path / "out"
     again = dataclasses.replace(_SMALL, run_dir=str(tmp_path / "again"))
-    assert interrupted(program.PROGRAM, program.Settings(again), after=7) == 7
+    assert interrupted(program.PROGRAM, settings.Settings(again), after=7) == 7
     _run(dataclasses.replace(_SMALL, run_dir=str(folder)))
     names = {"rows.jsonl", "manifest.json", "theorem1.svg"}
     assert {path.name for path in folder.iterdir()} == names
