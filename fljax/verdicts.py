@@ -159,7 +159,7 @@ class Verdict(NamedTuple):
         return named.get(IMPUTATION, self.gains[0])
 
     @property
-    def told(self) -> tuple[Gain, ...]:
+    def to_report(self) -> tuple[Gain, ...]:
         """The gains to speak of: of a leak the least, else `beyond` and what is against it."""
         known = [gain for gain in self.gains if np.isfinite(gain.mean)]
         if self.kind == LEAKS:
@@ -212,14 +212,16 @@ def judge(
     left out, and counts in the level of the others; of a seed that is so nothing is
     claimed.
     """
-    told = measure, own, attacks, errors
     known = np.isfinite(np.array([scores, *(each.values for each in references)]))
     known = known.all(axis=0)
     for ends in (own, *(each for ref in references for each in (ref.own, ref.gains))):
         known &= True if ends is None else np.isfinite(np.asarray(ends)).all(axis=-1)
     if own is not None and known.any() and not known.all():
-        return _of_the_known(known, scores, references, *told)
-    gains = [_gain(scores, each, *told, resolution) for each in references]
+        return _of_the_known(known, scores, references, measure, own, attacks, errors)
+    gains = [
+        _gain(scores, each, measure, own, attacks, errors, resolution)
+        for each in references
+    ]
     alone = np.logical_and.reduce([gain.alone for gain in gains])
     nowhere_below = all(gain.mean > 0 for gain in gains)
     first, *others = gains

@@ -210,12 +210,12 @@ def test_what_stands_against_a_leak_is_told_beside_imputation():
     )
     found = verdicts.judge(scores, [majority, imputed, strangers], ACCURACY)
     assert found.kind == verdicts.PREDICTABLE
-    assert [gain.name for gain in found.told] == ["imputation", "strangers"]
+    assert [gain.name for gain in found.to_report] == ["imputation", "strangers"]
     found = verdicts.judge(scores, [majority, imputed], ACCURACY)
-    assert [gain.name for gain in found.told] == ["imputation"]
+    assert [gain.name for gain in found.to_report] == ["imputation"]
     unknown = strangers._replace(values=[math.nan] * 3)
     found = verdicts.judge(scores, [majority, imputed, unknown], ACCURACY)
-    assert [gain.name for gain in found.told] == ["imputation"]
+    assert [gain.name for gain in found.to_report] == ["imputation"]
 
 
 def test_of_a_leak_the_least_gain_is_told():
@@ -225,7 +225,7 @@ def test_of_a_leak_the_least_gain_is_told():
     ]
     found = verdicts.judge([93.1, 93.0, 93.2], references, ACCURACY)
     assert found.kind == verdicts.LEAKS
-    assert [gain.name for gain in found.told] == ["majority"]
+    assert [gain.name for gain in found.to_report] == ["majority"]
 
 
 def test_only_what_chance_does_not_explain_is_impossible():

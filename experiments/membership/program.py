@@ -138,11 +138,11 @@ def _of_seed(settings: Settings, spec, table, pool: Pool, seed: int) -> OfSeed:
             for name, values in scored.items():
                 whole = found.setdefault((name, observer), np.zeros(there.shape))
                 whole[:, places] = values
-    told = {at: scores.told(values, there) for at, values in found.items()}
+    rates = {at: scores.rates(values, there) for at, values in found.items()}
     labels = reporting.labels(settings, table, spec)
     rows = [
         *reporting.described(labels, settings, trained, table, pool, there, seed),
-        *reporting.rows(labels, told, seed, there.size),
+        *reporting.rows(labels, rates, seed, there.size),
     ]
     promises = reporting.promises(settings, trained)
     return OfSeed(rows, defense_options.promised(spec, promises))

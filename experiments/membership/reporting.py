@@ -9,7 +9,7 @@ from rich.text import Text
 from experiments import epsilons
 from experiments.epsilons import PREFIX
 from experiments.membership.coins import Pool
-from experiments.membership.scores import Told
+from experiments.membership.scores import Rates
 from experiments.membership.settings import Settings
 from experiments.membership.trainings import Trained, row_losses
 from fljax import certainty, data, fit, privacy
@@ -28,12 +28,12 @@ def labels(settings: Settings, table: data.Table, spec: Spec) -> Labels:
 
 
 def rows(
-    labels: Labels, told: Mapping[tuple[str, str], Told], seed: int, count: int
+    labels: Labels, rates: Mapping[tuple[str, str], Rates], seed: int, count: int
 ) -> list[Row]:
     """Of every attack and observer."""
     return [
         labels.row(attack, observer, seed, metric, value, count)
-        for (attack, observer), each in told.items()
+        for (attack, observer), each in rates.items()
         for metric, value in ((AUC, each.auc), (FOUND, each.found))
     ]
 

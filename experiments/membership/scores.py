@@ -8,7 +8,7 @@ from sklearn import metrics
 from fljax import certainty
 
 
-class Told(NamedTuple):
+class Rates(NamedTuple):
     """Of scores of all candidates of all trainings.
 
     Attributes:
@@ -20,11 +20,11 @@ class Told(NamedTuple):
     found: float
 
 
-def told(scores: np.ndarray, there: np.ndarray) -> Told:
+def rates(scores: np.ndarray, there: np.ndarray) -> Rates:
     """Compares scores with the truth, both `[T, n]`; what is no number is last."""
     finite = np.nan_to_num(np.asarray(scores, float), nan=np.finfo(float).min)
     away, found, _ = metrics.roc_curve(
         there.ravel(), finite.ravel(), drop_intermediate=False
     )
     area = float(metrics.auc(away, found))
-    return Told(area, 100 * float(found[away <= certainty.FALSE_POSITIVES].max()))
+    return Rates(area, 100 * float(found[away <= certainty.FALSE_POSITIVES].max()))

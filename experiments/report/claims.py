@@ -234,7 +234,7 @@ def _gains(score: Score) -> str:
     units = f"{score.verdict.units} {'seeds' if score.is_by_seed else 'clients'}"
     each = "" if score.is_by_seed else ", each alike"
     over = f" (over {units}{each})" if score.verdict.units > 1 else ""
-    gains = "; ".join(_gain(gain, score) for gain in score.verdict.told)
+    gains = "; ".join(_gain(gain, score) for gain in score.verdict.to_report)
     return f"{gains}{over}"
 
 

@@ -211,8 +211,15 @@ def _score(each: _Measured, compared: _Compared, seeds: list[int]) -> Score:
 def _judge(
     ours, references, compared: _Compared, own=None, errors=None, resolution=0.0
 ) -> Verdict:
-    told = compared.gain.measure, own, compared.attacks, errors, resolution
-    return verdicts.judge(ours, references, *told)
+    return verdicts.judge(
+        ours,
+        references,
+        compared.gain.measure,
+        own=own,
+        attacks=compared.attacks,
+        errors=errors,
+        resolution=resolution,
+    )
 
 
 def _by_seed(each: _Measured, compared: _Compared, seeds: list[int]) -> Verdict:

@@ -167,7 +167,7 @@ def _of_seed(run: RunConfig, population: Population, size: int, seed: int) -> Ma
             matched = score(pooled.found.raw, pooled.found.y)
             matching.append(pooled.seconds)
         told.append(
-            reporting.Told(
+            reporting.BatchScores(
                 read=score(guess.found.raw, guess.found.y),
                 proven=guess.found.exact,
                 mean=score(none, none[:, 0]),

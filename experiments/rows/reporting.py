@@ -34,7 +34,7 @@ Spent = Mapping[str, Mapping[str, float]]
 # Of each attack the median and most seconds of a batch.
 
 
-class Told(NamedTuple):
+class BatchScores(NamedTuple):
     """Of one batch: what the attack read, whether it has proven it, and references.
 
     Attributes:
@@ -57,27 +57,29 @@ def labels(data: str) -> Labels:
     return Labels(EXPERIMENT, data, "mlp")
 
 
-def rows(labels: Labels, told: Sequence[Told], size: int, seed: int) -> list[Row]:
+def rows(
+    labels: Labels, batches: Sequence[BatchScores], size: int, seed: int
+) -> list[Row]:
     """Means over the batches of one size and seed."""
     values = (
-        (ATTACK, CELLS, [each.read.accuracy for each in told]),
-        (ATTACK, WITHIN, [each.read.within for each in told]),
-        (ATTACK, EXACT, [each.read.exact for each in told]),
-        (ATTACK, LABELLED, [each.read.labelled for each in told]),
-        (ATTACK, PROVEN, [100 * each.proven for each in told]),
-        (MAJORITY, CELLS, [each.mean.accuracy for each in told]),
-        (STRANGERS, CELLS, [each.others.accuracy for each in told]),
-        (STRANGERS, WITHIN, [each.others.within for each in told]),
-        (STRANGERS, EXACT, [each.others.exact for each in told]),
+        (ATTACK, CELLS, [each.read.accuracy for each in batches]),
+        (ATTACK, WITHIN, [each.read.within for each in batches]),
+        (ATTACK, EXACT, [each.read.exact for each in batches]),
+        (ATTACK, LABELLED, [each.read.labelled for each in batches]),
+        (ATTACK, PROVEN, [100 * each.proven for each in batches]),
+        (MAJORITY, CELLS, [each.mean.accuracy for each in batches]),
+        (STRANGERS, CELLS, [each.others.accuracy for each in batches]),
+        (STRANGERS, WITHIN, [each.others.within for each in batches]),
+        (STRANGERS, EXACT, [each.others.exact for each in batches]),
     )
-    matched = [each.matched for each in told if each.matched]
+    matched = [each.matched for each in batches if each.matched]
     if matched:
         values += (
             (MATCHING, CELLS, [each.accuracy for each in matched]),
             (MATCHING, WITHIN, [each.within for each in matched]),
             (MATCHING, EXACT, [each.exact for each in matched]),
         )
-    count = size * len(told)
+    count = size * len(batches)
     return [
         labels.row(attack, f"batch_{size}", seed, metric, float(np.mean(each)), count)
         for attack, metric, each in values

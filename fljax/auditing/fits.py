@@ -58,7 +58,7 @@ def of_rows(
       settings: of the simulation.
       most_steps: that are simulated of a message.
     """
-    rows, limits = told(view, truth), (settings, most_steps)
+    rows, limits = knowing_the_truth(view, truth), (settings, most_steps)
     share = explained(rows)
     found = _misfit(rows, *limits) if _tells(rows) else None
     if found is None or np.median(found) <= FITS:
@@ -77,7 +77,7 @@ def explained(view: AdversaryView) -> np.ndarray:
     They are the last one that it was sent, and what it returned of that.
 
     Args:
-      view: from `told`.
+      view: from `knowing_the_truth`.
     """
     assert view.transcript is not None and view.messages is not None
     x, y, mask = view.known
@@ -123,7 +123,7 @@ def _of_constant_huber(delta: float, y: np.ndarray) -> float:
     return float(found.fun)
 
 
-def told(view: AdversaryView, truth: Truth) -> AdversaryView:
+def knowing_the_truth(view: AdversaryView, truth: Truth) -> AdversaryView:
     """The view of somebody who knows the sensitive column, and has nothing to infer."""
     block = np.asarray(truth.sensitive)
     if not view.continuous:

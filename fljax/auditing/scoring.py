@@ -207,7 +207,7 @@ def _beyond(verdict: verdicts.Verdict, measure: Measure) -> str:
     """The gains in words."""
     return ", ".join(
         _gain(gain, measure, verdict.has_interval)
-        for gain in verdict.told
+        for gain in verdict.to_report
         if np.isfinite(gain.mean)
     )
 

@@ -238,8 +238,15 @@ def mlp(
         jnp.zeros((num_numeric,), jnp.float32), jnp.zeros((num_codes,), jnp.int32)
     )
     _check_hidden(activation, norm)
-    of_layers = initialisation, use_bias, activation, norm
-    module = MLP(tuple(hidden), outputs, num_onehot, *of_layers)
+    module = MLP(
+        tuple(hidden),
+        outputs,
+        num_onehot,
+        initialisation=initialisation,
+        use_bias=use_bias,
+        activation=activation,
+        norm=norm,
+    )
     return from_flax(module, example)
 
 

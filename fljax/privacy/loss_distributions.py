@@ -53,7 +53,7 @@ def composed(one, steps: int):
     return found.compose(one.self_compose(left)) if left else found
 
 
-def told(found, delta: float, steps: int) -> float:
+def epsilon(found, delta: float, steps: int) -> float:
     """Epsilon of a composed loss; infinite where it has no digits for so small a delta."""
     left = delta - rounded(steps)
     return float(found.get_epsilon_for_delta(left)) if left > 0 else np.inf

@@ -213,7 +213,7 @@ def _whole_batches(noise_multiplier, sampling_rate, total, steps, delta) -> floa
         (weights / weights.sum()).tolist(),
         value_discretization_interval=loss_distributions.cell(scale, steps, delta),
     )
-    return loss_distributions.told(
+    return loss_distributions.epsilon(
         loss_distributions.composed(one, steps), delta - rare, steps
     ) - float(np.log1p(-rare))
 
@@ -251,7 +251,7 @@ def _poisson(noise_multiplier, sampling_rate, steps, weights, delta, replace) ->
     if replace:
         relation = NeighboringRelation.REPLACE_ONE
     one = loss_distributions.step(noise_multiplier, sampling_rate, cell, relation)
-    found = loss_distributions.told(
+    found = loss_distributions.epsilon(
         loss_distributions.mixture(one, steps, weights, cell), delta, max(steps)
     )
     return found if replace else min(found, bound)

@@ -20,7 +20,7 @@ def test_the_first_order_version_is_cheap_and_useful():
     found = matching.attack(case, settings=matching.QUICK._replace(first_order=True))
     assert matching.accuracy(found.index, case) > matching.passive(case)
     told = imagined.nothing_told(30)
-    same = matching.attack(case, told=told._replace(path=jnp.zeros(30, bool)))
+    same = matching.attack(case, facts=told._replace(path=jnp.zeros(30, bool)))
     np.testing.assert_array_equal(same.index, found.index)
     np.testing.assert_allclose(same.probability, found.probability, atol=1e-4)
     np.testing.assert_allclose(same.misfit, found.misfit, rtol=1e-3)
@@ -39,7 +39,7 @@ def test_to_first_order_nothing_is_solved_for_or_searched_before(client, rough):
     def found(client, settings, told):
         return trajectory.trajectory_matching(
             jax.random.key(3), case.loss_fn, case.exchange, case.known, case.candidates,
-            scale=case.scale, settings=settings, client=client, told=told,
+            scale=case.scale, settings=settings, client=client, facts=told,
         ).probability  # fmt: skip
 
     asked, simulated = few._replace(rough_iterations=rough), imagined.nothing_told(30)

@@ -79,20 +79,22 @@ def case(kind="binary", num_rounds=30, seed=0):
 @functools.cache
 def _compiled(loss_fn, settings, continuous):
     @jax.jit
-    def run(exchange, known, candidates, scale, told):
+    def run(exchange, known, candidates, scale, facts):
         return trajectory.trajectory_matching(
             jax.random.key(3), loss_fn, exchange, known, candidates,
-            scale=scale, continuous=continuous, settings=settings, told=told,
+            scale=scale, continuous=continuous, settings=settings, facts=facts,
         )  # fmt: skip
 
     return run
 
 
-def attack(case, *, settings=QUICK, scale=None, continuous=False, told=None, **changed):
+def attack(
+    case, *, settings=QUICK, scale=None, continuous=False, facts=None, **changed
+):
     case = case._replace(**changed)
     run = _compiled(case.loss_fn, settings, continuous)
     scale = case.scale if scale is None else scale
-    return run(case.exchange, case.known, case.candidates, scale, told)
+    return run(case.exchange, case.known, case.candidates, scale, facts)
 
 
 def accuracy(index, case):

@@ -112,7 +112,7 @@ def _left(share):
 def test_next_to_nothing_of_what_was_changed_is_no_misfit(share, fits):
     estimated, residuals, changed = _left(share)
     misfit = misfits.misfit(estimated, residuals)
-    told = misfits.told(misfit, estimated, residuals, changed)
+    told = misfits.reported(misfit, estimated, residuals, changed)
     assert misfit > 10 and (told < 3) == fits and told <= misfit
-    silent = misfits.told(misfit, estimated, residuals, 0 * changed)
+    silent = misfits.reported(misfit, estimated, residuals, 0 * changed)
     assert silent == misfit  # of no change nothing is a share

@@ -103,9 +103,15 @@ def _moved(network: Network, message, x, y, numbers, free_targets: bool = False)
     for _ in range(_STEPS):
         if least < _ENOUGH or damping > 1 / _DAMPING:
             break
-        sent = network.loss_fn, network.params, message
-        given = *sent, np.float32(best[0]), best[1], numbers
-        found = slopes(*given, free_targets=free_targets)
+        found = slopes(
+            network.loss_fn,
+            network.params,
+            message,
+            np.float32(best[0]),
+            best[1],
+            numbers,
+            free_targets=free_targets,
+        )
         slope, off = (np.asarray(each, float) for each in found)
         square, along = slope.T @ slope, slope.T @ off
         tried = stepped(damping)

@@ -70,8 +70,10 @@ def search(
             break
         step = _LADDER[min(idle, len(_LADDER) - 1)]
         before = len(x)
-        given = rows, schema, network, sent, targets, draws, effort, step
-        for row in once(_by_deltas(*given), x):
+        near = _by_deltas(
+            rows, schema, network, sent, targets, draws, points=effort.points, step=step
+        )
+        for row in once(near, x):
             delta = _delta(network, sent, row, targets)
             if len(x) < most and _is_new(delta, deltas):
                 x = np.concatenate([x, row[None]])
@@ -81,16 +83,16 @@ def search(
 
 
 def _by_deltas(
-    rows, schema, network, sent, targets, draws, effort: Effort, step: float
+    rows, schema, network, sent, targets, draws, *, points: int, step: float
 ):
-    """Rows whose deltas do."""
+    """Rows whose deltas do, within a step."""
     found = []
     for target in targets:
 
         def distance(x, target=target):
             return sent.distance(network.directions(x, target))
 
-        scored = numbers.filled(rows, schema, distance, draws, effort.points)
+        scored = numbers.filled(rows, schema, distance, draws, points)
         near = np.flatnonzero(scored.distance < step)
         found.append(scored.x[near[np.argsort(scored.distance[near])]])
     return np.concatenate(found)

@@ -29,9 +29,9 @@ def variance(
       num_rounds: of the run, over which a clip decays.
     """
     rounds = np.asarray(rounds)
-    told = [part.effects or Effects() for part in spec.parts]
-    found, bounded = np.zeros(rounds.shape), [does.bounds_messages for does in told]
-    for at, does in enumerate(told):
+    facts = [part.effects or Effects() for part in spec.parts]
+    found, bounded = np.zeros(rounds.shape), [does.bounds_messages for does in facts]
+    for at, does in enumerate(facts):
         noise = np.square(does.deviation_at(rounds, num_rounds))
         of_steps = does.noise in ("sums", "steps")
         if of_steps:

@@ -23,7 +23,7 @@ A round whose simulation runs away is simulated in shorter steps, or, if they do
 followed to first order.
 
 This attack is not from a paper. Its first-order version, `first_order=True` or, in the
-same program, `Told.path` that is False, replaces the path by the gradients at its two
+same program, `MessageFacts.path` that is False, replaces the path by the gradients at its two
 known ends ("linear inversion"): cheap, exact for a model that hardly moves within a
 round, and misled by drift otherwise. Of clients that take one step in a round `clients`
 has the path, which is of first order itself.
@@ -46,7 +46,7 @@ from fljax.attacks.trajectory import (
     relaxation,
     rounding,
 )
-from fljax.attacks.trajectory.imagined import PLAIN, Imagined, Told
+from fljax.attacks.trajectory.imagined import PLAIN, Imagined, MessageFacts
 from fljax.attacks.trajectory.matching import Point, Problem, Settings
 from fljax.attacks.trajectory.posterior import posterior
 from fljax.types import Exchange, Key, Known
@@ -89,7 +89,7 @@ def trajectory_matching(
     continuous: bool = False,
     settings: Settings = _DEFAULT,
     client: Imagined = PLAIN,
-    told: Told | None = None,
+    facts: MessageFacts | None = None,
     merged: jax.Array | None = None,
 ) -> Inference:
     """Infers a binary, categorical or continuous attribute of ONE client's rows.
@@ -107,7 +107,7 @@ def trajectory_matching(
       continuous: whether the attribute is a number.
       settings: how hard to look.
       client: its rule, and what its defense does.
-      told: of its messages; None where it neither clips nor adds noise, at one rate.
+      facts: of its messages; None where it neither clips nor adds noise, at one rate.
       merged: `[M, 3]` of `merging.table`, sizes of the simulated steps; None for equal
         ones.
 
@@ -120,9 +120,8 @@ def trajectory_matching(
         candidates = relaxation.points(candidates)
     attribute = relaxation.categorical(loss_fn, known, candidates, ordered=continuous)
     seen = imagined.seen(exchange)
-    facts: Told = jax.tree.map(
-        jnp.asarray, told or imagined.nothing_told(len(seen.sent))
-    )
+    facts = facts or imagined.no_facts(len(seen.sent))
+    facts = MessageFacts(*map(jnp.asarray, facts))
     asked = client, loss_fn, known, attribute, seen, facts
     simulator, steady = imagined.simulator(*asked, settings, merged)
     # Traced once, however many stages call them.
@@ -207,9 +206,9 @@ def solve(
     misfit = misfits.misfit(left.noise, left.residuals)
     simulated = jnp.mean(left.steady.astype(jnp.float32))
     if settled and problem.rounding is not None:
-        told = misfits.of_changes(left.residuals, problem.changed)
+        shown = misfits.of_changes(left.residuals, problem.changed)
     else:
-        told = misfits.told(misfit, left.noise, left.residuals, problem.changed)
+        shown = misfits.reported(misfit, left.noise, left.residuals, problem.changed)
     values, scale = problem.relax(point.logits), matching.scale_of(problem, point)
     weights = values
     if not settled:
@@ -218,7 +217,7 @@ def solve(
     sound = jnp.isfinite(weights).all(axis=-1)
     index = jnp.where(sound, jnp.argmax(weights, axis=-1), -1).astype(jnp.int32)
     value = weights @ candidates
-    return Inference(index, weights, value, scale, told, simulated)
+    return Inference(index, weights, value, scale, shown, simulated)
 
 
 def _least(searched: Callable, starts: jax.Array):

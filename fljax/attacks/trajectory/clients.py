@@ -35,7 +35,7 @@ from fljax.attacks.trajectory import (
 from fljax.attacks.trajectory import attack as one_client
 from fljax.attacks.trajectory.attack import Inference
 from fljax.attacks.trajectory.effort import Settings
-from fljax.attacks.trajectory.imagined import Imagined, Told
+from fljax.attacks.trajectory.imagined import Imagined, MessageFacts
 from fljax.defenses import specs
 from fljax.transcript import views
 from fljax.types import Array
@@ -80,7 +80,7 @@ def _alike(
 ) -> Inference:
     """Of clients who all take steps on all of their rows, or none of them."""
     training, steps = view.training, view.training.local_steps(view.sizes)
-    client, told = _imagined(view, first_order)
+    client, facts = _imagined(view, first_order)
     assert view.messages is not None
     settings = effort.for_a_share(settings, client.share, view.messages.count)
     search, merged = settings.search._replace(first_order=False), None
@@ -95,13 +95,13 @@ def _alike(
         chosen = search._replace(path_steps=int(steps.max()), shorter_steps=0)
         static = task(view, _Static(settings.messages, chosen, client))
         fill = settings.messages is not None
-        return over_groups(_of_group, static, view, scales, told, merged, fill=fill)
+        return over_groups(_of_group, static, view, scales, facts, merged, fill=fill)
     found, order = [], []
     for count in np.unique(steps):  # the steps of a path are static
         group = np.flatnonzero(steps == count)
         chosen = search._replace(path_steps=int(count))
         static = task(view, _Static(settings.messages, chosen, client))
-        more = jax.tree.map(lambda leaf, own=group: leaf[own], (scales, told, merged))
+        more = jax.tree.map(lambda leaf, own=group: leaf[own], (scales, facts, merged))
         if settings.messages is None:
             found.append(over_clients(_one, static, view.of(group), *more))
         else:
@@ -110,7 +110,9 @@ def _alike(
     return in_order(found, order)
 
 
-def _imagined(view: AdversaryView, first_order: bool = False) -> tuple[Imagined, Told]:
+def _imagined(
+    view: AdversaryView, first_order: bool = False
+) -> tuple[Imagined, MessageFacts]:
     """The client that is simulated, and what is known of its messages, leaves `[C, Q]`.
 
     Where only sums are seen, `[C, R]` of all rounds of the transcript.
@@ -142,7 +144,7 @@ def _imagined(view: AdversaryView, first_order: bool = False) -> tuple[Imagined,
     whole = np.broadcast_to(whole.all(), whole.shape) if sums else whole
     path = np.broadcast_to(whole[:, None] | (not first_order), rate.shape)  # traced
     clip, message_clip, limit = np.moveaxis(clips, -1, 0)
-    return client, Told(clip, message_clip, limit, noise, rate, path)
+    return client, MessageFacts(clip, message_clip, limit, noise, rate, path)
 
 
 def run(view: AdversaryView, settings: Settings) -> Estimates:
@@ -176,15 +178,15 @@ def _one(
     static: Task,
     client: Client,
     scale: jax.Array,
-    told: Told,
+    facts: MessageFacts,
     merged: jax.Array | None = None,
 ) -> Inference:
     settings = static.settings
     exchange, count = client.exchange, len(client.places.row)
-    told = jax.tree.map(lambda leaf: leaf[:count], told)
+    facts = jax.tree.map(lambda leaf: leaf[:count], facts)
     if settings.messages is not None:
         which = _spread(client.places, settings.messages)
-        exchange, told = jax.tree.map(lambda leaf: leaf[which], (exchange, told))
+        exchange, facts = jax.tree.map(lambda leaf: leaf[which], (exchange, facts))
     return views.if_messages(
         client.places,
         lambda: one_client.trajectory_matching(
@@ -197,7 +199,7 @@ def _one(
             continuous=static.continuous,
             settings=settings.search,
             client=settings.client,
-            told=told,
+            facts=facts,
             merged=merged,
         ),
     )
@@ -207,12 +209,12 @@ def _of_group(
     static: Task,
     group: Group,
     scales: jax.Array,
-    told: Told,
+    facts: MessageFacts,
     merged: jax.Array | None = None,
 ) -> Inference:
     settings = static.settings
-    told = _of_sums(told, group)
-    seen = sums.Seen(group.exchange, group.member, group.share, told)
+    facts = _of_sums(facts, group)
+    seen = sums.Seen(group.exchange, group.member, group.share, facts)
     if settings.messages is not None:
         which = _spread(group.places, settings.messages)
         seen = jax.tree.map(lambda leaf: leaf[which], seen)
@@ -230,12 +232,12 @@ def _of_group(
     )
 
 
-def _of_sums(told: Told, group: Group) -> Told:
+def _of_sums(facts: MessageFacts, group: Group) -> MessageFacts:
     """What is known of a group's sums `[Q]`, by that of its clients in all rounds `[M, R]`.
 
     All but the noise depends on the round only.
     """
-    own = jax.tree.map(lambda leaf: leaf[:, group.places.row], told)
+    own = jax.tree.map(lambda leaf: leaf[:, group.places.row], facts)
     each = jnp.take_along_axis(own.noise.T, group.member, axis=1)
     noise = jnp.sum(jnp.square(group.share) * each, axis=1)
     return jax.tree.map(lambda leaf: leaf[0], own)._replace(noise=noise)

@@ -62,7 +62,7 @@ class Imagined(NamedTuple):
     scheduled: bool = False
 
 
-class Told(NamedTuple):
+class MessageFacts(NamedTuple):
     """What is known of each message beside what it holds; leaves `[R]`.
 
     Attributes:
@@ -143,10 +143,10 @@ def clips(
     return found
 
 
-def nothing_told(count: int) -> Told:
+def no_facts(count: int) -> MessageFacts:
     """Of so many messages, of clients without clips, noise and schedule."""
     one = jnp.ones(count)
-    return Told(one, one, one, jnp.zeros(count), one, jnp.ones(count, bool))
+    return MessageFacts(one, one, one, jnp.zeros(count), one, jnp.ones(count, bool))
 
 
 def partial(client: Imagined, seen: Seen) -> noise.Partial | None:
@@ -168,7 +168,7 @@ def begins_roughly(client: Imagined, settings: Settings) -> bool:
 
 def simulator(
     client: Imagined, loss_fn: losses.LossFn, known: Known, attribute: Soft,
-    seen: Seen, told: Told, settings: Settings, merged: jax.Array | None = None,
+    seen: Seen, facts: MessageFacts, settings: Settings, merged: jax.Array | None = None,
 ) -> tuple[Simulator, Callable | None]:  # fmt: skip
     """Rounds of the client, and whether one was simulated as asked (`Problem`).
 
@@ -178,7 +178,7 @@ def simulator(
       known: of its rows.
       attribute: soft values of them.
       seen: its messages.
-      told: of them.
+      facts: of them.
       settings: of the search.
       merged: `[M, 3]` of `merging.table`, sizes of the steps; None for equal ones.
 
@@ -186,7 +186,7 @@ def simulator(
       ValueError: they are not as many as `settings` asks for.
     """
     sent, returned, unravel = seen
-    ends = sent, returned, told.path
+    ends = sent, returned, facts.path
     if merged is not None and len(merged) != settings.path_steps:
         raise ValueError(
             f"merged: expected {settings.path_steps} steps, got {len(merged)}"
@@ -199,19 +199,19 @@ def simulator(
                 lambda clip: make(
                     _field(client, loss_fn, known, attribute, clip, unravel)
                 ),
-                told.clip,
+                facts.clip,
             )
         else:
             found = make(
-                _field(client, loss_fn, known, attribute, told.clip[0], unravel)
+                _field(client, loss_fn, known, attribute, facts.clip[0], unravel)
             )
         if client.scheduled:
-            found = simulation.at_rates(found, told.rate)
+            found = simulation.at_rates(found, facts.rate)
         if client.messages:
-            how = messages.clipped(client.messages, told.message_clip, unravel)
+            how = messages.clipped(client.messages, facts.message_clip, unravel)
             found = messages.encoded(found, sent, how)
         if client.cuts:
-            found = messages.encoded(found, sent, messages.cut(told.limit))
+            found = messages.encoded(found, sent, messages.cut(facts.limit))
         return found
 
     chord = of_field(lambda field: simulation.chords(field, sent, returned))

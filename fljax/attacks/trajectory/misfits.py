@@ -35,7 +35,7 @@ def misfit(noise: noise_lib.Noise, residuals: jax.Array) -> jax.Array:
     return left / jnp.sum(partial.there) / alone
 
 
-def told(
+def reported(
     misfit: jax.Array, noise: noise_lib.Noise, residuals: jax.Array, changed: jax.Array
 ) -> jax.Array:
     """The misfit that is reported: of what is left as a share of the changes at most.

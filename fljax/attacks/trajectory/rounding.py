@@ -3,7 +3,7 @@
 import jax
 import jax.numpy as jnp
 
-from fljax.attacks.trajectory.imagined import Imagined, Seen, Told
+from fljax.attacks.trajectory.imagined import Imagined, MessageFacts, Seen
 from fljax.attacks.trajectory.matching import Settings
 
 
@@ -16,16 +16,16 @@ def bound(client: Imagined, seen: Seen, settings: Settings) -> jax.Array | None:
 
 
 def least_noise(
-    client: Imagined, seen: Seen, told: Told, settings: Settings
+    client: Imagined, seen: Seen, facts: MessageFacts, settings: Settings
 ) -> jax.Array:
     """Variance `[R]` of rounding, of messages in which it may be all that differs; or 0.
 
     Numbers of two of them may be equal to the last digit.
     """
-    found, wanted = bound(client, seen, settings), told.path
+    found, wanted = bound(client, seen, settings), facts.path
     if found is None and client.cuts:
         single = float(jnp.finfo(jnp.float32).eps)
-        found, wanted = _spacing(seen, settings, single), jnp.ones_like(told.path)
+        found, wanted = _spacing(seen, settings, single), jnp.ones_like(facts.path)
     if found is None:
         return jnp.zeros(())
     return jnp.where(wanted, jnp.mean(jnp.square(found), axis=1), 0)

@@ -23,7 +23,7 @@ from fljax.attacks.trajectory import (
 )
 from fljax.attacks.trajectory.associations import Members
 from fljax.attacks.trajectory.attack import Inference
-from fljax.attacks.trajectory.imagined import Imagined, Told
+from fljax.attacks.trajectory.imagined import Imagined, MessageFacts
 from fljax.attacks.trajectory.matching import Problem, Settings
 from fljax.attacks.trajectory.simulation import Simulator
 from fljax.types import Exchange, Key, Known
@@ -36,13 +36,13 @@ class Seen(NamedTuple):
       exchange: leaves `[R, ...]`, the weighted mean of the members' messages.
       member: `[R, S]` which clients, `0 .. M - 1`.
       share: `[R, S]` their weights, 0 for nobody.
-      told: of them, as one client's attack takes it; `noise` is that of a sum.
+      facts: of them, as one client's attack takes it; `noise` is that of a sum.
     """
 
     exchange: Exchange
     member: jax.Array
     share: jax.Array
-    told: Told
+    facts: MessageFacts
 
 
 @precision.full
@@ -82,8 +82,16 @@ def trajectory_matching(
         attribute = relaxation.categorical(
             loss_fn, known, candidates, ordered=continuous
         )
-        asked = client, loss_fn, known, attribute, flat, seen.told, settings
-        return attribute, imagined.simulator(*asked, merged)
+        return attribute, imagined.simulator(
+            client,
+            loss_fn,
+            known,
+            attribute,
+            seen=flat,
+            facts=seen.facts,
+            settings=settings,
+            merged=merged,
+        )
 
     def summed(settings):
         return added(
@@ -104,24 +112,24 @@ def trajectory_matching(
         jax.vmap(first.relax),
         jnp.ones(()),
         settings,
-        known=seen.told.noise,
+        known=seen.facts.noise,
         steady=steady and (lambda stored: jax.vmap(steady)(stored[1]).all()),
-        path=jnp.all(seen.told.path),
+        path=jnp.all(seen.facts.path),
     )
     last = flat.unravel(flat.returned[-1])
-    told = jax.vmap(lambda known: of_client(known)[0].start(last))(known)
-    logits = told
+    begun = jax.vmap(lambda known: of_client(known)[0].start(last))(known)
+    logits = begun
     if len(candidates) > 1:
         size = seen.member.shape[1]
         ways = associations.ways(len(candidates), continuous)
-        logits = associations.start(apart, problem, known, told, size, ways)
+        logits = associations.start(apart, problem, known, begun, size, ways)
     rough = None
     if imagined.begins_roughly(client, settings):
         eased = matching.eased(settings)
         rough = problem._replace(
             simulator=summed(eased)[0], steady=None, settings=eased
         )
-    starts = told[None] if logits is told else jnp.stack([told, logits])
+    starts = begun[None] if logits is begun else jnp.stack([begun, logits])
     found = attack.solve(key, problem, starts, candidates, rough)
     found = attack.numbers(found) if continuous else found
     shape = scales.shape

@@ -107,8 +107,10 @@ def accounted(
         rate, count = as_poisson(own, steps, rounds)
         multiplier = float(np.asarray(own.noise_multiplier))
         replaced = canary.neighbours != "remove"
-        at = multiplier, float(rate), [int(count)], [1.0], delta
-        bounds.append(sampled.poisson(*at, replace=replaced))
+        epsilon = sampled.poisson(
+            multiplier, float(rate), [int(count)], [1.0], delta, replace=replaced
+        )
+        bounds.append(epsilon)
     return min(bounds)
 
 

@@ -69,11 +69,11 @@ def test_an_attack_cannot_reach_who_was_there(monkeypatch):
 
 def test_scores_are_an_area_and_what_is_found_at_few_false_alarms():
     there = np.arange(8000).reshape(4, -1) % 2 == 0
-    assert scores.told(there * 1.0, there) == (1.0, 100.0)
-    assert scores.told(np.where(there, np.nan, 1.0), there).auc == 0
+    assert scores.rates(there * 1.0, there) == (1.0, 100.0)
+    assert scores.rates(np.where(there, np.nan, 1.0), there).auc == 0
     few = np.zeros(there.shape)
     few[0, :200] = there[0, :200]  # a hundred members of 4,000
-    assert scores.told(few, there).found == 2.5
+    assert scores.rates(few, there).found == 2.5
 
 
 @pytest.mark.parametrize(

@@ -10,10 +10,10 @@ def test_members_are_found_at_one_false_alarm_in_a_thousand():
     score = np.zeros((1, 4000))
     score[0, :500], score[0, 2000:2002], score[0, 500:1000] = 3, 2, 1
     score[0, 2002:2010] = 1  # ten alarms in two thousand
-    assert scores.told(score, there).found == 25
+    assert scores.rates(score, there).found == 25
 
 
 def test_a_score_without_end_is_first_and_no_number_last():
     there = np.array([[True, True, False, False]])
-    assert scores.told(np.array([[np.inf, 2, 1, -np.inf]]), there) == (1.0, 100.0)
-    assert scores.told(np.array([[2.0, 1, np.nan, 0]]), there) == (1.0, 100.0)
+    assert scores.rates(np.array([[np.inf, 2, 1, -np.inf]]), there) == (1.0, 100.0)
+    assert scores.rates(np.array([[2.0, 1, np.nan, 0]]), there) == (1.0, 100.0)

@@ -11,7 +11,7 @@ from fljax.attacks import controls
 from fljax.attacks.adversary import LocalTraining
 from fljax.attacks.groups import Group
 from fljax.attacks.trajectory import clients
-from fljax.attacks.trajectory.imagined import Told
+from fljax.attacks.trajectory.imagined import MessageFacts
 from fljax.defenses import specs
 from fljax.transcript import sums, views
 from fljax.transcript.sums import Server
@@ -37,10 +37,10 @@ def _view(**changes):
 
 
 def test_the_rate_is_that_of_the_round_of_a_message():
-    client, told = clients._imagined(_view())
+    client, facts = clients._imagined(_view())
     assert client.scheduled
     # Of rounds 0, 4, 9 and 0, 3, 9: the last rate counts for all that follow.
-    np.testing.assert_allclose(told.rate, [[1, 0.2, 0.2], [1, 0.4, 0.2]], rtol=1e-6)
+    np.testing.assert_allclose(facts.rate, [[1, 0.2, 0.2], [1, 0.4, 0.2]], rtol=1e-6)
 
 
 def test_a_sum_has_the_rate_of_its_round_and_the_noise_of_its_members():
@@ -49,7 +49,7 @@ def test_a_sum_has_the_rate_of_its_round_and_the_noise_of_its_members():
     view = view._replace(
         transcript=seen, messages=views.client_view(seen, [5, 7]), sees="sum"
     )
-    _, told = clients._imagined(view)
+    _, facts = clients._imagined(view)
     member = np.maximum(np.searchsorted([5, 7], seen.member[:, 0]), 0)
     which = np.array([1, 2, 3])
     group = Group(
@@ -57,7 +57,7 @@ def test_a_sum_has_the_rate_of_its_round_and_the_noise_of_its_members():
         views.ClientView(which, np.zeros(3, int), jnp.int32(3)),
         None, member[which], seen.share[which, 0], None,
     )  # fmt: skip
-    found = clients._of_sums(Told(*map(jnp.asarray, told)), group)
+    found = clients._of_sums(MessageFacts(*map(jnp.asarray, facts)), group)
     rates = np.array([0.4, 0.2, 0.2])
     np.testing.assert_allclose(found.rate, rates, rtol=1e-6)
     # One step of the client of five rows, two of the other.
@@ -83,7 +83,7 @@ def test_a_client_of_fewer_steps_takes_as_many_as_it_does(monkeypatch):
     class _Asked(Exception):
         pass
 
-    def over(one, static, view, scales, told, merged):
+    def over(one, static, view, scales, facts, merged):
         raise _Asked(static.settings.search.path_steps, merged)
 
     monkeypatch.setattr(clients, "over_clients", over)
@@ -99,8 +99,8 @@ def test_a_client_of_fewer_steps_takes_as_many_as_it_does(monkeypatch):
 
 
 def test_of_some_messages_what_is_told_is_theirs(monkeypatch):
-    def seen(key, loss_fn, exchange, *_, told, **__):
-        return exchange, told.rate
+    def seen(key, loss_fn, exchange, *_, facts, **__):
+        return exchange, facts.rate
 
     monkeypatch.setattr(clients.one_client, "trajectory_matching", seen)
     number = jnp.arange(6.0)
@@ -110,8 +110,8 @@ def test_of_some_messages_what_is_told_is_theirs(monkeypatch):
     )
     settings = types.SimpleNamespace(messages=3, search=None, client=None)
     static = types.SimpleNamespace(settings=settings, loss_fn=None, continuous=False)
-    told = Told(*[10 * number] * len(Told._fields))
-    exchange, rate = clients._one(static, client, jnp.float32(1), told)
+    facts = MessageFacts(*[10 * number] * len(MessageFacts._fields))
+    exchange, rate = clients._one(static, client, jnp.float32(1), facts)
     np.testing.assert_array_equal(exchange, [0, 2, 4])  # of the 5 that there are
     np.testing.assert_array_equal(rate, 10 * exchange)
 
