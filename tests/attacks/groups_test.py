@@ -93,7 +93,7 @@ def test_the_sum_of_paths_has_the_derivatives_of_each_path():
         Exchange(view.transcript.params, view.transcript.delta),
         np.searchsorted(_IDS, np.maximum(view.transcript.member[:, 0], 2)),
         view.transcript.share[:, 0],
-        imagined.nothing_told(_ROUNDS),
+        imagined.no_facts(_ROUNDS),
     )
     matrix = jnp.asarray(rng.normal(size=(5, 3, 3)), jnp.float32)
     sent = jnp.asarray(rng.normal(size=(_ROUNDS, 3)), jnp.float32)

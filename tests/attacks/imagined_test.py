@@ -92,7 +92,7 @@ def _both(client, spec, optimiser, proximal=None, decay=1.0):
     assert not specs.without_effects(spec)
     clips = jnp.asarray(imagined.clips(spec, np.array([_ROUND]), 5, 4)).T
     bounds = dict(zip(("clip", "message_clip", "limit"), clips, strict=True))
-    told = imagined.nothing_told(1)._replace(**bounds)
+    told = imagined.no_facts(1)._replace(**bounds)
     told = told._replace(rate=told.rate * decay**_ROUND)
     values = jnp.eye(2)[truth]
 
