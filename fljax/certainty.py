@@ -78,9 +78,12 @@ class Bins(NamedTuple):
 
 
 def posterior(probability, truth, mask) -> Posterior:
-    """The records in `mask` of `probability [..., K]` and `truth [...]`.
+    """The records that are real, in a row; odds that are not finite become even ones.
 
-    What is not finite becomes even odds.
+    Args:
+      probability: `[..., K]` of each value, between 0 and 1, with sum 1.
+      truth: `[...]` the number of the value that is so.
+      mask: `[...]` bool, which records are real.
     """
     mask = np.asarray(mask, bool)
     found = np.asarray(probability, np.float64)[mask]

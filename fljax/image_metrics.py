@@ -35,7 +35,16 @@ def rmse(guess, truth) -> np.ndarray:
 
 
 def psnr(guess, truth, white: float = 1.0) -> np.ndarray:
-    """Peak signal-to-noise ratio in dB of each example, `[B]`; infinite if equal."""
+    """Peak signal-to-noise ratio of each example.
+
+    Args:
+      guess: `[B, ...]`.
+      truth: `[B, ...]`.
+      white: the range of a number.
+
+    Returns:
+      `[B]` dB; infinite if they are equal.
+    """
     with np.errstate(divide="ignore"):
         return 10 * np.log10(white**2 / mse(guess, truth))
 

@@ -64,7 +64,13 @@ def coded(x: Features, task: str) -> np.ndarray:
 
 
 def sampled(population: Population, count: int, seed: int) -> Population:
-    """So many of the rows, or all if there are fewer, drawn without replacement."""
+    """Some of the rows, drawn without replacement.
+
+    Args:
+      population: N rows.
+      count: how many; all if there are fewer.
+      seed: of the draw.
+    """
     rng = np.random.default_rng([seed, len(population.value)])
     order = rng.permutation(len(population.value))[:count]
     return population.take(np.sort(order))

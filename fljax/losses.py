@@ -169,7 +169,15 @@ def masked_rows(mask: Array, tree: PyTree) -> PyTree:
 
 
 def batch_loss(loss_fn: LossFn, params: Params, batch: Batch) -> jax.Array:
-    """Mean loss `[]` over the real rows of a batch; 0 for an empty one.
+    """Mean loss over the real rows of a batch.
+
+    Args:
+      loss_fn: `(params, x, y) -> []` of one example.
+      params: of the model.
+      batch: leaves `[B, ...]`; rows outside of its mask do not count, whatever they hold.
+
+    Returns:
+      `[]`; 0 for an empty batch.
 
     Raises:
       ValueError: the loss of an example is no number.

@@ -28,7 +28,14 @@ class Estimate(NamedTuple):
 
 
 def interval(values, confidence: float = 0.95) -> Estimate:
-    """Student-t interval of the mean of independent `values [seeds]`.
+    """Student-t interval of the mean of independent values.
+
+    Args:
+      values: `[seeds]` one number of each.
+      confidence: of the interval, between 0 and 1.
+
+    Returns:
+      Low and high end are NaN of one value, or where one is not finite.
 
     Example:
       >>> found = interval([1.0, 2.0, 3.0])
@@ -47,9 +54,15 @@ def interval(values, confidence: float = 0.95) -> Estimate:
 def of_rows(
     percent: float, count: int, confidence: float = 0.95
 ) -> tuple[float, float]:
-    """Wilson's interval (1927) of a percentage of `count` rows: its low and high end.
+    """Wilson's interval (1927) of a percentage of rows.
 
-    NaN where there is no such percentage.
+    Args:
+      percent: of the rows, from 0 to 100.
+      count: of rows.
+      confidence: of the interval, between 0 and 1.
+
+    Returns:
+      Its low and high end in percent; NaN where there is no such percentage.
     """
     if not (0 < count < 2**53 and 0 <= percent <= 100):
         return np.nan, np.nan
@@ -77,7 +90,13 @@ def rows_of_mean(counts) -> int:
 
 
 def accuracy(guess, truth, mask) -> float:
-    """Share of correct entries among those in `mask`; NaN if there are none."""
+    """Share of guesses that are right, from 0 to 1; NaN if there are none.
+
+    Args:
+      guess: `[...]` values.
+      truth: `[...]` of the same kind.
+      mask: `[...]` bool, which of them count.
+    """
     mask = np.asarray(mask, bool)
     hits = np.asarray(guess)[mask] == np.asarray(truth)[mask]
     return float(hits.mean()) if hits.size else float("nan")

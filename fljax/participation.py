@@ -28,6 +28,15 @@ def uniform(
 ) -> list[np.ndarray]:
     """`max(1, round(fraction * num_clients))` clients a round, without replacement.
 
+    Args:
+      rng: of all draws.
+      num_clients: C, of the federation.
+      num_rounds: of the training.
+      fraction: of the clients that take part, in (0, 1].
+
+    Returns:
+      Of each round the ids of those who take part, increasing.
+
     Raises:
       ValueError: if `fraction` is outside (0, 1].
     """
@@ -45,6 +54,15 @@ def poisson(
     """Every client joins a round independently with probability `fraction`.
 
     A round may be empty; the server's model then stays as it is.
+
+    Args:
+      rng: of all draws.
+      num_clients: C, of the federation.
+      num_rounds: of the training.
+      fraction: probability of each client, in (0, 1].
+
+    Returns:
+      Of each round the ids of those who take part, increasing.
 
     Raises:
       ValueError: if `fraction` is outside (0, 1].

@@ -81,7 +81,17 @@ class Labels(NamedTuple):
         n: int,
         client: int | str = "all",
     ) -> Row:
-        """One number."""
+        """One number.
+
+        Args:
+          attack: name, or of what it is compared with.
+          setting: what the adversary has, or a baseline's.
+          seed: of the training.
+          metric: name, with its unit.
+          value: the number.
+          n: rows, images or clients that it is measured on.
+          client: id; 'all' for a mean over clients.
+        """
         return Row(
             *self[:4], attack, setting, self.point, seed, client, metric, float(value),
             int(n),
@@ -97,9 +107,16 @@ class Labels(NamedTuple):
         counts: Sequence[int],
         clients: Sequence[int] | None = None,
     ) -> list[Row]:
-        """Each client's number, measured on `counts [C]` rows, then their plain mean.
+        """Each client's number, then their plain mean.
 
-        Clients have the ids `clients [C]`, or are numbered from 0.
+        Args:
+          attack: as in `row`.
+          setting: as in `row`.
+          seed: as in `row`.
+          metric: as in `row`.
+          values: `[C]` the number of each client.
+          counts: `[C]` rows that it is measured on.
+          clients: `[C]` ids; None numbers them from 0.
         """
         where = attack, setting, seed, metric
         ids = range(len(values)) if clients is None else clients

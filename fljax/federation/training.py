@@ -138,7 +138,18 @@ def measure(
     evaluate: Evaluate,
     room: int = 0,
 ) -> PyTree:
-    """Evaluates runs, leaves `[trainings, ...]`, as `train` does at its stops."""
+    """Evaluates runs as `train` does at its stops.
+
+    Args:
+      federation: of the trainings.
+      trainings: leaves `[trainings, ...]`.
+      run: of each, leaves `[trainings, ...]`, e.g. `Trained.run`.
+      evaluate: `(run, training, tables) -> result` of one training.
+      room: as in `train`.
+
+    Returns:
+      Results, leaves `[trainings, ...]`.
+    """
     job = _Job(federation, trainings, evaluate, None, room)
     return job.evaluated(job.dealt(run))
 

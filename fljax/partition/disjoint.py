@@ -18,7 +18,19 @@ from fljax.partition.checks import (
 
 
 def iid(rng: np.random.Generator, num_rows: int, num_clients: int) -> Parts:
-    """Shuffles all rows and cuts them into equal parts."""
+    """Shuffles all rows and cuts them into equal parts.
+
+    Args:
+      rng: of the shuffle.
+      num_rows: N.
+      num_clients: C, at most N.
+
+    Returns:
+      Of each client the numbers of its rows.
+
+    Raises:
+      ValueError: naming the argument that is out of range.
+    """
     check_clients(num_clients, num_rows)
     return cut(rng.permutation(num_rows), num_clients)
 
@@ -30,6 +42,18 @@ def sampled(
 
     The clients of Figure 1 of Diana et al., AAAI 2025. For one state of `rng` a client
     does not depend on how many come after it, and the other rows have no owner.
+
+    Args:
+      rng: of the draws.
+      num_rows: N.
+      num_clients: C, at most N.
+      rows_per_client: of each, at most `N // C`.
+
+    Returns:
+      Of each client the numbers of its rows.
+
+    Raises:
+      ValueError: naming the argument that is out of range.
     """
     check_clients(num_clients, num_rows)
     check_range("rows_per_client", rows_per_client, num_rows // num_clients)
@@ -88,7 +112,19 @@ def label_shards(
     """Sorts by label, cuts into equal shards and deals each client some at random.
 
     McMahan et al. 2017, section 3 (https://arxiv.org/abs/1602.05629). All rows are
-    dealt; each client's are shuffled. At most `N // C` shards per client.
+    dealt; each client's are shuffled.
+
+    Args:
+      rng: of all draws.
+      labels: `[N]`.
+      num_clients: C, at most N.
+      shards_per_client: of each, at most `N // C`.
+
+    Returns:
+      Of each client the numbers of its rows.
+
+    Raises:
+      ValueError: naming the argument that is out of range.
     """
     labels = vector("labels", labels)
     check_clients(num_clients, len(labels))

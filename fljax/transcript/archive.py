@@ -40,6 +40,14 @@ def save(
 
     Parameters that are not nested dicts (lists, tuples) are stored, and come back, as
     dicts keyed by position. What the format lacks is stored as `arrays.copied` has it.
+
+    Args:
+      stem: path of the transcript, with or without `.npz`.
+      transcript: of one seed.
+      about: free description, in what JSON holds; attacks read what `Recorder` lists.
+
+    Raises:
+      ValueError: it is no transcript of one seed; nothing is written then.
     """
     write(stem, arrays(transcript), about)
 
