@@ -60,10 +60,26 @@ class ObservedGradient(NamedTuple):
         """
         most = min(self.rank, wanted or self.rank)
         if self.hidden is None:
-            about = self.network, self.sent, self.schema, self.distinct_targets
-            return search.search(*about, most, seed, effort)
-        about = self.network, self.sent, self.hidden, self.schema, self.targets
-        return units.search(*about, self.rows, most, seed, effort)
+            return search.search(
+                self.network,
+                self.sent,
+                self.schema,
+                self.distinct_targets,
+                most,
+                seed=seed,
+                effort=effort,
+            )
+        return units.search(
+            self.network,
+            self.sent,
+            self.hidden,
+            self.schema,
+            self.targets,
+            self.rows,
+            most,
+            seed=seed,
+            effort=effort,
+        )
 
     def weights(self, x: np.ndarray) -> Weights:
         """Targets of encoded rows `[n, D]`, and how often each is there."""
