@@ -14,6 +14,7 @@ from experiments.aia.setup import Settings, Setup
 from experiments.tabular import defense_config
 from fljax import transcript
 from fljax.driver.config import ConfigError, to_flags
+from fljax.transcript import archive
 from fljax.types import Transcript
 
 _LONGEST = 200  # bytes of a file's name without its suffixes
@@ -36,10 +37,9 @@ def check(run: RunConfig, label: str) -> None:
     if len(run.seeds) != 1:
         raise ConfigError("--transcript: expected exactly one seed in --seeds")
     for suffix in (".json", ".npz"):
-        if not os.path.isfile(path := f"{run.transcript}{suffix}"):
+        if not os.path.isfile(path := f"{archive.stem_of(run.transcript)}{suffix}"):
             raise ConfigError(
-                f"--transcript: expected the path of a transcript without .npz; {path} "
-                "is not there"
+                f"--transcript: expected the path of a transcript; {path} is not there"
             )
 
 

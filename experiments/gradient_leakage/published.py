@@ -18,9 +18,9 @@ _LIMIT = 300  # iterations, after which the paper's attack gives up
 _APART = ("0", "1")  # types that the paper does not keep apart
 _TOGETHER = "0_1"
 _NUMBERS = {  # of the paper's defenses
-    "fed_sdp": {"clip": "4", "sigma": "6"},
-    "fed_cdp": {"clip": "4", "sigma": "6"},
-    "fed_cdp_decay": {"clip": "6", "decay_to": "2", "sigma": "6"},
+    "fed_sdp": {"clip": 4, "sigma": 6},
+    "fed_cdp": {"clip": 4, "sigma": 6},
+    "fed_cdp_decay": {"clip": 6, "decay_to": 2, "sigma": 6},
 }
 
 
@@ -65,8 +65,9 @@ def _other_numbers(flags: Mapping[str, Any], method: str) -> str:
     """What the paper's defense has where one of this method was run otherwise."""
     theirs = _NUMBERS.get(method, {})
     for text in _run(flags, method):
-        ours = dict(re.findall(r"(\w+)=([\d.|]+)", text))
-        if any(ours.get(key) != value for key, value in theirs.items()):
+        ours = dict(re.findall(r"(\w+)=([\d.e|+-]+)", text))
+        numbers = {k: {*map(float, v.split("|"))} for k, v in ours.items()}
+        if any(numbers.get(key) != {value} for key, value in theirs.items()):
             said = ", ".join(f"{key}={value}" for key, value in theirs.items())
             return f"theirs has {said}"
     return ""

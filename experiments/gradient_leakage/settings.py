@@ -197,8 +197,8 @@ def complete(settings: Settings) -> Settings:
         )
     if run.attack == "inverting_gradients" and run.solver != "lbfgs":
         raise ConfigError("--solver: inverting_gradients has its own, Adam on signs")
-    several = run.images_sought(run.types == (2,)) > 1
-    if run.labels == "probed" and not (run.attack == "cpl" and several):
+    sought = run.images_sought(run.types == (2,))
+    if run.labels == "probed" and not (run.attack == "cpl" and sought > 1):
         raise ConfigError(
             "--labels: probed are those of cpl and of several images, got "
             f"--attack={run.attack} --sought={run.sought} --images={run.images} "

@@ -125,7 +125,7 @@ def prepare(
     )
     left_out = selected.left_out
     promised = local_training.declared(*trained)
-    defense, said = declaration.simulated(promised, view, left_out)
+    defense, said = declaration.simulated(promised, view)
     view = view._replace(defense=defense)
     numbers = [owned.row[each] for each in own]
     notes += derived.notes(owned.table)

@@ -132,7 +132,7 @@ def _bounds(
     assert spec is not None
     ways: tuple[Sampling, ...] = ("poisson", "fixed")
     for way in ways[: 1 if specs.needs_poisson(spec) else 2]:
-        numbers = declaration.numbers(declared, view, left_out, way)
+        numbers = declaration.numbers(declared, view, way)
         bound = specs.bind(spec, declaration.setting(view, way), numbers)
         most = privacy.ceiling(bound, releases, share)
         if most is not None:

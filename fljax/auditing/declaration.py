@@ -36,9 +36,7 @@ class Declared(NamedTuple):
         return self.spec is not None and self.spec.has_budget
 
 
-def simulated(
-    declared: Declared, view: AdversaryView, left_out: np.ndarray
-) -> tuple[Spec | None, list[str]]:
+def simulated(declared: Declared, view: AdversaryView) -> tuple[Spec | None, list[str]]:
     """The defense with a sigma in a budget's place, and what to say of it.
 
     Clients of other numbers of rows keep a budget by other noise; they are imagined with
@@ -47,7 +45,6 @@ def simulated(
     Args:
       declared: by the clients.
       view: what attacks have.
-      left_out: `[C]` messages that are not finite.
     """
     spec = declared.spec
     if spec is None or not declared.has_budget:
@@ -55,7 +52,7 @@ def simulated(
     if why := unknown(declared, view):
         return spec, [f"The noise of {spec} is not simulated: {why}."]
     try:
-        given = numbers(declared, view, left_out, _way(spec))
+        given = numbers(declared, view, _way(spec))
     except ValueError as error:
         return spec, [f"The noise of {spec} is not simulated: {error}."]
     changes, said = [], []
@@ -90,10 +87,11 @@ def unknown(declared: Declared, view: AdversaryView) -> str:
     return ""
 
 
-def numbers(
-    declared: Declared, view: AdversaryView, left_out: np.ndarray, way: Sampling
-) -> Any:
+def numbers(declared: Declared, view: AdversaryView, way: Sampling) -> Any:
     """Numbers of the defense's parts, a sigma `[C]` or [] in the place of a budget.
+
+    A budget is for all rounds of the training, whoever comes into them, as
+    `privacy.Releases.of_tables` counts them.
 
     Raises:
       ValueError: a budget that no noise keeps.
@@ -101,12 +99,15 @@ def numbers(
     assert declared.spec is not None
     if declared.delta is None:
         return specs.numbers(declared.spec)
-    chances = setting(view, way), releases(view, left_out), declared.delta
-    return privacy.numbers_for(declared.spec, *chances)
+    rounds = np.full(len(view.sizes), view.num_rounds)
+    planned = Releases(rounds * view.training.local_steps(view.sizes), rounds)
+    return privacy.numbers_for(
+        declared.spec, setting(view, way), planned, declared.delta
+    )
 
 
 def releases(view: AdversaryView, left_out: np.ndarray) -> Releases:
-    """How often each client's rows are in a noisy sum.
+    """How often each client's rows were in a noisy sum.
 
     Rounds that nobody recorded count as if a client had taken part in them, for they are
     in the models that were sent later.

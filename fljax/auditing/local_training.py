@@ -10,6 +10,7 @@ notes.
 
 from typing import Any
 
+import numpy as np
 import optax
 
 from fljax.attacks.adversary import LocalTraining
@@ -20,9 +21,10 @@ from fljax.defenses.specs import Spec
 from fljax.driver.config import ConfigError
 from fljax.transcript import description, told
 
+_CLIPS = ("max_grad_norm", "grad_clip")  # of a batch, unless examples are clipped
 _NOT_SIMULATED = (
-    *("nesterov", "dampening", "amsgrad", "drop_last", "max_grad_norm", "grad_clip"),
-    *("lr_scheduler", "scheduler", "dropout", "augmentation"),
+    *("nesterov", "dampening", "amsgrad", "drop_last", "dropout", "augmentation"),
+    *("lr_scheduler", "scheduler", *_CLIPS),
 )
 _OF_ADAM = {"betas": [0.9, 0.999], "eps": 1e-8, "b1": 0.9, "b2": 0.999}
 _ASSUMED = (
@@ -151,15 +153,17 @@ def _simulated_as_others(
     about, config: TrainingConfig, recorded: LocalTraining, stem: str
 ) -> list[str]:
     """What of the description no simulation follows, in words."""
+    spec, text = simulated(about, config, stem), defense(about, config, stem)
+    clips = spec is not None and specs.clips_examples(spec)
     found = [
         f"The recording's {name} is not simulated."
         for name in _NOT_SIMULATED
-        if about.get(name)
+        if about.get(name) and not (clips and name in _CLIPS)
     ]
-    for name, usual in (
-        _OF_ADAM.items() if recorded.optimiser.startswith("adam") else ()
-    ):
-        if (value := about.get(name)) not in (None, usual, (0.9, 0.999)):
+    rule = (config.optimiser or recorded.optimiser).lower()
+    for name, usual in _OF_ADAM.items() if rule.startswith("adam") else ():
+        value = about.get(name)
+        if value is not None and not np.array_equal(value, usual):
             found.append(
                 f"The recording's {name} of {value!r:.40} is simulated as {usual}."
             )
@@ -170,7 +174,6 @@ def _simulated_as_others(
             "A proximal term is not simulated: the recording's algorithm is "
             f"{recorded.algorithm}, where fed_prox has one."
         )
-    spec, text = simulated(about, config, stem), defense(about, config, stem)
     if spec is not None and (strange := specs.without_effects(spec)):
         found.append(
             f"Attacks do not know what {', '.join(strange)} does to messages: its "

@@ -115,9 +115,8 @@ def _averaged(sent: Named, deltas: Sequence[Named], now: Named) -> bool:
         return False
     moved = np.linalg.norm(_flat(now) - _flat(sent))
     each = np.stack([_flat(delta) for delta in deltas])
-    each = each[
-        :, each.any(axis=0)
-    ]  # of the trained: a frozen layer tells nothing apart
+    trained = each.any(axis=0)  # a frozen layer tells nothing apart
+    each = each[:, trained]
     if count > each.shape[1] / 2:
         return False
     norms = np.linalg.norm(each, axis=1)

@@ -69,7 +69,7 @@ class Recorder:
         self._earlier = pieces.paths(self._folder)  # rounds that are to be gone on with
         before = self._about = description.read(self._folder / _ABOUT)
         if told:
-            if not self._earlier:  # what was said of no round says nothing of these
+            if not self._earlier:  # a training without a round is described anew
                 before = self._about = {}
             self.describe(**told)
             description.warn_of_changes(before, told, self._about)

@@ -34,12 +34,14 @@ def check(paths: Sequence[pathlib.Path], sent: Mapping[str, np.ndarray]) -> None
         f"go on from the model after round {int(paths[-1].stem)}, or remove "
         f"{paths[-1].parent} to begin anew"
     )
+    last = pieces.sent(paths[-1])
+    if _equal(last, sent):
+        return
     before, largest = None, 0.0
     for path in paths:
         model = pieces.sent(path)
-        if path != paths[-1] and all(
-            np.array_equal(sent[k], v) for k, v in model.items()
-        ):
+        pieces.compare(_shapes(model), _shapes(sent), str(path))
+        if _equal(model, sent):
             raise TranscriptError(
                 f"the model that is sent is that of round {int(path.stem)} again, another "
                 f"training's or an earlier checkpoint's: {anew}"
@@ -47,7 +49,7 @@ def check(paths: Sequence[pathlib.Path], sent: Mapping[str, np.ndarray]) -> None
         if before is not None:
             largest = max(largest, _apart(before, model))
         before = model
-    if before is not None and largest and _apart(before, sent) > _FAR * largest:
+    if largest and _apart(last, sent) > _FAR * largest:
         warnings.warn(
             "the model that is sent is further from the last one than any before by far, "
             f"as another training's is: {anew}",
@@ -55,6 +57,19 @@ def check(paths: Sequence[pathlib.Path], sent: Mapping[str, np.ndarray]) -> None
         )
 
 
+def _shapes(model: Mapping[str, np.ndarray]) -> dict[str, tuple[int, ...]]:
+    return {name: array.shape for name, array in model.items()}
+
+
+def _equal(one: Mapping[str, np.ndarray], other: Mapping[str, np.ndarray]) -> bool:
+    return one.keys() == other.keys() and all(
+        np.array_equal(other[name], array) for name, array in one.items()
+    )
+
+
 def _apart(one: Mapping[str, np.ndarray], other: Mapping[str, np.ndarray]) -> float:
-    parts = [np.linalg.norm(np.ravel(other[k] - v)) for k, v in one.items()]
+    parts = [
+        np.linalg.norm(np.subtract(other[name], array, dtype=np.float64).ravel())
+        for name, array in one.items()
+    ]
     return float(np.linalg.norm(parts))

@@ -13,23 +13,24 @@ from fljax.defenses import specs
 
 
 def _view(sizes=(8, 8), **training):
-    """Both clients were in all three rounds."""
+    """Three rounds of a training, in which the second client once did not come."""
+    num_rounds = training.pop("num_rounds", 3)
     known = {"batch_size": 4, "epochs": 1, "learning_rate": 0.1} | training
     model = models.linear(1)
     return SimpleNamespace(
         transcript=SimpleNamespace(round=np.arange(3), params=model),
-        messages=SimpleNamespace(count=np.array([3, 3])),
+        messages=SimpleNamespace(count=np.array([3, 2])),
         sizes=np.array(sizes),
         sees="messages",
         loss_fn=lambda params, x, y: 0.0,
-        num_rounds=3,
+        num_rounds=num_rounds,
         training=LocalTraining(**known),
     )
 
 
 def _simulated(text, view, delta=1e-5):
     spec = specs.parse(text)
-    return declaration.simulated(Declared(spec, delta), view, np.zeros(2, int))
+    return declaration.simulated(Declared(spec, delta), view)
 
 
 @pytest.mark.parametrize("text", ["none", "dp_sgd(clip=1, sigma=2)", "median"])
@@ -49,6 +50,13 @@ def test_a_budget_is_the_sigma_that_keeps_it_over_all_rounds():
         f"dp_sgd(clip=0.5, epsilon=8) at delta 1e-05 is simulated with a sigma of "
         f"{sigma:.3g}."
     )
+
+
+def test_the_rounds_of_a_budget_are_those_that_were_planned():
+    """Not those that were recorded, nor those that a client came into."""
+    spec, _ = _simulated("dp_sgd(clip=0.5, epsilon=8)", _view(num_rounds=30))
+    sigma = spec.parts[0].values["sigma"]
+    assert privacy.epsilon(sigma, 0.5, 60, delta=1e-5) == pytest.approx(8, rel=0.02)
 
 
 def test_clients_of_other_sizes_are_imagined_with_the_mean():

@@ -87,6 +87,12 @@ def test_what_is_as_usual_may_be_said_in_other_words(tmp_path, participation):
         ({"nesterov": True}, "fed_avg", "nesterov is not simulated"),
         ({"max_grad_norm": 1.0}, "fed_avg", "max_grad_norm is not simulated"),
         (
+            {"max_grad_norm": 1.0, "defense": "dp_sgd(clip=1, sigma=1)"},
+            "fed_avg",
+            "",
+        ),
+        ({"optimiser": "adam", "betas": np.array([0.9, 0.999])}, "fed_avg", ""),
+        (
             {"optimiser": "adam", "betas": [0.5, 0.9]},
             "fed_avg",
             "betas of [0.5, 0.9] is simulated as [0.9, 0.999]",

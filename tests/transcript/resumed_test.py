@@ -48,6 +48,34 @@ def test_global_models_are_looked_at_too(tmp_path):
         again.record_model(3, _model(0))
 
 
+def test_a_model_that_stands_still_goes_on(tmp_path):
+    _record(tmp_path / "run", [0.0, 0.0, 0.0])
+    assert _record(tmp_path / "run", [0.0, 1.0], first=3).last_round == 4
+
+
+def test_rounds_of_another_recorder_are_named(tmp_path):
+    first, second = (transcript.Recorder(tmp_path / "run") for _ in range(2))
+    first.record(0, {"v": np.zeros(2)}, {7: {"v": np.ones(2)}})
+    second.record(1, _model(0), {7: _model(1)})
+    third = transcript.Recorder(tmp_path / "run")
+    with pytest.raises(
+        transcript.TranscriptError, match="000000000.npz: 'w' is missing"
+    ):
+        third.record(2, _model(2), {7: _model(1)})
+
+
+@pytest.mark.filterwarnings("error::RuntimeWarning")
+def test_numbers_of_16_bits_are_far_away_too(tmp_path):
+    def model(place):
+        return {"w": np.full(100_000, place, np.float16)}
+
+    recorder = transcript.Recorder(tmp_path / "run")
+    for number in range(3):
+        recorder.record_model(number, model(2 * number))
+    with pytest.warns(UserWarning, match="further from the last one"):
+        transcript.Recorder(tmp_path / "run").record_model(3, model(500))
+
+
 def test_a_model_far_away_is_warned_of(tmp_path):
     _record(tmp_path / "run", [0.0, 1.0, 2.0, 3.0])
     with pytest.warns(UserWarning, match="further from the last one than any before"):

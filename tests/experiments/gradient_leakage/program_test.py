@@ -106,6 +106,7 @@ _SDP = "fed_sdp(clip=4, sigma=6"
         (f"none; {_SDP})", [0, 1], {"0_1"}, ""),
         (f"{_SDP}, where=server)", [0, 1, 2], {"0", "1"}, ""),
         (f"{_SDP})", [1], {"1"}, ""),
+        ("fed_sdp(clip=4.0, sigma=6.0)", [1], {"1"}, ""),
         ("fed_sdp(clip=1, sigma=6)", [0, 1], {"0_1"}, "theirs has clip=4, sigma=6"),
         ("fed_sdp(clip=4, sigma=6|1)", [0, 1], {"0_1"}, "theirs has clip=4, sigma=6"),
     ],
