@@ -50,9 +50,9 @@ ITEMS = (
         "fed_cdp.table2",
         "K = 100 and 1,000; cells of 10,000 clients take hours each. Three seeds of 100 "
         "clients, one of 1,000. Noise is drawn as it is printed, sigma = 6. Rates of Fed-CDP "
-        "are tried over all rounds at 5, 10 and 20 % of 100, there over a fifth, too; over a "
-        "fifth elsewhere, and not at 50 % of 1,000, which has the rate of 20 %. Without a defense the printed accuracies "
-        "are reached, with one they are far away.",
+        "are tried over all rounds at 5, 10 and 20 % of 100, over a fifth elsewhere, and not "
+        "at 50 % of 1,000, which has the rate of 20 %. Without a defense the printed "
+        "accuracies are reached, with one they are far away.",
     ),
     Item(
         "Tables II, IV and V, Fed-CDP as its published code has it",
