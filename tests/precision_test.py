@@ -59,7 +59,9 @@ def _all_full(found) -> bool:
     [
         lambda p: network.gradient(_LOSS, p, _X, _Y, np.ones(4)),
         lambda p: network._deltas(_LOSS, "TabularDense_0", p, _X, _Y),
-        lambda p: polish.slopes(_LOSS, p, p, _X, _Y, np.arange(2), True),
+        lambda p: polish.slopes(
+            _LOSS, p, p, _X, _Y, np.arange(2), free_targets=True
+        ),
         lambda p: layers._sharp(losses.squared, _SEEN, np.ones((4, 4), np.float32)),
         lambda p: forward._steps(
             _MODEL.apply.module.first_units, p, p["TabularDense_0"], _X, np.eye(3),
