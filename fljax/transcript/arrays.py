@@ -89,6 +89,11 @@ def named(tree: Arrays, where: str) -> dict[str, np.ndarray]:
     return dict(sorted(found.items()))
 
 
+def shapes(arrays: Mapping[str, np.ndarray]) -> dict[str, tuple[int, ...]]:
+    """Shape of each array by its name."""
+    return {name: array.shape for name, array in arrays.items()}
+
+
 def integers(arrays: Mapping[str, np.ndarray]) -> set[str]:
     """Names of those that are not trained: counters, masks."""
     return {name for name, array in arrays.items() if array.dtype.kind in "biu"}

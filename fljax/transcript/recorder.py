@@ -177,11 +177,10 @@ class Recorder:
         }
         left_out = self._leave_out(round, models)
         model, *answers = models.values()
-        shapes = {name: array.shape for name, array in model.items()}
+        shapes = arrays_lib.shapes(model)
         for who, arrays in models.items():
             expected = shapes if who != "sent" else self._shapes or shapes
-            found = {name: array.shape for name, array in arrays.items()}
-            pieces.compare(found, expected, f"round {round}, {who}")
+            pieces.compare(arrays_lib.shapes(arrays), expected, f"round {round}, {who}")
         if self._earlier:
             resumed.check(self._earlier, model)
         deltas = [

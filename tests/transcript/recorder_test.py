@@ -9,30 +9,12 @@ import pytest
 
 from fljax import transcript
 from fljax.types import Transcript
-
-
-def _model(number, size=3):
-    rng = np.random.default_rng(number)
-    return {
-        "dense": {"kernel": rng.normal(size=(2, size)), "bias": rng.normal(size=size)}
-    }
-
-
-_ROUNDS = {
-    0: {4: _model(10), 7: _model(11)},
-    2: {7: _model(12)},
-    5: {1: _model(13), 4: _model(14)},
-}
-
-
-def _record(recorder, rounds):
-    for number in rounds:
-        recorder.record(number, _model(number), _ROUNDS[number])
+from tests.transcript.rounds import ROUNDS, model, record
 
 
 def test_recorded_rounds_are_the_transcript_that_was_seen(tmp_path):
     with transcript.Recorder(tmp_path / "seen", {"batch_size": 8}) as recorder:
-        _record(recorder, _ROUNDS)
+        record(recorder, ROUNDS)
         assert recorder.last_round == 5
     found, about = transcript.load(tmp_path / "seen")
     assert about == {"batch_size": 8}
@@ -41,11 +23,11 @@ def test_recorded_rounds_are_the_transcript_that_was_seen(tmp_path):
     hers = transcript.exchange(found, 7)
     np.testing.assert_array_equal(
         hers.params["dense"]["kernel"],
-        [_model(0)["dense"]["kernel"], _model(2)["dense"]["kernel"]],
+        [model(0)["dense"]["kernel"], model(2)["dense"]["kernel"]],
     )
     returned = _returned_biases(hers)
-    np.testing.assert_allclose(returned[0], _model(11)["dense"]["bias"])
-    np.testing.assert_allclose(returned[1], _model(12)["dense"]["bias"])
+    np.testing.assert_allclose(returned[0], model(11)["dense"]["bias"])
+    np.testing.assert_allclose(returned[1], model(12)["dense"]["bias"])
     assert {path.name for path in tmp_path.iterdir()} == {"seen.npz", "seen.json"}
 
 
@@ -55,7 +37,7 @@ def _returned_biases(exchange):
 
 def test_save_writes_what_was_recorded(tmp_path):
     with transcript.Recorder(tmp_path / "one") as recorder:
-        _record(recorder, _ROUNDS)
+        record(recorder, ROUNDS)
     found, about = transcript.load(tmp_path / "one")
     transcript.save(tmp_path / "two", Transcript(*found), about)
     again, _ = transcript.load(tmp_path / "two")
@@ -68,22 +50,22 @@ def test_save_writes_what_was_recorded(tmp_path):
 
 def test_it_goes_on_after_a_crash_between_rounds(tmp_path):
     with pytest.raises(RuntimeError), transcript.Recorder(tmp_path / "run") as crashed:
-        _record(crashed, [0, 2])
+        record(crashed, [0, 2])
         raise RuntimeError("power cut")
     assert not (tmp_path / "run.npz").exists()
     (tmp_path / "run.rounds" / ".000000005.npz.tmp").write_bytes(b"half a round")
     with transcript.Recorder(tmp_path / "run") as recorder:
         assert recorder.last_round == 2
-        _record(recorder, [5])
+        record(recorder, [5])
     with transcript.Recorder(tmp_path / "whole") as recorder:
-        _record(recorder, _ROUNDS)
+        record(recorder, ROUNDS)
     assert (tmp_path / "run.npz").read_bytes() == (tmp_path / "whole.npz").read_bytes()
 
 
 def test_what_is_added_to_about_survives_a_crash(tmp_path):
     crashed = transcript.Recorder(tmp_path / "run", {"batch_size": 8, "run": 1})
     crashed.describe(nodes={"7": 0})
-    _record(crashed, [0])
+    record(crashed, [0])
     with pytest.warns(UserWarning, match="batch_size was 8 .*, is not said now"):
         again = transcript.Recorder(tmp_path / "run", {"run": 2})
     assert again.about == {"batch_size": 8, "run": 2, "nodes": {"7": 0}}
@@ -107,7 +89,7 @@ def test_a_description_is_on_disk_before_the_first_round(tmp_path):
     about = {"learning_rate": np.float32(0.5), "sizes": np.array([3, 4])}
     transcript.Recorder(tmp_path / "run", about)  # and the training crashes
     with transcript.Recorder(tmp_path / "run") as recorder:
-        _record(recorder, _ROUNDS)
+        record(recorder, ROUNDS)
     _, found = transcript.load(tmp_path / "run")
     assert found == {"learning_rate": 0.5, "sizes": [3, 4]}
 
@@ -136,29 +118,29 @@ def test_a_folder_that_cannot_be_made_is_named(tmp_path):
 def test_flat_names_and_nested_dicts_are_the_same(tmp_path):
     flat = {"dense/kernel": np.zeros((2, 3)), "dense/bias": np.zeros(3)}
     recorder = transcript.Recorder(tmp_path / "run")
-    recorder.record(0, flat, {3: _model(1)})
+    recorder.record(0, flat, {3: model(1)})
     recorder.finish()
     found, _ = transcript.load(tmp_path / "run")
     np.testing.assert_array_equal(
-        found.delta["dense"]["kernel"][0, 0], -_model(1)["dense"]["kernel"]
+        found.delta["dense"]["kernel"][0, 0], -model(1)["dense"]["kernel"]
     )
 
 
 @pytest.mark.parametrize(
     ("call", "said"),
     [
-        ((2, _model(0), {1: _model(1)}), "round: expected more than 2, got 2"),
-        ((3, _model(0), {}), "round 3: expected at least one client"),
-        ((3, {}, {1: _model(1)}), "round 3, sent: expected arrays by name"),
-        ((3, _model(0, 4), {1: _model(1)}), r"round 3, sent: 'dense/\w+' has the shape"),
-        ((3, _model(0), {9: _model(1, 5)}), "round 3, client 9: 'dense/"),
-        ((3, _model(0), {-1: _model(1)}), "round 3: expected client ids that are"),
-        ((3, _model(0), {"alice": _model(1)}), "integers from 0 .*, got .'alice'"),
-        ((3, _model(0), {2**63: _model(1)}), "integers from 0 to 2.63"),
-        ((3, [np.zeros(3)], {1: _model(1)}), "expected arrays by name, got list"),
-        ((3, _model(0), {1: {"dense": {"kernel": np.zeros((2, 3))}}}), "'dense/bias'"),
-        ((3, {"a": np.arange(3)}, {1: _model(1)}), "floating point by name, got none"),
-        ((3, {"a": np.array(["b"])}, {1: _model(1)}), "sent: 'a' is of type <U1"),
+        ((2, model(0), {1: model(1)}), "round: expected more than 2, got 2"),
+        ((3, model(0), {}), "round 3: expected at least one client"),
+        ((3, {}, {1: model(1)}), "round 3, sent: expected arrays by name"),
+        ((3, model(0, 4), {1: model(1)}), r"round 3, sent: 'dense/\w+' has the shape"),
+        ((3, model(0), {9: model(1, 5)}), "round 3, client 9: 'dense/"),
+        ((3, model(0), {-1: model(1)}), "round 3: expected client ids that are"),
+        ((3, model(0), {"alice": model(1)}), "integers from 0 .*, got .'alice'"),
+        ((3, model(0), {2**63: model(1)}), "integers from 0 to 2.63"),
+        ((3, [np.zeros(3)], {1: model(1)}), "expected arrays by name, got list"),
+        ((3, model(0), {1: {"dense": {"kernel": np.zeros((2, 3))}}}), "'dense/bias'"),
+        ((3, {"a": np.arange(3)}, {1: model(1)}), "floating point by name, got none"),
+        ((3, {"a": np.array(["b"])}, {1: model(1)}), "sent: 'a' is of type <U1"),
     ],
     ids=[
         "old round", "nobody", "no model", "another model", "another answer",
@@ -167,7 +149,7 @@ def test_flat_names_and_nested_dicts_are_the_same(tmp_path):
 )  # fmt: skip
 def test_what_does_not_fit_is_refused_and_not_written(call, said, tmp_path):
     recorder = transcript.Recorder(tmp_path / "run")
-    _record(recorder, [0, 2])
+    record(recorder, [0, 2])
     before = sorted(path.name for path in (tmp_path / "run.rounds").iterdir())
     with pytest.raises(transcript.TranscriptError, match=said):
         recorder.record(*call)
@@ -212,7 +194,7 @@ def test_a_negative_round_is_refused(tmp_path):
 
 def test_counters_are_left_out_with_one_word(tmp_path):
     def with_counter(number, kind):
-        return _model(number) | {"norm": {"seen": np.array(number, kind)}}
+        return model(number) | {"norm": {"seen": np.array(number, kind)}}
 
     recorder = transcript.Recorder(tmp_path / "run")
     with pytest.warns(UserWarning, match="run: arrays of integers .*: norm/seen"):
@@ -231,7 +213,7 @@ def test_counters_are_left_out_with_one_word(tmp_path):
 
 def test_who_sends_integers_where_there_were_none_is_named(tmp_path):
     recorder = transcript.Recorder(tmp_path / "run")
-    _record(recorder, [0])
+    record(recorder, [0])
     name = min(recorder._shapes)
     wrong = {
         k: np.zeros(v, int if k == name else float) for k, v in recorder._shapes.items()
@@ -240,7 +222,7 @@ def test_who_sends_integers_where_there_were_none_is_named(tmp_path):
         transcript.TranscriptError,
         match=f"round 1, client 4: '{name}' is of integers, of floating point in the",
     ):
-        recorder.record(1, _model(1), {4: wrong})
+        recorder.record(1, model(1), {4: wrong})
 
 
 def test_a_recorder_stays_where_it_is(tmp_path, monkeypatch):
@@ -248,6 +230,6 @@ def test_a_recorder_stays_where_it_is(tmp_path, monkeypatch):
     recorder = transcript.Recorder("run")
     (tmp_path / "other").mkdir()
     monkeypatch.chdir(tmp_path / "other")
-    _record(recorder, [0])
+    record(recorder, [0])
     recorder.finish()
     assert (tmp_path / "run.npz").exists()

@@ -2,11 +2,11 @@
 
 They read each client's first message: the closed form over class gradients of the proxy
 rows (`rules`), Algorithm 1 of Rajani et al. 2023 (`attack`), and what its shadow clients
-teach of both (`predictor_posterior`). These train
-as the attacked ones are known to, with FedProx's term and the defense. A defense of which
-only the budget is known, not the delta, gives them its clip and no noise; a clip that decays is that of
-the first round; Poisson samples are stood in for by shuffled batches of their size. The
-closed form knows of no defense.
+teach of both (`predictor_posterior`). These train as the attacked ones are known to, with
+FedProx's term and the defense. A defense of which only the budget is known, not the delta,
+gives them its clip and no noise; a clip that decays is that of the first round; Poisson
+samples are stood in for by shuffled batches of their size. The closed form knows of no
+defense.
 """
 
 import functools

@@ -30,3 +30,11 @@ def test_nothing_to_find_is_refused(problem, steps):
     for count, targets in ((0, np.arange(2)), (4, np.zeros(0))):
         with pytest.raises(ValueError, match="rows, targets: expected at least 1"):
             rows.recover_steps(*sent, count, targets)
+
+
+@pytest.mark.parametrize("steps", [Steps(1, 0.05, 2), Steps(2, 0.05, 3)])
+def test_steps_that_are_not_over_so_many_rows_are_refused(problem, steps):
+    given = problem((24, 24), 2, 1)
+    sent = given.params, given.params, given.loss_fn, steps, given.schema
+    with pytest.raises(ValueError, match="steps: expected 4 rows in all, got"):
+        rows.recover_steps(*sent, 4, np.arange(2))
