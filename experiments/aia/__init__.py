@@ -8,7 +8,8 @@
   the paper chooses them, `active` servers and the `oracle` (`single_client`, `tuning`),
   `knowledge` of less than everything;
 * the truth: `population`, `strangers`, `controls`, `baselines`, `ceilings`;
-* scores: `scoring`, `errors`, `posteriors`, `guesses`, `result_rows`;
+* scores: `scoring`, `errors`, `posteriors`, `guesses`, `result_rows`, and whether a search
+  stopped short of the `true_rows`;
 * what is said: `results_table`, `client_table`, `privacy_report`, `closing`, `report`,
   `published`.
 """

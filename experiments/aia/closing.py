@@ -9,7 +9,7 @@ from typing import Any
 from rich.table import Table
 from rich.text import Text
 
-from experiments.aia import client_table
+from experiments.aia import client_table, true_rows
 from experiments.aia.setup import Setup
 from experiments.report import cards, cases, in_short, lines
 from experiments.report.figures import selection
@@ -78,7 +78,10 @@ def said(
         told["what_to_do"] = _command(flags, usual, rows)
     card = cards.card("run", rows, {**manifest, **told}, None)
     top = _top(card)
-    above, below = list(who_sees(top, sensitive)), [_WORDS, *_fit(rows)]
+    above, below = (
+        list(who_sees(top, sensitive)),
+        [_WORDS, *_fit(rows), *true_rows.said(rows)],
+    )
     for each in in_short.sentences([card]):
         above.append(each.text)
         if each.command:

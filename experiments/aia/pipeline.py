@@ -18,6 +18,7 @@ from experiments.aia import (
     saved,
     scoring,
     strangers,
+    true_rows,
 )
 from experiments.aia.adversary_config import MESSAGES, Sight
 from experiments.aia.baselines import Shared
@@ -274,6 +275,11 @@ def _attack_as(
             kinds.check_new(name, rows, found.rows)
             rows += found.rows
             guesses += found.guesses
+    if true_rows.are_asked_for(rows):
+        stage = f"true rows {sight.setting}"
+        with stages.stage(seconds, stage):
+            beside = functools.partial(true_rows.rows, scored.labels, setup, adversary)
+            rows += part.cached(stage, beside, Row)
     return kinds.Found(rows, guesses)
 
 

@@ -32,6 +32,7 @@ NAMES = {
     "make a square system",
     "trajectory": "simulates the client's training with unknown values and fits it to "
     "its messages over many rounds",
+    "true_rows": "no attack: how well the clients' rows as they are explain their messages",
     "linear_inversion": "the first-order version of trajectory",
     "inversion": "rebuilds whole rows from a message that is one gradient of few rows",
     "mean_distribution": "no attack: the mean label distribution of the shadow clients",

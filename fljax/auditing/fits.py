@@ -8,6 +8,7 @@ tried: what fits with one of them was probably recorded or declared so.
 """
 
 import functools
+import math
 from collections.abc import Iterator
 from typing import Any, NamedTuple
 
@@ -22,7 +23,7 @@ from fljax.attacks.adversary import AdversaryView, LocalTraining
 from fljax.attacks.trajectory import FITS, clients, effort
 from fljax.auditing.truth import Truth
 from fljax.transcript import views
-from fljax.types import Batch, ElementLossFn
+from fljax.types import Array, Batch, ElementLossFn
 
 _MESSAGES = 60  # of each client, evenly spread, tell enough
 _LEAST_MESSAGES = 3  # from which noise is told from what is none
@@ -58,7 +59,7 @@ def of_rows(
       settings: of the simulation.
       most_steps: that are simulated of a message.
     """
-    rows, limits = knowing_the_truth(view, truth), (settings, most_steps)
+    rows, limits = knowing_the_truth(view, truth.sensitive), (settings, most_steps)
     share = explained(rows)
     found = _misfit(rows, *limits) if _tells(rows) else None
     if found is None or np.median(found) <= FITS:
@@ -123,9 +124,14 @@ def _of_constant_huber(delta: float, y: np.ndarray) -> float:
     return float(found.fun)
 
 
-def knowing_the_truth(view: AdversaryView, truth: Truth) -> AdversaryView:
-    """The view of somebody who knows the sensitive column, and has nothing to infer."""
-    block = np.asarray(truth.sensitive)
+def knowing_the_truth(view: AdversaryView, sensitive: Array) -> AdversaryView:
+    """The view of somebody who knows the sensitive column, and has nothing to infer.
+
+    Args:
+      view: of the rows, whose other columns are known as they are.
+      sensitive: `[C, n]` number of the true candidate, or the encoded value.
+    """
+    block = np.asarray(sensitive)
     if not view.continuous:
         block = np.asarray(view.candidates)[block]
     rows = jnp.asarray(np.atleast_3d(block), jnp.float32)
@@ -134,6 +140,20 @@ def knowing_the_truth(view: AdversaryView, truth: Truth) -> AdversaryView:
     return view._replace(
         known=view.known._replace(public=every), candidates=nothing, continuous=False
     )
+
+
+def misfit(view: AdversaryView, settings: clients.Settings) -> np.ndarray | None:
+    """How far the messages of each client are from what its true rows would have sent.
+
+    Args:
+      view: from `knowing_the_truth`.
+      settings: of the simulation; what they say of a search does not count.
+
+    Returns:
+      `[C]`, about 1 where all is right, infinite for NaN; None where nothing simulates
+      these clients as told, or messages are too few to tell noise from what is none.
+    """
+    return _misfit(view, settings) if _tells(view) else None
 
 
 def _tells(view: AdversaryView) -> bool:
@@ -145,7 +165,7 @@ def _tells(view: AdversaryView) -> bool:
 
 
 def _misfit(
-    view: AdversaryView, settings: clients.Settings, most_steps: int
+    view: AdversaryView, settings: clients.Settings, most_steps: float = math.inf
 ) -> np.ndarray | None:
     """`[C]`; None where there is nothing that simulates these clients as told."""
     if settings.search.estimate_scale or needs.missing(clients.NEEDS, view, settings):
