@@ -8,6 +8,7 @@ from fljax import transcript, verdicts
 from fljax.auditing import lines as lines_lib
 
 _CLIENTS, _ROWS, _RATE = (0, 1), 60, 0.05
+_ABOUT = {"batch_size": 0, "learning_rate": _RATE, "epochs": 2}
 _SHARES = ([0.7, 0.2, 0.1], [0.1, 0.1, 0.8])
 _NAMES = (
     "last_layer", "class_gradients", "predictor", "predictor_posterior", "simulated_path",
@@ -37,9 +38,8 @@ def folder(tmp_path_factory):
     frame.to_csv(folder / "rows.csv", index=False)
     proxy = _frame(rng, np.repeat([0, 1, 2], 20), 9)
     proxy.to_csv(folder / "proxy.csv", index=False)
-    about = {"batch_size": 0, "learning_rate": _RATE, "epochs": 2}
     model = {"kernel": np.zeros((3, 3)), "bias": np.zeros(3)}
-    with transcript.Recorder(folder / "seen", about) as recorder:
+    with transcript.Recorder(folder / "seen", dict(_ABOUT)) as recorder:
         for number in range(3):
             returned = {client: _train(model, frames[client]) for client in _CLIENTS}
             recorder.record(number, model, returned)
@@ -76,7 +76,31 @@ def test_every_attack_is_nearer_than_what_needs_no_message(folder, audited):
         distance = 0.5 * np.abs(guess - shares).sum(axis=1)
         assert line.total.value == pytest.approx(distance.mean())
         assert line.total.value < 0.2 < line.total.baseline
-        np.testing.assert_allclose(answers[line.attack].baseline, 1 / 3)
+        if line.attack != "last_layer":
+            np.testing.assert_allclose(answers[line.attack].baseline, 1 / 3)
+
+
+def test_a_model_that_knows_her_rows_is_no_leak_of_her_messages(tmp_path, audited):
+    """Everybody returns the mean of all: rows and models tell the labels, messages none."""
+    rng, clients = np.random.default_rng(0), range(6)
+    shares = rng.dirichlet([0.5] * 3, len(clients))
+    frames = [_frame(rng, rng.choice(3, _ROWS, p=shares[c]), c) for c in clients]
+    frame = pd.concat(frames, ignore_index=True)
+    frame.to_csv(tmp_path / "rows.csv", index=False)
+    model, about = {"kernel": np.zeros((3, 3)), "bias": np.zeros(3)}, dict(_ABOUT)
+    with transcript.Recorder(tmp_path / "seen", about) as recorder:
+        for number in range(20):
+            each = [_train(model, own) for own in frames]
+            mean = {k: np.mean([one[k] for one in each], axis=0) for k in model}
+            noise = [{k: 1e-9 * rng.normal(size=v.shape) for k, v in mean.items()}
+                     for _ in clients]  # fmt: skip
+            returned = {c: {k: mean[k] + noise[c][k] for k in mean} for c in clients}
+            recorder.record(number, model, returned)
+            model = mean
+    told = {"target": "y", "sensitive": "sex", "task": "multiclass"}
+    _, (line,) = audited(tmp_path, attacks=("last_layer",), **told)
+    assert line.total.value < 0.2 and line.verdict == verdicts.NOT_SHOWN
+    assert line.total.value == pytest.approx(line.total.baseline, abs=1e-3)
 
 
 def test_without_proxy_rows_the_bias_still_tells(folder, audited):

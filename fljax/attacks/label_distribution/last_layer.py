@@ -7,6 +7,10 @@ rows have), halfway between the model sent and the model
 returned, and the result is a mean over its messages. Its targets are not used. Messages
 of a client who clips, or is held back by FedProx, have not come as far as it takes for
 granted: of the first it is not told, the second is refused.
+
+A model that has learnt tells much of the labels of known rows without any message of their
+client. So its baseline is the same formula on the same rows with the mean message of the
+round's other clients in the place of the client's own; of no message where there are none.
 """
 
 import jax
@@ -21,7 +25,7 @@ from fljax.attacks.estimates import Estimates, LabelEstimate
 from fljax.attacks.label_distribution import rules
 from fljax.attacks.needs import Needs
 from fljax.attacks.spec import AttackSpec
-from fljax.types import Params
+from fljax.types import Params, Transcript
 
 
 def run(view: AdversaryView, settings: None) -> Estimates:
@@ -31,8 +35,27 @@ def run(view: AdversaryView, settings: None) -> Estimates:
     training = view.training
     bias = needs_lib.last_bias(view.transcript.params, view.outputs)
     moved = (training.learning_rate or 0.0) * training.local_steps(view.sizes)
-    value = over_clients(_one, task(view, bias), view, np.asarray(moved, np.float32))
-    return {"last_layer": LabelEstimate(value, without_messages(view), "closed_form")}
+    static, moved = task(view, bias), np.asarray(moved, np.float32)
+    value, baseline = (
+        over_clients(_one, static, view._replace(transcript=seen), moved)
+        for seen in (view.transcript, _of_others(view.transcript))
+    )
+    return {"last_layer": LabelEstimate(value, baseline, "closed_form")}
+
+
+def _of_others(seen: Transcript) -> Transcript:
+    """With the mean message of the round's others in place of each; zeros for none."""
+    there = np.asarray(seen.client) >= 0
+    others = there.sum(axis=1) - 1  # of the client's own: an empty slot is nobody's
+
+    def mean(leaf):
+        flat = np.asarray(leaf, np.float32).reshape(*there.shape, -1)
+        flat = np.where(there[..., None], flat, 0)
+        rest = flat.sum(axis=1, keepdims=True) - flat
+        rest = np.where(others[:, None, None] > 0, rest, 0)  # no rounding of one's own
+        return (rest / np.maximum(others, 1)[:, None, None]).reshape(leaf.shape)
+
+    return seen._replace(delta=jax.tree.map(mean, seen.delta))
 
 
 def without_messages(view: AdversaryView) -> np.ndarray:
