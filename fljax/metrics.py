@@ -3,10 +3,13 @@
 Attacks may not import this module: they never see the truth.
 """
 
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
 from scipy import special
+
+_FEW = 10  # rows, of which what is usual tells each of them
 
 
 class Estimate(NamedTuple):
@@ -106,6 +109,32 @@ def majority(truth, mask) -> float:
     """Accuracy of always naming the most frequent value: the baseline of an attack."""
     values = np.asarray(truth)[np.asarray(mask, bool)]
     return float(np.unique(values, return_counts=True)[1].max() / len(values))
+
+
+def usual_values(rows: Sequence[np.ndarray], *, continuous: bool) -> np.ndarray:
+    """What somebody names who knows no row, but what is usual among a client's.
+
+    Of clients with fewer than ten rows that is what is usual among all clients' rows: a
+    client's own row is all there is of one who has no other, and half of what is usual
+    of two.
+
+    Args:
+      rows: values `[n]` of each client, whole numbers but for `continuous`.
+      continuous: whether they are numbers, of which it is the median, or categories, of
+        which it is the most frequent.
+
+    Returns:
+      `[C]`; 0 where there are no rows at all.
+    """
+
+    def usual(values):
+        if not len(values):
+            return 0
+        return np.median(values) if continuous else np.bincount(values).argmax()
+
+    kept = [np.asarray(each) if continuous else np.asarray(each, int) for each in rows]
+    everybody = usual(np.concatenate(kept))
+    return np.array([usual(v) if len(v) >= _FEW else everybody for v in kept])
 
 
 def weighted_mean(values, weights) -> float:

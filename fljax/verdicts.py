@@ -3,7 +3,7 @@
 What an attack names rightly need not come from messages. So it is compared with
 references that know nothing of these rows' part in the training:
 
-* `majority`: always the most frequent value of each client, its median for a number;
+* `majority`: always a client's most frequent value, or median (`metrics.usual_values`);
 * `imputation`: what the other columns tell to who has rows of the same population
   (`fljax.imputation`; Jayaraman and Evans, "Are attribute inference attacks just
   imputation?", CCS 2022);

@@ -72,3 +72,15 @@ def test_the_interval_of_a_share_is_wilsons(confidence):
     found = metrics.of_rows(80.0, 50, confidence)
     ends = stats.binomtest(40, 50).proportion_ci(confidence, method="wilson")
     np.testing.assert_allclose(found, (100 * ends.low, 100 * ends.high))
+
+
+def test_what_is_usual_of_few_rows_is_that_of_all_clients():
+    alone = [np.array([bit]) for bit in (1, 0, 1, 0, 0)]
+    assert list(metrics.usual_values(alone, continuous=False)) == [0] * 5
+    many = np.repeat([1, 0], [8, 4])  # enough for one's own
+    told = metrics.usual_values([*alone, many], continuous=False)
+    assert list(told) == [1] * 6  # of 17 rows 10
+    numbers = [np.array([9.0]), np.arange(20.0), np.zeros(0)]
+    assert list(metrics.usual_values(numbers, continuous=True)) == [9.0, 9.5, 9.0]
+    nobody = [np.zeros(0)]
+    assert list(metrics.usual_values(nobody, continuous=True)) == [0]

@@ -21,7 +21,7 @@ from experiments.aia.population import Population
 from experiments.aia.setup import Setup
 from experiments.aia.strangers import Strangers
 from experiments.tabular.targets import Targets, pool
-from fljax import imputation, verdicts
+from fljax import imputation, metrics, verdicts
 from fljax.results import Labels, Row
 
 _CURVE = (100, 1000)  # rows known
@@ -59,16 +59,14 @@ class Shared:
 
 
 def majority(labels: Labels, targets: Targets) -> list[Row]:
-    """Each client's most frequent value, or its median for a continuous attribute."""
+    """Each client's most frequent value, or its median (`metrics.usual_values`)."""
     guess = np.zeros_like(targets.value)
-    for seed, client in np.ndindex(targets.value.shape[:2]):
-        known = targets.value[seed, client][targets.mask[seed, client]]
-        if not len(known):
-            continue
-        if targets.continuous:
-            guess[seed, client] = np.median(known)
-        else:
-            guess[seed, client] = np.bincount(known).argmax()
+    for seed, (values, mask) in enumerate(
+        zip(targets.value, targets.mask, strict=True)
+    ):
+        own = [each[real] for each, real in zip(values, mask, strict=True)]
+        usual = metrics.usual_values(own, continuous=targets.continuous)
+        guess[seed] = usual[:, None]
     about = labels, verdicts.MAJORITY, "baseline", guess, targets
     if not targets.continuous:
         return scoring.guesses(*about)

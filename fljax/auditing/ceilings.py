@@ -116,12 +116,16 @@ def _why_not(view: AdversaryView, declared: Declared, imputed: Imputed | None) -
 
 def _without(truth: Truth, imputed: Imputed) -> np.ndarray:
     """Largest share `[C]` that is told of each client's rows without them."""
-    guesses, found = zip(imputed.own, imputed.from_all, strict=True), []
-    for both, value, mask in zip(guesses, truth.sensitive, truth.mask):
-        real = value[mask]
-        majority = np.bincount(real.astype(int)).max() / len(real)
-        found.append(max(majority, *(np.mean(guess == real) for guess in both)))
-    return np.array(found)
+    rows = zip(truth.sensitive, truth.mask, strict=True)
+    real = [value[mask] for value, mask in rows]
+    usual = metrics.usual_values(real, continuous=False)
+    guesses = zip(usual, imputed.own, imputed.from_all, strict=True)
+    return np.array(
+        [
+            max(np.mean(guess == own) for guess in told)
+            for told, own in zip(guesses, real, strict=True)
+        ]
+    )
 
 
 def _bounds(

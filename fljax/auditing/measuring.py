@@ -14,7 +14,7 @@ from typing import NamedTuple
 import numpy as np
 from scipy import optimize
 
-from fljax import certainty, shrinkage
+from fljax import certainty, metrics, shrinkage
 from fljax.attacks.estimates import (
     LabelEstimate,
     Prediction,
@@ -101,7 +101,8 @@ class Measured(NamedTuple):
 def hits(name: str, estimate: Prediction, truth: Truth, beside: Controls) -> Measured:
     """Of a category: whether each row is named rightly."""
     real = _real(truth)
-    majority = [100 * np.bincount(each.astype(int)).max() / len(each) for each in real]
+    usual = metrics.usual_values(real, continuous=False)
+    majority = [100 * np.mean(each == v) for each, v in zip(real, usual, strict=True)]
     references: dict[str, _Scores | np.ndarray] = {MAJORITY: np.array(majority)}
     if beside.imputed is not None:
         pairs = zip(beside.imputed.own, real, strict=True)
@@ -133,7 +134,8 @@ def per_record(estimate: Prediction, truth: Truth) -> PerRecord | None:
 def errors(name: str, estimate: Prediction, truth: Truth, beside: Controls) -> Measured:
     """Of a number: how far each row is from the truth, in units of the file."""
     imputed, real = beside.imputed, _real(truth)
-    median = [np.abs(each - np.median(each)).mean() for each in real]
+    usual = metrics.usual_values(real, continuous=True)
+    median = [np.abs(each - v).mean() for each, v in zip(real, usual, strict=True)]
     own, left = (None, 0.0) if imputed is None else (imputed.own, imputed.left)
     found = _errors(estimate, truth, own, left, truth.unit)
     references: dict[str, _Scores | np.ndarray] = {
