@@ -6,12 +6,12 @@ from collections.abc import Sequence
 import numpy as np
 
 from experiments.aia.setup import Setup
-from experiments.choose_defense.rule import Candidate
+from experiments.choose_defense.rule import POINTS, Candidate
 from experiments.epsilons import PREFIX
 from experiments.report import gains
 from experiments.report.figures import selection
 from experiments.report.gains import Score
-from fljax import metrics, privacy, verdicts
+from fljax import metrics, privacy, results, verdicts
 from fljax.defenses.specs import Spec
 from fljax.metrics import Estimate
 from fljax.privacy import Releases
@@ -125,6 +125,9 @@ def _of(name: str, rows: Sequence[Row], scores: Sequence[Score]) -> Candidate:
             (row.n for row in totals if row.metric == selection.EXPLAINED[1]), default=0
         ),
         _of_held_out(totals, selection.RIGHT).mean,
+        POINTS
+        if top is None or top.gain.measure is verdicts.ACCURACY
+        else top.gain.better,
     )
 
 
@@ -133,7 +136,7 @@ def _of_held_out(totals: Sequence[Row], names: Sequence[str]) -> Estimate:
     for metric in reversed(names):
         values = [row.value for row in totals if row.metric == metric]
         if values:
-            return metrics.interval(values)
+            return results.within(metrics.interval(values), metric)
     return _NOTHING
 
 

@@ -7,7 +7,7 @@ from matplotlib.cm import ScalarMappable
 from matplotlib.colors import LogNorm
 from matplotlib.figure import Figure
 
-from experiments.choose_defense.rule import Candidate, Choice
+from experiments.choose_defense.rule import POINTS, Candidate, Choice
 from experiments.report.figures import drawing
 
 
@@ -57,7 +57,8 @@ def choice(found: Sequence[Candidate], chosen: Choice, title: str) -> Figure | N
     axes.axhline(0, **drawing.IMPUTATION)
     axes.plot([], [], "_", color="grey", ms=12, mew=2, label="no adversary is above")
     axes.set_xlabel("held-out variation explained (%)")
-    axes.set_ylabel("strongest attack beyond imputation (points)")
+    unit = "points" if drawn[0].gained == POINTS else "of its error"
+    axes.set_ylabel(f"strongest attack beyond imputation ({unit})")
     axes.set_title(title)
     axes.legend(fontsize=8, loc="upper left")
     if scale is not None:

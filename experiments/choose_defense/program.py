@@ -68,7 +68,14 @@ def start(config: Settings) -> Start:
     first = aia.start(told, apart=True)  # so that what is released composes
 
     def prepare() -> Prepared:
-        return Prepared(choice, grid, first.prepare())
+        trainings = first.prepare()
+        truth = trainings.points[0].targets
+        if choice.most_beyond is not None and truth is not None and truth.continuous:
+            raise ConfigError(
+                "--most_beyond: expected none with a sensitive number, for bounds are of "
+                f"accuracies; got {choice.most_beyond:g}"
+            )
+        return Prepared(choice, grid, trainings)
 
     return Start(first.name, prepare)
 

@@ -1,13 +1,13 @@
 """What is said of a grid: a table, a recommendation, and what both rest on."""
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import Any
 
 from rich.table import Table
 from rich.text import Text
 
-from experiments.choose_defense.rule import RULE, Candidate, Choice, Wishes
+from experiments.choose_defense.rule import POINTS, RULE, Candidate, Choice, Wishes
 from fljax.driver import screen_tables
 from fljax.metrics import Estimate
 from fljax.results import Row
@@ -19,6 +19,9 @@ _TUNING = (
 )
 _FEW = 100  # held-out rows
 _MUCH = 0.5  # of what the model explains without a defense
+_LARGE = 10  # an epsilon above which little is promised
+_WIDE = 5.0  # points that an attack may have for all that is shown
+_TWO = 2  # seeds, whose interval hardly ever ends above 0
 _OF_CLIENT = {"record": "", "client": " of a client"}
 
 
@@ -33,7 +36,7 @@ def tables(
     """For the screen; `proven` are lower bounds of epsilon, if there are any."""
     least = {row.defense: row.value for row in proven if row.setting == "messages"}
     table = screen_tables.empty(
-        "smallest epsilon first; attacks beyond what sees no message, in points"
+        f"smallest epsilon first; attacks: {_gained(found)} what sees no message"
     )
     table.add_column("defense")
     screen_tables.add_numbers(
@@ -93,13 +96,15 @@ def recommendation(
     ]
     if each.attack:
         parts.append(
-            f"the strongest attack, {each.attack}, has {_interval(each.gain)} points "
-            f"beyond {each.beyond}"
+            f"the strongest attack, {each.attack}, has {_interval(each.gain)} "
+            f"{each.gained} {each.beyond}"
             + ("" if bare is None else f" (without a defense {_interval(bare.gain)})")
         )
     if math.isfinite(each.most):
         parts.append(f"no adversary can have more than {each.most:.1f} points")
-    return " ".join(["; ".join(parts) + ".", *_warnings(each, bare)])
+    units = {c.unit for c in found if math.isfinite(c.epsilon)}
+    said = *_warnings(each, bare), *_unsure(each, units, seeds)
+    return " ".join(["; ".join(parts) + ".", *said])
 
 
 def _targets(each: Candidate) -> str:
@@ -121,6 +126,32 @@ def _warnings(each: Candidate, bare: Candidate | None) -> Iterator[str]:
             "It costs more than half of what the model explains: other clips, more rounds "
             "or a larger epsilon may cost less."
         )
+
+
+def _unsure(each: Candidate, units: Collection[str], seeds: int) -> Iterator[str]:
+    """What the rule takes as it is, and a reader should not."""
+    high = each.gain.high
+    if seeds == _TWO:
+        yield (
+            "Two seeds can hardly show a leak, with or without a defense: expected three "
+            "or more, or one, which is judged by its rows."
+        )
+    elif high >= _WIDE or (high > 0 and each.gained != POINTS):
+        yield f"Not shown is not safe: the interval reaches {high:.1f}; seeds narrow it."
+    if each.epsilon > _LARGE:
+        yield (
+            f"An epsilon above {_LARGE} promises little: that the attacks which were run "
+            "fail is all there is."
+        )
+    if len(units) > 1:
+        yield (
+            "The grid has epsilons of a record and of a client, which promises more: try "
+            "them apart, for the rule compares the numbers alone."
+        )
+
+
+def _gained(found: Sequence[Candidate]) -> str:
+    return next((each.gained for each in found if each.attack), POINTS)
 
 
 def manifest(

@@ -10,6 +10,7 @@ from sklearn.isotonic import isotonic_regression
 from fljax import fit, verdicts
 from fljax.metrics import Estimate
 
+POINTS = "points beyond"
 RULE = (
     "of the defenses that promise an epsilon, under which no attack that knows them is "
     "shown to have more than who sees no message, nor under more of the same noise, whose "
@@ -30,13 +31,14 @@ class Candidate(NamedTuple):
       tuned: epsilon if the choice of the clip is charged, too.
       utility: percent of the held-out targets' variation that the model explains.
       attack: the strongest that was run; empty without any.
-      gain: its points beyond the best of what sees no message.
+      gain: what it has beyond the best of what sees no message, in `gained`.
       leaks: whether some attack is shown to have more than that.
       most: points that any adversary can have beyond that; NaN where it is not known.
       beyond: what that best is, by which an attack is judged.
       unit: whose the epsilon is, `record` or `client`.
       held_out: rows of a seed that utility is of; 0 where it is of the training rows.
       right: percent of these rows whose class the model names; NaN of numbers.
+      gained: what a gain is, in words before what it is beyond.
     """
 
     defense: str
@@ -51,6 +53,7 @@ class Candidate(NamedTuple):
     unit: str = "record"
     held_out: int = 0
     right: float = math.nan
+    gained: str = POINTS
 
 
 class Wishes(NamedTuple):
@@ -113,7 +116,8 @@ def _explained(candidates: Sequence[Candidate]) -> dict[str, float]:
     """Utility that does not fall where only noise does: what does so is chance.
 
     The best of many that scatter is mostly luck; isotonic regression over the epsilons of
-    one clip pools it with those that have less noise.
+    one clip pools it with those that have less noise. Less than nothing counts as nothing:
+    a training that ran away says nothing of its neighbours.
     """
     groups: dict[str, list[Candidate]] = {}
     known = [each for each in candidates if math.isfinite(each.utility.mean)]
@@ -123,7 +127,9 @@ def _explained(candidates: Sequence[Candidate]) -> dict[str, float]:
         each.defense: float(value)
         for group in groups.values()
         for each, value in zip(
-            group, isotonic_regression([e.utility.mean for e in group]), strict=True
+            group,
+            isotonic_regression([max(e.utility.mean, 0.0) for e in group]),
+            strict=True,
         )
     }
 

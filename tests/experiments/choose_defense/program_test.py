@@ -51,6 +51,13 @@ def test_flags_that_do_not_fit_are_refused(run, told, said, tmp_path):
     assert not (tmp_path / "out").exists()
 
 
+def test_bounds_are_not_asked_for_of_a_number(run, tmp_path):
+    told = "--data_sensitive=bmi", "--most_beyond=5"
+    with pytest.raises(ConfigError, match="--most_beyond: .*bounds are of accuracies"):
+        run("--defenses=dp_sgd(clip=1, sigma=1)", *told)
+    assert not (tmp_path / "out").exists()
+
+
 @pytest.mark.parametrize(
     "spec", ["fed_sdp(clip=1, sigma=1)", "fed_cdp(clip=1, sigma=1)"]
 )

@@ -76,6 +76,38 @@ def test_the_luckiest_of_one_clip_is_not_the_best():
         )
 
 
+def test_a_training_that_ran_away_says_nothing_of_its_neighbours():
+    explained = {1: 40.0, 2: 42.0, 4: -5000.0, 64: 30.0}
+    grid = [
+        _candidate(f"dp_sgd(clip=3, epsilon={e})", float(e), explained[e])
+        for e in explained
+    ]
+    assert choose(grid, Wishes(tolerance=20.0)).chosen == grid[0]
+
+
+def _said(each, *others, seeds=3):
+    found = (each, *others)
+    chosen = choose(found, Wishes())
+    return reporting.recommendation(found, chosen, Wishes(), seeds)
+
+
+def test_what_is_not_sure_of_a_recommendation_is_said():
+    assert "promises little" in _said(FINE) and "promises little" not in _said(SMALL)
+    assert "Two seeds can hardly show" in _said(SMALL, seeds=2)
+    assert "not safe" not in _said(SMALL)
+    wide = SMALL._replace(gain=Estimate(6.0, -9.0, 21.0, 6.0, 3))
+    assert "the interval reaches 21.0" in _said(wide)
+    client = OTHER._replace(unit="client")
+    assert "of a record and of a client" in _said(SMALL, client)
+    assert "of a record and of a client" not in _said(SMALL, NONE)
+
+
+def test_a_number_is_told_by_its_error():
+    number = SMALL._replace(gained="less error than")
+    assert "has -1.0 [-5.0, 3.0] less error than imputation" in _said(number)
+    assert "points beyond" in _said(SMALL)
+
+
 def test_every_other_defense_is_told_why_it_is_not():
     assert choose(GRID, Wishes(most=15.0)).why_not == {
         "none": "promises nothing",
