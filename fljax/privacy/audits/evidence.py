@@ -184,6 +184,9 @@ def _told(planted, others: Others, canary, model: Params, shares, *, training, r
 def _plain(without: Params, present: Params) -> Along:
     """Along what the canary makes of a message."""
     apart = jax.tree.map(jnp.subtract, present, without)
+    # Squares of what is very large or small are none.
+    most = jnp.max(jnp.stack([jnp.max(jnp.abs(x)) for x in jax.tree.leaves(apart)]))
+    apart = jax.tree.map(lambda leaf: leaf / jnp.maximum(most, _TINY), apart)
     norm = jnp.sqrt(optax.tree.vdot(apart, apart))
     unit = jax.tree.map(lambda leaf: leaf / jnp.maximum(norm, _TINY), apart)
 

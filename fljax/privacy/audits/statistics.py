@@ -7,6 +7,7 @@ as much as what is nearly never seen without. Bounds of one run are those of
 """
 
 import importlib
+import warnings
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -172,6 +173,9 @@ def check(values, there, tuning, delta: float, confidence: float) -> None:
 
     Raises:
       ValueError: naming the argument.
+
+    Warns:
+      UserWarning: all scores are alike.
     """
     if values.ndim != 1 or there.shape != values.shape:
         raise ValueError(
@@ -180,6 +184,12 @@ def check(values, there, tuning, delta: float, confidence: float) -> None:
         )
     if np.isnan(values).any():
         raise ValueError(f"scores: {int(np.isnan(values).sum())} are NaN")
+    if values.size and np.all(values == values[0]):
+        warnings.warn(
+            "scores: all are alike, so that nothing was measured, and a bound of 0 says "
+            "nothing",
+            stacklevel=3,
+        )
     if not 0 <= delta < 1:
         raise ValueError(f"delta must be in [0, 1), got {delta}")
     if not 0.5 < confidence < 1:

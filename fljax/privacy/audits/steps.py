@@ -10,6 +10,7 @@ counts. `check_dp` is the quick form: it tests noise, sensitivity and keys of a 
 can be traced, and proves no epsilon.
 """
 
+import warnings
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
@@ -25,6 +26,7 @@ Step = Callable[[Any, Any], PyTree]
 # (key, or number where it is not traced; whether the canary is there) -> what is seen
 _LEARNED, _CHOSEN = 0.25, 0.15  # shares of the runs
 _FEWEST = 200
+_WIDE = 4  # times as many numbers as runs that are learned from
 _TINY = 1e-12
 
 
@@ -84,6 +86,11 @@ def audit_step(
 
     Raises:
       ValueError: for numbers out of range, or outputs that are not finite.
+
+    Warns:
+      UserWarning: outputs are so large that runs hardly teach how they differ, and little
+        is proven: show fewer numbers, those that the canary moves most, or run it more
+        often.
     """
     if draws < _FEWEST or rounds < 1:
         raise ValueError(
@@ -95,6 +102,13 @@ def audit_step(
         raise ValueError("step: expected finite outputs")
     learned = np.arange(draws) < _LEARNED * draws
     tuning = np.arange(draws) < (_LEARNED + _CHOSEN) * draws
+    if outputs.shape[1] > _WIDE * learned.sum() * rounds:
+        warnings.warn(
+            f"step: {learned.sum() * rounds} runs hardly teach how {outputs.shape[1]:,} "
+            "numbers differ, so that a bound near 0 says nothing: expected fewer numbers, "
+            "or more draws",
+            stacklevel=2,
+        )
     steps = np.repeat(learned, rounds), np.repeat(present, rounds)
     scores = _ratios(outputs, *steps).reshape(draws, rounds).sum(axis=1)
     audited = statistics.audited(
@@ -130,7 +144,11 @@ def _ratios(outputs: np.ndarray, learned: np.ndarray, present: np.ndarray):
     with_, without = outputs[learned & present], outputs[learned & ~present]
     centre = without.mean(axis=0)
     spread = _covariance(with_ - with_.mean(axis=0), without - centre)
-    apart = np.linalg.solve(spread, with_.mean(axis=0) - centre)
+    difference = with_.mean(axis=0) - centre
+    if spread.ndim == 1:
+        apart = difference / spread
+    else:
+        apart = np.linalg.solve(spread, difference)
     size = np.linalg.norm(outputs - centre, axis=1)
     seen = np.stack([(outputs - centre) @ apart, np.log(size + _TINY)], axis=1)
     seen = (seen - seen[learned].mean(axis=0)) / (seen[learned].std(axis=0) + _TINY)
@@ -139,13 +157,17 @@ def _ratios(outputs: np.ndarray, learned: np.ndarray, present: np.ndarray):
 
 
 def _covariance(*groups: np.ndarray) -> np.ndarray:
-    """`[D, D]`, shrunk to its diagonal as far as there are too few runs."""
+    """`[D, D]`, shrunk to its diagonal as far as there are too few runs; then that, `[D]`."""
     rows = np.concatenate(groups)
-    found = rows.T @ rows / len(rows)
-    shrink = min(1.0, found.shape[0] / len(rows)) ** 2
+    diagonal = np.square(rows).mean(axis=0)
     # Coordinates that do not vary keep a little, relative to the others.
-    least = 1e-9 * np.trace(found) / len(found) + _TINY
-    return (1 - shrink) * found + np.diag(shrink * np.diag(found) + least)
+    least = 1e-9 * diagonal.mean() + _TINY
+    count, width = rows.shape
+    if width >= count:
+        return diagonal + least
+    shrink = (width / count) ** 2
+    found = rows.T @ rows / count
+    return (1 - shrink) * found + np.diag(shrink * diagonal + least)
 
 
 def _normal(seen: np.ndarray, of: np.ndarray) -> np.ndarray:

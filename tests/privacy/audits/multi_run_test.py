@@ -199,7 +199,7 @@ def test_nuisances_are_those_of_trainings_that_no_bound_is_of(monkeypatch):
 
     def ratios(seen, observer, often, chosen):
         taken[observer] = chosen
-        return np.zeros(len(chosen))
+        return np.arange(len(chosen)) % 7
 
     monkeypatch.setattr(multi_run, "likelihood_ratios", ratios)
     found = _audit(Canary("gradient"), trainings=40, observers=("messages", "final"))

@@ -122,3 +122,10 @@ def test_what_no_bound_can_be_computed_of(changed, said):
     told = {"scores": scores, "present": present, "delta": 0.1} | changed
     with pytest.raises(ValueError, match=re.escape(said)):
         privacy.audited(**told)
+
+
+def test_scores_that_are_all_alike_measured_nothing():
+    present = np.arange(200) % 2 > 0
+    with pytest.warns(UserWarning, match="all are alike, so that nothing was measured"):
+        found = privacy.audited(np.ones(200), present, delta=0.1)
+    assert found.epsilon == 0

@@ -151,3 +151,17 @@ def test_numbers_out_of_range():
         privacy.audit_step(_sound, delta=_DELTA, draws=10, traced=False)
     with pytest.raises(ValueError, match="finite outputs"):
         privacy.audit_step(lambda n, p: [np.nan], delta=_DELTA, traced=False)
+
+
+def test_a_model_of_many_numbers_needs_no_matrix_of_them():
+    width = 40_000  # of whose squares 12 GB would be a matrix
+
+    def step(number, present):
+        rng = np.random.default_rng(number)
+        noise = rng.standard_normal(width, dtype=np.float32)
+        noise[:4] += 40 * present
+        return noise
+
+    with pytest.warns(UserWarning, match=r"50 runs hardly teach how 40,000 numbers"):
+        found = privacy.audit_step(step, delta=_DELTA, draws=200, traced=False)
+    assert found.audited.epsilon > 0.5
