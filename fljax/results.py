@@ -26,7 +26,7 @@ _NOT_NEGATIVE = (
     "divergence", "entropy", "mse",
 )  # fmt: skip
 _EXPLAINED = ("explained_percent", "beyond_imputation_percent")
-_AT_MOST_ONE = re.compile(r"^silhouette|_auc$|^ssim$")
+_AT_MOST_ONE = re.compile(r"^silhouette|_auc$|^ssim$|^total_variation$")
 
 
 class Row(NamedTuple):
@@ -180,8 +180,8 @@ def within(estimate: metrics.Estimate, metric: str) -> metrics.Estimate:
     """Cuts an interval to what a metric can be: for people, not for computing.
 
     Percentages lie between 0 and 100, but that what is explained may be less than
-    nothing; losses, errors and distances are not negative; silhouettes and areas under
-    a curve are at most 1.
+    nothing; losses, errors and distances are not negative; silhouettes, areas under
+    a curve and total variation are at most 1.
     """
     e, share = estimate, metric.endswith("_percent")
     positive = share and not metric.endswith(_EXPLAINED)

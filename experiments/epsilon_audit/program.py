@@ -61,7 +61,7 @@ class Found(NamedTuple):
       noise: multiplier.
       audit: both sides.
       held: what messages hold of the canary, however many trainings there are.
-      reachable: what as many trainings could prove at most.
+      reachable: what as many trainings could prove on average.
     """
 
     name: Planted
@@ -176,7 +176,8 @@ def _most(prepared: Prepared, audit: Audit, noise: float) -> tuple[float, float]
         audits.inclusions(tables, audit.canary),
         replace=audit.canary.neighbours != "remove",
     )
-    held = attainable.epsilon_of(profile, run.delta)
+    # Both are numerical: whole messages hold no more than their steps by themselves.
+    held = min(attainable.epsilon_of(profile, run.delta), audit.accounted)
     how = {"delta": run.delta, "confidence": run.confidence}
     if run.mode == "many":
         return held, attainable.reachable(profile, run.trainings, **how)

@@ -14,6 +14,7 @@ from experiments.label_distribution.clusters import Cloud
 from experiments.label_distribution.fedavg import Curve
 from experiments.label_distribution.scores import Attacked
 from experiments.label_distribution.task import Task
+from fljax import results
 from fljax.defenses.specs import Spec
 from fljax.driver import screen_tables
 from fljax.metrics import Estimate
@@ -131,7 +132,7 @@ def estimates(found: Sequence[Row]) -> dict[tuple[str, str, str, str], Estimate]
         half = kept.get((*key[:3], key[3] + HALF_WIDTH))
         if math.isnan(e.low) and half is not None:
             kept[key] = e._replace(low=e.mean - half.mean, high=e.mean + half.mean)
-    return kept
+    return {key: results.within(e, key[3]) for key, e in kept.items()}
 
 
 def tables(found: Sequence[Row]) -> list[Table]:

@@ -166,7 +166,8 @@ PAPERS = {
             "messages, on "
             "MNIST, 1e-2 costs no accuracy; the predictor is then no nearer than the mean "
             "distribution on average, class gradients and posterior still are, far. 1e-1 costs much, "
-            "and no attack is shown nearer than it.",
+            "and no attack is shown nearer than it on average; of clients who mostly have one "
+            "label class gradients still tell which.",
         ),
         Item("In small, without a file", "label_distribution.digits", SMALL),
     ),
