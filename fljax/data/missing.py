@@ -56,15 +56,15 @@ def handle_missing(
     counts = {column: count for column, count in counts.items() if count}
     if not counts:
         return frame
+    for column, count in counts.items():
+        if count == len(frame):
+            raise DataError(f"{name}: column {column!r} is empty, list it in drop=")
     if rule == "error":
         raise DataError(
             f"{name}: missing values in {_listed(counts)}; missing=drop leaves out "
             "their rows, missing=impute fills in all but the target and the sensitive "
             "column, without which it leaves rows out"
         )
-    for column, count in counts.items():
-        if count == len(frame):
-            raise DataError(f"{name}: column {column!r} is empty, list it in drop=")
     kept = frame.iloc[kept_rows(frame, rule, never_imputed)].reset_index(drop=True)
     if kept.empty:
         raise DataError(

@@ -10,6 +10,7 @@ import pandas as pd
 Kind = Literal["numeric", "binary", "categorical"]
 Task = Literal["regression", "binary", "multiclass"]
 _MOST = 1e19
+_CLASSES = 20  # that a target may have of however few rows
 
 
 class DataError(ValueError):
@@ -197,6 +198,11 @@ def _check_target(table: Table) -> None:
         raise DataError(
             f"{table.name}: {table.task} target {table.target!r} must hold the "
             f"classes {expected}, found {', '.join(map(str, classes[:5]))}"
+        )
+    if len(classes) > max(_CLASSES, len(series) / 2):
+        raise DataError(
+            f"{table.name}: {table.task} target {table.target!r} has {len(classes)} "
+            f"classes in {len(series)} rows: expected few, of a number task=regression"
         )
 
 

@@ -96,3 +96,12 @@ def test_a_cell_that_is_no_number_is_shown_and_not_one_that_is():
     cells = pd.Series(["33", "old", "35"], name="age", dtype=object)
     with pytest.raises(DataError, match="column 'age' is not numeric, it holds 'old'"):
         check_numbers("own", "column", cells)
+
+
+def test_a_number_is_not_taken_for_a_class_of_each_row():
+    frame = pd.DataFrame({"age": range(40), "pay": range(40)})
+    told = {"kinds": {"age": "numeric"}, "sensitive": None, "task": "multiclass"}
+    with pytest.raises(DataError, match="40 classes in 40 rows: .*task=regression"):
+        table(frame, **told)
+    several = frame.assign(pay=frame.pay // 2)
+    assert table(several, **told).task == "multiclass"
