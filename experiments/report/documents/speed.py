@@ -24,6 +24,7 @@ class _Column(NamedTuple):
 
 
 _BY = _Column("implementation", "by")
+_SPREAD = _Column("spread", "quartiles apart", ".0%")  # of the median
 _PLACE = _Column("devices", "devices", "d")
 _COMPILE = _Column("compile_seconds", "compile s", ".1f")
 _ATTACKS = (
@@ -39,18 +40,18 @@ _COLUMNS = {
         _Column("shape", "shape"), _BY, _Column("threads", "threads", "d"),
         _Column("lanes", "lanes", "d"), _Column("trainings", "trainings", "d"), _PLACE,
         _Column("rounds_per_second", "rounds/s", ".4g"),
-        _Column("seconds_per_100_rounds", "s per 100 rounds", ".3g"),
+        _Column("seconds_per_100_rounds", "s per 100 rounds", ".3g"), _SPREAD,
         _Column("ratio", "times the baseline", ".3g"),
         _Column("occupancy", "lane slots in use", ".1%"),
     ),
     "attributes": (
         _Column("task", "task"), _BY, _PLACE, _COMPILE,
-        _Column("median", "seconds", ".3g"),
+        _Column("median", "seconds", ".3g"), _SPREAD,
         _Column("ratio", "times the baseline", ".3g"),
     ),
     "clipping": (
         _Column("model", "model"), _Column("way", "way"),
-        _Column("milliseconds", "ms per local iteration", ".3g"),
+        _Column("milliseconds", "ms per local iteration", ".3g"), _SPREAD,
         _Column("ratio", "times SGD", ".2f"),
     ),
     "draws": (
@@ -63,7 +64,7 @@ _COLUMNS = {
     "engines": (
         _Column("shape", "shape"), _Column("clients", "clients", ",d"), _BY,
         _Column("version", "version"),
-        _Column("rounds_per_second", "rounds/s", ".4g"),
+        _Column("rounds_per_second", "rounds/s", ".4g"), _SPREAD,
         _Column("ratio", "times as long as ours", ".3g"),
         _Column("difference", "largest difference", ".0e"),
     ),
@@ -87,7 +88,7 @@ _COLUMNS = {
     ),
     "local_iterations": (
         _Column("network", "network"), _Column("defense", "defense"),
-        _Column("milliseconds", "ms per local iteration", ".3g"),
+        _Column("milliseconds", "ms per local iteration", ".3g"), _SPREAD,
         _Column("ratio", "times none", ".2f"),
         _Column("printed", "printed, times none", ".2f"),
     ),
@@ -153,6 +154,7 @@ def text(name: str) -> str:
     if name not in names() or benchmark not in _COLUMNS:
         raise ConfigError(f"expected a benchmark of {FOLDER.name}/, got {name!r}")
     rows, targets = kept(name)
+    rows = [{**row, _SPREAD.key: _spread(row)} for row in rows]
     columns = [
         c for c in _COLUMNS[benchmark] if any(row[c.key] is not None for row in rows)
     ]
@@ -171,6 +173,14 @@ def kept(name: str) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
     found = [json.loads(line) for line in lines]
     rows = [row for row in found if "target" not in row]
     return rows, [row for row in found if "target" in row]
+
+
+def _spread(row: dict[str, Any]) -> float | None:
+    """Distance of the quartiles as a share of the median; None where nobody kept it."""
+    for middle, range_ in (("median", "iqr"), ("milliseconds", "iqr_milliseconds")):
+        if row.get(middle) and row.get(range_) is not None:
+            return row[range_] / row[middle]
+    return None
 
 
 def _cell(value: Any, form: str) -> str:
