@@ -128,7 +128,7 @@ def prepare(
     defense, said = declaration.simulated(promised, view)
     view = view._replace(defense=defense)
     numbers = [owned.row[each] for each in own]
-    notes += derived.notes(owned.table)
+    notes += [*inputs.warned, *derived.notes(owned.table)]
     notes += _unmatched(config, owned, seen, sees)
     notes += local_training.notes(*trained) + said
     notes += client_loss.notes(*trained)

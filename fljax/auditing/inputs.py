@@ -1,7 +1,10 @@
 """What an audit reads: rows, a recording, and the adversary's own rows."""
 
+import contextlib
 import os
 import pathlib
+import warnings
+from collections.abc import Iterator
 from typing import NamedTuple
 
 import pandas as pd
@@ -22,12 +25,14 @@ class Inputs(NamedTuple):
       recording: the transcript.
       proxy: the adversary's own rows, None without.
       files: that were read.
+      warned: what was said of rows that were changed or left out.
     """
 
     owned: Owned
     recording: Recording
     proxy: pd.DataFrame | None
     files: list[data.FileRecord]
+    warned: list[str]
 
 
 def read(
@@ -52,17 +57,32 @@ def read(
       TranscriptError: the transcript is damaged.
       DataError: the rows make no table.
     """
-    known, proxy = str(known or config.known), proxy or config.proxy
-    owned = table.read(known, config, rows)
+    known, proxy, warned = str(known or config.known), proxy or config.proxy, []
+    with _kept(warned):
+        owned = table.read(known, config, rows)
     seen = seen or recording.read(config.transcript)
     owned = table.identified(owned, seen.about, config)
     records = [read_local(known).record]
     frame = None
     if proxy is not None:
-        frame = table.proxy_rows(str(proxy), config, rows)
+        with _kept(warned):
+            frame = table.proxy_rows(str(proxy), config, rows)
         records.append(read_local(str(proxy)).record)
     if seen.stem != recording.IN_MEMORY:
         path = pathlib.Path(f"{seen.stem}.npz")
         digest = files.sha256(path)
         records.append(data.FileRecord(name=path.name, sha256=digest, origin="local"))
-    return Inputs(owned, seen, frame, records)
+    return Inputs(owned, seen, frame, records, warned)
+
+
+@contextlib.contextmanager
+def _kept(texts: list[str]) -> Iterator[None]:
+    """A block whose warnings are kept, too: a page is read without the screen."""
+    said: list[warnings.WarningMessage] = []
+    try:
+        with warnings.catch_warnings(record=True) as said:
+            yield
+    finally:
+        for each in said:
+            texts.append(str(each.message))
+            warnings.warn(each.message, each.category, stacklevel=4)

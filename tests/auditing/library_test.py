@@ -182,6 +182,7 @@ def test_warnings_and_notes_are_in_the_words_of_arguments(linear, rows):
     with pytest.warns(UserWarning, match="^proxy: 1 rows without age are left out$"):
         found = fljax.audit(linear / "seen", rows, **told, missing="drop", proxy=holes)
     assert any("learning_rate=0.3 replaces" in note for note in found.notes)
+    assert "proxy: 1 rows without age are left out" in found.notes
     assert not any("--" in note for note in found.notes)
 
 

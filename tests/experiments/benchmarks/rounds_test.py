@@ -60,7 +60,10 @@ def test_full_size_ragged_clients_fill_the_lanes():
 def test_targets_are_the_best_ratio_and_the_lowest_occupancy():
     ratios = [{"ratio": ratio, "trainings": 1} for ratio in (29.0, 31.0)]
     assert rounds._targets("medical", ratios)[0].met
-    together = {"ratio": 300.0, "trainings": 16}  # of sixteen trainings is another thing
+    together = {
+        "ratio": 300.0,
+        "trainings": 16,
+    }  # of sixteen trainings is another thing
     assert not rounds._targets("medical", [ratios[0], together])[0].met
     assert not rounds._targets("medical", [{"ratio": None, "trainings": 1}])[0].met
     lanes = [{"occupancy": 0.99}, {"occupancy": 0.94}]
