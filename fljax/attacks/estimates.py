@@ -33,11 +33,14 @@ class LabelEstimate(NamedTuple):
       value: `[C, K]`.
       baseline: `[C, K]` what is estimated without any message.
       setting: as above.
+      others: `[C, K]` what the same attack says of other clients' messages in the place
+        of a client's own; None where there are none.
     """
 
     value: Array
     baseline: Array
     setting: str = "passive"
+    others: Array | None = None
 
 
 class Reconstruction(NamedTuple):

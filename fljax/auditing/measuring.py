@@ -40,6 +40,9 @@ BASELINES = {
     DISTANCE.metric: "mean_distribution",
     REBUILT.metric: "mean_row",
 }
+OTHERS = (
+    "messages of others"  # of what is judged by other clients' in place of one's own
+)
 _CLOSE = 0.1  # deviations of a column, root mean square, for a row that is rebuilt
 _Scores = list[np.ndarray]
 
@@ -174,11 +177,17 @@ def _errors(
 
 
 def distances(estimate: LabelEstimate, truth: Truth) -> Measured:
-    """Of label distributions: distance from a client's, and from all other clients'."""
+    """Of label distributions: distance from a client's, and from all other clients'.
+
+    Beside it: that of what needs no message, and of what others' messages would say.
+    """
     value = np.asarray(estimate.value, np.float64)
     apart = 0.5 * np.abs(value[:, None] - truth.labels[None]).sum(axis=-1)  # [C, C]
     theirs = 0.5 * np.abs(np.asarray(estimate.baseline) - truth.labels).sum(axis=1)
     references: dict[str, _Scores | np.ndarray] = {BASELINES[DISTANCE.metric]: theirs}
+    if estimate.others is not None:
+        told = np.asarray(estimate.others, np.float64)
+        references[OTHERS] = 0.5 * np.abs(told - truth.labels).sum(axis=1)
     count = len(value)
     if count > 1:
         others = apart.sum(axis=1) - np.diag(apart)

@@ -23,7 +23,13 @@ from fljax import local, parallel, precision
 from fljax.attacks import streams
 from fljax.attacks.adversary import AdversaryView, LocalTraining
 from fljax.attacks.estimates import Estimates, LabelEstimate, NotApplicable
-from fljax.attacks.label_distribution import attack, predictor, rules, shadow_clients
+from fljax.attacks.label_distribution import (
+    attack,
+    others,
+    predictor,
+    rules,
+    shadow_clients,
+)
 from fljax.attacks.label_distribution.fusion import Readers
 from fljax.attacks.label_distribution.last_layer import without_messages
 from fljax.attacks.needs import Needs
@@ -48,13 +54,15 @@ def run_class_gradients(view: AdversaryView, settings: None) -> Estimates:
     """Least squares of each client's first message over class gradients."""
     del settings
     pool = jax.tree.map(jnp.asarray, pool_of(view))
-    value, gradients = [], {}
-    for sent, delta, round_ in _first_messages(view):
+    value, beside, gradients = [], [], {}
+    for sent, delta, strange, round_ in _first_messages(view):
         if round_ not in gradients:  # all clients of a round were sent one model
             gradients[round_] = _mean_gradients(view.loss_fn, sent, pool)
         value.append(_closed_form(delta, gradients[round_]))
-    baseline = without_messages(view)
-    estimate = LabelEstimate(np.stack(value), baseline, "closed_form")
+        if strange is not None:
+            beside.append(_closed_form(strange, gradients[round_]))
+    baseline, strange = without_messages(view), np.stack(beside) if beside else None
+    estimate = LabelEstimate(np.stack(value), baseline, "closed_form", strange)
     return {"class_gradients": estimate}
 
 
@@ -62,15 +70,16 @@ def run_predictor(view: AdversaryView, settings: Settings) -> Estimates:
     """Algorithm 1, and `attack.predict_posterior`; clients that are alike share their shadow clients."""
     pool, prepared, gradients = pool_of(view), {}, {}
     value: dict[str, list[jax.Array]] = {"predictor": [], _POSTERIOR: []}
+    beside: dict[str, list[jax.Array]] = {name: [] for name in value}
     firsts, sizes = list(_first_messages(view)), view.sizes.tolist()
     try:
         trained = {
             (round_, rows): _program(_Told.of(view, rows, round_))
-            for (_, _, round_), rows in zip(firsts, sizes, strict=True)
+            for (*_, round_), rows in zip(firsts, sizes, strict=True)
         }
     except ValueError as error:
         return {name: NotApplicable(str(error)) for name in value}
-    for (sent, delta, round_), rows, client in zip(
+    for (sent, delta, strange, round_), rows, client in zip(
         firsts, sizes, view.clients, strict=True
     ):
         if (round_, rows) not in prepared:
@@ -85,13 +94,23 @@ def run_predictor(view: AdversaryView, settings: Settings) -> Estimates:
                 settings=_attack_settings(settings.shadow_clients),
                 readers=Readers(gradients[round_], jnp.zeros(0, jnp.int32)),
             )
-        learned, message = prepared[round_, rows], ravel_pytree(delta)[0][None]
-        value["predictor"].append(attack.predict(learned, message)[0])
+        learned = prepared[round_, rows]
         draws = streams.key(view.seed, streams.POSTERIOR, client)
-        value[_POSTERIOR].append(attack.predict_posterior(draws, learned, message)[0])
+        for found, given in ((value, delta), (beside, strange)):
+            if given is None:
+                continue
+            message = ravel_pytree(given)[0][None]
+            found["predictor"].append(attack.predict(learned, message)[0])
+            posterior = attack.predict_posterior(draws, learned, message)
+            found[_POSTERIOR].append(posterior[0])
     baseline = without_messages(view)
     return {
-        name: LabelEstimate(np.stack(each), baseline) for name, each in value.items()
+        name: LabelEstimate(
+            np.stack(each),
+            baseline,
+            others=np.stack(beside[name]) if beside[name] else None,
+        )
+        for name, each in value.items()
     }
 
 
@@ -196,7 +215,7 @@ def pool_of(view: AdversaryView) -> shadow_clients.Pool:
 
 
 def _first_messages(view: AdversaryView):
-    """Model sent, delta, and number of the round, of each client's first message."""
+    """Of each client's first message: model sent, delta, others' delta, number of the round."""
     assert view.transcript is not None and view.messages is not None
     for client in range(len(view.clients)):
         places = views.first(view.messages.of(client), 1)
@@ -204,7 +223,10 @@ def _first_messages(view: AdversaryView):
         sent, delta = jax.tree.map(
             lambda leaf: jnp.asarray(np.asarray(leaf[0], np.float32)), first
         )
-        yield sent, delta, int(view.transcript.round[places.row[0]])
+        strange = others.of_messages(view, places)
+        if strange is not None:
+            strange = jax.tree.map(lambda leaf: jnp.asarray(leaf[0]), strange)
+        yield sent, delta, strange, int(view.transcript.round[places.row[0]])
 
 
 _GROUP = "label_distribution"

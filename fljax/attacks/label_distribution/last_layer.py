@@ -9,8 +9,7 @@ of a client who clips, or is held back by FedProx, have not come as far as it ta
 granted: of the first it is not told, the second is refused.
 
 A model that has learnt tells much of the labels of known rows without any message of their
-client. So its baseline is the same formula on the same rows with the mean message of the
-round's other clients in the place of the client's own; of no message where there are none.
+client: what others' messages would say of them stands beside it (`others`).
 """
 
 import jax
@@ -22,10 +21,10 @@ from fljax.attacks import needs as needs_lib
 from fljax.attacks.adversary import AdversaryView
 from fljax.attacks.each_client import Client, Task, over_clients, task
 from fljax.attacks.estimates import Estimates, LabelEstimate
-from fljax.attacks.label_distribution import rules
+from fljax.attacks.label_distribution import others, rules
 from fljax.attacks.needs import Needs
 from fljax.attacks.spec import AttackSpec
-from fljax.types import Params, Transcript
+from fljax.types import Params
 
 
 def run(view: AdversaryView, settings: None) -> Estimates:
@@ -36,26 +35,12 @@ def run(view: AdversaryView, settings: None) -> Estimates:
     bias = needs_lib.last_bias(view.transcript.params, view.outputs)
     moved = (training.learning_rate or 0.0) * training.local_steps(view.sizes)
     static, moved = task(view, bias), np.asarray(moved, np.float32)
-    value, baseline = (
-        over_clients(_one, static, view._replace(transcript=seen), moved)
-        for seen in (view.transcript, _of_others(view.transcript))
-    )
-    return {"last_layer": LabelEstimate(value, baseline, "closed_form")}
-
-
-def _of_others(seen: Transcript) -> Transcript:
-    """With the mean message of the round's others in place of each; zeros for none."""
-    there = np.asarray(seen.client) >= 0
-    others = there.sum(axis=1) - 1  # of the client's own: an empty slot is nobody's
-
-    def mean(leaf):
-        flat = np.asarray(leaf, np.float32).reshape(*there.shape, -1)
-        flat = np.where(there[..., None], flat, 0)
-        rest = flat.sum(axis=1, keepdims=True) - flat
-        rest = np.where(others[:, None, None] > 0, rest, 0)  # no rounding of one's own
-        return (rest / np.maximum(others, 1)[:, None, None]).reshape(leaf.shape)
-
-    return seen._replace(delta=jax.tree.map(mean, seen.delta))
+    value = over_clients(_one, static, view, moved)
+    beside = None
+    if (seen := others.messages(view)) is not None:
+        beside = over_clients(_one, static, view._replace(transcript=seen), moved)
+    found = LabelEstimate(value, without_messages(view), "closed_form", beside)
+    return {"last_layer": found}
 
 
 def without_messages(view: AdversaryView) -> np.ndarray:

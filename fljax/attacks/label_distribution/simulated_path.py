@@ -34,7 +34,7 @@ from fljax import losses, precision
 from fljax.attacks import streams
 from fljax.attacks.adversary import AdversaryView
 from fljax.attacks.estimates import Estimates, LabelEstimate
-from fljax.attacks.label_distribution import rules
+from fljax.attacks.label_distribution import others, rules
 from fljax.attacks.label_distribution.first_message import pool_of
 from fljax.attacks.label_distribution.last_layer import without_messages
 from fljax.attacks.label_distribution.shadow_clients import Pool
@@ -245,7 +245,7 @@ def run(view: AdversaryView, settings: Settings) -> Estimates:
     rows = pool_of(view)
     rate = view.training.learning_rate or 0.0
     taken = view.training.local_steps(view.sizes)
-    found = []
+    found, beside = [], []
     for client, steps in enumerate(taken.tolist()):
         own_settings = settings._replace(path_steps=min(settings.path_steps, steps))
         own = view.messages.of(client)
@@ -255,11 +255,17 @@ def run(view: AdversaryView, settings: Settings) -> Estimates:
             views.messages(view.transcript, places),
         )
         key = streams.key(view.seed, streams.LABELS, int(view.clients[client]))
-        found.append(
-            _one(view.loss_fn, own_settings, key, exchange, rows, rate * steps)
-        )
-    value = np.stack(jax.device_get(found))
-    return {"simulated_path": LabelEstimate(value, without_messages(view))}
+        told = rows, rate * steps
+        found.append(_one(view.loss_fn, own_settings, key, exchange, *told))
+        if (strange := others.of_messages(view, places)) is not None:
+            exchange = exchange._replace(delta=jax.tree.map(jnp.asarray, strange))
+            beside.append(_one(view.loss_fn, own_settings, key, exchange, *told))
+    value, strange = (
+        np.stack(e) if e else None for e in jax.device_get((found, beside))
+    )
+    assert value is not None
+    baseline = without_messages(view)
+    return {"simulated_path": LabelEstimate(value, baseline, others=strange)}
 
 
 @functools.partial(jax.jit, static_argnums=(0, 1))

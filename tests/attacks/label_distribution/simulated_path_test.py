@@ -71,6 +71,7 @@ def test_a_client_is_simulated_in_no_more_steps_than_it_takes(monkeypatch):
     monkeypatch.setattr(simulated_path, "without_messages", lambda view: None)
     for name in ("spread", "messages"):
         monkeypatch.setattr(simulated_path.views, name, lambda *_: {})
+    monkeypatch.setattr(simulated_path.others, "of_messages", lambda *_: None)
     view = types.SimpleNamespace(
         transcript=0, messages=types.SimpleNamespace(of=lambda client: types.SimpleNamespace(count=4)),
         training=LocalTraining(learning_rate=0.5, batch_size=2, epochs=1),
