@@ -151,6 +151,8 @@ def _refused(each: Candidate, wishes: Wishes, leaky: Mapping[str, float]) -> str
     """
     if not math.isfinite(each.epsilon):
         return "promises nothing"
+    if not each.attack:
+        return "no attack was judged"
     if each.leaks:
         return "leaks"
     if each.epsilon >= (known := leaky.get(_alike(each.defense), math.inf)):

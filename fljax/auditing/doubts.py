@@ -17,6 +17,9 @@ Of an attack whose misfit is far above that of the true rows the search stopped 
 what it does not show may be there. Rounds whose simulation runs away are followed to
 first order only, which is said. Where an attack that simulates the training could not be
 run, or was not asked for, what is not shown comes with *strongest attack not run*.
+
+Where an attack that is right throughout would not be shown, either, rows are too few, or
+what is told without messages is nearly everything: nothing can be concluded.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -34,6 +37,7 @@ from fljax.verdicts import ACCURACY, ERROR
 
 STRONGEST = "strongest attack not run"
 SHORT = "the search stopped short"
+BLIND = "not even a perfect attack would be shown here"
 _FIRST_ORDER = "linear_inversion"
 SIMULATING = ("trajectory", _FIRST_ORDER)
 _CHECK = (
@@ -44,7 +48,7 @@ _CHECK = (
 )
 _NO_BETTER = 0.75  # of the misfit on strangers
 _COLUMN = (ACCURACY.metric, ERROR.metric)
-_QUIET = (verdicts.NOT_SHOWN, verdicts.PREDICTABLE)
+QUIET = (verdicts.NOT_SHOWN, verdicts.PREDICTABLE)
 
 
 def doubted(
@@ -130,7 +134,7 @@ def _unexplained(attacks: _Least, misfit: np.ndarray) -> bool:
 def _short(line: Line, rows: Fit) -> Line:
     """That a search left far more than the true rows do."""
     own = line.diagnostics.get("misfit")
-    if own is None or rows.misfit is None or line.verdict not in _QUIET:
+    if own is None or rows.misfit is None or line.verdict not in QUIET:
         return line
     if line.attack == _FIRST_ORDER:  # which explains less however well it searches
         return line
@@ -154,5 +158,5 @@ def _rough(line: Line) -> Line:
 
 def _weak(line: Line) -> Line:
     """What is not shown, though the strongest attack was not tried."""
-    quiet = line.verdict in _QUIET and line.metric in _COLUMN
+    quiet = line.verdict in QUIET and line.metric in _COLUMN
     return line.and_that(STRONGEST, doubt=STRONGEST) if quiet else line

@@ -94,14 +94,7 @@ def _judged(
     level = verdicts.own_level(count, max(attacks, 1))
     values, own = _scored(measured.own, measure, level)
     references = _references(measured, level, uses)
-    verdict = verdicts.judge(
-        values,
-        references,
-        measure,
-        own if has_own else None,
-        max(attacks, 1),
-        _errors(values, measured.own, measure),
-    )
+    verdict = _verdict(measured, values, own, references, attacks)
     shown = [
         Reference(name, _scored(each, measure, level)[0])
         for name, each in measured.shown.items()
@@ -122,10 +115,36 @@ def _judged(
         detail, diagnostics, verdict.gains,
     )  # fmt: skip
     undetermined = np.min(diagnostics.get("determined", 1)) < 1
+    if kind in doubts.QUIET and _is_blind(measured, level, attacks, uses):
+        line = line.and_that(doubts.BLIND, doubt=doubts.BLIND)
     return line.and_that(
         "the messages do not determine the model" if undetermined else "",
         *(f"{np.mean(each.values):.4g} with {each.name} targets" for each in shown),
     )
+
+
+def _verdict(
+    measured: Measured, values, own, references: list[Reference], attacks: int
+) -> verdicts.Verdict:
+    measure = measured.measure
+    return verdicts.judge(
+        values,
+        references,
+        measure,
+        own if measure is not verdicts.DISTANCE else None,
+        max(attacks, 1),
+        _errors(values, measured.own, measure),
+    )
+
+
+def _is_blind(measured: Measured, level: float, attacks: int, uses: float) -> bool:
+    """Whether an attack that is right throughout would not be shown to leak, either."""
+    best = np.ones_like if measured.measure.sign > 0 else np.zeros_like
+    perfect = measured._replace(own=[best(each) for each in measured.own])
+    values, own = _scored(perfect.own, measured.measure, level)
+    references = _references(perfect, level, uses)
+    verdict = _verdict(perfect, values, own, references, attacks)
+    return verdict.kind != verdicts.LEAKS
 
 
 def _references(measured: Measured, level: float, uses: float) -> list[Reference]:

@@ -52,16 +52,23 @@ def summary(
 def outcome(lines: Sequence[Line]) -> Outcome:
     """All verdicts in one.
 
-    No conclusion where nothing was run, fits or was learnt, or the strongest was not run.
+    No conclusion where nothing was run, fits or was learnt, the strongest was not run, or
+    nothing could have been shown.
     """
     kinds = {line.verdict for line in lines}
     if verdicts.LEAKS in kinds:
         return "leaks"
     nothing = all(line.total is None for line in lines)
     weak = any(doubts.STRONGEST in line.doubts for line in lines)
-    if nothing or weak or kinds & {MISFIT, UNLEARNT}:
+    if nothing or weak or _are_blind(lines) or kinds & {MISFIT, UNLEARNT}:
         return "no_conclusion"
     return "no_leak_shown"
+
+
+def _are_blind(lines: Sequence[Line]) -> bool:
+    """Whether a perfect attack would have been shown by none of them."""
+    quiet = [line for line in lines if line.verdict in doubts.QUIET]
+    return bool(quiet) and all(doubts.BLIND in line.doubts for line in quiet)
 
 
 def foremost(lines: Sequence[Line]) -> Line | None:
@@ -159,6 +166,12 @@ def _nothing(sensitive: str, lines: Sequence[Line], rows: Fit) -> str:
         return (
             f"No conclusion about {sensitive}: the model has hardly learnt anything "
             "from these rows."
+        )
+    if _are_blind(lines):
+        return (
+            f"No conclusion about {sensitive}: not even an attack that is always right "
+            "would be shown, for the rows are too few or what is known without messages "
+            "names nearly all of them."
         )
     if outcome(lines) == "no_conclusion":
         return (

@@ -8,9 +8,9 @@ import pytest
 
 from fljax import verdicts
 from fljax.attacks.estimates import LabelEstimate, NotApplicable, Prediction
-from fljax.auditing import case, fits, inputs, program
+from fljax.auditing import case, fits, inputs, program, words
 from fljax.auditing import lines as lines_lib
-from fljax.auditing.doubts import STRONGEST
+from fljax.auditing.doubts import BLIND, STRONGEST
 from fljax.auditing.measuring import Controls, Imputed
 from tests.auditing.judging import judged as _judged
 from tests.auditing.judging import truth as _truth
@@ -223,3 +223,24 @@ def test_what_the_last_model_explains_is_measured_on_the_true_rows(
     ready = case.prepare(told, inputs.read(told.files, told.rows))
     found = fits.explained(fits.knowing_the_truth(ready.view, ready.truth.sensitive))
     assert (found > 95).all() if unit == 1 else (found < 5).all()
+
+
+def test_of_so_few_rows_that_perfection_is_not_shown_nothing_is_concluded():
+    numbers = _truth(np.random.default_rng(0).normal(size=(10, 1)))
+    (line,) = _judged(numbers, trajectory=Prediction(numbers.sensitive))
+    assert line.verdict == verdicts.NOT_SHOWN and BLIND in line.doubts
+    assert words.outcome([line]) == "no_conclusion"
+
+
+def test_where_perfection_would_be_shown_what_is_not_counts():
+    truth = _truth([[0] * 70 + [1] * 30])
+    (line,) = _judged(truth, trajectory=Prediction(np.zeros((1, 100), int)))
+    assert line.verdict == verdicts.NOT_SHOWN and BLIND not in line.doubts
+    assert words.outcome([line]) == "no_leak_shown"
+
+
+def test_the_share_of_one_client_has_no_interval_however_near():
+    labels = np.array([[0.5, 0.3, 0.2]])
+    truth = _truth([[0] * 10], labels=labels)
+    (line,) = _judged(truth, last_layer=LabelEstimate(labels, np.full((1, 3), 1 / 3)))
+    assert BLIND in line.doubts and words.outcome([line]) == "no_conclusion"
