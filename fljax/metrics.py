@@ -114,12 +114,12 @@ def majority(truth, mask) -> float:
 def usual_values(rows: Sequence[np.ndarray], *, continuous: bool) -> np.ndarray:
     """What somebody names who knows no row, but what is usual among a client's.
 
-    Of clients with fewer than ten rows that is what is usual among all clients' rows: a
+    Of clients with fewer than ten rows that is what is usual among all these clients' rows: a
     client's own row is all there is of one who has no other, and half of what is usual
     of two.
 
     Args:
-      rows: values `[n]` of each client, whole numbers but for `continuous`.
+      rows: values `[n]` of each client, numbers of categories but for `continuous`.
       continuous: whether they are numbers, of which it is the median, or categories, of
         which it is the most frequent.
 
@@ -132,6 +132,8 @@ def usual_values(rows: Sequence[np.ndarray], *, continuous: bool) -> np.ndarray:
             return 0
         return np.median(values) if continuous else np.bincount(values).argmax()
 
+    if not rows:
+        return np.zeros(0)
     kept = [np.asarray(each) if continuous else np.asarray(each, int) for each in rows]
     everybody = usual(np.concatenate(kept))
     return np.array([usual(v) if len(v) >= _FEW else everybody for v in kept])

@@ -41,8 +41,7 @@ MAJORITY, IMPUTATION, STRANGERS = "majority", "imputation", "strangers"
 AS_KNOWN = "as_known"  # setting of imputation from what is known of the rows
 USES = "strangers_uses"  # metric of `Reference.uses`
 PERMUTED = "permuted"  # shown beside an attack, no reference
-# Metric of the most that any adversary can have (`privacy.bounds`), and what it means
-# that an attack has more.
+# Metric of the most that anyone can have (`privacy.bounds`), and what more than that means.
 CEILING = "accuracy_ceiling_percent"
 IMPOSSIBLE = "above what any adversary can have"
 _CHANCE = 0.999  # interval over the rows that lies above it
@@ -51,10 +50,11 @@ _ROUNDING = 1e-9  # of a gain, relative to the reference
 
 RULE = {
     LEAKS: "through messages: the attack is above the majority, above imputation from "
-    "the other columns, and above the same attack on strangers, where these were run: "
-    "the intervals of its mean gains over each (paired by seed, or with one seed by "
-    "client) lie above 0, or those of some client over its own rows do. Of audits of "
-    "rows that never met the messages at most one in twenty shows a leak by chance",
+    "the other columns, and above the same attack on strangers (of labels, on others' "
+    "messages), where these were run: the intervals of its mean gains over each (paired "
+    "by seed, or with one seed by client) lie above 0, or those of some client over its "
+    "own rows do. Of audits of rows that never met the messages at most one in twenty "
+    "shows a leak by chance",
     PREDICTABLE: "the attack is above the majority, but imputation or the attack on "
     "strangers does as well on average, to within one point (0.01 for a distance, 0 for "
     "an error), which is no proof that it does: what the attack tells may be what anyone "

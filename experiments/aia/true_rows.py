@@ -12,6 +12,7 @@ import numpy as np
 
 from experiments.aia import result_rows
 from experiments.aia.adversary import Adversary
+from experiments.aia.adversary_config import MESSAGES
 from experiments.aia.attacks import settings
 from experiments.aia.setup import Setup
 from experiments.tabular import targets
@@ -107,7 +108,11 @@ def said(found: Sequence[Row]) -> Iterator[str]:
             for row in here
             if row.attack == _SEARCHING and (row.seed, row.client) in true
         }
-        where = f" ({of[-1]})" if of[-1] else ""
+        defense, setting, point = of[3:]
+        named = [point] if point else []
+        named += [] if defense == "none" or defense in point else [defense]
+        named += [] if setting == MESSAGES.setting else [setting]
+        where = f" ({', '.join(named)})" if named else ""
         if off := doubts.bad(np.array(list(true.values()))):
             yield f"{off}{where}: the training was not as the attacks were told"
         short = {
@@ -118,10 +123,10 @@ def said(found: Sequence[Row]) -> Iterator[str]:
         if short:
             worst = max(short, key=lambda who: short[who] / max(true[who], 1.0))
             yield (
-                f"the search of {_SEARCHING} stopped short{where}, of {len(short)} of "
-                f"{len(true)} clients: misfit up to {short[worst]:.4g}, of the true rows "
-                f"{true[worst]:.2g}. A longer one may find more: --trajectory_iterations "
-                f"(try {_LONGER} times as many)"
+                f"the search of {_SEARCHING} stopped short{where} for {len(short)} of "
+                f"{len(true)} clients of all seeds: misfit up to {short[worst]:.4g}, of the "
+                f"true rows {true[worst]:.2g}. A longer one may find more: "
+                f"--trajectory_iterations (try {_LONGER} times as many)"
             )
 
 

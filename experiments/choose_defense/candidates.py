@@ -97,7 +97,8 @@ def noise(spec: Spec) -> tuple:
 
 def _of(name: str, rows: Sequence[Row], scores: Sequence[Score]) -> Candidate:
     totals = [row for row in rows if row.client == "all"]
-    top = max(scores, key=lambda score: score.verdict.beyond.mean, default=None)
+    known = [each for each in scores if math.isfinite(each.verdict.beyond.mean)]
+    top = max(known, key=lambda score: score.verdict.beyond.mean, default=None)
     beyond = None if top is None else top.verdict.beyond
     epsilon, tuned, unit = next(
         (

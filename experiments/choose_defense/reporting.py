@@ -51,7 +51,7 @@ def tables(
             number(each.tuned, ".3g"),
             *([number(least.get(each.defense, math.nan), ".2f")] if least else []),
             number(each.utility.mean, ".1f"),
-            _interval(each.gain),
+            _gain(each),
             number(each.most, ".1f"),
             choice.why_not.get(each.defense, "RECOMMENDED"),
         )
@@ -96,9 +96,9 @@ def recommendation(
     ]
     if each.attack:
         parts.append(
-            f"the strongest attack, {each.attack}, has {_interval(each.gain)} "
+            f"the strongest attack, {each.attack}, has {_gain(each)} "
             f"{each.gained} {each.beyond}"
-            + ("" if bare is None else f" (without a defense {_interval(bare.gain)})")
+            + ("" if bare is None else f" (without a defense {_gain(bare)})")
         )
     if math.isfinite(each.most):
         parts.append(f"no adversary can have more than {each.most:.1f} points")
@@ -137,7 +137,12 @@ def _unsure(each: Candidate, units: Collection[str], seeds: int) -> Iterator[str
             "or more, or one, which is judged by its rows."
         )
     elif high >= _WIDE or (high > 0 and each.gained != POINTS):
-        yield f"Not shown is not safe: the interval reaches {high:.1f}; seeds narrow it."
+        yield (
+            f"Not shown is not safe: the interval reaches {high:{_form(each)}}; seeds "
+            "narrow it."
+        )
+    elif not math.isfinite(high):
+        yield "That gain has no interval: nothing is known of its chance."
     if each.epsilon > _LARGE:
         yield (
             f"An epsilon above {_LARGE} promises little: that the attacks which were run "
@@ -148,6 +153,15 @@ def _unsure(each: Candidate, units: Collection[str], seeds: int) -> Iterator[str
             "The grid has epsilons of a record and of a client, which promises more: try "
             "them apart, for the rule compares the numbers alone."
         )
+
+
+def _form(each: Candidate) -> str:
+    """Of a gain: points, or an error in the column's own unit."""
+    return ".1f" if each.gained == POINTS else ".3g"
+
+
+def _gain(each: Candidate) -> str:
+    return _interval(each.gain, _form(each))
 
 
 def _gained(found: Sequence[Candidate]) -> str:
@@ -177,5 +191,5 @@ def number(value: float, form: str) -> str:
     return f"{value:{form}}" if math.isfinite(value) else ""
 
 
-def _interval(e: Estimate) -> str:
-    return screen_tables.interval(e, ".1f") if math.isfinite(e.mean) else ""
+def _interval(e: Estimate, form: str = ".1f") -> str:
+    return screen_tables.interval(e, form) if math.isfinite(e.mean) else ""

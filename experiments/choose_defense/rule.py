@@ -116,11 +116,11 @@ def _explained(candidates: Sequence[Candidate]) -> dict[str, float]:
     """Utility that does not fall where only noise does: what does so is chance.
 
     The best of many that scatter is mostly luck; isotonic regression over the epsilons of
-    one clip pools it with those that have less noise. Less than nothing counts as nothing:
-    a training that ran away says nothing of its neighbours.
+    one clip pools it with those that have less noise. A training that learnt nothing, or
+    ran away, says nothing of its neighbours.
     """
     groups: dict[str, list[Candidate]] = {}
-    known = [each for each in candidates if math.isfinite(each.utility.mean)]
+    known = [each for each in candidates if each.utility.mean >= fit.LEARNT]
     for each in sorted(known, key=lambda each: each.epsilon):
         groups.setdefault(_alike(each.defense), []).append(each)
     return {
@@ -128,7 +128,7 @@ def _explained(candidates: Sequence[Candidate]) -> dict[str, float]:
         for group in groups.values()
         for each, value in zip(
             group,
-            isotonic_regression([max(e.utility.mean, 0.0) for e in group]),
+            isotonic_regression([e.utility.mean for e in group]),
             strict=True,
         )
     }
@@ -151,7 +151,7 @@ def _refused(each: Candidate, wishes: Wishes, leaky: Mapping[str, float]) -> str
     """
     if not math.isfinite(each.epsilon):
         return "promises nothing"
-    if not each.attack:
+    if not each.attack or math.isnan(each.gain.mean):
         return "no attack was judged"
     if each.leaks:
         return "leaks"

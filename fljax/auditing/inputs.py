@@ -81,8 +81,10 @@ def _kept(texts: list[str]) -> Iterator[None]:
     said: list[warnings.WarningMessage] = []
     try:
         with warnings.catch_warnings(record=True) as said:
+            warnings.simplefilter("always")
             yield
     finally:
         for each in said:
-            texts.append(str(each.message))
+            if each.category is UserWarning:
+                texts.append(str(each.message))
             warnings.warn(each.message, each.category, stacklevel=4)

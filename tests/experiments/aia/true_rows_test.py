@@ -35,7 +35,7 @@ def test_the_true_rows_are_looked_at_where_a_search_left_more_than_noise(left, a
 def test_it_says_of_how_many_clients_and_what_to_try():
     found = _rows("trajectory", 1.1, 40.0, 7.0) + _rows("true_rows", 1.0, 1.25, 0.5)
     (said,) = true_rows.said(found)
-    assert "(rate=1), of 2 of 3 clients" in said
+    assert "(rate=1) for 2 of 3 clients" in said
     assert "misfit up to 40, of the true rows 1.2" in said
     assert "--trajectory_iterations" in said
     assert not list(true_rows.said(_rows("trajectory", 2.0) + _rows("true_rows", 1.0)))

@@ -82,7 +82,9 @@ def test_a_training_that_ran_away_says_nothing_of_its_neighbours():
         _candidate(f"dp_sgd(clip=3, epsilon={e})", float(e), explained[e])
         for e in explained
     ]
-    assert choose(grid, Wishes(tolerance=20.0)).chosen == grid[0]
+    found = choose(grid, Wishes())
+    assert found.chosen == grid[0]
+    assert found.why_not[grid[2].defense] == "the model has hardly learnt"
 
 
 def _said(each, *others, seeds=3):
@@ -103,9 +105,20 @@ def test_what_is_not_sure_of_a_recommendation_is_said():
 
 
 def test_a_number_is_told_by_its_error():
-    number = SMALL._replace(gained="less error than")
-    assert "has -1.0 [-5.0, 3.0] less error than imputation" in _said(number)
+    gain = Estimate(0.012, -0.004, 0.028, 0.012, 3)
+    number = SMALL._replace(gained="less error than", gain=gain)
+    said = _said(number)
+    assert "has 0.012 [-0.004, 0.028] less error than imputation" in said
+    assert "the interval reaches 0.028" in said
     assert "points beyond" in _said(SMALL)
+
+
+def test_what_was_not_judged_or_has_no_interval_is_not_recommended_in_silence():
+    nan = math.nan
+    lost = SMALL._replace(gain=Estimate(nan, nan, nan, nan, 0))
+    assert choose([lost], Wishes()).why_not == {"small": "no attack was judged"}
+    bare = SMALL._replace(gain=Estimate(12.0, nan, nan, 12.0, 1))
+    assert "has no interval" in _said(bare, seeds=1)
 
 
 def test_every_other_defense_is_told_why_it_is_not():
