@@ -49,8 +49,8 @@ ITEMS = (
         "Table II",
         "fed_cdp.table2",
         "K = 100 and 1,000; cells of 10,000 clients take hours each. Three seeds of 100 "
-        "clients, one of 1,000. Noise is drawn as it is printed, sigma = 6. Rates of Fed-CDP "
-        "are tried over all rounds at 5, 10 and 20 % of 100, over a fifth elsewhere, and not "
+        "clients, and of 1,000 at 5 %, else one. Noise is drawn as it is printed, sigma = 6. Rates of Fed-CDP "
+        "are tried over all rounds at 5, 10 and 20 % of 100 and at 5 % of 1,000, over a fifth elsewhere, and not "
         "at 50 % of 1,000, which has the rate of 20 %. Without a defense the printed "
         "accuracies are reached, with one they are far away.",
     ),
