@@ -24,7 +24,6 @@ from fljax.results import Labels, Row
 
 NAME, METRIC = "true_rows", "misfit"
 _SEARCHING = "trajectory"  # linear inversion explains less however well it searches
-_TELLING = 3  # messages, from which noise is told from what is none
 _LONGER = 3  # times the steps that stopped short
 
 
@@ -79,7 +78,7 @@ def _of_seed(
     assert view.messages is not None and view.transcript is not None
     known = jax.tree.map(lambda leaf: leaf[at], truth.known)
     everybody = fits.knowing_the_truth(view._replace(known=known), truth.value[at])
-    told = np.asarray(view.messages.count) >= _TELLING
+    told = np.asarray(view.messages.count) >= fits.LEAST_MESSAGES
     found = np.full(len(told), np.nan)
     if view.transcript.member is not None:  # sums are of everybody
         told = np.full_like(told, told.all())

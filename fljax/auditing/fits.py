@@ -26,7 +26,7 @@ from fljax.transcript import views
 from fljax.types import Array, Batch, ElementLossFn
 
 _MESSAGES = 60  # of each client, evenly spread, tell enough
-_LEAST_MESSAGES = 3  # from which noise is told from what is none
+LEAST_MESSAGES = 3  # from which noise is told from what is none
 _FACTORS = (0.1, 0.2, 0.25, 1 / 3, 0.5, 2, 3, 4, 5, 10)  # of rate times steps
 # Where gradients were declared, and clients step with a rate of their own.
 _RATES = tuple(m * 10.0**-e for e in range(1, 5) for m in (1, 2, 3, 5))
@@ -160,7 +160,7 @@ def _tells(view: AdversaryView) -> bool:
     """Whether messages are enough to tell noise from what is not noise."""
     assert view.messages is not None
     whole = view.training.takes_all(view.sizes).all() and not view.defense
-    enough = np.min(view.messages.count) >= _LEAST_MESSAGES
+    enough = np.min(view.messages.count) >= LEAST_MESSAGES
     return bool(enough or (whole and view.sees == "messages"))
 
 

@@ -40,9 +40,7 @@ BASELINES = {
     DISTANCE.metric: "mean_distribution",
     REBUILT.metric: "mean_row",
 }
-OTHERS = (
-    "messages of others"  # of what is judged by other clients' in place of one's own
-)
+OTHERS = "messages of others"  # in the place of a client's own
 _CLOSE = 0.1  # deviations of a column, root mean square, for a row that is rebuilt
 _Scores = list[np.ndarray]
 
