@@ -21,9 +21,8 @@ repetitions (Student). A stranger's row that is drawn for several clients counts
 
 Of audits of rows that never met the messages at most one in twenty shows a leak by
 chance, whatever the number of attacks and clients: the error of 5 % is shared equally
-between the attacks, half of each share between the clients. That is of intervals over the
-rows, or of strangers among the references: seeds on the same rows share what these rows
-happen to be, which an interval over seeds does not know.
+between the attacks, half of each share between the clients. That is of intervals over
+rows, or of strangers: what rows that seeds share happen to be, no interval over seeds knows.
 """
 
 from collections.abc import Sequence
@@ -44,6 +43,7 @@ PERMUTED = "permuted"  # shown beside an attack, no reference
 # Metric of the most that anyone can have (`privacy.bounds`), and what more than that means.
 CEILING = "accuracy_ceiling_percent"
 IMPOSSIBLE = "above what any adversary can have"
+BLIND = "not even a perfect attack would be shown here"
 _CHANCE = 0.999  # interval over the rows that lies above it
 _ERROR = 0.05  # of an audit
 _ROUNDING = 1e-9  # of a gain, relative to the reference

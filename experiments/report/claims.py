@@ -87,11 +87,15 @@ def _no_leak(scored: Sequence[tuple[Case, Score]]) -> str:
     if unlearnt:
         return f"{fit.UNLEARNT}: {fit.said(min(unlearnt))}"
     found = [score.verdict for _, score in scored]
-    if any(verdict.kind == verdicts.PREDICTABLE for verdict in found):
-        return "no leak is shown: what is inferred is predictable without messages"
     if not any(verdict.has_interval for verdict in found):
         return "nothing is claimed: one seed and no interval"
-    if all(score.is_by_seed and score.verdict.units == 2 for _, score in scored):
+    two = all(score.is_by_seed and score.verdict.units == 2 for _, score in scored)
+    blind = all(score.is_blind for _, score in scored)
+    if blind and not two:
+        return f"nothing is claimed: {verdicts.BLIND}"
+    if not blind and any(verdict.kind == verdicts.PREDICTABLE for verdict in found):
+        return "no leak is shown: what is inferred is predictable without messages"
+    if two:
         return (
             "no leak is shown, but two seeds can hardly show one: expected three or more, "
             "or one, which is judged by its rows"

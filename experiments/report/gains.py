@@ -11,13 +11,14 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 import numpy as np
-from scipy import special
 
+from experiments.report import measured as measured_lib
+from experiments.report.measured import Measured, student
 from experiments.report.program_report import Gain
 from experiments.report.programs import PROGRAMS
 from fljax import attack_names, metrics, verdicts
 from fljax.metrics import Estimate
-from fljax.results import HALF_WIDTH, PAIRED_HALF_WIDTH, Row, within
+from fljax.results import Row, within
 from fljax.verdicts import Reference, Verdict
 
 PART = "alpha="  # points of some of the clients
@@ -33,6 +34,7 @@ class Score(NamedTuple):
       gain: by which it is judged.
       verdict: the rule's.
       beside: reference -> its measure, weighted as the estimate is.
+      is_blind: whether an attack that is right throughout would not be shown, either.
     """
 
     row: Row
@@ -40,6 +42,7 @@ class Score(NamedTuple):
     gain: Gain
     verdict: Verdict
     beside: Mapping[str, float]
+    is_blind: bool = False
 
     def is_of(self, row: Row) -> bool:
         """Whether a row has the same number, of one seed or client."""
@@ -77,7 +80,7 @@ def scores(rows: Sequence[Row]) -> Iterator[Score]:
         if row.metric == verdicts.USES
     }
     for gain in program.gains if program else ():
-        measured = _measured(rows, gain.measure.metric)
+        measured = measured_lib.by_attack(rows, gain.measure.metric)
         judged = [at for at in measured if _is_judged(at, gain)]
         attacks = Counter(at[:2] for at in judged)
         for at in judged:
@@ -90,50 +93,8 @@ def scores(rows: Sequence[Row]) -> Iterator[Score]:
                 compared = _Compared(gain, attacks[at[:2]], beside, again)
                 score = _score(measured[at], compared, sorted(seeds))
                 if math.isfinite(score.verdict.gains[0].mean):
-                    yield score
-
-
-class _Measured(NamedTuple):
-    """One attack by one metric.
-
-    Attributes:
-      row: its labels.
-      totals: seed -> value over all clients.
-      rows: seed -> number of rows.
-      halves: seed -> half of its interval.
-      clients: seed -> client -> row of the value.
-      own_halves: the same of half of its interval over the client's rows.
-      paired: the same of half of the interval of its gain over imputation.
-    """
-
-    row: Row
-    totals: dict[int, float]
-    rows: dict[int, int]
-    halves: dict[int, float]
-    clients: dict[int, dict[int, Row]]
-    own_halves: dict[int, dict[int, Row]]
-    paired: dict[int, dict[int, Row]]
-
-
-def _measured(rows: Sequence[Row], metric: str) -> dict[tuple[str, ...], _Measured]:
-    """By defense, point, attack and setting."""
-    found: dict[tuple[str, ...], _Measured] = {}
-    for row in rows:
-        what = row.metric.removeprefix(metric)
-        if what == row.metric or what not in ("", HALF_WIDTH, PAIRED_HALF_WIDTH):
-            continue
-        at = row.defense, row.point, row.attack, row.setting
-        labels = row._replace(metric=metric, client="all")
-        each = found.setdefault(at, _Measured(labels, {}, {}, {}, {}, {}, {}))
-        if isinstance(row.client, int):
-            kept = {"": each.clients, HALF_WIDTH: each.own_halves}
-            kept.get(what, each.paired).setdefault(row.seed, {})[row.client] = row
-        elif what == HALF_WIDTH:
-            each.halves[row.seed] = row.value
-        elif not what:
-            each.totals[row.seed] = row.value
-            each.rows[row.seed] = row.n
-    return {at: each for at, each in found.items() if each.totals}
+                    blind = _is_blind(score, measured[at], compared, sorted(seeds))
+                    yield score._replace(is_blind=blind)
 
 
 class _Compared(NamedTuple):
@@ -144,7 +105,7 @@ class _Compared(NamedTuple):
 
     gain: Gain
     attacks: int
-    references: list[tuple[str, _Measured]]
+    references: list[tuple[str, Measured]]
     uses: Mapping[int, float]
 
 
@@ -178,7 +139,7 @@ def _references(measured: Mapping, at: Sequence[str], gain: Gain):
     return found
 
 
-def _score(each: _Measured, compared: _Compared, seeds: list[int]) -> Score:
+def _score(each: Measured, compared: _Compared, seeds: list[int]) -> Score:
     """Judged over the seeds, else over the clients of the one that there is."""
     estimate = metrics.interval(list(each.totals.values()))
     beside = {
@@ -208,6 +169,16 @@ def _score(each: _Measured, compared: _Compared, seeds: list[int]) -> Score:
     return Score(each.row, estimate, compared.gain, verdict, beside)
 
 
+def _is_blind(
+    score: Score, each: Measured, compared: _Compared, seeds: list[int]
+) -> bool:
+    if score.verdict.kind == verdicts.LEAKS:
+        return False
+    best = 100.0 if compared.gain.measure.sign > 0 else 0.0
+    perfect = _score(each.perfect(best), compared, seeds)
+    return perfect.verdict.kind != verdicts.LEAKS
+
+
 def _judge(
     ours, references, compared: _Compared, own=None, errors=None, resolution=0.0
 ) -> Verdict:
@@ -222,7 +193,7 @@ def _judge(
     )
 
 
-def _by_seed(each: _Measured, compared: _Compared, seeds: list[int]) -> Verdict:
+def _by_seed(each: Measured, compared: _Compared, seeds: list[int]) -> Verdict:
     references = [
         Reference(name, [beside.totals[seed] for seed in seeds])
         for name, beside in compared.references
@@ -235,17 +206,17 @@ def _by_seed(each: _Measured, compared: _Compared, seeds: list[int]) -> Verdict:
 
 
 def _by_client(
-    each: _Measured, compared: _Compared, seed: int, clients: list[int]
+    each: Measured, compared: _Compared, seed: int, clients: list[int]
 ) -> Verdict:
     level = verdicts.own_level(len(clients), compared.attacks)
 
-    def own(measured: _Measured):
+    def own(measured: Measured):
         rows = [measured.clients[seed][client] for client in clients]
         values = [row.value for row in rows]
         if compared.gain.own_rows:
             ends = [metrics.of_rows(row.value, row.n, level) for row in rows]
         else:
-            ends = _ends(values, measured.own_halves.get(seed, {}), clients, level)
+            ends = student(values, measured.own_halves.get(seed, {}), clients, level)
         known = np.isfinite(values)  # of the others there is nothing to know
         if not np.isfinite(np.asarray(ends)[known]).all():
             return values, None, None
@@ -262,32 +233,19 @@ def _by_client(
         pairs = None
         if name == verdicts.IMPUTATION and each.paired.get(seed):
             gain = compared.gain.measure.sign * np.subtract(ours, values)
-            pairs = _ends(gain, each.paired[seed], clients, level)
+            pairs = student(gain, each.paired[seed], clients, level)
         uses = compared.uses[seed] if name == verdicts.STRANGERS else 1.0
         known, off = (None, None) if exact else (theirs, off)
         references.append(Reference(name, values, known, pairs, uses, off))
     return _judge(ours, references, compared, ends, errors)
 
 
-def _ends(values, halves: Mapping[int, Row], clients: list[int], level: float):
-    """Student's intervals at a level, from half widths of those of 95 %."""
-    found = []
-    for value, client in zip(values, clients, strict=True):
-        row = halves.get(client)
-        half = math.nan
-        if row is not None:
-            wide, usual = special.stdtrit(row.n - 1, 0.5 + np.array([level, 0.95]) / 2)
-            half = row.value * float(wide / usual)
-        found.append((value - half, value + half))
-    return found
-
-
-def _by_half_width(each: _Measured, compared: _Compared, seed: int) -> Verdict:
+def _by_half_width(each: Measured, compared: _Compared, seed: int) -> Verdict:
     """Over clients that the rows do not name; they keep half of a 95 % interval."""
     level = verdicts.level(compared.attacks)
     wider = verdicts.deviations(level) / verdicts.deviations(0.95)
 
-    def own(measured: _Measured, unknown: float):
+    def own(measured: Measured, unknown: float):
         total = measured.totals[seed]
         half = wider * measured.halves.get(seed, unknown)
         return [total], [(total - half, total + half)]

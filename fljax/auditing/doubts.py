@@ -37,7 +37,6 @@ from fljax.verdicts import ACCURACY, ERROR
 
 STRONGEST = "strongest attack not run"
 SHORT = "the search stopped short"
-BLIND = "not even a perfect attack would be shown here"
 _FIRST_ORDER = "linear_inversion"
 SIMULATING = ("trajectory", _FIRST_ORDER)
 _CHECK = (

@@ -116,7 +116,7 @@ def _judged(
     )  # fmt: skip
     undetermined = np.min(diagnostics.get("determined", 1)) < 1
     if kind in doubts.QUIET and _is_blind(measured, level, attacks, uses):
-        line = line.and_that(doubts.BLIND, doubt=doubts.BLIND)
+        line = line.and_that(verdicts.BLIND, doubt=verdicts.BLIND)
     return line.and_that(
         "the messages do not determine the model" if undetermined else "",
         *(f"{np.mean(each.values):.4g} with {each.name} targets" for each in shown),

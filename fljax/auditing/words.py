@@ -68,7 +68,7 @@ def outcome(lines: Sequence[Line]) -> Outcome:
 def _are_blind(lines: Sequence[Line]) -> bool:
     """Whether a perfect attack would have been shown by none of them."""
     quiet = [line for line in lines if line.verdict in doubts.QUIET]
-    return bool(quiet) and all(doubts.BLIND in line.doubts for line in quiet)
+    return bool(quiet) and all(verdicts.BLIND in line.doubts for line in quiet)
 
 
 def foremost(lines: Sequence[Line]) -> Line | None:

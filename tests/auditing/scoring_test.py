@@ -10,8 +10,9 @@ from fljax import verdicts
 from fljax.attacks.estimates import LabelEstimate, NotApplicable, Prediction
 from fljax.auditing import case, fits, inputs, program, words
 from fljax.auditing import lines as lines_lib
-from fljax.auditing.doubts import BLIND, STRONGEST
+from fljax.auditing.doubts import STRONGEST
 from fljax.auditing.measuring import Controls, Imputed
+from fljax.verdicts import BLIND
 from tests.auditing.judging import judged as _judged
 from tests.auditing.judging import truth as _truth
 

@@ -3,6 +3,7 @@
 import pytest
 
 from experiments.report import claims, in_short
+from fljax import verdicts
 from tests.experiments.report.short import a_card, only, sentences
 
 _BASE = (57.0, 57.0, 57.0)
@@ -32,7 +33,8 @@ def test_gains_are_paired_with_the_baseline_of_their_seed(rows):
     made = rows(30.0, 57.0, 90.0, attack="majority") + rows(33.0, 61.0, 93.5)
     assert "1 of 1 attacks show a leak" in only(a_card("run", made))
     unlike = rows(90.0, 57.0, 30.0, attack="majority") + rows(33.0, 61.0, 93.5)
-    assert "no leak is shown" in only(a_card("run", unlike))
+    said = only(a_card("run", unlike))
+    assert f"nothing is claimed: {verdicts.BLIND}" in said  # majorities too far apart
 
 
 @pytest.mark.parametrize(
@@ -62,12 +64,6 @@ def test_an_attack_within_a_point_shows_no_leak(rows):
     assert said.startswith("Without a defense, no leak is shown, which is no proof")
 
 
-def test_two_seeds_are_said_to_be_too_few(rows):
-    made = rows(50.0, 60.0, attack="majority") + rows(98.0, 99.0)
-    said = only(a_card("run", made))
-    assert "no leak is shown, but two seeds can hardly show one: expected three" in said
-
-
 def _beside(rows, imputation, strangers):
     made = _run(rows, _STRONG)
     made += rows(*imputation, attack="imputation", setting="baseline")
@@ -89,17 +85,6 @@ def test_a_leak_is_beyond_imputation_and_strangers(rows):
         assert "leaks" not in said
     below = only(a_card("run", _beside(rows, (80.0, 80.0, 80.0), _WEAK)))
     assert "5.00 [2.52, 7.48] points short of imputation" in below
-
-
-def test_of_a_single_seed_nothing_is_claimed(rows):
-    made = rows(57.0, attack="majority") + rows(90.0)
-    made += rows(57.0, attack="majority", defense="dp_sgd") + rows(
-        57.0, defense="dp_sgd"
-    )
-    said = only(a_card("run", made))
-    assert said.startswith("Without a defense, nothing is claimed: one seed")
-    assert "The furthest is model (passive): 33.00 points beyond" in said
-    assert "leak" not in said
 
 
 def test_one_seed_is_judged_by_its_clients_and_their_rows(rows):
