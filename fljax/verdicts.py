@@ -14,9 +14,8 @@ mean has an interval over the rows where each client's score has one, else over 
 repetitions (Student). A stranger's row that is drawn for several clients counts once.
 
 * *leaks*: above every reference, on average or, where clients have intervals over their
-  own rows, for some client (and on average not below any);
-* *predictable without messages*: above the first reference, but another does as well on
-  average;
+  own rows, for some client (where the average is not, unless one is as far below);
+* *predictable without messages*: above the first reference, but another does as well;
 * *not shown*: all else. Another attack may succeed where these fail.
 
 Of audits of rows that never met the messages at most one in twenty shows a leak by
@@ -59,8 +58,7 @@ RULE = {
     "strangers does as well on average, to within one point (0.01 for a distance, 0 for "
     "an error), which is no proof that it does: what the attack tells may be what anyone "
     "could guess who knows the population",
-    NOT_SHOWN: "neither; which is no proof that nothing leaks: a better attack may "
-    "succeed",
+    NOT_SHOWN: "neither, which is no proof: a better attack may succeed",
 }
 
 
@@ -119,7 +117,7 @@ class Gain(NamedTuple):
       mean: over the repetitions.
       low: lower end of its interval at the level of the verdict, NaN without one.
       high: upper end.
-      alone: `[R]` whether a client by itself is above the reference.
+      alone: `[R]` whether a client by itself is above the reference, as *leaks* says.
     """
 
     name: str
@@ -208,9 +206,8 @@ def judge(
       resolution: least difference of two scores, where repetitions are seeds: two that
         happen to be equal do not make a gain certain.
 
-    A client of whom something is no number, an interval over a single row among it, is
-    left out, and counts in the level of the others; of a seed that is so nothing is
-    claimed.
+    A client of whom something is no number (an interval over a single row) is left out,
+    and counts in the level of the others; of a seed that is so nothing is claimed.
     """
     known = np.isfinite(np.array([scores, *(each.values for each in references)]))
     known = known.all(axis=0)
@@ -223,10 +220,9 @@ def judge(
         for each in references
     ]
     alone = np.logical_and.reduce([gain.alone for gain in gains])
-    nowhere_below = all(gain.mean > 0 for gain in gains)
     first, *others = gains
     kind = NOT_SHOWN
-    if all(gain.is_shown for gain in gains) or (alone.any() and nowhere_below):
+    if all(gain.is_shown for gain in gains) or alone.any():
         kind = LEAKS
     elif first.is_shown and any(gain.mean < measure.margin for gain in others):
         kind = PREDICTABLE
@@ -267,6 +263,10 @@ def _gain(scores, reference, measure, own, attacks, errors, resolution) -> Gain:
         base = _reach(theirs, reference.own, measure.sign)[::-1]
     # Newcombe (1998): conservative where both are right on the same rows.
     alone = gains - np.hypot(reach, base)[0] > 0
+    luck = gains <= -gains.min()  # a coin's, whose other side is as far below
+    if measure.sign > 0:
+        luck &= ours + ours.min() <= 100
+    alone &= (mean > 0) | ~luck
     ratio = deviations(level(attacks)) / deviations(own_level(count, attacks))
     squares = np.square(reach) + reference.uses * np.square(base)
     below, above = ratio * np.sqrt(squares.sum(axis=1)) / count

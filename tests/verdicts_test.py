@@ -98,12 +98,19 @@ def test_one_client_is_judged_by_the_interval_over_its_own_rows():
     assert _judge([50.0], [57.0], own=[(43.0, 57.9)]).is_stopped
 
 
-def test_one_client_of_several_suffices_unless_the_mean_is_below():
+def test_one_client_of_several_suffices_unless_others_are_as_far_below():
     ends = [(70.0, 99.0), (40.0, 60.0)]
     found = _judge([90.0, 50.0], [57.0, 57.0], own=ends)
     assert (found.kind, found.units, found.units_alone) == (LEAKS, 2, 1)
     ends = [(58.0, 62.0), (30.0, 50.0)]
     assert _judge([60.0, 40.0], [57.0, 57.0], own=ends).kind == NOT_SHOWN
+
+
+def test_a_client_who_is_read_wholly_is_not_hidden_by_those_who_are_not():
+    ends = [(93.0, 100.0)] + [(40.0, 60.0)] * 40
+    found = _judge([100.0] + [50.0] * 40, [57.0] * 41, own=ends)
+    assert found.gains[0].mean == pytest.approx(-5.78, abs=0.01)
+    assert (found.kind, found.units_alone) == (LEAKS, 1)
 
 
 def test_an_estimated_baseline_widens_the_interval():

@@ -135,7 +135,8 @@ def who_sees(top: Score | None, sensitive: str | None) -> Iterator[str]:
         for name, value in reversed(top.beside.items())
         if name in said
     ]
-    yield f"{claim} ({top.row.attack}). Without them: {'; '.join(others)}."
+    hidden = words.alone(top.verdict.gains)
+    yield f"{claim} ({top.row.attack}). Without them: {'; '.join(others)}. {hidden}".strip()
 
 
 def _fit(rows: Sequence[Row]) -> Iterator[str]:

@@ -10,7 +10,7 @@ from fljax.auditing import doubts
 from fljax.auditing.fits import Fit
 from fljax.auditing.lines import MISFIT, Line
 from fljax.fit import UNLEARNT
-from fljax.verdicts import ACCURACY, DISTANCE, ERROR, IMPUTATION, STRANGERS
+from fljax.verdicts import ACCURACY, DISTANCE, ERROR, IMPUTATION, STRANGERS, Gain
 
 Outcome = Literal["leaks", "no_conclusion", "no_leak_shown"]
 _REFERENCES = {
@@ -95,8 +95,10 @@ def _strength(line: Line) -> tuple[bool, float]:
 def _leak(sensitive: str, line: Line, clients) -> str:
     total = line.total
     assert total is not None
+    hidden = alone(line.gains)
     if line.metric != ACCURACY.metric:
-        return f"Messages leak: {line.attack} has a {_measure(line)} ({line.detail})."
+        said = f"Messages leak: {line.attack} has a {_measure(line)} ({line.detail})."
+        return f"{said} {hidden}".strip()
     parts = [
         text.format(f"{total.references[name]:.1f} %")
         for name, text in _REFERENCES.items()
@@ -107,7 +109,16 @@ def _leak(sensitive: str, line: Line, clients) -> str:
         f"{who(line.setting)} names {sensitive} of {total.value:.1f} % "
         f"[{total.low:.1f}, {total.high:.1f}] of {whose(line.setting)} rows "
         f"({line.attack}). Without them: {'; '.join(parts)}. {_range(line, clients)}"
+        f" {hidden}"
     ).strip()
+
+
+def alone(gains: Sequence[Gain]) -> str:
+    """Says so where only some clients leak and the mean hides them; else nothing."""
+    if all(gain.mean > 0 for gain in gains):
+        return ""
+    who = np.logical_and.reduce([gain.alone for gain in gains])
+    return f"{who.sum()} of {who.size} clients leak, which the mean over all does not show."
 
 
 def who(setting: str) -> str:

@@ -11,6 +11,7 @@ from fljax.attacks.estimates import LabelEstimate, NotApplicable, Prediction
 from fljax.auditing import case, fits, inputs, program, words
 from fljax.auditing import lines as lines_lib
 from fljax.auditing.doubts import STRONGEST
+from fljax.auditing.fits import Fit
 from fljax.auditing.measuring import Controls, Imputed
 from fljax.verdicts import BLIND
 from tests.auditing.judging import judged as _judged
@@ -38,6 +39,18 @@ def test_one_client_among_many_is_enough_and_luck_is_not():
     (line,) = _judged(truth, one=Prediction(guess))
     assert line.verdict == verdicts.LEAKS and "1 of 20 clients alone" in line.detail
     assert line.total.value == pytest.approx(100 * np.mean(guess == truth.sensitive))
+
+
+def test_who_is_read_alone_while_noise_hides_the_others_is_told():
+    truth = _truth([[0] * 28 + [1] * 12] * 20)
+    guess = np.random.default_rng(0).integers(0, 2, (20, 40))
+    guess[3] = truth.sensitive[3]
+    (line,) = found = _judged(truth, one=Prediction(guess))
+    assert line.verdict == verdicts.LEAKS and line.total.value < line.total.baseline
+    said, *_ = words.summary(
+        "smoker", found, list("abcdefghijklmnopqrst"), Fit(np.ones(20))
+    )
+    assert "100.0 % of d (40 rows). 1 of 20 clients leak, which the mean" in said
 
 
 def _controls(rng, truth, imputed=0.0, strangers=0.0):
