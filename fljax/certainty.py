@@ -26,6 +26,7 @@ NAMED = "named_at_99_precision_percent"
 NAMED_BY_CHANCE = "named_at_99_precision_by_chance_percent"
 AUC = "posterior_auc"
 FOUND = "found_at_0.001_false_positives_percent"
+FOUND_BY_CHANCE = "found_at_0.001_false_positives_by_chance_percent"
 
 WORDS = {
     "brier_score": "Brier score",
@@ -35,6 +36,7 @@ WORDS = {
     NAMED_BY_CHANCE: "rows named with 99 % precision in random order, by chance, %",
     AUC: "area under the ROC curve of the posterior",
     FOUND: "found at a false positive rate of 0.001, %",
+    FOUND_BY_CHANCE: "found at a false positive rate of 0.001 in random order, by chance, %",
 }
 
 
@@ -127,6 +129,7 @@ def scores(given: Posterior) -> dict[str, float]:
         NAMED_BY_CHANCE: 100 * named_by_chance(given),
         AUC: area,
         FOUND: 100 * found,
+        FOUND_BY_CHANCE: 100 * _found_by_chance(given),
     }
 
 
@@ -236,6 +239,33 @@ def discrimination(
     if not areas:
         return float("nan"), float("nan")
     return float(np.mean(areas)), float(np.mean(found))
+
+
+def found_by_chance(others: int, false_positives: float = FALSE_POSITIVES) -> float:
+    """Share that is found on average if all records are in random order.
+
+    Those before the first of the others who is one too many: more than the rate itself,
+    and many times that of few others.
+
+    Args:
+      others: records without the value.
+      false_positives: rate, of these, that is taken for it.
+
+    Example:
+      >>> round(found_by_chance(99), 12), round(found_by_chance(999_999), 12)
+      (0.01, 0.001)
+    """
+    allowed = np.searchsorted(
+        np.arange(others + 1) / max(others, 1), false_positives, "right"
+    )
+    return float(allowed / (others + 1))
+
+
+def _found_by_chance(given: Posterior) -> float:
+    """As `discrimination` has it."""
+    has = np.bincount(given.truth, minlength=given.probability.shape[1])
+    others = [len(given.truth) - count for count in has if 0 < count < len(given.truth)]
+    return float(np.mean([*map(found_by_chance, others)])) if others else float("nan")
 
 
 def _edges(given: Posterior, num_bins: int) -> np.ndarray:

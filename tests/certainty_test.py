@@ -114,3 +114,19 @@ def test_what_is_found_is_found_at_one_false_alarm_in_a_thousand():
     sure[1000:1002], sure[1002] = 0.98, 0.96  # a rate of 0.001, and of 0.0015
     _, found = certainty.discrimination(_given(sure, truth))
     assert found == pytest.approx((0.7 + 1997 / 2000) / 2)
+
+
+@pytest.mark.parametrize("others", [30, 1500])
+def test_by_chance_more_than_the_rate_are_found_of_few_others(others):
+    rng = np.random.default_rng(0)
+    truth = np.repeat([0, 1], others)
+    found = [
+        certainty.discrimination(_given(rng.random(2 * others), truth))[1]
+        for _ in range(300)
+    ]
+    error = np.std(found) / len(found) ** 0.5
+    chance = certainty.found_by_chance(others)
+    assert chance > certainty.FALSE_POSITIVES
+    assert abs(np.mean(found) - chance) < 4 * error
+    given = certainty.scores(_given(rng.random(2 * others), truth))
+    assert given[certainty.FOUND_BY_CHANCE] == pytest.approx(100 * chance)

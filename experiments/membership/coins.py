@@ -1,5 +1,6 @@
 """The pool of every client, and who of it is in which training: the truth."""
 
+import warnings
 from typing import NamedTuple
 
 import jax
@@ -11,6 +12,7 @@ from fljax.driver.config import ConfigError
 from fljax.types import Rows
 
 _FEWEST = 8  # rows of a client's pool
+_COPIES = 0.02  # of the candidates, from which they matter
 
 
 class Pool(NamedTuple):
@@ -67,12 +69,30 @@ def pool(dealt: Clients, most: int | None, seed: int) -> Pool:
     population = jax.tree.map(lambda *leaves: np.concatenate(leaves), *others)
     if not len(population.y):
         raise ConfigError("--pool: expected rows that are in no training, got none")
+    candidates = _take(rows, np.concatenate(inside))
+    _warn_of_copies(candidates)
     return Pool(
         dealt.datasets[0],
-        _take(rows, np.concatenate(inside)),
+        candidates,
         np.array([len(each) for each in inside]),
         population,
     )
+
+
+def _warn_of_copies(rows: Rows) -> None:
+    """Of candidates who are alike, so that nobody can tell which of them was there."""
+    flat = [np.reshape(leaf, (len(rows.y), -1)) for leaf in jax.tree.leaves(rows)]
+    _, which, counts = np.unique(
+        np.concatenate(flat, axis=1), axis=0, return_inverse=True, return_counts=True
+    )
+    copies = int((counts[which] > 1).sum())
+    if copies > _COPIES * len(which):
+        warnings.warn(
+            f"{copies} of {len(which)} candidates are copies of another: who of them was "
+            "there nobody can tell, so that areas and what is found are lower than what "
+            "messages tell",
+            stacklevel=3,
+        )
 
 
 def draw(pool: Pool, trainings: int, seed: int) -> np.ndarray:

@@ -8,8 +8,9 @@ REPORT = ProgramReport(
     about="Of every client's pool of rows a random half is in each of many trainings. A "
     "passive adversary scores every row of the pool; a score is good where members have "
     "the higher ones. Given are the area under the ROC curve (0.5 by chance) and the "
-    "members found at a false positive rate of 0.001 (0.1 % by chance), over all rows of "
-    "all trainings of a seed, with the Student-t 95 % interval over the seeds.",
+    "members found at a false positive rate of 0.001 (by chance 0.1 %, and more of fewer "
+    "than some thousand others, which stands beside it), over all rows of all trainings "
+    "of a seed, with the Student-t 95 % interval over the seeds.",
     names={
         "gradient": "likelihood ratio of the row's gradient in what was sent, over "
         "rounds; knows no other row of the pool, only of the population, needs no shadow "

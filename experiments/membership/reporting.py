@@ -19,6 +19,7 @@ from fljax.privacy import Promise
 from fljax.results import Labels, Row, summarise
 
 AUC, FOUND = "membership_auc", certainty.FOUND
+BY_CHANCE = certainty.FOUND_BY_CHANCE
 
 
 def labels(settings: Settings, table: data.Table, spec: Spec) -> Labels:
@@ -34,7 +35,11 @@ def rows(
     return [
         labels.row(attack, observer, seed, metric, value, count)
         for (attack, observer), each in rates.items()
-        for metric, value in ((AUC, each.auc), (FOUND, each.found))
+        for metric, value in (
+            (AUC, each.auc),
+            (FOUND, each.found),
+            (BY_CHANCE, each.by_chance),
+        )
     ]
 
 
@@ -87,18 +92,23 @@ def tables(rows: Sequence[Row]) -> list[Table | Text]:
     table = screen_tables.empty("membership: members told from others")
     table.add_column("defense")
     screen_tables.add_texts(table, "observer", "attack")
-    screen_tables.add_numbers(table, "AUC", "found at FPR 0.001, %")
+    screen_tables.add_numbers(table, "AUC", "found at FPR 0.001, %", "by chance, %")
     found: dict[tuple[str, str, str], dict[str, str]] = {}
     promised = {at[0]: f", epsilon {e.text}" for at, e in epsilons.stated(rows).items()}
     for s in summarise(rows):
         at = s.row.defense, s.row.setting, s.row.attack
-        if s.row.metric in (AUC, FOUND):
+        if s.row.metric in (AUC, FOUND, BY_CHANCE):
             form = ".3f" if s.row.metric == AUC else ".2f"
-            shown = screen_tables.interval(s.shown, form)
+            chance = s.row.metric == BY_CHANCE
+            shown = (
+                f"{s.shown.mean:{form}}"
+                if chance
+                else screen_tables.interval(s.shown, form)
+            )
             found.setdefault(at, {})[s.row.metric] = shown
     before = ""
     for (defense, *words), each in found.items():
         name = "" if defense == before else defense + promised.get(defense, "")
-        table.add_row(Text(name), *words, each[AUC], each[FOUND])
+        table.add_row(Text(name), *words, each[AUC], each[FOUND], each[BY_CHANCE])
         before = defense
     return [table]

@@ -14,10 +14,12 @@ class Rates(NamedTuple):
     Attributes:
       auc: area under the ROC curve, 0.5 by chance.
       found: percent of the members found at a false positive rate of 0.001.
+      by_chance: percent that scores in random order find.
     """
 
     auc: float
     found: float
+    by_chance: float
 
 
 def rates(scores: np.ndarray, there: np.ndarray) -> Rates:
@@ -27,4 +29,6 @@ def rates(scores: np.ndarray, there: np.ndarray) -> Rates:
         there.ravel(), finite.ravel(), drop_intermediate=False
     )
     area = float(metrics.auc(away, found))
-    return Rates(area, 100 * float(found[away <= certainty.FALSE_POSITIVES].max()))
+    few = found[away <= certainty.FALSE_POSITIVES].max()
+    chance = certainty.found_by_chance(int((~there).sum()))
+    return Rates(area, 100 * float(few), 100 * chance)

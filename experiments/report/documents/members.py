@@ -4,6 +4,7 @@ from experiments import epsilons
 from experiments.membership.reporting import AUC, FOUND
 from experiments.report import kept
 from experiments.report.documents import writing
+from fljax import certainty
 from fljax.results import summarise
 
 _COLUMNS = (  # observer, attack, metric, heading
@@ -37,4 +38,7 @@ def text(name: str) -> str:
         body.append([defense, promised.get(defense, ""), *cells])
     headings = [heading for *_, heading in _COLUMNS]
     lines = writing.table(["defense", "epsilon", *headings], body, headings)
-    return f"{writing.command(card.manifest['command'])}\n\n{lines}"
+    count = min(row.n for row in card.rows if row.metric == FOUND)
+    chance = 100 * certainty.found_by_chance(count // 2)  # a half was not there
+    said = f"In random order {chance:.2f} % are found."
+    return f"{writing.command(card.manifest['command'])}\n\n{lines}\n\n{said}"

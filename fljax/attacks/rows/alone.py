@@ -18,7 +18,7 @@ from fljax.types import Params
 _LOOSE = 1e-3  # of the largest singular value, below which a direction is tried
 _DIRECTIONS = 3  # of the smallest ones
 _ASIDE = (0.3, 0.1, 0.03)  # how far the number is moved that is moved furthest
-_BACK = 0.01  # from where a row is another one
+_BACK = 0.01  # from where a row is another one, and, of all targets' range, a target
 
 
 def alone(
@@ -45,6 +45,34 @@ def alone(
             for z in _fitted(network, message, x, y, schema, far * direction)
         ]
         if not fitted or any(_differ(z, x, y) for z in fitted):
+            return False
+    return True
+
+
+def are_told(
+    network: Network, message: Params, x: np.ndarray, y: np.ndarray, targets: np.ndarray
+) -> bool:
+    """Whether with another target of any one row the batch has another message.
+
+    Of a loss whose gradient knows the sign of an error alone, it has not.
+
+    Args:
+      network: at which it was taken.
+      message: mean gradient of the batch.
+      x: `[B, D]` encoded rows with this message, all of the batch.
+      y: `[B]` their targets.
+      targets: `[t]` what a target may be.
+    """
+    shares, size = np.full(len(x), 1 / len(x)), network_lib.size(message)
+    others = np.unique(targets)
+    every = network.deltas(np.repeat(x, len(others), axis=0), np.tile(others, len(x)))
+    moved = every.reshape(len(x), len(others), -1) - network.deltas(x, y)[:, None]
+    alike = np.linalg.norm(moved, axis=2) / len(x) < network_lib.ROUNDING * size
+    other = np.abs(others - y[:, None]) > _BACK * np.ptp(others)
+    for row, at in np.argwhere(alike & other):
+        swapped = np.where(np.arange(len(x)) == row, others[at], y)
+        ours = network.message(x, swapped, shares)
+        if network_lib.missed(ours, message) < network_lib.ROUNDING:
             return False
     return True
 

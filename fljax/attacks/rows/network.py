@@ -135,14 +135,15 @@ def says_something(params: Params, message: Params) -> bool:
 
 def missed(ours: Params, message: Params) -> float:
     """How far a message is from the one that came, as a share of it."""
-    off = jax.tree.map(np.subtract, ours, message)
-    return (_square(off) / _square(message)) ** 0.5
+    return size(jax.tree.map(np.subtract, ours, message)) / size(message)
 
 
-def _square(tree: Params) -> float:
-    return sum(
+def size(tree: Params) -> float:
+    """Euclidean norm of all numbers of a message."""
+    square = sum(
         float(np.square(leaf).sum(dtype=float)) for leaf in jax.tree.leaves(tree)
     )
+    return square**0.5
 
 
 def _relu(_: Params, out: jax.Array) -> jax.Array:

@@ -31,9 +31,10 @@ class Found(NamedTuple):
       y: `[n]` their targets.
       explained: share of the message that they explain, 1 if they are the batch.
       exact: whether their own message is the one that came, to rounding, and no other
-        rows with it were found close by (`alone`; of several steps, in `epoch` and
-        `repeated`, others are not looked for): the proof, but for digits that change
-        it by less, as the last ones of large numbers do.
+        rows with it were found close by, nor has it with another target of any row
+        (`alone`; of several steps, in `epoch` and `repeated`, others are not looked
+        for): the proof, but for digits that change it by less, as the last ones of
+        large numbers do.
     """
 
     raw: np.ndarray
@@ -106,8 +107,9 @@ def recover(
         if 1 - again.explained < _HALF * (1 - best.explained):
             best = again
     if best.exact:
-        given = schema.encode(best.raw), best.y, schema
-        best = best._replace(exact=alone.alone(network, message, *given))
+        about = network, message, schema.encode(best.raw), best.y
+        told = alone.are_told(*about, seen.targets)
+        best = best._replace(exact=told and alone.alone(*about, schema))
     return best
 
 

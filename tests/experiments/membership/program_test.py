@@ -69,11 +69,19 @@ def test_an_attack_cannot_reach_who_was_there(monkeypatch):
 
 def test_scores_are_an_area_and_what_is_found_at_few_false_alarms():
     there = np.arange(8000).reshape(4, -1) % 2 == 0
-    assert scores.rates(there * 1.0, there) == (1.0, 100.0)
+    assert scores.rates(there * 1.0, there)[:2] == (1.0, 100.0)
     assert scores.rates(np.where(there, np.nan, 1.0), there).auc == 0
     few = np.zeros(there.shape)
     few[0, :200] = there[0, :200]  # a hundred members of 4,000
     assert scores.rates(few, there).found == 2.5
+
+
+def test_candidates_who_are_alike_are_said_to_hide_each_other():
+    dealt = _dealt()
+    for leaf in dealt.rows:
+        leaf[0, 10:20] = leaf[0, :10]  # of the first client
+    with pytest.warns(UserWarning, match="20 of 50 candidates are copies of another"):
+        coins.pool(dealt, None, 0)
 
 
 @pytest.mark.parametrize(

@@ -15,5 +15,11 @@ def test_members_are_found_at_one_false_alarm_in_a_thousand():
 
 def test_a_score_without_end_is_first_and_no_number_last():
     there = np.array([[True, True, False, False]])
-    assert scores.rates(np.array([[np.inf, 2, 1, -np.inf]]), there) == (1.0, 100.0)
-    assert scores.rates(np.array([[2.0, 1, np.nan, 0]]), there) == (1.0, 100.0)
+    for score in ([np.inf, 2, 1, -np.inf], [2.0, 1, np.nan, 0]):
+        assert scores.rates(np.array([score]), there)[:2] == (1.0, 100.0)
+
+
+def test_what_chance_finds_is_of_those_who_were_not_there():
+    there = np.arange(40)[None] < 20
+    found = scores.rates(np.zeros((1, 40)), there)
+    assert found.by_chance == 100 / 21
