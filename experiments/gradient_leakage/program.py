@@ -15,7 +15,7 @@ these methods is the release of a batch that holds this example alone.
 """
 
 import functools
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import NamedTuple
 
 import jax
@@ -74,9 +74,7 @@ def work(prepared: Prepared, output: Output, bars: Progress) -> Results:
             network = targets.network(name, attacked, settings.run.seed)
             part = cache.part(name)
             cells += _attack(settings.run, attacked, truth, network, bars, part)
-            chance[name] = scores.baselines(
-                settings.run, truth, attacked.mean, network.read, attacked.public
-            )
+            chance[name] = _chance(settings.run, attacked, truth, network)
     return Results(
         reporting.rows(settings, cells, chance),
         figures.rendered(reporting.all_figures(settings, truth, cells)),
@@ -116,6 +114,20 @@ def _attack(
                     done[same] += scored
                     bars.advance(bar, len(scored))
             found.append(Cell(attacked.name, network.name, view, pruned, done[same]))
+    return found
+
+
+def _chance(
+    run: Config, attacked: Targets, truth: Truth, network: Network
+) -> reporting.Chance:
+    """What needs no message, for so many images as are sought: of some views for one."""
+    sought = {run.images_sought(view.example) for view in views.views(run)}
+    about = attacked.mean, network.read, attacked.public
+    found: dict[str, Mapping[str, np.ndarray]] = {}
+    for count in sorted(sought, reverse=True):
+        suffix = scores.OF_ONE if count < max(sought) else ""
+        levels = scores.baselines(run, truth_lib.first(truth, count), *about)
+        found |= {name + suffix: level for name, level in levels.items()}
     return found
 
 

@@ -54,7 +54,8 @@ REPORT = ProgramReport(
     "if at some time in its search every image is closer to the true one than a stated "
     "distance. Reconstruction "
     "distances are root mean squared errors of pixels in [0, 1], means over the attacked "
-    "clients; the baselines are images that need no message.",
+    "clients; the baselines are images that need no message (of_one: where one image is "
+    "sought, beside others where several are).",
     names={"non_private": "without a defense"} | NAMES,
     settings={"baseline": "without any message"},
     reference=published.reference,

@@ -27,7 +27,7 @@ _CHANCE_COLUMNS = {  # of the table that have a level of chance, and how it is w
     scores.SSIM: ".2f",
     scores.LABEL: ".2f",
 }
-Chance = Mapping[str, Mapping[str, Any]]
+Chance = Mapping[str, Mapping[str, np.ndarray]]
 # what needs no message -> metric -> [clients]
 
 
@@ -122,10 +122,12 @@ def tables(
 
 
 def _table(settings: Settings, cells: Sequence[Cell], chance: Chance) -> Table:
+    some = any(name.endswith(scores.OF_ONE) for name in chance)
+    of_one = f"; {scores.OF_ONE[1:]}, where one is" if some else ""
     shown = screen_tables.empty(
         f"{cells[0].data}, {cells[0].network}, {settings.run.attack} against "
         f"{len(cells[0].scores)} clients; success: RMSE < {settings.run.success_rmse:g}\n"
-        "last lines: what needs no message, of all images of every client"
+        f"last lines: what needs no message, of all images that are sought{of_one}"
     )
     screen_tables.add_texts(shown, "type", "defense")
     names = ["success % [95 %]", "RMSE [95 %]", "where\nread, cut\nto [0, 1]", "SSIM"]

@@ -21,6 +21,7 @@ SSIM = "ssim"
 LABEL = "label_accuracy"
 ITERATIONS = "attack_iterations"
 ITERATIONS_RUN = "iterations_run"
+OF_ONE = "_of_one"  # end of a baseline's name, of one image where others are of several
 _SEEDS = {
     "cpl": seeds.patterned,
     "dlg": seeds.gaussian,
@@ -97,7 +98,7 @@ def baselines(
 
     Args:
       run: whose attack and threshold of success it is.
-      truth: of the clients that are attacked.
+      truth: of the clients that are attacked, the images that are sought.
       mean_image: `[h, w, channels]` mean of images that no client has.
       read: `[h, w, channels]` bool, pixels that the network reads.
       public: the prior from which the search starts, if it has one.
@@ -121,7 +122,7 @@ def baselines(
         "mean_image": of_each(np.broadcast_to(mean_image, truth.x.shape)),
         "majority_class": {LABEL: labels.mean(axis=1)},
     }
-    if run.images_sought(run.types == (2,)) > 1:
+    if truth.y.shape[1] > 1:
         levels["frequent_classes"] = {LABEL: _frequent(truth.y)}
         pairs = zip(begun, truth.x, strict=True)
         nearest = [guess[image_metrics.assign(guess, x)] for guess, x in pairs]

@@ -1,11 +1,12 @@
 """Scores of a reconstruction: success, iterations, distances and labels."""
 
 import itertools
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
 
-from experiments.gradient_leakage import scores, truth
+from experiments.gradient_leakage import program, scores, truth
 from fljax.attacks.inversion import Inversion
 
 
@@ -93,8 +94,8 @@ def test_labels_without_a_message_are_those_that_are_right_most_often(completed)
     ).mean() / 3
     assert found == pytest.approx(distinct, abs=0.03)
     assert found > 1.5 * levels["majority_class"]["label_accuracy"].mean()
-    for one in ("--types=2", "--sought=one"):
-        assert "frequent_classes" not in scores.baselines(completed(one), *told)
+    alone = truth.first(attacked, 1), mean, read
+    assert "frequent_classes" not in scores.baselines(completed("--types=2"), *alone)
 
 
 def test_a_level_of_chance_succeeds_where_every_image_does(completed):
@@ -105,3 +106,35 @@ def test_a_level_of_chance_succeeds_where_every_image_does(completed):
     attacked = truth.Truth(x, np.zeros((3, 2), np.int32))
     found = scores.baselines(run, attacked, mean, read)["mean_image"]
     assert found["attack_success"].tolist() == [1, 0, 0]
+
+
+def test_chance_is_of_as_many_images_as_an_attack_seeks(completed):
+    run = completed("--images=4", "--types=0,2", "--success_rmse=0.25")
+    x = np.random.default_rng(0).uniform(size=(60, 4, 8, 8, 1)).astype(np.float32)
+    mean, read = np.full((8, 8, 1), 0.5, np.float32), np.ones((8, 8, 1), bool)
+    x = mean + (x - 0.5) * np.linspace(0, 1.8, 60)[:, None, None, None, None]
+    attacked = truth.Truth(x, np.zeros((60, 4), np.int32))
+    given = (
+        SimpleNamespace(mean=mean, public=None),
+        attacked,
+        SimpleNamespace(read=read),
+    )
+    levels = program._chance(run, *given)
+    for name, count in (("mean_image", 4), ("mean_image_of_one", 1)):
+        found = [
+            scores.score(
+                run,
+                Inversion(guess, labels[:count], 0.0, None, guess[None], 0, 1),
+                images[:count],
+                labels[:count],
+                read,
+            ).values
+            for images, labels in zip(*attacked, strict=True)
+            for guess in [np.broadcast_to(mean, (count, *mean.shape))]
+        ]
+        for metric in ("attack_success", "reconstruction_distance"):
+            wanted = [each[metric] for each in found]
+            np.testing.assert_allclose(levels[name][metric], wanted, rtol=1e-6)
+    alone = program._chance(completed("--images=4", "--types=2"), *given)
+    assert "mean_image_of_one" not in alone
+    assert len(alone["mean_image"]["attack_success"]) == 60
