@@ -32,10 +32,12 @@ class Ceiling(NamedTuple):
     Attributes:
       percent: `[C]` of each client's rows; None where nothing is promised or known.
       why: there is none; empty where there is one, or no defense.
+      beaten: what an attack has that is above it by more than chance, None without one.
     """
 
     percent: np.ndarray | None = None
     why: str = ""
+    beaten: float | None = None
 
     @property
     def note(self) -> list[str]:
@@ -44,6 +46,14 @@ class Ceiling(NamedTuple):
             said = f"What the defense leaves to any adversary is not known: {self.why}."
             return [said] if self.why else []
         most = self.percent.mean()
+        if self.beaten is not None:
+            return [
+                (
+                    f"The noise or clip of clients is not as declared, or weaker: an attack "
+                    f"names {self.beaten:.1f} % of these rows, and the declared defense "
+                    f"leaves at most {most:.1f} % to any adversary."
+                )
+            ]
         return [
             (
                 f"Under the declared defense no adversary at all can name more than "
@@ -87,19 +97,23 @@ def find(
     return Ceiling(100 * np.max(found, axis=0))
 
 
-def beside(lines: Sequence[Line], ceiling: Ceiling) -> list[Line]:
-    """Lines of accuracies with the ceiling, and a word where one is above it."""
+def beside(lines: Sequence[Line], ceiling: Ceiling) -> tuple[list[Line], Ceiling]:
+    """Lines of accuracies with the ceiling, and a word where one is above it.
+
+    Also the ceiling with what the highest of these has.
+    """
     if ceiling.percent is None:
-        return list(lines)
-    mean, found = float(ceiling.percent.mean()), []
+        return list(lines), ceiling
+    mean, found, beaten = float(ceiling.percent.mean()), [], []
     for line in lines:
         if line.metric == verdicts.ACCURACY.metric and line.total is not None:
             rows = metrics.rows_of_mean([number.n for number in line.clients])
-            above = verdicts.is_impossible(line.total.value, rows, mean)
-            said = f"{verdicts.IMPOSSIBLE} under the declared noise" if above else ""
-            line = line.and_that(said)._replace(ceiling=mean)
+            value, line = line.total.value, line._replace(ceiling=mean)
+            if verdicts.is_impossible(value, rows, mean):
+                line = line.and_that(f"{verdicts.IMPOSSIBLE} under the declared noise")
+                beaten.append(value)
         found.append(line)
-    return found
+    return found, ceiling._replace(beaten=max(beaten, default=None))
 
 
 def _why_not(view: AdversaryView, declared: Declared, imputed: Imputed | None) -> str:

@@ -6,7 +6,9 @@ Two things are said in place of a verdict, by the misfit of the messages with th
 * *messages do not fit these rows*: it is above 3 for half of the clients, or above 10 for
   one. A leak stays one all the same, unless attacks that simulate the training were run and
   none explains the messages of half of the clients to within 10, or to within 3 and better
-  than with strangers' rows. If it is above 3 for fewer, the line says for how many;
+  than with strangers' rows. If it is above 3 for fewer, the line says for how many.
+  Nor do they fit where they have less noise than their defense is said to add, which is
+  then taken for noise that hides (`declared_noise`);
 * *no conclusion: the model has hardly learnt*: nothing is shown, and the last model
   explains hardly anything of some client's rows (`fljax.fit`).
 
@@ -87,6 +89,8 @@ def _doubted(line: Line, rows: Fit, attacks: _Least) -> Line:
     misfit = attacks.own if rows.misfit is None else rows.misfit
     leaks, least = line.verdict == verdicts.LEAKS, float(np.fmin.reduce(rows.explained))
     off = "" if misfit is None else bad(misfit)
+    if rows.lacking and not leaks:
+        return line._replace(verdict=MISFIT).and_that(rows.lacking, rows.slip)
     if misfit is not None and (
         _unexplained(attacks, misfit) if leaks else _of_others(misfit)
     ):

@@ -8,6 +8,7 @@ tried: what fits with one of them was probably recorded or declared so.
 """
 
 import functools
+import itertools
 import math
 from collections.abc import Iterator
 from typing import Any, NamedTuple
@@ -21,6 +22,7 @@ from fljax import fit, losses
 from fljax.attacks import attribute, needs
 from fljax.attacks.adversary import AdversaryView, LocalTraining
 from fljax.attacks.trajectory import FITS, clients, effort
+from fljax.auditing import declared_noise
 from fljax.auditing.truth import Truth
 from fljax.transcript import views
 from fljax.types import Array, Batch, ElementLossFn
@@ -41,11 +43,14 @@ class Fit(NamedTuple):
       misfit: `[C]` of the messages with the true rows, infinite for NaN; None where
         the training is not known or cannot be simulated, or messages are too few.
       slip: what would make them fit, in words; empty if nothing that was tried does.
+      lacking: that messages have less noise than was declared (`declared_noise`), so that
+        a misfit is understated; empty where they have it.
     """
 
     explained: np.ndarray
     misfit: np.ndarray | None = None
     slip: str = ""
+    lacking: str = ""
 
 
 def of_rows(
@@ -60,16 +65,18 @@ def of_rows(
       most_steps: that are simulated of a message.
     """
     rows, limits = knowing_the_truth(view, truth.sensitive), (settings, most_steps)
-    share = explained(rows)
+    share, lacking = explained(rows), declared_noise.lacking(view)
     found = _misfit(rows, *limits) if _tells(rows) else None
-    if found is None or np.median(found) <= FITS:
-        return Fit(share, found)
-    tried = ((name, _misfit(each, *limits)) for name, each in _slips(rows))
+    if found is None or (np.median(found) <= FITS and not lacking):
+        return Fit(share, found, lacking=lacking)
+    slips = itertools.islice(_slips(rows), 1 if lacking else None)  # no defense
+    tried = ((name, _misfit(each, *limits)) for name, each in slips)
     others = {name: float(np.median(m)) for name, m in tried if m is not None}
     best = min(others, key=others.__getitem__, default="")
     if not best or others[best] > FITS:
-        return Fit(share, found)
-    return Fit(share, found, f"they would fit if {best} (misfit {others[best]:.2g})")
+        return Fit(share, found, lacking=lacking)
+    slip = f"they would fit if {best} (misfit {others[best]:.2g})"
+    return Fit(share, found, slip, lacking)
 
 
 def explained(view: AdversaryView) -> np.ndarray:
@@ -186,6 +193,8 @@ def _slips(view: AdversaryView) -> Iterator[tuple[str, AdversaryView]]:
     """Views of what may have been the case in place of this one, and that in words."""
     seen, known = view.transcript, view.known
     assert seen is not None
+    if view.defense:
+        yield "clients trained without a defense", view._replace(defense=None)
     moves = {
         "models moved the opposite way": lambda sent, moved: -moved,
         "what was recorded as returned is sent minus returned": np.subtract,

@@ -30,6 +30,7 @@ from fljax.auditing import (
 from fljax.auditing import case as case_lib
 from fljax.auditing import settings as settings_lib
 from fljax.auditing.case import Case
+from fljax.auditing.ceilings import Ceiling
 from fljax.auditing.findings import Audited, Findings
 from fljax.auditing.fits import Fit
 from fljax.auditing.frames import Rows
@@ -228,7 +229,10 @@ def _score(
     )
     about, stem = read.recording.about, read.recording.stem
     promised = case.left_out, case.declared
-    ceiling = ceilings.find(view, case.truth, beside.imputed, *promised)
+    ceiling = Ceiling(why=rows.lacking)
+    if not rows.lacking:
+        ceiling = ceilings.find(view, case.truth, beside.imputed, *promised)
+    lines, ceiling = ceilings.beside(lines, ceiling)
     encoder = case.encoding.dataset.encoder
     assert view.messages is not None and view.transcript is not None
     audited = Audited(
@@ -255,7 +259,7 @@ def _score(
         num_rounds=int(view.transcript.round[-1]) + 1,
         sees=view.sees,
     )
-    return Findings(audited, ceilings.beside(lines, ceiling), estimates)
+    return Findings(audited, lines, estimates)
 
 
 def _controls(

@@ -165,6 +165,9 @@ def _nothing(sensitive: str, lines: Sequence[Line], rows: Fit) -> str:
     if all(line.total is None for line in lines):
         why = "; ".join(f"{line.attack}: {line.detail}" for line in lines)
         return f"No conclusion about {sensitive}: no attack could be run: {why}."
+    if MISFIT in kinds and rows.lacking:
+        slip = f": {rows.slip}" if rows.slip else ""
+        return f"No conclusion about {sensitive}: {rows.lacking}{slip}."
     if MISFIT in kinds:
         why = (
             f"{rows.slip[0].upper()}{rows.slip[1:]}."

@@ -215,11 +215,13 @@ def test_an_attack_above_the_ceiling_says_that_the_noise_was_not_as_declared():
     number = Number(99.0, 98.0, 100.0, 1000, {"majority": 50.0})
     line = Line("model", "passive", verdicts.ACCURACY.metric, number, [number], "leaks")
     for percent, broken in ((60.0, True), (99.5, False)):
-        (found,) = ceilings.beside([line], ceilings.Ceiling(np.array([percent])))
+        limit = ceilings.Ceiling(np.array([percent]))
+        (found,), beaten = ceilings.beside([line], limit)
         assert (verdicts.IMPOSSIBLE in found.detail) == broken
+        assert ("names 99.0 % of these rows, and" in beaten.note[0]) == broken
     few = number._replace(n=3)  # carries half of the mean
     line = line._replace(total=number._replace(n=1003), clients=[number, few])
-    (found,) = ceilings.beside([line], ceilings.Ceiling(np.array([60.0, 60.0])))
+    (found,), _ = ceilings.beside([line], ceilings.Ceiling(np.array([60.0, 60.0])))
     assert verdicts.IMPOSSIBLE not in found.detail
 
 
