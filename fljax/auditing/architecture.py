@@ -13,6 +13,7 @@ statistics of batch norm go to leaves that are called so, never to trained ones,
 held constant: no gradient, and in a message no change.
 """
 
+import dataclasses
 import functools
 import re
 from collections import Counter
@@ -135,6 +136,26 @@ def align(
         treedef.unflatten([arrays[places[name]] for name in wanted])
         for arrays in (sent, changes)
     )
+
+
+def without_the_still(model: Model, delta: Params) -> tuple[Model, list[str]]:
+    """The model with arrays that no message moves held constant, and what to say of it.
+
+    Args:
+      model: from `build`.
+      delta: of all messages, from `align`.
+    """
+    moves = {name: bool(np.any(leaf)) for name, leaf in _named(delta).items()}
+    still = [n for n, m in moves.items() if not m and not normalisation.is_statistic(n)]
+    if not still or not any(moves.values()):
+        return model, []
+    assert isinstance(model.apply, in_order.InOrder)
+    apply = dataclasses.replace(model.apply, still=tuple(still))
+    said = (
+        f"{', '.join(still)}: the same in all messages, so taken for frozen: attacks "
+        "hold them constant."
+    )
+    return model._replace(apply=apply), [said]
 
 
 def names(params: Params) -> list[str]:

@@ -170,9 +170,10 @@ def _fitted(
             _check_order(config, encoding, outputs)
         try:
             model = architecture.build(config.training, columns.order, outputs, given)
-            # Here only to learn whether they fit; `recording.select` aligns them.
+            # Whether they fit, and what moves; `recording.select` aligns them.
             seen_as = seen.seen.params, seen.seen.delta, seen.stem, columns.names
-            architecture.align(model, *seen_as)
+            _, delta = architecture.align(model, *seen_as)
+            model, notes = architecture.without_the_still(model, delta)
         except (ConfigError, TranscriptError) as error:
             failed.append(error)
             continue
@@ -182,7 +183,7 @@ def _fitted(
         )
         if config.rows.input_order == "file":
             said += " Where it read them behind the numbers, say --input_order=dummies."
-        return encoding, outputs, model, [said] if failed else []
+        return encoding, outputs, model, [*notes, *([said] if failed else [])]
     raise max(failed, key=lambda error: "; " in str(error))  # one with a hint
 
 

@@ -18,14 +18,17 @@ class InOrder:
       inner: of the model.
       order: of its inputs.
       bare: whether it takes the numbers alone, as networks of flax do.
+      still: names of the arrays that clients do not train.
     """
 
     inner: ApplyFn
     order: tuple[int, ...]
     bare: bool = False
+    still: tuple[str, ...] = ()
 
     def __call__(self, params: Params, x: Features) -> jax.Array:
-        frozen, numeric = normalisation.freeze(params), x.numeric[np.array(self.order)]
+        frozen = normalisation.freeze(params, self.still)
+        numeric = x.numeric[np.array(self.order)]
         if not self.bare:
             return self.inner(frozen, Features(numeric, x.codes))
         output = self.inner(frozen, numeric)

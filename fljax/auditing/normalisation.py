@@ -6,7 +6,7 @@ parameters, although a `state_dict` has them among those.
 """
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 
 import jax
 
@@ -25,14 +25,15 @@ def is_statistic(name: str) -> bool:
     return parts[-1] in _STATISTICS or "batch_stats" in parts[:-1]
 
 
-def freeze(params: Params) -> Params:
-    """Without gradients for running statistics."""
-    return jax.tree_util.tree_map_with_path(
-        lambda path, leaf: (
-            jax.lax.stop_gradient(leaf) if is_statistic(name_of(path)) else leaf
-        ),
-        params,
-    )
+def freeze(params: Params, still: Collection[str] = ()) -> Params:
+    """Without gradients for running statistics, and for arrays of these names."""
+
+    def one(path, leaf):
+        name = name_of(path)
+        held = is_statistic(name) or name in still
+        return jax.lax.stop_gradient(leaf) if held else leaf
+
+    return jax.tree_util.tree_map_with_path(one, params)
 
 
 def name_of(path) -> str:

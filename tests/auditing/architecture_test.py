@@ -234,6 +234,21 @@ def test_running_statistics_are_no_trained_parameters():
         _aligned(("a", "b", "c", "d"))
 
 
+def test_arrays_that_no_message_moves_are_held_constant():
+    names = ("1/weight", "1/bias", "1/running_mean", "1/running_var")
+    built, (params, delta) = _aligned(names)
+    every = {name: leaf + 1 for name, leaf in delta.items()}
+    assert architecture.without_the_still(built, every) == (built, [])
+    nothing = {name: np.zeros_like(leaf) for name, leaf in delta.items()}
+    assert architecture.without_the_still(built, nothing) == (built, [])
+    held, (said,) = architecture.without_the_still(built, delta)
+    assert said.startswith("1/weight: the same in all messages")
+    at = {name: 1.0 + params[name][0] for name in names}
+    row = Features(np.array([1.0, 2.0, 4.0]), np.zeros(0, int))
+    slopes = jax.grad(held.apply)(at, row)
+    assert [bool(slopes[name].any()) for name in names[:2]] == [False, True]
+
+
 def test_a_reader_is_told_of_batch_norm():
     assert "running statistics" in "".join(normalisation.notes(["1.running_mean"]))
     assert normalisation.notes(["batch_stats/norm/mean"])

@@ -52,6 +52,16 @@ def test_what_the_true_rows_would_have_sent_fits(fitted):
     assert (found.misfit < 1.5).all() and not found.slip
 
 
+def test_what_clients_do_not_train_fits(fitted):
+    def frozen(number, model, returned):
+        del number
+        for mine in returned.values():
+            mine["out/bias"] = model["out/bias"]
+
+    found = fitted(frozen)
+    assert (found.misfit < 1.5).all() and not found.slip
+
+
 @pytest.mark.parametrize(
     ("change", "about", "said"),
     [
