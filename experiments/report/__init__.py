@@ -1,7 +1,7 @@
 """Finished runs beside the published numbers: tables, figures, one page.
 
 `programs` lists what each program brings, `cards` compares one run with a paper, `gains`
-applies the rule of `fljax.verdicts`, and `page` fills the templates.
+applies the rule of `fljax.verdicts` to what was `measured`, and `page` fills the templates.
 
 * runs: `finished` and their `facts`; `kept` ones, `kept_rows`, `agreement`, `commands`;
   the papers' numbers: `published`, `reproduction`, `program_report`;

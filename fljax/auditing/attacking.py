@@ -13,7 +13,6 @@ from fljax.attacks.estimates import Estimates, Prediction
 from fljax.attacks.spec import AttackSpec
 from fljax.auditing import imported
 from fljax.driver.config import ConfigError
-from fljax.transcript.views import View
 
 Stage = Callable[[str], contextlib.AbstractContextManager[None]]
 
@@ -113,7 +112,7 @@ def estimates(
             raise ConfigError(f"--attacks: {error}") from error
         if twice := sorted(found.keys() & answer.keys()):
             raise ConfigError(f"--attacks: two attacks give {twice[0]!r}")
-        return _plain(answer, view.sees)
+        return _plain(answer, _setting(view))
 
     for each in attacks:
         with stage(each.name):
@@ -150,7 +149,19 @@ def on_control(
     return {k: each for k, each in found.items() if isinstance(each, Prediction)}
 
 
-def _plain(found: Estimates, sees: View) -> Estimates:
+def _setting(view: AdversaryView) -> str:
+    """What was seen; of sums, unless they are of all clients, of how many."""
+    seen = view.transcript
+    if view.sees != "sum" or seen is None or seen.member is None:
+        return view.sees
+    counts = (np.asarray(seen.member) >= 0).sum(axis=-1)
+    least, most = counts[counts > 0].min(), counts.max()
+    if least == len(np.unique(seen.member[seen.member >= 0])):
+        return view.sees
+    return f"sum_of_{least}" if least == most else f"sum_of_{least}_to_{most}"
+
+
+def _plain(found: Estimates, sees: str) -> Estimates:
     """Without what nobody reads; the setting is what was seen, `passive` of all."""
     return {
         name: each._replace(

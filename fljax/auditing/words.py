@@ -125,8 +125,10 @@ def who(setting: str) -> str:
     """An adversary by the setting of its attack, as the beginning of a sentence."""
     view, _, number = setting.partition("_of_")
     return {
-        "sum": f"Who sees only sums of {number or 'all'} clients' messages, as a server "
-        "under secure aggregation does,",
+        "sum": f"Who sees only sums of {number.replace('_', ' ') or 'all'} clients' "
+        "messages, as a server under secure aggregation does,"
+        if number != "1"
+        else "Who sees sums of single clients, which are their messages,",
         "models": "Who sees only the global models, as every client does,",
         "final": "Who has only the last global model",
     }.get(view, "Who sees a client's messages")

@@ -6,6 +6,7 @@ import pytest
 
 import fljax
 from fljax import transcript
+from fljax.auditing import words
 from fljax.transcript import sums
 
 _KNOWN = {"target": "y", "sensitive": "married", "model": "linear"}
@@ -50,6 +51,42 @@ def test_an_audit_says_who_the_adversary_is(recorded, sees):
     assert "the adversary sees only" in lines["reconstruct"].detail
     assumed = any("Only global models" in note for note in found.notes)
     assert assumed == (sees == "models")
+
+
+@pytest.mark.parametrize(
+    ("groups", "setting", "said"),
+    [
+        ([[4], [7]], "sum_of_1", "sums of single clients, which are their messages"),
+        ([[4, 7]], "sum", "sums of all clients' messages"),
+        ([[4, 7], [4]], "sum_of_1_to_2", "sums of 1 to 2 clients' messages"),
+    ],
+)
+def test_sums_are_said_to_be_of_as_many_as_they_are(
+    linear, recorded, groups, setting, said
+):
+    (rows, _), (seen, about) = recorded, transcript.load(linear / "seen")
+    with transcript.Recorder(linear / "sums", about) as recorder:
+        for at, number in enumerate(seen.round):
+            model = {k: leaf[at] for k, leaf in _flat(seen.params).items()}
+            moved = {k: leaf[at] for k, leaf in _flat(seen.delta).items()}
+            some = groups[at % len(groups)] if setting == "sum_of_1_to_2" else None
+            whole = [
+                (
+                    dict.fromkeys(members, 30.0),
+                    {
+                        k: model[k] - leaf[[[4, 7].index(m) for m in members]].mean(0)
+                        for k, leaf in moved.items()
+                    },
+                )
+                for members in ([some] if some else groups)
+            ]
+            recorder.record_sums(int(number), model, whole)
+    found = fljax.audit(
+        linear / "sums", rows, client_column="client", attacks=["model"], **_KNOWN
+    )
+    (line,) = (each for each in found.lines if each.attack == "model")
+    assert line.setting == setting
+    assert said in words.who(setting)
 
 
 def test_global_models_need_to_know_whose_rows_made_them(recorded):
