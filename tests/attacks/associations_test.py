@@ -60,6 +60,7 @@ def test_each_client_begins_with_its_own_association():
     assert _right(*_started(_NOTHING)).min() > 0.7
 
 
+@pytest.mark.slow
 def test_what_the_model_tells_is_turned_round_where_a_client_is_the_other_way():
     rng = np.random.default_rng(1)
     _, truth, mask = _started(_NOTHING)

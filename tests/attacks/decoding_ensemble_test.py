@@ -87,6 +87,7 @@ def _posterior(noise, count):
     return np.asarray(jax.vmap(lambda w: ensemble._rows(simulation, w)[0])(found))
 
 
+@pytest.mark.slow
 def test_what_messages_tell_of_learned_rows_is_learned_and_no_more():
     rows = _posterior(noise=0.1, count=40)
     # What is observed is the mean row, nearly without error.

@@ -108,6 +108,7 @@ def learnt(monkeypatch):
     return found
 
 
+@pytest.mark.slow
 def test_a_mean_has_the_noise_of_its_messages_and_not_less_than_is_assumed(learnt):
     seen = clients.client(0)._replace(mask=jnp.arange(30) % 4 > 0)  # one or two of two
     how = decoding.Settings(iterations=1, ensemble_size=1, average=2, floor=1e-9)
@@ -121,6 +122,7 @@ def test_a_mean_has_the_noise_of_its_messages_and_not_less_than_is_assumed(learn
     np.testing.assert_allclose(learnt["noise"], 0.5 * size)
 
 
+@pytest.mark.slow
 def test_loss_and_what_is_left_are_those_of_the_members_that_count(learnt):
     seen, simulation = clients.client(1), clients.simulation(20)
     how = decoding.Settings(iterations=60, ensemble_size=3, floor=1e-2, average=3)

@@ -164,6 +164,7 @@ def test_the_simulated_client_beats_the_affine_mapping_under_noise():
     assert ours < affine
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", _LEARNED)
 def test_clients_side_by_side_are_as_alone(name):
     seen = [_messages(*_logistic(seed)[:2]) for seed in (0, 1)]

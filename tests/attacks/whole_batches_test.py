@@ -69,6 +69,7 @@ def test_a_client_of_one_batch_is_solved_for_beside_others():
     np.testing.assert_array_equal(alone.probability[0], found.probability[0])
 
 
+@pytest.mark.slow
 def test_of_clients_that_take_one_step_the_first_order_is_all_there_is():
     view, truth = _trained(batch=max(_SIZES))
     first = clients.infer(view, _QUICK, first_order=True)

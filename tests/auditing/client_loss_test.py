@@ -111,6 +111,7 @@ def test_another_loss_than_the_usual_one_is_told(recorded, config, name, loss):
     assert f"the loss of a row is {loss}" in found.slip
 
 
+@pytest.mark.slow
 def test_messages_of_a_loss_of_ones_own_are_read(recorded):
     folder = recorded("own")
     found = fljax.audit(

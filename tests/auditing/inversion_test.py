@@ -61,6 +61,7 @@ def test_a_gradient_of_two_rows_is_inverted(folder, audited):
     assert line.verdict == verdicts.LEAKS
 
 
+@pytest.mark.slow
 def test_a_client_is_inverted_as_if_it_were_alone(tmp_path, audited):
     folder = _recorded(tmp_path, np.repeat([1, 2, 3], [1, 2, 4]), [1, 2, 3])
     config = {

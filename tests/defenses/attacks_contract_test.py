@@ -43,8 +43,14 @@ DEFENSES = {
     if "decay_to" not in text  # how a clip changes is nothing to an attack
 }
 
-# Other words of a defense change where its noise is, seldom what an attack meets.
-_TEXTS = [*examples.marked(DEFENSES)]
+# What an attack meets are defended steps or defended messages: one of each is quick.
+_QUICK = [
+    next(text for text in DEFENSES if text.startswith(n)) for n in ("dp_sgd", "fed_sdp")
+]
+_TEXTS = [
+    pytest.param(text, marks=() if text in _QUICK else pytest.mark.slow)
+    for text in DEFENSES
+]
 
 
 # Programs run once: what takes time is making them fast.

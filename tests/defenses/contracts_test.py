@@ -174,6 +174,7 @@ def test_what_a_client_makes_of_her_message_is_recorded_and_averaged():
     np.testing.assert_allclose(steps, delta.mean(axis=1), atol=1e-6)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("where", ["client", "server"])
 def test_noise_on_messages_does_not_depend_on_the_lanes(where):
     two, three = (_training(_make(SDP % where, 1.0), 3, lanes) for lanes in (2, 3))

@@ -147,6 +147,7 @@ def test_a_mistake_is_found(step, found):
         assert _failed(_check(step)) == found
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("total", "sensitivity"),
     [
@@ -172,6 +173,7 @@ def _with_few_keys(key, params, batch):
     return _of_many_parameters(few, params, batch)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("step", "failed"),
     [

@@ -52,6 +52,7 @@ def test_the_attack_beats_the_mean_on_digits(attacked):
     assert ours.mean() < 0.5 * mean.mean()
 
 
+@pytest.mark.slow
 @pytest.mark.long("trains the predictor of this file")
 def test_messages_of_others_tell_nothing(attacked):
     (attack, _), victims = attacked
@@ -60,6 +61,7 @@ def test_messages_of_others_tell_nothing(attacked):
     assert _distance(guess, victims.labels).mean() > mean.mean()
 
 
+@pytest.mark.slow
 def test_an_attack_is_the_same_for_the_same_key(attacked):
     (first, second), _ = attacked
     jax.tree.map(np.testing.assert_array_equal, first, second)

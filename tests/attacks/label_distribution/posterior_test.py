@@ -25,6 +25,7 @@ def _distance(guess, truth):
     return float(np.mean((np.asarray(guess) - truth) ** 2))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("noise", [0.03, 0.3, 3.0])
 def test_of_two_labels_it_is_the_mean_that_quadrature_gives(noise):
     logit = np.linspace(-300, 300, 600_001)  # many have none of one label, nearly
@@ -46,6 +47,7 @@ def test_of_two_labels_it_is_the_mean_that_quadrature_gives(noise):
     np.testing.assert_allclose(found.sum(axis=1), 1, rtol=1e-5)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("noise", "share"), [(0.3, 0.8), (1.0, 0.98), (3.0, 1.01)])
 def test_it_is_nearer_than_least_squares_and_the_mean_under_noise(noise, share):
     numbers, labels = _clients(600, noise, seed=1)

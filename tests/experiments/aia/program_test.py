@@ -70,6 +70,7 @@ def test_same_command_gives_the_same_bytes(run, tmp_path):
     assert all(best[seed] >= chosen[seed] for seed in (0, 1))
 
 
+@pytest.mark.slow
 def test_linear_run_reconstructs_and_states_the_bound(run, tmp_path):
     code, out, _ = run(
         "--data_name=toy", "--model_name=linear", "--attack_kinds=model,reconstruct",

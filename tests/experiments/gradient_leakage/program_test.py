@@ -30,6 +30,7 @@ def compiled_fast():
     jax.config.update("jax_disable_most_optimizations", False)
 
 
+@pytest.mark.slow
 @pytest.mark.long("a whole program, run once for the tests of this file")
 def test_the_program_shows_who_leaks_and_writes_all(
     told, compiled_fast, tmp_path, capsys, monkeypatch

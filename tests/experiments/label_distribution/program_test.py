@@ -57,6 +57,7 @@ def _write(folder, **told):
     return folder, results.read_rows(folder / "rows.jsonl")
 
 
+@pytest.mark.slow
 @pytest.mark.long("a whole program, run once for the tests of this file")
 def test_a_run_writes_rows_figures_and_a_manifest(written):
     folder, rows = written
@@ -78,6 +79,7 @@ def test_a_run_writes_rows_figures_and_a_manifest(written):
     assert trials == {0, 1}
 
 
+@pytest.mark.slow
 def test_one_client_of_each_concentration_is_an_example(written):
     shares: dict[tuple[str, str], list[float]] = {}
     for row in written[1]:
@@ -132,6 +134,7 @@ def test_numbers_are_the_same_to_the_bit_whatever_else_is_run(written, tmp_path)
     assert list(map(repr, shared)) == list(map(repr, second))
 
 
+@pytest.mark.slow
 def test_the_mean_over_concentrations_is_that_over_clients(written):
     _, rows = written
     chosen = [
@@ -144,6 +147,7 @@ def test_the_mean_over_concentrations_is_that_over_clients(written):
     assert whole.value == pytest.approx(np.mean([r.value for r in parts]))
 
 
+@pytest.mark.slow
 def test_without_a_defense_both_adversaries_are_the_same(written):
     _, rows = written
     aware, unaware = (
@@ -153,6 +157,7 @@ def test_without_a_defense_both_adversaries_are_the_same(written):
     assert aware and aware == unaware
 
 
+@pytest.mark.slow
 def test_tables_show_every_attack(written):
     _, rows = written
     first, second = reporting.tables(rows)

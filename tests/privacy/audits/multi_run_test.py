@@ -123,6 +123,7 @@ def test_a_client_is_found_and_no_bound_is_crossed(compared):
         assert audited.epsilon <= found.accounted
 
 
+@pytest.mark.slow
 def test_planted_gradients_are_the_same_in_both_ways():
     """Asked for by the loss itself, and by differentiating it."""
     shapes = _MODEL.init(jax.random.key(0))
@@ -194,6 +195,7 @@ def test_a_clients_own_steps_are_accounted_for(neighbours, replace):
         assert found == pytest.approx(sampled.poisson(*told, replace=replace))
 
 
+@pytest.mark.slow
 def test_nuisances_are_those_of_trainings_that_no_bound_is_of(monkeypatch):
     taken = {}
 
