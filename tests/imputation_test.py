@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from sklearn import model_selection
 
 from fljax import imputation
 from fljax.auditing import population
@@ -44,6 +45,19 @@ def _told_by_a_number(rows, value):
 )
 def test_the_method_is_that_which_is_right_more_often(rows, value, method):
     assert imputation.choose(_told_by_a_number(rows, value), 0) == method
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_a_value_that_a_fold_lacks_does_not_rule_out_what_tells_it(seed, recwarn):
+    rng, x = np.random.default_rng(seed), np.zeros((120, 4))
+    folds = model_selection.KFold(3, shuffle=True, random_state=seed)
+    rare = next(rest for _, rest in folds.split(x))[:3]  # all in one fold
+    value = np.isin(np.arange(120), rare).astype(int)
+    x += rng.normal(size=x.shape)
+    x[:, 0] = 6 * value + 0.3 * x[:, 0]
+    known = imputation.Population(x, value, np.zeros(4, bool), False)
+    assert imputation.choose(known, seed) == imputation.LINEAR
+    assert not recwarn.list
 
 
 def test_a_category_of_one_row_stops_no_boosting():

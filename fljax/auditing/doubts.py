@@ -84,8 +84,10 @@ class _Least(NamedTuple):
 
 def _doubted(line: Line, rows: Fit, attacks: _Least) -> Line:
     """Other words where messages and rows do not fit, or little was learnt."""
-    if line.metric not in _COLUMN or line.verdict == NOT_JUDGED:
+    if line.verdict == NOT_JUDGED:
         return line
+    if line.metric not in _COLUMN:
+        return _of_wrong_rows(line, rows)
     misfit = attacks.own if rows.misfit is None else rows.misfit
     leaks, least = line.verdict == verdicts.LEAKS, float(np.fmin.reduce(rows.explained))
     off = "" if misfit is None else bad(misfit)
@@ -99,6 +101,18 @@ def _doubted(line: Line, rows: Fit, attacks: _Least) -> Line:
         return line.and_that(off)
     check = "" if misfit is not None else _CHECK
     return line._replace(verdict=fit.UNLEARNT).and_that(off, fit.said(least), check)
+
+
+def _of_wrong_rows(line: Line, rows: Fit) -> Line:
+    """Shares of labels and whole rows, which need neither a model that learnt nor a loss."""
+    if line.verdict not in QUIET:
+        return line
+    if rows.lacking:
+        return line._replace(verdict=MISFIT).and_that(rows.lacking, rows.slip)
+    if rows.misfit is not None and _of_others(rows.misfit):
+        off = bad(rows.misfit)
+        return line._replace(verdict=MISFIT).and_that(off, rows.slip or _CHECK)
+    return line
 
 
 def bad(misfit: np.ndarray) -> str:

@@ -181,10 +181,19 @@ def _simulated_as_others(
         )
     if config.defense is None and spec is None:
         found.append(
-            f"The recording's defense {text!r} is not simulated: expected a spec such as "
-            "dp_sgd(clip=1, sigma=1)."
+            f"The recording's defense {text!r} is not simulated: {_why_no_spec(text)}."
         )
     return found
+
+
+def _why_no_spec(text: str) -> str:
+    if ":" in text:
+        return "one's own is imported for --defense alone, which may name it"
+    try:
+        specs.parse(text)
+    except specs.SpecError as error:
+        return f"{error}; expected a spec such as dp_sgd(clip=1, sigma=1)"
+    return "expected one value of each number"
 
 
 def _where(stem: str) -> str:

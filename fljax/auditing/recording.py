@@ -133,7 +133,8 @@ def notes(recording: Recording) -> list[str]:
         return []
     asked = ("participation", "server_optimiser", "server_learning_rate")
     missing = [name for name in asked if name not in recording.about]
-    if not missing:
+    rate, everybody = told.server(recording.about, f"{recording.stem}.json: about")
+    if not missing or rate is None or not everybody:  # then they tell no sums
         return []
     text = (
         "Only global models were recorded. Each is taken for the mean of what all "

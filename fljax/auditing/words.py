@@ -31,7 +31,7 @@ def summary(
       rows: how the messages fit them.
     """
     leaks, top = _leaks(lines), foremost(lines)
-    found = []
+    sensitive, found = _subject(sensitive, lines), []
     if leaks and top is not None:
         found.append(_leak(sensitive, top, clients))
         rest = [line.attack for line in leaks if line is not top]
@@ -79,6 +79,15 @@ def foremost(lines: Sequence[Line]) -> Line | None:
         if line.total is not None and attack_names.is_judged(line.attack, line.setting)
     ]
     return max(found, key=_strength) if found else None
+
+
+def _subject(sensitive: str, lines: Sequence[Line]) -> str:
+    """What attacks were on that could be run: the column, or else something of all rows."""
+    metrics = {line.metric for line in lines if line.total is not None}
+    if metrics & {ACCURACY.metric, ERROR.metric} or not metrics:
+        return sensitive
+    shares = DISTANCE.metric in metrics
+    return "the clients' shares of labels" if shares else "whole rows"
 
 
 def _leaks(lines: Sequence[Line]) -> list[Line]:

@@ -102,6 +102,11 @@ def test_what_is_as_usual_may_be_said_in_other_words(tmp_path, participation):
             "fed_avg",
             "'DP-SGD, sigma 1' is not simulated",
         ),
+        (
+            {"defense": "pruning(rate=0.9)"},
+            "fed_avg",
+            "is not simulated: pruning: expected some of ratio, got 'rate=0.9'",
+        ),
         ({"defense": "dp_sgd(clip=1, sigma=1)"}, "fed_avg", ""),
     ],
 )

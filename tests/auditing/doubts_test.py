@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from fljax import fit, verdicts
-from fljax.attacks.estimates import Prediction
+from fljax.attacks.estimates import LabelEstimate, Prediction
 from fljax.auditing import lines as lines_lib
 from fljax.auditing import scoring, words
 from fljax.auditing.doubts import SHORT
@@ -44,6 +44,26 @@ def test_nothing_is_concluded_where_rows_do_not_fit(misfit, explained, verdict, 
         assert line.verdict == verdict and why in line.detail
         doubted = verdict == lines_lib.MISFIT or "1.9" in why
         assert ("input_order" in line.detail) is doubted
+
+
+def test_of_shares_of_labels_nothing_is_concluded_either_where_rows_do_not_fit():
+    truth = _truth([[0, 1] * 20] * 5, labels=np.eye(5))
+    far = LabelEstimate(np.full((5, 5), 0.2), np.full((5, 5), 0.2))
+    near = far._replace(value=np.eye(5))
+
+    def told(answer, misfit, explained=50.0):
+        rows = Fit(np.full(5, explained), np.full(5, misfit))
+        lines = scoring.lines({"mine": answer}, truth, continuous=False, rows=rows)
+        return lines[0], words.summary("smoker", lines, list("abcde"), rows)[0]
+
+    line, said = told(far, 40.0)
+    assert line.verdict == lines_lib.MISFIT and "input_order" in line.detail
+    assert said.startswith("No conclusion about the clients' shares of labels: the mes")
+    line, said = told(far, 1.0, explained=-20.0)  # of what a model learns of a column
+    assert line.verdict == verdicts.NOT_SHOWN
+    assert "shows a leak of the clients' shares of labels" in said
+    line, _ = told(near, 40.0)
+    assert line.verdict == verdicts.LEAKS
 
 
 def test_a_leak_stays_one_unless_nothing_explains_the_messages():

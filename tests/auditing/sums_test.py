@@ -98,6 +98,7 @@ def test_global_models_need_to_know_whose_rows_made_them(recorded):
         stem, rows, client_column="client", attacks=["trajectory"], **_KNOWN
     )
     assert "who is in each sum" in found.lines[0].detail
+    assert not any("taken for the mean" in note for note in found.notes)
 
 
 def test_who_is_in_the_same_sums_is_no_stranger_to_them(recorded):
