@@ -147,6 +147,9 @@ def _score(each: Measured, compared: _Compared, seeds: list[int]) -> Score:
         for name, other in compared.references
     }
     if len(seeds) > 1:
+        if compared.gain.own_rows and estimate.low == estimate.high:  # equal seeds
+            low, high = metrics.of_rows(estimate.mean, min(each.rows.values()))
+            estimate = estimate._replace(low=low, high=high)
         verdict = _by_seed(each, compared, seeds)
         return Score(each.row, estimate, compared.gain, verdict, beside)
     (seed,) = seeds

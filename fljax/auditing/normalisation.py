@@ -21,8 +21,9 @@ _Shapes = Mapping[str, tuple[int, ...]]
 
 def is_statistic(name: str) -> bool:
     """Whether an array holds what batch norm counts, not what is trained."""
-    parts = _PARTS.split(name)
-    return parts[-1] in _STATISTICS or "batch_stats" in parts[:-1]
+    *layers, own = _PARTS.split(name)
+    flax = own in ("mean", "var") and bool(layers) and "BatchNorm" in layers[-1]
+    return own in _STATISTICS or "batch_stats" in layers or flax
 
 
 def freeze(params: Params, still: Collection[str] = ()) -> Params:

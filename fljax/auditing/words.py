@@ -195,8 +195,8 @@ def _nothing(sensitive: str, lines: Sequence[Line], rows: Fit) -> str:
     if _are_blind(lines):
         return (
             f"No conclusion about {sensitive}: not even an attack that is always right "
-            "would be shown, for the rows are too few or what is known without messages "
-            "names nearly all of them."
+            "would be shown, for rows or clients are too few, or what is known without "
+            "messages tells nearly all of it."
         )
     if outcome(lines) == "no_conclusion":
         return (

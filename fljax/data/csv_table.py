@@ -252,7 +252,8 @@ def _classes(
         )
     if distinct < 2:
         raise DataError(
-            f"{name}: target {series.name!r} is constant, expected two values at least"
+            f"{name}: target {series.name!r} is constant, expected two values at least; "
+            "add rows that have another"
         )
     if task == "binary" and distinct > 2:
         raise DataError(

@@ -252,4 +252,6 @@ def test_arrays_that_no_message_moves_are_held_constant():
 def test_a_reader_is_told_of_batch_norm():
     assert "running statistics" in "".join(normalisation.notes(["1.running_mean"]))
     assert normalisation.notes(["batch_stats/norm/mean"])
+    assert normalisation.notes(["BatchNorm_0/var"])
+    assert not normalisation.notes(["LayerNorm_0/mean", "var"])
     assert not normalisation.notes(["1/weight", "1/bias"])

@@ -6,6 +6,7 @@ import pytest
 from scipy import stats
 
 from experiments.report import gains
+from fljax import metrics
 
 
 def test_half_widths_widen_with_the_attacks_and_some_of_the_clients_are_not_judged(
@@ -60,6 +61,8 @@ def test_two_seeds_that_are_equal_are_certain_to_a_row(rows, size):
     apart = 100 / size * math.sqrt(2)  # one more row and one less: a deviation
     reach = stats.t.ppf(0.975, 1) * apart / math.sqrt(2)
     assert gain.high - gain.mean == pytest.approx(reach)
+    ends = metrics.of_rows(80.0, size)
+    assert (found.estimate.low, found.estimate.high) == pytest.approx(ends)
 
 
 def test_clients_of_few_rows_have_the_spread_of_their_shares(rows):

@@ -37,6 +37,15 @@ def test_gains_are_paired_with_the_baseline_of_their_seed(rows):
     assert f"nothing is claimed: {verdicts.BLIND}" in said  # majorities too far apart
 
 
+def test_of_whom_nothing_is_shown_is_said_beside_a_leak(rows):
+    made = _run(rows, _STRONG) + rows(*_NONE, attack="model", setting="sum")
+    said = only(a_card("run", made))
+    assert "1 of 2 attacks show a leak." in said
+    assert "No leak is shown by model (sum)." in said
+    alike = _run(rows, _STRONG, _NONE)  # of one adversary one leak is enough
+    assert "No leak is shown by" not in only(a_card("run", alike))
+
+
 @pytest.mark.parametrize(
     ("told", "is_ours"),
     [
