@@ -3,7 +3,7 @@
 _SETTINGS = {"baseline", "oracle"}
 # Words of names.
 _CHOSEN_WITH_THE_TRUTH = {"oracle", "optimum"}
-_CONTROLS = {"other", "permuted", "shuffled", "strangers"}
+_CONTROLS = {"other", "others", "permuted", "shuffled", "strangers"}
 _POPULATION = {"majority", "imputation", "global"}
 _UNJUDGED = _CHOSEN_WITH_THE_TRUTH | _CONTROLS | _POPULATION
 

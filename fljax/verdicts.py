@@ -7,7 +7,7 @@ references that know nothing of these rows' part in the training:
 * `imputation`: what the other columns tell to who has rows of the same population
   (`fljax.imputation`; Jayaraman and Evans, "Are attribute inference attacks just
   imputation?", CCS 2022);
-* `strangers`: the same attack with the same messages on rows of other people.
+* `strangers`: the same attack on rows of other people, `OTHERS` with others' messages.
 
 Gains over a reference are paired by repetition: a seed, or a client of one seed. Their
 mean has an interval over the rows where each client's score has one, else over the
@@ -38,7 +38,7 @@ NOT_SHOWN = "not shown"
 MAJORITY, IMPUTATION, STRANGERS = "majority", "imputation", "strangers"
 AS_KNOWN = "as_known"  # setting of imputation from what is known of the rows
 USES = "strangers_uses"  # metric of `Reference.uses`
-PERMUTED = "permuted"  # shown beside an attack, no reference
+OTHERS, PERMUTED = "messages of others", "permuted"  # the latter shown, no reference
 # Metric of the most that anyone can have (`privacy.bounds`), and what more than that means.
 CEILING = "accuracy_ceiling_percent"
 IMPOSSIBLE = "above what any adversary can have"

@@ -38,6 +38,10 @@ _NO_STRANGERS = (
     "mend that."
 )
 
+_NO_OTHERS = (
+    "No messages of single other clients were recorded, which --controls=others needs."
+)
+
 
 class Case(NamedTuple):
     """An audit that is ready: the two halves that only meet in a score.
@@ -141,6 +145,9 @@ def prepare(
         if summed is not None:
             whose = "of people whom the recorded sums hold"
         notes.append(_NO_STRANGERS.format(whose=whose))
+    alone = len(seen.clients) < 2 or sees != "messages"
+    if alone and "others" in config.audit.controls:
+        notes.append(_NO_OTHERS)
     return Case(
         view, truth, encoding, seen, left_out, numbers, notes, every, others, promised
     )

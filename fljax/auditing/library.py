@@ -184,6 +184,7 @@ def attack_and_score(
     views = {
         verdicts.STRANGERS: lambda: case.view_of_strangers,
         verdicts.PERMUTED: lambda: controls.permuted(case.view),
+        "others": lambda: controls.with_messages_of_others(case.view),
     }
     again = {
         name: attacking.on_control(name, make(), *told)
@@ -269,6 +270,7 @@ def _controls(
     found = Controls(
         estimates=again.get(verdicts.STRANGERS, {}),
         permuted=again.get(verdicts.PERMUTED, {}),
+        others=again.get("others", {}),
     )
     asked, strangers = config.audit.controls, case.strangers
     if verdicts.IMPUTATION in asked:

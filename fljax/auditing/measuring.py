@@ -28,6 +28,7 @@ from fljax.verdicts import (
     ERROR,
     IMPUTATION,
     MAJORITY,
+    OTHERS,
     PERMUTED,
     REBUILT,
     STRANGERS,
@@ -40,7 +41,6 @@ BASELINES = {
     DISTANCE.metric: "mean_distribution",
     REBUILT.metric: "mean_row",
 }
-OTHERS = "messages of others"  # in the place of a client's own
 _CLOSE = 0.1  # deviations of a column, root mean square, for a row that is rebuilt
 _Scores = list[np.ndarray]
 
@@ -70,6 +70,7 @@ class Controls(NamedTuple):
       strangers: the truth about these rows; None without any.
       uses: how often each of them is drawn, on average.
       permuted: estimates with the targets in random order, by names.
+      others: estimates with others' messages, by names.
     """
 
     imputed: Imputed | None = None
@@ -77,6 +78,7 @@ class Controls(NamedTuple):
     strangers: Truth | None = None
     uses: float = 1.0
     permuted: Mapping[str, Prediction] = types.MappingProxyType({})
+    others: Mapping[str, Prediction] = types.MappingProxyType({})
 
 
 class Measured(NamedTuple):
@@ -110,6 +112,8 @@ def hits(name: str, estimate: Prediction, truth: Truth, beside: Controls) -> Mea
         references[IMPUTATION] = [guess == each for guess, each in pairs]
     if beside.strangers is not None and name in beside.estimates:
         references[STRANGERS] = _hits(beside.estimates[name], beside.strangers)
+    if name in beside.others:
+        references[OTHERS] = _hits(beside.others[name], truth)
     shown = {}
     if name in beside.permuted:
         shown[PERMUTED] = _hits(beside.permuted[name], truth)
@@ -151,6 +155,9 @@ def errors(name: str, estimate: Prediction, truth: Truth, beside: Controls) -> M
         references[STRANGERS] = [
             each.error for each in _errors(*told, theirs, left, truth.unit)
         ]
+    if name in beside.others:
+        again = _errors(beside.others[name], truth, own, left, truth.unit)
+        references[OTHERS] = [each.error for each in again]
     diagnostics = {
         metric: np.array([each.numbers[metric] for each in found])
         for metric in found[0].numbers

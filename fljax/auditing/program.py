@@ -69,8 +69,8 @@ def work(prepared: Prepared, output: Output, bars: Progress) -> Results:
     config, attacks, read, case = prepared
     cache = output.cache(read.files, repr(read.recording.about))
     asked = set(config.audit.controls)
-    again = ("strangers" in asked and case.strangers is not None) + (
-        "permuted" in asked
+    again = ("strangers" in asked and case.strangers is not None) + sum(
+        name in asked for name in ("permuted", "others")
     )
     predictions = sum(each.gives is Prediction for each in attacks)
     bar = bars.add_task("attacks", total=len(attacks) + again * predictions)

@@ -19,6 +19,10 @@ from fljax.driver.option import FILES, FolderFlags
 from fljax.driver.output import Output, Results
 from fljax.results import Labels, Row, finite
 
+# References that each attack has of its own -> the end of its name in rows.
+_OWN = {name: name for name in (verdicts.STRANGERS, verdicts.PERMUTED)}
+_OWN[verdicts.OTHERS] = "others"
+
 EXPERIMENT = "audit"
 
 
@@ -105,8 +109,8 @@ def _rows(findings: Findings) -> Iterator[Row]:
             continue
         counts = [number.n for number in line.clients]
         for name in line.total.references:
-            own = name in (verdicts.STRANGERS, verdicts.PERMUTED)
-            what = f"{line.attack}_{name}" if own else name
+            own = name in _OWN
+            what = f"{line.attack}_{_OWN[name]}" if own else name
             if (what, line.metric) not in begun:
                 begun.add((what, line.metric))
                 values = [number.references[name] for number in line.clients]

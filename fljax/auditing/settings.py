@@ -147,11 +147,14 @@ class AuditConfig(RunFlags):
         "attacks to try: names or groups of fljax.attacks.registry, or "
         "package.module:attribute, an AttackSpec of your own, whose module is imported",
     )
-    controls: tuple[Literal["imputation", "strangers", "permuted"], ...] = option(
-        ("imputation", "strangers"),
-        "what attacks must be better than, beside the most frequent value: imputation "
-        "from the other columns, and the same attack on rows that are not the client's; "
-        "permuted shows it on the client's rows with their targets in random order",
+    controls: tuple[Literal["imputation", "strangers", "others", "permuted"], ...] = (
+        option(
+            ("imputation", "strangers"),
+            "what attacks must be better than, beside the most frequent value: imputation "
+            "from the other columns, the same attack on rows that are not the client's, and "
+            "(others) on the client's with other clients' messages, for strangers who differ; "
+            "permuted shows it on the client's rows with their targets in random order",
+        )
     )
     fail_on: tuple[words.Outcome, ...] = option(
         (), "outcomes with which the program ends with exit code 3, for a script"

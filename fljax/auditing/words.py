@@ -10,12 +10,21 @@ from fljax.auditing import doubts
 from fljax.auditing.fits import Fit
 from fljax.auditing.lines import MISFIT, Line
 from fljax.fit import UNLEARNT
-from fljax.verdicts import ACCURACY, DISTANCE, ERROR, IMPUTATION, STRANGERS, Gain
+from fljax.verdicts import (
+    ACCURACY,
+    DISTANCE,
+    ERROR,
+    IMPUTATION,
+    OTHERS,
+    STRANGERS,
+    Gain,
+)
 
 Outcome = Literal["leaks", "no_conclusion", "no_leak_shown"]
 _REFERENCES = {
     IMPUTATION: "the other columns alone, learned from other people's rows, name {}",
     STRANGERS: "on people who never met these messages the attack names {}",
+    OTHERS: "with other clients' messages in place of its own the attack names {}",
 }
 
 

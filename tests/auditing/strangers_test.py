@@ -4,8 +4,10 @@ import numpy as np
 import pandas as pd
 import pytest
 
+import fljax
+from fljax import attack_names, verdicts
 from fljax.attacks.estimates import Prediction
-from fljax.auditing import case, inputs, population, scoring
+from fljax.auditing import case, doubts, inputs, population, reporting, scoring
 from fljax.auditing.measuring import Controls
 from fljax.auditing.population import Strangers
 from fljax.auditing.truth import Truth
@@ -35,6 +37,41 @@ def _lowest_gain(rows) -> float:
 def test_the_same_few_strangers_of_every_client_tell_less():
     distinct = np.arange(800).reshape(_SHAPE)
     assert _lowest_gain(distinct % 200) < _lowest_gain(distinct) - 2  # percent points
+
+
+@pytest.mark.parametrize("continuous", [False, True])
+def test_what_others_messages_tell_of_a_clients_rows_is_no_leak_of_its_own(continuous):
+    rng = np.random.default_rng(0)
+    own, strange = _people(rng), _people(rng)
+    if continuous:
+        own, strange = (
+            each._replace(sensitive=rng.normal(size=_SHAPE)) for each in (own, strange)
+        )
+    unlike = {"attack": Prediction(rng.permuted(strange.sensitive, axis=1))}
+    read = {"attack": Prediction(own.sensitive)}
+    controls = Controls(None, unlike, strange)
+    told = {"continuous": continuous}
+    (line,) = scoring.lines(read, own, controls=controls, **told)
+    assert line.verdict == verdicts.LEAKS
+    controls = controls._replace(others=read)  # who are of the clients' kind
+    (line,) = scoring.lines(read, own, controls=controls, **told)
+    assert line.verdict in doubts.QUIET
+    assert verdicts.OTHERS in line.total.references
+
+
+def test_an_audit_takes_others_messages_where_there_are_any(linear):
+    findings = fljax.audit(
+        linear / "seen", pd.read_csv(linear / "rows.csv"), target="y",
+        sensitive="married", client_column="client", attacks=("model", "reconstruct"),
+        controls=("imputation", "others"),
+    )  # fmt: skip
+    lines = {line.attack: line for line in findings.lines}
+    told = lines["reconstruct"].total.references
+    assert told[verdicts.OTHERS] > 90  # of a model that all have in common
+    assert not any("--controls=others needs" in note for note in findings.notes)
+    names = {row.attack for row in reporting.results(findings).rows}
+    assert {"model_others", "reconstruct_others"} <= names
+    assert not attack_names.is_judged("reconstruct_others", "passive")
 
 
 def test_strangers_are_nobodys_rows_first_and_never_the_clients_own(monkeypatch):

@@ -43,12 +43,13 @@ def test_an_audit_says_who_the_adversary_is(recorded, sees):
     rows, record = recorded
     found = fljax.audit(
         record(sees), rows, client_column="client", attacks=["model", "reconstruct"],
-        controls=("imputation",), **_KNOWN,
+        controls=("imputation", "others"), **_KNOWN,
     )  # fmt: skip
     lines = {line.attack: line for line in found.lines}
     assert lines["model"].setting == sees
     assert len(lines["model"].clients) == 2
     assert "the adversary sees only" in lines["reconstruct"].detail
+    assert any("controls=others needs" in note for note in found.notes)
     assumed = any("Only global models" in note for note in found.notes)
     assert assumed == (sees == "models")
 

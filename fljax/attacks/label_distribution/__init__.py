@@ -10,7 +10,6 @@ Internet-of-Things Devices", 2023, Algorithm 1:
 * `fusion`: components and closed forms, weighed together (not in the paper).
 * `posterior`: what both say beside what was known before (not in the paper).
 * `rules`: closed forms to compare with.
-* `others`: what other clients' messages would say of a client.
 * `simulated_path`: a client's local training, simulated as a function of its labels.
 """
 

@@ -20,12 +20,11 @@ import optax
 from jax.flatten_util import ravel_pytree
 
 from fljax import local, parallel, precision
-from fljax.attacks import streams
+from fljax.attacks import others, streams
 from fljax.attacks.adversary import AdversaryView, LocalTraining
 from fljax.attacks.estimates import Estimates, LabelEstimate, NotApplicable
 from fljax.attacks.label_distribution import (
     attack,
-    others,
     predictor,
     rules,
     shadow_clients,

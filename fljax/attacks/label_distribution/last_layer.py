@@ -16,12 +16,12 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from fljax.attacks import attribute
+from fljax.attacks import attribute, others
 from fljax.attacks import needs as needs_lib
 from fljax.attacks.adversary import AdversaryView
 from fljax.attacks.each_client import Client, Task, over_clients, task
 from fljax.attacks.estimates import Estimates, LabelEstimate
-from fljax.attacks.label_distribution import others, rules
+from fljax.attacks.label_distribution import rules
 from fljax.attacks.needs import Needs
 from fljax.attacks.spec import AttackSpec
 from fljax.types import Params

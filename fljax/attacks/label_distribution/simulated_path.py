@@ -31,10 +31,10 @@ from jax import lax
 from jax.flatten_util import ravel_pytree
 
 from fljax import losses, precision
-from fljax.attacks import streams
+from fljax.attacks import others, streams
 from fljax.attacks.adversary import AdversaryView
 from fljax.attacks.estimates import Estimates, LabelEstimate
-from fljax.attacks.label_distribution import others, rules
+from fljax.attacks.label_distribution import rules
 from fljax.attacks.label_distribution.first_message import pool_of
 from fljax.attacks.label_distribution.last_layer import without_messages
 from fljax.attacks.label_distribution.shadow_clients import Pool

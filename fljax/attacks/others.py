@@ -2,7 +2,7 @@
 
 What an attack says of a client by its rows, how many they are, the models and the messages
 of everybody else it owes to nobody's message in particular. So attacks on label
-distributions are repeated with the mean of the messages of the others of a round, or of
+distributions, and of an audit that is asked to those on a column, are repeated with the mean of the messages of the others of a round, or of
 the nearest round that has any, each as large as if the client's own steps had made it.
 Clients whose number of rows is not known are taken to take as many steps as the rest;
 messages that are not finite count for nobody's.

@@ -5,8 +5,8 @@ import types
 import numpy as np
 import pytest
 
+from fljax.attacks import others
 from fljax.attacks.adversary import LocalTraining
-from fljax.attacks.label_distribution import others
 from fljax.transcript.views import ClientView
 from fljax.types import Transcript
 
