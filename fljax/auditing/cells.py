@@ -41,6 +41,12 @@ def reference(value: Number | None, name: str | None = None) -> str:
     return f"{found:.4g}"
 
 
+def have_others(lines: Sequence[Line]) -> bool:
+    """Whether any was compared with the messages of others."""
+    totals = [line.total for line in lines if line.total is not None]
+    return any(verdicts.OTHERS in total.references for total in totals)
+
+
 def ceiling(line: Line) -> str:
     """What no adversary is above; empty where nothing is promised."""
     return "" if line.ceiling is None else f"{line.ceiling:.4g}"
@@ -55,6 +61,7 @@ def table(lines: Sequence[Line]) -> dict[str, Any]:
     """What `table.html.j2` shows."""
     return {
         "lines": [_shown(line) for line in lines],
+        "have_others": have_others(lines),
         "capped": any(line.ceiling is not None for line in lines),
         "several_settings": len({line.setting for line in lines if line.setting}) > 1,
     }
@@ -79,6 +86,7 @@ def _shown(line: Line) -> dict[str, str]:
         "majority": reference(line.total),
         "imputation": reference(line.total, verdicts.IMPUTATION),
         "strangers": reference(line.total, verdicts.STRANGERS),
+        "others": reference(line.total, verdicts.OTHERS),
         "ceiling": ceiling(line),
         "metric": METRICS.get(line.metric, ""),
         "setting": line.setting,

@@ -18,7 +18,7 @@ from fljax.auditing.lines import Line
 from fljax.data import FileRecord
 from fljax.transcript.views import View
 
-_REFERENCES = ("baseline", verdicts.IMPUTATION, verdicts.STRANGERS)
+_REFERENCES = ("baseline", verdicts.IMPUTATION, verdicts.STRANGERS, verdicts.OTHERS)
 
 
 class Audited(NamedTuple):

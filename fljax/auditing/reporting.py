@@ -64,9 +64,10 @@ def screen(findings: Findings) -> list[Table | Text]:
     shown = screen_tables.empty(Text(f"audit: {audited.data} {audited.model}"))
     screen_tables.add_texts(shown, "attack", "metric")
     capped = audited.ceiling.percent is not None
+    compared = cells.have_others(findings.lines)
     screen_tables.add_numbers(
         shown, "value [95 %]", "majority", "imputation", "strangers",
-        *(["at most"] * capped),
+        *(["others"] * compared), *(["at most"] * capped),
     )  # fmt: skip
     shown.add_column("verdict", min_width=len(verdicts.NOT_SHOWN))  # may wrap
     for line in findings.lines:
@@ -75,6 +76,7 @@ def screen(findings: Findings) -> list[Table | Text]:
             cells.reference(line.total),
             cells.reference(line.total, verdicts.IMPUTATION),
             cells.reference(line.total, verdicts.STRANGERS),
+            *([cells.reference(line.total, verdicts.OTHERS)] * compared),
             *([cells.ceiling(line)] * capped), Text(line.verdict),
         )  # fmt: skip
     details = [

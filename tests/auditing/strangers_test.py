@@ -72,6 +72,12 @@ def test_an_audit_takes_others_messages_where_there_are_any(linear):
     names = {row.attack for row in reporting.results(findings).rows}
     assert {"model_others", "reconstruct_others"} <= names
     assert not attack_names.is_judged("reconstruct_others", "passive")
+    shown = findings.table.set_index("attack")[verdicts.OTHERS]
+    assert shown["reconstruct"] == told[verdicts.OTHERS]
+    assert ">others</th>" in findings._repr_html_()
+    assert "others" in str(
+        [column.header for column in reporting.screen(findings)[1].columns]
+    )
 
 
 def test_strangers_are_nobodys_rows_first_and_never_the_clients_own(monkeypatch):
