@@ -14,7 +14,8 @@ mean has an interval over the rows where each client's score has one, else over 
 repetitions (Student). A stranger's row that is drawn for several clients counts once.
 
 * *leaks*: above every reference, on average or, where clients have intervals over their
-  own rows, for some client (where the average is not, unless one is as far below);
+  own rows, for some client (where the average is not, of shares beside imputation that
+  no coin explains);
 * *predictable without messages*: above the first reference, but another does as well;
 * *not shown*: all else. Another attack may succeed where these fail.
 
@@ -50,10 +51,9 @@ _ROUNDING = 1e-9  # of a gain, relative to the reference
 RULE = {
     LEAKS: "through messages: the attack is above the majority, above imputation from "
     "the other columns, and above the same attack on strangers (of labels, on others' "
-    "messages), where these were run: the intervals of its mean gains over each (paired "
-    "by seed, or with one seed by client) lie above 0, or those of some client over its "
-    "own rows do. Of audits of rows that never met the messages at most one in twenty "
-    "shows a leak by chance",
+    "messages), where these were run: the intervals of its mean gains over each lie above "
+    "0, or those of some client over its own rows do, and it is no coin. Of audits of rows "
+    "that never met the messages at most one in twenty shows a leak by chance",
     PREDICTABLE: "the attack is above the majority, but imputation or the attack on "
     "strangers does as well on average, to within one point (0.01 for a distance, 0 for "
     "an error), which is no proof that it does: what the attack tells may be what anyone "
@@ -203,8 +203,7 @@ def judge(
       attacks: how many are judged beside each other.
       errors: `[R]` standard errors of the scores over these rows, of shares: the ends are
         those of Wilson, which of few rows are narrow at a high level.
-      resolution: least difference of two scores, where repetitions are seeds: two that
-        happen to be equal do not make a gain certain.
+      resolution: least difference of two scores of seeds: equal ones are not certain.
 
     A client of whom something is no number (an interval over a single row) is left out,
     and counts in the level of the others; of a seed that is so nothing is claimed.
@@ -215,8 +214,9 @@ def judge(
         known &= True if ends is None else np.isfinite(np.asarray(ends)).all(axis=-1)
     if own is not None and known.any() and not known.all():
         return _of_the_known(known, scores, references, measure, own, attacks, errors)
+    one = measure.sign > 0 and any(each.name == IMPUTATION for each in references)
     gains = [
-        _gain(scores, each, measure, own, attacks, errors, resolution)
+        _gain(scores, each, measure, own, attacks, errors, resolution, one)
         for each in references
     ]
     alone = np.logical_and.reduce([gain.alone for gain in gains])
@@ -244,7 +244,7 @@ def _of_the_known(known, scores, references, measure, own, attacks, errors) -> V
     return judge(scores, rest, measure, some(own), attacks, some(errors))
 
 
-def _gain(scores, reference, measure, own, attacks, errors, resolution) -> Gain:
+def _gain(scores, reference, measure, own, attacks, errors, resolution, one) -> Gain:
     ours = measure.sign * np.asarray(scores, np.float64)
     theirs = measure.sign * np.asarray(reference.values, np.float64)
     gains = ours - theirs
@@ -263,10 +263,10 @@ def _gain(scores, reference, measure, own, attacks, errors, resolution) -> Gain:
         base = _reach(theirs, reference.own, measure.sign)[::-1]
     # Newcombe (1998): conservative where both are right on the same rows.
     alone = gains - np.hypot(reach, base)[0] > 0
-    luck = gains <= -gains.min()  # a coin's, whose other side is as far below
-    if measure.sign > 0:
-        luck &= ours + ours.min() <= 100
-    alone &= (mean > 0) | ~luck
+    if mean <= 0:  # perhaps a coin, whose other side would then count of some client
+        turned = 100 - ours - theirs > np.hypot(reach[1], base[0])
+        same = reference.name in (STRANGERS, OTHERS)  # noise would hide these, too
+        alone &= one and not same and not turned.any()
     ratio = deviations(level(attacks)) / deviations(own_level(count, attacks))
     squares = np.square(reach) + reference.uses * np.square(base)
     below, above = ratio * np.sqrt(squares.sum(axis=1)) / count

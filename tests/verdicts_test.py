@@ -108,9 +108,25 @@ def test_one_client_of_several_suffices_unless_others_are_as_far_below():
 
 def test_a_client_who_is_read_wholly_is_not_hidden_by_those_who_are_not():
     ends = [(93.0, 100.0)] + [(40.0, 60.0)] * 40
-    found = _judge([100.0] + [50.0] * 40, [57.0] * 41, own=ends)
+    scores, usual = [100.0] + [50.0] * 40, [57.0] * 41
+    imputed = Reference("imputation", usual)
+
+    def judged(scores, ends, *more):
+        references = [Reference("majority", usual), imputed, *more]
+        return verdicts.judge(scores, references, ACCURACY, own=ends)
+
+    found = judged(scores, ends)
     assert found.gains[0].mean == pytest.approx(-5.78, abs=0.01)
     assert (found.kind, found.units_alone) == (LEAKS, 1)
+    # Without imputation it may be what a population's model tells of a kind of clients.
+    assert _judge(scores, usual, own=ends).kind == NOT_SHOWN
+    # A coin that is as often wrong: what it says the wrong way round would count.
+    scores[-1], ends[-1] = 0.0, (0.0, 7.0)
+    assert judged(scores, ends).kind == NOT_SHOWN
+    ends[-1] = (0.0, 90.0)  # of a row or two
+    assert judged(scores, ends).kind == LEAKS
+    strange = Reference("strangers", [90.0] * 41)  # whom noise would hide as well
+    assert judged(scores, ends, strange).kind == NOT_SHOWN
 
 
 def test_an_estimated_baseline_widens_the_interval():

@@ -1,6 +1,7 @@
 """The pool of every client, and who of it is in which training: the truth."""
 
 import warnings
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import jax
@@ -70,7 +71,7 @@ def pool(dealt: Clients, most: int | None, seed: int) -> Pool:
     if not len(population.y):
         raise ConfigError("--pool: expected rows that are in no training, got none")
     candidates = _take(rows, np.concatenate(inside))
-    _warn_of_copies(candidates)
+    _warn_of_copies(candidates, [len(each) for each in inside])
     return Pool(
         dealt.datasets[0],
         candidates,
@@ -79,18 +80,19 @@ def pool(dealt: Clients, most: int | None, seed: int) -> Pool:
     )
 
 
-def _warn_of_copies(rows: Rows) -> None:
-    """Of candidates who are alike, so that nobody can tell which of them was there."""
+def _warn_of_copies(rows: Rows, sizes: Sequence[int]) -> None:
+    """Of a client's candidates who are alike: nobody can tell which of them was there."""
     flat = [np.reshape(leaf, (len(rows.y), -1)) for leaf in jax.tree.leaves(rows)]
+    flat.append(np.repeat(np.arange(len(sizes)), sizes)[:, None])
     _, which, counts = np.unique(
         np.concatenate(flat, axis=1), axis=0, return_inverse=True, return_counts=True
     )
     copies = int((counts[which] > 1).sum())
     if copies > _COPIES * len(which):
         warnings.warn(
-            f"{copies} of {len(which)} candidates are copies of another: who of them was "
-            "there nobody can tell, so that areas and what is found are lower than what "
-            "messages tell",
+            f"{copies} of {len(which)} candidates are copies of another of their client: "
+            "who of them was there nobody can tell, so that areas and what is found are "
+            "lower than what messages tell",
             stacklevel=3,
         )
 

@@ -59,7 +59,7 @@ def of_attacks(cards: Sequence[Card]) -> Iterator[str]:
     told = {s.row.setting for _, s in leaks}
     if leaks and (quiet := [e for e in scored if e[1].row.setting not in told]):
         names = _names(f"{s.name}{_at(c, several)}" for c, s in quiet)
-        yield f"No leak is shown by {names}."
+        yield f"No leak is shown by {names}, which is no proof that there is none."
     yield from _to_whom(cards, case, score)
     yield from _not_run(cards, [score for _, score in scored])
     if leaks and bare:

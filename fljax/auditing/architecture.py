@@ -13,7 +13,6 @@ statistics of batch norm go to leaves that are called so, never to trained ones,
 held constant: no gradient, and in a message no change.
 """
 
-import dataclasses
 import functools
 import re
 from collections import Counter
@@ -138,24 +137,21 @@ def align(
     )
 
 
-def without_the_still(model: Model, delta: Params) -> tuple[Model, list[str]]:
-    """The model with arrays that no message moves held constant, and what to say of it.
+def still(delta: Params) -> list[str]:
+    """Names of the arrays that no message moves; none if nothing moves.
 
     Args:
-      model: from `build`.
       delta: of all messages, from `align`.
     """
     moves = {name: bool(np.any(leaf)) for name, leaf in _named(delta).items()}
-    still = [n for n, m in moves.items() if not m and not normalisation.is_statistic(n)]
-    if not still or not any(moves.values()):
-        return model, []
-    assert isinstance(model.apply, in_order.InOrder)
-    apply = dataclasses.replace(model.apply, still=tuple(still))
-    said = (
-        f"{', '.join(still)}: the same in all messages, so taken for frozen: attacks "
-        "hold them constant."
-    )
-    return model._replace(apply=apply), [said]
+    found = [n for n, m in moves.items() if not m and not normalisation.is_statistic(n)]
+    return found if any(moves.values()) else []
+
+
+def notes(still: Sequence[str]) -> list[str]:
+    """What to say of arrays that are held constant."""
+    said = "the same in all messages, so taken for not trained: attacks hold them constant."
+    return [f"{', '.join(still)}: {said}"] if still else []
 
 
 def names(params: Params) -> list[str]:

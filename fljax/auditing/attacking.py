@@ -150,13 +150,13 @@ def on_control(
 
 
 def _setting(view: AdversaryView) -> str:
-    """What was seen; of sums, unless they are of all clients, of how many."""
+    """What was seen; of sums, unless they are of all whom any holds, of how many."""
     seen = view.transcript
     if view.sees != "sum" or seen is None or seen.member is None:
         return view.sees
     counts = (np.asarray(seen.member) >= 0).sum(axis=-1)
-    least, most = counts[counts > 0].min(), counts.max()
-    if least == len(np.unique(seen.member[seen.member >= 0])):
+    least, most = counts[counts > 0].min(initial=counts.max()), counts.max()
+    if least > 1 and least == len(np.unique(seen.member[seen.member >= 0])):
         return view.sees
     return f"sum_of_{least}" if least == most else f"sum_of_{least}_to_{most}"
 

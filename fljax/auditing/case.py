@@ -13,6 +13,7 @@ from fljax.auditing import (
     client_loss,
     declaration,
     derived,
+    in_order,
     local_training,
     normalisation,
     population,
@@ -28,6 +29,7 @@ from fljax.auditing.rows import Encoding
 from fljax.auditing.settings import Config
 from fljax.auditing.table import Owned
 from fljax.auditing.truth import Truth
+from fljax.defenses import specs
 from fljax.driver.config import ConfigError
 from fljax.transcript import TranscriptError, told
 from fljax.types import ElementLossFn, Model
@@ -165,6 +167,8 @@ def _fitted(
     readings = [wanted == "two"]
     if wanted == "auto" and pairs and not config.rows.drop_first:
         readings = [False, True]
+    told = local_training.simulated(seen.about, config.training, seen.stem)
+    pruned = specs.may_prune(told or specs.NONE)
     failed: list[Exception] = []
     for two in readings:
         encoding = rows.encode(owned, config.rows, two)
@@ -177,10 +181,9 @@ def _fitted(
             _check_order(config, encoding, outputs)
         try:
             model = architecture.build(config.training, columns.order, outputs, given)
-            # Whether they fit, and what moves; `recording.select` aligns them.
             seen_as = seen.seen.params, seen.seen.delta, seen.stem, columns.names
-            _, delta = architecture.align(model, *seen_as)
-            model, notes = architecture.without_the_still(model, delta)
+            _, delta = architecture.align(model, *seen_as)  # to learn whether they fit
+            still = architecture.still(delta) if not pruned else []
         except (ConfigError, TranscriptError) as error:
             failed.append(error)
             continue
@@ -190,7 +193,8 @@ def _fitted(
         )
         if config.rows.input_order == "file":
             said += " Where it read them behind the numbers, say --input_order=dummies."
-        return encoding, outputs, model, [*notes, *([said] if failed else [])]
+        notes = architecture.notes(still) + ([said] if failed else [])
+        return encoding, outputs, in_order.holding(model, still), notes
     raise max(failed, key=lambda error: "; " in str(error))  # one with a hint
 
 

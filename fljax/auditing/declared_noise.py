@@ -4,7 +4,8 @@ Differences of a client's consecutive messages hold that noise, whatever else ch
 coordinate, their mean square over twice the noise's variance is at least as large as a
 chi-squared number over its degrees. So that few coordinates may lie far below its median;
 where more do than chance allows, there is less noise than declared. Nothing is simulated
-for that, and the truth is not needed.
+for that, and the truth is not needed. Of noise in several local steps only that of the last
+is counted, for what comes after a draw may take it back: curvature, momentum, decay.
 """
 
 import jax
@@ -14,12 +15,13 @@ from scipy import stats
 
 from fljax.attacks.adversary import AdversaryView
 from fljax.attacks.trajectory import added
+from fljax.defenses import specs
 from fljax.transcript import views
 from fljax.types import Transcript
 
 _FAR = 0.1  # of the median that declared noise would have: a third of its deviation
 _ERROR = 1e-4  # of a client, by chance
-_PEAKED = 1.5  # times as often as a Gaussian is Laplace noise that small
+_PEAKED = 1.5  # times as often as a Gaussian is Laplace noise that small, of one pair
 _ROUNDING = 4.0  # of the precision of a model, below which noise is rounded away
 
 
@@ -31,16 +33,18 @@ def lacking(view: AdversaryView) -> str:
 
     Returns:
       Empty where all have it, or where it is not known how much there should be: of sums,
-      of what is cut down after noise was added, of a single message.
+      of what is cut down after noise was added, of a part of the defense that does not say
+      what it does, of a single message.
     """
     spec, seen, messages = view.defense, view.transcript, view.messages
     if spec is None or not spec or view.sees != "messages":
         return ""
     assert seen is not None and messages is not None
-    if any(part.effects is not None and part.effects.share < 1 for part in spec.parts):
+    if specs.may_prune(spec):
         return ""
     own = np.asarray(seen.round)[messages.row]
-    declared = added.variance(spec, view.training, view.sizes, own, view.num_rounds)
+    last = view.training._replace(steps=1, epochs=None)
+    declared = added.variance(spec, last, view.sizes, own, view.num_rounds)
     sent, delta = views.flat(seen, messages)
     rounding = _ROUNDING * _precision(seen) * np.abs(sent).max()
     each = zip(delta, declared, np.asarray(messages.count), strict=True)

@@ -1,6 +1,7 @@
 """A model on the columns of a table, whose inputs are in an order of their own."""
 
 import dataclasses
+from collections.abc import Sequence
 
 import jax
 import numpy as np
@@ -38,6 +39,12 @@ class InOrder:
 def of(model: Model, order: np.ndarray) -> InOrder:
     """The `apply` of a model that reads columns `[D]` in this order."""
     return InOrder(model.apply, tuple(order.tolist()), _takes_array(model))
+
+
+def holding(model: Model, still: Sequence[str]) -> Model:
+    """The same without gradients by arrays of these names; `model.apply` is from `of`."""
+    assert isinstance(model.apply, InOrder)
+    return model._replace(apply=dataclasses.replace(model.apply, still=tuple(still)))
 
 
 def _takes_array(model: Model) -> bool:

@@ -143,13 +143,18 @@ def who(setting: str) -> str:
     """An adversary by the setting of its attack, as the beginning of a sentence."""
     view, _, number = setting.partition("_of_")
     return {
-        "sum": f"Who sees only sums of {number.replace('_', ' ') or 'all'} clients' "
-        "messages, as a server under secure aggregation does,"
-        if number != "1"
-        else "Who sees sums of single clients, which are their messages,",
+        "sum": _of_sums(number.replace("_", " ")),
         "models": "Who sees only the global models, as every client does,",
         "final": "Who has only the last global model",
     }.get(view, "Who sees a client's messages")
+
+
+def _of_sums(number: str) -> str:
+    if number == "1":
+        return "Who sees sums of single clients, which are their messages,"
+    some = ", some a single client's," if number.startswith("1 ") else ""
+    said = f"Who sees only sums of {number or 'all'} clients' messages"
+    return f"{said}{some or ', as a server under secure aggregation does,'}"
 
 
 def whose(setting: str) -> str:
@@ -229,6 +234,8 @@ def _doubts(lines: Sequence[Line], rows: Fit) -> list[str]:
     if off := "" if rows.misfit is None else doubts.bad(rows.misfit):
         slip = f"; {rows.slip}" if rows.slip else ""
         found.append(f"That is less than sure: {off}, where about 1 is expected{slip}.")
+    if rows.lacking and _leaks(lines):
+        found.append(f"The declared defense was not there: {rows.lacking}.")
     short = [line.attack for line in lines if doubts.SHORT in line.doubts]
     if short and not _leaks(lines):
         found.append(

@@ -238,6 +238,12 @@ def unpromised(spec: Spec) -> str:
     return "; ".join(f"{name}: {reason}" for name, reason in reasons if reason)
 
 
+def may_prune(spec: Spec) -> bool:
+    """Whether a part leaves numbers of a message out, or does not say what it does."""
+    facts = [part.effects for part in spec.parts]
+    return any(does is None or does.share < 1 for does in facts)
+
+
 def without_effects(spec: Spec) -> list[str]:
     """Names of the parts that do not say what they do, which nobody can simulate."""
     return [name for name in spec.names if definition(name).effects is None]

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from fljax import models
-from fljax.auditing import architecture, normalisation
+from fljax.auditing import architecture, in_order, normalisation
 from fljax.auditing.settings import TrainingConfig
 from fljax.transcript import TranscriptError
 from fljax.types import Features, Model
@@ -238,10 +238,11 @@ def test_arrays_that_no_message_moves_are_held_constant():
     names = ("1/weight", "1/bias", "1/running_mean", "1/running_var")
     built, (params, delta) = _aligned(names)
     every = {name: leaf + 1 for name, leaf in delta.items()}
-    assert architecture.without_the_still(built, every) == (built, [])
+    assert architecture.still(every) == []
     nothing = {name: np.zeros_like(leaf) for name, leaf in delta.items()}
-    assert architecture.without_the_still(built, nothing) == (built, [])
-    held, (said,) = architecture.without_the_still(built, delta)
+    assert architecture.still(nothing) == []
+    held = in_order.holding(built, architecture.still(delta))
+    (said,) = architecture.notes(architecture.still(delta))
     assert said.startswith("1/weight: the same in all messages")
     at = {name: 1.0 + params[name][0] for name in names}
     row = Features(np.array([1.0, 2.0, 4.0]), np.zeros(0, int))

@@ -5,8 +5,12 @@ import pandas as pd
 import pytest
 
 import fljax
+from fljax.attacks.adversary import AdversaryView, LocalTraining
 from fljax.auditing import declared_noise
 from fljax.auditing.lines import MISFIT
+from fljax.defenses import specs
+from fljax.transcript import views
+from fljax.types import Known, Transcript
 
 _TOLD = {
     "target": "y", "sensitive": "married", "client_column": "client",
@@ -40,6 +44,26 @@ def test_a_fifth_of_the_deviation_is_told_from_the_whole(count, size):
     assert not declared_noise._is_less(still, declared, count, 1e-6)
     frozen = np.concatenate([5 * delta, np.zeros((count + 5, 9 * size))], axis=1)
     assert not declared_noise._is_less(frozen, declared, count, 1e-6)
+
+
+def test_of_noise_that_later_steps_take_back_the_last_draw_counts():
+    rng, rounds, size = np.random.default_rng(0), 12, 60
+    path, shrinks = np.zeros((2, rounds, size)), 0.3  # curvature times rate, 40 steps
+    for _ in range(40):
+        path = (1 - shrinks) * path + 0.1 * rng.normal(size=path.shape)
+    seen = Transcript(
+        np.arange(rounds), np.tile([0, 1], (rounds, 1)), {"w": np.zeros((rounds, size))},
+        {"w": np.moveaxis(path, 0, 1)},
+    )  # fmt: skip
+    view = AdversaryView(
+        seen, views.client_view(seen, [0, 1]), np.array([0, 1]),
+        Known(None, np.zeros((2, 10)), np.ones((2, 10), bool)), np.eye(2), False, None,
+        None, "regression", 1, False, LocalTraining(learning_rate=0.1, steps=40), 0,
+        defense=specs.parse("gaussian(deviation=1, on=steps)"),
+    )  # fmt: skip
+    assert declared_noise.lacking(view) == ""
+    ten = view._replace(defense=specs.parse("gaussian(deviation=20, on=steps)"))
+    assert declared_noise.lacking(ten).startswith("messages of 2 of 2 clients")
 
 
 @pytest.mark.parametrize("share", [0.0, 1.0])

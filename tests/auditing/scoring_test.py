@@ -45,7 +45,8 @@ def test_who_is_read_alone_while_noise_hides_the_others_is_told():
     truth = _truth([[0] * 28 + [1] * 12] * 20)
     guess = np.random.default_rng(0).integers(0, 2, (20, 40))
     guess[3] = truth.sensitive[3]
-    (line,) = found = _judged(truth, one=Prediction(guess))
+    imputed = Controls(Imputed([np.zeros(40, int)] * 20))
+    (line,) = found = _judged(truth, imputed, one=Prediction(guess))
     assert line.verdict == verdicts.LEAKS and line.total.value < line.total.baseline
     said, *_ = words.summary(
         "smoker", found, list("abcdefghijklmnopqrst"), Fit(np.ones(20))

@@ -59,7 +59,11 @@ def test_an_audit_says_who_the_adversary_is(recorded, sees):
     [
         ([[4], [7]], "sum_of_1", "sums of single clients, which are their messages"),
         ([[4, 7]], "sum", "sums of all clients' messages"),
-        ([[4, 7], [4]], "sum_of_1_to_2", "sums of 1 to 2 clients' messages"),
+        (
+            [[4, 7], [4]],
+            "sum_of_1_to_2",
+            "1 to 2 clients' messages, some a single client's,",
+        ),
     ],
 )
 def test_sums_are_said_to_be_of_as_many_as_they_are(

@@ -54,7 +54,8 @@ def are_told(
 ) -> bool:
     """Whether with another target of any one row the batch has another message.
 
-    Of a loss whose gradient knows the sign of an error alone, it has not.
+    Of a loss whose gradient knows the sign of an error alone, it has not. Others are
+    those further away than a hundredth of the range of all.
 
     Args:
       network: at which it was taken.
@@ -64,16 +65,18 @@ def are_told(
       targets: `[t]` what a target may be.
     """
     shares, size = np.full(len(x), 1 / len(x)), network_lib.size(message)
-    others = np.unique(targets)
-    every = network.deltas(np.repeat(x, len(others), axis=0), np.tile(others, len(x)))
-    moved = every.reshape(len(x), len(others), -1) - network.deltas(x, y)[:, None]
-    alike = np.linalg.norm(moved, axis=2) / len(x) < network_lib.ROUNDING * size
-    other = np.abs(others - y[:, None]) > _BACK * np.ptp(others)
-    for row, at in np.argwhere(alike & other):
-        swapped = np.where(np.arange(len(x)) == row, others[at], y)
-        ours = network.message(x, swapped, shares)
-        if network_lib.missed(ours, message) < network_lib.ROUNDING:
-            return False
+    every = np.unique(targets)
+    for row, (mine, delta) in enumerate(zip(y, network.deltas(x, y), strict=True)):
+        others = every[np.abs(every - mine) > _BACK * np.ptp(every)]
+        moved = network.deltas(np.tile(x[row], (len(others), 1)), others) - delta
+        off = np.linalg.norm(moved, axis=1) / len(x)
+        alike = others[off < network_lib.ROUNDING * size]
+        # The nearest and the furthest stand for those between.
+        for at in np.argsort(np.abs(alike - mine))[[0, -1][: len(alike)]]:
+            swapped = np.where(np.arange(len(x)) == row, alike[at], y)
+            ours = network.message(x, swapped, shares)
+            if network_lib.missed(ours, message) < network_lib.ROUNDING:
+                return False
     return True
 
 
