@@ -52,8 +52,8 @@ RULE = {
     LEAKS: "through messages: the attack is above the majority, above imputation from "
     "the other columns, and above the same attack on strangers (of labels, on others' "
     "messages), where these were run: the intervals of its mean gains over each lie above "
-    "0, or those of some client over its own rows do, and it is no coin. Of audits of rows "
-    "that never met the messages at most one in twenty shows a leak by chance",
+    "0, or those of some client over its own rows do, unless a coin explains it. Of audits "
+    "of rows that never met the messages at most one in twenty shows a leak by chance",
     PREDICTABLE: "the attack is above the majority, but imputation or the attack on "
     "strangers does as well on average, to within one point (0.01 for a distance, 0 for "
     "an error), which is no proof that it does: what the attack tells may be what anyone "
@@ -205,8 +205,8 @@ def judge(
         those of Wilson, which of few rows are narrow at a high level.
       resolution: least difference of two scores of seeds: equal ones are not certain.
 
-    A client of whom something is no number (an interval over a single row) is left out,
-    and counts in the level of the others; of a seed that is so nothing is claimed.
+    A client of whom something is no number is left out, and counts in the level of the
+    others; of a seed that is so nothing is claimed.
     """
     known = np.isfinite(np.array([scores, *(each.values for each in references)]))
     known = known.all(axis=0)
@@ -214,9 +214,9 @@ def judge(
         known &= True if ends is None else np.isfinite(np.asarray(ends)).all(axis=-1)
     if own is not None and known.any() and not known.all():
         return _of_the_known(known, scores, references, measure, own, attacks, errors)
-    one = measure.sign > 0 and any(each.name == IMPUTATION for each in references)
+    imputed = measure.sign > 0 and any(ref.name == IMPUTATION for ref in references)
     gains = [
-        _gain(scores, each, measure, own, attacks, errors, resolution, one)
+        _gain(scores, each, measure, own, attacks, errors, resolution, imputed)
         for each in references
     ]
     alone = np.logical_and.reduce([gain.alone for gain in gains])
@@ -244,14 +244,14 @@ def _of_the_known(known, scores, references, measure, own, attacks, errors) -> V
     return judge(scores, rest, measure, some(own), attacks, some(errors))
 
 
-def _gain(scores, reference, measure, own, attacks, errors, resolution, one) -> Gain:
+def _gain(scores, reference, measure, own, attacks, errors, step, imputed) -> Gain:
     ours = measure.sign * np.asarray(scores, np.float64)
     theirs = measure.sign * np.asarray(reference.values, np.float64)
     gains = ours - theirs
     gains = np.where(np.abs(gains) <= _ROUNDING * np.abs(theirs).max(), 0.0, gains)
     count, mean = len(gains), float(gains.mean())
     if own is None:
-        apart = resolution * np.linspace(-1, 1, count) if np.ptp(gains) == 0 else 0
+        apart = step * np.linspace(-1, 1, count) if np.ptp(gains) == 0 else 0
         estimate = metrics.interval(gains + apart, level(attacks))
         nobody = np.zeros(count, bool)
         return Gain(reference.name, mean, estimate.low, estimate.high, nobody)
@@ -266,7 +266,7 @@ def _gain(scores, reference, measure, own, attacks, errors, resolution, one) -> 
     if mean <= 0:  # perhaps a coin, whose other side would then count of some client
         turned = 100 - ours - theirs > np.hypot(reach[1], base[0])
         same = reference.name in (STRANGERS, OTHERS)  # noise would hide these, too
-        alone &= one and not same and not turned.any()
+        alone &= imputed and not same and not turned.any()
     ratio = deviations(level(attacks)) / deviations(own_level(count, attacks))
     squares = np.square(reach) + reference.uses * np.square(base)
     below, above = ratio * np.sqrt(squares.sum(axis=1)) / count

@@ -167,8 +167,8 @@ def _fitted(
     readings = [wanted == "two"]
     if wanted == "auto" and pairs and not config.rows.drop_first:
         readings = [False, True]
-    told = local_training.simulated(seen.about, config.training, seen.stem)
-    pruned = specs.may_prune(told or specs.NONE)
+    defense = local_training.simulated(seen.about, config.training, seen.stem)
+    pruned = specs.may_prune(defense or specs.NONE)
     failed: list[Exception] = []
     for two in readings:
         encoding = rows.encode(owned, config.rows, two)
@@ -183,7 +183,7 @@ def _fitted(
             model = architecture.build(config.training, columns.order, outputs, given)
             seen_as = seen.seen.params, seen.seen.delta, seen.stem, columns.names
             _, delta = architecture.align(model, *seen_as)  # to learn whether they fit
-            still = architecture.still(delta) if not pruned else []
+            still = [] if pruned else architecture.still(delta)
         except (ConfigError, TranscriptError) as error:
             failed.append(error)
             continue
