@@ -102,6 +102,7 @@ def _error(people, rows, guesses):
     return np.array([np.mean(np.abs(people.value[r] - guess)) for r, guess in pairs])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("continuous", [False, True], ids=["category", "number"])
 def test_opposite_clients_are_imputed_from_their_own_rows(continuous):
     people, owner, rows = _clients([1, 1, 1, -1, -1, -1], continuous)

@@ -43,6 +43,7 @@ def _sent(spec, momentum):
     return update.final(jax.random.key(9), carry, params, sender).delta["a"]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("text", "momentum"),
     [

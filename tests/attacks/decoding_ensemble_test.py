@@ -18,6 +18,7 @@ def _flat(members):
     return np.asarray(jax.vmap(lambda each: ravel_pytree(each)[0])(members))
 
 
+@pytest.mark.slow
 def test_without_messages_members_are_draws_of_the_prior():
     seen = clients.client(0)._replace(mask=jnp.zeros(30, bool))
     found = _flat(
@@ -109,6 +110,7 @@ def test_learned_rows_are_drawn_to_the_prior_by_its_whole_covariance():
     assert (np.abs(rows.mean(axis=(0, 1)) - told) < error).all()
 
 
+@pytest.mark.slow
 def test_a_misfit_is_what_a_member_leaves_over_the_noise_that_was_assumed():
     seen, simulation = clients.client(1), clients.simulation(20)
     members = jax.jit(lambda seen: clients.learn(seen, simulation, 0.02))(seen)

@@ -141,6 +141,7 @@ def _cases(names):
     return [pytest.param(n, marks=slow if n in _SLOW else ()) for n in names]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("rule", _cases(_RULES))
 def test_a_simulated_client_follows_its_rule_at_the_rate_of_the_round(rule):
     practice, optimiser = _RULES[rule]

@@ -101,6 +101,7 @@ def test_what_was_not_observed_counts_by_its_likelihood():
     np.testing.assert_allclose(ours, expected, rtol=2e-3, atol=1e-4)
 
 
+@pytest.mark.slow
 def test_whitening_is_the_inverse_covariance_of_what_was_observed():
     found = noise.estimate(*_partial())
     there = np.asarray(found.partial.there[3])

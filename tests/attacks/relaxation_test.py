@@ -52,6 +52,7 @@ def test_a_start_does_not_depend_on_which_candidate_is_the_first(order):
     assert usual[0, 1] > 2 * usual[0, 2]  # not a tie of all that beat the first
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("use_bias", [True, False], ids=["bias", "no_bias"])
 def test_what_candidates_share_is_computed_as_if_it_were_not(use_bias):
     rng = np.random.default_rng(1)

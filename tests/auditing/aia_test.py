@@ -14,6 +14,7 @@ from fljax.results import Labels
 _ROUNDS, _CLIENTS = 6, 3
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("hidden", [(), (8,)], ids=["linear", "mlp"])
 def test_the_model_based_attack_is_that_of_experiments_aia(tmp_path, audited, hidden):
     """Recorded as arrays and attacked from a CSV file, it has the same accuracy."""

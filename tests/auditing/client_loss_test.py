@@ -101,6 +101,7 @@ def test_messages_of_the_loss_that_is_told_fit(recorded, config, name, flags, ab
         assert (found.explained < 100).all()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("name", "loss"),
     [("absolute", "absolute"), ("logistic", "logistic with a pos_weight of 3")],

@@ -62,6 +62,7 @@ def test_what_clients_do_not_train_fits(fitted):
     assert (found.misfit < 1.5).all() and not found.slip
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("change", "about", "said"),
     [

@@ -77,6 +77,7 @@ def _together(text):
     return jax.device_get(jax.jit(jax.vmap(one))(keys, stacked))
 
 
+@pytest.mark.slow
 @EVERY
 def test_clients_side_by_side_equal_each_alone_in_shape_and_value(text):
     one = jax.jit(functools.partial(_one_client, _make(text), _params()))
@@ -138,6 +139,7 @@ def _training(defense, num_rounds, lanes=2, rate=0.0):
     )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "text",
     [

@@ -123,6 +123,7 @@ def _deaf_to_the_mask(key, params, batch):
     return jax.tree.map(lambda a, b: a / _SIZE + b, found, noise), loss
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("step", "found"),
     [

@@ -70,6 +70,7 @@ def recorded():
     return _Recorded()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "how",
     [{"lanes": 8}, {"lanes": 2, "participants": [np.array([4, 7])]}],

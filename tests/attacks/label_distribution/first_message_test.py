@@ -61,6 +61,7 @@ def test_a_known_defense_is_simulated(shadow_messages):
     np.testing.assert_allclose(norms, 0.1, rtol=1e-4)
 
 
+@pytest.mark.slow
 def test_of_a_budget_the_clip_is_simulated(shadow_messages):
     steps, rate, clip = 3 * _ROWS / 5, 0.1, 0.01
     budget = shadow_messages("dp_sgd(clip=0.01, epsilon=8)")
@@ -83,6 +84,7 @@ def test_the_rate_is_that_of_the_round(shadow_messages):
     np.testing.assert_array_equal(doubled, shadow_messages("none", learning_rate=0.1))
 
 
+@pytest.mark.slow
 def test_momentum_and_weight_decay_are_simulated(shadow_messages, digits):
     one = {"epochs": 1, "batch_size": _ROWS // 2}  # two steps
     plain = shadow_messages("none", **one)

@@ -44,6 +44,7 @@ def _distance(guess, truth):
     return float(0.5 * np.abs(np.asarray(guess) - truth).sum(1).mean())
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("noise", [0.003, 0.05, 0.3])
 def test_it_is_nearer_than_either_closed_form_at_any_noise(noise):
     _, distance, closed = _fused(noise)

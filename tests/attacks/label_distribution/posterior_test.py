@@ -59,6 +59,7 @@ def test_it_is_nearer_than_least_squares_and_the_mean_under_noise(noise, share):
     assert distance < share * _distance(labels.mean(axis=0), truth)
 
 
+@pytest.mark.slow
 def test_without_noise_it_finds_what_there_is():
     numbers, labels = _clients(600, 1e-4, seed=1)
     unseen, truth = _clients(_UNSEEN, 1e-4, seed=2)
@@ -87,6 +88,7 @@ def test_concentrations_are_those_of_the_clients_in_turn():
         assert np.isfinite(found).all()
 
 
+@pytest.mark.slow
 def test_others_do_not_matter_and_no_number_is_uniform():
     numbers, labels = _clients(600, 0.3, seed=1)
     learned = posterior.fit(numbers, labels, len(_ALPHAS))
@@ -103,6 +105,7 @@ def test_others_do_not_matter_and_no_number_is_uniform():
     )
 
 
+@pytest.mark.slow
 def test_a_number_that_never_varies_is_ignored():
     numbers, labels = _clients(600, 0.3, seed=1)
     more = np.concatenate([numbers, np.ones((600, 1), np.float32)], axis=1)

@@ -42,6 +42,7 @@ def test_rows_of_searches_are_pooled_in_one_order(problem):
     np.testing.assert_allclose(matching._pooled(schema, wrong, wrong[0]), x)
 
 
+@pytest.mark.slow
 def test_a_search_starts_where_its_seed_says(problem):
     asked = problem((16, 16), 2, 1)
     sent = asked.params, asked.message(), asked.loss_fn, asked.schema, asked.y

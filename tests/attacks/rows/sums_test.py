@@ -68,6 +68,7 @@ _CHAIN = ({0}, {0, 1}, {0, 1, 2}, {1, 3}, {2, 3, 4}, {0, 4, 5})
 # Of six rows those that some neurons have on; the others have all.
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("length", [0, 1, 4, 6])
 def test_of_many_those_are_told_that_have_a_neuron_beside_few_known(length):
     there = np.repeat(~np.eye(3, dtype=bool), _ALL // 3, axis=1)  # two of three blocks

@@ -84,6 +84,7 @@ def _told(**changes) -> Settings:
     )  # fmt: skip
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("text", "deviation"),
     [
