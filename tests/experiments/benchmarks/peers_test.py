@@ -19,7 +19,6 @@ from experiments.benchmarks.peers import (
     training,
 )
 from fljax import transcript, verdicts
-from fljax.auditing import lines
 from fljax.driver.config import ConfigError
 
 _SIZES = training.Sizes(message=0.5, gradient=2.0, changes={90: 0.1, 99: 0.2})
@@ -204,7 +203,7 @@ def test_a_step_of_a_shipped_dp_sgd_gives_no_more_than_its_noise_promises(packag
 
 
 @pytest.mark.slow
-def test_who_knows_that_a_layer_never_moves_reads_what_others_do_not(tmp_path):
+def test_a_layer_that_never_moves_is_noticed_by_who_does_not_know_it_too(tmp_path):
     setting = board.prepared(board.Flags(rounds=20), rows.load("diabetes"), 0)
     people, plan, _ = setting
     epoch = epochs.sgd(people, plan)
@@ -217,8 +216,8 @@ def test_who_knows_that_a_layer_never_moves_reads_what_others_do_not(tmp_path):
     training.train(people, plan, epoch, shipped, stem)
     effort = auditing.Effort(grad_rounds=(1,))
     found = auditing.attack(stem, people, plan, shipped, effort)
-    assert found["trajectory"].verdict == lines.MISFIT
-    assert found[auditing.KNOWS].verdict == verdicts.LEAKS
+    for attack in ("trajectory", auditing.KNOWS):
+        assert found[attack].verdict == verdicts.LEAKS
 
 
 @pytest.mark.slow
