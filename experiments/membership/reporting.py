@@ -99,12 +99,9 @@ def tables(rows: Sequence[Row]) -> list[Table | Text]:
         at = s.row.defense, s.row.setting, s.row.attack
         if s.row.metric in (AUC, FOUND, BY_CHANCE):
             form = ".3f" if s.row.metric == AUC else ".2f"
-            chance = s.row.metric == BY_CHANCE
-            shown = (
-                f"{s.shown.mean:{form}}"
-                if chance
-                else screen_tables.interval(s.shown, form)
-            )
+            shown = screen_tables.interval(s.shown, form)
+            if s.row.metric == BY_CHANCE:  # which no training changes
+                shown = f"{s.shown.mean:{form}}"
             found.setdefault(at, {})[s.row.metric] = shown
     before = ""
     for (defense, *words), each in found.items():

@@ -104,7 +104,7 @@ def _doubted(line: Line, rows: Fit, attacks: _Least) -> Line:
 
 
 def _of_wrong_rows(line: Line, rows: Fit) -> Line:
-    """Shares of labels and whole rows, which need neither a model that learnt nor a loss."""
+    """Other words for shares of labels and whole rows, for which no model has to have learnt."""
     if line.verdict not in QUIET:
         return line
     if rows.lacking:

@@ -20,8 +20,11 @@ from fljax.driver.output import Output, Results
 from fljax.results import Labels, Row, finite
 
 # References that each attack has of its own -> the end of its name in rows.
-_OWN = {name: name for name in (verdicts.STRANGERS, verdicts.PERMUTED)}
-_OWN[verdicts.OTHERS] = "others"
+_OWN = {
+    verdicts.STRANGERS: "strangers",
+    verdicts.PERMUTED: "permuted",
+    verdicts.OTHERS: "others",
+}
 
 EXPERIMENT = "audit"
 

@@ -235,7 +235,7 @@ def _doubts(lines: Sequence[Line], rows: Fit) -> list[str]:
         slip = f"; {rows.slip}" if rows.slip else ""
         found.append(f"That is less than sure: {off}, where about 1 is expected{slip}.")
     if rows.lacking and _leaks(lines):
-        found.append(f"The declared defense was not there: {rows.lacking}.")
+        found.append(f"The declared noise was not all there: {rows.lacking}.")
     short = [line.attack for line in lines if doubts.SHORT in line.doubts]
     if short and not _leaks(lines):
         found.append(

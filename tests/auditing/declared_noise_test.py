@@ -64,6 +64,8 @@ def test_of_noise_that_later_steps_take_back_the_last_draw_counts():
     assert declared_noise.lacking(view) == ""
     ten = view._replace(defense=specs.parse("gaussian(deviation=20, on=steps)"))
     assert declared_noise.lacking(ten).startswith("messages of 2 of 2 clients")
+    cut = "gaussian(deviation=20, on=steps) + pruning(ratio=0.5)"
+    assert declared_noise.lacking(view._replace(defense=specs.parse(cut))) == ""
 
 
 @pytest.mark.parametrize("share", [0.0, 1.0])

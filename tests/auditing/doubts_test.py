@@ -66,6 +66,16 @@ def test_of_shares_of_labels_nothing_is_concluded_either_where_rows_do_not_fit()
     assert line.verdict == verdicts.LEAKS
 
 
+def test_a_leak_beside_noise_that_lacks_says_so():
+    truth = _truth([[0, 1] * 40] * 3)
+    rows = Fit(np.full(3, 50.0), np.ones(3), lacking="messages of 3 of 3 clients ...")
+    right = {"model": Prediction(truth.sensitive)}
+    lines = scoring.lines(right, truth, continuous=False, rows=rows)
+    assert lines[0].verdict == verdicts.LEAKS
+    said = words.summary("smoker", lines, list("abc"), rows)
+    assert "The declared noise was not all there: messages of 3 of 3" in " ".join(said)
+
+
 def test_a_leak_stays_one_unless_nothing_explains_the_messages():
     truth = _truth([[0, 1] * 40] * 3)
     right = {"trajectory": Prediction(truth.sensitive, _said(misfit=[7.8, 1.2, 8.1]))}

@@ -47,19 +47,30 @@ def _update(sign):
     return change
 
 
+def _frozen(number, model, returned):
+    del number
+    for mine in returned.values():
+        mine["out/bias"] = model["out/bias"]
+
+
 def test_what_the_true_rows_would_have_sent_fits(fitted):
     found = fitted()
     assert (found.misfit < 1.5).all() and not found.slip
 
 
 def test_what_clients_do_not_train_fits(fitted):
-    def frozen(number, model, returned):
-        del number
-        for mine in returned.values():
-            mine["out/bias"] = model["out/bias"]
-
-    found = fitted(frozen)
+    found = fitted(_frozen)
     assert (found.misfit < 1.5).all() and not found.slip
+
+
+@pytest.mark.parametrize(("defense", "held"), [(None, 1), ("pruning(ratio=0.5)", 0)])
+def test_what_pruning_may_have_left_out_is_not_taken_for_not_trained(
+    linear, record, config, defense, held
+):
+    record(linear / "seen", pd.read_csv(linear / "rows.csv"), change=_frozen)
+    told = config(linear, defense=defense)
+    notes = case.prepare(told, inputs.read(told.files, told.rows)).notes
+    assert sum("so taken for not trained" in note for note in notes) == held
 
 
 @pytest.mark.slow
