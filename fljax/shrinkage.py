@@ -7,13 +7,16 @@ independent of the truth, the error is least with the weight
     (variance that imputation leaves) / (mean square of guess minus imputed value),
 
 which needs none of the true values that it is judged by: the first comes from
-cross-validation over the population (`fljax.imputation.residual`).
+cross-validation over the population (`fljax.imputation.residual`). One wild row would
+take the weight from all others: a guess further from the imputed value than five standard
+deviations of what imputation leaves, or of the guesses (by their median distance), is
+moved there first.
 
 Where errors depend on the truth that weight is too large, and the error says less than
 is known. So the partial correlation of guess and truth, given the imputed value, stands
 beside it: its square is the share that the best weights would explain. (Of the two less
 the imputed value it would not be: an imputation that is off correlates with itself, and a
-constant guess would seem to know something.)
+constant guess would seem to know something.) Wild guesses are moved for it, too.
 """
 
 from typing import Any, NamedTuple
@@ -24,6 +27,7 @@ CORRELATION = "correlation"
 BEFORE = "error_before_shrinkage"
 BEYOND = "variance_beyond_imputation_percent"
 PARTIAL = "correlation_beyond_imputation"
+_WILD = 5  # standard deviations
 
 
 class Judged(NamedTuple):
@@ -76,7 +80,8 @@ def judge(
     apart, base = moved - real, np.asarray(imputed, np.float64) - real
     share = 1 - np.square(apart).sum() / max(np.square(base).sum(), 1e-30)
     beside = np.stack([np.ones(len(real)), np.asarray(imputed, np.float64)], axis=1)
-    partial = correlation(*(_without(each, beside) for each in (guess, real)))
+    told = imputed + limited(guess, imputed, left)
+    partial = correlation(*(_without(each, beside) for each in (told, real)))
     numbers |= {BEFORE: float(error.mean()), BEYOND: float(100 * share)}
     numbers[PARTIAL] = partial
     return Judged(unit * np.abs(apart), unit * np.abs(base), numbers)
@@ -92,9 +97,18 @@ def _without(values: np.ndarray, beside: np.ndarray) -> np.ndarray:
 
 def shrunk(guess: np.ndarray, imputed: np.ndarray, left: float) -> np.ndarray:
     """Guesses `[n]` moved towards imputed values; what is not finite becomes those."""
-    apart = np.where(np.isfinite(guess), guess - imputed, 0.0)
+    apart = np.nan_to_num(limited(guess, imputed, left), nan=0.0)
     spread = np.square(apart).mean() if len(apart) else 0.0
     return imputed + apart * (min(1.0, left / spread) if spread > 0 else 0.0)
+
+
+def limited(guess: np.ndarray, imputed: np.ndarray, left: float) -> np.ndarray:
+    """Guesses `[n]` less imputed values, wild ones moved; NaN where not finite."""
+    apart = np.where(np.isfinite(guess), guess - imputed, np.nan)
+    some = np.abs(apart[np.isfinite(apart)])
+    usual = 1.4826 * np.median(some) if len(some) else 0.0  # of a normal distribution
+    most = _WILD * max(np.sqrt(left), usual)
+    return np.clip(apart, -most, most)
 
 
 def correlation(guess: np.ndarray, real: np.ndarray) -> float:

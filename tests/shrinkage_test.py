@@ -74,3 +74,15 @@ def test_a_guess_that_says_nothing_is_not_correlated_by_an_imputation_that_is_of
     assert same.numbers[shrinkage.PARTIAL] == 0
     blind = shrinkage.judge(0.01 * rng.normal(size=150), real, off, left=1.0)
     assert abs(blind.numbers[shrinkage.PARTIAL]) < 0.2
+
+
+def test_one_wild_guess_does_not_hide_what_the_others_tell():
+    real = np.random.default_rng(0).normal(size=200)
+    guess = real.copy()
+    guess[0] = 1e6
+    found = shrinkage.judge(guess, real, np.zeros(200), left=1.0)
+    assert found.numbers[shrinkage.BEYOND] > 85
+    assert found.numbers[shrinkage.PARTIAL] > 0.9
+    assert found.numbers[shrinkage.BEFORE] > 4000  # that is what was guessed
+    wild = shrinkage.judge(1e6 * real[::-1], real, np.zeros(200), left=1.0)
+    assert wild.numbers[shrinkage.BEYOND] < 0
