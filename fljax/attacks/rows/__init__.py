@@ -11,7 +11,7 @@ is told by its `d`, which the network gives and which has to lie in the other sp
 Networks with two hidden layers or more say more: the second layer's gradient spans the
 hidden units of the rows (`forward`), whatever the activation, also of tables of numbers
 alone. Once all rows are there, their numbers are solved for together (`polish`), and
-others that have the same message are looked for (`alone`).
+others that have the same message are looked for (`alone`, `other_targets`).
 
 * what is known and asked: `schema`, `network`, `layers`, `observed_gradient`, `steps`;
 * the `span`: rows in it by `categories` and `numbers`, by whole numbers (`grid`), by

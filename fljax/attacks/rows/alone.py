@@ -18,7 +18,7 @@ from fljax.types import Params
 _LOOSE = 1e-3  # of the largest singular value, below which a direction is tried
 _DIRECTIONS = 3  # of the smallest ones
 _ASIDE = (0.3, 0.1, 0.03)  # how far the number is moved that is moved furthest
-_BACK = 0.01  # from where a row is another one, and, of all targets' range, a target
+_BACK = 0.01  # from where a row is another one
 
 
 def alone(
@@ -46,37 +46,6 @@ def alone(
         ]
         if not fitted or any(_differ(z, x, y) for z in fitted):
             return False
-    return True
-
-
-def are_told(
-    network: Network, message: Params, x: np.ndarray, y: np.ndarray, targets: np.ndarray
-) -> bool:
-    """Whether with another target of any one row the batch has another message.
-
-    Of a loss whose gradient knows the sign of an error alone, it has not. Others are
-    those further away than a hundredth of the range of all.
-
-    Args:
-      network: at which it was taken.
-      message: mean gradient of the batch.
-      x: `[B, D]` encoded rows with this message, all of the batch.
-      y: `[B]` their targets.
-      targets: `[t]` what a target may be.
-    """
-    shares, size = np.full(len(x), 1 / len(x)), network_lib.size(message)
-    every = np.unique(targets)
-    for row, (mine, delta) in enumerate(zip(y, network.deltas(x, y), strict=True)):
-        others = every[np.abs(every - mine) > _BACK * np.ptp(every)]
-        moved = network.deltas(np.tile(x[row], (len(others), 1)), others) - delta
-        off = np.linalg.norm(moved, axis=1) / len(x)
-        alike = others[off < network_lib.ROUNDING * size]
-        # The nearest and the furthest stand for those between.
-        for at in np.argsort(np.abs(alike - mine))[[0, -1][: len(alike)]]:
-            swapped = np.where(np.arange(len(x)) == row, alike[at], y)
-            ours = network.message(x, swapped, shares)
-            if network_lib.missed(ours, message) < network_lib.ROUNDING:
-                return False
     return True
 
 

@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from fljax.attacks.rows import alone, observed_gradient, polish
+from fljax.attacks.rows import alone, observed_gradient, other_targets, polish
 from fljax.attacks.rows import network as network_lib
 from fljax.attacks.rows.network import Network
 from fljax.attacks.rows.schema import Schema
@@ -31,8 +31,8 @@ class Found(NamedTuple):
       y: `[n]` their targets.
       explained: share of the message that they explain, 1 if they are the batch.
       exact: whether their own message is the one that came, to rounding, and no other
-        rows with it were found close by, nor has it with another target of any row
-        (`alone`; of several steps, in `epoch` and `repeated`, others are not looked
+        rows with it were found close by (`alone`), nor have these with other targets
+        (`other_targets`; of several steps, in `epoch` and `repeated`, others are not looked
         for): the proof, but for digits that change it by less, as the last ones of
         large numbers do.
     """
@@ -108,8 +108,8 @@ def recover(
             best = again
     if best.exact:
         about = network, message, schema.encode(best.raw), best.y
-        told = alone.are_told(*about, seen.targets)
-        best = best._replace(exact=told and alone.alone(*about, schema))
+        open_ = other_targets.exist(*about, seen.targets)
+        best = best._replace(exact=not open_ and alone.alone(*about, schema))
     return best
 
 

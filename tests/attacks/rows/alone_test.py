@@ -3,7 +3,6 @@
 import numpy as np
 import pytest
 
-from fljax import losses, models
 from fljax.attacks import rows
 from fljax.attacks.rows import alone, polish
 
@@ -33,20 +32,6 @@ def test_rows_that_the_message_does_not_depend_on_are_not_alone(problem):
     network, x = rows.Network(off, loss_fn), schema.encode(raw)
     message = network.message(x, y, np.full(len(y), 1 / len(y)))
     assert not alone.alone(network, message, x, y, schema)
-
-
-@pytest.mark.parametrize("loss", [losses.squared, losses.absolute])
-def test_targets_of_whose_errors_the_sign_alone_is_known_are_not_told(problem, loss):
-    schema, raw, _, params, _ = problem((_WIDTH, _WIDTH), 1, _SEED)
-    model = models.mlp(len(schema.mean), hidden=(_WIDTH, _WIDTH))
-    loss_fn = losses.example_loss(model.apply, loss)
-    network, x = rows.Network(params, loss_fn), schema.encode(raw)
-    y = np.linspace(5, 9, len(x), dtype=np.float32)
-    message = network.message(x, y, np.full(len(y), 1 / len(y)))
-    known = loss is losses.squared
-    assert alone.are_told(network, message, x, y, y) == known
-    found = rows.recover(params, message, loss_fn, schema, len(x), y)
-    assert found.exact == known
 
 
 def test_a_message_that_is_too_large_is_not_looked_at(leaves_open, monkeypatch):
