@@ -76,6 +76,19 @@ def of_rows(
     return float(100 * (middle - half)), float(100 * (middle + half))
 
 
+def as_rows(estimate: Estimate, count: int) -> Estimate:
+    """A percentage that is the same with every seed, with Wilson's interval.
+
+    Args:
+      estimate: over the seeds.
+      count: what it is a share of, where that is whole or nothing of each.
+    """
+    if estimate.repetitions < 2 or estimate.low != estimate.high:
+        return estimate
+    low, high = of_rows(estimate.mean, count)
+    return estimate._replace(low=low, high=high)
+
+
 def standard_error(percent: float, count: int) -> float:
     """Of a percentage of `count` rows, in points; its square is unbiased from two rows on."""
     share = percent / 100

@@ -7,6 +7,7 @@ import numpy as np
 from rich.table import Table
 
 from experiments.rows.scores import Score
+from fljax import metrics
 from fljax.driver import screen_tables
 from fljax.results import Labels, Row, summarise
 
@@ -86,6 +87,11 @@ def rows(
     ]
 
 
+def num_batches(row: Row) -> int:
+    """Of how many batches it is: rows of one stand or fall together."""
+    return row.n // int(row.setting.removeprefix("batch_"))
+
+
 def columns(rows: Sequence[Row]) -> list[tuple[str, str, str]]:
     """Those of `COLUMNS` that some row has."""
     there = {(row.attack, row.metric) for row in rows}
@@ -112,7 +118,7 @@ def _table(
     screen_tables.add_numbers(table, *(heading for *_, heading in chosen))
     found = {
         (s.row.setting, s.row.attack, s.row.metric): screen_tables.interval(
-            s.shown, ".1f"
+            metrics.as_rows(s.shown, s.shown.repetitions * num_batches(s.row)), ".1f"
         )
         for s in summarise(rows)
     }

@@ -47,7 +47,7 @@ def score(
     right = _right(schema, guess, batch.raw, tolerance)
     pairs = optimize.linear_sum_assignment(-right.mean(axis=2))
     exact = _right(schema, guess, batch.raw, _SAME, whole=True).all(axis=2)
-    known = np.isclose(y[:, None], batch.y[None], rtol=1e-4)
+    known = np.isclose(y[:, None], batch.y[None], rtol=_SAME, atol=_SAME)
     return Score(
         100 * float(right.mean(axis=2)[pairs].mean()),
         100 * _matched(right.all(axis=2)) / size,

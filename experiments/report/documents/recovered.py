@@ -5,7 +5,7 @@ from typing import Any
 
 from experiments.report import kept, published
 from experiments.report.documents import writing
-from experiments.rows.reporting import ATTACK, CELLS, columns
+from experiments.rows.reporting import ATTACK, CELLS, columns, num_batches
 from fljax.results import summarise
 
 
@@ -26,9 +26,8 @@ def text(name: str) -> str:
         first = found[(setting, ATTACK, CELLS)]
         count = f"{first.shown.repetitions} x {first.row.n}"
         size = setting.removeprefix("batch_")
-        # Rows of a batch stand or fall together.
-        batches = first.shown.repetitions * first.row.n // int(size)
-        shown = [writing.share(each.shown, batches, 2) if each else "" for each in told]
+        number = first.shown.repetitions * num_batches(first.row)
+        shown = [writing.share(each.shown, number, 2) if each else "" for each in told]
         body.append([size, count, *shown])
         body[-1].insert(3, printed.get(setting, ""))
     headings = [heading for *_, heading in chosen]

@@ -60,10 +60,7 @@ def share(estimate: Estimate, count: int, digits: int = 1) -> str:
       count: what it is a share of, where that is whole or nothing of each.
       digits: decimals.
     """
-    if estimate.repetitions > 1 and estimate.low == estimate.high:
-        low, high = metrics.of_rows(estimate.mean, count)
-        estimate = estimate._replace(low=low, high=high)
-    return plain(estimate, digits)
+    return plain(metrics.as_rows(estimate, count), digits)
 
 
 def _cell(cell: Cell) -> str:

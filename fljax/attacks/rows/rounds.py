@@ -9,7 +9,7 @@ The misfit has many dead ends. Out of them some rows, drawn by chance, are drawn
 all are solved for again from there; what fits best is kept.
 
 Rows are proven that give nine in ten of the messages to rounding, a row that lies on the
-corner of a unit being on either side of it in the others, if no rows close by do so too.
+corner of a unit being on either side of it in the others, if no rows close by give those too.
 """
 
 import jax
@@ -140,8 +140,10 @@ def judged(
         return network.missed(Network(model, loss_fn).message(x, y, shares), came)
 
     every = np.array([missed(each) for each in range(len(jax.tree.leaves(params)[0]))])
-    seen = layers.seen(params, message, loss_fn.element_loss)
-    exact = float(np.mean(every < _EXACT)) >= _MOST and (
-        layers.tells_apart(seen, np.column_stack([x, y])) > _ALONE
-    )
+    fits = every < _EXACT
+    exact = bool(fits.mean() >= _MOST)
+    if exact:  # what the other messages would tell is not these rows
+        told = jax.tree.map(lambda leaf: leaf[fits], (params, message))
+        seen = layers.seen(*told, loss_fn.element_loss)
+        exact = layers.tells_apart(seen, np.column_stack([x, y])) > _ALONE
     return Found.of(raw, y, float(np.median(every)), exact)

@@ -143,3 +143,26 @@ def test_arguments_out_of_range_are_refused(problem):
         rounds.recover(*asked, 0, (0, 1))
     with pytest.raises(ValueError, match="targets: expected least below largest"):
         rounds.recover(*asked, 4, (1, 0))
+
+
+def test_messages_that_are_missed_do_not_prove_a_row_that_no_other_has(problem):
+    given = problem((16,), 1, 1)
+    params = _models((16,))
+    x = given.schema.encode(given.raw)
+    # A bias that switches the last number's row off in all models but the first.
+    layer = {k: v.copy() for k, v in params["TabularDense_0"].items()}
+    hidden = np.einsum("d,qdh->qh", x[0], layer["kernel"]) + layer["bias"]
+    aside = x[0] - x[1:].T @ np.linalg.lstsq(x[1:].T, x[0])[0]
+    aside /= aside @ x[0]
+    layer["kernel"][1:] -= np.einsum("d,qh->qdh", aside, np.abs(hidden) + hidden + 1)[
+        1:
+    ]
+    params = {**params, "TabularDense_0": layer}
+    message = _messages(given, params)
+    # Many copies of the others, so that nine in ten of the messages are theirs.
+    often = np.r_[0, np.tile(np.arange(1, _MODELS), 2)]
+    params, message = jax.tree.map(lambda leaf: leaf[often], (params, message))
+    assert _judged(given, params, message, given.raw).exact
+    older = given.raw.copy()
+    older[0, 10] += 1
+    assert not _judged(given, params, message, older).exact
