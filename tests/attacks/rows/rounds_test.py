@@ -149,7 +149,7 @@ def test_messages_that_are_missed_do_not_prove_a_row_that_no_other_has(problem):
     given = problem((16,), 1, 1)
     params = _models((16,))
     x = given.schema.encode(given.raw)
-    # A bias that switches the last number's row off in all models but the first.
+    # A kernel that switches the first row off in all models but the first.
     layer = {k: v.copy() for k, v in params["TabularDense_0"].items()}
     hidden = np.einsum("d,qdh->qh", x[0], layer["kernel"]) + layer["bias"]
     aside = x[0] - x[1:].T @ np.linalg.lstsq(x[1:].T, x[0])[0]
