@@ -18,7 +18,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from fljax.privacy.audits import statistics
+from fljax.privacy.audits import counts, statistics
 from fljax.privacy.audits.statistics import Audited
 from fljax.types import PyTree
 
@@ -37,11 +37,13 @@ class StepAudit(NamedTuple):
       audited: the lower bound.
       stated: epsilon at the same delta, or None.
       rounds: steps that it covers.
+      most: that as many runs can prove, of a step that shows the canary every time.
     """
 
     audited: Audited
     stated: float | None
     rounds: int
+    most: float
 
     @property
     def crossed(self) -> bool:
@@ -55,7 +57,7 @@ class StepAudit(NamedTuple):
         return (
             f"epsilon >= {a.epsilon:.3g}{beside}{verdict} (delta = {a.delta:g}, "
             f"confidence {a.confidence:g}, {a.counts[0]} + {a.counts[1]} runs of "
-            f"{self.rounds} steps)"
+            f"{self.rounds} steps, which prove {self.most:.3g} at most)"
         )
 
 
@@ -90,7 +92,7 @@ def audit_step(
     Warns:
       UserWarning: outputs are so large that runs hardly teach how they differ, and little
         is proven: show fewer numbers, those that the canary moves most, or run it more
-        often.
+        often. Or so many runs can prove no more than was stated, whatever the step does.
     """
     if draws < _FEWEST or rounds < 1:
         raise ValueError(
@@ -118,7 +120,15 @@ def audit_step(
         confidence=confidence,
         tuning=tuning[~learned],
     )
-    return StepAudit(audited, stated, rounds)
+    runs, told = audited.counts, {"delta": delta, "confidence": confidence}
+    most = counts.epsilon(runs[0], 0, runs, **told)
+    if stated is not None and stated >= most:
+        warnings.warn(
+            f"step: {sum(runs)} runs prove an epsilon of {most:.3g} at most, stated is "
+            f"{stated:.3g}: expected more draws, or a larger delta",
+            stacklevel=2,
+        )
+    return StepAudit(audited, stated, rounds, most)
 
 
 def _run(step: Step, present: np.ndarray, seed: int, traced: bool) -> np.ndarray:

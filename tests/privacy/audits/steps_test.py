@@ -115,6 +115,7 @@ def test_a_sound_step_comes_near_what_is_stated_and_keeps_it():
 
 
 @pytest.mark.slow
+@pytest.mark.filterwarnings("ignore:step. .* at most")
 @pytest.mark.parametrize("stated", [0.0, 1.0, 2.0, 4.0])
 def test_false_alarms_are_no_more_than_their_share_of_500_audits(stated):
     """5 % of 500, and three deviations more."""
@@ -135,6 +136,20 @@ def test_false_alarms_are_no_more_than_their_share_of_500_audits(stated):
         )
         crossed += found.crossed
     assert crossed <= 25 + 3 * (500 * 0.05 * 0.95) ** 0.5
+
+
+def test_what_so_many_runs_cannot_prove_is_said():
+    def bare(number, present):
+        return np.ones(2) * present
+
+    about = {"delta": 1e-5, "draws": 600, "traced": False}
+    with pytest.warns(
+        UserWarning, match=r"prove an epsilon of 4\.\d+ at most, stated is 8"
+    ):
+        found = privacy.audit_step(bare, stated=8.0, **about)
+    assert not found.crossed and 3.5 < found.audited.epsilon <= found.most < 4.5
+    assert str(found).endswith(f"of 1 steps, which prove {found.most:.3g} at most)")
+    assert privacy.audit_step(bare, stated=2.0, **about).crossed
 
 
 def test_a_step_that_jax_can_trace_is_run_in_one_program():
