@@ -9,7 +9,7 @@
 * the wall: `rows` and `case` part what the adversary knows from the `truth`;
 * attacks: `attacking`, and what they would cost (`effort`);
 * scores: `population`, `measuring`, `scoring`, `lines`, `doubts`, `fits`, `declared_noise`,
-  `ceilings`;
+  `undeclared`, `ceilings`;
 * what is left: `findings`, `at_risk`, `reporting`, `words`, `advice`, `cells`,
   `page`, `drawings`.
 """

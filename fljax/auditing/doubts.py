@@ -8,7 +8,8 @@ Two things are said in place of a verdict, by the misfit of the messages with th
   none explains the messages of half of the clients to within 10, or to within 3 and better
   than with strangers' rows. If it is above 3 for fewer, the line says for how many.
   Nor do they fit where they have less noise than their defense is said to add, which is
-  then taken for noise that hides (`declared_noise`);
+  then taken for noise that hides (`declared_noise`), or show another training than the
+  declared one, which passes for noise, too (`undeclared`);
 * *no conclusion: the model has hardly learnt*: nothing is shown, and the last model
   explains hardly anything of some client's rows (`fljax.fit`).
 
@@ -91,8 +92,8 @@ def _doubted(line: Line, rows: Fit, attacks: _Least) -> Line:
     misfit = attacks.own if rows.misfit is None else rows.misfit
     leaks, least = line.verdict == verdicts.LEAKS, float(np.fmin.reduce(rows.explained))
     off = "" if misfit is None else bad(misfit)
-    if rows.lacking and not leaks:
-        return line._replace(verdict=MISFIT).and_that(rows.lacking, rows.slip)
+    if rows.contradicted and not leaks:
+        return line._replace(verdict=MISFIT).and_that(rows.contradicted, rows.slip)
     if misfit is not None and (
         _unexplained(attacks, misfit) if leaks else _of_others(misfit)
     ):
@@ -107,8 +108,8 @@ def _of_wrong_rows(line: Line, rows: Fit) -> Line:
     """Other words for shares of labels and whole rows, for which no model has to have learnt."""
     if line.verdict not in QUIET:
         return line
-    if rows.lacking:
-        return line._replace(verdict=MISFIT).and_that(rows.lacking, rows.slip)
+    if rows.contradicted:
+        return line._replace(verdict=MISFIT).and_that(rows.contradicted, rows.slip)
     if rows.misfit is not None and _of_others(rows.misfit):
         off = bad(rows.misfit)
         return line._replace(verdict=MISFIT).and_that(off, rows.slip or _CHECK)

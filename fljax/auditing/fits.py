@@ -22,7 +22,7 @@ from fljax import fit, losses
 from fljax.attacks import attribute, needs
 from fljax.attacks.adversary import AdversaryView, LocalTraining
 from fljax.attacks.trajectory import FITS, clients, effort
-from fljax.auditing import declared_noise
+from fljax.auditing import declared_noise, undeclared
 from fljax.auditing.truth import Truth
 from fljax.transcript import views
 from fljax.types import Array, Batch, ElementLossFn
@@ -45,12 +45,20 @@ class Fit(NamedTuple):
       slip: what would make them fit, in words; empty if nothing that was tried does.
       lacking: that messages have less noise than was declared (`declared_noise`), so that
         a misfit is understated; empty where they have it.
+      unlike: what messages show of another training than the declared one (`undeclared`),
+        which may pass for noise; empty where they show nothing.
     """
 
     explained: np.ndarray
     misfit: np.ndarray | None = None
     slip: str = ""
     lacking: str = ""
+    unlike: str = ""
+
+    @property
+    def contradicted(self) -> str:
+        """Why messages may tell more than is shown, however small the misfit."""
+        return self.lacking or self.unlike
 
 
 def of_rows(
@@ -65,18 +73,18 @@ def of_rows(
       most_steps: that are simulated of a message.
     """
     rows, limits = knowing_the_truth(view, truth.sensitive), (settings, most_steps)
-    share, lacking = explained(rows), declared_noise.lacking(view)
+    lacking, unlike = declared_noise.lacking(view), undeclared.found(view)
     found = _misfit(rows, *limits) if _tells(rows) else None
+    plain = Fit(explained(rows), found, lacking=lacking, unlike=unlike)
     if found is None or (np.median(found) <= FITS and not lacking):
-        return Fit(share, found, lacking=lacking)
+        return plain
     slips = itertools.islice(_slips(rows), 1 if lacking else None)  # no defense
     tried = ((name, _misfit(each, *limits)) for name, each in slips)
     others = {name: float(np.median(m)) for name, m in tried if m is not None}
     best = min(others, key=others.__getitem__, default="")
     if not best or others[best] > FITS:
-        return Fit(share, found, lacking=lacking)
-    slip = f"they would fit if {best} (misfit {others[best]:.2g})"
-    return Fit(share, found, slip, lacking)
+        return plain
+    return plain._replace(slip=f"they would fit if {best} (misfit {others[best]:.2g})")
 
 
 def explained(view: AdversaryView) -> np.ndarray:

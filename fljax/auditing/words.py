@@ -190,9 +190,9 @@ def _nothing(sensitive: str, lines: Sequence[Line], rows: Fit) -> str:
     if all(line.total is None for line in lines):
         why = "; ".join(f"{line.attack}: {line.detail}" for line in lines)
         return f"No conclusion about {sensitive}: no attack could be run: {why}."
-    if MISFIT in kinds and rows.lacking:
+    if MISFIT in kinds and rows.contradicted:
         slip = f": {rows.slip}" if rows.slip else ""
-        return f"No conclusion about {sensitive}: {rows.lacking}{slip}."
+        return f"No conclusion about {sensitive}: {rows.contradicted}{slip}."
     if MISFIT in kinds:
         why = (
             f"{rows.slip[0].upper()}{rows.slip[1:]}."
@@ -236,6 +236,8 @@ def _doubts(lines: Sequence[Line], rows: Fit) -> list[str]:
         found.append(f"That is less than sure: {off}, where about 1 is expected{slip}.")
     if rows.lacking and _leaks(lines):
         found.append(f"The declared noise was not all there: {rows.lacking}.")
+    if rows.unlike and _leaks(lines):
+        found.append(f"Messages may tell more than was found: {rows.unlike}.")
     short = [line.attack for line in lines if doubts.SHORT in line.doubts]
     if short and not _leaks(lines):
         found.append(

@@ -1,0 +1,125 @@
+"""What messages show of a training that is not the declared one, or cannot be imitated.
+
+Attacks that imitate clients estimate noise from the differences of a client's messages, so
+that what changes from round to round passes for noise, and hides what they tell. Some of it
+shows in the messages themselves:
+
+* in some rounds something else was recorded, of another size;
+* most numbers did not move, in every round others: the largest alone were sent;
+* numbers moved by one and the same size: their signs were sent;
+* running statistics moved: batch norm took each batch's own in their place.
+
+All but the last are looked for where no defense was declared.
+"""
+
+from typing import NamedTuple
+
+import jax
+import numpy as np
+
+from fljax.attacks.adversary import AdversaryView
+from fljax.auditing import normalisation
+from fljax.transcript import views
+from fljax.types import Transcript
+
+_FEWEST = 8  # messages of a client, and numbers of an array
+_FAR = 10.0  # times as large is a message of another kind
+_STILL = 0.3  # of the numbers that move in some round
+_ANEW = 0.3  # of how often those that are drawn anew in each round would change
+_ALIKE = 0.02  # spread of sizes, of their mean
+_NORM = "batch norm takes each batch's own statistics, which attacks do not imitate"
+_KIND = (
+    "change in size from round to round more than tenfold, up and down, as if something "
+    "else was recorded of some rounds"
+)
+_THINNED = "leave many numbers as they were, others in every round, as if only the largest were sent"
+_SIGNS = "move numbers by one and the same size, as if only their signs were sent"
+
+
+class _Messages(NamedTuple):
+    """Of one client: what it was sent and how that moved `[Q, P]`, array by array."""
+
+    sent: np.ndarray
+    moved: np.ndarray
+    widths: tuple[int, ...]
+
+
+def found(view: AdversaryView) -> str:
+    """The first of these that messages show, in words; empty where they show none.
+
+    Args:
+      view: what attacks have.
+    """
+    seen, training = view.transcript, view.training
+    assert seen is not None
+    if _counts_statistics(seen):
+        return _NORM
+    if view.sees != "messages" or view.defense:
+        return ""
+    each = _of_clients(view, seen)
+    signs = {_KIND: _jumps}
+    if training.steps is None and training.epochs is not None:  # all rows in a round
+        signs[_THINNED] = _are_thinned
+    if training.optimiser == "sgd":
+        signs[_SIGNS] = _are_signs
+    for said, shows in signs.items():
+        if some := sum(map(shows, each)):
+            return f"messages of {some} of {len(each)} clients {said}"
+    return ""
+
+
+def _of_clients(view: AdversaryView, seen: Transcript) -> list[_Messages]:
+    """Messages of each client, moves at the first round's learning rate."""
+    messages = view.messages
+    assert messages is not None
+    sent, delta = views.flat(seen, messages)
+    rate = view.training.factors(np.asarray(seen.round)[messages.row])
+    widths = tuple(int(np.prod(a.shape[2:])) for a in jax.tree.leaves(seen.delta))
+    return [
+        _Messages(s[:count], d[:count] / r[:count, None], widths)
+        for s, d, r, count in zip(sent, delta, rate, messages.count, strict=True)
+    ]
+
+
+def _counts_statistics(seen: Transcript) -> bool:
+    """Whether running statistics of batch norm differ between the models that were sent."""
+    return any(
+        normalisation.is_statistic(normalisation.name_of(path))
+        and np.any(leaf != leaf[0])
+        for path, leaf in jax.tree_util.tree_leaves_with_path(seen.params)
+    )
+
+
+def _jumps(client: _Messages) -> bool:
+    """Whether sizes rise and fall more than tenfold, to or from at least the usual one."""
+    size = np.linalg.norm(client.moved, axis=1)
+    if len(size) < _FEWEST:
+        return False
+    before, after = size[:-1], size[1:]
+    large = np.maximum(before, after) >= np.median(size)
+    rises, falls = after > _FAR * before, before > _FAR * after
+    return bool((rises & large).any() and (falls & large).any())
+
+
+def _are_thinned(client: _Messages) -> bool:
+    """Whether many numbers do not move, others in every round.
+
+    Not where models travelled in half the precision, which rounds small moves away.
+    """
+    some = np.any(client.moved != 0, axis=0)
+    fine = np.mean(np.float32(client.sent).view(np.int32) & 0xFFF != 0)
+    if len(client.moved) < _FEWEST or not some.any() or fine < 0.5:
+        return False
+    still = client.moved[:, some] == 0
+    share, changes = still.mean(), np.mean(still[1:] != still[:-1])
+    return bool(share > _STILL and changes > _ANEW * 2 * share * (1 - share))
+
+
+def _are_signs(client: _Messages) -> bool:
+    """Whether most numbers move by the size of all numbers of their array."""
+    alike, ends = 0.0, np.cumsum(client.widths)[:-1]
+    for array in np.split(np.abs(client.moved), ends, axis=1):
+        if len(array) and array.shape[1] >= _FEWEST:
+            same = array.std(axis=1) < _ALIKE * array.mean(axis=1)
+            alike += array.shape[1] * same.mean()
+    return alike > sum(client.widths) / 2
