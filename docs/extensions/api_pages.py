@@ -21,6 +21,7 @@ PAGES = {
         "fljax.auditing.library",
         "fljax.auditing.findings",
         "fljax.auditing.fits",
+        "fljax.auditing.undeclared",
         "fljax.auditing.doubts",
         "fljax.verdicts",
     ),
