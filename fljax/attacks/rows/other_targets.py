@@ -8,6 +8,7 @@ two by two may exchange targets where they switch on the same units.
 
 import itertools
 from collections.abc import Iterator
+from typing import Any
 
 import numpy as np
 from scipy import linalg
@@ -106,7 +107,8 @@ def _cancelling(network: Network, x, y, values) -> np.ndarray:
     if not free.size:
         return np.zeros((0, len(x)))
     # As many rows as directions stand for one direction each.
-    at = linalg.qr(free.T, mode="r", pivoting=True)[1][: free.shape[1]]
+    found: Any = linalg.qr(free.T, mode="r", pivoting=True)
+    at = found[1][: free.shape[1]]
     return np.linalg.solve(free[at].T, free.T)
 
 

@@ -143,7 +143,7 @@ def judged(
     fits = every < _EXACT
     exact = bool(fits.mean() >= _MOST)
     if exact:  # what the other messages would tell is not these rows
-        told = jax.tree.map(lambda leaf: leaf[fits], (params, message))
-        seen = layers.seen(*told, loss_fn.element_loss)
+        models, sent = jax.tree.map(lambda leaf: leaf[fits], (params, message))
+        seen = layers.seen(models, sent, loss_fn.element_loss)
         exact = layers.tells_apart(seen, np.column_stack([x, y])) > _ALONE
     return Found.of(raw, y, float(np.median(every)), exact)
