@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 
+import jax
 import numpy as np
 
 from experiments.gradient_leakage import truth as truth_lib
@@ -13,6 +14,7 @@ from experiments.gradient_leakage.truth import Truth
 from experiments.gradient_leakage.views import View
 from fljax.attacks import streams
 from fljax.defenses import clipping
+from fljax.driver.config import ConfigError
 from fljax.types import Params
 
 _NOISE_KEY = 1
@@ -38,14 +40,22 @@ class Senders:
           view: what of it is seen.
           pruned: fraction of its entries that is zeroed.
           clients: `[B]` int32 numbers.
+
+        Raises:
+          ConfigError: something that is seen is not finite.
         """
         owned = truth_lib.first(self._truth, 1) if view.example else self._truth
         clips = views.clips(self._run, view.shown)
         traced = tuple(None if clip is None else np.float32(clip) for clip in clips)
-        return self._program(view)(
+        seen = self._program(view)(
             (clients, owned.x[clients], owned.y[clients]),
             (self._network.params, traced, np.float32(pruned)),
         )
+        if not all(np.isfinite(leaf).all() for leaf in jax.tree.leaves(seen)):
+            raise ConfigError(
+                f"--rate: a client's steps diverge with {self._run.rate:g}, expected less"
+            )
+        return seen
 
     def _program(self, view: View) -> Callable:
         kind = views.kind(view)

@@ -72,7 +72,11 @@ class Config(RunFlags):
         1, "local steps before the message of types 0 and 1; the paper: 1", min=1
     )
     rate: float = option(
-        0.05, "local learning rate, which the attacker knows", above=0, below=math.inf
+        0.05,
+        "local learning rate, which the attacker knows; what a client sends is not "
+        "rounded to its model's precision, however small this is",
+        above=0,
+        below=math.inf,
     )
     num_rounds: int | None = option(
         None, "rounds T, over which a clip decays", min=1, max=MOST_ROUNDS

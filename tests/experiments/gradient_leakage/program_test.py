@@ -184,6 +184,25 @@ def test_bad_input_is_one_line(told, arguments, message, tmp_path, monkeypatch):
     assert not (tmp_path / "out").exists()
 
 
+@pytest.mark.slow
+def test_messages_that_are_no_numbers_are_refused(
+    told, compiled_fast, tmp_path, monkeypatch
+):
+    monkeypatch.chdir(tmp_path)
+    arguments = (
+        "--types=0",
+        "--images=1",
+        "--steps=3",
+        "--rate=1e30",
+        "--defense=none",
+    )
+    with pytest.raises(
+        ConfigError, match="--rate: a client's steps diverge with 1e.30"
+    ):
+        program.PROGRAM.run(told(*_SMALL, *arguments))
+    assert not (tmp_path / "out" / "rows.jsonl").exists()
+
+
 def test_a_dry_run_attacks_nobody(told, tmp_path, capsys, monkeypatch):
     monkeypatch.chdir(tmp_path)
     program.PROGRAM.run(told(*_SMALL, "--dry_run=true"))
