@@ -185,21 +185,16 @@ def test_bad_input_is_one_line(told, arguments, message, tmp_path, monkeypatch):
 
 
 @pytest.mark.slow
-def test_messages_that_are_no_numbers_are_refused(
-    told, compiled_fast, tmp_path, monkeypatch
-):
+def test_messages_that_are_no_numbers_are_refused(told, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    arguments = (
-        "--types=0",
-        "--images=1",
-        "--steps=3",
-        "--rate=1e30",
-        "--defense=none",
+    about = (
+        "--networks=cnn --types=0 --clients=3 --images=1 --iterations=3 --defense=none"
     )
+    arguments = *about.split(), "--steps=3", "--rate=1e30", "--run_dir=out"
     with pytest.raises(
         ConfigError, match="--rate: a client's steps diverge with 1e.30"
     ):
-        program.PROGRAM.run(told(*_SMALL, *arguments))
+        program.PROGRAM.run(told(*arguments))
     assert not (tmp_path / "out" / "rows.jsonl").exists()
 
 
