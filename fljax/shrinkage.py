@@ -10,7 +10,8 @@ which needs none of the true values that it is judged by: the first comes from
 cross-validation over the population (`fljax.imputation.residual`). One wild row would
 take the weight from all others: a guess further from the imputed value than five standard
 deviations of what imputation leaves, or of the guesses (by their median distance), is
-moved there first.
+moved there first. Right values that are so far off are moved with them, so that of a
+column with a long tail the share that is explained is told too low.
 
 Where errors depend on the truth that weight is too large, and the error says less than
 is known. So the partial correlation of guess and truth, given the imputed value, stands

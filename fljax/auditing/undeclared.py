@@ -9,7 +9,9 @@ shows in the messages themselves:
 * numbers moved by one and the same size: their signs were sent;
 * running statistics moved: batch norm took each batch's own in their place.
 
-All but the last are looked for where no defense was declared.
+All but the last are looked for where no defense is simulated, in messages of clients who
+visit ten rows or more in a round: of fewer the sizes of honest ones jump, too. At least
+half of these clients have to show it.
 """
 
 from typing import NamedTuple
@@ -23,6 +25,8 @@ from fljax.transcript import views
 from fljax.types import Transcript
 
 _FEWEST = 8  # messages of a client, and numbers of an array
+_ROWS = 10  # that are visited in a round
+_SIDE = 2  # messages at least that are of one kind
 _FAR = 10.0  # times as large is a message of another kind
 _STILL = 0.3  # of the numbers that move in some round
 _ANEW = 0.3  # of how often those that are drawn anew in each round would change
@@ -37,10 +41,11 @@ _SIGNS = "move numbers by one and the same size, as if only their signs were sen
 
 
 class _Messages(NamedTuple):
-    """Of one client: what it was sent and how that moved `[Q, P]`, array by array."""
+    """Of one client: what it returned, how it moved `[Q, P]`, and rates `[Q]`."""
 
-    sent: np.ndarray
+    returned: np.ndarray
     moved: np.ndarray
+    rate: np.ndarray
     widths: tuple[int, ...]
 
 
@@ -57,27 +62,34 @@ def found(view: AdversaryView) -> str:
     if view.sees != "messages" or view.defense:
         return ""
     each = _of_clients(view, seen)
-    signs = {_KIND: _jumps}
+    checks = {_KIND: _jump}
     if training.steps is None and training.epochs is not None:  # all rows in a round
-        signs[_THINNED] = _are_thinned
+        checks[_THINNED] = _are_thinned
     if training.optimiser == "sgd":
-        signs[_SIGNS] = _are_signs
-    for said, shows in signs.items():
-        if some := sum(map(shows, each)):
-            return f"messages of {some} of {len(each)} clients {said}"
+        checks[_SIGNS] = _are_signs
+    for said, shows in checks.items():
+        some = sum(map(shows, each))
+        if some and 2 * some >= len(each):
+            return f"messages of {some} of {len(view.sizes)} clients {said}"
     return ""
 
 
 def _of_clients(view: AdversaryView, seen: Transcript) -> list[_Messages]:
-    """Messages of each client, moves at the first round's learning rate."""
-    messages = view.messages
+    """Messages of each client who sent enough of enough rows."""
+    messages, training = view.messages, view.training
     assert messages is not None
+    visited = np.asarray(view.sizes)
+    if training.steps is not None and training.batch_size:
+        visited = np.minimum(visited, training.steps * training.batch_size)
     sent, delta = views.flat(seen, messages)
-    rate = view.training.factors(np.asarray(seen.round)[messages.row])
+    rate = training.factors(np.asarray(seen.round)[messages.row])
     widths = tuple(int(np.prod(a.shape[2:])) for a in jax.tree.leaves(seen.delta))
     return [
-        _Messages(s[:count], d[:count] / r[:count, None], widths)
-        for s, d, r, count in zip(sent, delta, rate, messages.count, strict=True)
+        _Messages((s - d)[:count], d[:count], r[:count], widths)
+        for s, d, r, count, rows in zip(
+            sent, delta, rate, messages.count, visited, strict=True
+        )
+        if count >= _FEWEST and rows >= _ROWS
     ]
 
 
@@ -90,15 +102,16 @@ def _counts_statistics(seen: Transcript) -> bool:
     )
 
 
-def _jumps(client: _Messages) -> bool:
-    """Whether sizes rise and fall more than tenfold, to or from at least the usual one."""
-    size = np.linalg.norm(client.moved, axis=1)
-    if len(size) < _FEWEST:
+def _jump(client: _Messages) -> bool:
+    """Whether sizes are of two kinds, more than ten times apart, to and fro."""
+    size = np.linalg.norm(client.moved, axis=1) / client.rate
+    ordered = np.sort(size)
+    apart = ordered[_SIDE : 1 - _SIDE] > _FAR * ordered[_SIDE - 1 : -_SIDE]
+    if not apart.any():
         return False
-    before, after = size[:-1], size[1:]
-    large = np.maximum(before, after) >= np.median(size)
-    rises, falls = after > _FAR * before, before > _FAR * after
-    return bool((rises & large).any() and (falls & large).any())
+    large = size > ordered[_SIDE - 1 + int(apart.argmax())]
+    turns = np.diff(large.astype(int))
+    return bool((turns > 0).any() and (turns < 0).any())
 
 
 def _are_thinned(client: _Messages) -> bool:
@@ -107,8 +120,8 @@ def _are_thinned(client: _Messages) -> bool:
     Not where models travelled in half the precision, which rounds small moves away.
     """
     some = np.any(client.moved != 0, axis=0)
-    fine = np.mean(np.float32(client.sent).view(np.int32) & 0xFFF != 0)
-    if len(client.moved) < _FEWEST or not some.any() or fine < 0.5:
+    fine = np.mean(np.float32(client.returned).view(np.int32) & 0xFFF != 0)
+    if not some.any() or fine < 0.5:
         return False
     still = client.moved[:, some] == 0
     share, changes = still.mean(), np.mean(still[1:] != still[:-1])
@@ -119,7 +132,7 @@ def _are_signs(client: _Messages) -> bool:
     """Whether most numbers move by the size of all numbers of their array."""
     alike, ends = 0.0, np.cumsum(client.widths)[:-1]
     for array in np.split(np.abs(client.moved), ends, axis=1):
-        if len(array) and array.shape[1] >= _FEWEST:
+        if array.shape[1] >= _FEWEST:
             same = array.std(axis=1) < _ALIKE * array.mean(axis=1)
             alike += array.shape[1] * same.mean()
     return alike > sum(client.widths) / 2

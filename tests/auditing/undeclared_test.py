@@ -100,6 +100,35 @@ def test_signs_of_adam_and_rows_that_are_not_all_visited_are_no_sign(view):
     assert undeclared.found(view(rare, training=told)) == ""
 
 
+@pytest.mark.parametrize("moved", [_spoilt(2), _largest(_PLAIN, 0.1), np.sign(_PLAIN)])
+def test_of_few_rows_in_a_round_honest_messages_do_so_too(view, moved):
+    few = LocalTraining(batch_size=1, learning_rate=0.1, steps=4)
+    assert undeclared.found(view(moved, training=few)) == ""
+    known = Known(None, np.zeros((2, 9)), np.ones((2, 9), bool))
+    assert undeclared.found(view(moved, known=known)) == ""
+
+
+def test_sizes_that_differ_without_a_gap_are_of_one_kind(view):
+    sizes = 10 ** np.random.default_rng(0).uniform(-2, 1, _ROUNDS)[:, None]
+    assert (
+        undeclared.found(view(_PLAIN / np.abs(_PLAIN).mean(axis=1)[:, None] * sizes))
+        == ""
+    )
+
+
+def test_what_fewer_than_half_of_the_clients_show_is_not_said(view):
+    two = view(_spoilt(2))
+    moved = two.transcript.delta["w"][:, [0, 0, 1]]
+    seen = two.transcript._replace(
+        client=np.tile([0, 1, 2], (_ROUNDS, 1)), delta={"w": moved}
+    )
+    three = two._replace(
+        transcript=seen, messages=views.client_view(seen, [0, 1, 2]),
+        known=Known(None, np.zeros((3, 10)), np.ones((3, 10), bool)),
+    )  # fmt: skip
+    assert undeclared.found(three) == ""
+
+
 def test_signs_are_told_array_by_array(view):
     scale = np.repeat([1, 7], _WIDTH // 2)
     assert "signs" in undeclared.found(view(np.sign(_PLAIN) * scale, names=("a", "b")))
@@ -146,7 +175,7 @@ def _federation():
                 mine = mine - 0.2 * x.T @ errors / len(some)
             moves.append(model - mine)
         model = model - np.mean(moves, axis=0)
-        delta.append(np.array(moves) * (30 if number % 2 else 1))
+        delta.append(np.array(moves) * (1000 if number % 2 else 1))
     kernel, bias = (np.float32(np.stack(each)) for each in (sent, delta))
     seen = Transcript(
         np.arange(30), np.tile([0, 1], (30, 1)),

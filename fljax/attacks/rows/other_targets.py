@@ -20,6 +20,8 @@ from fljax.types import Params
 _BACK = 0.01  # of all targets' range, from where a target is another one
 _OPEN = 1e-9  # of the largest eigenvalue, below which changes of targets cancel
 _PARALLEL = 1e-4  # less than this of 1 lacks the cosine of parallel changes
+_SMALL = 1e-6  # of the largest change of a direction
+_PAIRED = 30  # directions at most, of which two are tried together
 _TRIED = 3  # combinations along a direction
 
 
@@ -29,7 +31,7 @@ def exist(
     """Whether another choice of targets gives the message, to rounding.
 
     Another one moves a target by more than a hundredth of the range of all. Looked for are
-    those of one row, and those along a single direction in which changes cancel.
+    those of one row, and those along a direction in which changes cancel, or along two.
 
     Args:
       network: at which it was taken.
@@ -38,6 +40,7 @@ def exist(
       y: `[B]` their targets.
       targets: `[t]` what a target may be.
     """
+    y, targets = (np.asarray(each) * 1 for each in (y, targets))  # also of True
     others = itertools.chain(
         _of_one(network, message, x, y, targets), _of_several(network, x, y, targets)
     )
@@ -66,9 +69,11 @@ def _of_several(network: Network, x, y, targets) -> Iterator[np.ndarray]:
     """Targets `[B]` of which several are others, whose changes cancel."""
     for values, rows in _lines(network, x, y, np.unique(targets)):
         for direction in _cancelling(network, x[rows], y[rows], values):
-            for other in _along(direction, x[rows], y[rows], values):
+            some = rows[np.abs(direction) > _SMALL]
+            moves = direction[np.abs(direction) > _SMALL]
+            for other in _along(moves, x[some], y[some], values):
                 changed = np.array(y)
-                changed[rows] = other
+                changed[some] = other
                 yield changed
 
 
@@ -92,7 +97,10 @@ def _lines(
 
 
 def _cancelling(network: Network, x, y, values) -> np.ndarray:
-    """Changes of targets `[k, n]` that cancel in the first layer, each of few rows."""
+    """Changes of targets `[k, n]` that cancel in the first layer, each of few rows.
+
+    Rows whose targets do not matter there are left as they are.
+    """
     far = np.where(
         np.abs(values[-1] - y) > np.abs(values[0] - y), values[-1], values[0]
     )
@@ -100,20 +108,28 @@ def _cancelling(network: Network, x, y, values) -> np.ndarray:
     inputs = np.column_stack([np.ones(len(x)), x])
     inner = (slope @ slope.T) * (inputs @ inputs.T)
     length = np.sqrt(np.diag(inner))
-    if not length.all():
-        return np.zeros((0, len(x)))
+    matter = np.flatnonzero(length > 0)
+    nothing = np.zeros((0, len(x)))
+    if len(matter) < 2:
+        return nothing
+    inner, length = inner[np.ix_(matter, matter)], length[matter]
     ratio, vectors = np.linalg.eigh(inner / np.outer(length, length))
     free = vectors[:, ratio < _OPEN * ratio[-1]] / length[:, None]
     if not free.size:
-        return np.zeros((0, len(x)))
+        return nothing
     # As many rows as directions stand for one direction each.
-    found: Any = linalg.qr(free.T, mode="r", pivoting=True)
-    at = found[1][: free.shape[1]]
-    return np.linalg.solve(free[at].T, free.T)
+    pivoted: Any = linalg.qr(free.T, mode="r", pivoting=True)
+    at = pivoted[1][: free.shape[1]]
+    single = np.linalg.solve(free[at].T, free.T)
+    pairs = list(itertools.combinations(single[:_PAIRED], 2))
+    both = [one + sign * other for one, other in pairs for sign in (1, -1)]
+    found = np.zeros((len(single) + len(both), len(x)))
+    found[:, matter] = [*single, *both]
+    return found / np.abs(found).max(axis=1, keepdims=True)
 
 
 def _along(direction: np.ndarray, x, y, values: np.ndarray) -> np.ndarray:
-    """Targets `[c, n]` that may be, of another batch than this one, nearest first."""
+    """Targets `[c, n]` that may be, of another batch than this one."""
     row, range_ = int(np.abs(direction).argmax()), np.ptp(values)
     steps = (values - y[row]) / direction[row]
     moved = y + steps[:, None] * direction
@@ -121,14 +137,16 @@ def _along(direction: np.ndarray, x, y, values: np.ndarray) -> np.ndarray:
     below, above = values[near - 1], values[near]
     snapped = np.where(moved - below < above - moved, below, above)
     off = np.abs(snapped - moved).max(axis=1)
-    other = np.abs(_in_order(x, snapped) - _in_order(x, y[None])).max(axis=(1, 2))
-    may_be = (off < _BACK * range_) & (other > _BACK * range_)
-    found = snapped[may_be]
-    return found[np.argsort(off[may_be])[:_TRIED]]
+    found = snapped[off < _BACK * range_]
+    other = (
+        np.abs(_in_order(x, found) - _in_order(x, y[None])).max(axis=1) > _BACK * range_
+    )
+    nearest = np.argsort(off[off < _BACK * range_][other])
+    return found[other][nearest[:_TRIED]]
 
 
 def _in_order(x: np.ndarray, targets: np.ndarray) -> np.ndarray:
-    """Targets `[c, n, 1]`, equal rows in the order of theirs, so that none is another's."""
+    """Targets `[c, n]`, those of equal rows in their order, whichever row has which."""
     _, group = np.unique(x, axis=0, return_inverse=True)
     at = np.lexsort((targets, np.broadcast_to(group.ravel(), targets.shape)), axis=1)
-    return np.take_along_axis(targets, at, axis=1)[..., None]
+    return np.take_along_axis(targets, at, axis=1)

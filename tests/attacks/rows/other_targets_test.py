@@ -1,5 +1,7 @@
 """Which batches have their message with other targets, too."""
 
+import itertools
+
 import jax
 import numpy as np
 import pytest
@@ -58,6 +60,21 @@ def test_targets_of_whose_errors_the_sign_alone_is_known_are_not_told(problem, l
 def test_equal_rows_may_share_a_sum_of_targets(exist, targets, open_):
     x, y = [_A, _A, _B, _D], np.float32([1, 3, 1, 3])
     assert exist(x, y, np.float32(targets)) == open_
+
+
+@pytest.mark.parametrize("y", list(itertools.permutations([1, 2, 3])))
+def test_three_equal_rows_may_have_the_same_target(exist, y):
+    assert exist([_A, _A, _A, _D], [*y, 1], np.arange(1, 4))
+
+
+def test_a_row_that_switches_nothing_on_hides_no_other(exist):
+    x, y = [_A, _A, _B, 0 * _A], np.float32([1, 3, 1, 3])
+    assert exist(x, y, np.arange(4, dtype=np.float32))
+
+
+def test_a_target_that_is_true_or_false_is_told(exist):
+    y = np.array([True, False, True, False])
+    assert not exist([_A, _A, _B, _D], y, [False, True], losses.logistic)
 
 
 @pytest.mark.parametrize(
