@@ -4,7 +4,7 @@ Attacks that imitate clients estimate noise from the differences of a client's m
 that what changes from round to round passes for noise, and hides what they tell. Some of it
 shows in the messages themselves:
 
-* in some rounds something else was recorded, of another size;
+* in some rounds something else was recorded: in another unit, or a change as a model;
 * most numbers did not move, in every round others: the largest alone were sent;
 * numbers moved by one and the same size: their signs were sent;
 * running statistics moved: batch norm took each batch's own in their place.
@@ -27,14 +27,16 @@ from fljax.types import Transcript
 _FEWEST = 8  # messages of a client, and numbers of an array
 _ROWS = 10  # that are visited in a round
 _SIDE = 2  # messages at least that are of one kind
+_WHOLE = 0.9  # cosine of a model and a move that takes it away
 _FAR = 10.0  # times as large is a message of another kind
 _STILL = 0.3  # of the numbers that move in some round
 _ANEW = 0.3  # of how often those that are drawn anew in each round would change
 _ALIKE = 0.02  # spread of sizes, of their mean
+_TINY = 1e-300
 _NORM = "batch norm takes each batch's own statistics, which attacks do not imitate"
 _KIND = (
-    "change in size from round to round more than tenfold, up and down, as if something "
-    "else was recorded of some rounds"
+    "are of two kinds, to and fro from round to round, as if of some rounds something "
+    "else was recorded, in another unit or a change as a model"
 )
 _THINNED = "leave many numbers as they were, others in every round, as if only the largest were sent"
 _SIGNS = "move numbers by one and the same size, as if only their signs were sent"
@@ -62,7 +64,7 @@ def found(view: AdversaryView) -> str:
     if view.sees != "messages" or view.defense:
         return ""
     each = _of_clients(view, seen)
-    checks = {_KIND: _jump}
+    checks = {_KIND: _alternate}
     if training.steps is None and training.epochs is not None:  # all rows in a round
         checks[_THINNED] = _are_thinned
     if training.optimiser == "sgd":
@@ -102,16 +104,28 @@ def _counts_statistics(seen: Transcript) -> bool:
     )
 
 
-def _jump(client: _Messages) -> bool:
-    """Whether sizes are of two kinds, more than ten times apart, to and fro."""
+def _alternate(client: _Messages) -> bool:
+    """Whether two kinds of messages take turns."""
+    turns = [np.diff(each.astype(int)) for each in (_large(client), _whole(client))]
+    return any((each > 0).any() and (each < 0).any() for each in turns)
+
+
+def _large(client: _Messages) -> np.ndarray:
+    """Which `[Q]` are more than ten times as large as others, with none between."""
     size = np.linalg.norm(client.moved, axis=1) / client.rate
     ordered = np.sort(size)
     apart = ordered[_SIDE : 1 - _SIDE] > _FAR * ordered[_SIDE - 1 : -_SIDE]
     if not apart.any():
-        return False
-    large = size > ordered[_SIDE - 1 + int(apart.argmax())]
-    turns = np.diff(large.astype(int))
-    return bool((turns > 0).any() and (turns < 0).any())
+        return np.zeros(len(size), bool)
+    return size > ordered[_SIDE - 1 + int(apart.argmax())]
+
+
+def _whole(client: _Messages) -> np.ndarray:
+    """Which `[Q]` take the model itself away; none where a single one does."""
+    sent = client.returned + client.moved
+    lengths = np.linalg.norm(sent, axis=1) * np.linalg.norm(client.moved, axis=1)
+    found = np.sum(sent * client.moved, axis=1) > _WHOLE * np.maximum(lengths, _TINY)
+    return found if found.sum() >= _SIDE else np.zeros(len(found), bool)
 
 
 def _are_thinned(client: _Messages) -> bool:

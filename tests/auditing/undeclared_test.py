@@ -14,6 +14,7 @@ from fljax.types import Known, Transcript
 
 _ROUNDS, _WIDTH = 20, 40
 _RNG = np.random.default_rng(0)
+_SENT = np.random.default_rng(1).normal(size=(_ROUNDS, _WIDTH)).astype(np.float32)
 _PLAIN = _RNG.normal(size=(_ROUNDS, _WIDTH)) * np.linspace(2, 0.1, _ROUNDS)[:, None]
 
 
@@ -45,9 +46,7 @@ def view():
     """The view of an adversary of two clients, the first of whom sends plain messages."""
 
     def make(moved, names=("w",), **about):
-        rng = np.random.default_rng(1)
-        both = np.stack([_PLAIN, moved], axis=1)
-        sent = rng.normal(size=(_ROUNDS, _WIDTH)).astype(np.float32)
+        both, sent = np.stack([_PLAIN, moved], axis=1), _SENT
         parts = np.split(np.arange(_WIDTH), len(names))
         seen = Transcript(
             np.arange(_ROUNDS), np.tile([0, 1], (_ROUNDS, 1)),
@@ -77,13 +76,24 @@ def test_plain_messages_show_nothing(view, moved):
 @pytest.mark.parametrize(
     ("moved", "said"),
     [
-        (_spoilt(2), "more than tenfold"),
-        (_spoilt(10), "more than tenfold"),
+        (_spoilt(2), "two kinds"),
+        (_spoilt(10), "two kinds"),
+        (
+            np.where(np.arange(_ROUNDS)[:, None] % 3, _PLAIN, _SENT + 0.1 * _PLAIN),
+            "two kinds",
+        ),
         (_largest(_PLAIN, 0.1), "the largest"),
         (_largest(_PLAIN, 0.5), "the largest"),
         (np.sign(_PLAIN) * np.abs(_PLAIN).mean(axis=1, keepdims=True), "their signs"),
     ],
-    ids=["every second", "every tenth", "a tenth", "half", "signs"],
+    ids=[
+        "every second",
+        "every tenth",
+        "a change as a model",
+        "a tenth",
+        "half",
+        "signs",
+    ],
 )
 def test_another_training_shows_in_the_messages_of_who_has_it(view, moved, said):
     found = undeclared.found(view(moved))
@@ -151,7 +161,7 @@ def test_what_an_audit_would_miss_is_no_conclusion():
     )  # fmt: skip
     assert {line.verdict for line in found.lines} == {MISFIT}
     assert found.outcome == "no_conclusion"
-    assert "of 2 clients change in size" in found.summary[0]
+    assert "of 2 clients are of two kinds" in found.summary[0]
 
 
 def _federation():
