@@ -15,6 +15,7 @@ from typing import NamedTuple
 from experiments.fed_cdp.published import as_printed
 from experiments.report import commands, kept, published, reproduction
 from experiments.report.documents import writing
+from experiments.report.reproduction import SINGLE_SEED
 from fljax.driver.config import ConfigError
 
 _FILE = pathlib.Path(__file__).parents[1] / "items.toml"
@@ -65,7 +66,7 @@ class Standing(NamedTuple):
       published: numbers that the paper prints.
       measured: of them, those beside which a kept result has one of the same data.
       verdicts: kind -> how many; of a number with several results that of the first, in
-        the order of the item's and by name.
+        the order of the item's and by name, but of several seeds before one.
     """
 
     status: str
@@ -96,11 +97,14 @@ def standing(paper: str, item: Item) -> Standing:
       ConfigError: nothing is left of it, but a published number has no neighbour; or
         more numbers were measured than there are.
     """
-    own = [n for r in item.results for n in kept.names() if commands.flagfile(n) == r]
+    own = [
+        (r, n) for r in item.results for n in kept.names() if commands.flagfile(n) == r
+    ]
     printed = [line for line in published.stored(paper) if line["table"] == item.table]
     had = sum(_words(line).isdisjoint(item.without) for line in printed)
     kinds: dict[tuple[str, ...], str] = {}
-    for name in own:
+    first: dict[tuple[str, ...], str] = {}
+    for flagfile, name in own:
         card = kept.shown(name)
         if card.reference is None or card.reference.table != item.item:
             continue
@@ -109,7 +113,10 @@ def standing(paper: str, item: Item) -> Standing:
             if is_printed and each.verdict.kind != reproduction.NOT_COMPARABLE:
                 row = each.line.row  # of one number there may be two readings
                 at = as_printed(item.item, row.point or row.setting, row.attack)
-                kinds.setdefault((row.data, *at, row.metric), each.verdict.kind)
+                number = row.data, *at, row.metric
+                same = first.setdefault(number, flagfile) == flagfile
+                if same and kinds.get(number, SINGLE_SEED) == SINGLE_SEED:
+                    kinds[number] = each.verdict.kind
     done = _status(item, bool(own))
     is_whole = done in (DONE, REST, LESS) and not item.elsewhere
     if len(kinds) > had or (is_whole and len(kinds) < had):

@@ -69,6 +69,19 @@ def test_a_number_that_two_readings_stand_beside_counts_once():
     assert measured(printed, coded) < measured(printed) + measured(coded)
 
 
+def test_a_result_of_several_seeds_counts_before_one_of_a_single_one(monkeypatch):
+    one, three = "fed_cdp.table2.thousand", "fed_cdp.table2.thousand_ten"
+    item = Item("Table II", ["fed_cdp.table2"], "table2", left="some")
+
+    def single(*names):
+        monkeypatch.setattr(overview.kept, "names", lambda: [*names])
+        found = overview.standing("wei2021", item)
+        return found.measured, found.verdicts["single seed"]
+
+    measured, ones = single(one)
+    assert single(one, three) == single(three, one) == (measured, ones - 1)
+
+
 def test_the_multiplier_of_the_code_makes_no_second_number_of_a_clip(monkeypatch):
     both = ["fed_cdp.table4.adult", "fed_cdp.committed.table4.adult"]
     monkeypatch.setattr(overview.kept, "names", lambda: both)
