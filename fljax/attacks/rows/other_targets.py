@@ -19,6 +19,7 @@ from fljax.types import Params
 
 _BACK = 0.01  # of all targets' range, from where a target is another one
 _OPEN = 1e-9  # of the largest eigenvalue, below which changes of targets cancel
+_INDEPENDENT = 1e-5  # of the largest singular value, above which inputs are
 _PARALLEL = 1e-4  # less than this of 1 lacks the cosine of parallel changes
 _SMALL = 1e-6  # of the largest change of a direction
 _PAIRED = 30  # directions at most, of which two are tried together
@@ -101,15 +102,16 @@ def _cancelling(network: Network, x, y, values) -> np.ndarray:
 
     Rows whose targets do not matter there are left as they are.
     """
+    nothing, inputs = np.zeros((0, len(x))), np.column_stack([np.ones(len(x)), x])
+    if np.linalg.matrix_rank(inputs, rtol=_INDEPENDENT) == len(x):
+        return nothing
     far = np.where(
         np.abs(values[-1] - y) > np.abs(values[0] - y), values[-1], values[0]
     )
     slope = (network.deltas(x, far) - network.deltas(x, y)) / (far - y)[:, None]
-    inputs = np.column_stack([np.ones(len(x)), x])
     inner = (slope @ slope.T) * (inputs @ inputs.T)
     length = np.sqrt(np.diag(inner))
     matter = np.flatnonzero(length > 0)
-    nothing = np.zeros((0, len(x)))
     if len(matter) < 2:
         return nothing
     inner, length = inner[np.ix_(matter, matter)], length[matter]
