@@ -81,7 +81,7 @@ def judge(
     apart, base = moved - real, np.asarray(imputed, np.float64) - real
     share = 1 - np.square(apart).sum() / max(np.square(base).sum(), 1e-30)
     beside = np.stack([np.ones(len(real)), np.asarray(imputed, np.float64)], axis=1)
-    told = imputed + limited(guess, imputed, left)
+    told = imputed + _limited(guess, imputed, left)
     partial = correlation(*(_without(each, beside) for each in (told, real)))
     numbers |= {BEFORE: float(error.mean()), BEYOND: float(100 * share)}
     numbers[PARTIAL] = partial
@@ -98,12 +98,12 @@ def _without(values: np.ndarray, beside: np.ndarray) -> np.ndarray:
 
 def shrunk(guess: np.ndarray, imputed: np.ndarray, left: float) -> np.ndarray:
     """Guesses `[n]` moved towards imputed values; what is not finite becomes those."""
-    apart = np.nan_to_num(limited(guess, imputed, left), nan=0.0)
+    apart = np.nan_to_num(_limited(guess, imputed, left), nan=0.0)
     spread = np.square(apart).mean() if len(apart) else 0.0
     return imputed + apart * (min(1.0, left / spread) if spread > 0 else 0.0)
 
 
-def limited(guess: np.ndarray, imputed: np.ndarray, left: float) -> np.ndarray:
+def _limited(guess: np.ndarray, imputed: np.ndarray, left: float) -> np.ndarray:
     """Guesses `[n]` less imputed values, wild ones moved; NaN where not finite."""
     apart = np.where(np.isfinite(guess), guess - imputed, np.nan)
     some = np.abs(apart[np.isfinite(apart)])

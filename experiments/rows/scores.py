@@ -8,7 +8,7 @@ from scipy import optimize
 from experiments.rows.batches import Batch
 from fljax.attacks import rows
 
-_SAME = 1e-4  # deviations, of a number that is no integer
+_SAME = 1e-4  # deviations, of a number that is no integer, or a target
 
 
 class Score(NamedTuple):

@@ -38,12 +38,22 @@ _KIND = (
     "are of two kinds, to and fro from round to round, as if of some rounds something "
     "else was recorded, in another unit or a change as a model"
 )
-_THINNED = "leave many numbers as they were, others in every round, as if only the largest were sent"
+_THINNED = (
+    "leave many numbers as they were, others in every round, as if only the largest "
+    "were sent"
+)
 _SIGNS = "move numbers by one and the same size, as if only their signs were sent"
 
 
 class _Messages(NamedTuple):
-    """Of one client: what it returned, how it moved `[Q, P]`, and rates `[Q]`."""
+    """Of one client.
+
+    Attributes:
+      returned: `[Q, P]` models.
+      moved: `[Q, P]` sent minus returned.
+      rate: `[Q]` learning rate of each round over that of the first.
+      widths: numbers of each array, P in all.
+    """
 
     returned: np.ndarray
     moved: np.ndarray

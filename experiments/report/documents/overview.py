@@ -102,8 +102,7 @@ def standing(paper: str, item: Item) -> Standing:
     ]
     printed = [line for line in published.stored(paper) if line["table"] == item.table]
     had = sum(_words(line).isdisjoint(item.without) for line in printed)
-    kinds: dict[tuple[str, ...], str] = {}
-    first: dict[tuple[str, ...], str] = {}
+    kinds: dict[tuple[str, ...], tuple[str, str]] = {}
     for flagfile, name in own:
         card = kept.shown(name)
         if card.reference is None or card.reference.table != item.item:
@@ -114,9 +113,9 @@ def standing(paper: str, item: Item) -> Standing:
                 row = each.line.row  # of one number there may be two readings
                 at = as_printed(item.item, row.point or row.setting, row.attack)
                 number = row.data, *at, row.metric
-                same = first.setdefault(number, flagfile) == flagfile
-                if same and kinds.get(number, SINGLE_SEED) == SINGLE_SEED:
-                    kinds[number] = each.verdict.kind
+                told = flagfile, each.verdict.kind
+                if kinds.setdefault(number, told) == (flagfile, SINGLE_SEED):
+                    kinds[number] = told
     done = _status(item, bool(own))
     is_whole = done in (DONE, REST, LESS) and not item.elsewhere
     if len(kinds) > had or (is_whole and len(kinds) < had):
@@ -124,7 +123,8 @@ def standing(paper: str, item: Item) -> Standing:
             f"{_FILE.name}: {PAGES[paper]}, {item.item}: expected what is left, or what "
             f"it is without, of {had} numbers that could be had: {len(kinds)} are measured"
         )
-    return Standing(done, len(printed), len(kinds), Counter(kinds.values()))
+    verdicts = Counter(kind for _, kind in kinds.values())
+    return Standing(done, len(printed), len(kinds), verdicts)
 
 
 def _words(line: dict[str, str]) -> set[str]:
