@@ -73,7 +73,8 @@ PICTURES = {
                 "fed_cdp.table2.fifty",
             ),
             "as printed, tuned, of 1,000": _trained(
-                _MADE, _OF_1000, "fed_cdp.table2.thousand",
+                _MADE, _OF_1000, "fed_cdp.table2.thousand_five",
+                "fed_cdp.table2.thousand_ten", "fed_cdp.table2.thousand_twenty",
                 "fed_cdp.table2.thousand_fifty",
             ),
             "the paper, of 100": Printed("table2", _OF_100),
