@@ -12,28 +12,25 @@ scores prove stands under what is accounted. With `--mode=one_run` it trains onc
 canaries, which proves less. A run that was stopped goes on with the same command. Writes `rows.jsonl`, `manifest.json` and a figure into `--run_dir`.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from typing import NamedTuple
 
-import numpy as np
 from rich.progress import Progress
 from rich.table import Table
 
 from experiments.epsilon_audit import federation
 from experiments.epsilon_audit import settings as settings_lib
-from experiments.epsilon_audit.federation import Loaded, Numbers
+from experiments.epsilon_audit.federation import Loaded
 from experiments.epsilon_audit.figure import audited_by_accounted
-from experiments.epsilon_audit.settings import Config, Planted, Settings
+from experiments.epsilon_audit.plans import Plan, plans
+from experiments.epsilon_audit.settings import Config, Settings
 from experiments.report import COMMAND, figures
-from fljax import privacy
 from fljax.driver import screen_tables
-from fljax.driver.config import ConfigError
 from fljax.driver.output import Output, Results
 from fljax.driver.program import Program, Start
 from fljax.privacy import audits
-from fljax.privacy.audits import Audit, Canary, attainable, statistics
+from fljax.privacy.audits import Audit, attainable
 from fljax.privacy.audits.evidence import Seen
-from fljax.privacy.audits.multi_run import Keep
 from fljax.results import Row
 
 _SHOWN = {
@@ -41,32 +38,26 @@ _SHOWN = {
     "epsilon_in_messages": "in messages", "epsilon_accounted": "accounted",
 }  # fmt: skip
 
-Audited = Callable[[float, Keep, Callable[[int], None]], Audit]
-# (noise multiplier, keeps blocks, told how many trainings are done) -> both sides
-
 
 class Prepared(NamedTuple):
-    """What was asked for, and the data."""
+    """What was asked for, the data, and the audits in their order."""
 
     settings: Settings
     loaded: Loaded
+    plans: tuple[Plan, ...]
 
 
 class Found(NamedTuple):
     """The audit of one canary and budget.
 
     Attributes:
-      name: of the canary, as its flag says.
-      budget: epsilon that the noise keeps.
-      noise: multiplier.
+      plan: what was to be done.
       audit: both sides.
       held: what messages hold of the canary, however many trainings there are.
       reachable: what as many trainings could prove on average.
     """
 
-    name: Planted
-    budget: float
-    noise: float
+    plan: Plan
     audit: Audit
     held: float
     reachable: float
@@ -75,9 +66,12 @@ class Found(NamedTuple):
 def start(settings: Settings) -> Start:
     """Refuses what does not fit together."""
     settings_lib.check(settings)
-    return Start(
-        settings.data.name, lambda: Prepared(settings, federation.load(settings))
-    )
+
+    def load() -> Prepared:
+        loaded = federation.load(settings)
+        return Prepared(settings, loaded, tuple(plans(settings, loaded)))
+
+    return Start(settings.data.name, load)
 
 
 def work(prepared: Prepared, output: Output, bars: Progress) -> Results:
@@ -85,23 +79,18 @@ def work(prepared: Prepared, output: Output, bars: Progress) -> Results:
     run, loaded = prepared.settings.run, prepared.loaded
     cache = output.cache(loaded.table.files)
     each = run.trainings if run.mode == "many" else 1
-    bar = bars.add_task("trainings", total=each * len(run.canaries) * len(run.epsilons))
+    bar = bars.add_task("trainings", total=each * len(prepared.plans))
     found: list[Found] = []
-    for name in run.canaries:
-        part = cache.part(name.replace(":", "-"))
-        unit = federation.planted(loaded, name)
-        audited = (_of_many if run.mode == "many" else _of_one)(prepared, unit)
-        for budget in run.epsilons:
-            kept, done = part.part(f"{budget:g}"), len(found) * each
-            noise = federation.noise_for(prepared.settings, loaded, unit, budget)
-            with output.stage(f"{name}, epsilon {budget:g}"):
-                audit = audited(
-                    noise,
-                    lambda block, make, kept=kept: kept.cached(block, make, Seen),
-                    lambda number, done=done: bars.update(bar, completed=done + number),
-                )
-            most = _most(prepared, audit, noise)
-            found.append(Found(name, budget, noise, audit, *most))
+    for plan in prepared.plans:
+        kept = cache.part(plan.name.replace(":", "-")).part(f"{plan.budget:g}")
+        done = len(found) * each
+        with output.stage(f"{plan.name}, epsilon {plan.budget:g}"):
+            audit = plan.audited(
+                plan.noise,
+                lambda block, make, kept=kept: kept.cached(block, make, Seen),
+                lambda number, done=done: bars.update(bar, completed=done + number),
+            )
+        found.append(Found(plan, audit, *_most(prepared, audit, plan.noise)))
     rows = [row for each in found for row in _rows(prepared, each)]
     drawn = {"epsilon_by_observer": audited_by_accounted(rows)}
     return Results(
@@ -111,61 +100,6 @@ def work(prepared: Prepared, output: Output, bars: Progress) -> Results:
         manifest={"statements": [_statement(run, each) for each in found]},
         tables=[_table(rows), *dict.fromkeys(_statement(run, each) for each in found)],
     )
-
-
-def _of_many(prepared: Prepared, unit: Canary) -> Audited:
-    """Audits of a canary by many trainings, which share their programs."""
-    run, loaded = prepared.settings.run, prepared.loaded
-    method = federation.method_of(prepared.settings, loaded, unit)
-    planted = privacy.plant(method, loaded.loss_fn, loaded.tables, unit, seed=run.seed)
-
-    def audited(noise: float, keep: Keep, progress: Callable[[int], None]) -> Audit:
-        return privacy.audit(
-            planted,
-            trainings=run.trainings,
-            delta=run.delta,
-            confidence=run.confidence,
-            observers=run.observers,
-            numbers=Numbers(np.float32(noise)),
-            seed=run.seed,
-            keep=keep,
-            progress=progress,
-        )
-
-    return audited
-
-
-def _of_one(prepared: Prepared, unit: Canary) -> Audited:
-    """Audits by one training with many such canaries."""
-    run, loaded = prepared.settings.run, prepared.loaded
-    method = federation.method_of(prepared.settings, loaded, unit)
-    given = loaded.loss_fn, loaded.tables, unit, run.planted
-    try:
-        planted = privacy.plant_many(method, *given, seed=run.seed)
-    except ValueError as error:
-        raise ConfigError(f"--planted: {error}") from error
-    coins = planted.method.present
-    there = int(coins.sum())
-    if min(there, len(coins) - there) < statistics.FEWEST:
-        raise ConfigError(
-            f"--planted: expected coins to let {statistics.FEWEST} canaries in and as "
-            f"many out, got {there} of {len(coins)} in; more of them, or another --seed"
-        )
-
-    def audited(noise: float, keep: Keep, progress: Callable[[int], None]) -> Audit:
-        del keep  # one training is soon done again
-        audit = privacy.audit_once(
-            planted,
-            delta=run.delta,
-            confidence=run.confidence,
-            observers=run.observers,
-            numbers=Numbers(np.float32(noise)),
-            seed=run.seed,
-        )
-        progress(1)
-        return audit
-
-    return audited
 
 
 def _most(prepared: Prepared, audit: Audit, noise: float) -> tuple[float, float]:
@@ -205,8 +139,8 @@ def _rows(prepared: Prepared, found: Found) -> Iterator[Row]:
         }
         for metric, value in numbers.items():
             yield Row(
-                "epsilon_audit", config.name, "mlp", defense, observer, found.name,
-                f"epsilon={found.budget:g}", run.seed, "all", metric, value, count,
+                "epsilon_audit", config.name, "mlp", defense, observer, found.plan.name,
+                f"epsilon={found.plan.budget:g}", run.seed, "all", metric, value, count,
             )  # fmt: skip
 
 
@@ -251,7 +185,7 @@ def describe(prepared: Prepared) -> Iterator[str]:
     """The size of the run."""
     run, tables = prepared.settings.run, prepared.loaded.tables
     often = audits.inclusions(tables, federation.planted(prepared.loaded, "row"))
-    cells = len(run.canaries) * len(run.epsilons)
+    cells = len(prepared.plans)
     yield (
         f"{prepared.loaded.table.name}: {run.clients} clients, {run.num_rounds} rounds of "
         f"{often.steps} local steps, a row in each with probability {often.rate:.4g}"

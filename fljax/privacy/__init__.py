@@ -52,10 +52,11 @@ from fljax.privacy.calibration import (
     steps_for,
 )
 from fljax.privacy.ledger import Ledger
+from fljax.privacy.noise_findings import Finding
 from fljax.privacy.noise_spec import Guarantee, as_poisson, guarantee
 from fljax.privacy.printed import as_printed
 from fljax.privacy.sampled import Accountant, epsilon
-from fljax.privacy.self_test import Finding, check_dp
+from fljax.privacy.self_test import check_dp
 from fljax.privacy.statements import Statement, Training
 from fljax.privacy.trainings import METHODS, statements
 

@@ -1,5 +1,7 @@
 """Sound private steps pass, and each kind of mistake is found by its own test."""
 
+import functools
+
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -190,6 +192,66 @@ def test_noise_on_many_parameters_is_its_own_or_used_again(step, failed):
     # Deviations from a mean over 200 draws are not independent.
     assert (serial.low + serial.high) / 2 == pytest.approx(-1 / 199)
     assert serial.passed == (not failed)
+
+
+def _rows(key, params, batch, *, noise, dtype=jnp.float32, clip_the_sum=False):
+    """Rows that are gradients themselves, each clipped to 1, and noise of deviation 1."""
+    weights, limit = jnp.float32(batch.mask), clipping.total(1.0)
+    if clip_the_sum:
+        found = clipping.clipped(weights @ batch.x, limit)
+    else:
+        clipped = jax.vmap(lambda row: clipping.clipped(row, limit))(batch.x)
+        found = (clipped * weights[:, None]).astype(dtype).sum(axis=0)
+    return (found + noise(key, params.shape)).astype(dtype), 0.0
+
+
+def _every_number_twice(key, shape):
+    return jnp.tile(jax.random.normal(key, (shape[0] // 2,)), 2)
+
+
+def _but_for_one_number(key, shape):
+    return jax.random.normal(key, shape).at[0].set(0)
+
+
+def _check_rows(width, draws=50, **how):
+    x = np.random.default_rng(0).normal(size=(8, width)).astype(np.float32)
+    return privacy.check_dp(
+        functools.partial(_rows, **({"noise": jax.random.normal} | how)),
+        jnp.zeros(width), _batch()._replace(x=x, mask=np.ones(8, bool)),
+        noise=1.0, sensitivity=1.0, batch_size=1.0, draws=draws,
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("width", "how", "named"),
+    [
+        (20, {"noise": _every_number_twice}, "two numbers"),
+        (3_000, {"noise": _every_number_twice}, "all numbers"),
+        (500, {"noise": _but_for_one_number}, "quietest number"),
+        (20, {"clip_the_sum": True}, "change by one"),
+    ],
+    ids=["twice", "twice of many", "a silent number", "sum clipped"],
+)
+def test_noise_that_leaves_directions_bare_and_a_clipped_sum_are_found(
+    width, how, named
+):
+    failed = [each.name for each in _check_rows(width, **how) if not each.passed]
+    assert any(named in each for each in failed), failed
+
+
+@pytest.mark.parametrize("dtype", [jnp.bfloat16, jnp.float16], ids=str)
+@pytest.mark.parametrize("width", [1, 2, 500])
+def test_few_numbers_and_little_precision_are_sound(width, dtype):
+    """Of few such numbers two draws are often alike, and sums are rounded."""
+    assert not _failed(_check_rows(width, dtype=dtype, draws=100))
+
+
+def test_one_draw_for_all_is_found_of_a_single_number():
+    def once(key, shape):
+        return jax.random.normal(jax.random.key(0), shape)
+
+    with jax.debug_key_reuse(False):
+        assert "noise scale" in _failed(_check_rows(1, noise=once))
 
 
 def test_two_arrays_have_a_degree_of_freedom_less_than_draws():

@@ -15,7 +15,7 @@ from dp_accounting.pld import privacy_loss_distribution as pld
 from scipy import stats
 
 from fljax.privacy import calibration, exact, sampled
-from fljax.privacy.audits import counts, statistics
+from fljax.privacy.audits import counts, guesses, statistics
 from fljax.privacy.audits.chances import Inclusions
 
 _THRESHOLDS = 200  # that are looked at
@@ -121,7 +121,7 @@ def reachable_once(
     each = [stats.norm.ppf((np.arange(n) + 0.5) / n) for n in counts]
     present = np.repeat([True, False], counts)
     about, most = (
-        statistics.one_run(one, present, delta=delta, confidence=confidence).epsilon
+        guesses.bound(one, present, delta, confidence).epsilon
         for one in (np.concatenate(each) + shift * present, present.astype(float))
     )
     return about, most

@@ -31,7 +31,8 @@ class Crowd:
       at: `[M]` positions of rows, or clients.
       present: `[M]` bool, how the coins fell.
       both: rows without and with all canaries, leaves `[2, N, ...]`.
-      directions: unit vectors in the shape of params, leaves `[M, ...]`.
+      directions: unit vectors in the shape of params, leaves `[M, ...]`; one, unused, of
+        canaries that are rows.
       start: seed of the model that the training begins with.
     """
 
@@ -113,7 +114,8 @@ def plant_many(
     rows = planting.checked(method_of(loss_fn), tables, canary)
     at = _places(np.asarray(tables.schedule.sizes)[0, :-1], canary, count)
     shapes = jax.eval_shape(method_of(loss_fn).model.init, jax.random.key(0))
-    directions = _directions(shapes, len(at), seed)
+    directed = canary.kind in ("gradient", "client")  # others need none, nor the room
+    directions = _directions(shapes, len(at) if directed else 1, seed)
     method = method_of(CrowdLoss(loss_fn, directions))
     present = np.random.default_rng((seed, _COINS)).random(len(at)) < 0.5
     both = _both(rows, at, canary)

@@ -20,6 +20,7 @@ from fljax.privacy.noise_spec import as_poisson
 from fljax.types import NoiseSpec, PyTree
 
 _BLOCK = 250  # trainings whose messages are held at the same time
+_ROUNDING = 1e-4  # relative, of rates in float32
 
 Keep = Callable[[str, Callable[[], Any]], Any]
 # (name, compute) -> what `compute` returns, or returned in a run that was stopped
@@ -69,13 +70,20 @@ def audit(
 
     Raises:
       TypeError: for a federation without a place for a canary.
+      ValueError: for numbers out of range, or noise that is accounted for other batches
+        than are drawn.
     """
     planted = federation.method
     if not isinstance(planted, Planted):
         raise TypeError("federation: expected one from privacy.plant")
-    seen = _seen(federation, trainings, numbers, seed, keep, progress)
+    check_observers(observers)
     # Nuisances and thresholds are chosen by one part, bounds are of the other.
-    present, tuning = np.arange(trainings) % 2 > 0, statistics.first(trainings)
+    present, tuning = np.arange(trainings) % 2 > 0, statistics.first(max(trainings, 0))
+    statistics.check_numbers(delta, confidence)
+    statistics.check_sides(present, tuning)
+    noise = planted.method.defended(numbers).noise
+    upper = accounted(noise, federation.tables, planted.canary, delta)
+    seen = _seen(federation, trainings, numbers, seed, keep, progress)
     often = inclusions(federation.tables, planted.canary)
     audited: dict[Observer, Audited] = {
         observer: statistics.audited(
@@ -87,15 +95,29 @@ def audit(
         )
         for observer in observers
     }
-    noise = planted.method.defended(numbers).noise
-    upper = accounted(noise, federation.tables, planted.canary, delta)
     return Audit(planted.canary, upper, audited, trainings)
+
+
+def check_observers(observers: Sequence[str]) -> None:
+    """Refuses names of nobody.
+
+    Raises:
+      ValueError: naming them.
+    """
+    if unknown := [each for each in observers if each not in OBSERVERS]:
+        raise ValueError(
+            f"observers: expected some of {', '.join(OBSERVERS)}, got {unknown[0]!r}"
+        )
 
 
 def accounted(
     noise: Sequence[NoiseSpec], tables: Tables, canary: Canary, delta: float
 ) -> float:
-    """Upper bound of epsilon of what `messages` tell of a canary; inf without a promise."""
+    """Upper bound of epsilon of what `messages` tell of a canary; inf without a promise.
+
+    Raises:
+      ValueError: for noise that is accounted for other batches than are drawn.
+    """
     unit = "client" if canary.kind == "client" else "record"
     client, bounds = canary.client, [np.inf]
     rounds = int(inclusions(tables, canary).present.sum())
@@ -104,6 +126,8 @@ def accounted(
             continue
         steps = rounds * (1 if unit == "client" else int(local_steps(tables)[client]))
         own = spec.of_client(client)
+        if unit == "record":
+            _check_batches(own, tables, canary)
         rate, count = as_poisson(own, steps, rounds)
         multiplier = float(np.asarray(own.noise_multiplier))
         replaced = canary.neighbours != "remove"
@@ -112,6 +136,23 @@ def accounted(
         )
         bounds.append(epsilon)
     return min(bounds)
+
+
+def _check_batches(own: NoiseSpec, tables: Tables, canary: Canary) -> None:
+    """Refuses an account of rows that are drawn otherwise, or less often."""
+    if own.sampling != "poisson":
+        return
+    if not tables.schedule.poisson:
+        raise ValueError(
+            "tables: batches are gone through, the defense's noise is accounted for "
+            "Poisson batches; expected Tables.of(..., poisson=True)"
+        )
+    drawn, told = inclusions(tables, canary).rate, float(np.asarray(own.sampling_rate))
+    if told < drawn * (1 - _ROUNDING):
+        raise ValueError(
+            f"sampling_rate: the defense accounts for {told:.4g}, rows of client "
+            f"{canary.client} are drawn with {drawn:.4g}"
+        )
 
 
 def _seen(federation, trainings, numbers, seed, keep, progress):

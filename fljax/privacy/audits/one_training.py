@@ -17,7 +17,7 @@ from jax.flatten_util import ravel_pytree
 from fljax import federation as federation_lib
 from fljax import rounds
 from fljax.federation import Federation, Tables, Training
-from fljax.privacy.audits import coins, multi_run, statistics
+from fljax.privacy.audits import coins, guesses, multi_run, statistics
 from fljax.privacy.audits.coins import Exchange
 from fljax.privacy.audits.crowd import Crowd
 from fljax.privacy.audits.evidence import OBSERVERS, Observer
@@ -46,25 +46,30 @@ def audit_once(
 
     Raises:
       TypeError: for a federation without canaries.
+      ValueError: for numbers out of range, or noise that is accounted for other batches
+        than are drawn.
     """
     crowd, tables = federation.method, federation.tables
     if not isinstance(crowd, Crowd):
         raise TypeError("federation: expected one from privacy.plant_many")
+    multi_run.check_observers(observers)
+    statistics.check_numbers(delta, confidence)
+    statistics.check_sides(np.asarray(crowd.present), None)
+    noise = crowd.method.defended(numbers).noise
+    clients = range(len(np.asarray(tables.schedule.sizes)[0]) - 1)
+    each = [crowd.canary._replace(client=client) for client in clients]
+    upper = max(multi_run.accounted(noise, tables, one, delta) for one in each)
     told = jax.tree.map(lambda leaf: np.asarray(leaf)[None], numbers)
     training = Training.of_seeds(seed, numbers=told)
     seen = federation_lib.train(federation, training, evaluate=exchanged).evaluations
     exchange = jax.tree.map(lambda leaf: np.asarray(leaf[-1])[0], seen)
     scores = coins.scores(crowd, tables, Exchange(*exchange), numbers)
     audited: dict[Observer, statistics.Audited] = {
-        observer: statistics.one_run(
+        observer: guesses.one_run(
             scores[observer], crowd.present, delta=delta, confidence=confidence
         )
         for observer in observers
     }
-    noise = crowd.method.defended(numbers).noise
-    clients = range(len(np.asarray(tables.schedule.sizes)[0]) - 1)
-    each = [crowd.canary._replace(client=client) for client in clients]
-    upper = max(multi_run.accounted(noise, tables, one, delta) for one in each)
     return Audit(crowd.canary, upper, audited, 1)
 
 

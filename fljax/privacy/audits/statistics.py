@@ -2,13 +2,11 @@
 
 Here it is said on which trainings a threshold and its side are chosen, and on which others
 the bound is computed with them (`counts`): what is nearly never seen with a canary proves
-as much as what is nearly never seen without. Bounds of one run are those of
-`jax_privacy.auditing`.
+as much as what is nearly never seen without.
 """
 
-import importlib
 import warnings
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from scipy import stats
@@ -22,7 +20,6 @@ _TUNING = 0.1  # share of the trainings by which the threshold is chosen
 _THRESHOLDS = 200  # that are looked at
 _AT_LEAST = 100  # trainings, or half of all, choose it
 FEWEST = 8  # trainings on each side
-_FEWEST_GUESSES = 4  # of one training with many canaries
 
 
 class Audited(NamedTuple):
@@ -74,7 +71,7 @@ def audited(
     chosen = first(len(values)) if tuning is None else np.asarray(tuning, bool)
     check(values, there, chosen, delta, confidence)
     rest = ~chosen
-    tuned = _finite(values[chosen])
+    tuned = finite(values[chosen])
     within, without = tuned[there[chosen]], tuned[~there[chosen]]
     counted = values[rest & there], values[rest & ~there]
     sizes = len(counted[0]), len(counted[1])
@@ -91,81 +88,13 @@ def audited(
         sizes,
         (len(within), len(without)),
         _gaussian(sides, plan.apart, delta, confidence),
-        _area(values[rest], there[rest]),
+        area(values[rest], there[rest]),
     )
-
-
-def one_run(
-    scores: Array, present: Array, *, delta: float, confidence: float = 0.95
-) -> Audited:
-    """The same from one training with many canaries, each in by a fair coin of its own.
-
-    Steinke, Nasr and Jagielski (2023, arXiv:2305.08846): guesses are made of the highest
-    scores alone. How many are made is one of a few numbers that do not depend on the
-    coins, and the error is shared between these; the library's own correction is by the
-    thresholds that are left after looking at the coins, which are too few.
-
-    Args:
-      scores: `[M]` of the canaries.
-      present: `[M]` bool, how the coins fell.
-      delta: in (0, 1), of the bound.
-      confidence: in (0.5, 1), of the bound.
-
-    Raises:
-      ValueError: for numbers out of range, or fewer than 8 on some side.
-      ModuleNotFoundError: jax-privacy is not there.
-    """
-    values, there = np.asarray(scores, float), np.asarray(present, bool)
-    check(values, there, None, delta, confidence)
-    auditor, thresholds = _auditor(values, there), _thresholds(_finite(values))
-    significance = (1 - confidence) / len(thresholds)
-
-    def best(bound) -> float:
-        found = (
-            bound(significance, delta, threshold_strategy=library().Explicit(each))
-            for each in thresholds
-        )
-        return max(0.0, *map(float, found))
-
-    return Audited(
-        best(auditor.epsilon_one_run),
-        delta,
-        confidence,
-        (int(there.sum()), int((~there).sum())),
-        (0, 0),
-        best(auditor.epsilon_one_run_fdp),
-        _area(values, there),
-    )
-
-
-def _thresholds(scores: np.ndarray) -> list[float]:
-    """Scores from which on a canary is guessed to be in: all, half, a quarter, ..."""
-    falling, guesses = np.sort(scores)[::-1], len(scores)
-    found = []
-    while guesses >= _FEWEST_GUESSES:
-        found.append(float(falling[guesses - 1]))
-        guesses = -(-guesses // 2) if guesses > _FEWEST_GUESSES else 0
-    return found
 
 
 def first(count: int) -> np.ndarray:
     """`[count]` bool, the trainings by which thresholds are chosen if nothing is said."""
     return np.arange(count) < max(round(_TUNING * count), min(_AT_LEAST, count // 2))
-
-
-def library() -> Any:
-    """`jax_privacy.auditing`, imported when it is needed.
-
-    Raises:
-      ModuleNotFoundError: it is not there; says what to install.
-    """
-    try:
-        return importlib.import_module("jax_privacy.auditing")
-    except ModuleNotFoundError as error:
-        raise ModuleNotFoundError(
-            "auditing an epsilon needs jax-privacy: pip install -e '.[epsilon]'",
-            name=error.name,
-        ) from error
 
 
 def check(values, there, tuning, delta: float, confidence: float) -> None:
@@ -177,6 +106,7 @@ def check(values, there, tuning, delta: float, confidence: float) -> None:
     Warns:
       UserWarning: all scores are alike.
     """
+    check_numbers(delta, confidence)
     if values.ndim != 1 or there.shape != values.shape:
         raise ValueError(
             f"scores and present: expected one of each for every training, got shapes "
@@ -190,11 +120,20 @@ def check(values, there, tuning, delta: float, confidence: float) -> None:
             "nothing",
             stacklevel=3,
         )
+    check_sides(there, tuning)
+
+
+def check_numbers(delta: float, confidence: float) -> None:
+    """Raises ValueError for a delta or confidence out of range."""
     if not 0 <= delta < 1:
         raise ValueError(f"delta must be in [0, 1), got {delta}")
     if not 0.5 < confidence < 1:
         raise ValueError(f"confidence must be in (0.5, 1), got {confidence}")
-    parts = [np.ones(len(values), bool)] if tuning is None else [tuning, ~tuning]
+
+
+def check_sides(there, tuning) -> None:
+    """Raises ValueError for fewer than 8 on some side of some part."""
+    parts = [np.ones(len(there), bool)] if tuning is None else [tuning, ~tuning]
     for part in parts:
         sides = int((part & there).sum()), int((part & ~there).sum())
         if min(sides) < FEWEST:
@@ -204,13 +143,7 @@ def check(values, there, tuning, delta: float, confidence: float) -> None:
             )
 
 
-def _auditor(values, there) -> Any:
-    """Of the library, which would leave out infinite scores."""
-    values = _finite(values)
-    return library().CanaryScoreAuditor(values[there], values[~there])
-
-
-def _finite(scores: np.ndarray) -> np.ndarray:
+def finite(scores: np.ndarray) -> np.ndarray:
     """In the same order, infinite ones a range beyond the others."""
     others = scores[np.isfinite(scores)]
     low, high = (others.min(), others.max()) if others.size else (0.0, 0.0)
@@ -218,9 +151,9 @@ def _finite(scores: np.ndarray) -> np.ndarray:
     return np.clip(scores, low - beyond, high + beyond)
 
 
-def _area(scores: np.ndarray, there: np.ndarray) -> float:
+def area(scores: np.ndarray, there: np.ndarray) -> float:
     """Under the curve itself: the library has its convex hull, above a half of any scores."""
-    return float(metrics.roc_auc_score(there, _finite(scores)))
+    return float(metrics.roc_auc_score(there, finite(scores)))
 
 
 class _Plan(NamedTuple):

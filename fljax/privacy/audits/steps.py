@@ -98,8 +98,13 @@ def audit_step(
         raise ValueError(
             f"expected draws >= {_FEWEST} and rounds >= 1, got {draws=}, {rounds=}"
         )
+    if stated is not None and not stated >= 0:
+        raise ValueError(f"stated: expected an epsilon of 0 or more, got {stated}")
+    statistics.check_numbers(delta, confidence)
     present = np.arange(draws) % 2 > 0
     outputs = _run(step, np.repeat(present, rounds), seed, traced)
+    if not outputs.shape[1]:
+        raise ValueError("step: expected outputs, got no number")
     if not np.isfinite(outputs).all():
         raise ValueError("step: expected finite outputs")
     learned = np.arange(draws) < _LEARNED * draws
@@ -136,17 +141,25 @@ def _run(step: Step, present: np.ndarray, seed: int, traced: bool) -> np.ndarray
     if traced:
         keys = jax.random.split(jax.random.key(seed), len(present))
         seen = jax.jit(jax.vmap(step))(keys, jnp.asarray(present))
-        leaves = [np.asarray(leaf) for leaf in jax.tree.leaves(seen)]
-        flat = [leaf.reshape(len(present), -1) for leaf in leaves]
-        return np.concatenate(flat, axis=1).astype(float)
+        leaves = [_real(leaf) for leaf in jax.tree.leaves(seen)]
+        flat = [leaf.reshape(len(present), -1) for leaf in leaves if leaf.size]
+        return np.concatenate([np.zeros((len(present), 0)), *flat], axis=1)
     numbers = np.random.SeedSequence(seed).generate_state(len(present), np.uint64)
     each = [
         np.concatenate(
-            [np.ravel(leaf) for leaf in jax.tree.leaves(step(int(n), bool(p)))]
+            [np.zeros(0)]
+            + [_real(leaf).ravel() for leaf in jax.tree.leaves(step(int(n), bool(p)))]
         )
         for n, p in zip(numbers, present, strict=True)
     ]
     return np.asarray(each, float)
+
+
+def _real(leaf) -> np.ndarray:
+    """In float64, a complex number as two."""
+    leaf = np.asarray(leaf)
+    parts = [np.real(leaf), np.imag(leaf)] if np.iscomplexobj(leaf) else [leaf]
+    return np.stack([part.astype(float) for part in parts], axis=-1)
 
 
 def _ratios(outputs: np.ndarray, learned: np.ndarray, present: np.ndarray):

@@ -69,7 +69,7 @@ def _fed_sdp(loss_fn):
 def _audit(canary, method=None, trainings=700, **more):
     method = _dp_sgd(0.6) if method is None else method
     planted = privacy.plant(method, _LOSS, _tables(), canary)
-    return privacy.audit(planted, trainings=trainings, delta=_DELTA, **more)
+    return privacy.audit(planted, trainings=trainings, **({"delta": _DELTA} | more))
 
 
 @pytest.mark.slow
@@ -187,12 +187,42 @@ def test_a_clients_own_steps_are_accounted_for(neighbours, replace):
     tables = Tables.of(
         _rows(), np.split(np.arange(16), [4]), num_rounds=3, batch_size=4, poisson=True
     )
-    noise = _dp_sgd(1.0)(_LOSS).defended(()).noise
-    for client, steps in ((0, 1), (1, 3)):
+    (spec,) = _dp_sgd(1.0)(_LOSS).defended(()).noise
+    spec = spec._replace(sampling_rate=np.array([1.0, 1 / 3]))
+    for client, rate, steps in ((0, 1.0, 1), (1, 1 / 3, 3)):
         canary = Canary("gradient", neighbours, client=client)
-        found = multi_run.accounted(noise, tables, canary, 0.1)
-        told = 1.0, 0.5, [3 * steps], [1.0], 0.1
+        found = multi_run.accounted([spec], tables, canary, 0.1)
+        told = 1.0, rate, [3 * steps], [1.0], 0.1
         assert found == pytest.approx(sampled.poisson(*told, replace=replace))
+
+
+def test_noise_that_is_accounted_for_other_batches_is_refused():
+    (spec,) = _dp_sgd(1.0)(_LOSS).defended(()).noise
+    how = {"num_rounds": 3, "batch_size": 4}
+    fixed = Tables.of(_rows(), np.split(np.arange(16), [8]), **how)
+    with pytest.raises(ValueError, match="tables: batches are gone through"):
+        multi_run.accounted([spec], fixed, Canary("row"), 0.1)
+    often = Tables.of(_rows(), np.split(np.arange(16), [4]), poisson=True, **how)
+    with pytest.raises(ValueError, match="accounts for 0.5, rows .* drawn with 1"):
+        multi_run.accounted([spec], often, Canary("row"), 0.1)
+
+
+@pytest.mark.parametrize(
+    ("changed", "named"),
+    [
+        ({"trainings": 0}, "expected 8"),
+        ({"delta": 1.5}, "delta"),
+        ({"confidence": 0.4}, "confidence"),
+        ({"observers": ("nobody",)}, "observers: .* got 'nobody'"),
+    ],
+    ids=["trainings", "delta", "confidence", "observers"],
+)
+def test_what_cannot_be_audited_is_refused_before_any_training(
+    changed, named, monkeypatch
+):
+    monkeypatch.setattr(multi_run, "_seen", None)
+    with pytest.raises(ValueError, match=named):
+        _audit(Canary("gradient"), **changed)
 
 
 @pytest.mark.slow

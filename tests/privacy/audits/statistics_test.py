@@ -7,7 +7,7 @@ import pytest
 
 from fljax import privacy
 from fljax.privacy import exact
-from fljax.privacy.audits import statistics
+from fljax.privacy.audits import guesses
 
 _SHIFT, _DELTA = 2.0, 0.1
 
@@ -74,7 +74,7 @@ def test_coins_that_scores_know_nothing_of_prove_little_of_one_training():
 
 def test_how_many_guesses_are_made_does_not_depend_on_the_coins():
     scores = np.random.default_rng(1).permutation(100.0 * np.arange(100))
-    found = statistics._thresholds(scores)
+    found = guesses._thresholds(scores)
     assert [int((scores >= each).sum()) for each in found] == [100, 50, 25, 13, 7, 4]
 
 
