@@ -139,7 +139,7 @@ def prepare(
     notes += local_training.notes(*trained) + said
     notes += client_loss.notes(*trained)
     notes += recording.notes(inputs.recording)
-    notes += normalisation.notes(architecture.names(seen.seen.params))
+    notes += normalisation.notes(seen.seen)
     summed = _summed(seen, clients, owned)
     others = population.strangers(every, encoding, outputs, config.audit.seed, summed)
     if others is None and "strangers" in config.audit.controls:

@@ -3,8 +3,10 @@
 Differences of a client's consecutive messages hold that noise, whatever else changes: of a
 coordinate, their mean square over twice the noise's variance is at least as large as a
 chi-squared number over its degrees. So that few coordinates may lie far below its median;
-where more do than chance allows, there is less noise than declared. Nothing is simulated
-for that, and the truth is not needed. Of noise in several local steps only that of the last
+where most do, and more than chance allows, there is less noise than declared. Nothing is
+simulated for that, and the truth is not needed. What is not seen so: half of the numbers
+without noise, as of layers that a defense leaves out; one draw for all clients; noise of a
+third of the declared deviation or more. Of noise in several local steps only that of the last
 is counted, for what comes after a draw may take it back: curvature, momentum, decay.
 """
 

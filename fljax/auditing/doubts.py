@@ -45,8 +45,8 @@ SIMULATING = ("trajectory", _FIRST_ORDER)
 _CHECK = (
     "check client_column; learning_rate, batch_size, local_epochs, optimiser and momentum "
     "(whose state begins anew in every round); loss (a factor of 1/2 halves the rate) "
-    "and the model; input_order, standardise and standardise_target; the order of classes "
-    "(texts: sorted); defense"
+    "and the model; layers that clients keep to themselves (FedBN); input_order, "
+    "standardise and standardise_target; the order of classes (texts: sorted); defense"
 )
 _NO_BETTER = 0.75  # of the misfit on strangers
 _COLUMN = (ACCURACY.metric, ERROR.metric)

@@ -6,11 +6,12 @@ parameters, although a `state_dict` has them among those.
 """
 
 import re
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 
 import jax
+import numpy as np
 
-from fljax.types import Params
+from fljax.types import Params, PyTree, Transcript
 
 _PARTS = re.compile(r"[./]")
 _STATISTICS = {"running_mean", "running_var", "moving_mean", "moving_variance"}
@@ -42,13 +43,31 @@ def name_of(path) -> str:
     return jax.tree_util.keystr(path, simple=True, separator="/")
 
 
-def notes(found: Iterable[str]) -> list[str]:
+def notes(seen: Transcript) -> list[str]:
     """What a reader has to know about an audit of batch norm."""
-    said = (
+    if not any(is_statistic(name) for name, _ in _named(seen.params)):
+        return []
+    moving = (
         "Batch norm: attacks take its running statistics in place of each batch's own, "
         "so that those which imitate clients find less than they might."
     )
-    return [said] if any(map(is_statistic, found)) else []
+    still = (
+        "Batch norm whose running statistics never move: attacks take them as they are, "
+        "which is right if they were frozen in training; if each batch's own were used, "
+        "those which imitate clients find less than they might."
+    )
+    return [moving if counts(seen) else still]
+
+
+def counts(seen: Transcript) -> bool:
+    """Whether running statistics move: from round to round, or while clients train."""
+    sent = (np.any(a != a[0]) for n, a in _named(seen.params) if is_statistic(n))
+    return any(sent) or any(np.any(a) for n, a in _named(seen.delta) if is_statistic(n))
+
+
+def _named(tree: PyTree) -> Iterator[tuple[str, np.ndarray]]:
+    for path, leaf in jax.tree_util.tree_leaves_with_path(tree):
+        yield name_of(path), np.asarray(leaf)
 
 
 def hint(wanted: Iterable[str], found: _Shapes) -> str:

@@ -198,8 +198,12 @@ def _check_named(files: FilesConfig, raw: pd.DataFrame) -> None:
             "--target, --sensitive, --client_column: expected different columns"
         )
     ids = files.client_column
-    if ids is not None and get_column(raw, ids).isna().to_numpy().any():
-        raise ConfigError(f"--client_column: {ids!r} has missing values")
+    nobody = np.zeros(0) if ids is None else get_column(raw, ids).isna().to_numpy()
+    if nobody.any():
+        raise ConfigError(
+            f"--client_column: {files.known} has no client in {nobody.sum()} rows of {ids!r}, "
+            f"the first in row {nobody.argmax() + 1} below the header; expected one in each"
+        )
 
 
 def _check_pairs(files: FilesConfig, config: RowsConfig, raw: pd.DataFrame) -> None:

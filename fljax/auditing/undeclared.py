@@ -69,7 +69,7 @@ def found(view: AdversaryView) -> str:
     """
     seen, training = view.transcript, view.training
     assert seen is not None
-    if _counts_statistics(seen):
+    if normalisation.counts(seen):
         return _NORM
     if view.sees != "messages" or view.defense:
         return ""
@@ -103,15 +103,6 @@ def _of_clients(view: AdversaryView, seen: Transcript) -> list[_Messages]:
         )
         if count >= _FEWEST and rows >= _ROWS
     ]
-
-
-def _counts_statistics(seen: Transcript) -> bool:
-    """Whether running statistics of batch norm differ between the models that were sent."""
-    return any(
-        normalisation.is_statistic(normalisation.name_of(path))
-        and np.any(leaf != leaf[0])
-        for path, leaf in jax.tree_util.tree_leaves_with_path(seen.params)
-    )
 
 
 def _alternate(client: _Messages) -> bool:

@@ -82,6 +82,11 @@ def read_csv(
         raise csv_format.not_utf8(content, name) from error
     if not len(frame):
         raise DataError(f"{name}: no rows below the header")
+    if b"\0" in content:
+        line = content[: content.index(b"\0")].count(b"\n") + 1
+        raise DataError(
+            f"{name}: a NUL byte in line {line}, expected text; mend the file"
+        )
     return _stripped(frame, name)
 
 

@@ -20,7 +20,14 @@ from fljax.data.csv_reader import read_csv
 from fljax.data.fetch import of_bytes, read_local
 from fljax.data.missing import handle_missing, kept_rows
 from fljax.data.options import Preprocessing
-from fljax.data.table import DataError, Table, Task, first_text, get_column
+from fljax.data.table import (
+    DataError,
+    Table,
+    Task,
+    check_numbers,
+    first_text,
+    get_column,
+)
 from fljax.data.vocabulary import positions, vocabulary
 
 _COPIES = 0.1  # of the rows
@@ -117,10 +124,12 @@ def load(
     except DataError as error:
         _, wrong = looked(used, [c for c in used.columns if c != target])
         raise DataError(_ALSO.join([str(error), *wrong])) from error
-    constant = _constant(frame, name, kept)
-    features = [c for c in frame.columns if c != target and c not in constant]
     rows = kept_rows(used, missing, kept)
     left = used.iloc[rows]  # at their numbers in the file, and nothing filled in
+    for column in left.select_dtypes("number").columns:
+        check_numbers(name, "column", get_column(left, column).dropna())
+    constant = _constant(frame, name, kept)
+    features = [c for c in frame.columns if c != target and c not in constant]
     kinds, wrong = looked(left, features)
     if wrong:
         raise DataError(f"{name}: {_ALSO.join(wrong)}")

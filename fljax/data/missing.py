@@ -58,7 +58,8 @@ def handle_missing(
         return frame
     for column, count in counts.items():
         if count == len(frame):
-            raise DataError(f"{name}: column {column!r} is empty, list it in drop=")
+            hint = f"list it in drop={'' if column else repr(column)}"
+            raise DataError(f"{name}: column {column!r} is empty, {hint}")
     if rule == "error":
         raise DataError(
             f"{name}: missing values in {_listed(counts)}; missing=drop leaves out "

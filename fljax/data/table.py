@@ -169,7 +169,8 @@ def check_numbers(name: str, role: str, series: pd.Series) -> None:
     """Refuses what is no number, or none whose square float32 can hold.
 
     Raises:
-      DataError: naming the column and the row.
+      DataError: naming the column and the row, by the index of the series, which counts
+        from 0.
     """
     if not pd.api.types.is_numeric_dtype(series):
         raise DataError(
@@ -181,8 +182,9 @@ def check_numbers(name: str, role: str, series: pd.Series) -> None:
     if not fits.all():
         row = int(fits.argmin())
         raise DataError(
-            f"{name}: {role} {series.name!r} holds {values[row]:g} in row {row}, "
-            f"expected numbers below {_MOST:g} in size"
+            f"{name}: {role} {series.name!r} holds {values[row]:g} in row "
+            f"{series.index[row] + 1} below the header, expected numbers below {_MOST:g} "
+            "in size"
         )
 
 

@@ -1,5 +1,7 @@
 """How the arrays of a transcript find their places in a model."""
 
+from types import SimpleNamespace
+
 import flax.linen as nn
 import jax
 import jax.numpy as jnp
@@ -251,8 +253,18 @@ def test_arrays_that_no_message_moves_are_held_constant():
 
 
 def test_a_reader_is_told_of_batch_norm():
-    assert "running statistics" in "".join(normalisation.notes(["1.running_mean"]))
-    assert normalisation.notes(["batch_stats/norm/mean"])
-    assert normalisation.notes(["BatchNorm_0/var"])
-    assert not normalisation.notes(["LayerNorm_0/mean", "var"])
-    assert not normalisation.notes(["1/weight", "1/bias"])
+    def said(sent, moved, *names):
+        params = {name: np.array(sent, float) for name in names}
+        delta = {name: np.array(moved, float)[:, None] for name in names}
+        recorded = SimpleNamespace(params=params, delta=delta)
+        return "".join(normalisation.notes(recorded))
+
+    still, to_and_fro = [1, 1], [0.5, 0.5]
+    for name in ("1.running_mean", "batch_stats/norm/mean", "BatchNorm_0/var"):
+        assert "never move" in said(still, [0, 0], name)
+        # Sent as it was: clients have statistics of their own.
+        for sent, moved in (([1, 2], [0, 0]), (still, to_and_fro)):
+            assert said(sent, moved, name).startswith(
+                "Batch norm: attacks take its run"
+            )
+    assert not said([1, 2], still, "LayerNorm_0/mean", "var", "1/weight", "1/bias")

@@ -95,6 +95,24 @@ def test_usual_slips_are_told(fitted, change, about, said):
     assert (found.misfit > 10).all() and said in found.slip
 
 
+@pytest.mark.parametrize(("of_others", "told"), [(3.5, False), (20.0, True)])
+def test_what_fits_other_targets_nearly_as_well_is_no_slip(
+    fitted, monkeypatch, of_others, told
+):
+    """Where clients seem to move less than they do, all may pass for noise."""
+    targets = []
+
+    def misfit(view, *_):
+        targets.append(np.asarray(view.known.y))
+        if len(targets) == 1:
+            return np.full(2, 50.0)
+        own = np.array_equal(targets[-1], targets[0])
+        return np.full(2, 2.0 if own else of_others)
+
+    monkeypatch.setattr(fits, "_misfit", misfit)
+    assert bool(fitted().slip) is told
+
+
 @pytest.mark.parametrize(
     ("optimiser", "tried"), [("adam", "plain SGD"), ("sgd", "SGD with momentum 0.9")]
 )

@@ -194,6 +194,7 @@ _IDS = {
         ["18446744073709551615", "7"],
         "expected ids below 2.63, .*got 18446",
     ),
+    "nobody's": (["", "7"], "no client in 30 rows of 'client', the first in row 1 b"),
     "no integers": (["9" * 30, "7"], "--client_column: expected whole numbers"),
 }
 
@@ -225,7 +226,11 @@ def test_a_number_that_is_none_in_float32_is_named(linear, config, column, cell)
     frame = pd.read_csv(linear / "rows.csv").astype(object)
     frame.loc[3, column] = cell
     frame.to_csv(linear / "rows.csv", index=False)
-    _refused(linear, config(linear), f"'{column}' holds 1e.{cell[2:]} in row 3, expec")
+    _refused(
+        linear,
+        config(linear),
+        f"'{column}' holds 1e.{cell[2:]} in row 4 below the header, expec",
+    )
 
 
 def test_numbers_that_float32_takes_for_one(linear, config):

@@ -149,6 +149,8 @@ def test_batch_norm_is_told_while_it_counts(view):
     assert "batch norm" in undeclared.found(view(_PLAIN, names))
     still = view(_PLAIN, names)
     still.transcript.params["layer/running_mean"][:] = 0
+    assert "batch norm" in undeclared.found(still)  # sent as it was, returned moved
+    still.transcript.delta["layer/running_mean"][:] = 0
     assert undeclared.found(still) == ""
 
 

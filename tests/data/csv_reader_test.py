@@ -133,3 +133,10 @@ def test_none_is_a_word_and_null_is_no_value():
     frame = read_csv(b"a,b\nNone,1\nLight,null\n,3\n", "x.csv")
     assert frame.a.tolist()[:2] == ["None", "Light"]
     assert frame.isna().to_numpy().tolist() == [[0, 0], [0, 1], [1, 0]]
+
+
+def test_a_nul_byte_is_named_with_its_line():
+    with pytest.raises(
+        DataError, match="mine.csv: a NUL byte in line 3, expected text"
+    ):
+        read_csv(b"age,pay\n1,2\n3,0\x00.5\n", "mine.csv")

@@ -7,7 +7,7 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from experiments.epsilon_audit import federation, figure, settings
+from experiments.epsilon_audit import federation, figure, program, settings
 from experiments.epsilon_audit.report import REPORT
 from experiments.report.cards import Card
 from fljax import results
@@ -63,6 +63,30 @@ def test_so_many_clients_at_once_prove_nothing_at_a_large_delta():
     told = SimpleNamespace(run=run)
     with pytest.raises(ConfigError, match="--delta: .* 0.1 / --clients = 5e-05 at"):
         settings.check(told)
+
+
+@pytest.mark.parametrize(
+    ("told", "named"),
+    [
+        # A row is in a step less often than delta.
+        ({"batch_size": 8}, "--delta: at 0.1 the epsilon of a canary 'gradient' is 0"),
+        (
+            {"canaries": ("gradient", "row:sensitive")},
+            "--canaries=row:sensitive: expec",
+        ),
+        (
+            {"mode": "one_run", "planted": 200, "delta": 1e-6, "hidden": 1},
+            "--planted: count: expected at most",
+        ),
+    ],
+    ids=["delta", "canary of the second audit", "too many canaries"],
+)
+def test_what_cannot_be_audited_is_refused_before_any_training(told, named):
+    small = {"num_rounds": 1, "local_steps": 1, "hidden": 2, "epsilons": (4.0,)}
+    run = settings.Config(**(small | told))
+    data = settings.DataConfig(name="breast_cancer")
+    with pytest.raises(ConfigError, match=named):
+        program.start(settings.Settings(data, run)).prepare()
 
 
 @pytest.mark.slow

@@ -135,6 +135,8 @@ def test_more_canaries_than_there_are_places():
         privacy.plant_many(_records, _LOSS, _tables(), Canary(), 81)
     with pytest.raises(ValueError, match="at most 61, the parameters, got 70"):
         privacy.plant_many(_records, _LOSS, _tables(), Canary(), 70)
+    # Rows need no direction of their own.
+    assert privacy.plant_many(_records, _LOSS, _tables(), Canary("mislabelled"), 70)
     with pytest.raises(TypeError, match=re.escape("privacy.plant_many")):
         planted = privacy.plant(_records, _LOSS, _tables(), Canary())
         privacy.audit_once(planted, delta=_DELTA)

@@ -50,3 +50,37 @@ def test_nothing_is_found_where_the_coins_were_others(tmp_path):
 def test_a_recording_without_canaries():
     with pytest.raises(ValueError, match="planted with plant_canaries"):
         privacy.planted({"learning_rate": 0.1})
+
+
+@pytest.mark.parametrize(
+    "told", [{"count": 4}, [1, 2], {"count": -1, "seed": 0}, {"count": 2.5, "seed": 0}],
+    ids=str,
+)  # fmt: skip
+def test_a_damaged_description_of_canaries(told):
+    with pytest.raises(
+        ValueError, match=r"about: expected count|count: expected a whole"
+    ):
+        privacy.planted({"canaries": told})
+
+
+def test_gradients_and_messages_that_do_not_fit_are_named(tmp_path):
+    coins = _record(tmp_path / "seen", sigma=0.6)
+    seen, _ = transcript.load(tmp_path / "seen")
+
+    def audited(gradients=_gradients, seen=seen, delta=_DELTA):
+        return privacy.audit_transcript(seen, 0, gradients, coins, delta=delta)
+
+    with pytest.raises(
+        ValueError, match=rf"expected arrays \[M, {_WIDTH}\], got shapes"
+    ):
+        audited(lambda params: {"kernel": np.ones(_WIDTH)})
+    with pytest.raises(
+        ValueError, match="gradients of client 0, its number 0: expected f"
+    ):
+        audited(lambda params: {"kernel": np.full((_CANARIES, _WIDTH), np.inf)})
+    with pytest.raises(ValueError, match=r"delta must be in \(0, 1\)"):
+        audited(delta=0.0)
+    damaged = {"kernel": np.array(seen.delta["kernel"])}
+    damaged["kernel"][2, ..., 0] = np.inf
+    with pytest.raises(ValueError, match="message of client 0, its number 2"):
+        audited(seen=seen._replace(delta=damaged))

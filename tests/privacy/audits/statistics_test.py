@@ -72,6 +72,16 @@ def test_coins_that_scores_know_nothing_of_prove_little_of_one_training():
     assert 0 < proven <= 25 + 13  # a quarter of 100, and three deviations more
 
 
+def test_a_delta_at_which_right_guesses_prove_nothing_is_warned_of():
+    coins = np.arange(60) % 2 > 0
+    assert privacy.one_run(coins, coins, delta=1e-5).epsilon > 1
+    with pytest.warns(
+        UserWarning, match="with 60 canaries proves nothing, however right"
+    ):
+        found = privacy.one_run(coins, coins, delta=0.01)
+    assert found.epsilon == 0
+
+
 def test_how_many_guesses_are_made_does_not_depend_on_the_coins():
     scores = np.random.default_rng(1).permutation(100.0 * np.arange(100))
     found = guesses._thresholds(scores)

@@ -166,6 +166,24 @@ def test_numbers_out_of_range():
         privacy.audit_step(_sound, delta=_DELTA, draws=10, traced=False)
     with pytest.raises(ValueError, match="finite outputs"):
         privacy.audit_step(lambda n, p: [np.nan], delta=_DELTA, traced=False)
+    with pytest.raises(ValueError, match="expected outputs, got no number"):
+        privacy.audit_step(lambda n, p: (), delta=_DELTA, traced=False)
+    for stated in (-1.0, np.nan):
+        with pytest.raises(
+            ValueError, match="stated: expected an epsilon of 0 or more"
+        ):
+            privacy.audit_step(_sound, delta=_DELTA, stated=stated, traced=False)
+
+
+@pytest.mark.parametrize("traced", [True, False])
+def test_the_imaginary_part_of_an_output_is_seen(traced):
+    def step(key, present):
+        number = key if traced else jax.random.key(key % 2**32)
+        return 1j * (3.0 * present + jax.random.normal(number, ()))
+
+    draws = 400 if traced else 200
+    found = privacy.audit_step(step, delta=_DELTA, draws=draws, traced=traced)
+    assert found.audited.auc > 0.9
 
 
 def test_a_model_of_many_numbers_needs_no_matrix_of_them():
