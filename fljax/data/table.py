@@ -169,8 +169,8 @@ def check_numbers(name: str, role: str, series: pd.Series) -> None:
     """Refuses what is no number, or none whose square float32 can hold.
 
     Raises:
-      DataError: naming the column and the row, by the index of the series, which counts
-        from 0.
+      DataError: naming the column and the row, by the index of the series where
+        that counts, from 0.
     """
     if not pd.api.types.is_numeric_dtype(series):
         raise DataError(
@@ -181,9 +181,11 @@ def check_numbers(name: str, role: str, series: pd.Series) -> None:
     fits = np.abs(values) < _MOST
     if not fits.all():
         row = int(fits.argmin())
+        counts = pd.api.types.is_integer_dtype(series.index.dtype)
+        at = int(series.index[row]) if counts else row
         raise DataError(
             f"{name}: {role} {series.name!r} holds {values[row]:g} in row "
-            f"{series.index[row] + 1} below the header, expected numbers below {_MOST:g} "
+            f"{at + 1} below the header, expected numbers below {_MOST:g} "
             "in size"
         )
 
