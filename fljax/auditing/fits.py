@@ -10,7 +10,6 @@ tried: what fits with one of them was probably recorded or declared so.
 import functools
 import itertools
 import math
-from collections.abc import Iterator
 from typing import Any, NamedTuple
 
 import jax
@@ -20,19 +19,16 @@ from scipy import optimize, special
 
 from fljax import fit, losses
 from fljax.attacks import attribute, needs
-from fljax.attacks.adversary import AdversaryView, LocalTraining
+from fljax.attacks.adversary import AdversaryView
 from fljax.attacks.trajectory import FITS, clients, effort
-from fljax.auditing import declared_noise, undeclared
+from fljax.auditing import declared_noise, slips, undeclared
 from fljax.auditing.truth import Truth
 from fljax.transcript import views
-from fljax.types import Array, Batch, ElementLossFn
+from fljax.types import Array, Batch
 
 _CLEARLY = 0.5  # of the misfit with other targets, where what is supposed fits
 _MESSAGES = 60  # of each client, evenly spread, tell enough
 LEAST_MESSAGES = 3  # from which noise is told from what is none
-_FACTORS = (0.1, 0.2, 0.25, 1 / 3, 0.5, 2, 3, 4, 5, 10)  # of rate times steps
-# Where gradients were declared, and clients step with a rate of their own.
-_RATES = tuple(m * 10.0**-e for e in range(1, 5) for m in (1, 2, 3, 5))
 
 
 class Fit(NamedTuple):
@@ -79,33 +75,42 @@ def of_rows(
     plain = Fit(explained(rows), found, lacking=lacking, unlike=unlike)
     if found is None or (np.median(found) <= FITS and not lacking):
         return plain
-    slips = itertools.islice(_slips(rows), 1 if lacking else None)  # no defense
-    tried = ((name, each, _misfit(each, *limits)) for name, each in slips)
+    supposed = itertools.islice(slips.tried(rows), 1 if lacking else None)  # no defense
+    tried = ((name, each, _misfit(each, *limits)) for name, each in supposed)
     others = [
-        (float(np.median(m)), name, each) for name, each, m in tried if m is not None
+        (float(np.median(m)), name, each, m) for name, each, m in tried if m is not None
     ]
-    least, best, supposed = min(
-        others, key=lambda o: o[0], default=(math.inf, "", rows)
-    )
-    if least > FITS or least > _CLEARLY * _with_other_targets(supposed, *limits):
+    if not others:
+        return plain
+    least, best, other, left = min(others, key=lambda each: each[0])
+    if least > FITS or _fits_others(other, left, *limits):
         return plain
     return plain._replace(slip=f"they would fit if {best} (misfit {least:.2g})")
 
 
-def _with_other_targets(view: AdversaryView, *limits) -> float:
-    """Median misfit where each client's targets are dealt anew among its rows.
+def _fits_others(view: AdversaryView, own: np.ndarray, *limits) -> bool:
+    """Whether messages would fit nearly as well if large targets were those of others' rows.
 
     Of a training that moves less than messages do most of them passes for noise, and any
-    rows fit. Infinite where no client has unlike targets.
+    rows fit. Clients whose targets are all alike cannot tell.
+
+    Args:
+      view: what is supposed.
+      own: misfit `[C]` of the true rows there.
+      limits: as of `_misfit`.
     """
-    rng, known = np.random.default_rng(0), view.known
+    known = view.known
     targets, mask = np.array(known.y), np.asarray(known.mask)
-    for own, kept in zip(targets, mask, strict=True):
-        own[kept] = rng.permutation(own[kept])
-    if np.array_equal(targets, known.y):
-        return math.inf
+    for mine, kept in zip(targets, mask, strict=True):
+        rising = np.flatnonzero(kept)[np.argsort(mine[kept], kind="stable")]
+        mine[rising] = np.roll(mine[rising], len(rising) // 2)
+    changed = np.any(targets != np.asarray(known.y), axis=1)
+    if not changed.any():
+        return False
     found = _misfit(view._replace(known=known._replace(y=targets)), *limits)
-    return math.inf if found is None else float(np.median(found))
+    if found is None:
+        return False
+    return float(np.median(own[changed])) > _CLEARLY * float(np.median(found[changed]))
 
 
 def explained(view: AdversaryView) -> np.ndarray:
@@ -216,77 +221,6 @@ def _misfit(
     if np.min(found.simulated) < 1:
         return None
     return np.nan_to_num(np.asarray(found.misfit), nan=np.inf, posinf=np.inf)
-
-
-def _slips(view: AdversaryView) -> Iterator[tuple[str, AdversaryView]]:
-    """Views of what may have been the case in place of this one, and that in words."""
-    seen, known = view.transcript, view.known
-    assert seen is not None
-    if view.defense:
-        yield "clients trained without a defense", view._replace(defense=None)
-    moves = {
-        "models moved the opposite way": lambda sent, moved: -moved,
-        "what was recorded as returned is sent minus returned": np.subtract,
-        "what was recorded as returned is returned minus sent": (
-            lambda sent, moved: moved - sent
-        ),
-    }
-    for name, move in moves.items() if view.sees != "models" else ():
-        delta = jax.tree.map(
-            lambda sent, moved, move=move: move(sent[:, None], moved),
-            seen.params,
-            seen.delta,
-        )
-        yield name, view._replace(transcript=seen._replace(delta=delta))
-    for name, training in _trainings(view.training):
-        if not training.missing and training != view.training:
-            yield name, view._replace(training=training)
-    for name, loss in _losses_of(view) if view.usual_loss else ():
-        other = view._replace(loss_fn=losses.ExampleLoss(view.loss_fn.apply_fn, loss))
-        yield f"the loss of a row is {name}", other
-    if view.sees == "messages" and len(view.clients) > 1:
-        for name, by in (("before", 1), ("after", -1)):
-            rows = jax.tree.map(lambda leaf, by=by: np.roll(leaf, by, axis=0), known)
-            name = f"each client has the rows of the one {name} it"
-            yield name, view._replace(known=rows, num_rows=None)
-
-
-def _trainings(told: LocalTraining) -> Iterator[tuple[str, LocalTraining]]:
-    """What the training may have been, where it was declared as this one."""
-    assert told.learning_rate is not None
-    if told.algorithm == "fed_sgd":
-        for rate in _RATES:
-            name = f"clients step with a learning rate of {rate:g}, as FedAvg's do"
-            yield name, told._replace(learning_rate=rate)
-    else:
-        kept = ""
-        if told.optimiser != "sgd" or told.momentum:
-            kept = ", or the optimiser is kept from round to round"
-        for factor in _FACTORS:
-            name = f"learning rate times local steps is {factor:.3g} times what was declared"
-            yield name + kept, told._replace(learning_rate=factor * told.learning_rate)
-    one = told._replace(steps=None, epochs=1)
-    yield "a round is one local epoch of each client", one
-    yield "a round is one local step of each client", one._replace(steps=1)
-    plain = told._replace(optimiser="sgd", momentum=0.0, weight_decay=0.0)
-    yield "clients use plain SGD", plain
-    yield "clients use SGD with momentum 0.9", plain._replace(momentum=0.9)
-
-
-def _losses_of(view: AdversaryView) -> Iterator[tuple[str, ElementLossFn]]:
-    """What the loss may have been, where the usual one was taken for granted."""
-    if view.task == "regression":
-        yield "absolute", losses.absolute
-        yield "huber", losses.Huber()
-    elif view.task == "binary":
-        y = np.asarray(view.known.y)[np.asarray(view.known.mask)]
-        if 0 < np.sum(y) < len(y):
-            weight = float(np.sum(1 - y) / np.sum(y))
-            name = f"logistic with a pos_weight of {weight:.3g}, zeros by ones"
-            yield name, losses.WeightedLogistic(weight)
-    else:
-        name = "cross_entropy with a label_smoothing of 0.1"
-        yield name, losses.SmoothedCrossEntropy(0.1)
 
 
 @functools.partial(jax.jit, static_argnums=0)

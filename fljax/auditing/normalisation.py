@@ -17,6 +17,7 @@ _PARTS = re.compile(r"[./]")
 _STATISTICS = {"running_mean", "running_var", "moving_mean", "moving_variance"}
 _SCALES = {"weight", "scale", "gamma", "kernel"}  # the last, as READMEs rename weights
 _BIASES = {"bias", "beta"}
+_ROUNDING = 1e-5  # of a statistic, in float32 and more
 _Shapes = Mapping[str, tuple[int, ...]]
 
 
@@ -61,8 +62,20 @@ def notes(seen: Transcript) -> list[str]:
 
 def counts(seen: Transcript) -> bool:
     """Whether running statistics move: from round to round, or while clients train."""
-    sent = (np.any(a != a[0]) for n, a in _named(seen.params) if is_statistic(n))
-    return any(sent) or any(np.any(a) for n, a in _named(seen.delta) if is_statistic(n))
+    both = zip(_named(seen.params), _named(seen.delta), strict=True)
+    return any(_moves(a, d) for (name, a), (_, d) in both if is_statistic(name))
+
+
+def _moves(sent: np.ndarray, delta: np.ndarray) -> bool:
+    """Whether a statistic does, from round to round or, but for rounding, at clients.
+
+    Where updates were recorded in place of models, a difference is all that was sent.
+    """
+    if np.any(sent != sent[0]):
+        return True
+    models = np.broadcast_to(np.expand_dims(sent, 1), delta.shape)
+    far = np.abs(delta) > _ROUNDING * np.abs(models)
+    return bool(np.any(far & (delta != models)))
 
 
 def _named(tree: PyTree) -> Iterator[tuple[str, np.ndarray]]:

@@ -16,7 +16,7 @@ import pandas as pd
 
 from fljax.data.csv_format import CsvFormat, numbers, unlike_numbers
 from fljax.data.csv_spellings import unit_of_numbers
-from fljax.data.table import DataError, Kind, get_column
+from fljax.data.table import MOST, DataError, Kind, get_column
 
 FEW = 10  # so many categories are never taken for ids, however short the file
 _REPEATS = 4  # rows that a category has at least, on average; else it tells rows apart
@@ -152,6 +152,20 @@ def _broken_elsewhere(series: pd.Series, values: np.ndarray, remedy: str) -> str
         f"column {series.name!r} holds {series.iloc[row]} in row "
         f"{series.index[row] + 1} below the header, expected whole numbers below 2^63; "
         f"mend it or {remedy}"
+    )
+
+
+def too_large(series: pd.Series) -> str:
+    """The first number whose square float32 cannot hold, or nothing."""
+    if not pd.api.types.is_numeric_dtype(series):
+        return ""
+    values = series.dropna()
+    large = values[~(values.astype(float).abs() < MOST)]
+    if not len(large):
+        return ""
+    return (
+        f"column {series.name!r} holds {large.iloc[0]:g} in row {large.index[0] + 1} below "
+        f"the header, expected numbers below {MOST:g} in size"
     )
 
 

@@ -20,14 +20,7 @@ from fljax.data.csv_reader import read_csv
 from fljax.data.fetch import of_bytes, read_local
 from fljax.data.missing import handle_missing, kept_rows
 from fljax.data.options import Preprocessing
-from fljax.data.table import (
-    DataError,
-    Table,
-    Task,
-    check_numbers,
-    first_text,
-    get_column,
-)
+from fljax.data.table import DataError, Table, Task, first_text, get_column
 from fljax.data.vocabulary import positions, vocabulary
 
 _COPIES = 0.1  # of the rows
@@ -126,14 +119,16 @@ def load(
         raise DataError(_ALSO.join([str(error), *wrong])) from error
     rows = kept_rows(used, missing, kept)
     left = used.iloc[rows]  # at their numbers in the file, and nothing filled in
-    for column in left.select_dtypes("number").columns:
-        check_numbers(name, "column", get_column(left, column).dropna())
     constant = _constant(frame, name, kept)
     features = [c for c in frame.columns if c != target and c not in constant]
     kinds, wrong = looked(left, features)
+    numbers = [column for column, kind in kinds.items() if kind != "categorical"]
+    wrong += filter(None, (csv_kinds.too_large(left[column]) for column in numbers))
     if wrong:
         raise DataError(f"{name}: {_ALSO.join(wrong)}")
     series, task = _classes(name, get_column(left, target), task, **told)
+    if task == "regression" and (said := csv_kinds.too_large(series)):
+        raise DataError(f"{name}: {said}")
     aside = raw[drop].iloc[rows].reset_index(drop=True)
     categories = [column for column, kind in kinds.items() if kind != "numeric"]
     csv_spellings.warn_of_categories(frame, categories, name)

@@ -9,7 +9,7 @@ import pandas as pd
 
 Kind = Literal["numeric", "binary", "categorical"]
 Task = Literal["regression", "binary", "multiclass"]
-_MOST = 1e19
+MOST = 1e19
 _CLASSES = 20  # that a target may have of however few rows
 
 
@@ -169,8 +169,7 @@ def check_numbers(name: str, role: str, series: pd.Series) -> None:
     """Refuses what is no number, or none whose square float32 can hold.
 
     Raises:
-      DataError: naming the column and the row, by the index of the series where
-        that counts, from 0.
+      DataError: naming the column and the row, from 0.
     """
     if not pd.api.types.is_numeric_dtype(series):
         raise DataError(
@@ -178,15 +177,12 @@ def check_numbers(name: str, role: str, series: pd.Series) -> None:
             f"{first_text(series)!r}"
         )
     values = series.to_numpy(np.float64)
-    fits = np.abs(values) < _MOST
+    fits = np.abs(values) < MOST
     if not fits.all():
         row = int(fits.argmin())
-        counts = pd.api.types.is_integer_dtype(series.index.dtype)
-        at = int(series.index[row]) if counts else row
         raise DataError(
-            f"{name}: {role} {series.name!r} holds {values[row]:g} in row "
-            f"{at + 1} below the header, expected numbers below {_MOST:g} "
-            "in size"
+            f"{name}: {role} {series.name!r} holds {values[row]:g} in row {row}, "
+            f"expected numbers below {MOST:g} in size"
         )
 
 

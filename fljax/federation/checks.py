@@ -1,5 +1,7 @@
 """What a federation refuses before anything is compiled."""
 
+from collections.abc import Iterable
+
 import jax
 import numpy as np
 
@@ -46,9 +48,23 @@ def check(method: Method, tables: Tables, trainings: Training) -> None:
         )
     if isinstance(method, FedAvg) and method.defense is not None:
         first = jax.tree.map(lambda leaf: np.asarray(leaf)[0], trainings)
-        for noise in _defense(method, first.numbers).noise:
-            looked_at = _check_batches if noise.unit == "record" else _check_clients
-            looked_at(noise, tables, int(first.schedule))
+        check_noise(_defense(method, first.numbers).noise, tables, int(first.schedule))
+
+
+def check_noise(noise: Iterable[NoiseSpec], tables: Tables, at: int = 0) -> None:
+    """Refuses noise that promises for other batches, or fewer clients, than there are.
+
+    Args:
+      noise: of a defense.
+      tables: of the federation.
+      at: which of its schedules.
+
+    Raises:
+      ValueError: saying what is promised and what the schedule has.
+    """
+    for spec in noise:
+        looked_at = _check_batches if spec.unit == "record" else _check_clients
+        looked_at(spec, tables, at)
 
 
 def _defense(method: FedAvg, numbers: PyTree) -> Defense:

@@ -4,6 +4,7 @@ Of Gaussian noise that is independent from number to number and from run to run 
 has its level; residuals are deviations from the mean over the runs, over what is stated.
 """
 
+import itertools
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
@@ -58,15 +59,20 @@ def scales(
     names: Sequence[str], residuals: Sequence[np.ndarray], significance: float
 ) -> Iterator[Finding]:
     """Measured over stated deviation, of every array and of single numbers."""
-    for name, leaf in zip(names, residuals, strict=True):
+    for name, leaf in _filled(names, residuals):
         low, high = _ends(_freedom(leaf), significance / len(residuals) / 2)
         ratio = np.sqrt(np.sum(leaf**2) / leaf.size)
         yield finding(f"noise scale of {name}", ratio, low, high)
-    each = [np.sqrt(np.mean(leaf**2, axis=0)) for leaf in residuals if leaf.size]
-    ratios = np.concatenate(each)
+    ratios = np.concatenate([np.sqrt(np.mean(r**2, axis=0)) for r in residuals])
     low, high = _ends(len(residuals[0]) - 1, significance / ratios.size / 2)
     yield finding("noise scale of the quietest number", ratios.min(), low, np.inf)
     yield finding("noise scale of the loudest number", ratios.max(), 0, high)
+
+
+def _filled(names, residuals) -> list[tuple[str, np.ndarray]]:
+    """Arrays that have a number, with their names."""
+    both = zip(names, residuals, strict=True)
+    return [(name, leaf) for name, leaf in both if leaf.size]
 
 
 def _ends(freedom: int, level: float) -> np.ndarray:
@@ -83,7 +89,10 @@ def repeats(drawn, again, noise: float, significance: float) -> Iterator[Finding
       noise: stated deviation.
       significance: share of sound steps whose outcomes coincide more often.
     """
-    rows, same = (np.concatenate(each, axis=1) for each in (drawn, again))
+    rows, same = (
+        np.concatenate([np.asarray(leaf, float) for leaf in each], axis=1)
+        for each in (drawn, again)
+    )
     gap = np.max(np.abs(rows - same))
     yield finding("difference of two runs with one key", gap, 0, 0)
     draws = len(rows)
@@ -112,14 +121,13 @@ def correlations(
     names: Sequence[str], residuals: Sequence[np.ndarray], significance: float
 ) -> Iterator[Finding]:
     """Between successive draws, between arrays over what both have, between numbers."""
-    yield _serial(np.concatenate(residuals, axis=1), significance)
-    pairs = [(i, j) for j in range(len(residuals)) for i in range(j)]
-    for i, j in pairs:
-        width = min(residuals[i].shape[1], residuals[j].shape[1])
-        first, second = (leaf[:, :width] for leaf in (residuals[i], residuals[j]))
-        name = f"{names[i]} and {names[j]}"
-        yield uncorrelated(name, first, second, significance / len(pairs))
     rows = np.concatenate(residuals, axis=1)
+    yield _serial(rows, significance)
+    pairs = list(itertools.combinations(_filled(names, residuals), 2))
+    for (name, first), (other, second) in pairs:
+        width = min(first.shape[1], second.shape[1])
+        both = first[:, :width], second[:, :width]
+        yield uncorrelated(f"{name} and {other}", *both, significance / len(pairs))
     if rows.shape[1] > 1:
         yield _two_numbers(rows, significance / 2)
     if rows.shape[1] >= _MANY:
@@ -143,8 +151,8 @@ def _directions(rows: np.ndarray, significance: float) -> Finding:
 
     Two where every number is there twice: noise in half of the directions. It is the mean
     of squared products of independent runs, here of differences of neighbours, which have
-    no mean. Its mean and variance are exact, its law is taken to be a multiple of chi^2,
-    as it is of many numbers.
+    no mean. Mean and variance are at most those that are taken, the law is taken to be a
+    multiple of chi^2, as it is of many numbers.
     """
     half = len(rows) // 2
     own = rows[: 2 * half : 2] - rows[1 : 2 * half : 2]

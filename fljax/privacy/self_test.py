@@ -2,8 +2,7 @@
 
 The step is run many times, and judged by what comes out alone, so that it may be
 anybody's. Each kind of finding is tested at a level of `significance` over all that it
-looks at; there are six kinds (`noise_findings` has five of them), so that a sound step
-fails something in at most six times that share of runs. What it cannot see: noise that is
+looks at; there are six kinds (`noise_findings`), so that a sound step fails something in at most six times that share of runs. What it cannot see: noise that is
 right in law and known to the adversary, two of many thousand numbers that share theirs, a
 batch that is not sampled as stated, a bound that only some other batch breaks. Half
 precision hides changes as small as its numbers are apart.
@@ -85,9 +84,9 @@ def check_dp(
     drawn, again = (draw(numbers, batch) for _ in range(2))
     residuals = [standard(leaf, noise) for leaf in drawn]
     names = [jax.tree_util.keystr(p) for p, _ in jax.tree.leaves_with_path(params)]
-    changed = _largest_change(total, batch)
+    changed, rounding = _largest_change(total, batch)
     first, second = _side_by_side(total, numbers, batch)
-    most = sensitivity * (1 + _ROUNDING) + _rounding(drawn)
+    most = sensitivity * (1 + _ROUNDING) + rounding
     return [
         *noise_findings.scales(names, residuals, significance),
         finding("change by one example", changed, _NOTHING * sensitivity, most),
@@ -95,16 +94,6 @@ def check_dp(
         *noise_findings.correlations(names, residuals, significance),
         noise_findings.between_clients(first, second, noise, significance),
     ]
-
-
-def _rounding(drawn) -> float:
-    """By which the difference of two sums may be off, as their numbers are rounded."""
-    squares = (
-        (_NEIGHBOURS * noise_findings.precision(leaf)) ** 2
-        * np.mean(np.sum(np.square(np.asarray(leaf, float)), axis=1))
-        for leaf in drawn
-    )
-    return float(np.sqrt(sum(squares)))
 
 
 def _side_by_side(total, numbers, batch):
@@ -117,11 +106,12 @@ def _side_by_side(total, numbers, batch):
     return jax.jit(both)(jnp.arange(_CLIENTS), numbers)
 
 
-def _largest_change(total, batch: Batch) -> float:
+def _largest_change(total, batch: Batch) -> tuple[float, float]:
     """By one example, beside all others and alone, as they are and scaled up.
 
     Beside others that are as they were, it is also scaled up by itself, whichever way.
-    With the same key the noise is the same and drops out of the difference.
+    With the same key the noise is the same and drops out of the difference, but for what
+    both sums are rounded by, which stands beside it.
     """
     mask = np.asarray(batch.mask)
     one = np.eye(len(mask), dtype=bool)[mask]
@@ -134,8 +124,8 @@ def _largest_change(total, batch: Batch) -> float:
         sums = jax.vmap(lambda m: total(0, batch._replace(x=x, mask=m)))(
             jnp.stack([having, having & ~left])
         )
-        gaps = (jnp.float32(a) - jnp.float32(b) for a, b in sums)
-        return jnp.sqrt(sum(jnp.sum(jnp.square(gap)) for gap in gaps))
+        squares = [_squares(*both) for both in sums]
+        return jnp.sqrt(jnp.stack(squares).sum(axis=0))
 
     cases = [
         *((np.full(one.shape, s), h) for s in (1.0, _OUTLIER) for h in (beside, one)),
@@ -143,7 +133,19 @@ def _largest_change(total, batch: Batch) -> float:
     ]
     scales, having = (np.concatenate(each) for each in zip(*cases, strict=True))
     left = np.tile(one, (len(cases), 1))
-    return float(np.max(jax.lax.map(change, (jnp.float32(scales), having, left))))
+    found = jax.lax.map(change, (jnp.float32(scales), having, left))
+    gaps, rounding = np.asarray(found, float).T
+    worst = int(np.argmax(gaps - rounding))
+    return float(gaps[worst]), float(rounding[worst])
+
+
+def _squares(a, b) -> jax.Array:
+    """Of two sums' difference, and of how far their precision leaves it open: [2]."""
+    wide = jnp.promote_types(a.dtype, jnp.float32)
+    open_ = _NEIGHBOURS * noise_findings.precision(a)
+    a, b = a.astype(wide), b.astype(wide)
+    size = jnp.maximum(jnp.sum(jnp.square(a)), jnp.sum(jnp.square(b)))
+    return jnp.stack([jnp.sum(jnp.square(a - b)), open_**2 * size])
 
 
 def _scaled(x, scale):

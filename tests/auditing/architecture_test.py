@@ -259,7 +259,7 @@ def test_a_reader_is_told_of_batch_norm():
         recorded = SimpleNamespace(params=params, delta=delta)
         return "".join(normalisation.notes(recorded))
 
-    still, to_and_fro = [1, 1], [0.5, 0.5]
+    still, to_and_fro = [1, 1], [0.5, -0.5]
     for name in ("1.running_mean", "batch_stats/norm/mean", "BatchNorm_0/var"):
         assert "never move" in said(still, [0, 0], name)
         # Sent as it was: clients have statistics of their own.
@@ -267,4 +267,7 @@ def test_a_reader_is_told_of_batch_norm():
             assert said(sent, moved, name).startswith(
                 "Batch norm: attacks take its run"
             )
+    # Rounded models, or updates in their place, of statistics that are frozen.
+    assert "never move" in said([3, 3], [1e-8, 0], "1.running_mean")
+    assert "never move" in said([3, 3], [3, 3], "1.running_mean")
     assert not said([1, 2], still, "LayerNorm_0/mean", "var", "1/weight", "1/bias")

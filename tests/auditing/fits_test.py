@@ -4,8 +4,10 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from fljax.auditing import case, fits, inputs
+from fljax.attacks.adversary import AdversaryView
+from fljax.auditing import case, fits, inputs, slips
 from fljax.auditing import settings as s
+from fljax.types import Known
 
 _KNOWN = {"batch_size": None, "learning_rate": 0.1, "local_epochs": 1}
 
@@ -113,18 +115,40 @@ def test_what_fits_other_targets_nearly_as_well_is_no_slip(
     assert bool(fitted().slip) is told
 
 
+@pytest.mark.parametrize("alike", [0, 1])
+def test_clients_whose_targets_are_alike_do_not_take_a_right_slip_away(
+    alike, monkeypatch
+):
+    y = np.array([[1.0, 1.0, 1.0], [3.0, 1.0, 2.0], [5.0, 5.0, 0.0]])
+    mask = np.array([[1, 1, 1], [1, 1, 1], [1, 1, 0]], bool)
+    clients = slice(alike, 3 if alike else None)
+    view = AdversaryView._make([None] * len(AdversaryView._fields))
+    view = view._replace(known=Known(None, y[clients], mask[clients]))
+    dealt = []
+
+    def misfit(view, *_):
+        dealt.append(view.known.y)
+        return np.where(np.any(view.known.y != y[clients], axis=1), 9.0, 1e-9)
+
+    monkeypatch.setattr(fits, "_misfit", misfit)
+    assert not fits._fits_others(view, np.full(3 - alike, 1e-9))
+    for mine, true, kept in zip(dealt[0], y[clients], mask[clients], strict=True):
+        assert sorted(mine[kept]) == sorted(true[kept])
+        assert (mine[~kept] == true[~kept]).all()
+
+
 @pytest.mark.parametrize(
     ("optimiser", "tried"), [("adam", "plain SGD"), ("sgd", "SGD with momentum 0.9")]
 )
 def test_other_rules_than_the_declared_one_are_tried(linear, config, optimiser, tried):
     told = config(linear, optimiser=optimiser)
     ready = case.prepare(told, inputs.read(told.files, told.rows))
-    assert f"clients use {tried}" in dict(fits._slips(ready.view))
+    assert f"clients use {tried}" in dict(slips.tried(ready.view))
     kept = any(
-        "is kept from round to round" in name for name, _ in fits._slips(ready.view)
+        "is kept from round to round" in name for name, _ in slips.tried(ready.view)
     )
     assert kept == (optimiser == "adam")  # plain SGD has nothing to keep
-    assert len(dict(fits._slips(ready.view))) == len(list(fits._slips(ready.view)))
+    assert len(dict(slips.tried(ready.view))) == len(list(slips.tried(ready.view)))
 
 
 def test_rows_of_each_other_are_told(fitted, linear):

@@ -4,6 +4,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from fljax.data import csv_table
 from fljax.data.table import DataError
 
 
@@ -163,3 +164,17 @@ def test_a_row_that_is_named_is_one_of_the_file(load):
             DataError, match="'new' .* row 3 below the header holds 'ma"
         ):
             load(frame, missing="drop", **told)
+
+
+@pytest.mark.filterwarnings("ignore:.* rows without age are left out")
+def test_a_number_that_is_too_large_is_named_with_all_else_and_by_its_row(tmp_path):
+    path = tmp_path / "mine.csv"
+    path.write_text("age,code,y\n,1,0\n1,inf,1\n2,3,0\ninf,5,1\n3,inf,0\n4,inf,1\n")
+    told = {"path": path, "target": "y", "missing": "drop"}
+    with pytest.raises(
+        DataError, match="'age' holds inf in row 4 below the header, exp"
+    ):
+        csv_table.load(**told, drop=["code"])
+    # Of a category no square is taken.
+    path.write_text(path.read_text().replace("\ninf", "\n9"))
+    assert csv_table.load(**told, categorical=["code"]).kinds["code"] == "categorical"

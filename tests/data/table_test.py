@@ -71,7 +71,7 @@ def test_a_bad_table_is_one_clear_line(changes, line):
         ({"pay": [1.0, 2.0, None, 4.0]}, "column 'pay' has 1 missing values"),
         (
             {"age": [30, 40, float("inf"), 60]},
-            "'age' holds inf in row 3 below the header, expected numbers below",
+            "'age' holds inf in row 2, expected numbers below",
         ),
         ({"sex": ["f"] * 4}, "sensitive column 'sex' is constant"),
     ],

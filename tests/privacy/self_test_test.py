@@ -246,6 +246,18 @@ def test_few_numbers_and_little_precision_are_sound(width, dtype):
     assert not _failed(_check_rows(width, dtype=dtype, draws=100))
 
 
+def test_an_array_of_nothing_is_sound():
+    def step(key, params, batch):
+        grads, loss = _rows(key, params["a"], batch, noise=jax.random.normal)
+        return {"a": grads, "b": params["b"]}, loss
+
+    params = {"a": jnp.zeros(20), "b": jnp.zeros(0)}
+    x = np.random.default_rng(0).normal(size=(8, 20)).astype(np.float32)
+    batch = _batch()._replace(x=x, mask=np.ones(8, bool))
+    told = {"noise": 1.0, "sensitivity": 1.0, "batch_size": 1.0, "draws": 20}
+    assert not _failed(privacy.check_dp(step, params, batch, **told))
+
+
 def test_one_draw_for_all_is_found_of_a_single_number():
     def once(key, shape):
         return jax.random.normal(jax.random.key(0), shape)

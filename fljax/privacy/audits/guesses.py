@@ -3,6 +3,7 @@
 Bounds are those of `jax_privacy.auditing`.
 """
 
+import functools
 import importlib
 import warnings
 from typing import Any
@@ -42,18 +43,24 @@ def one_run(
     """
     values, there = np.asarray(scores, float), np.asarray(present, bool)
     statistics.check(values, there, None, delta, confidence)
+    if not delta > 0:
+        raise ValueError(f"delta must be in (0, 1), got {delta}")
     found = bound(values, there, delta, confidence)
-    if (
-        not found.epsilon
-        and not bound(there.astype(float), there, delta, confidence).epsilon
-    ):
+    if not found.epsilon and not _most(*found.counts, delta, confidence):
         warnings.warn(
             f"delta: at {delta:g} one training with {len(there)} canaries proves nothing, "
             "however right all guesses are, so that a bound of 0 says nothing; expected a "
             f"smaller delta, e.g. {0.01 / len(there):.1g}",
-            stacklevel=3,
+            stacklevel=2,
         )
     return found
+
+
+@functools.lru_cache(maxsize=256)
+def _most(within: int, without: int, delta: float, confidence: float) -> float:
+    """Epsilon of guesses that are all right."""
+    there = np.repeat([True, False], [within, without])
+    return bound(there.astype(float), there, delta, confidence).epsilon
 
 
 def bound(values, there, delta: float, confidence: float) -> Audited:

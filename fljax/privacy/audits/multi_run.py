@@ -7,7 +7,7 @@ import jax
 import numpy as np
 
 from fljax import federation as federation_lib
-from fljax.federation import Federation, Tables
+from fljax.federation import Federation, Tables, checks
 from fljax.privacy import sampled
 from fljax.privacy.audits import evidence, planting, statistics
 from fljax.privacy.audits.canaries import Canary
@@ -20,7 +20,6 @@ from fljax.privacy.noise_spec import as_poisson
 from fljax.types import NoiseSpec, PyTree
 
 _BLOCK = 250  # trainings whose messages are held at the same time
-_ROUNDING = 1e-4  # relative, of rates in float32
 
 Keep = Callable[[str, Callable[[], Any]], Any]
 # (name, compute) -> what `compute` returns, or returned in a run that was stopped
@@ -116,8 +115,9 @@ def accounted(
     """Upper bound of epsilon of what `messages` tell of a canary; inf without a promise.
 
     Raises:
-      ValueError: for noise that is accounted for other batches than are drawn.
+      ValueError: for noise that promises for other batches than are drawn.
     """
+    checks.check_noise(noise, tables)
     unit = "client" if canary.kind == "client" else "record"
     client, bounds = canary.client, [np.inf]
     rounds = int(inclusions(tables, canary).present.sum())
@@ -126,8 +126,6 @@ def accounted(
             continue
         steps = rounds * (1 if unit == "client" else int(local_steps(tables)[client]))
         own = spec.of_client(client)
-        if unit == "record":
-            _check_batches(own, tables, canary)
         rate, count = as_poisson(own, steps, rounds)
         multiplier = float(np.asarray(own.noise_multiplier))
         replaced = canary.neighbours != "remove"
@@ -136,23 +134,6 @@ def accounted(
         )
         bounds.append(epsilon)
     return min(bounds)
-
-
-def _check_batches(own: NoiseSpec, tables: Tables, canary: Canary) -> None:
-    """Refuses an account of rows that are drawn otherwise, or less often."""
-    if own.sampling != "poisson":
-        return
-    if not tables.schedule.poisson:
-        raise ValueError(
-            "tables: batches are gone through, the defense's noise is accounted for "
-            "Poisson batches; expected Tables.of(..., poisson=True)"
-        )
-    drawn, told = inclusions(tables, canary).rate, float(np.asarray(own.sampling_rate))
-    if told < drawn * (1 - _ROUNDING):
-        raise ValueError(
-            f"sampling_rate: the defense accounts for {told:.4g}, rows of client "
-            f"{canary.client} are drawn with {drawn:.4g}"
-        )
 
 
 def _seen(federation, trainings, numbers, seed, keep, progress):

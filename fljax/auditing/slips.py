@@ -1,0 +1,85 @@
+"""Usual slips in the declaration of a training, which are tried where messages do not fit."""
+
+from collections.abc import Iterator
+
+import jax
+import numpy as np
+
+from fljax import losses
+from fljax.attacks.adversary import AdversaryView, LocalTraining
+from fljax.types import ElementLossFn
+
+_FACTORS = (0.1, 0.2, 0.25, 1 / 3, 0.5, 2, 3, 4, 5, 10)  # of rate times steps
+# Where gradients were declared, and clients step with a rate of their own.
+_RATES = tuple(m * 10.0**-e for e in range(1, 5) for m in (1, 2, 3, 5))
+
+
+def tried(view: AdversaryView) -> Iterator[tuple[str, AdversaryView]]:
+    """Views of what may have been the case in place of this one, and that in words."""
+    seen, known = view.transcript, view.known
+    assert seen is not None
+    if view.defense:
+        yield "clients trained without a defense", view._replace(defense=None)
+    moves = {
+        "models moved the opposite way": lambda sent, moved: -moved,
+        "what was recorded as returned is sent minus returned": np.subtract,
+        "what was recorded as returned is returned minus sent": (
+            lambda sent, moved: moved - sent
+        ),
+    }
+    for name, move in moves.items() if view.sees != "models" else ():
+        delta = jax.tree.map(
+            lambda sent, moved, move=move: move(sent[:, None], moved),
+            seen.params,
+            seen.delta,
+        )
+        yield name, view._replace(transcript=seen._replace(delta=delta))
+    for name, training in _trainings(view.training):
+        if not training.missing and training != view.training:
+            yield name, view._replace(training=training)
+    for name, loss in _losses_of(view) if view.usual_loss else ():
+        other = view._replace(loss_fn=losses.ExampleLoss(view.loss_fn.apply_fn, loss))
+        yield f"the loss of a row is {name}", other
+    if view.sees == "messages" and len(view.clients) > 1:
+        for name, by in (("before", 1), ("after", -1)):
+            rows = jax.tree.map(lambda leaf, by=by: np.roll(leaf, by, axis=0), known)
+            name = f"each client has the rows of the one {name} it"
+            yield name, view._replace(known=rows, num_rows=None)
+
+
+def _trainings(told: LocalTraining) -> Iterator[tuple[str, LocalTraining]]:
+    """What the training may have been, where it was declared as this one."""
+    assert told.learning_rate is not None
+    if told.algorithm == "fed_sgd":
+        for rate in _RATES:
+            name = f"clients step with a learning rate of {rate:g}, as FedAvg's do"
+            yield name, told._replace(learning_rate=rate)
+    else:
+        kept = ""
+        if told.optimiser != "sgd" or told.momentum:
+            kept = ", or the optimiser is kept from round to round"
+        for factor in _FACTORS:
+            name = f"learning rate times local steps is {factor:.3g} times what was declared"
+            yield name + kept, told._replace(learning_rate=factor * told.learning_rate)
+    one = told._replace(steps=None, epochs=1)
+    yield "a round is one local epoch of each client", one
+    yield "a round is one local step of each client", one._replace(steps=1)
+    plain = told._replace(optimiser="sgd", momentum=0.0, weight_decay=0.0)
+    yield "clients use plain SGD", plain
+    yield "clients use SGD with momentum 0.9", plain._replace(momentum=0.9)
+
+
+def _losses_of(view: AdversaryView) -> Iterator[tuple[str, ElementLossFn]]:
+    """What the loss may have been, where the usual one was taken for granted."""
+    if view.task == "regression":
+        yield "absolute", losses.absolute
+        yield "huber", losses.Huber()
+    elif view.task == "binary":
+        y = np.asarray(view.known.y)[np.asarray(view.known.mask)]
+        if 0 < np.sum(y) < len(y):
+            weight = float(np.sum(1 - y) / np.sum(y))
+            name = f"logistic with a pos_weight of {weight:.3g}, zeros by ones"
+            yield name, losses.WeightedLogistic(weight)
+    else:
+        name = "cross_entropy with a label_smoothing of 0.1"
+        yield name, losses.SmoothedCrossEntropy(0.1)
