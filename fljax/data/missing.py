@@ -58,8 +58,11 @@ def handle_missing(
         return frame
     for column, count in counts.items():
         if count == len(frame):
-            hint = f"list it in drop={'' if column else repr(column)}"
-            raise DataError(f"{name}: column {column!r} is empty, {hint}")
+            if not column:  # what a separator at the end of every line makes
+                raise DataError(
+                    f"{name}: the column without a name is empty; leave out its separator"
+                )
+            raise DataError(f"{name}: column {column!r} is empty, list it in drop=")
     if rule == "error":
         raise DataError(
             f"{name}: missing values in {_listed(counts)}; missing=drop leaves out "

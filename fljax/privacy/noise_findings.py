@@ -14,9 +14,7 @@ from scipy import stats
 
 _COMPARED = 1000  # numbers that are compared two by two
 _MANY = 20  # numbers, of which sums of squared correlations have the law that is taken
-_SPACINGS = (
-    2.0  # a sum that was multiplied may skip every other number of its precision
-)
+_SPACINGS = 2.0  # a sum that was multiplied may skip every other number
 
 
 class Finding(NamedTuple):
