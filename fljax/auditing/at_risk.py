@@ -27,14 +27,16 @@ def order(records: pd.DataFrame, attack: str | None) -> pd.DataFrame:
       attack: one with a posterior; None gives no record.
 
     Returns:
-      Columns `client`, `row`, `value` (named by the attack) and `probability`.
+      Columns `client`, `row`, `value` (named by the attack) and `probability`; of equally
+      sure ones those with the values that it names least often come first.
     """
     names = ["client", "row", "value", "probability"]
     if attack is None:
         return pd.DataFrame(columns=names)
     found = records.loc[:, ["client", "row", attack, f"{attack}_probability"]]
     found = found.set_axis(names, axis=1)
-    return found.sort_values("probability", ascending=False, kind="stable")
+    times = found.groupby("value", observed=True).value.transform("size")
+    return found.iloc[np.lexsort((times, -found.probability))]
 
 
 def shown(

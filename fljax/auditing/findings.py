@@ -169,7 +169,13 @@ class Findings(NamedTuple):
     def summary(self) -> list[str]:
         """What leaks, to whom and how surely, in sentences."""
         audited = self.audited
-        return words.summary(audited.sensitive, self.lines, self.clients, audited.fit)
+        return words.summary(
+            audited.sensitive,
+            self.lines,
+            self.clients,
+            audited.fit,
+            audited.categories,
+        )
 
     def _repr_html_(self) -> str:
         return cells.html(self.lines)

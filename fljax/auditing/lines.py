@@ -53,6 +53,34 @@ class PerRecord(NamedTuple):
     plot: certainty.Bins
 
 
+class Named(NamedTuple):
+    """How often a value is named.
+
+    Attributes:
+      rightly: rows of those that have it.
+      of: rows that have it.
+      wrongly: rows that have another.
+    """
+
+    rightly: int
+    of: int
+    wrongly: int
+
+
+class Rarest(NamedTuple):
+    """The rarest value, of which accuracies tell little.
+
+    Attributes:
+      value: its number among the categories.
+      attack: how often the attack names it.
+      references: name -> the same of what needs no message of these rows.
+    """
+
+    value: int
+    attack: Named
+    references: Mapping[str, Named]
+
+
 class Line(NamedTuple):
     """One attack.
 
@@ -70,6 +98,7 @@ class Line(NamedTuple):
       ceiling: percent that no adversary is above under the declared defense, on average;
         None where nothing is promised, or it is of another measure.
       doubts: kinds of what takes from its certainty, which the detail says in words.
+      rarest: of a category, None else.
     """
 
     attack: str
@@ -84,6 +113,7 @@ class Line(NamedTuple):
     records: PerRecord | None = None
     ceiling: float | None = None
     doubts: tuple[str, ...] = ()
+    rarest: Rarest | None = None
 
     def and_that(self, *texts: str, doubt: str = "") -> "Line":
         """The same with more to its detail, which may be a doubt of some kind."""

@@ -20,7 +20,7 @@ from fljax.attacks.estimates import (
     Prediction,
     Reconstruction,
 )
-from fljax.auditing.lines import PerRecord
+from fljax.auditing.lines import Named, PerRecord, Rarest
 from fljax.auditing.truth import Truth
 from fljax.verdicts import (
     ACCURACY,
@@ -134,6 +134,25 @@ def per_record(estimate: Prediction, truth: Truth) -> PerRecord | None:
         [len(one.truth) for one in each],
         certainty.bins(everyone),
     )
+
+
+def rarest(name: str, estimate: Prediction, truth: Truth, beside: Controls) -> Rarest:
+    """Of a category: how often its rarest value is named, and by what else."""
+    real = _real(truth)
+    kinds, counts = np.unique(np.concatenate(real), return_counts=True)
+    value = int(kinds[counts.argmin()])
+    references = {}
+    if beside.imputed is not None:
+        references[IMPUTATION] = _named(value, beside.imputed.own, real)
+    if beside.strangers is not None and name in beside.estimates:
+        theirs = _values(beside.estimates[name], beside.strangers)
+        references[STRANGERS] = _named(value, theirs, _real(beside.strangers))
+    return Rarest(value, _named(value, _values(estimate, truth), real), references)
+
+
+def _named(value: int, guesses: _Scores, real: _Scores) -> Named:
+    said, has = (np.concatenate(each) == value for each in (guesses, real))
+    return Named(int((said & has).sum()), int(has.sum()), int((said & ~has).sum()))
 
 
 def errors(name: str, estimate: Prediction, truth: Truth, beside: Controls) -> Measured:

@@ -77,7 +77,10 @@ def _line(
             measured = measuring.hits(name, estimate, truth, controls)
             line = _judged(name, estimate, measured, attacks, controls.uses)
             line = line.and_that(_silent(estimate, truth))
-            return line._replace(records=measuring.per_record(estimate, truth))
+            return line._replace(
+                records=measuring.per_record(estimate, truth),
+                rarest=measuring.rarest(name, estimate, truth, controls),
+            )
         case LabelEstimate():
             measured = measuring.distances(estimate, truth)
             return _judged(name, estimate, measured, attacks)

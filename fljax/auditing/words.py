@@ -8,7 +8,7 @@ import numpy as np
 from fljax import attack_names, verdicts
 from fljax.auditing import doubts
 from fljax.auditing.fits import Fit
-from fljax.auditing.lines import MISFIT, Line
+from fljax.auditing.lines import MISFIT, Line, Rarest
 from fljax.fit import UNLEARNT
 from fljax.verdicts import (
     ACCURACY,
@@ -26,10 +26,18 @@ _REFERENCES = {
     STRANGERS: "on people who never met these messages the attack names {}",
     OTHERS: "with other clients' messages in place of its own the attack names {}",
 }
+_ELSE = {
+    IMPUTATION: "imputation from the other columns",
+    STRANGERS: "the attack on people who never met these messages",
+}
 
 
 def summary(
-    sensitive: str, lines: Sequence[Line], clients: Sequence[str], rows: Fit
+    sensitive: str,
+    lines: Sequence[Line],
+    clients: Sequence[str],
+    rows: Fit,
+    categories: Sequence[str] = (),
 ) -> list[str]:
     """What leaks, to whom and how surely; what does not.
 
@@ -38,6 +46,7 @@ def summary(
       lines: of all attacks.
       clients: names of the clients.
       rows: how the messages fit them.
+      categories: values of the column; none of a number.
     """
     leaks, top = _leaks(lines), foremost(lines)
     sensitive, found = _subject(sensitive, lines), []
@@ -48,6 +57,8 @@ def summary(
             found[0] += f" {', '.join(rest)} {'leak' if rest[1:] else 'leaks'}, too."
     else:
         found.append(_nothing(sensitive, lines, rows))
+        if top is not None and verdicts.BLIND in top.doubts and top.rarest is not None:
+            found.append(_rarest(sensitive, top.attack, top.rarest, categories))
     if leaks or all(line.verdict != MISFIT for line in lines):
         found += _doubts(lines, rows)
     if any(doubts.STRONGEST in line.doubts for line in lines):
@@ -81,7 +92,10 @@ def _are_blind(lines: Sequence[Line]) -> bool:
 
 
 def foremost(lines: Sequence[Line]) -> Line | None:
-    """The strongest leak; without one the attack that comes nearest to it."""
+    """The strongest leak; without one the attack that comes nearest to it.
+
+    Of equally strong ones that with the most beyond what needs no message.
+    """
     found = _leaks(lines) or [
         line
         for line in lines
@@ -103,11 +117,13 @@ def _leaks(lines: Sequence[Line]) -> list[Line]:
     return [line for line in lines if line.verdict == verdicts.LEAKS]
 
 
-def _strength(line: Line) -> tuple[bool, float]:
+def _strength(line: Line) -> tuple[bool, float, float]:
     """What speaks of the column first, then what is furthest: errors are small."""
     value = line.total.value if line.total else 0.0
     errs = line.metric in (ERROR.metric, DISTANCE.metric)
-    return line.metric in (ACCURACY.metric, ERROR.metric), -value if errs else value
+    beyond = min((gain.mean for gain in line.gains), default=0.0)
+    of_column = line.metric in (ACCURACY.metric, ERROR.metric)
+    return of_column, -value if errs else value, np.nan_to_num(beyond, nan=-np.inf)
 
 
 def _leak(sensitive: str, line: Line, clients) -> str:
@@ -226,6 +242,19 @@ def _nothing(sensitive: str, lines: Sequence[Line], rows: Fit) -> str:
         f"No attack that was run shows a leak of {sensitive}. That is no proof: another "
         "attack may succeed."
     )
+
+
+def _rarest(
+    sensitive: str, attack: str, rarest: Rarest, categories: Sequence[str]
+) -> str:
+    """What accuracies do not show of few rows that have a value."""
+    told = {attack: rarest.attack}
+    told |= {_ELSE[name]: each for name, each in rarest.references.items()}
+    said = "; ".join(
+        f"{name} finds {each.rightly} of {each.of} and says so of {each.wrongly} others"
+        for name, each in told.items()
+    )
+    return f"Of the rows whose {sensitive} is {categories[rarest.value]}, {said}."
 
 
 def _doubts(lines: Sequence[Line], rows: Fit) -> list[str]:

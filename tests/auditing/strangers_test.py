@@ -75,9 +75,9 @@ def test_an_audit_takes_others_messages_where_there_are_any(linear):
     shown = findings.table.set_index("attack")[verdicts.OTHERS]
     assert shown["reconstruct"] == told[verdicts.OTHERS]
     assert ">others</th>" in findings._repr_html_()
-    assert "others" in str(
-        [column.header for column in reporting.screen(findings)[1].columns]
-    )
+    shown = reporting.screen(findings)
+    table = next(each for each in shown if hasattr(each, "columns"))
+    assert "others" in str([column.header for column in table.columns])
 
 
 def test_strangers_are_nobodys_rows_first_and_never_the_clients_own(monkeypatch):

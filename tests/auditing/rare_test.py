@@ -1,0 +1,69 @@
+"""A value that few rows have: no accuracy shows that all of them are found."""
+
+import numpy as np
+import pandas as pd
+
+from fljax import verdicts
+from fljax.attacks.estimates import Prediction
+from fljax.auditing import at_risk, words
+from fljax.auditing.fits import Fit
+from fljax.auditing.lines import Named
+from fljax.auditing.measuring import Controls, Imputed
+from tests.auditing.judging import judged, truth
+
+_FEW = truth([[0] * 48 + [1, 1], [0] * 49 + [1]])
+
+
+def _controls():
+    strange = truth([[0] * 45 + [1] * 5] * 2)
+    said = Prediction(np.array([[1] * 4 + [0] * 44 + [1, 0], [0] * 50]))
+    often = [np.array([1, 1] + [0] * 47 + [1]), np.zeros(50, int)]
+    return Controls(Imputed(often), {"knows": said}, strange)
+
+
+def _summary(lines):
+    told = list("ab"), Fit(np.ones(2)), ("no", "yes")
+    return words.summary("ill", lines, *told)
+
+
+def test_it_is_said_how_many_are_found_where_nothing_else_can_be():
+    (line,) = lines = judged(_FEW, _controls(), knows=Prediction(_FEW.sensitive))
+    assert line.verdict == verdicts.NOT_SHOWN and verdicts.BLIND in line.doubts
+    assert line.rarest.attack == Named(3, 3, 0)
+    assert line.rarest.references == {
+        verdicts.IMPUTATION: Named(1, 3, 2),
+        verdicts.STRANGERS: Named(1, 10, 4),
+    }
+    said = _summary(lines)[1]
+    assert said.startswith("Of the rows whose ill is yes, knows finds 3 of 3 and says")
+    assert "other columns finds 1 of 3 and says so of 2 others" in said
+    assert said.endswith("finds 1 of 10 and says so of 4 others.")
+
+
+def test_padding_has_no_value():
+    padded = _FEW._replace(mask=np.arange(50) < np.array([[50], [49]]))
+    (line,) = judged(padded, knows=Prediction(_FEW.sensitive))
+    assert line.rarest.attack == Named(2, 2, 0) and not line.rarest.references
+
+
+def test_nothing_is_added_where_accuracies_tell():
+    many = truth([[0] * 60 + [1] * 40] * 2)
+    (line,) = lines = judged(many, blind=Prediction(np.zeros((2, 100), int)))
+    assert verdicts.BLIND not in line.doubts
+    assert not any("finds" in each for each in _summary(lines))
+
+
+def test_of_equally_strong_attacks_that_which_tells_least_of_strangers_is_foremost():
+    guess, strange = Prediction(_FEW.sensitive), truth([[0] * 45 + [1] * 5] * 2)
+    wrong = Prediction(1 - strange.sensitive)
+    controls = Controls(None, {"a": Prediction(strange.sensitive), "b": wrong}, strange)
+    lines = judged(_FEW, controls, a=guess, b=guess)
+    assert words.foremost(lines).attack == "b"
+
+
+def test_of_equally_sure_records_the_rare_come_first():
+    records = pd.DataFrame(
+        {"client": 0, "row": range(6), "a": ["no", "no", "yes", "no", None, "maybe"]}
+    ).assign(a_probability=[1, 1, 1, 0.9, 1, 1])
+    rows = at_risk.order(records, "a").row.tolist()
+    assert rows == [2, 5, 0, 1, 4, 3]
