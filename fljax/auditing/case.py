@@ -205,7 +205,7 @@ def _check_order(config: Config, encoding: Encoding, outputs: int) -> None:
         raise ConfigError(
             f"--classes: {outputs}, but column {config.files.target!r} has only "
             f"{', '.join(labels[:10])}; texts are numbered in their order, so expected "
-            "rows of every class, or numbers from 0 in place of texts"
+            "rows of every class, of any client, or numbers from 0 in place of texts"
         )
 
 

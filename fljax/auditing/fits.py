@@ -10,6 +10,7 @@ tried: what fits with one of them was probably recorded or declared so.
 import functools
 import itertools
 import math
+from collections.abc import Iterator
 from typing import Any, NamedTuple
 
 import jax
@@ -75,7 +76,10 @@ def of_rows(
     plain = Fit(explained(rows), found, lacking=lacking, unlike=unlike)
     if found is None or (np.median(found) <= FITS and not lacking):
         return plain
-    supposed = itertools.islice(slips.tried(rows), 1 if lacking else None)  # no defense
+    turned = _turned(view, truth)
+    supposed = itertools.islice(
+        itertools.chain(slips.tried(rows), turned), 1 if lacking else None
+    )  # no defense
     tried = ((name, each, _misfit(each, *limits)) for name, each in supposed)
     others = [
         (float(np.median(m)), name, each, m) for name, each, m in tried if m is not None
@@ -86,6 +90,13 @@ def of_rows(
     if least > FITS or _fits_others(other, left, *limits):
         return plain
     return plain._replace(slip=f"they would fit if {best} (misfit {least:.2g})")
+
+
+def _turned(view: AdversaryView, truth: Truth) -> Iterator[tuple[str, AdversaryView]]:
+    """The sensitive column's two values the other way round, as numbers of texts may be."""
+    if not view.continuous and len(view.candidates) == 2:
+        name = "the sensitive column's two values are the other way round"
+        yield name, knowing_the_truth(view, 1 - np.asarray(truth.sensitive))
 
 
 def _fits_others(view: AdversaryView, own: np.ndarray, *limits) -> bool:

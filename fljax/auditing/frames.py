@@ -65,7 +65,8 @@ def columns(rows: Rows, files: FilesConfig, config: RowsConfig) -> RowsConfig:
         name = str(column)
         if name in aside or pd.api.types.is_numeric_dtype(series):
             continue
-        _warn_of_order(name, series)
+        made = "codes" if name == files.target else "pandas.get_dummies"
+        _warn_of_order(name, series, made)
         values = _different(name, series)
         _warn_of_missing(name, values)
         if name in (*config.numeric, *config.categorical):
@@ -121,7 +122,7 @@ def _are_bits(values: list[Any]) -> bool:
     return {float(value) for value in values} <= {0.0, 1.0}
 
 
-def _warn_of_order(name: str, series: pd.Series) -> None:
+def _warn_of_order(name: str, series: pd.Series, made: str) -> None:
     """Categories are sorted here, and those without a row have no input."""
     kind = series.dtype
     if not isinstance(kind, pd.CategoricalDtype):
@@ -131,7 +132,7 @@ def _warn_of_order(name: str, series: pd.Series) -> None:
         listed = ", ".join(map(str, declared))
         warnings.warn(
             f"rows: categories of {name!r} are taken in sorted order and without those "
-            f"of no row, where pandas.get_dummies has {listed}",
+            f"of no row, where {made} of it are in the order {listed}",
             stacklevel=4,
         )
 

@@ -40,6 +40,10 @@ def tried(view: AdversaryView) -> Iterator[tuple[str, AdversaryView]]:
     for name, loss in _losses_of(view) if view.usual_loss else ():
         other = view._replace(loss_fn=losses.ExampleLoss(view.loss_fn.apply_fn, loss))
         yield f"the loss of a row is {name}", other
+    if view.task == "binary":
+        turned = known._replace(y=1 - np.asarray(known.y))
+        name = "the target's two values are the other way round"
+        yield name, view._replace(known=turned)
     if view.sees == "messages" and len(view.clients) > 1:
         for name, by in (("before", 1), ("after", -1)):
             rows = jax.tree.map(lambda leaf, by=by: np.roll(leaf, by, axis=0), known)

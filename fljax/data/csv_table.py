@@ -157,8 +157,9 @@ def _warn_of_copies(name: str, frame: pd.DataFrame) -> None:
     if copies > _COPIES * len(frame):
         warnings.warn(
             f"{name}: {copies} of {len(frame)} rows are copies of others. If those are one "
-            "person's, imputation finds them among other people's, and what leaks passes "
-            "for predictable: keep one row of each person",
+            "person's, imputation finds them among other people's, and strangers to the "
+            "messages have them, so that what leaks passes for predictable: keep one row of "
+            "each person",
             stacklevel=3,
         )
 

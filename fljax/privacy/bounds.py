@@ -201,7 +201,7 @@ def _even(loss: Loss, count: int) -> float:
     """Of a row with so many values that are equally likely."""
     if count == 1:
         return 1.0
-    by_pairs = _of_prior(loss, np.full(count, 1 / count))
+    by_pairs = min(1.0, 1 / count + (1 - 1 / count) * loss.replaced(0.0))
     return by_pairs if count == 2 else min(by_pairs, _power(loss, 1 / count))
 
 

@@ -125,6 +125,8 @@ def check_steps(steps: ArrayLike) -> None:
       ValueError: some is below 0 or not whole.
     """
     counts = np.ravel(steps)
+    if counts.dtype.kind not in "iuf" and counts.size:
+        raise ValueError(f"steps must be whole numbers, got {steps!r:.40}")
     if np.min(counts, initial=0) < 0:
         raise ValueError(f"steps must be >= 0, got {np.min(counts)}")
     whole = np.isfinite(counts) & (np.floor(counts) == counts)

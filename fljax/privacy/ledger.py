@@ -14,6 +14,7 @@ independent draws, in secret): then every round is charged to everybody.
 """
 
 import bisect
+import operator
 from collections.abc import Iterable
 from typing import Any
 
@@ -53,6 +54,8 @@ class Ledger:
         if not budget > 0:
             raise ValueError(f"budget must be > 0, got {budget}")
         exact.check_steps(steps)
+        if np.ndim(steps) > 1:
+            raise ValueError(f"steps: expected [clients] or one, got {np.shape(steps)}")
         if noise.unit == "client":
             steps = 1
             if noise.sampling == "fixed":  # who is drawn is known by now
@@ -79,10 +82,10 @@ class Ledger:
           ValueError: for a round that was charged, or a client that is not known or
             there twice; nothing is charged then.
         """
-        there = [int(client) for client in clients]
+        there = list(clients)
         self.check(round, there)
-        self._passed = round + 1
-        for client in there:
+        self._passed = operator.index(round) + 1
+        for client in map(operator.index, there):
             self._rounds[client] = self._rounds.get(client, 0) + 1
 
     def check(self, round: int, clients: Iterable[int]) -> None:
@@ -95,9 +98,12 @@ class Ledger:
         Raises:
           ValueError: as `charge` does.
         """
-        there = [int(client) for client in clients]
-        if round < self._passed:
-            raise ValueError(f"round: expected {self._passed} or more, got {round}")
+        there = [_whole("client", client) for client in clients]
+        if _whole("round", round) < self._passed:
+            before = f"; charged are {self._passed} before" if self._passed else ""
+            raise ValueError(
+                f"round: expected {self._passed} or more, got {round}{before}"
+            )
         if len(set(there)) < len(there):
             raise ValueError(f"round {round}: expected each client once, got {there}")
         for client in there:
@@ -128,8 +134,13 @@ class Ledger:
 
         Returns:
           `[T, C]` bool; a client who has spent its budget comes no more.
+
+        Raises:
+          ValueError: for another shape.
         """
         drawn = np.asarray(present, bool)
+        if drawn.ndim != 2:
+            raise ValueError(f"present: expected [rounds, clients], got {drawn.shape}")
         counted = np.ones_like(drawn) if self._secret else drawn
         total, first = len(drawn), [self.rounds(c) for c in range(drawn.shape[1])]
         most = [
@@ -185,3 +196,10 @@ class Ledger:
         if client < 0 or (most is not None and client >= most):
             known = "0 or more" if most is None else f"an id below {most}"
             raise ValueError(f"client: expected {known}, got {client}")
+
+
+def _whole(name: str, number: Any) -> int:
+    try:
+        return operator.index(number)
+    except TypeError:
+        raise ValueError(f"{name}: expected a whole number, got {number!r}") from None

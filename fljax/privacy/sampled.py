@@ -27,7 +27,9 @@ Accountant = Literal["rdp", "pld"]
 _ANY_DELTA = 1e-5  # by which the cells of a whole profile are chosen
 _MOST_EPSILON = 1e6  # a bound beyond it stands for itself: cells would overflow
 _NOTHING = 1e8  # about so large an epsilon is none, and takes minutes
-_MOST_NOISE = 1e5  # where sums change by several rows: more leaves mixtures no digits
+# More noise leaves no digits of what sampling tells, and counts as so much.
+_MOST_SAMPLED = 1e6
+_MOST_NOISE = 1e5  # likewise where sums change by several rows
 # An empty batch that is rarer counts as one of a row, which promises no more: of so small
 # a share dp_accounting keeps no digits.
 _EMPTY = 1e-9
@@ -60,7 +62,7 @@ def epsilon(
     if accountant not in ("rdp", "pld"):
         raise ValueError(f"accountant must be 'rdp' or 'pld', got {accountant!r}")
     exact.check_steps(steps)
-    rates = exact.counted(noise_multiplier), float(sampling_rate)
+    rates = _counted(noise_multiplier, sampling_rate), float(sampling_rate)
     if accountant == "rdp":
         return _renyi(*rates, int(steps), delta)
     return poisson(*rates, [int(steps)], [1.0], delta)
@@ -94,7 +96,7 @@ def poisson(
     """
     exact.check(noise_multiplier, sampling_rate, delta)
     exact.check_steps(steps)
-    rates = exact.counted(noise_multiplier), float(sampling_rate)
+    rates = _counted(noise_multiplier, sampling_rate), float(sampling_rate)
     return _poisson(*rates, tuple(steps), tuple(weights), delta, replace)
 
 
@@ -116,7 +118,7 @@ def profile(
       ValueError: for numbers out of range.
     """
     exact.check(noise_multiplier, sampling_rate, _ANY_DELTA)
-    noise_multiplier = exact.counted(noise_multiplier)
+    noise_multiplier = _counted(noise_multiplier, sampling_rate)
     effect = noise_multiplier / 2 if replace else noise_multiplier
     if sampling_rate == 1 or effect in (0, np.inf) or not steps:
         return exact.profile(effect, [steps], [1.0])
@@ -216,6 +218,12 @@ def _whole_batches(noise_multiplier, sampling_rate, total, steps, delta) -> floa
     return loss_distributions.epsilon(
         loss_distributions.composed(one, steps), delta - rare, steps
     ) - float(np.log1p(-rare))
+
+
+def _counted(noise_multiplier: float, sampling_rate: float) -> float:
+    if sampling_rate == 1:
+        return exact.counted(noise_multiplier)
+    return exact.counted(noise_multiplier, _MOST_SAMPLED)
 
 
 def _renyi(noise_multiplier, sampling_rate, steps, delta) -> float:

@@ -157,6 +157,24 @@ def test_rows_of_each_other_are_told(fitted, linear):
     assert (found.misfit > 10).all() and "the rows of the one before it" in found.slip
 
 
+def test_a_sensitive_column_the_other_way_round_is_told(fitted, linear):
+    rows = pd.read_csv(linear / "rows.csv")
+    found = fitted(rows=rows.assign(married=1 - rows.married))
+    assert (found.misfit > 10).all()
+    assert "sensitive column's two values are the other way round" in found.slip
+
+
+def test_a_target_of_two_values_may_be_the_other_way_round(linear, config):
+    told = config(linear)
+    ready = case.prepare(told, inputs.read(told.files, told.rows))
+    (turned,) = (
+        each.known.y
+        for name, each in slips.tried(ready.view._replace(task="binary"))
+        if name.startswith("the target's two values")
+    )
+    np.testing.assert_allclose(turned, 1 - np.asarray(ready.view.known.y))
+
+
 def test_rows_of_nobody_have_no_slip(fitted, linear):
     rows = pd.read_csv(linear / "rows.csv")
     mixed = np.random.default_rng(5).permutation(rows.y)

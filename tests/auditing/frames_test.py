@@ -80,8 +80,16 @@ def test_two_numbers_are_no_categories_but_0_and_1(cells):
 )
 def test_an_order_that_is_not_kept_is_warned_of(declared):
     grades = pd.Categorical(["low", "mid", "high"], categories=declared)
-    with pytest.warns(UserWarning, match=f"get_dummies has {', '.join(declared)}$"):
+    with pytest.warns(
+        UserWarning, match=f"get_dummies of it .* order {', '.join(declared)}$"
+    ):
         assert _columns({"grade": grades}) == ()
+
+
+def test_of_a_target_the_order_is_that_of_its_codes():
+    grades = pd.Categorical(["no", "yes"], categories=["yes", "no"])
+    with pytest.warns(UserWarning, match="where codes of it are in the order yes, no$"):
+        _columns({"y": grades}, task="binary")
 
 
 def test_texts_that_a_file_has_for_missing_values_are_warned_of():

@@ -203,3 +203,8 @@ def test_clients_have_bounds_of_their_own():
 def test_numbers_out_of_range_are_refused(call, named):
     with pytest.raises(ValueError, match=named):
         call()
+
+
+def test_of_ever_so_many_values_the_bound_needs_no_room_for_each():
+    (found,) = privacy.accuracy_without(_spec(1.0), 1, [1e-10])
+    assert 0 < found < 1

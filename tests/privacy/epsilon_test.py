@@ -196,6 +196,15 @@ def test_extreme_noise_is_none_or_never_counted_as_more(accountant, rate):
     assert much == sorted(much, reverse=True) and much[0] < 0.01 and much[-1] == 0
 
 
+@pytest.mark.parametrize("accountant", ["rdp", "pld"])
+def test_so_much_noise_that_floats_tell_nothing_of_sampling_is_never_free(accountant):
+    many = 10**9
+    assert privacy.epsilon(1e8, 0.5, many, 1e-9, accountant) > 6e-4
+    assert sampled.profile(1e8, 0.5, many, replace=False)(0.0) > 1e-4
+    with pytest.raises(privacy.Unattainable):
+        privacy.noise_multiplier_for(1e-6, 1e-12, 0.5, 10**6, accountant)
+
+
 def test_what_is_not_sampled_at_all_is_refused_or_nothing():
     with pytest.raises(ValueError, match="total must be >= 1, got 0"):
         sampled.without_replacement(1.0, 0, 1, 1, 1e-5)

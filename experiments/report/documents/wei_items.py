@@ -72,7 +72,7 @@ ITEMS = (
         "With the decay, divided so, the print is met at 10 % of 100 clients and is above ours at "
         "20 and 50 %; 5 % is too wide to tell. Fed-SDP, whose noise the code multiplies by "
         "zero, is with that noise a guess with 10 of 100 clients, below the print with 20 and above "
-        "it from 50 on, one seed. Which reading is how far from which table stands "
+        "it from 50 on, with 100 in one seed. Which reading is how far from which table stands "
         "below.",
     ),
     Item(

@@ -15,6 +15,8 @@ rows the same client had used before:
   first, `a_i` being what that row makes of the round's model: so `m` is a sum of the
   columns of `V` and of those `a_i`, exactly, and of no other client's. Neither the rate
   nor batch size, number of clients or labels has to be known.
+
+Each row is taken to be one client's: clients who have one in common become a single one.
 """
 
 from collections.abc import Iterator, Sequence
@@ -142,8 +144,8 @@ def _second_steps(
     told: dict[bytes, list[int]] = {}
     for row in np.flatnonzero(~first):
         used = _fit(columns, parts.values[row], parts.on[row])
-        if used is not None:
-            batch = np.flatnonzero(first)[used[second.shape[1] :]]
+        if used is not None and (earlier := used[second.shape[1] :]).any():
+            batch = np.flatnonzero(first)[earlier]
             told.setdefault(batch.tobytes(), []).append(int(row))
     for batch, rows in told.items():
         yield np.concatenate([np.frombuffer(batch, np.int64), rows]), len(rows) > 1

@@ -29,6 +29,8 @@ _NOTHING = 1e-4  # of the largest of a space's neurons, below which one says not
 def recover(rounds: Sequence[Round], white: int, seed: int = 0) -> np.ndarray:
     """Rows `[n, D]` of integers, each proven as far as `grid` says.
 
+    Not where rows are all alike to a few levels: mixtures of them are nearly whole, too.
+
     Args:
       rounds: what the server has of each; of rows fewer than inputs in all, and than
         neurons in a round.
@@ -69,7 +71,8 @@ class _Seen(NamedTuple):
       update: `[1 + D, H]`.
       first: `[1 + D, H]` that was sent.
       noise: deviation of the update's rounding.
-      step: between numbers of the update: protocols add whole ones in a finite field.
+      step: between numbers of the update: protocols add whole ones in a finite field, and
+        what was sent and what came back were rounded.
     """
 
     update: np.ndarray
@@ -87,6 +90,7 @@ def _seen(each: Round) -> _Seen:
     size = np.sqrt(np.mean(first**2) + np.mean(update**2))
     gaps = np.diff(np.unique(np.abs(update)), prepend=0.0)
     step = float(gaps[gaps > 0].min(initial=np.inf)) if gaps.any() else 0.0
+    step = max(step, float(np.median(np.spacing(np.abs(np.float32(first))))))
     return _Seen(update, first, max(eps * float(size), step), step)
 
 

@@ -41,6 +41,13 @@ def inclusions(tables: Tables, canary: Canary) -> Inclusions:
     return Inclusions(int(steps), float(rate), present)
 
 
+def taking_part(tables: Tables) -> np.ndarray:
+    """`[C]` bool, clients who are in some round."""
+    schedule = tables.schedule
+    count = np.shape(schedule.sizes)[1] - 1
+    return np.isin(np.arange(count), np.asarray(schedule.participants)[0])
+
+
 def _of_rows(tables: Tables) -> tuple[np.ndarray, np.ndarray]:
     """Steps of a round that a client's row may be in, and its rate in them, `[C]` each."""
     schedule, steps = tables.schedule, local_steps(tables)

@@ -51,6 +51,13 @@ class Crowd:
         signs = np.where(self.present, 1.0, self.absent).astype(np.float32)
         return parts._replace(local=self.crowded(parts.local, signs))
 
+    def owners(self, tables: Tables) -> np.ndarray:
+        """`[M]` clients who have the canaries, or are them."""
+        if self.canary.kind == "client":
+            return self.at
+        sizes = np.asarray(tables.schedule.sizes)[0, :-1]
+        return np.repeat(np.arange(len(sizes)), sizes)[self.at]
+
     @property
     def absent(self) -> float:
         """What is in place of a client's update where its coin says no."""

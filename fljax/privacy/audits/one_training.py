@@ -17,7 +17,7 @@ from jax.flatten_util import ravel_pytree
 from fljax import federation as federation_lib
 from fljax import rounds
 from fljax.federation import Federation, Tables, Training
-from fljax.privacy.audits import coins, guesses, multi_run, statistics
+from fljax.privacy.audits import chances, coins, guesses, multi_run, statistics
 from fljax.privacy.audits.coins import Exchange
 from fljax.privacy.audits.crowd import Crowd
 from fljax.privacy.audits.evidence import OBSERVERS, Observer
@@ -64,9 +64,15 @@ def audit_once(
     seen = federation_lib.train(federation, training, evaluate=exchanged).evaluations
     exchange = jax.tree.map(lambda leaf: np.asarray(leaf[-1])[0], seen)
     scores = coins.scores(crowd, tables, Exchange(*exchange), numbers)
+    there = chances.taking_part(tables)[
+        crowd.owners(tables)
+    ]  # of others nothing is seen
     audited: dict[Observer, statistics.Audited] = {
         observer: guesses.one_run(
-            scores[observer], crowd.present, delta=delta, confidence=confidence
+            scores[observer][there],
+            crowd.present[there],
+            delta=delta,
+            confidence=confidence,
         )
         for observer in observers
     }

@@ -19,7 +19,7 @@ import numpy as np
 from fljax import local as local_lib
 from fljax import losses
 from fljax.federation import FedAvg, Federation, Parts, Tables, Training
-from fljax.privacy.audits import canaries
+from fljax.privacy.audits import canaries, chances
 from fljax.privacy.audits.canaries import Canary
 from fljax.types import Array, Key, Params, PyTree, Rows
 
@@ -139,12 +139,14 @@ def plant(
       seed: of the canary's direction and of the model that trainings begin with.
 
     Raises:
-      ValueError: for a canary that does not fit, or tables of several federations or
-        without a record of some round.
+      ValueError: for a canary that does not fit or never takes part, or tables of several
+        federations or without a record of some round.
     """
     plain = method_of(loss_fn)
     rows = checked(plain, tables, canary)
     at = canaries.place(np.asarray(tables.schedule.sizes)[0, :-1], canary)
+    if not chances.taking_part(tables)[canary.client]:
+        raise ValueError(f"canary: client {canary.client} takes part in no round")
     shapes = jax.eval_shape(plain.model.init, jax.random.key(0))
     direction = canaries.direction(shapes, seed)
     method = method_of(canaries.PlantedLoss(loss_fn, direction))

@@ -44,6 +44,22 @@ def _federation(num_rounds: int = 8, steps: int = 2, batch: int = 3):
     return x, rounds
 
 
+def test_rows_of_which_nothing_tells_an_earlier_batch_are_not_joined(monkeypatch):
+    second = np.ones((30, 2))
+    told = {0: np.array([True, True])}  # of the first batch; 1 and 2 have none of it
+
+    def fit(columns, part, on):
+        row = int(part[0])
+        if columns.shape[1] == 2:
+            return told.get(row)
+        return np.array([True, True, False])
+
+    monkeypatch.setattr(clients, "_fit", fit)
+    values = np.tile(np.arange(3.0)[:, None], (1, 30))
+    parts = clients._Parts(values, values > -1, values, np.ones(30, bool))
+    assert not list(clients._second_steps(parts, second))
+
+
 def test_rows_of_two_clients_are_told_from_sums_and_none_wrongly():
     x, rounds = _federation()
     names = clients.group(rounds, x)

@@ -5,6 +5,7 @@ import pytest
 
 from fljax.attacks.rows import intersections, sums
 from fljax.attacks.rows.clients import Round
+from fljax.attacks.rows.grid import Grid
 
 _ALL, _INPUTS, _NEURONS, _WHITE = 18, 60, 80, 255
 
@@ -47,6 +48,17 @@ _EVERY = np.ones((_ALL, _NEURONS), bool)
 def test_rows_that_are_drawn_anew_every_round_are_told_apart():
     x, rounds = _rounds(_drawn(30, 7), _EVERY)
     _same(sums.recover(rounds, _WHITE), x)
+
+
+def test_quotients_of_few_steps_of_rounding_prove_nothing():
+    draws, step = np.random.default_rng(0), np.spacing(np.float32(0.1))
+    first = np.full((1 + _INPUTS, 2), 0.1, np.float32)
+    first[1, 1] = 1e-6  # rounded finer than all others
+    change = np.concatenate([[16], draws.integers(0, 17, _INPUTS)])
+    update = np.stack([change * step, np.zeros(1 + _INPUTS)], axis=1)
+    update[1, 1] = np.spacing(np.float32(1e-6))
+    there = Round(np.float32(update), first, np.zeros((2, 2)))
+    assert not len(sums._alone(Grid(16), [sums._seen(there)]))
 
 
 def test_rows_that_add_little_are_told_from_rounding():

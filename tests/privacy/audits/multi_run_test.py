@@ -207,6 +207,14 @@ def test_noise_that_is_accounted_for_other_batches_is_refused():
         multi_run.accounted([spec], often, Canary("row"), 0.1)
 
 
+def test_a_canary_whose_client_never_comes_is_refused():
+    alone = [np.array([1])]
+    with pytest.raises(ValueError, match="canary: client 0 takes part in no round"):
+        privacy.plant(
+            _dp_sgd(1.0), _LOSS, _tables(participants=alone), Canary("gradient")
+        )
+
+
 @pytest.mark.parametrize(
     ("changed", "named"),
     [

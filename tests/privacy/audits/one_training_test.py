@@ -164,6 +164,19 @@ def test_the_upper_bound_is_that_of_whom_least_is_promised(monkeypatch):
     assert found == most > least
 
 
+def test_coins_of_clients_who_never_come_are_not_guessed(monkeypatch):
+    tables = _tables(participants=[np.array([1])])
+    planted = privacy.plant_many(_records, _LOSS, tables, Canary("gradient"), 40)
+    trained = SimpleNamespace(evaluations=Exchange(*[np.zeros((1, 1))] * 4))
+    monkeypatch.setattr(one_training.federation_lib, "train", lambda *_, **__: trained)
+    right = dict.fromkeys(OBSERVERS, planted.method.present.astype(float))
+    monkeypatch.setattr(one_training.coins, "scores", lambda *_: right)
+    found = privacy.audit_once(planted, delta=1e-5, numbers=np.float32(5))
+    own = planted.method.owners(tables)
+    assert own.tolist() == [0, 1] * 20
+    assert sum(found.audited["messages"].counts) == 20
+
+
 def test_a_message_that_is_not_finite_is_its_senders_alone():
     params = {"w": jnp.zeros((2, 3))}  # two rounds, two slots, three clients
     delta = {"w": jnp.array([[[1.0] * 3, [jnp.nan] * 3], [[2.0] * 3, [3.0] * 3]])}
