@@ -59,12 +59,19 @@ class Named(NamedTuple):
     Attributes:
       rightly: rows of those that have it.
       of: rows that have it.
-      wrongly: rows that have another.
+      wrongly: rows of those that have another.
+      others: rows that have another.
     """
 
     rightly: int
     of: int
     wrongly: int
+    others: int
+
+    @property
+    def beyond_chance(self) -> float:
+        """Share of those that have it less that of the others: 0 for who does not look."""
+        return self.rightly / max(self.of, 1) - self.wrongly / max(self.others, 1)
 
 
 class Rarest(NamedTuple):
@@ -98,7 +105,7 @@ class Line(NamedTuple):
       ceiling: percent that no adversary is above under the declared defense, on average;
         None where nothing is promised, or it is of another measure.
       doubts: kinds of what takes from its certainty, which the detail says in words.
-      rarest: of a category, None else.
+      rarest: of a category that not all rows share, None else.
     """
 
     attack: str

@@ -136,10 +136,14 @@ def per_record(estimate: Prediction, truth: Truth) -> PerRecord | None:
     )
 
 
-def rarest(name: str, estimate: Prediction, truth: Truth, beside: Controls) -> Rarest:
+def rarest(
+    name: str, estimate: Prediction, truth: Truth, beside: Controls
+) -> Rarest | None:
     """Of a category: how often its rarest value is named, and by what else."""
     real = _real(truth)
     kinds, counts = np.unique(np.concatenate(real), return_counts=True)
+    if len(kinds) < 2:
+        return None
     value = int(kinds[counts.argmin()])
     references = {}
     if beside.imputed is not None:
@@ -152,7 +156,8 @@ def rarest(name: str, estimate: Prediction, truth: Truth, beside: Controls) -> R
 
 def _named(value: int, guesses: _Scores, real: _Scores) -> Named:
     said, has = (np.concatenate(each) == value for each in (guesses, real))
-    return Named(int((said & has).sum()), int(has.sum()), int((said & ~has).sum()))
+    each = said & has, has, said & ~has, ~has
+    return Named(*(int(rows.sum()) for rows in each))
 
 
 def errors(name: str, estimate: Prediction, truth: Truth, beside: Controls) -> Measured:

@@ -40,7 +40,7 @@ def tried(view: AdversaryView) -> Iterator[tuple[str, AdversaryView]]:
     for name, loss in _losses_of(view) if view.usual_loss else ():
         other = view._replace(loss_fn=losses.ExampleLoss(view.loss_fn.apply_fn, loss))
         yield f"the loss of a row is {name}", other
-    if view.task == "binary":
+    if view.task == "binary" or (view.task == "multiclass" and view.outputs == 2):
         turned = known._replace(y=1 - np.asarray(known.y))
         name = "the target's two values are the other way round"
         yield name, view._replace(known=turned)

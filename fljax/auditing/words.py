@@ -8,7 +8,7 @@ import numpy as np
 from fljax import attack_names, verdicts
 from fljax.auditing import doubts
 from fljax.auditing.fits import Fit
-from fljax.auditing.lines import MISFIT, Line, Rarest
+from fljax.auditing.lines import MISFIT, Line
 from fljax.fit import UNLEARNT
 from fljax.verdicts import (
     ACCURACY,
@@ -37,7 +37,7 @@ def summary(
     lines: Sequence[Line],
     clients: Sequence[str],
     rows: Fit,
-    categories: Sequence[str] = (),
+    categories: Sequence[str],
 ) -> list[str]:
     """What leaks, to whom and how surely; what does not.
 
@@ -57,8 +57,7 @@ def summary(
             found[0] += f" {', '.join(rest)} {'leak' if rest[1:] else 'leaks'}, too."
     else:
         found.append(_nothing(sensitive, lines, rows))
-        if top is not None and verdicts.BLIND in top.doubts and top.rarest is not None:
-            found.append(_rarest(sensitive, top.attack, top.rarest, categories))
+        found += _rarest(sensitive, lines, categories) if _are_blind(lines) else []
     if leaks or all(line.verdict != MISFIT for line in lines):
         found += _doubts(lines, rows)
     if any(doubts.STRONGEST in line.doubts for line in lines):
@@ -121,7 +120,7 @@ def _strength(line: Line) -> tuple[bool, float, float]:
     """What speaks of the column first, then what is furthest: errors are small."""
     value = line.total.value if line.total else 0.0
     errs = line.metric in (ERROR.metric, DISTANCE.metric)
-    beyond = min((gain.mean for gain in line.gains), default=0.0)
+    beyond = np.min([gain.mean for gain in line.gains], initial=np.inf)
     of_column = line.metric in (ACCURACY.metric, ERROR.metric)
     return of_column, -value if errs else value, np.nan_to_num(beyond, nan=-np.inf)
 
@@ -245,16 +244,25 @@ def _nothing(sensitive: str, lines: Sequence[Line], rows: Fit) -> str:
 
 
 def _rarest(
-    sensitive: str, attack: str, rarest: Rarest, categories: Sequence[str]
-) -> str:
-    """What accuracies do not show of few rows that have a value."""
+    sensitive: str, lines: Sequence[Line], categories: Sequence[str]
+) -> list[str]:
+    """What accuracies do not show of few rows that have a value: by who tells it best."""
+    found = [
+        (line.rarest.attack.beyond_chance, line.attack, line.rarest)
+        for line in lines
+        if line.rarest is not None and attack_names.is_judged(line.attack, line.setting)
+    ]
+    if not found:
+        return []
+    _, attack, rarest = max(found, key=lambda each: each[0])
     told = {attack: rarest.attack}
     told |= {_ELSE[name]: each for name, each in rarest.references.items()}
     said = "; ".join(
-        f"{name} finds {each.rightly} of {each.of} and says so of {each.wrongly} others"
+        f"{name} finds {each.rightly} of {each.of} and says so of {each.wrongly} of "
+        f"{each.others} others"
         for name, each in told.items()
     )
-    return f"Of the rows whose {sensitive} is {categories[rarest.value]}, {said}."
+    return [f"Of the rows whose {sensitive} is {categories[rarest.value]}, {said}."]
 
 
 def _doubts(lines: Sequence[Line], rows: Fit) -> list[str]:

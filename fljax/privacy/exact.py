@@ -125,7 +125,12 @@ def check_steps(steps: ArrayLike) -> None:
       ValueError: some is below 0 or not whole.
     """
     counts = np.ravel(steps)
-    if counts.dtype.kind not in "iuf" and counts.size:
+    try:
+        counts = counts.astype(np.float64)
+        told = np.ravel(steps).dtype.kind not in "USb"
+    except (TypeError, ValueError):
+        told = False
+    if not told:
         raise ValueError(f"steps must be whole numbers, got {steps!r:.40}")
     if np.min(counts, initial=0) < 0:
         raise ValueError(f"steps must be >= 0, got {np.min(counts)}")

@@ -192,6 +192,7 @@ class Ledger:
         return float(epsilons(*told, rounds=rounds)[0])
 
     def _check(self, client: int) -> None:
+        client = _whole("client", client)
         most = self._most_clients
         if client < 0 or (most is not None and client >= most):
             known = "0 or more" if most is None else f"an id below {most}"
@@ -200,6 +201,9 @@ class Ledger:
 
 def _whole(name: str, number: Any) -> int:
     try:
-        return operator.index(number)
+        whole = operator.index(number)
     except TypeError:
-        raise ValueError(f"{name}: expected a whole number, got {number!r}") from None
+        whole = None
+    if whole is None or isinstance(number, bool):
+        raise ValueError(f"{name}: expected a whole number, got {number!r}")
+    return whole

@@ -1,7 +1,8 @@
 """Renyi divergences of one step, by order, from dp_accounting.
 
-At some low orders its series does not converge. Such an order is left out of a minimum
-over all, which remains an upper bound; its log says so line by line, and need not.
+At some low orders its series does not converge, and of next to nothing it may round below
+0. Such an order is left out of a minimum over all, which remains an upper bound; its log
+says so line by line, and need not.
 """
 
 import contextlib
@@ -18,10 +19,13 @@ def curve(accountant: rdp.RdpAccountant, event) -> tuple[np.ndarray, np.ndarray]
     Args:
       accountant: a new one.
       event: of dp_accounting, one step.
+
+    Returns:
+      Orders, and divergences; infinite where an order is left out.
     """
     with _without("failed to converge"):
         found = accountant.compose(event)
-    return found.orders, found.rdp
+    return found.orders, np.where(found.rdp < 0, np.inf, found.rdp)
 
 
 @contextlib.contextmanager

@@ -27,8 +27,9 @@ Accountant = Literal["rdp", "pld"]
 _ANY_DELTA = 1e-5  # by which the cells of a whole profile are chosen
 _MOST_EPSILON = 1e6  # a bound beyond it stands for itself: cells would overflow
 _NOTHING = 1e8  # about so large an epsilon is none, and takes minutes
-# More noise leaves no digits of what sampling tells, and counts as so much.
-_MOST_SAMPLED = 1e6
+# More noise leaves no digits of what sampling tells, and counts as so much: q / sigma^2 is
+# not to come near the rounding of 1.
+_MOST_SAMPLED, _OF_ROOT = 1e6, 3e6
 _MOST_NOISE = 1e5  # likewise where sums change by several rows
 # An empty batch that is rarer counts as one of a row, which promises no more: of so small
 # a share dp_accounting keeps no digits.
@@ -223,7 +224,8 @@ def _whole_batches(noise_multiplier, sampling_rate, total, steps, delta) -> floa
 def _counted(noise_multiplier: float, sampling_rate: float) -> float:
     if sampling_rate == 1:
         return exact.counted(noise_multiplier)
-    return exact.counted(noise_multiplier, _MOST_SAMPLED)
+    most = min(_MOST_SAMPLED, _OF_ROOT * float(np.sqrt(sampling_rate)))
+    return exact.counted(noise_multiplier, most)
 
 
 def _renyi(noise_multiplier, sampling_rate, steps, delta) -> float:

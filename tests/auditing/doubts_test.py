@@ -54,7 +54,7 @@ def test_of_shares_of_labels_nothing_is_concluded_either_where_rows_do_not_fit()
     def told(answer, misfit, explained=50.0):
         rows = Fit(np.full(5, explained), np.full(5, misfit))
         lines = scoring.lines({"mine": answer}, truth, continuous=False, rows=rows)
-        return lines[0], words.summary("smoker", lines, list("abcde"), rows)[0]
+        return lines[0], words.summary("smoker", lines, list("abcde"), rows, ())[0]
 
     line, said = told(far, 40.0)
     assert line.verdict == lines_lib.MISFIT and "input_order" in line.detail
@@ -72,7 +72,7 @@ def test_a_leak_beside_noise_that_lacks_says_so():
     right = {"model": Prediction(truth.sensitive)}
     lines = scoring.lines(right, truth, continuous=False, rows=rows)
     assert lines[0].verdict == verdicts.LEAKS
-    said = words.summary("smoker", lines, list("abc"), rows)
+    said = words.summary("smoker", lines, list("abc"), rows, ())
     assert "The declared noise was not all there: messages of 3 of 3" in " ".join(said)
 
 
@@ -125,5 +125,5 @@ def test_a_search_that_stopped_short_is_no_misfit():
     assert SHORT in line.detail
     (line,) = scoring.lines({"trajectory": found}, truth, continuous=False, rows=rows)
     assert line.verdict == verdicts.NOT_SHOWN and SHORT in line.detail
-    said = " ".join(words.summary("married", [line], ["one"], rows))
+    said = " ".join(words.summary("married", [line], ["one"], rows, ()))
     assert "No attack" in said and "trajectory stopped short" in said

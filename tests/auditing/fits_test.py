@@ -164,12 +164,15 @@ def test_a_sensitive_column_the_other_way_round_is_told(fitted, linear):
     assert "sensitive column's two values are the other way round" in found.slip
 
 
-def test_a_target_of_two_values_may_be_the_other_way_round(linear, config):
+@pytest.mark.parametrize(("task", "outputs"), [("binary", 1), ("multiclass", 2)])
+def test_a_target_of_two_values_may_be_the_other_way_round(
+    linear, config, task, outputs
+):
     told = config(linear)
     ready = case.prepare(told, inputs.read(told.files, told.rows))
     (turned,) = (
         each.known.y
-        for name, each in slips.tried(ready.view._replace(task="binary"))
+        for name, each in slips.tried(ready.view._replace(task=task, outputs=outputs))
         if name.startswith("the target's two values")
     )
     np.testing.assert_allclose(turned, 1 - np.asarray(ready.view.known.y))

@@ -33,7 +33,7 @@ def test_one_leak_is_a_leak_and_what_does_not_fit_is_no_conclusion(kinds, said):
     lines = [_line(kind) for kind in kinds]
     assert words.outcome(lines) == said
     if said != "leaks":  # in sentences, too
-        first = words.summary("sex", lines, [], Fit(np.zeros(1)))[0]
+        first = words.summary("sex", lines, [], Fit(np.zeros(1)), ())[0]
         assert first.startswith("No conclusion") == (said == "no_conclusion")
 
 
@@ -41,7 +41,7 @@ def test_one_leak_is_a_leak_and_what_does_not_fit_is_no_conclusion(kinds, said):
 def test_nothing_is_concluded_where_the_strongest_attacks_were_not_run(kind):
     lines = [_line(kind)._replace(doubts=(doubts.STRONGEST,))]
     assert words.outcome(lines) == "no_conclusion"
-    first, second = words.summary("sex", lines, [], Fit(np.zeros(1)))
+    first, second = words.summary("sex", lines, [], Fit(np.zeros(1)), ())
     assert first.startswith("No conclusion about sex") and "were not run" in second
     assert words.outcome([*lines, _line(verdicts.LEAKS)]) == "leaks"
 

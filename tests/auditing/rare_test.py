@@ -7,8 +7,9 @@ from fljax import verdicts
 from fljax.attacks.estimates import Prediction
 from fljax.auditing import at_risk, words
 from fljax.auditing.fits import Fit
-from fljax.auditing.lines import Named
+from fljax.auditing.lines import MISFIT, Named
 from fljax.auditing.measuring import Controls, Imputed
+from fljax.fit import UNLEARNT
 from tests.auditing.judging import judged, truth
 
 _FEW = truth([[0] * 48 + [1, 1], [0] * 49 + [1]])
@@ -29,21 +30,44 @@ def _summary(lines):
 def test_it_is_said_how_many_are_found_where_nothing_else_can_be():
     (line,) = lines = judged(_FEW, _controls(), knows=Prediction(_FEW.sensitive))
     assert line.verdict == verdicts.NOT_SHOWN and verdicts.BLIND in line.doubts
-    assert line.rarest.attack == Named(3, 3, 0)
+    assert line.rarest.attack == Named(3, 3, 0, 97)
     assert line.rarest.references == {
-        verdicts.IMPUTATION: Named(1, 3, 2),
-        verdicts.STRANGERS: Named(1, 10, 4),
+        verdicts.IMPUTATION: Named(1, 3, 2, 97),
+        verdicts.STRANGERS: Named(1, 10, 4, 90),
     }
     said = _summary(lines)[1]
     assert said.startswith("Of the rows whose ill is yes, knows finds 3 of 3 and says")
-    assert "other columns finds 1 of 3 and says so of 2 others" in said
-    assert said.endswith("finds 1 of 10 and says so of 4 others.")
+    assert "other columns finds 1 of 3 and says so of 2 of 97 others" in said
+    assert said.endswith("finds 1 of 10 and says so of 4 of 90 others.")
+
+
+def test_it_is_said_of_the_attack_that_tells_it_best():
+    guess = _FEW.sensitive.copy()
+    guess[:, :2] = 1  # and four that are not
+    never = Prediction(np.zeros((2, 50), int))
+    lines = judged(_FEW, never=never, often=Prediction(guess))
+    assert words.foremost(lines).attack == "never"
+    assert "often finds 3 of 3 and says so of 4 of 97 others." in _summary(lines)[1]
+
+
+def test_nothing_is_said_of_it_where_the_rows_do_not_fit():
+    (line,) = judged(_FEW, knows=Prediction(_FEW.sensitive))
+    for verdict in (MISFIT, UNLEARNT):
+        lines = [line._replace(verdict=verdict)]
+        assert not any("finds" in each for each in _summary(lines))
+
+
+def test_of_a_single_value_there_is_no_rarest():
+    (line,) = judged(
+        truth(np.zeros((2, 50), int)), knows=Prediction(np.zeros((2, 50), int))
+    )
+    assert line.rarest is None
 
 
 def test_padding_has_no_value():
     padded = _FEW._replace(mask=np.arange(50) < np.array([[50], [49]]))
     (line,) = judged(padded, knows=Prediction(_FEW.sensitive))
-    assert line.rarest.attack == Named(2, 2, 0) and not line.rarest.references
+    assert line.rarest.attack == Named(2, 2, 0, 97) and not line.rarest.references
 
 
 def test_nothing_is_added_where_accuracies_tell():

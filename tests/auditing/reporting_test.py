@@ -122,7 +122,7 @@ def test_clients_that_are_alike_are_no_range():
     line = _line("model")
     line = line._replace(clients=[line.clients[0]._replace(value=70.0)] * 2)
     (said,) = words.summary(
-        "married", [line], ["client 0", "client 1"], Fit(np.full(2, 50.0))
+        "married", [line], ["client 0", "client 1"], Fit(np.full(2, 50.0)), ()
     )
     assert said.endswith("Of each of the 2 clients 70.0 %.")
 

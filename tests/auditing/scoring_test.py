@@ -49,7 +49,7 @@ def test_who_is_read_alone_while_noise_hides_the_others_is_told():
     (line,) = found = _judged(truth, imputed, one=Prediction(guess))
     assert line.verdict == verdicts.LEAKS and line.total.value < line.total.baseline
     said, *_ = words.summary(
-        "smoker", found, list("abcdefghijklmnopqrst"), Fit(np.ones(20))
+        "smoker", found, list("abcdefghijklmnopqrst"), Fit(np.ones(20)), ()
     )
     assert "100.0 % of d (40 rows). 1 of 20 clients leak, which the mean" in said
 

@@ -197,12 +197,21 @@ def test_extreme_noise_is_none_or_never_counted_as_more(accountant, rate):
 
 
 @pytest.mark.parametrize("accountant", ["rdp", "pld"])
-def test_so_much_noise_that_floats_tell_nothing_of_sampling_is_never_free(accountant):
-    many = 10**9
-    assert privacy.epsilon(1e8, 0.5, many, 1e-9, accountant) > 6e-4
-    assert sampled.profile(1e8, 0.5, many, replace=False)(0.0) > 1e-4
+@pytest.mark.parametrize(
+    ("sigma", "rate", "steps", "limit"),
+    [(1e8, 0.5, 10**9, 6.3e-4), (1e6, 1e-3, 10**9, 1.1e-4), (1e6, 1e-3, 1, 0.0)],
+)
+def test_so_much_noise_that_floats_tell_nothing_of_sampling_is_never_free(
+    accountant, sigma, rate, steps, limit
+):
+    assert privacy.epsilon(sigma, rate, steps, 1e-9, accountant) > limit
+    assert sampled.profile(sigma, rate, steps, replace=False)(0.0) > limit / 10
+
+
+@pytest.mark.parametrize("rate", [0.5, 1e-3, 1e-4])
+def test_no_budget_is_said_to_be_kept_that_floats_cannot_tell(rate):
     with pytest.raises(privacy.Unattainable):
-        privacy.noise_multiplier_for(1e-6, 1e-12, 0.5, 10**6, accountant)
+        privacy.noise_multiplier_for(1e-6, 1e-12, rate, 10**6)
 
 
 def test_what_is_not_sampled_at_all_is_refused_or_nothing():

@@ -115,6 +115,7 @@ def test_refusals_say_what_was_expected():
             ledger.charge(round_, clients)
     for round_, clients, said in (
         (3, [0.9], "client: expected a whole number, got 0.9"),
+        (3, [True], "client: expected a whole number, got True"),
         (3.5, [0], "round: expected a whole number, got 3.5"),
         (1, [0], "expected 3 or more, got 1; charged are 3 before"),
     ):
@@ -122,12 +123,14 @@ def test_refusals_say_what_was_expected():
             ledger.charge(round_, clients)
     with pytest.raises(ValueError, match="present: expected .rounds, clients., got"):
         ledger.within([True, False])
+    with pytest.raises(ValueError, match="client: expected a whole number, got 0.9"):
+        ledger.spent(0.9)
     assert ledger.rounds(0) == 1
     with pytest.raises(ValueError, match="budget must be > 0"):
         _ledger(_noise(), budget=0.0)
     with pytest.raises(ValueError, match="steps must be whole, got 2.7"):
         privacy.Ledger(_noise(), delta=DELTA, steps=2.7)
-    for steps, said in (([[2, 2]], "got .1, 2."), ("2", "got '2'"), (None, "got None")):
+    for steps, said in (([[2, 2]], "got .1, 2."), ("2", "got '2'"), (None, "got nan")):
         with pytest.raises(ValueError, match=said):
             privacy.Ledger(_noise(), delta=DELTA, steps=steps)
     with pytest.raises(ValueError, match="delta"):

@@ -30,6 +30,8 @@ def recover(rounds: Sequence[Round], white: int, seed: int = 0) -> np.ndarray:
     """Rows `[n, D]` of integers, each proven as far as `grid` says.
 
     Not where rows are all alike to a few levels: mixtures of them are nearly whole, too.
+    Updates are taken to be differences of models in the precision of `first`; of gradients
+    in it, which were never added to a model, rows that add little are not found.
 
     Args:
       rounds: what the server has of each; of rows fewer than inputs in all, and than
@@ -90,7 +92,9 @@ def _seen(each: Round) -> _Seen:
     size = np.sqrt(np.mean(first**2) + np.mean(update**2))
     gaps = np.diff(np.unique(np.abs(update)), prepend=0.0)
     step = float(gaps[gaps > 0].min(initial=np.inf)) if gaps.any() else 0.0
-    step = max(step, float(np.median(np.spacing(np.abs(np.float32(first))))))
+    weights = np.abs(np.asarray(each.first))
+    rounding = np.spacing(weights[weights > 0])  # in the precision that was sent
+    step = max(step, float(np.median(rounding)) if rounding.size else 0.0)
     return _Seen(update, first, max(eps * float(size), step), step)
 
 

@@ -54,7 +54,7 @@ def audit_once(
         raise TypeError("federation: expected one from privacy.plant_many")
     multi_run.check_observers(observers)
     statistics.check_numbers(delta, confidence)
-    statistics.check_sides(np.asarray(crowd.present), None)
+    there = _there(crowd, tables)
     noise = crowd.method.defended(numbers).noise
     clients = range(len(np.asarray(tables.schedule.sizes)[0]) - 1)
     each = [crowd.canary._replace(client=client) for client in clients]
@@ -64,9 +64,6 @@ def audit_once(
     seen = federation_lib.train(federation, training, evaluate=exchanged).evaluations
     exchange = jax.tree.map(lambda leaf: np.asarray(leaf[-1])[0], seen)
     scores = coins.scores(crowd, tables, Exchange(*exchange), numbers)
-    there = chances.taking_part(tables)[
-        crowd.owners(tables)
-    ]  # of others nothing is seen
     audited: dict[Observer, statistics.Audited] = {
         observer: guesses.one_run(
             scores[observer][there],
@@ -77,6 +74,23 @@ def audit_once(
         for observer in observers
     }
     return Audit(crowd.canary, upper, audited, 1)
+
+
+def _there(crowd: Crowd, tables: Tables) -> np.ndarray:
+    """`[M]` canaries whose clients take part in some round: of others nothing is seen.
+
+    Raises:
+      ValueError: they are too few to tell anything.
+    """
+    there = chances.taking_part(tables)[crowd.owners(tables)]
+    try:
+        statistics.check_sides(np.asarray(crowd.present)[there], None)
+    except ValueError as error:
+        if there.all():
+            raise
+        gone = f"{(~there).sum()} canaries are of clients who take part in no round"
+        raise ValueError(f"{error}; {gone}") from None
+    return there
 
 
 def exchanged(run: rounds.Run, training: Training, tables: Tables) -> Exchange:

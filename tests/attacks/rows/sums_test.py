@@ -59,6 +59,12 @@ def test_quotients_of_few_steps_of_rounding_prove_nothing():
     update[1, 1] = np.spacing(np.float32(1e-6))
     there = Round(np.float32(update), first, np.zeros((2, 2)))
     assert not len(sums._alone(Grid(16), [sums._seen(there)]))
+    some = np.concatenate([first, np.zeros((1 + _INPUTS, 5), np.float32)], axis=1)
+    wide = np.concatenate([update, np.zeros((1 + _INPUTS, 5))], axis=1)
+    dead = there._replace(first=some, update=np.float32(wide))  # neurons of zeros
+    assert not len(sums._alone(Grid(16), [sums._seen(dead)]))
+    exact = there._replace(first=np.float64(first), update=update)  # models in float64
+    assert sums._seen(exact).step < 1e-12
 
 
 def test_rows_that_add_little_are_told_from_rounding():

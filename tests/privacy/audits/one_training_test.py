@@ -172,6 +172,9 @@ def test_coins_of_clients_who_never_come_are_not_guessed(monkeypatch):
     right = dict.fromkeys(OBSERVERS, planted.method.present.astype(float))
     monkeypatch.setattr(one_training.coins, "scores", lambda *_: right)
     found = privacy.audit_once(planted, delta=1e-5, numbers=np.float32(5))
+    few = privacy.plant_many(_records, _LOSS, tables, Canary("gradient"), 20)
+    with pytest.raises(ValueError, match="8 scores .*; 10 canaries are of clients who"):
+        privacy.audit_once(few, delta=1e-5, numbers=np.float32(5))
     own = planted.method.owners(tables)
     assert own.tolist() == [0, 1] * 20
     assert sum(found.audited["messages"].counts) == 20
