@@ -108,16 +108,19 @@ def schema(encoded: encoder.Encoder, raw: np.ndarray) -> rows.Schema:
     )
 
 
-def draw(population: Population, size: int, number: int, seed: int) -> Batch:
-    """One batch, no row twice.
+def check(population: Population, run: RunConfig) -> None:
+    """Refuses batches that there are too few rows for.
 
     Raises:
-      ConfigError: there are too few rows.
+      ConfigError: naming the flag.
     """
-    if size > len(population.raw):
-        raise ConfigError(
-            f"--batch_sizes: expected at most {len(population.raw)} rows, got {size}"
-        )
+    most, size = len(population.raw), max(run.batch_sizes)
+    if size > most:
+        raise ConfigError(f"--batch_sizes: expected at most {most} rows, got {size}")
+
+
+def draw(population: Population, size: int, number: int, seed: int) -> Batch:
+    """One batch, no row twice."""
     draws = np.random.default_rng([seed, size, number])
     chosen = draws.choice(len(population.raw), size, replace=False)
     return Batch(population.raw[chosen], population.y[chosen])

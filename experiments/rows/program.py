@@ -64,8 +64,8 @@ def start(settings: Settings) -> Start:
 
     def prepare() -> Prepared:
         population = batches.load(settings.data, settings.run)
-        if run.num_rounds:
-            rounds.check(population, run)
+        check = rounds.check if run.num_rounds else batches.check
+        check(population, run)
         return Prepared(settings, population)
 
     return Start(settings.data.name, prepare)

@@ -172,14 +172,15 @@ def split(
     classes = np.arange(outputs)
     shares = [np.mean(every.y[chosen][:, None] == classes, axis=0) for chosen in rows]
     written = inputs(encoding, every.frame)
-    deviation = inputs(encoding, dataset.train.frame).std(axis=0)
+    file = inputs(encoding, dataset.train.frame).astype(np.float64)
+    varies = np.ptp(file, axis=0) > 0  # rounding makes a deviation of a constant, too
     truth = Truth(
         sensitive=every.truth[index],
         mask=mask,
         unit=float(dataset.encoder.scale[-1]),
         labels=np.array(shares),
         rows=written[index],
-        scale=np.where(deviation > 0, deviation, 1),
+        scale=np.where(varies, file.std(axis=0), 1),
     )
     return known, truth
 

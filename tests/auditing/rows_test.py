@@ -142,6 +142,16 @@ def test_rows_are_compared_in_deviations_of_the_files_columns(linear, config):
     np.testing.assert_allclose(ready.truth.scale, frame.std(ddof=0), rtol=1e-5)
 
 
+@pytest.mark.parametrize("value", [0.1, 37.3])
+@pytest.mark.filterwarnings("ignore:.*one value")
+def test_a_column_of_one_value_is_compared_as_it_is(linear, config, value):
+    frame = pd.read_csv(linear / "rows.csv")
+    frame.assign(height=value).to_csv(linear / "rows.csv", index=False)
+    chosen = config(linear)
+    ready = case.prepare(chosen, inputs.read(chosen.files, chosen.rows))
+    assert ready.truth.scale[1] == 1
+
+
 @pytest.mark.filterwarnings("ignore:.*are left out")
 def test_of_rows_that_are_dropped_nothing_is_left(encoded, tmp_path, config):
     frame = _FRAME.assign(fixed=[9.0, *[7.0] * 5], age=[None, *_FRAME.age[1:]])
