@@ -110,7 +110,8 @@ def draw(picture: Picture) -> str:
     """The picture as SVG.
 
     Raises:
-      ConfigError: the results have nothing of a line, or two numbers for one place.
+      ConfigError: the results have nothing of a line, or two numbers of equally many
+        repetitions for one place.
     """
     lines, levels = [], {}
     for name, curve in picture.lines.items():
@@ -128,10 +129,14 @@ def draw(picture: Picture) -> str:
 
 
 def _points(curve: Curve | Printed, picture: Picture) -> Points:
+    """Of a place with several numbers that of the most repetitions."""
     found: dict[float | None, Estimate] = {}
     for place, e in curve.points():
         x = None if place is None else picture.unit * place
-        if found.setdefault(x, e).mean != e.mean:
+        before = found.setdefault(x, e)
+        if before.repetitions < e.repetitions:
+            found[x] = e
+        elif before.repetitions == e.repetitions and before.mean != e.mean:
             raise ConfigError(f"picture: {curve} has two numbers at {x}")
     if not found:
         raise ConfigError(f"picture: {curve} has no number")

@@ -55,3 +55,12 @@ def test_two_numbers_for_one_place_are_refused():
         curve_picture.draw(_of(line=both))
     twice = both._replace(results=(_COMMITTED, _COMMITTED))
     assert "line: " in _told(_of(line=twice))  # one number, told twice
+
+
+def test_of_a_place_that_was_run_again_with_more_seeds_those_count():
+    pattern, one = r"fed_cdp_per_batch final clip=(2);sigma=0.5", f"{_COMMITTED}.table4"
+    both = Curve((one, f"{one}.clip2"), pattern, "accuracy_percent")
+    few, more = (both._replace(results=(each,)) for each in both.results)
+    found, alone = _told(_of(line=both)), _told(_of(line=more))
+    assert found == alone != _told(_of(line=few))
+    assert found == _told(_of(line=both._replace(results=both.results[::-1])))
