@@ -208,7 +208,7 @@ def test_so_much_noise_that_floats_tell_nothing_of_sampling_is_never_free(
     assert sampled.profile(sigma, rate, steps, replace=False)(0.0) > limit / 10
 
 
-@pytest.mark.parametrize("rate", [0.5, 1e-3, 1e-4])
+@pytest.mark.parametrize("rate", [1e-3, 1e-4])
 def test_no_budget_is_said_to_be_kept_that_floats_cannot_tell(rate):
     with pytest.raises(privacy.Unattainable):
         privacy.noise_multiplier_for(1e-6, 1e-12, rate, 10**6)

@@ -68,8 +68,11 @@ def test_so_many_clients_at_once_prove_nothing_at_a_large_delta():
 @pytest.mark.parametrize(
     ("told", "named"),
     [
-        # A row is in a step less often than delta.
-        ({"batch_size": 8}, "--delta: at 0.1 the epsilon of a canary 'gradient' is 0"),
+        pytest.param(  # a row is in a step less often than delta
+            {"batch_size": 8},
+            "--delta: at 0.1 the epsilon of a canary 'gradient' is 0",
+            marks=pytest.mark.slow,  # looks for a noise that there is not
+        ),
         (
             {"canaries": ("gradient", "row:sensitive")},
             "--canaries=row:sensitive: expec",
