@@ -70,7 +70,9 @@ def test_what_the_model_tells_is_turned_round_where_a_client_is_the_other_way():
     assert _right(found, truth, mask).min() == 1.0
 
 
-@pytest.mark.parametrize("case", [{"num_rounds": 2}, {"spoilt": True}])
+@pytest.mark.parametrize(
+    "case", [{"num_rounds": 2}, pytest.param({"spoilt": True}, marks=pytest.mark.slow)]
+)
 def test_what_tells_nothing_changes_nothing(case):
     begun = jnp.full_like(_NOTHING, 0.7)
     np.testing.assert_array_equal(_started(begun, **case)[0], begun)

@@ -127,6 +127,7 @@ def test_a_misfit_is_what_a_member_leaves_over_the_noise_that_was_assumed():
         assert off < 1
 
 
+@pytest.mark.slow
 def test_a_mean_of_updates_is_of_every_model_that_was_sent():
     # Updates bend between models as far apart as these: the mean update is not that of
     # their mean, and the client who sent them is still told to explain them.

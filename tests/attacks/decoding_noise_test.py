@@ -19,6 +19,7 @@ def test_no_curve_is_taken_for_noise():
     assert float(noise.deviation(noisy)) == pytest.approx(0.2 * size, rel=0.2)
 
 
+@pytest.mark.slow
 def test_messages_that_are_not_there_make_no_noise_smaller():
     rng = np.random.default_rng(0)
     sent, delta = rng.normal(size=(2, 12, 11))

@@ -140,6 +140,7 @@ def test_loss_and_what_is_left_are_those_of_the_members_that_count(learnt):
     assert left > 0 and loss > 0
 
 
+@pytest.mark.slow
 def test_of_a_client_without_a_message_no_member_explains_anything():
     seen = clients.client(1)._replace(mask=jnp.zeros(30, bool))
     how = decoding.Settings(iterations=2, ensemble_size=2)

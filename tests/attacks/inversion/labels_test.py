@@ -43,7 +43,8 @@ def test_repeated_labels_of_a_batch_are_counted():
     np.testing.assert_array_equal(found, [0, 2, 2, 2])
 
 
-@pytest.mark.parametrize("clip", [pytest.param(np.inf, marks=pytest.mark.slow), 0.01])
+@pytest.mark.slow
+@pytest.mark.parametrize("clip", [np.inf, 0.01])
 def test_labels_of_a_model_that_prefers_a_class_are_told_by_its_probabilities(
     images, lenet, clip
 ):

@@ -83,6 +83,7 @@ def test_a_batch_is_recovered_in_some_order(victim, cpl, images):
     assert image_metrics.success(found.path, x[::-1], 0.02) <= 20
 
 
+@pytest.mark.slow
 def test_an_update_of_several_steps_is_inverted_through_the_training(
     sigmoid_net, images
 ):

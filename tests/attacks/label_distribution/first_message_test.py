@@ -69,6 +69,7 @@ def test_of_a_budget_the_clip_is_simulated(shadow_messages):
     assert (norms <= rate * steps * clip * 1.001).all() and (norms > 0).all()
 
 
+@pytest.mark.slow
 def test_the_pull_of_fedprox_is_simulated(shadow_messages):
     far, near = shadow_messages("none"), shadow_messages("none", **_PROX)
     assert np.linalg.norm(near) < 0.7 * np.linalg.norm(far)

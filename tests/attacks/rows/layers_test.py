@@ -55,7 +55,8 @@ def test_rounded_corners_come_close_to_sharp_ones(models):
     assert missed[0] > missed[1] > missed[2]
 
 
-@pytest.mark.parametrize("large", [pytest.param(1e9, marks=pytest.mark.slow), 0.05])
+@pytest.mark.slow
+@pytest.mark.parametrize("large", [1e9, 0.05])
 def test_normal_equations_are_those_of_the_jacobian(models, large):
     params, loss_fn = models
     sent = layers.seen(params, _message(params, loss_fn, _rows(0)), losses.squared)

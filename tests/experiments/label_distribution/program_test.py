@@ -110,6 +110,7 @@ def test_a_simulated_path_is_an_attack_more(tmp_path):
     assert {r.attack for r in rows} == expected
 
 
+@pytest.mark.slow
 def test_a_training_that_diverges_is_refused(tmp_path):
     told = {"attackers": ("aware",), "num_rounds": 0, "learning_rate": 1e30}
     with pytest.raises(ConfigError, match="^--learning_rate: clients' training div"):

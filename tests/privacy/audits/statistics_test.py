@@ -63,6 +63,7 @@ def test_guesses_within_one_training_prove_less_than_many_trainings():
     assert alone.counts == (1000, 1000)
 
 
+@pytest.mark.slow
 def test_coins_that_scores_know_nothing_of_prove_little_of_one_training():
     rng, proven = np.random.default_rng(1), 0
     for _ in range(100):
