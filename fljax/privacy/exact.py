@@ -124,13 +124,12 @@ def check_steps(steps: ArrayLike) -> None:
     Raises:
       ValueError: some is below 0 or not whole.
     """
-    counts = np.ravel(steps)
+    given = np.ravel(steps)
     try:
-        counts = counts.astype(np.float64)
-        told = np.ravel(steps).dtype.kind not in "USb"
+        counts = given.astype(np.float64)
     except (TypeError, ValueError):
-        told = False
-    if not told:
+        counts = None
+    if counts is None or given.dtype.kind in "USb":
         raise ValueError(f"steps must be whole numbers, got {steps!r:.40}")
     if np.min(counts, initial=0) < 0:
         raise ValueError(f"steps must be >= 0, got {np.min(counts)}")

@@ -100,9 +100,9 @@ class Ledger:
         """
         there = [_whole("client", client) for client in clients]
         if _whole("round", round) < self._passed:
-            before = f"; charged are {self._passed} before" if self._passed else ""
             raise ValueError(
-                f"round: expected {self._passed} or more, got {round}{before}"
+                f"round: expected {self._passed} or more, none that is charged or before "
+                f"it, got {round}"
             )
         if len(set(there)) < len(there):
             raise ValueError(f"round {round}: expected each client once, got {there}")

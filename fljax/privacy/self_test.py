@@ -2,10 +2,11 @@
 
 The step is run many times, and judged by what comes out alone, so that it may be
 anybody's. Each kind of finding is tested at a level of `significance` over all that it
-looks at; there are six kinds (`noise_findings`), so that a sound step fails something in at most six times that share of runs. What it cannot see: noise that is
-right in law and known to the adversary, two of many thousand numbers that share theirs, a
-batch that is not sampled as stated, a bound that only some other batch breaks. Half
-precision hides changes as small as its numbers are apart.
+looks at; there are six kinds (`noise_findings`), so that a sound step fails something in
+at most six times that share of runs. What it cannot see: noise that is right in law and
+known to the adversary, two of many thousand numbers that share theirs, a batch that is
+not sampled as stated, a bound that only some other batch breaks. Half precision hides
+changes as small as its numbers are apart.
 """
 
 import jax

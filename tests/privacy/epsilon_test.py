@@ -1,13 +1,14 @@
 """Epsilons against published noise, against a closed form, and bad input."""
 
 import logging
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
 from scipy import optimize, stats
 
 from fljax import privacy
-from fljax.privacy import sampled
+from fljax.privacy import renyi, sampled
 from fljax.types import NoiseSpec
 
 _MEDICAL, _INCOME = (1 / 19, 150 * 19), (1 / 45, 150 * 45)
@@ -206,6 +207,12 @@ def test_so_much_noise_that_floats_tell_nothing_of_sampling_is_never_free(
 ):
     assert privacy.epsilon(sigma, rate, steps, 1e-9, accountant) > limit
     assert sampled.profile(sigma, rate, steps, replace=False)(0.0) > limit / 10
+
+
+def test_an_order_whose_divergence_rounds_below_0_is_left_out():
+    found = SimpleNamespace(orders=np.array([2.0, 3.0]), rdp=np.array([-1e-19, 0.5]))
+    accountant = SimpleNamespace(compose=lambda event: found)
+    np.testing.assert_array_equal(renyi.curve(accountant, None)[1], [np.inf, 0.5])
 
 
 @pytest.mark.parametrize("rate", [1e-3, 1e-4])
