@@ -91,7 +91,7 @@ def _doubted(line: Line, rows: Fit, attacks: _Least) -> Line:
         return _of_wrong_rows(line, rows)
     misfit = attacks.own if rows.misfit is None else rows.misfit
     leaks, least = line.verdict == verdicts.LEAKS, float(np.fmin.reduce(rows.explained))
-    off = "" if misfit is None else bad(misfit)
+    off = "" if misfit is None else bad(misfit, rows.by_chance)
     if rows.contradicted and not leaks:
         return line._replace(verdict=MISFIT).and_that(rows.contradicted, rows.slip)
     if misfit is not None and (
@@ -111,18 +111,26 @@ def _of_wrong_rows(line: Line, rows: Fit) -> Line:
     if rows.contradicted:
         return line._replace(verdict=MISFIT).and_that(rows.contradicted, rows.slip)
     if rows.misfit is not None and _of_others(rows.misfit):
-        off = bad(rows.misfit)
+        off = bad(rows.misfit, rows.by_chance)
         return line._replace(verdict=MISFIT).and_that(off, rows.slip or _CHECK)
     return line
 
 
-def bad(misfit: np.ndarray) -> str:
-    """Of how many clients messages and rows do not fit; empty where all do."""
+def bad(misfit: np.ndarray, by_chance: float = 0.0) -> str:
+    """Of how many clients messages and rows do not fit; empty where all do.
+
+    Args:
+      misfit: `[C]`.
+      by_chance: up to which noise alone may leave it (`fits.Fit`).
+    """
     high = misfit[misfit > FITS]
     if not high.size:
         return ""
     who = f"{high.size} of {misfit.size} clients" if misfit.size > 1 else "the client"
-    return f"messages of {who} do not fit their rows (misfit up to {high.max():.4g})"
+    few = ", as noise may leave of so few messages" if high.max() <= by_chance else ""
+    return (
+        f"messages of {who} do not fit their rows (misfit up to {high.max():.4g}{few})"
+    )
 
 
 def _least(every: Iterable[Mapping[str, Array]]) -> np.ndarray | None:

@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 import jax
 import jax.numpy as jnp
 import numpy as np
-from scipy import optimize, special
+from scipy import optimize, special, stats
 
 from fljax import fit, losses
 from fljax.attacks import attribute, needs
@@ -45,6 +45,7 @@ class Fit(NamedTuple):
         a misfit is understated; empty where they have it.
       unlike: what messages show of another training than the declared one (`undeclared`),
         which may pass for noise; empty where they show nothing.
+      by_chance: misfit up to which noise alone may leave that of some client.
     """
 
     explained: np.ndarray
@@ -52,6 +53,7 @@ class Fit(NamedTuple):
     slip: str = ""
     lacking: str = ""
     unlike: str = ""
+    by_chance: float = 0.0
 
     @property
     def contradicted(self) -> str:
@@ -73,7 +75,8 @@ def of_rows(
     rows, limits = knowing_the_truth(view, truth.sensitive), (settings, most_steps)
     lacking, unlike = declared_noise.lacking(view), undeclared.found(view)
     found = _misfit(rows, *limits) if _tells(rows) else None
-    plain = Fit(explained(rows), found, lacking=lacking, unlike=unlike)
+    told = {"lacking": lacking, "unlike": unlike, "by_chance": _by_chance(view)}
+    plain = Fit(explained(rows), found, **told)
     if found is None or (np.median(found) <= FITS and not lacking):
         return plain
     turned = _turned(view, truth)
@@ -90,6 +93,29 @@ def of_rows(
     if least > FITS or _fits_others(other, left, *limits):
         return plain
     return plain._replace(slip=f"they would fit if {best} (misfit {least:.2g})")
+
+
+def _by_chance(view: AdversaryView) -> float:
+    """0 of clients who take all rows in a step, whose messages have no noise."""
+    assert view.messages is not None
+    least = int(np.min(view.messages.count))
+    if least < LEAST_MESSAGES or view.training.takes_all(view.sizes).all():
+        return 0.0
+    return of_noise(least, len(view.clients))
+
+
+def of_noise(messages: int, clients: int) -> float:
+    """Misfit that noise alone leaves of one client or more in at most 5 % of audits.
+
+    By F, whose ratio is that of R squares to R - 1: as if all noise lay in one direction,
+    where its size is least known.
+
+    Args:
+      messages: R, of a client.
+      clients: of the audit.
+    """
+    level = 0.95 ** (1 / clients)
+    return float(stats.f.ppf(level, messages, messages - 1))
 
 
 def _turned(view: AdversaryView, truth: Truth) -> Iterator[tuple[str, AdversaryView]]:

@@ -268,7 +268,7 @@ def _rarest(
 def _doubts(lines: Sequence[Line], rows: Fit) -> list[str]:
     """What takes from the certainty of what was found."""
     found = []
-    if off := "" if rows.misfit is None else doubts.bad(rows.misfit):
+    if off := "" if rows.misfit is None else doubts.bad(rows.misfit, rows.by_chance):
         slip = f"; {rows.slip}" if rows.slip else ""
         found.append(f"That is less than sure: {off}, where about 1 is expected{slip}.")
     if rows.lacking and _leaks(lines):

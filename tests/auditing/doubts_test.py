@@ -1,12 +1,14 @@
 """What is said where messages and rows do not fit, or a search stopped short."""
 
+import jax
 import numpy as np
 import pytest
 
 from fljax import fit, verdicts
 from fljax.attacks.estimates import LabelEstimate, Prediction
+from fljax.attacks.trajectory import misfits, noise
+from fljax.auditing import doubts, fits, scoring, words
 from fljax.auditing import lines as lines_lib
-from fljax.auditing import scoring, words
 from fljax.auditing.doubts import SHORT
 from fljax.auditing.fits import Fit
 from fljax.auditing.measuring import Controls
@@ -127,3 +129,24 @@ def test_a_search_that_stopped_short_is_no_misfit():
     assert line.verdict == verdicts.NOT_SHOWN and SHORT in line.detail
     said = " ".join(words.summary("married", [line], ["one"], rows, ()))
     assert "No attack" in said and "trajectory stopped short" in said
+
+
+def test_what_noise_may_leave_of_so_few_messages_is_said():
+    misfit = np.array([1.0, 6.0, 2.0])
+    few = fits.of_noise(messages=5, clients=3)
+    assert "up to 6, as noise may leave of so few messages)" in doubts.bad(misfit, few)
+    many = fits.of_noise(messages=30, clients=3)
+    assert doubts.bad(misfit, many).endswith("(misfit up to 6)")
+    assert not doubts.bad(np.ones(3), few)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("messages", [3, 5, 12])
+def test_noise_in_one_direction_seldom_leaves_a_larger_misfit(messages):
+    shape = 200, 3, messages, 6
+    sizes = np.arange(1, 7) ** -3.0
+    left = np.random.default_rng(0).normal(size=shape).astype(np.float32) * sizes
+    found = jax.vmap(jax.vmap(lambda r: misfits.misfit(noise.estimate(r), r)))(left)
+    beyond = np.asarray(found).max(axis=1) > fits.of_noise(messages, clients=3)
+    assert beyond.mean() < 0.05 + 2 * np.sqrt(0.05 * 0.95 / 200)
+    assert np.median(found) < 2
