@@ -23,6 +23,7 @@ PAGES = {
         "fljax.auditing.fits",
         "fljax.auditing.undeclared",
         "fljax.auditing.doubts",
+        "fljax.auditing.nearness",
         "fljax.verdicts",
     ),
     "transcript": ("fljax.transcript",),

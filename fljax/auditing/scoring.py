@@ -2,7 +2,7 @@
 
 Verdicts are those of `fljax.verdicts`, over the clients. A client's own interval, over
 its rows, is Wilson's for shares and Student's for errors; a distance of label
-distributions has none.
+distributions has none, and is judged by `nearness`.
 
 `doubts` then says where messages and rows do not fit each other.
 """
@@ -18,7 +18,7 @@ from fljax.attacks.estimates import (
     Prediction,
     Reconstruction,
 )
-from fljax.auditing import doubts, measuring
+from fljax.auditing import doubts, measuring, nearness
 from fljax.auditing.fits import Fit
 from fljax.auditing.lines import NOT_APPLICABLE, NOT_JUDGED, Line, Number
 from fljax.auditing.measuring import Controls, Measured
@@ -129,15 +129,11 @@ def _judged(
 def _verdict(
     measured: Measured, values, own, references: list[Reference], attacks: int
 ) -> verdicts.Verdict:
-    measure = measured.measure
-    return verdicts.judge(
-        values,
-        references,
-        measure,
-        own if measure is not verdicts.DISTANCE else None,
-        max(attacks, 1),
-        _errors(values, measured.own, measure),
-    )
+    measure, attacks = measured.measure, max(attacks, 1)
+    if measure is verdicts.DISTANCE:
+        return nearness.judge(values, references, attacks)
+    errors = _errors(values, measured.own, measure)
+    return verdicts.judge(values, references, measure, own, attacks, errors)
 
 
 def _is_blind(measured: Measured, level: float, attacks: int, uses: float) -> bool:
@@ -235,6 +231,8 @@ def _beyond(verdict: verdicts.Verdict, measure: Measure) -> str:
 
 
 def _gain(gain: verdicts.Gain, measure: Measure, has_interval: bool) -> str:
+    if measure is verdicts.DISTANCE:
+        return nearness.said(gain, has_interval)
     share = measure.sign > 0
     unit = "points" if share else measure.text.split(" from")[0]
     more, less = ("beyond", "below") if share else ("less than", "more than")

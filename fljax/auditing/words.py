@@ -85,9 +85,12 @@ def outcome(lines: Sequence[Line]) -> Outcome:
 
 
 def _are_blind(lines: Sequence[Line]) -> bool:
-    """Whether a perfect attack would have been shown by none of them."""
+    """Whether a perfect attack would have been shown by none of them, or not by the best."""
     quiet = [line for line in lines if line.verdict in doubts.QUIET]
-    return bool(quiet) and all(verdicts.BLIND in line.doubts for line in quiet)
+    blind = [verdicts.BLIND in line.doubts for line in quiet]
+    best = foremost(quiet)
+    nearest = best is not None and verdicts.BLIND in best.doubts
+    return nearest or (bool(blind) and all(blind))
 
 
 def foremost(lines: Sequence[Line]) -> Line | None:

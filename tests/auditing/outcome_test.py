@@ -46,6 +46,18 @@ def test_nothing_is_concluded_where_the_strongest_attacks_were_not_run(kind):
     assert words.outcome([*lines, _line(verdicts.LEAKS)]) == "leaks"
 
 
+def test_nothing_is_concluded_where_the_best_would_not_be_shown_if_it_were_right():
+    best = _line(verdicts.NOT_SHOWN)._replace(doubts=(verdicts.BLIND,))
+    total = best.total
+    assert total is not None
+    worse = _line(verdicts.NOT_SHOWN)._replace(total=total._replace(value=55.0))
+    assert words.outcome([best, worse]) == "no_conclusion"
+    better = worse._replace(total=total._replace(value=65.0))
+    assert words.outcome([best, better]) == "no_leak_shown"
+    said = words.summary("sex", [best, worse], [], Fit(np.zeros(1)), ())
+    assert said[0].startswith("No conclusion about sex: not even an attack")
+
+
 def test_nothing_is_concluded_where_no_attack_could_be_run():
     line = _line(lines_lib.NOT_APPLICABLE, run=False)
     assert words.outcome([line]) == "no_conclusion"

@@ -6,7 +6,12 @@ the others a simulated step is a step of the client's.
 
 Adam divides by the root of the mean squared gradient, which is that of batches: larger
 than the squared expected gradient by the variance of a batch's mean. That variance is
-taken where the round begins, and counts as a constant.
+taken where the round begins, and counts as a constant. After few steps the root goes with
+the gradients that it divides, and the expected quotient is another than the quotient of
+expectations: of normal gradients of mean s deviations it is erf(s / sqrt 2) at the first
+step, the sign's, which has no s / sqrt(1 + s^2). `_counted` is how often the variance
+counts then; the quotient is within 0.017 of the expected one, for every s and number of
+steps, where it was off by up to 0.064.
 """
 
 from collections.abc import Callable
@@ -21,6 +26,7 @@ from fljax.types import PyTree
 
 NAMES = ("sgd", "adam", "adamw")
 _B1, _B2, _EPS = 0.9, 0.999, 1e-8  # as everywhere
+_FAR = 90.0  # squared mean over the variance, of which a sign is certain
 
 
 class Practice(NamedTuple):
@@ -148,6 +154,18 @@ def _sgd(momentum: float):
     return lambda sent, values: jnp.zeros_like(sent), update
 
 
+def _counted(mean, variance, steps):
+    """How often the variance of a batch's gradient counts in the mean of squares.
+
+    At the first step `v` of `erf(s / sqrt 2) = s / sqrt(v + s^2)` is `pi / 2 exp(-s^2 / 3)`
+    to 0.02, for `s^2 = mean^2 / variance`; what it is more or less than 1 falls as 1 / steps.
+    """
+    far = jnp.square(mean) >= _FAR * variance
+    ratio = jnp.square(jnp.where(far, 0, mean)) / jnp.where(far, 1, variance)
+    near = jnp.where(far, 0, jnp.exp(-ratio / 3))
+    return 1 + (jnp.pi / 2 * near - 1) / steps
+
+
 def _adam(variance):
     def begin(sent, values):
         zeros = jnp.zeros_like(sent)
@@ -160,6 +178,7 @@ def _adam(variance):
         square = jnp.square(slope) + state.variance
         second = _B2 * state.second + (1 - _B2) * square
         mean, power = first / (1 - _B1**steps), second / (1 - _B2**steps)
+        power = power + (_counted(mean, state.variance, steps) - 1) * state.variance
         root = jnp.where(power > 0, jnp.sqrt(jnp.where(power > 0, power, 1)), 0)
         state = state._replace(first=first, second=second, steps=steps)
         return mean / (root + _EPS), state
