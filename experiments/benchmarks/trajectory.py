@@ -128,7 +128,7 @@ def _attack_row(scene: Scene, config: Config, over, rate: float, steps) -> harne
         return trajectory.trajectory_matching(
             jax.random.key(number), scene.loss_fn, exchange, known,
             federations.candidates(), scale=federations.LEARNING_RATE * own,
-            settings=settings, merged=merged,
+            settings=settings, table=merged,
         ).index  # fmt: skip
 
     @jax.jit

@@ -19,7 +19,7 @@ def _left(merged: int, table, z: np.ndarray) -> simulation.Simulator:
     field = simulation.of_loss(
         lambda p, v: jnp.sum(jnp.asarray(z) * p**2) / 2 + 0 * v[0]
     )
-    rule = rules.of(Practice(), merged=None if table is None else jnp.asarray(table))
+    rule = rules.of(Practice(), table=None if table is None else jnp.asarray(table))
     return simulation.paths(field, rule, jnp.ones((1, len(z))), merged)
 
 
@@ -75,9 +75,9 @@ def test_a_client_without_rows_stays_where_it_is():
 
 def test_only_plain_steps_are_merged_and_as_many_as_are_simulated():
     table = merging.table(9, 4)
-    with pytest.raises(ValueError, match="merged: expected steps of plain SGD"):
-        rules.of(Practice("adam"), merged=table)
-    with pytest.raises(ValueError, match="merged: expected 6 steps, got 4"):
+    with pytest.raises(ValueError, match="table: expected plain SGD or Adam"):
+        rules.of(Practice(momentum=0.9), table=table)
+    with pytest.raises(ValueError, match="table: expected 6 steps, got 4"):
         exchange = Exchange({"w": jnp.ones((2, 3))}, {"w": jnp.ones((2, 3))})
         known = conceal(
             Features(jnp.ones((4, 2)), jnp.zeros((4, 0), jnp.int32)),
@@ -85,7 +85,7 @@ def test_only_plain_steps_are_merged_and_as_many_as_are_simulated():
         )  # fmt: skip
         trajectory_matching(
             jax.random.key(0), lambda params, x, y: x.numeric @ params["w"][:2] - y,
-            exchange, known, jnp.array([[0.0], [1.0]]), scale=0.1, merged=table,
+            exchange, known, jnp.array([[0.0], [1.0]]), scale=0.1, table=table,
             settings=matching.Settings(path_steps=6),
         )  # fmt: skip
 
@@ -99,7 +99,7 @@ def test_a_client_of_fewer_steps_takes_its_own():
 def test_the_way_back_is_the_derivative():
     def along(values, scale):
         field = simulation.of_loss(lambda p, v: jnp.sum(jnp.exp(v * p)))
-        rule = rules.of(Practice(weight_decay=0.1), merged=merging.table(9, 4))
+        rule = rules.of(Practice(weight_decay=0.1), table=merging.table(9, 4))
         simulator = simulation.paths(field, rule, jnp.ones((1, 3)), 4)
         return simulator, simulator.end(0, values, scale)
 

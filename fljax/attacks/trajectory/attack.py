@@ -90,7 +90,7 @@ def trajectory_matching(
     settings: Settings = _DEFAULT,
     client: Imagined = PLAIN,
     facts: MessageFacts | None = None,
-    merged: jax.Array | None = None,
+    table: jax.Array | None = None,
 ) -> Inference:
     """Infers a binary, categorical or continuous attribute of ONE client's rows.
 
@@ -108,8 +108,8 @@ def trajectory_matching(
       settings: how hard to look.
       client: its rule, and what its defense does.
       facts: of its messages; None where it neither clips nor adds noise, at one rate.
-      merged: `[M, 3]` of `merging.table`, sizes of the simulated steps; None for equal
-        ones.
+      table: `[M, 3]` of `merging.table`, sizes of the simulated steps, or of
+        `quotients.table`; None for equal ones, and for Adam's of expectations.
 
     Returns:
       An `Inference`; rows outside `known.mask` carry meaningless values.
@@ -123,7 +123,7 @@ def trajectory_matching(
     facts = facts or imagined.no_facts(len(seen.sent))
     facts = MessageFacts(*map(jnp.asarray, facts))
     asked = client, loss_fn, known, attribute, seen, facts
-    simulator, steady = imagined.simulator(*asked, settings, merged)
+    simulator, steady = imagined.simulator(*asked, settings, table)
     # Traced once, however many stages call them.
     simulator = simulator._replace(
         end=jax.jit(simulator.end), back=jax.jit(simulator.back)

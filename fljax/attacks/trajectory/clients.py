@@ -29,6 +29,7 @@ from fljax.attacks.trajectory import (
     imagined,
     matching,
     merging,
+    quotients,
     rules,
     sums,
 )
@@ -83,25 +84,33 @@ def _alike(
     client, facts = _imagined(view, first_order)
     assert view.messages is not None
     settings = effort.for_a_share(settings, client.share, view.messages.count)
-    search, merged = settings.search._replace(first_order=False), None
+    search, table = settings.search._replace(first_order=False), None
     if client.practice.merges:
         own = int(steps.max())
         most = effort.simulated(training, steps, settings.epoch_steps)
         if (steps != most).any():
-            merged = np.stack([merging.table(int(each), most) for each in steps])
+            table = np.stack([merging.table(int(each), most) for each in steps])
         steps = np.full_like(steps, most)
         search = search._replace(shorter_steps=min(own, _SHORTER * most))
+    elif client.practice.optimiser != "sgd" and client.batch_size:
+        most, batches = (
+            int(steps.max()),
+            -(-np.asarray(view.sizes) // client.batch_size),
+        )
+        table = np.stack([quotients.table(most, int(each)) for each in batches])
     if view.transcript is not None and view.transcript.member is not None:
         chosen = search._replace(path_steps=int(steps.max()), shorter_steps=0)
         static = task(view, _Static(settings.messages, chosen, client))
         fill = settings.messages is not None
-        return over_groups(_of_group, static, view, scales, facts, merged, fill=fill)
+        return over_groups(_of_group, static, view, scales, facts, table, fill=fill)
     found, order = [], []
     for count in np.unique(steps):  # the steps of a path are static
         group = np.flatnonzero(steps == count)
         chosen = search._replace(path_steps=int(count))
         static = task(view, _Static(settings.messages, chosen, client))
-        more = jax.tree.map(lambda leaf, own=group: leaf[own], (scales, facts, merged))
+        of_steps = None if table is None else table[:, :count]
+        more = scales, facts, of_steps
+        more = jax.tree.map(lambda leaf, own=group: leaf[own], more)
         if settings.messages is None:
             found.append(over_clients(_one, static, view.of(group), *more))
         else:
@@ -179,7 +188,7 @@ def _one(
     client: Client,
     scale: jax.Array,
     facts: MessageFacts,
-    merged: jax.Array | None = None,
+    table: jax.Array | None = None,
 ) -> Inference:
     settings = static.settings
     exchange, count = client.exchange, len(client.places.row)
@@ -200,7 +209,7 @@ def _one(
             settings=settings.search,
             client=settings.client,
             facts=facts,
-            merged=merged,
+            table=table,
         ),
     )
 
@@ -210,7 +219,7 @@ def _of_group(
     group: Group,
     scales: jax.Array,
     facts: MessageFacts,
-    merged: jax.Array | None = None,
+    table: jax.Array | None = None,
 ) -> Inference:
     settings = static.settings
     facts = _of_sums(facts, group)
@@ -225,7 +234,7 @@ def _of_group(
         group.known,
         group.candidates,
         scales=scales,
-        merged=merged,
+        table=table,
         continuous=static.continuous,
         settings=settings.search,
         client=settings.client,

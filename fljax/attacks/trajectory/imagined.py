@@ -168,7 +168,7 @@ def begins_roughly(client: Imagined, settings: Settings) -> bool:
 
 def simulator(
     client: Imagined, loss_fn: losses.LossFn, known: Known, attribute: Soft,
-    seen: Seen, facts: MessageFacts, settings: Settings, merged: jax.Array | None = None,
+    seen: Seen, facts: MessageFacts, settings: Settings, table: jax.Array | None = None,
 ) -> tuple[Simulator, Callable | None]:  # fmt: skip
     """Rounds of the client, and whether one was simulated as asked (`Problem`).
 
@@ -180,16 +180,16 @@ def simulator(
       seen: its messages.
       facts: of them.
       settings: of the search.
-      merged: `[M, 3]` of `merging.table`, sizes of the steps; None for equal ones.
+      table: `[M, 3]` of the steps, as `rules.of` takes it.
 
     Raises:
       ValueError: they are not as many as `settings` asks for.
     """
     sent, returned, unravel = seen
     ends = sent, returned, facts.path
-    if merged is not None and len(merged) != settings.path_steps:
+    if table is not None and len(table) != settings.path_steps:
         raise ValueError(
-            f"merged: expected {settings.path_steps} steps, got {len(merged)}"
+            f"table: expected {settings.path_steps} steps, got {len(table)}"
         )
 
     def of_field(make: Callable[[Field], Simulator]) -> Simulator:
@@ -219,16 +219,16 @@ def simulator(
         return chord, None
     variance = _variance(client, loss_fn, known, attribute, unravel)
 
-    def path(steps: int, merged: jax.Array | None = None) -> Simulator:
-        rule = rules.of(client.practice, variance, merged)
+    def path(steps: int, table: jax.Array | None = None) -> Simulator:
+        rule = rules.of(client.practice, variance, table)
         return of_field(lambda field: simulation.paths(field, rule, sent, steps))
 
     short, steps = settings.shorter_steps, settings.path_steps
     if short <= steps:
-        return simulation.steadied(path(steps, merged), chord, *ends)
+        return simulation.steadied(path(steps, table), chord, *ends)
     shorter = simulation.steadied(path(short), chord, *ends)
     other, held = simulation.seldom(*shorter)
-    both, steady = simulation.steadied(path(steps, merged), other, *ends)
+    both, steady = simulation.steadied(path(steps, table), other, *ends)
     return both, lambda stored: steady(stored) | held(stored.other)
 
 

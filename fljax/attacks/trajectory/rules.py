@@ -5,13 +5,8 @@ without weight decay and a proximal term, may be merged into fewer and larger on
 the others a simulated step is a step of the client's.
 
 Adam divides by the root of the mean squared gradient, which is that of batches: larger
-than the squared expected gradient by the variance of a batch's mean. That variance is
-taken where the round begins, and counts as a constant. After few steps the root goes with
-the gradients that it divides, and the expected quotient is another than the quotient of
-expectations: of normal gradients of mean s deviations it is erf(s / sqrt 2) at the first
-step, the sign's, which has no s / sqrt(1 + s^2). `_counted` is how often the variance
-counts then; the quotient is within 0.017 of the expected one, for every s and number of
-steps, where it was off by up to 0.064.
+than the squared expected gradient by the variance of a batch's mean, which counts as often
+as `quotients` says. That variance is taken where the round begins, and is a constant.
 """
 
 from collections.abc import Callable
@@ -21,12 +16,11 @@ import jax
 import jax.numpy as jnp
 
 from fljax.attacks.adversary import LocalTraining
+from fljax.attacks.trajectory import quotients
 from fljax.attacks.trajectory.simulation import Rule
 from fljax.types import PyTree
 
 NAMES = ("sgd", "adam", "adamw")
-_B1, _B2, _EPS = 0.9, 0.999, 1e-8  # as everywhere
-_FAR = 90.0  # squared mean over the variance, of which a sign is certain
 
 
 class Practice(NamedTuple):
@@ -70,7 +64,7 @@ class Moments(NamedTuple):
 def of(
     practice: Practice,
     variance: Callable[[jax.Array, PyTree], jax.Array] | None = None,
-    merged: jax.Array | None = None,
+    table: jax.Array | None = None,
 ) -> Rule:
     """The rule.
 
@@ -78,19 +72,20 @@ def of(
       practice: which.
       variance: `(sent [P], values) -> [P]` of a batch's mean gradient, for Adam; None
         for full batches, which have none.
-      merged: `[M, 3]` of `merging.table`; None for equal steps.
+      table: `[M, 3]` of `merging.table`, None for equal steps; or of `quotients.table`,
+        None for the quotient of expectations.
 
     Raises:
-      ValueError: merged steps of a rule that has a state.
+      ValueError: a table of steps with momentum.
     """
-    if merged is not None and not practice.merges:
-        raise ValueError(f"merged: expected steps of plain SGD, got {practice}")
+    if table is not None and practice.momentum:
+        raise ValueError(f"table: expected plain SGD or Adam, got {practice}")
     decay, mu = practice.weight_decay, practice.proximal
     decoupled = decay if practice.optimiser == "adamw" else 0.0
     coupled = decay - decoupled
     begin, update = _sgd(practice.momentum)
     if practice.optimiser != "sgd":
-        begin, update = _adam(variance)
+        begin, update = _adam(variance, table)
 
     def whole(params, slope, sent):
         if coupled:
@@ -104,7 +99,9 @@ def of(
             move = move + decoupled * params
         return params - size * move, state
 
-    return Rule(begin, step) if merged is None else _merged(whole, merged)
+    if table is None or not practice.merges:
+        return Rule(begin, step)
+    return _merged(whole, table)
 
 
 class _Pair(NamedTuple):
@@ -154,19 +151,10 @@ def _sgd(momentum: float):
     return lambda sent, values: jnp.zeros_like(sent), update
 
 
-def _counted(mean, variance, steps):
-    """How often the variance of a batch's gradient counts in the mean of squares.
+def _adam(variance, table):
+    b1, b2 = quotients.B1, quotients.B2
+    table = None if table is None else jnp.asarray(table)
 
-    At the first step `v` of `erf(s / sqrt 2) = s / sqrt(v + s^2)` is `pi / 2 exp(-s^2 / 3)`
-    to 0.02, for `s^2 = mean^2 / variance`; what it is more or less than 1 falls as 1 / steps.
-    """
-    far = jnp.square(mean) >= _FAR * variance
-    ratio = jnp.square(jnp.where(far, 0, mean)) / jnp.where(far, 1, variance)
-    near = jnp.where(far, 0, jnp.exp(-ratio / 3))
-    return 1 + (jnp.pi / 2 * near - 1) / steps
-
-
-def _adam(variance):
     def begin(sent, values):
         zeros = jnp.zeros_like(sent)
         spread = zeros if variance is None else variance(sent, values)
@@ -174,13 +162,16 @@ def _adam(variance):
 
     def update(slope, state):
         steps = state.steps + 1
-        first = _B1 * state.first + (1 - _B1) * slope
+        first = b1 * state.first + (1 - b1) * slope
         square = jnp.square(slope) + state.variance
-        second = _B2 * state.second + (1 - _B2) * square
-        mean, power = first / (1 - _B1**steps), second / (1 - _B2**steps)
-        power = power + (_counted(mean, state.variance, steps) - 1) * state.variance
+        second = b2 * state.second + (1 - b2) * square
+        mean, power = first / (1 - b1**steps), second / (1 - b2**steps)
+        if table is not None:
+            weights = table[state.steps.astype(int)]
+            times = quotients.counted(weights, mean, state.variance)
+            power = jnp.maximum(power + (times - 1) * state.variance, 0)
         root = jnp.where(power > 0, jnp.sqrt(jnp.where(power > 0, power, 1)), 0)
         state = state._replace(first=first, second=second, steps=steps)
-        return mean / (root + _EPS), state
+        return mean / (root + quotients.EPS), state
 
     return begin, update

@@ -54,7 +54,7 @@ def trajectory_matching(
     candidates: jax.Array,
     *,
     scales: jax.Array,
-    merged: jax.Array | None = None,
+    table: jax.Array | None = None,
     continuous: bool,
     settings: Settings,
     client: Imagined,
@@ -67,7 +67,7 @@ def trajectory_matching(
       seen: the sums, oldest first.
       known: public columns and targets, leaves `[M, n, ...]`.
       scales: `[M]` learning rate times steps in a round, of each client.
-      merged: `[M, steps, 3]` of `merging.table`; None for equal steps.
+      table: `[M, steps, 3]` of the clients' steps, as `rules.of` takes it.
 
     Returns:
       An `Inference` with leaves `[M, ...]`; misfit and simulated share are of their sums.
@@ -77,7 +77,7 @@ def trajectory_matching(
     if continuous:
         candidates = relaxation.points(candidates)
 
-    def of_client(known, settings=settings, merged=None):
+    def of_client(known, settings=settings, table=None):
         known = without_padding(known)
         attribute = relaxation.categorical(
             loss_fn, known, candidates, ordered=continuous
@@ -90,16 +90,16 @@ def trajectory_matching(
             seen=flat,
             facts=seen.facts,
             settings=settings,
-            merged=merged,
+            table=table,
         )
 
     def summed(settings):
         return added(
-            lambda known, merged=None: of_client(known, settings, merged)[1][0],
+            lambda known, table=None: of_client(known, settings, table)[1][0],
             seen,
             known,
             scales,
-            merged,
+            table,
         )
 
     # How logits become values, and what is steady, depends on no row.
@@ -145,23 +145,23 @@ def added(
     seen: Seen,
     known: Known,
     scales: jax.Array,
-    merged: jax.Array | None = None,
+    table: jax.Array | None = None,
 ) -> tuple[Simulator, Members]:
     """What the members of a round's sum return on average, and what each adds to that.
 
     Args:
-      simulate: the rows of a client, and its `merged`, if any -> `Simulator` of its rounds.
+      simulate: the rows of a client, and its `table`, if any -> `Simulator` of its rounds.
       seen: who is in which sum.
       known: leaves `[M, n, ...]`.
       scales: `[M]`.
-      merged: `[M, ...]`, or None.
+      table: `[M, ...]`, or None.
     """
 
     seen = jax.tree.map(jnp.asarray, seen)
 
     def members(round_, values):
         who = seen.member[round_]
-        own = (known,) if merged is None else (known, merged)
+        own = (known,) if table is None else (known, table)
         mine = jax.tree.map(lambda leaf: leaf[who], (own, values, scales))
         return who, seen.share[round_], mine
 
