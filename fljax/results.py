@@ -23,7 +23,7 @@ PAIRED_HALF_WIDTH = "_paired_half_width"
 # How the names of metrics that are never negative end.
 _NOT_NEGATIVE = (
     "loss", "error", "by_chance", "distance", "brier_score", "total_variation", "misfit",
-    "divergence", "entropy", "mse",
+    "divergence", "entropy", "mse", "_auc",
 )  # fmt: skip
 _EXPLAINED = ("explained_percent", "beyond_imputation_percent")
 _AT_MOST_ONE = re.compile(r"^silhouette|_auc$|^ssim$|^total_variation$")
@@ -180,8 +180,8 @@ def within(estimate: metrics.Estimate, metric: str) -> metrics.Estimate:
     """Cuts an interval to what a metric can be: for people, not for computing.
 
     Percentages lie between 0 and 100, but that what is explained may be less than
-    nothing; losses, errors and distances are not negative; silhouettes, areas under
-    a curve and total variation are at most 1.
+    nothing; losses, errors, distances and areas under a curve are not negative;
+    silhouettes, areas under a curve and total variation are at most 1.
     """
     e, share = estimate, metric.endswith("_percent")
     positive = share and not metric.endswith(_EXPLAINED)

@@ -12,8 +12,8 @@ from fljax.transcript.views import View
 from fljax.types import Params
 
 UNKNOWN_MEMBERS = (
-    "needs to know who is in each sum; global models tell it only if everybody takes "
-    "part in every round and the server takes the mean"
+    "needs to know who is in each sum, as record_sums tells it; global models do only if "
+    "everybody takes part in every round and the server takes the mean"
 )
 SEEN: dict[View, str] = {
     "messages": "each client's own messages",

@@ -7,6 +7,7 @@ import numpy as np
 
 from fljax import losses
 from fljax.attacks.adversary import AdversaryView, LocalTraining
+from fljax.transcript import sums
 from fljax.types import ElementLossFn
 
 _FACTORS = (0.1, 0.2, 0.25, 1 / 3, 0.5, 2, 3, 4, 5, 10)  # of rate times steps
@@ -34,6 +35,7 @@ def tried(view: AdversaryView) -> Iterator[tuple[str, AdversaryView]]:
             seen.delta,
         )
         yield name, view._replace(transcript=seen._replace(delta=delta))
+    yield from _weighted(view)
     for name, training in _trainings(view.training):
         if not training.missing and training != view.training:
             yield name, view._replace(training=training)
@@ -49,6 +51,28 @@ def tried(view: AdversaryView) -> Iterator[tuple[str, AdversaryView]]:
             rows = jax.tree.map(lambda leaf, by=by: np.roll(leaf, by, axis=0), known)
             name = f"each client has the rows of the one {name} it"
             yield name, view._replace(known=rows, num_rows=None)
+
+
+def _weighted(view: AdversaryView) -> Iterator[tuple[str, AdversaryView]]:
+    """Sums whose server weighs clients in the other usual way."""
+    seen = view.transcript
+    assert seen is not None
+    if seen.share is None or seen.member is None or not sums.are_known(seen):
+        return
+    there = np.asarray(seen.share) > 0
+    order = np.argsort(view.clients)
+    at = np.searchsorted(np.asarray(view.clients)[order], seen.member)
+    rows = np.asarray(view.sizes)[order][np.minimum(at, len(order) - 1)]
+    ways = {
+        "takes the plain mean of clients": there,
+        "weighs clients by their rows": rows,
+    }
+    for name, weights in ways.items():
+        weights = np.where(there, weights, 0)
+        share = weights / np.maximum(weights.sum(axis=-1, keepdims=True), 1)
+        if not np.allclose(share, seen.share, atol=1e-3):
+            other = seen._replace(share=share.astype(np.float32))
+            yield f"the server {name}", view._replace(transcript=other)
 
 
 def _trainings(told: LocalTraining) -> Iterator[tuple[str, LocalTraining]]:

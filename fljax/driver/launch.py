@@ -90,6 +90,10 @@ def app_main(
         _stop(error, 2)
     except MemoryError as error:  # refused before it is taken, or by the system
         _stop(f"not enough memory: {error}", 2)
+    except RuntimeError as error:  # as jax says it
+        if not str(error).startswith("RESOURCE_EXHAUSTED"):
+            raise
+        _stop(f"not enough memory: {str(error).partition(': ')[2]}", 2)
     except OSError as error:
         if error.errno not in _FULL:
             raise

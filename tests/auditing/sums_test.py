@@ -6,7 +6,8 @@ import pytest
 
 import fljax
 from fljax import transcript
-from fljax.auditing import words
+from fljax.auditing import case, fits, inputs, words
+from fljax.auditing import settings as s
 from fljax.transcript import sums
 
 _KNOWN = {"target": "y", "sensitive": "married", "model": "linear"}
@@ -125,3 +126,43 @@ def test_one_final_model_needs_no_column_of_whose_rows_made_it(recorded):
     )
     assert found.lines[0].setting == "final"
     assert any("there are no strangers" in note for note in found.notes)
+
+
+def _summed(stem, frame, true, told):
+    """Linear regression of two clients, whose server weighs them by `true`."""
+    about = {"batch_size": None, "learning_rate": 0.05, "local_epochs": 1}
+    model = {"out/kernel": np.zeros((3, 1)), "out/bias": np.zeros(1)}
+    with transcript.Recorder(stem, about) as recorder:
+        for number in range(15):
+            moved = {name: np.zeros_like(leaf) for name, leaf in model.items()}
+            for weight, (_, mine) in zip(true, frame.groupby("client"), strict=True):
+                x = mine[["age", "married", "height"]].to_numpy(float)
+                fit = x @ model["out/kernel"][:, 0] + model["out/bias"]
+                error = fit - mine.y.to_numpy()
+                step = 0.1 * weight / sum(true)
+                moved["out/kernel"] -= step * x.T @ error[:, None] / len(x)
+                moved["out/bias"] -= step * error.mean()
+            after = {name: leaf + moved[name] for name, leaf in model.items()}
+            whole = dict(zip((4, 7), told, strict=True)), after
+            recorder.record_sums(number, model, [whole])
+            model = after
+
+
+@pytest.mark.parametrize(
+    ("true", "told", "said"),
+    [
+        ([1.0, 1.0], [10.0, 50.0], "the server takes the plain mean of clients"),
+        ([10.0, 50.0], [1.0, 1.0], "the server weighs clients by their rows"),
+        ([1.0, 1.0], [1.0, 1.0], ""),
+    ],
+)
+def test_other_weights_than_were_told_are_named(linear, config, true, told, said):
+    frame = pd.read_csv(linear / "rows.csv").assign(client=[4] * 10 + [7] * 50)
+    frame["y"] += np.where(frame.client == 4, 3.0, -1.0)
+    frame.to_csv(linear / "rows.csv", index=False)
+    _summed(linear / "uneven", frame, true, told)
+    audit = config(linear, transcript=str(linear / "uneven"))
+    ready = case.prepare(audit, inputs.read(audit.files, audit.rows))
+    found = fits.of_rows(ready.view, ready.truth, s.simulation(audit.audit), 100)
+    assert found.misfit is not None and (found.misfit.max() > 3) == bool(said)
+    assert said in found.slip and bool(said) == bool(found.slip)

@@ -222,6 +222,7 @@ _SCRIPT = """
 
     ENDS = {"data": LookupError("no such file:\\n  income.csv"),
             "memory": MemoryError("8 GB are needed"),
+            "device": RuntimeError("RESOURCE_EXHAUSTED: Out of memory allocating 9 bytes."),
             "full": OSError(28, "No space left on device", "out"),
             "interrupt": KeyboardInterrupt(), "defect": RuntimeError("a defect")}
 
@@ -269,6 +270,11 @@ ENDINGS = {
     "no flag": (["extra"], 2, "arguments: expected flags only, got 'extra'"),
     "no data": (["--f_end=data"], 2, "no such file: income.csv"),
     "no memory": (["--f_end=memory"], 2, "not enough memory: 8 GB are needed"),
+    "no memory of a device": (
+        ["--f_end=device"],
+        2,
+        "not enough memory: Out of memory allocating 9 bytes.",
+    ),
     "full": (["--f_end=full"], 2, "cannot be written: No space left on device: out"),
     "interrupt": (["--f_end=interrupt"], 130, "interrupted"),
 }
