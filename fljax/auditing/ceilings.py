@@ -104,7 +104,8 @@ def beside(lines: Sequence[Line], ceiling: Ceiling) -> tuple[list[Line], Ceiling
     """
     if ceiling.percent is None:
         return list(lines), ceiling
-    if all(line.metric != verdicts.ACCURACY.metric for line in lines):
+    judged = {line.metric for line in lines if line.total is not None}
+    if judged and verdicts.ACCURACY.metric not in judged:
         return list(lines), Ceiling()  # of what nobody was asked for
     mean, found, beaten = float(ceiling.percent.mean()), [], []
     for line in lines:

@@ -116,18 +116,19 @@ def _of_wrong_rows(line: Line, rows: Fit) -> Line:
     return line
 
 
-def bad(misfit: np.ndarray, by_chance: float = 0.0) -> str:
+def bad(misfit: np.ndarray, by_chance: np.ndarray | float = 0.0) -> str:
     """Of how many clients messages and rows do not fit; empty where all do.
 
     Args:
       misfit: `[C]`.
-      by_chance: up to which noise alone may leave it (`fits.Fit`).
+      by_chance: `[C]` up to which noise alone may leave it (`fits.Fit`).
     """
-    high = misfit[misfit > FITS]
-    if not high.size:
+    off = misfit > FITS
+    if not off.any():
         return ""
+    high, chance = misfit[off], (misfit <= by_chance)[off].all()
     who = f"{high.size} of {misfit.size} clients" if misfit.size > 1 else "the client"
-    few = ", as noise may leave of so few messages" if high.max() <= by_chance else ""
+    few = ", as noise may leave of so few messages" if chance else ""
     return (
         f"messages of {who} do not fit their rows (misfit up to {high.max():.4g}{few})"
     )

@@ -45,7 +45,7 @@ class Fit(NamedTuple):
         a misfit is understated; empty where they have it.
       unlike: what messages show of another training than the declared one (`undeclared`),
         which may pass for noise; empty where they show nothing.
-      by_chance: misfit up to which noise alone may leave that of some client.
+      by_chance: `[C]` misfit up to which noise alone may leave that of some client.
     """
 
     explained: np.ndarray
@@ -53,7 +53,7 @@ class Fit(NamedTuple):
     slip: str = ""
     lacking: str = ""
     unlike: str = ""
-    by_chance: float = 0.0
+    by_chance: np.ndarray | float = 0.0
 
     @property
     def contradicted(self) -> str:
@@ -95,27 +95,27 @@ def of_rows(
     return plain._replace(slip=f"they would fit if {best} (misfit {least:.2g})")
 
 
-def _by_chance(view: AdversaryView) -> float:
+def _by_chance(view: AdversaryView) -> np.ndarray:
     """0 of clients who take all rows in a step, whose messages have no noise."""
     assert view.messages is not None
-    least = int(np.min(view.messages.count))
-    if least < LEAST_MESSAGES or view.training.takes_all(view.sizes).all():
-        return 0.0
-    return of_noise(least, len(view.clients))
+    noisy = ~view.training.takes_all(view.sizes)
+    return noisy * of_noise(np.asarray(view.messages.count), len(view.clients))
 
 
-def of_noise(messages: int, clients: int) -> float:
+def of_noise(messages: np.ndarray, clients: int) -> np.ndarray:
     """Misfit that noise alone leaves of one client or more in at most 5 % of audits.
 
     By F, whose ratio is that of R squares to R - 1: as if all noise lay in one direction,
     where its size is least known.
 
     Args:
-      messages: R, of a client.
+      messages: `[C]` R, of a client; below `LEAST_MESSAGES` nothing is told.
       clients: of the audit.
     """
     level = 0.95 ** (1 / clients)
-    return float(stats.f.ppf(level, messages, messages - 1))
+    enough = messages >= LEAST_MESSAGES
+    count = np.where(enough, messages, LEAST_MESSAGES)
+    return np.where(enough, stats.f.ppf(level, count, count - 1), 0.0)
 
 
 def _turned(view: AdversaryView, truth: Truth) -> Iterator[tuple[str, AdversaryView]]:

@@ -20,6 +20,7 @@ from fljax.attacks.estimates import (
     Prediction,
     Reconstruction,
 )
+from fljax.auditing import nearness
 from fljax.auditing.lines import Named, PerRecord, Rarest
 from fljax.auditing.truth import Truth
 from fljax.verdicts import (
@@ -208,7 +209,8 @@ def _errors(
 def distances(estimate: LabelEstimate, truth: Truth) -> Measured:
     """Of label distributions: distance from a client's, and from all other clients'.
 
-    Beside it: that of what needs no message, and of what others' messages would say.
+    The latter is the `nearness.typical` one. Beside it: that of what needs no message, and
+    of what others' messages would say.
     """
     value = np.asarray(estimate.value, np.float64)
     apart = 0.5 * np.abs(value[:, None] - truth.labels[None]).sum(axis=-1)  # [C, C]
@@ -219,8 +221,8 @@ def distances(estimate: LabelEstimate, truth: Truth) -> Measured:
         references[OTHERS] = 0.5 * np.abs(told - truth.labels).sum(axis=1)
     count = len(value)
     if count > 1:
-        others = apart.sum(axis=1) - np.diag(apart)
-        references[STRANGERS] = others / (count - 1)
+        others = apart[~np.eye(count, dtype=bool)].reshape(count, -1)
+        references[STRANGERS] = nearness.typical(others)
     own = [np.array([each]) for each in np.diag(apart)]
     return Measured(DISTANCE, own, references, truth.mask.sum(axis=1))
 

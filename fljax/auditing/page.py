@@ -29,7 +29,8 @@ _RULE = {
     lines_lib.NOT_APPLICABLE: "the attack was not run, for the reason given",
     "intervals": "95 %, over rows: Wilson's for shares, Student's for errors; of a "
     "distance of label distributions over clients, so that a single client's cannot be "
-    "called a leak. Verdicts use wider ones, for the number of attacks and clients",
+    "called a leak; its verdicts are on how many times as near the attack is (to within "
+    "5 %), and nearer on average. Verdicts use wider ones, for the number of attacks and clients",
 }
 _MOST_RECORDS = 10
 _DEFENSES = {

@@ -70,7 +70,7 @@ def _weighted(view: AdversaryView) -> Iterator[tuple[str, AdversaryView]]:
     for name, weights in ways.items():
         weights = np.where(there, weights, 0)
         share = weights / np.maximum(weights.sum(axis=-1, keepdims=True), 1)
-        if not np.allclose(share, seen.share, atol=1e-3):
+        if not np.allclose(share, seen.share, rtol=0.01, atol=0):
             other = seen._replace(share=share.astype(np.float32))
             yield f"the server {name}", view._replace(transcript=other)
 

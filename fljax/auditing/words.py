@@ -85,12 +85,16 @@ def outcome(lines: Sequence[Line]) -> Outcome:
 
 
 def _are_blind(lines: Sequence[Line]) -> bool:
-    """Whether a perfect attack would have been shown by none of them, or not by the best."""
+    """Whether a perfect attack would have been shown by none of them.
+
+    Of shares of labels not by the best: to read these is a matter of few clients.
+    """
     quiet = [line for line in lines if line.verdict in doubts.QUIET]
     blind = [verdicts.BLIND in line.doubts for line in quiet]
     best = foremost(quiet)
-    nearest = best is not None and verdicts.BLIND in best.doubts
-    return nearest or (bool(blind) and all(blind))
+    if best is not None and best.metric == DISTANCE.metric:
+        return verdicts.BLIND in best.doubts
+    return bool(blind) and all(blind)
 
 
 def foremost(lines: Sequence[Line]) -> Line | None:

@@ -133,10 +133,11 @@ def test_a_search_that_stopped_short_is_no_misfit():
 
 def test_what_noise_may_leave_of_so_few_messages_is_said():
     misfit = np.array([1.0, 6.0, 2.0])
-    few = fits.of_noise(messages=5, clients=3)
+    few = fits.of_noise(np.full(3, 5), clients=3)
     assert "up to 6, as noise may leave of so few messages)" in doubts.bad(misfit, few)
-    many = fits.of_noise(messages=30, clients=3)
-    assert doubts.bad(misfit, many).endswith("(misfit up to 6)")
+    for counts in ([30, 30, 30], [2, 30, 2], [3, 30, 3]):
+        many = fits.of_noise(np.array(counts), clients=3)
+        assert doubts.bad(misfit, many).endswith("(misfit up to 6)")
     assert not doubts.bad(np.ones(3), few)
 
 
@@ -147,6 +148,8 @@ def test_noise_in_one_direction_seldom_leaves_a_larger_misfit(messages):
     sizes = np.arange(1, 7) ** -3.0
     left = np.random.default_rng(0).normal(size=shape).astype(np.float32) * sizes
     found = jax.vmap(jax.vmap(lambda r: misfits.misfit(noise.estimate(r), r)))(left)
-    beyond = np.asarray(found).max(axis=1) > fits.of_noise(messages, clients=3)
+    beyond = np.asarray(found).max(axis=1) > fits.of_noise(
+        np.array(messages), clients=3
+    )
     assert beyond.mean() < 0.05 + 2 * np.sqrt(0.05 * 0.95 / 200)
     assert np.median(found) < 2

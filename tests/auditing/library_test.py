@@ -219,6 +219,8 @@ def test_an_attack_above_the_ceiling_says_that_the_noise_was_not_as_declared():
         (found,), beaten = ceilings.beside([line], limit)
         assert (verdicts.IMPOSSIBLE in found.detail) == broken
         assert ("names 99.0 % of these rows, and" in beaten.note[0]) == broken
+    shares = line._replace(metric=verdicts.DISTANCE.metric)
+    assert not ceilings.beside([shares], ceilings.Ceiling(np.array([60.0])))[1].note
     few = number._replace(n=3)  # carries half of the mean
     line = line._replace(total=number._replace(n=1003), clients=[number, few])
     (found,), _ = ceilings.beside([line], ceilings.Ceiling(np.array([60.0, 60.0])))

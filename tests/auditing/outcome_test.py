@@ -46,16 +46,23 @@ def test_nothing_is_concluded_where_the_strongest_attacks_were_not_run(kind):
     assert words.outcome([*lines, _line(verdicts.LEAKS)]) == "leaks"
 
 
-def test_nothing_is_concluded_where_the_best_would_not_be_shown_if_it_were_right():
-    best = _line(verdicts.NOT_SHOWN)._replace(doubts=(verdicts.BLIND,))
-    total = best.total
+def test_nothing_is_concluded_of_shares_of_labels_where_the_best_could_not_be_shown():
+    quiet, metric = _line(verdicts.NOT_SHOWN), verdicts.DISTANCE.metric
+    total = quiet.total
     assert total is not None
-    worse = _line(verdicts.NOT_SHOWN)._replace(total=total._replace(value=55.0))
-    assert words.outcome([best, worse]) == "no_conclusion"
-    better = worse._replace(total=total._replace(value=65.0))
-    assert words.outcome([best, better]) == "no_leak_shown"
-    said = words.summary("sex", [best, worse], [], Fit(np.zeros(1)), ())
-    assert said[0].startswith("No conclusion about sex: not even an attack")
+    near, nearer, nearest = (
+        quiet._replace(metric=metric, total=total._replace(value=value))
+        for value in (0.3, 0.2, 0.1)
+    )
+    blind = nearer._replace(doubts=(verdicts.BLIND,))
+    assert words.outcome([near, blind]) == "no_conclusion"
+    said = words.summary("sex", [near, blind], [], Fit(np.zeros(1)), ())[0]
+    assert said.startswith(
+        "No conclusion about the clients' shares of labels: not even"
+    )
+    assert words.outcome([nearest, blind]) == "no_leak_shown"
+    column = quiet._replace(doubts=(verdicts.BLIND,))
+    assert words.outcome([quiet, column]) == "no_leak_shown"
 
 
 def test_nothing_is_concluded_where_no_attack_could_be_run():

@@ -11,7 +11,9 @@ times as large. It is written as
 
 so that `v` is how often the variance counts. The three numbers of each step are fitted to
 means over drawn epochs of normal gradients: to 0.01 of a step, and to 0.03 where an epoch
-has two batches, for which expectations alone are off by up to 0.06 and 0.25.
+has two batches, for which expectations alone are off by up to 0.06 and 0.25. Of gradients
+that are not normal, as those of a one-hot column that few batches meet, and where the last
+batch of an epoch is much smaller than the others, neither is right.
 """
 
 import functools
