@@ -18,9 +18,7 @@ import numpy as np
 from fljax import verdicts
 from fljax.verdicts import DISTANCE, Reference, Verdict
 
-_FEWEST = (
-    3  # clients: of two with one class each a coin names both in one of four cases
-)
+_FEWEST = 3  # clients: two with a class each a coin names in one of four cases
 _ROUNDING = 1e-6
 _LEAST = 0.01  # distance that is as good as none
 _MEASURE = DISTANCE._replace(margin=0.05)
