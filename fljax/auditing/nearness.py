@@ -65,9 +65,10 @@ def said(gain: verdicts.Gain, has_interval: bool) -> str:
 
 
 def _spread(own: np.ndarray, other: np.ndarray) -> np.ndarray:
-    """The other ones, so that gains of clients are not equal by luck."""
-    close = np.ptp(other - own) < _ALIKE
-    return other + close * _ALIKE * np.linspace(-1, 1, len(other))
+    """The other ones, so that gains of clients are not equal by luck; their mean stays."""
+    if len(own) < 2 or np.ptp(other - own) >= _ALIKE:
+        return other
+    return other + _ALIKE * np.linspace(-1, 1, len(other))
 
 
 def _log(distances) -> np.ndarray:

@@ -234,7 +234,7 @@ def _gain(gain: verdicts.Gain, measure: Measure, has_interval: bool) -> str:
     if measure is verdicts.DISTANCE:
         return nearness.said(gain, has_interval)
     share = measure.sign > 0
-    unit = "points" if share else measure.text.split(" from")[0]
+    unit = "points" if share else measure.text
     more, less = ("beyond", "below") if share else ("less than", "more than")
     ends = ""
     if has_interval:

@@ -87,7 +87,7 @@ def outcome(lines: Sequence[Line]) -> Outcome:
 def _are_blind(lines: Sequence[Line]) -> bool:
     """Whether a perfect attack would have been shown by none of them.
 
-    Of shares of labels not by the best: to read these is a matter of few clients.
+    Of shares of labels, by the best of them.
     """
     quiet = [line for line in lines if line.verdict in doubts.QUIET]
     blind = [verdicts.BLIND in line.doubts for line in quiet]

@@ -79,7 +79,9 @@ def test_who_is_nearer_of_many_and_far_off_of_one_is_no_leak():
 
 def test_one_client_and_equal_ratios_of_two_tell_nothing():
     base = [Reference(measuring.BASELINES["total_variation"], [0.3])]
-    assert not nearness.judge([0.0], base).has_interval
+    one = nearness.judge([0.0], base)
+    assert not one.has_interval
+    assert one.beyond.mean == pytest.approx(np.log(0.31 / 0.01))
     two = [base[0]._replace(values=[0.05, 0.05])]
     for distance in (0.04, 0.0400001):
         assert nearness.judge([0.04, distance], two).kind == verdicts.NOT_SHOWN

@@ -10,7 +10,7 @@ times as large. It is written as
     s / sqrt(s^2 + v),    v = a + b exp(-s^2 / 3) + c / (1 + 1.5 s^2)
 
 so that `v` is how often the variance counts. The three numbers of each step are fitted to
-means over drawn epochs of normal gradients: to 0.01 of a step, and to 0.03 where an epoch
+means over drawn epochs of normal gradients: to 0.02 of a step, and to 0.03 where an epoch
 has two batches, for which expectations alone are off by up to 0.06 and 0.25. Of gradients
 that are not normal, as those of a one-hot column that few batches meet, and where the last
 batch of an epoch is much smaller than the others, neither is right.
