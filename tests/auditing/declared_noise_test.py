@@ -27,23 +27,109 @@ def test_who_adds_the_noise_is_never_said_to_lack_it(law, count, size):
         deviation = rng.uniform(0.1, 2, count)
         signal = np.cumsum(rng.normal(size=(count, size)), axis=0) * rng.integers(2)
         noise = getattr(rng, law)(size=(count, size)) * deviation[:, None] / unit
-        found += declared_noise._is_less(
-            signal + noise, np.square(deviation), count, 1e-6
-        )
+        found += _lacks(signal + noise, np.square(deviation))
     assert found == 0
+
+
+def _lacks(delta, variance, rounding=1e-6):
+    """Of the messages of one client."""
+    client = declared_noise._Messages(np.arange(len(delta)), delta, variance)
+    return declared_noise._is_less(declared_noise._in_time(client), rounding)
 
 
 @pytest.mark.parametrize(("count", "size"), [(2, 400), (12, 4), (30, 100)])
 def test_a_fifth_of_the_deviation_is_told_from_the_whole(count, size):
     rng = np.random.default_rng(0)
-    delta, declared = rng.normal(size=(count + 5, size)), np.full(count + 5, 25.0)
-    assert declared_noise._is_less(delta, declared, count, 1e-6)
-    assert not declared_noise._is_less(delta, declared, 1, 1e-6)  # without a pair
-    assert not declared_noise._is_less(delta, declared, count, 8.0)  # rounded away
+    delta, declared = rng.normal(size=(count, size)), np.full(count, 25.0)
+    assert _lacks(delta, declared)
+    assert not _lacks(delta[:1], declared[:1])  # without a pair
+    assert not _lacks(delta, declared, 8.0)  # rounded away
     still = np.where(np.arange(size) < size / 2, delta, 5 * delta)
-    assert not declared_noise._is_less(still, declared, count, 1e-6)
-    frozen = np.concatenate([5 * delta, np.zeros((count + 5, 9 * size))], axis=1)
-    assert not declared_noise._is_less(frozen, declared, count, 1e-6)
+    assert not _lacks(still, declared)
+    frozen = np.concatenate([5 * delta, np.zeros((count, 9 * size))], axis=1)
+    assert not _lacks(frozen, declared)
+
+
+def _view(delta, rounds=None, clients=(0, 1)):
+    """Of clients with ten rows each, who send these `{name: [R, C, *shape]}`."""
+    first = next(iter(delta.values()))
+    rounds = np.arange(len(first)) if rounds is None else rounds
+    sent = {
+        name: np.zeros((len(leaf), *leaf.shape[2:])) for name, leaf in delta.items()
+    }
+    seen = Transcript(rounds, np.tile(clients, (len(first), 1)), sent, delta)
+    count = len(clients)
+    known = Known(None, np.zeros((count, 10)), np.ones((count, 10), bool))
+    return AdversaryView(
+        seen, views.client_view(seen, clients), np.array(clients), known, np.eye(2),
+        False, None, None, "regression", 1, False,
+        LocalTraining(learning_rate=0.1, steps=40), 0,
+    )  # fmt: skip
+
+
+def _noisy(rng, count, leave=()):
+    """Three arrays of as many clients, with noise of deviation 1 but where it is left out."""
+    shapes = {
+        "dense/bias": (30, count, 3),
+        "dense/kernel": (30, count, 5, 3),
+        "scale": (30, count),
+    }
+    return {
+        name: rng.normal(size=shape) * (0.01 if name in leave else 1)
+        for name, shape in shapes.items()
+    }  # fmt: skip
+
+
+def _said(view):
+    return declared_noise.lacking(
+        view._replace(defense=specs.parse("gaussian(deviation=1)"))
+    )
+
+
+def test_arrays_that_a_defense_leaves_out_are_named():
+    rng = np.random.default_rng(0)
+    for _ in range(100):
+        assert _said(_view(_noisy(rng, 2))) == ""
+    bare = _view(_noisy(rng, 2, ("dense/bias", "scale")))
+    assert _said(bare).startswith(
+        "messages differ from round to round in dense/bias, scale by less than a tenth"
+    )
+    all_bare = _view(_noisy(rng, 2, ("dense/bias", "dense/kernel", "scale")))
+    assert _said(all_bare).startswith("messages of 2 of 2 clients differ from round")
+    one = _noisy(rng, 3)
+    one["scale"][:, 0] *= 0.01  # of one client of three
+    assert _said(_view(one, clients=(0, 1, 2))) == ""
+
+
+def test_clients_who_draw_the_same_noise_are_told_by_their_differences():
+    rng = np.random.default_rng(0)
+    own, alike = _noisy(rng, 3), _noisy(rng, 3)
+    for leaf in alike.values():
+        leaf[:, 2] = leaf[:, 1] + 0.01 * rng.normal(size=leaf[:, 1].shape)
+    assert _said(_view(own, clients=(2, 4, 7))) == ""
+    assert _said(_view(alike, clients=(2, 4, 7))).startswith(
+        "messages of clients 4 and 7 differ from each other by less than a tenth of the "
+        "noise's variance that gaussian(deviation=1) adds, as if both drew it"
+    )
+    # Of other rounds nothing is known.
+    seen = _view(alike, clients=(2, 4, 7))
+    apart = np.tile([2, 4, 7], (30, 1))
+    apart[::2, 1], apart[1::2, 2] = -1, -1
+    transcript = seen.transcript._replace(client=apart)
+    where = views.client_view(transcript, (2, 4, 7))
+    assert _said(seen._replace(transcript=transcript, messages=where)) == ""
+
+
+def test_noise_that_is_the_same_in_every_round_is_none():
+    rng = np.random.default_rng(0)
+    once = {
+        name: np.tile(leaf[:1], (30, *[1] * (leaf.ndim - 1)))
+        for name, leaf in _noisy(rng, 2).items()
+    }
+    moved = {
+        name: leaf + 0.01 * rng.normal(size=leaf.shape) for name, leaf in once.items()
+    }
+    assert "of 2 of 2 clients differ from round to round by less" in _said(_view(moved))
 
 
 def test_of_noise_that_later_steps_take_back_the_last_draw_counts():
@@ -51,16 +137,9 @@ def test_of_noise_that_later_steps_take_back_the_last_draw_counts():
     path, shrinks = np.zeros((2, rounds, size)), 0.3  # curvature times rate, 40 steps
     for _ in range(40):
         path = (1 - shrinks) * path + 0.1 * rng.normal(size=path.shape)
-    seen = Transcript(
-        np.arange(rounds), np.tile([0, 1], (rounds, 1)), {"w": np.zeros((rounds, size))},
-        {"w": np.moveaxis(path, 0, 1)},
-    )  # fmt: skip
-    view = AdversaryView(
-        seen, views.client_view(seen, [0, 1]), np.array([0, 1]),
-        Known(None, np.zeros((2, 10)), np.ones((2, 10), bool)), np.eye(2), False, None,
-        None, "regression", 1, False, LocalTraining(learning_rate=0.1, steps=40), 0,
-        defense=specs.parse("gaussian(deviation=1, on=steps)"),
-    )  # fmt: skip
+    view = _view({"w": np.moveaxis(path, 0, 1)})._replace(
+        defense=specs.parse("gaussian(deviation=1, on=steps)")
+    )
     assert declared_noise.lacking(view) == ""
     ten = view._replace(defense=specs.parse("gaussian(deviation=20, on=steps)"))
     assert declared_noise.lacking(ten).startswith("messages of 2 of 2 clients")
@@ -86,7 +165,10 @@ def test_an_audit_under_noise_that_is_not_there_concludes_nothing(
     findings = fljax.audit(
         linear / "seen", rows, defense="dp_sgd(clip=1, sigma=32)", **_TOLD
     )
-    said = "of 2 clients have less than a tenth of the noise's variance that dp_sgd"
+    said = (
+        "of 2 clients differ from round to round by less than a tenth of the noise's "
+        "variance that dp_sgd"
+    )
     ceiling = findings.audited.ceiling
     if share:
         assert not findings.audited.fit.lacking and ceiling.percent is not None
