@@ -141,7 +141,7 @@ def missed(ours: Params, message: Params) -> float:
 def size(tree: Params) -> float:
     """Euclidean norm of all numbers of a message."""
     square = sum(
-        float(np.square(leaf).sum(dtype=float)) for leaf in jax.tree.leaves(tree)
+        float(np.square(leaf, dtype=float).sum()) for leaf in jax.tree.leaves(tree)
     )
     return square**0.5
 

@@ -90,9 +90,14 @@ def begun(rows: Rows, schema: Schema, draws: np.random.Generator | None) -> Rows
 
 
 def _usual(schema: Schema) -> tuple[np.ndarray, np.ndarray]:
-    """Least and largest number `[Dn]` that is drawn, encoded."""
+    """Least and largest number `[Dn]` that is drawn, encoded.
+
+    Of one that is far from 0 throughout, as of a column that is not standardised, all.
+    """
     low, high = schema.range(0)
-    return np.maximum(low, -_SPREAD), np.minimum(high, _SPREAD)
+    least, most = np.maximum(low, -_SPREAD), np.minimum(high, _SPREAD)
+    far = least > most
+    return np.where(far, low, least), np.where(far, high, most)
 
 
 def _at_zero(rows: Rows, schema: Schema) -> tuple[np.ndarray, np.ndarray]:

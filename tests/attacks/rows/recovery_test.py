@@ -6,7 +6,8 @@ import pytest
 
 from fljax import losses
 from fljax.attacks import rows
-from fljax.attacks.rows import polish, repeated
+from fljax.attacks.rows import network, numbers, polish, repeated
+from fljax.attacks.rows.categories import Rows
 from fljax.attacks.rows.steps import Steps, moved
 from fljax.models import mlp
 
@@ -212,3 +213,25 @@ def test_categories_and_classes_stay_as_they_are_when_numbers_are_polished(probl
     np.testing.assert_allclose(found, x, atol=1e-4)
     np.testing.assert_array_equal(found[:, :10], x[:, :10])
     np.testing.assert_array_equal(told, y)
+
+
+def test_a_message_in_half_precision_is_as_large_as_its_numbers():
+    large, small = np.float16([300, -400]), np.float16([3e-5, 4e-5])
+    assert network.size({"w": large}) == 500
+    np.testing.assert_allclose(network.size({"w": small}), 5e-5, rtol=0.01)
+    off = network.missed({"w": np.float16([300, 0])}, {"w": large})
+    np.testing.assert_allclose(off, 0.8)
+
+
+def test_numbers_far_from_zero_are_drawn_from_their_whole_range():
+    every = np.arange(3)
+    schema = rows.Schema(
+        (), every, np.zeros(3), np.ones(3), np.array([18.0, -200, -9]),
+        np.array([80.0, -90, 9]), np.zeros(3, bool),
+    )  # fmt: skip
+    low, high = numbers._usual(schema)
+    np.testing.assert_array_equal(low, [18, -200, -numbers._SPREAD])
+    np.testing.assert_array_equal(high, [80, -90, numbers._SPREAD])
+    given = Rows(np.zeros((1, 3)), np.eye(3))
+    begun = numbers.begun(given, schema, np.random.default_rng(0))
+    assert np.all(begun.x[:, 0] >= 18) and np.all(begun.x[:, 1] <= -90)
