@@ -31,6 +31,7 @@ class LocalTraining(NamedTuple):
       proximal: mu of fed_prox.
       schedule: learning rate of each round over that of the first; empty where it stays.
       num_rounds: of the run.
+      kept: whether their optimiser's state goes on from round to round.
     """
 
     batch_size: int | None = None
@@ -44,6 +45,7 @@ class LocalTraining(NamedTuple):
     proximal: float | None = None
     schedule: tuple[float, ...] = ()
     num_rounds: int | None = None
+    kept: bool = False
 
     @property
     def missing(self) -> list[str]:
@@ -54,6 +56,16 @@ class LocalTraining(NamedTuple):
         if self.algorithm == "fed_prox":
             needed |= {"proximal": self.proximal}
         return [name for name, value in needed.items() if value is None]
+
+    @property
+    def stateless(self) -> bool:
+        """Whether a step depends on no earlier one."""
+        return self.optimiser == "sgd" and not self.momentum
+
+    @property
+    def remembers(self) -> bool:
+        """Whether a round depends on earlier ones."""
+        return self.kept and not self.stateless
 
     @property
     def rule(self) -> str:

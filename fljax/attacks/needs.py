@@ -40,6 +40,7 @@ class Needs:
       plain: ... without weight decay and, if a message is of several steps, without
         momentum.
       schedules: ... at a learning rate that may change over rounds.
+      keeps: ... with an optimiser that may be kept from round to round.
       algorithms_not: of the clients, that it cannot imitate.
       single_gradient: a message is one gradient of all of a client's rows, of which
         there are no more than `most_rows` of the attack's settings.
@@ -59,6 +60,7 @@ class Needs:
     optimisers: tuple[str, ...] = ()
     plain: bool = True
     schedules: bool = False
+    keeps: bool = False
     algorithms_not: tuple[str, ...] = ()
     single_gradient: bool = False
     more_messages_than_parameters: bool = False
@@ -117,8 +119,9 @@ def _about_view(needs: Needs, view: AdversaryView) -> str:
     if len(unknown):
         return f"needs the rows of everybody in a sum, has none of client {unknown[0]}"
     training = view.training
-    stateless = training.optimiser == "sgd" and not training.momentum
-    if needs.training and not stateless and len(set(steps)) > 1:
+    if needs.training and training.remembers:
+        return "simulates an optimiser that is kept only by each client's own messages"
+    if needs.training and not training.stateless and len(set(steps)) > 1:
         return (
             f"simulates {training.rule} in sums only if all clients take as many local "
             f"steps, they take {_span(steps, 'step')}"
@@ -154,6 +157,12 @@ def _about_training(needs: Needs, view: AdversaryView) -> str:
         return "needs clients whose learning rate is the same in all rounds"
     if training.algorithm in needs.algorithms_not:
         return f"does not simulate {training.algorithm}"
+    simulates = needs.training or needs.single_gradient
+    if training.remembers and simulates:
+        if not needs.keeps:
+            return "does not simulate an optimiser that is kept from round to round"
+        if training.algorithm == "fed_prox":
+            return "does not simulate an optimiser that is kept beside a proximal term"
     if needs.epochs and training.steps is not None:
         return "needs batch_size and local_epochs, was told local steps"
     return ""

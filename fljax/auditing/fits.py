@@ -237,9 +237,10 @@ def misfit(view: AdversaryView, settings: clients.Settings) -> np.ndarray | None
 def _tells(view: AdversaryView) -> bool:
     """Whether messages are enough to tell noise from what is not noise."""
     assert view.messages is not None
-    whole = view.training.takes_all(view.sizes).all() and not view.defense
+    training = view.training
+    whole = training.takes_all(view.sizes).all() and not training.remembers
     enough = np.min(view.messages.count) >= LEAST_MESSAGES
-    return bool(enough or (whole and view.sees == "messages"))
+    return bool(enough or (whole and not view.defense and view.sees == "messages"))
 
 
 def _misfit(

@@ -1,11 +1,11 @@
 """How clients train in a round, from what the user says and a transcript's description.
 
 What the user says goes first. Fields of the description (`fljax.transcript.told`):
-`optimiser` (or `optimizer`, `client_optimiser`), `momentum`, `weight_decay`, `batch_size`
-(null or 0: all rows), `learning_rate` (or a list of them, one for each round, the last for
-all that follow), `local_epochs` or `epochs`, `local_steps`, `algorithm` (`fed_avg`,
-`FedProx`, ...), `proximal`, `defense` and its `delta`. What is not simulated is said in the
-notes.
+`optimiser` (or `optimizer`, `client_optimiser`), `optimiser_state` (`new` or `kept`),
+`momentum`, `weight_decay`, `batch_size` (null or 0: all rows), `learning_rate` (or a list
+of them, one for each round, the last for all that follow), `local_epochs` or `epochs`,
+`local_steps`, `algorithm` (`fed_avg`, `FedProx`, ...), `proximal`, `defense` and its
+`delta`. What is not simulated is said in the notes.
 """
 
 from typing import Any
@@ -61,6 +61,7 @@ def _given(config: TrainingConfig) -> dict[str, Any]:
             "--local_epochs: expected none beside --local_steps, which counts all of a "
             f"round, got {config.local_epochs}"
         )
+    state = config.optimiser_state
     given = {
         "batch_size": config.batch_size,
         "learning_rate": config.learning_rate,
@@ -70,6 +71,7 @@ def _given(config: TrainingConfig) -> dict[str, Any]:
         "momentum": config.momentum,
         "weight_decay": config.weight_decay,
         "proximal": config.proximal,
+        "kept": state and state == "kept",
     }
     return {name: value for name, value in given.items() if value is not None}
 
@@ -98,7 +100,13 @@ def notes(about: dict[str, Any], config: TrainingConfig, stem: str) -> list[str]
                 f"--local_{name}={value} replaces the recording's local_{other} of {instead}."
             )
         if said and before != value and (before or name == "batch_size"):
-            flag = {"epochs": "local_epochs", "steps": "local_steps"}.get(name, name)
+            flag = {
+                "epochs": "local_epochs",
+                "steps": "local_steps",
+                "kept": "optimiser_state",
+            }.get(name, name)
+            if name == "kept":
+                value, before = (told.STATES[bool(each)] for each in (value, before))
             found.append(f"--{flag}={value} replaces the recording's {before}.")
     named = config.optimiser or told.optimiser(about, _where(stem))
     return found if named else [*found, _ASSUMED]

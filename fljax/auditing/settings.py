@@ -109,6 +109,11 @@ class TrainingConfig:
     )
     momentum: float | None = option(None, "of the client optimiser", min=0, below=1)
     weight_decay: float | None = option(None, "of the client optimiser", min=0)
+    optimiser_state: Literal["new", "kept"] | None = option(
+        None,
+        "momentum or moments in each round: new, from zero, or kept from the last one; "
+        "none, and not in the transcript: new",
+    )
     proximal: float | None = option(None, "fed_prox: mu", min=0)
     loss: str | None = option(
         None,

@@ -36,7 +36,7 @@ def tried(view: AdversaryView) -> Iterator[tuple[str, AdversaryView]]:
         )
         yield name, view._replace(transcript=seen._replace(delta=delta))
     yield from _weighted(view)
-    for name, training in _trainings(view.training):
+    for name, training in _trainings(view.training, view.sees == "messages"):
         if not training.missing and training != view.training:
             yield name, view._replace(training=training)
     for name, loss in _losses_of(view) if view.usual_loss else ():
@@ -75,20 +75,32 @@ def _weighted(view: AdversaryView) -> Iterator[tuple[str, AdversaryView]]:
             yield f"the server {name}", view._replace(transcript=other)
 
 
-def _trainings(told: LocalTraining) -> Iterator[tuple[str, LocalTraining]]:
-    """What the training may have been, where it was declared as this one."""
+def _trainings(
+    told: LocalTraining, single: bool
+) -> Iterator[tuple[str, LocalTraining]]:
+    """What the training may have been, where it was declared as this one.
+
+    Args:
+      told: as declared.
+      single: whether single messages are seen: only then a kept optimiser is simulated.
+    """
     assert told.learning_rate is not None
     if told.algorithm == "fed_sgd":
         for rate in _RATES:
             name = f"clients step with a learning rate of {rate:g}, as FedAvg's do"
             yield name, told._replace(learning_rate=rate)
     else:
-        kept = ""
-        if told.optimiser != "sgd" or told.momentum:
-            kept = ", or the optimiser is kept from round to round"
+        or_kept = ""
+        if not told.stateless and not single:
+            or_kept = ", or the optimiser is kept from round to round"
+        elif not told.stateless:
+            way = "new in each round" if told.kept else "kept from round to round"
+            name = f"the optimiser's state is {way} (optimiser_state)"
+            yield name, told._replace(kept=not told.kept)
         for factor in _FACTORS:
             name = f"learning rate times local steps is {factor:.3g} times what was declared"
-            yield name + kept, told._replace(learning_rate=factor * told.learning_rate)
+            other = told._replace(learning_rate=factor * told.learning_rate)
+            yield name + or_kept, other
     one = told._replace(steps=None, epochs=1)
     yield "a round is one local epoch of each client", one
     yield "a round is one local step of each client", one._replace(steps=1)

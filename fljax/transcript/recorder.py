@@ -49,10 +49,11 @@ class Recorder:
         Args:
           stem: path of the transcript, with or without `.npz`.
           about: free description. Attacks that imitate the clients read `optimiser` (sgd,
-            adam, ...), `momentum`, `weight_decay`, `learning_rate` (or a list, one for each
-            round from 0 on), `batch_size` (null: all rows), `local_epochs` or
-            `local_steps`, `algorithm` with `proximal`, `defense` with `delta`, `loss` with
-            its number, and `num_rounds`; an audit of rows whose clients have names reads `client_names`,
+            adam, ...), `optimiser_state` (`kept` from round to round, or `new`), `momentum`,
+            `weight_decay`, `learning_rate` (or a list, one for each round from 0 on),
+            `batch_size` (null: all rows), `local_epochs` or `local_steps`, `algorithm`
+            with `proximal`, `defense` with `delta`, `loss` with its number, and
+            `num_rounds`; an audit of rows whose clients have names reads `client_names`,
             `{name: client id}`.
           ledger: with nothing charged to it: every round that is recorded is, those of
             an earlier recorder first, and `privacy` of the description has what it says.

@@ -9,12 +9,14 @@ from typing import Any
 from fljax.transcript.views import TranscriptError
 
 _OPTIMISER = ("optimiser", "optimizer", "client_optimiser")
+_STATE = ("optimiser_state", "optimizer_state")
 FIELDS = (
     *_OPTIMISER, "momentum", "weight_decay", "batch_size", "learning_rate", "local_epochs",
     "epochs", "local_steps", "algorithm", "proximal", "defense", "delta", "client_names",
     "server_optimiser", "server_learning_rate", "participation", "num_rounds",
-    "loss", "huber_delta", "pos_weight", "label_smoothing",
+    "loss", "huber_delta", "pos_weight", "label_smoothing", *_STATE,
 )  # fmt: skip
+STATES = ("new", "kept")  # of an optimiser in each round
 ALGORITHMS = {  # as clients train, whatever the server does
     "fedavg": "fed_avg", "fedsgd": "fed_sgd", "fedprox": "fed_prox", "fedavgm": "fed_avg",
     "fedadam": "fed_avg", "fedyogi": "fed_avg", "fedadagrad": "fed_avg",
@@ -42,6 +44,7 @@ def training(about: Mapping[str, Any], where: str) -> dict[str, Any]:
         "algorithm": _algorithm(about, where),
         "proximal": _number(about, "proximal", where, least=0),
         "num_rounds": _count(about, "num_rounds", where),
+        "kept": _kept(about, where),
     } | _rates(about, where)
     if "batch_size" in about and about["batch_size"] is None:
         found["batch_size"] = 0
@@ -130,6 +133,16 @@ def optimiser(about: Mapping[str, Any], where: str) -> str:
     """As the description calls it, in small letters; empty if it does not."""
     names = (_text(about, field, "", where).lower() for field in _OPTIMISER)
     return next(filter(None, names), "")
+
+
+def _kept(about, where: str) -> bool:
+    field = next((each for each in _STATE if each in about), _STATE[0])
+    state = _text(about, field, "new", where)
+    if state in STATES:
+        return state == "kept"
+    raise TranscriptError(
+        f"{where}, {field}: expected one of {', '.join(STATES)}, got {state!r}"
+    )
 
 
 def defense(about: Mapping[str, Any], where: str) -> str:

@@ -14,7 +14,14 @@ from jax.flatten_util import ravel_pytree
 
 from fljax import local, losses, models
 from fljax.attacks.attribute import conceal
-from fljax.attacks.trajectory import fields, imagined, matching, relaxation, simulation
+from fljax.attacks.trajectory import (
+    fallbacks,
+    fields,
+    imagined,
+    matching,
+    relaxation,
+    simulation,
+)
 from fljax.attacks.trajectory.imagined import Imagined
 from fljax.attacks.trajectory.rules import Practice
 from fljax.defenses import specs
@@ -191,7 +198,7 @@ def test_a_path_that_runs_away_is_replaced():
     field = simulation.of_loss(lambda p, z: jnp.sum(z * p**4))
     far = simulation.paths(field, simulation.SGD, sent, 8)
     near = simulation.chords(field, sent, returned)
-    both, steady = simulation.steadied(far, near, sent, returned)
+    both, steady = fallbacks.steadied(far, near, sent, returned)
     for scale, held in ((0.01, True), (50.0, False)):
         found, stored = both.end(0, jnp.ones(3), jnp.float32(scale))
         assert bool(steady(stored)) is held
@@ -207,7 +214,7 @@ def test_a_path_that_is_not_wanted_is_replaced_and_counts_as_asked():
     path = simulation.paths(field, simulation.SGD, sent, 8)
     near = simulation.chords(field, sent, returned)
     wanted = jnp.array([True, False])
-    both, steady = simulation.steadied(path, near, sent, returned, wanted)
+    both, steady = fallbacks.steadied(path, near, sent, returned, wanted)
     at = jnp.ones(3), jnp.float32(0.01)
     for round_, expected in enumerate((path, near)):
         found, stored = both.end(round_, *at)
@@ -223,8 +230,8 @@ def test_a_path_that_runs_away_is_first_tried_in_shorter_steps():
     field = simulation.of_loss(lambda p, z: jnp.sum(z * p**4))
     long, short = (simulation.paths(field, simulation.SGD, sent, n) for n in (2, 40))
     near = simulation.chords(field, sent, returned)
-    other, held = simulation.seldom(*simulation.steadied(short, near, sent, returned))
-    both, steady = simulation.steadied(long, other, sent, returned)
+    other, held = fallbacks.seldom(*fallbacks.steadied(short, near, sent, returned))
+    both, steady = fallbacks.steadied(long, other, sent, returned)
     at = 0, jnp.ones(3), jnp.float32(4.0)
     found, stored = both.end(*at)
     assert bool(held(stored.other)) and not bool(steady(stored))

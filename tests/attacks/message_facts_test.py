@@ -99,8 +99,8 @@ def test_a_client_of_fewer_steps_takes_as_many_as_it_does(monkeypatch):
 
 
 def test_of_some_messages_what_is_told_is_theirs(monkeypatch):
-    def seen(key, loss_fn, exchange, *_, facts, **__):
-        return exchange, facts.rate
+    def seen(key, loss_fn, exchange, *_, facts, which, **__):
+        return exchange[which], facts.rate[which]
 
     monkeypatch.setattr(clients.one_client, "trajectory_matching", seen)
     number = jnp.arange(6.0)

@@ -124,9 +124,12 @@ def test_what_is_not_simulated_is_said(about, algorithm, said, config):
         ({"local_epochs": 3}, {"local_steps": 2}, "=3 replaces the recording's local_steps of 2"),
         ({"local_steps": 3}, {"local_steps": 2}, "--local_steps=3 replaces the recording's 2"),
         ({"local_steps": 3}, {}, ""),
+        ({"optimiser_state": "new"}, {"optimiser_state": "kept"},
+         "--optimiser_state=new replaces the recording's kept"),
+        ({"optimiser_state": "kept"}, {}, ""),
     ],
 )  # fmt: skip
-def test_local_work_that_replaces_the_recordings_is_said(config, given, recorded, said):
+def test_what_replaces_the_recordings_work_is_said(config, given, recorded, said):
     told = config(pathlib.Path(), **given).training
     about = {"optimiser": "sgd", **recorded}
     notes = "".join(local_training.notes(about, told, "seen"))

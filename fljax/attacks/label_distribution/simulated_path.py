@@ -40,7 +40,7 @@ from fljax.attacks.label_distribution.last_layer import without_messages
 from fljax.attacks.label_distribution.shadow_clients import Pool
 from fljax.attacks.needs import Needs
 from fljax.attacks.spec import AttackSpec
-from fljax.attacks.trajectory import matching, simulation
+from fljax.attacks.trajectory import fallbacks, matching, simulation
 from fljax.attacks.trajectory.matching import Point, Problem
 from fljax.attacks.trajectory.simulation import Simulator
 from fljax.transcript import views
@@ -144,7 +144,7 @@ def infer(
     field, sent = simulation.of_loss(mean_loss), prepared.sent
     path = simulation.paths(field, simulation.SGD, sent, settings.path_steps)
     chord = simulation.chords(field, sent, sent - deltas)
-    steady, _ = simulation.steadied(path, chord, sent, sent - deltas)
+    steady, _ = fallbacks.steadied(path, chord, sent, sent - deltas)
     search = matching.Settings(
         path_steps=settings.path_steps, iterations=settings.iterations,
         batch_rounds=settings.messages, rate=0.3, stages=1,

@@ -7,8 +7,9 @@ model and this training: it is about 1 then, or less, and grows with what is not
 * `clients` is the registered attack, of all clients, `effort` how hard it looks; `attack`
   that of one client, `sums` of those behind sums, where `associations` begins;
 * the client that is `imagined`: the `rules` of its steps, `fields` of clipped gradients,
-  `simulation` of a round, `merging` of its steps or the `quotients` of Adam's, its
-  `messages`, noise that is `added`;
+  `simulation` of a round, what its optimiser has `kept`, `merging` of its steps or the
+  `quotients` of Adam's, `fallbacks` of rounds that run away, its `messages`, noise that is
+  `added`;
 * the search: `relaxation` of rows, `matching` of end points, `noise` and `rounding` of
   what is left, `exact` where there is none, `misfits`, and the `posterior`.
 """

@@ -49,7 +49,7 @@ from fljax.attacks.trajectory import (
 from fljax.attacks.trajectory.imagined import PLAIN, Imagined, MessageFacts
 from fljax.attacks.trajectory.matching import Point, Problem, Settings
 from fljax.attacks.trajectory.posterior import posterior
-from fljax.types import Exchange, Key, Known
+from fljax.types import Array, Exchange, Key, Known
 
 _DEFAULT = Settings()
 
@@ -91,6 +91,7 @@ def trajectory_matching(
     client: Imagined = PLAIN,
     facts: MessageFacts | None = None,
     table: jax.Array | None = None,
+    which: Array | None = None,
 ) -> Inference:
     """Infers a binary, categorical or continuous attribute of ONE client's rows.
 
@@ -110,6 +111,7 @@ def trajectory_matching(
       facts: of its messages; None where it neither clips nor adds noise, at one rate.
       table: `[M, 3]` of `merging.table`, sizes of the simulated steps, or of
         `quotients.table`; None for equal ones, and for Adam's of expectations.
+      which: numbers of the messages that are met; None for all.
 
     Returns:
       An `Inference`; rows outside `known.mask` carry meaningless values.
@@ -122,13 +124,20 @@ def trajectory_matching(
     seen = imagined.seen(exchange)
     facts = facts or imagined.no_facts(len(seen.sent))
     facts = MessageFacts(*map(jnp.asarray, facts))
-    asked = client, loss_fn, known, attribute, seen, facts
-    simulator, steady = imagined.simulator(*asked, settings, table)
+    logits = attribute.start(seen.unravel(seen.returned[-1]))
+    sizes = jnp.asarray(scale / settings.path_steps * facts.rate)
+    asked = client, loss_fn, known, attribute, seen
+    memory = imagined.memory(*asked, sizes, facts, settings.path_steps)
+    if which is not None:
+        facts = MessageFacts(*(leaf[which] for leaf in facts))
+        memory = memory and memory.of(which)
+        seen = seen._replace(sent=seen.sent[which], returned=seen.returned[which])
+    asked = *asked[:-1], seen, facts
+    simulator, steady = imagined.simulator(*asked, settings, table, memory)
     # Traced once, however many stages call them.
     simulator = simulator._replace(
         end=jax.jit(simulator.end), back=jax.jit(simulator.back)
     )
-    logits = attribute.start(seen.unravel(seen.returned[-1]))
     problem = Problem(
         seen.returned,
         seen.returned - seen.sent,

@@ -82,17 +82,18 @@ def _alike(
     """Of clients who all take steps on all of their rows, or none of them."""
     training, steps = view.training, view.training.local_steps(view.sizes)
     client, facts = _imagined(view, first_order)
+    practice = client.practice
     assert view.messages is not None
     settings = effort.for_a_share(settings, client.share, view.messages.count)
     search, table = settings.search._replace(first_order=False), None
-    if client.practice.merges:
+    if practice.merges:
         own = int(steps.max())
         most = effort.simulated(training, steps, settings.epoch_steps)
         if (steps != most).any():
             table = np.stack([merging.table(int(each), most) for each in steps])
         steps = np.full_like(steps, most)
         search = search._replace(shorter_steps=min(own, _SHORTER * most))
-    elif client.practice.optimiser != "sgd" and client.batch_size:
+    elif practice.optimiser != "sgd" and client.batch_size and not practice.kept:
         most, batches = (
             int(steps.max()),
             -(-np.asarray(view.sizes) // client.batch_size),
@@ -132,7 +133,7 @@ def _imagined(
     full = training.takes_all(view.sizes).all()
     client = Imagined(practice, 0 if full else training.batch_size or 0)
     spec = view.defense or specs.NONE
-    if full and not spec:
+    if full and not spec and not practice.kept:
         travels = jax.tree.leaves(seen.delta)[0].dtype
         client = client._replace(precision=float(jnp.finfo(travels).eps))
     rounds = np.asarray(seen.round)
@@ -193,9 +194,9 @@ def _one(
     settings = static.settings
     exchange, count = client.exchange, len(client.places.row)
     facts = jax.tree.map(lambda leaf: leaf[:count], facts)
+    which = None
     if settings.messages is not None:
         which = _spread(client.places, settings.messages)
-        exchange, facts = jax.tree.map(lambda leaf: leaf[which], (exchange, facts))
     return views.if_messages(
         client.places,
         lambda: one_client.trajectory_matching(
@@ -210,6 +211,7 @@ def _one(
             client=settings.client,
             facts=facts,
             table=table,
+            which=which,
         ),
     )
 
@@ -261,7 +263,7 @@ def _spread(places: views.ClientView, number: int) -> Array:
 _SEEN: tuple[views.View, ...] = ("messages", "sum", "models")
 NEEDS = Needs(
     views=_SEEN, members=True, training=True, optimisers=rules.NAMES, plain=False,
-    schedules=True,
+    schedules=True, keeps=True,
 )  # fmt: skip
 SPEC = AttackSpec("trajectory", NEEDS, run, Settings())
 _SGD = Needs(

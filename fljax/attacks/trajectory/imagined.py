@@ -11,6 +11,7 @@
 | `pruning`, `dssgd`              | what was sent; of the rest, that it was no larger    |
 | noise on steps or messages      | nothing: it counts as noise, of known size (`added`) |
 | FedProx, momentum, weight decay, Adam | the client's own steps (`rules`)               |
+| an optimiser that is kept       | what it remembers of earlier rounds (`kept`)         |
 | a learning rate by rounds       | the rate of each round                               |
 
 A defense of one's own is simulated as its `Definition` says (`fljax.defenses.effects`).
@@ -28,7 +29,15 @@ import numpy as np
 from jax.flatten_util import ravel_pytree
 
 from fljax import losses
-from fljax.attacks.trajectory import fields, messages, noise, rules, simulation
+from fljax.attacks.trajectory import (
+    fallbacks,
+    fields,
+    kept,
+    messages,
+    noise,
+    rules,
+    simulation,
+)
 from fljax.attacks.trajectory.matching import Settings
 from fljax.attacks.trajectory.relaxation import Soft
 from fljax.attacks.trajectory.rules import Practice
@@ -169,6 +178,7 @@ def begins_roughly(client: Imagined, settings: Settings) -> bool:
 def simulator(
     client: Imagined, loss_fn: losses.LossFn, known: Known, attribute: Soft,
     seen: Seen, facts: MessageFacts, settings: Settings, table: jax.Array | None = None,
+    memory: kept.Memory | None = None,
 ) -> tuple[Simulator, Callable | None]:  # fmt: skip
     """Rounds of the client, and whether one was simulated as asked (`Problem`).
 
@@ -181,6 +191,7 @@ def simulator(
       facts: of them.
       settings: of the search.
       table: `[M, 3]` of the steps, as `rules.of` takes it.
+      memory: of its optimiser; None where it begins anew.
 
     Raises:
       ValueError: they are not as many as `settings` asks for.
@@ -221,15 +232,41 @@ def simulator(
 
     def path(steps: int, table: jax.Array | None = None) -> Simulator:
         rule = rules.of(client.practice, variance, table)
-        return of_field(lambda field: simulation.paths(field, rule, sent, steps))
+
+        def make(field: Field) -> Simulator:
+            begun = memory and kept.beginning(field, rule, memory)
+            return simulation.paths(field, rule, sent, steps, begun)
+
+        return of_field(make)
 
     short, steps = settings.shorter_steps, settings.path_steps
     if short <= steps:
-        return simulation.steadied(path(steps, table), chord, *ends)
-    shorter = simulation.steadied(path(short), chord, *ends)
-    other, held = simulation.seldom(*shorter)
-    both, steady = simulation.steadied(path(steps, table), other, *ends)
+        return fallbacks.steadied(path(steps, table), chord, *ends)
+    shorter = fallbacks.steadied(path(short), chord, *ends)
+    other, held = fallbacks.seldom(*shorter)
+    both, steady = fallbacks.steadied(path(steps, table), other, *ends)
     return both, lambda stored: steady(stored) | held(stored.other)
+
+
+def memory(
+    client: Imagined, loss_fn: losses.LossFn, known: Known, attribute: Soft,
+    seen: Seen, sizes: jax.Array, facts: MessageFacts, steps: int,
+) -> kept.Memory | None:  # fmt: skip
+    """Of an optimiser that is kept, by all of a client's messages; else None.
+
+    Args:
+      client, loss_fn, known, attribute, seen, facts: as `simulator` takes them.
+      sizes: `[R]` learning rates.
+      steps: K, of a round.
+    """
+    if not client.practice.kept:
+        return None
+    asked = loss_fn, known, attribute
+    field = _field(client, *asked, facts.clip[0], seen.unravel)
+    rule = rules.of(client.practice, _variance(client, *asked, seen.unravel))
+    values = attribute.relax(attribute.start(seen.unravel(seen.returned[-1])))
+    path = kept.Path(seen.sent, seen.returned, sizes, steps)
+    return kept.memory(field, rule, path, values)
 
 
 def _field(client, loss_fn, known, attribute, clip, unravel) -> Field:

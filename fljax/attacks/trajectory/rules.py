@@ -1,6 +1,6 @@
 """What clients do with the gradient of a step: the rules of `LocalTraining`.
 
-State goes along the path, from zero in each round. Only steps of plain SGD, with or
+State goes along the path, from zero in each round or from what is `kept`. Only steps of plain SGD, with or
 without weight decay and a proximal term, may be merged into fewer and larger ones; for
 the others a simulated step is a step of the client's.
 
@@ -31,12 +31,14 @@ class Practice(NamedTuple):
       momentum: of sgd.
       weight_decay: added to the gradient, or, of adamw, to the step.
       proximal: mu of FedProx.
+      kept: whether state goes on from round to round.
     """
 
     optimiser: str = "sgd"
     momentum: float = 0.0
     weight_decay: float = 0.0
     proximal: float = 0.0
+    kept: bool = False
 
     @property
     def merges(self) -> bool:
@@ -48,7 +50,11 @@ def practice(training: LocalTraining) -> Practice:
     """How clients step who train like this."""
     proximal = training.proximal if training.algorithm == "fed_prox" else None
     return Practice(
-        training.optimiser, training.momentum, training.weight_decay, proximal or 0.0
+        training.optimiser,
+        training.momentum,
+        training.weight_decay,
+        proximal or 0.0,
+        training.remembers,
     )
 
 
@@ -100,7 +106,7 @@ def of(
         return params - size * move, state
 
     if table is None or not practice.merges:
-        return Rule(begin, step)
+        return Rule(begin, step, _keeping(practice, whole))
     return _merged(whole, table)
 
 
@@ -175,3 +181,48 @@ def _adam(variance, table):
         return mean / (root + quotients.EPS), state
 
     return begin, update
+
+
+class Keeping(NamedTuple):
+    """How a state goes on from round to round.
+
+    Attributes:
+      fades: J numbers: how much a gradient counts one more step back, in each sum of them
+        that the state depends on.
+      gradient: `(params [P], slope [P], sent [P]) -> [P]`, as the optimiser has it.
+      carry: `(state, left) -> state`, that of `Rule.init` with what earlier rounds left.
+      recall: `(state, sums [J, P], more [J, P]) -> state`, where the sums were larger.
+    """
+
+    fades: tuple[float, ...]
+    gradient: Callable[[jax.Array, jax.Array, jax.Array], jax.Array]
+    carry: Callable[[PyTree, PyTree], PyTree]
+    recall: Callable[[PyTree, jax.Array, jax.Array], PyTree]
+
+
+def _keeping(practice: Practice, gradient: Callable) -> Keeping | None:
+    if practice.optimiser == "sgd":
+        if not practice.momentum:
+            return None
+        return Keeping(
+            (practice.momentum,),
+            gradient,
+            lambda _, trace: trace,
+            lambda trace, sums, more: trace + more[0],
+        )
+    b1, b2 = quotients.B1, quotients.B2
+
+    def recall(state: Moments, sums, more):
+        """The mean of the squared gradients is that of gradients, squared, and the rest."""
+        first = state.first + (1 - b1) * more[0]
+        weight = 1 - b2**state.steps
+        rise = jnp.square(sums[1] + more[1]) - jnp.square(sums[1])
+        second = state.second + (1 - b2) ** 2 * rise / jnp.maximum(weight, 1 - b2)
+        return state._replace(first=first, second=jnp.maximum(second, 0))
+
+    return Keeping(
+        (b1, b2),
+        gradient,
+        lambda state, left: left._replace(variance=state.variance),
+        recall,
+    )

@@ -36,9 +36,6 @@ MeanLoss = Callable[[jax.Array, Any], jax.Array]
 # (flat params [P], soft attribute values) -> []
 
 
-_FAR = 30.0  # times the observed change; wrong values change a path by less
-
-
 class Simulator(NamedTuple):
     """Rounds as functions of what is looked for; both traceable, the round too.
 
@@ -72,10 +69,32 @@ class Rule(NamedTuple):
       init: `(sent [P], values) -> state`, at the start of a round.
       step: `(params [P], state, slope [P], sent [P], size []) -> (params, state)`, of
         learning rate `size`.
+      keeping: how state goes on from round to round; None where it does not.
     """
 
     init: Callable[[jax.Array, PyTree], PyTree]
     step: Callable[..., tuple[jax.Array, PyTree]]
+    keeping: Any = None
+
+
+class Beginning(NamedTuple):
+    """The state at the start of a round.
+
+    Attributes:
+      state: `(round [], sent [P], values) -> (state, stored)`.
+      back: `(stored, by_state, values) -> by_values`.
+    """
+
+    state: Callable[[Any, jax.Array, PyTree], tuple[PyTree, PyTree]]
+    back: Callable[[PyTree, PyTree, PyTree], PyTree]
+
+
+def anew(rule: Rule) -> Beginning:
+    """Nothing is left of earlier rounds."""
+    return Beginning(
+        lambda round_, sent, values: (rule.init(sent, values), ()),
+        lambda stored, by_state, values: jax.tree.map(jnp.zeros_like, values),
+    )
 
 
 class Step(NamedTuple):
@@ -106,7 +125,13 @@ def of_loss(mean_loss: MeanLoss) -> Field:
     return Field(jax.grad(mean_loss), pull)
 
 
-def paths(field: Field, rule: Rule, sent: jax.Array, steps: int) -> Simulator:
+def paths(
+    field: Field,
+    rule: Rule,
+    sent: jax.Array,
+    steps: int,
+    beginning: Beginning | None = None,
+) -> Simulator:
     """Simulates a client's local training; what is predicted is the model it returns.
 
     Args:
@@ -114,10 +139,14 @@ def paths(field: Field, rule: Rule, sent: jax.Array, steps: int) -> Simulator:
       rule: of its steps.
       sent: `[R, P]` models that it was sent.
       steps: M; `scale / steps` is the learning rate.
+      beginning: of each round; None for nothing that is left of earlier ones.
     """
+
+    beginning = beginning or anew(rule)
 
     def end(round_, values, scale):
         size, first = scale / steps, sent[round_]
+        state, begun = beginning.state(round_, first, values)
 
         def step(carry, _):
             params, state = carry
@@ -125,13 +154,11 @@ def paths(field: Field, rule: Rule, sent: jax.Array, steps: int) -> Simulator:
             after = rule.step(params, state, slope, first, size)
             return after, Step(params, state, slope)
 
-        (params, _), path = lax.scan(
-            step, (first, rule.init(first, values)), length=steps
-        )
-        return params, (path, first)
+        (params, _), path = lax.scan(step, (first, state), length=steps)
+        return params, (path, first, begun)
 
     def back(stored, cotangent, values, scale):
-        path, first = stored
+        path, first, begun = stored
 
         # Carried and not read where it is used: a compiler would look every number of
         # a step up again in each of the many sums over rows that need it.
@@ -151,8 +178,9 @@ def paths(field: Field, rule: Rule, sent: jax.Array, steps: int) -> Simulator:
         before = jax.tree.map(lambda leaf: jnp.roll(leaf, 1, axis=0), path)
         after = cotangent, jax.tree.map(jnp.zeros_like, last.state)
         start = (after, jax.tree.map(jnp.zeros_like, values), jnp.zeros(()), last)
-        (_, by_values, by_size, _), _ = lax.scan(step, start, before, reverse=True)
-        return by_values, by_size / steps
+        (after, by_values, by_size, _), _ = lax.scan(step, start, before, reverse=True)
+        earlier = beginning.back(begun, after[1], values)
+        return jax.tree.map(jnp.add, by_values, earlier), by_size / steps
 
     return Simulator(end, back)
 
@@ -209,88 +237,3 @@ def at_rates(simulator: Simulator, rates: Array) -> Simulator:
         return by_values, by_scale * rate
 
     return Simulator(end, back)
-
-
-class Steadied(NamedTuple):
-    """What is kept of a round that one of two simulated.
-
-    Attributes:
-      steady: [] bool, whether the first one did.
-      as_asked: [] bool, whether it did or was not wanted.
-      first: what that stored; zeros where it was not wanted.
-      other: what the other one stored; zeros where it was not needed.
-    """
-
-    steady: jax.Array
-    as_asked: jax.Array
-    first: PyTree
-    other: PyTree
-
-
-def steadied(
-    simulator: Simulator,
-    other: Simulator,
-    sent: jax.Array,
-    returned: jax.Array,
-    wanted: Array | None = None,
-) -> tuple[Simulator, Callable[[PyTree], jax.Array]]:
-    """Another simulator in rounds in which one runs away, or is not wanted.
-
-    It runs away where it leaves the numbers, or goes far beyond what was observed.
-
-    Args:
-      simulator: of returned models.
-      other: of the same, that cannot run away.
-      sent: `[R, P]`.
-      returned: `[R, P]`.
-      wanted: `[R]` bool, whether the first is run at all; None for always.
-
-    Returns:
-      Both as one, which stores `Steadied`, and `(stored) -> [] bool`, `as_asked`.
-    """
-    reach = _FAR * jnp.linalg.norm(returned - sent, axis=1)
-
-    def end(round_, values, scale):
-        asked = round_, values, scale
-        run = True if wanted is None else wanted[round_]
-        shapes = jax.eval_shape(simulator.end, *asked)
-        found, stored = lax.cond(
-            run,
-            lambda: simulator.end(*asked),
-            lambda: jax.tree.map(jnp.zeros_like, shapes),
-        )
-        moved = jnp.linalg.norm(found - sent[round_])
-        steady = run & (moved <= reach[round_])  # never, if it is not a number
-        others = jax.eval_shape(other.end, *asked)[1]
-        found, instead = lax.cond(
-            steady,
-            lambda: (found, jax.tree.map(jnp.zeros_like, others)),
-            lambda: other.end(*asked),
-        )
-        as_asked = steady | jnp.logical_not(run)
-        return found, Steadied(steady, as_asked, stored, instead)
-
-    def back(stored, cotangent, values, scale):
-        return lax.cond(
-            stored.steady,
-            lambda: simulator.back(stored.first, cotangent, values, scale),
-            lambda: other.back(stored.other, cotangent, values, scale),
-        )
-
-    return Simulator(end, back), lambda stored: stored.as_asked
-
-
-def seldom(
-    simulator: Simulator, steady: Callable[[PyTree], jax.Array]
-) -> tuple[Simulator, Callable[[PyTree], jax.Array]]:
-    """The same, for rare use: nothing is stored, and it is run again for derivatives."""
-
-    def end(round_, values, scale):
-        found, stored = simulator.end(round_, values, scale)
-        return found, (steady(stored), round_)
-
-    def back(stored, cotangent, values, scale):
-        _, path = simulator.end(stored[1], values, scale)
-        return simulator.back(path, cotangent, values, scale)
-
-    return Simulator(end, back), lambda stored: stored[0]
