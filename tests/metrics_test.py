@@ -31,6 +31,15 @@ def test_the_default_interval_covers_the_mean_in_95_percent_of_repetitions():
     assert abs(share - 0.95) < 4 * np.sqrt(0.95 * 0.05) / np.sqrt(num_trials)
 
 
+@pytest.mark.parametrize("count", [2, 10, 37])
+def test_equal_values_have_no_spread_whatever_rounding_makes_of_their_mean(count):
+    value = 71 / 72 * 100
+    found = metrics.interval([value] * count)
+    assert found.low == found.mean == found.high == value
+    wide = metrics.as_rows(found, 72)
+    assert (wide.low, wide.high) == metrics.of_rows(value, 72)
+
+
 def test_one_repetition_has_a_mean_but_no_interval():
     with warnings.catch_warnings():
         warnings.simplefilter("error")

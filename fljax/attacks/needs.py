@@ -108,6 +108,10 @@ def _about_view(needs: Needs, view: AdversaryView) -> str:
         first, *others = needs.views
         wanted = ", or ".join([SEEN[first], *others])
         return f"needs {wanted}, the adversary sees {SEEN[view.sees]}"
+    if needs.keeps and view.training.remembers and view.sees != "messages":
+        return (
+            "simulates a kept optimiser only where each client's own messages are seen"
+        )
     seen = view.transcript
     if not needs.members or seen is None or seen.member is None:
         return ""
@@ -119,8 +123,6 @@ def _about_view(needs: Needs, view: AdversaryView) -> str:
     if len(unknown):
         return f"needs the rows of everybody in a sum, has none of client {unknown[0]}"
     training = view.training
-    if needs.training and training.remembers:
-        return "simulates an optimiser that is kept only by each client's own messages"
     if needs.training and not training.stateless and len(set(steps)) > 1:
         return (
             f"simulates {training.rule} in sums only if all clients take as many local "
@@ -161,11 +163,22 @@ def _about_training(needs: Needs, view: AdversaryView) -> str:
     if training.remembers and simulates:
         if not needs.keeps:
             return "does not simulate an optimiser that is kept from round to round"
-        if training.algorithm == "fed_prox":
-            return "does not simulate an optimiser that is kept beside a proximal term"
+        if not _is_whole(view):
+            return (
+                f"simulates a kept {training.optimiser} only from the training's first "
+                "round on, every round recorded"
+            )
     if needs.epochs and training.steps is not None:
         return "needs batch_size and local_epochs, was told local steps"
     return ""
+
+
+def _is_whole(view: AdversaryView) -> bool:
+    """Whether what an optimiser has kept can be known: momentum fades, moments do not."""
+    if view.transcript is None or view.training.optimiser == "sgd":
+        return True
+    rounds = np.asarray(view.transcript.round)
+    return rounds[0] <= 1 and bool((np.diff(rounds) == 1).all())  # from 0 or 1 on
 
 
 def _about_messages(needs: Needs, view: AdversaryView, settings: object) -> str:

@@ -4,14 +4,16 @@ Differences of a client's consecutive messages hold that noise, whatever else ch
 coordinate, their mean square over twice the noise's variance is at least as large as a
 chi-squared number over its degrees. So that few coordinates may lie far below its median;
 where most do, and more than chance allows, there is less noise than declared. The same is
-asked of each array, for a defense may leave some out; and of the difference of two clients'
-messages of a round, which holds the noise of both unless they draw it from the same seed.
-Nothing is simulated for that, and the truth is not needed.
+asked of each array, for a defense may leave out some; and of the difference of two clients'
+messages of a round, each in units of its own noise, which holds the noise of both unless
+they draw it from the same seed. Nothing is simulated for that, and the truth is not needed.
 
-What is not seen so: half of the numbers of an array without noise; a seed that clients
-share who are not neighbours in the audit; noise of a third of the declared deviation or
-more. Of noise in several local steps only that of the last is counted, for what comes after
-a draw may take it back: curvature, momentum, decay.
+What is not seen so: half of the numbers of an array without noise, or an array of a few
+numbers without it in a dozen messages; a seed that clients share who are not neighbours in
+the audit, or for some arrays alone; noise of a third of the declared deviation or more. Of
+noise in several local steps only that of the last is counted, for what comes after a draw
+may take it back: curvature, momentum, decay. Of a momentum that is kept it is half of that:
+the draw is in the next message, too.
 """
 
 import itertools
@@ -31,7 +33,7 @@ from fljax.types import Transcript
 
 _FAR = 0.1  # of the median that declared noise would have: a third of its deviation
 _ERROR = 1e-4  # of a client, by chance
-_PEAKED = 1.5  # times as often as a Gaussian is Laplace noise that small, of one pair
+_PEAKED = 1.55  # times as often as a Gaussian is Laplace noise that small, of each pair
 _ROUNDING = 4.0  # of the precision of a model, below which noise is rounded away
 
 
@@ -54,7 +56,7 @@ class _Differences(NamedTuple):
 
     Attributes:
       values: `[N, P]`.
-      variance: `[N]` that declared noise alone would give them.
+      variance: `[N]` that declared noise alone would give them; 0 where nobody knows.
       moves: `[P]` bool, which numbers are not the same in all messages.
     """
 
@@ -63,39 +65,54 @@ class _Differences(NamedTuple):
     moves: np.ndarray
 
 
-def lacking(view: AdversaryView) -> str:
-    """Where less than a tenth of the declared noise is seen, in words.
+class Lacking(NamedTuple):
+    """Where less than a tenth of the declared noise is seen.
+
+    Attributes:
+      said: in words; empty where nothing lacks.
+      wholly: whether it is all of the noise of some clients.
+    """
+
+    said: str = ""
+    wholly: bool = False
+
+
+def lacking(view: AdversaryView) -> Lacking:
+    """Where less than a tenth of the declared noise is seen.
 
     Args:
       view: what attacks have.
 
     Returns:
-      Empty where all have it, or where it is not known how much there should be: of sums,
-      of what is cut down after noise was added, of a part of the defense that does not say
-      what it does, of a single message.
+      Nothing where all have it, or where it is not known how much there should be: of
+      sums, of what is cut down after noise was added, of a part of the defense that does
+      not say what it does, of a single message.
     """
     spec, seen = view.defense, view.transcript
     if spec is None or not spec or view.sees != "messages" or specs.may_prune(spec):
-        return ""
+        return Lacking()
     assert seen is not None
     each, rounding = _of_clients(view, spec, seen)
     tenth = f"by less than a tenth of the noise's variance that {spec} adds"
-    own = [_in_time(client) for client in each]
-    less = sum(_is_less(differences, rounding) for differences in own)
+    known = 0.5 if view.training.remembers else 1.0
+    own = [_in_time(client, rounding, known) for client in each]
+    less = sum(map(_is_less, own))
     if less:
         who = f"messages of {less} of {len(each)} clients"
-        return f"{who} differ from round to round {tenth}"
-    bare = _without(own, seen, rounding)
+        return Lacking(f"{who} differ from round to round {tenth}", wholly=True)
+    bare = _without(own, seen)
     if bare:
-        return f"messages differ from round to round in {bare} {tenth}"
+        return Lacking(
+            f"messages of most clients differ from round to round in {bare} {tenth}"
+        )
     for at, two in enumerate(itertools.pairwise(each)):
-        if _is_less(_between(*two), rounding):
+        if _is_less(_between(*two, rounding)):
             one, other = view.clients[at], view.clients[at + 1]
-            return (
+            return Lacking(
                 f"messages of clients {one} and {other} differ from each other {tenth}, "
                 "as if both drew it from the same seed"
             )
-    return ""
+    return Lacking()
 
 
 def _of_clients(view: AdversaryView, spec: specs.Spec, seen: Transcript):
@@ -115,49 +132,71 @@ def _of_clients(view: AdversaryView, spec: specs.Spec, seen: Transcript):
     return each, _ROUNDING * precision * np.abs(sent).max()
 
 
-def _in_time(client: _Messages) -> _Differences:
-    """Of pairs that are disjoint, so that they are independent."""
+def _in_time(client: _Messages, rounding: float, known: float) -> _Differences:
+    """Of pairs that are disjoint, so that they are independent.
+
+    Args:
+      client: its messages.
+      rounding: deviation below which noise is rounded away.
+      known: share of the declared variance that a difference is known to have.
+    """
     stop = 2 * (len(client.round) // 2)
+    variance = client.variance[:stop:2] + client.variance[1:stop:2]
     return _Differences(
         client.delta[:stop:2] - client.delta[1:stop:2],
-        client.variance[:stop:2] + client.variance[1:stop:2],
+        np.where(np.sqrt(variance) > rounding, known * variance, 0),
         np.ptp(client.delta, axis=0) > 0,
     )
 
 
-def _between(one: _Messages, other: _Messages) -> _Differences:
-    """Of the rounds in which both took part."""
+def _between(one: _Messages, other: _Messages, rounding: float) -> _Differences:
+    """Of the rounds in which both took part, in units of each one's own noise."""
     _, a, b = np.intersect1d(one.round, other.round, return_indices=True)
+    sizes = np.sqrt(one.variance[a]), np.sqrt(other.variance[b])
+    known = np.minimum(*sizes) > rounding
+    units = [np.where(known, size, 1)[:, None] for size in sizes]
     both = np.concatenate([one.delta, other.delta])
     return _Differences(
-        one.delta[a] - other.delta[b],
-        one.variance[a] + other.variance[b],
+        one.delta[a] / units[0] - other.delta[b] / units[1],
+        np.where(known, 2.0, 0),
         np.ptp(both, axis=0) > 0,
     )
 
 
-def _without(own: list[_Differences], seen: Transcript, rounding: float) -> str:
-    """Names of the arrays that lack noise in the messages of most clients, as a list."""
+def _without(own: list[_Differences], seen: Transcript) -> str:
+    """Names of the arrays that lack noise in the messages of most clients that tell."""
     leaves = jax.tree_util.tree_leaves_with_path(seen.params)
     sizes = [int(np.prod(np.shape(leaf)[1:])) for _, leaf in leaves]
-    found = []
+    error, found = _ERROR / len(leaves), []
     for (path, _), size, end in zip(leaves, sizes, np.cumsum(sizes), strict=True):
         at = np.s_[end - size : end]
         part = [_Differences(v[:, at], each, moves[at]) for v, each, moves in own]
-        less = sum(_is_less(each, rounding, _ERROR / len(leaves)) for each in part)
-        found += [normalisation.name_of(path)] * (2 * less > len(own))
+        tell = [each for each in part if _tells(each, error)]
+        less = sum(_is_less(each, error) for each in tell)
+        found += [normalisation.name_of(path)] * (2 * less > len(tell))
     return ", ".join(found)
 
 
-def _is_less(differences: _Differences, rounding: float, error: float = _ERROR) -> bool:
-    """Whether they are less than declared noise would make them, but for an error."""
+def _chance(number: int) -> float:
+    """Of a coordinate that has the declared noise to lie far below its median."""
+    below = stats.chi2.cdf(_FAR * stats.chi2.median(number), number)
+    return min(1.0, float(_PEAKED**number * below))
+
+
+def _tells(differences: _Differences, error: float = _ERROR) -> bool:
+    """Whether noise that is not there at all would be told."""
     values, expected, moves = differences
-    number = len(values)
-    if not number or not moves.any() or not (np.sqrt(expected) > rounding).all():
+    known = len(values) > 0 and bool((expected > 0).all())
+    return known and bool(moves.any()) and _chance(len(values)) ** moves.sum() < error
+
+
+def _is_less(differences: _Differences, error: float = _ERROR) -> bool:
+    """Whether they are less than declared noise would make them, but for an error."""
+    if not _tells(differences, error):
         return False
+    values, expected, moves = differences
     squares = np.square(values[:, moves]) / expected[:, None]
-    median = stats.chi2.median(number)
-    below = int((squares.sum(axis=0) < _FAR * median).sum())
-    chance = _PEAKED * stats.chi2.cdf(_FAR * median, number)
-    most = 2 * below > moves.sum()
-    return bool(most and stats.binom.sf(below - 1, moves.sum(), chance) < error)
+    below = squares.sum(axis=0) < _FAR * stats.chi2.median(len(values))
+    most = 2 * below.sum() > moves.sum()
+    chance = stats.binom.sf(below.sum() - 1, moves.sum(), _chance(len(values)))
+    return bool(most and chance < error)

@@ -73,15 +73,15 @@ def of_rows(
       most_steps: that are simulated of a message.
     """
     rows, limits = knowing_the_truth(view, truth.sensitive), (settings, most_steps)
-    lacking, unlike = declared_noise.lacking(view), undeclared.found(view)
+    (lacking, wholly), unlike = declared_noise.lacking(view), undeclared.found(view)
     found = _misfit(rows, *limits) if _tells(rows) else None
     told = {"lacking": lacking, "unlike": unlike, "by_chance": _by_chance(view)}
     plain = Fit(explained(rows), found, **told)
-    if found is None or (np.median(found) <= FITS and not lacking):
+    if found is None or (np.median(found) <= FITS and not wholly):
         return plain
     turned = _turned(view, truth)
     supposed = itertools.islice(
-        itertools.chain(slips.tried(rows), turned), 1 if lacking else None
+        itertools.chain(slips.tried(rows), turned), 1 if wholly else None
     )  # no defense
     tried = ((name, each, _misfit(each, *limits)) for name, each in supposed)
     others = [

@@ -12,7 +12,7 @@ from fljax.attacks import needs, trajectory
 from fljax.attacks.adversary import LocalTraining
 from fljax.attacks.trajectory import clients, kept, rules, simulation
 from fljax.attacks.trajectory.imagined import Imagined
-from fljax.types import Exchange, Features, Known
+from fljax.types import Exchange, Features, Known, Transcript
 
 _RATE, _STEPS, _ROUNDS = 0.05, 3, 6
 _OPTIMISERS = {
@@ -50,13 +50,13 @@ def _path(optimiser, values):
     params = jax.random.normal(jax.random.key(1), (9,))
     keys = jax.random.split(jax.random.key(4), _ROUNDS)
     _, ends = jax.lax.scan(of_round, (params, optimiser.init(params)), keys)
-    return *ends, jnp.full(_ROUNDS, _RATE)
+    return *ends, jnp.full(_ROUNDS, _RATE), jnp.ones(_ROUNDS)
 
 
 def _simulator(training, path, believed):
     """Of these rounds, with what is left of earlier ones, and without."""
     rule, field = rules.of(rules.practice(training)), simulation.of_loss(_mean_loss)
-    memory = kept.memory(field, rule, path, believed)
+    memory = kept.memory(lambda clip: field, rule, path, believed)
     begun = kept.beginning(field, rule, memory)
     paths = functools.partial(simulation.paths, field, rule, path.sent, _STEPS)
     return paths(begun), paths()
@@ -161,14 +161,60 @@ def test_rows_are_read_from_clients_that_keep_their_momentum():
 
     found = attack(training)
     assert np.mean(np.asarray(found.index) == truth) >= 0.95 and found.misfit < 3
-    whole = jnp.concatenate([public, truth[:, None]], axis=1)
-    settled = functools.partial(
-        attack,
-        candidates=np.zeros((1, 0)),
-        known=known._replace(public=known.public._replace(numeric=whole)),
-    )
+
+
+def _by_clip(clip):
+    """A field that is as large as a clip of its round."""
+    return simulation.of_loss(lambda params, values: clip * _mean_loss(params, values))
+
+
+def test_earlier_rounds_have_the_clips_that_they_had():
+    training, _ = _OPTIMISERS["momentum"]
+    values, clips = jnp.full(12, 0.3), jnp.linspace(2, 0.5, _ROUNDS)
+    rule = rules.of(rules.practice(training))
+
+    def of_round(begun, seen):
+        key, clip = seen
+        sent = begun[0]
+
+        def step(at, _):
+            return rule.step(
+                *at, _by_clip(clip).slope(at[0], values), sent, _RATE
+            ), None
+
+        (params, state), _ = jax.lax.scan(step, begun, length=_STEPS)
+        moved = params + 0.03 * jax.random.normal(key, (9,))
+        return (moved, state), (sent, params)
+
+    begun = jax.random.normal(jax.random.key(1), (9,)), jnp.zeros(9)
+    keys = jax.random.split(jax.random.key(4), _ROUNDS)
+    _, ends = jax.lax.scan(of_round, begun, (keys, clips))
+    path = kept.Path(*ends, jnp.full(_ROUNDS, _RATE), clips, _STEPS)
+    memory = kept.memory(_by_clip, rule, path, values)
+
+    def make(clip):
+        field = _by_clip(clip)
+        begun = kept.beginning(field, rule, memory)
+        return simulation.paths(field, rule, path.sent, _STEPS, begun)
+
+    found = _ends(simulation.by_round(make, clips), values)
+    np.testing.assert_allclose(found, path.returned, rtol=1e-4, atol=1e-5)
     # Of some messages all earlier ones count.
-    assert settled(training, which=jnp.arange(1, 24, 2)).misfit < 3
+    late = memory.of(np.array([4]))
+    np.testing.assert_allclose(late.weight[0], memory.weight[4])
+    assert memory.weight[4] > 4 and memory.weight[0] == 0
+
+
+def test_a_round_that_runs_away_leaves_what_was_there():
+    training, optimiser = _OPTIMISERS["momentum"]
+    path = kept.Path(*_path(optimiser, jnp.full(12, 0.3)), _STEPS)
+    sent = path.sent.at[2].set(jnp.nan)
+    field, rule = _by_clip(1.0), rules.of(rules.practice(training))
+    memory = kept.memory(
+        lambda clip: field, rule, path._replace(sent=sent), jnp.full(12, 0.3)
+    )
+    np.testing.assert_array_equal(memory.state[3], memory.state[2])
+    assert np.isfinite(memory.state).all() and np.isfinite(memory.point).all()
 
 
 def _view(training, seen="messages"):
@@ -185,7 +231,19 @@ def test_who_keeps_no_state_is_as_ever():
     momentum = told._replace(momentum=0.9)
     assert momentum.remembers and rules.practice(momentum).kept
     assert needs.missing(clients.NEEDS, _view(momentum)) == ""
-    prox = momentum._replace(algorithm="fed_prox", proximal=0.1)
-    assert "beside a proximal term" in needs.missing(clients.NEEDS, _view(prox))
+    assert "own messages are seen" in needs.missing(
+        clients.NEEDS, _view(momentum, "sum")
+    )
     alone = needs.Needs(single_gradient=True)
     assert "kept from round to round" in needs.missing(alone, _view(momentum))
+
+
+def test_moments_are_known_only_from_the_first_round_on():
+    def missing(rounds, optimiser="adam"):
+        seen = Transcript(np.array(rounds), np.zeros((len(rounds), 1), int), {}, {})
+        told = LocalTraining(2, 0.1, 1, optimiser=optimiser, momentum=0.9, kept=True)
+        return needs.missing(clients.NEEDS, _view(told)._replace(transcript=seen))
+
+    assert missing([0, 1, 2]) == missing([1, 2]) == missing([5, 7], "sgd") == ""
+    for rounds in ([2, 3], [0, 2]):
+        assert "simulates a kept adam only from" in missing(rounds)

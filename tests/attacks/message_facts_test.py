@@ -11,7 +11,8 @@ from fljax.attacks import controls
 from fljax.attacks.adversary import LocalTraining
 from fljax.attacks.groups import Group
 from fljax.attacks.trajectory import clients
-from fljax.attacks.trajectory.imagined import MessageFacts
+from fljax.attacks.trajectory.imagined import Imagined, MessageFacts
+from fljax.attacks.trajectory.rules import Practice
 from fljax.defenses import specs
 from fljax.transcript import sums, views
 from fljax.transcript.sums import Server
@@ -98,8 +99,11 @@ def test_a_client_of_fewer_steps_takes_as_many_as_it_does(monkeypatch):
         np.testing.assert_allclose(merged[..., 1], sizes, rtol=1e-6)
 
 
-def test_of_some_messages_what_is_told_is_theirs(monkeypatch):
+@pytest.mark.parametrize("kept", [False, True])
+def test_of_some_messages_what_is_told_is_theirs(monkeypatch, kept):
     def seen(key, loss_fn, exchange, *_, facts, which, **__):
+        if which is None:
+            return exchange, facts.rate
         return exchange[which], facts.rate[which]
 
     monkeypatch.setattr(clients.one_client, "trajectory_matching", seen)
@@ -108,7 +112,8 @@ def test_of_some_messages_what_is_told_is_theirs(monkeypatch):
     client = types.SimpleNamespace(
         exchange=number, places=places, known=None, candidates=None, seed=0, id=0
     )
-    settings = types.SimpleNamespace(messages=3, search=None, client=None)
+    imagined = Imagined(Practice(kept=kept))
+    settings = types.SimpleNamespace(messages=3, search=None, client=imagined)
     static = types.SimpleNamespace(settings=settings, loss_fn=None, continuous=False)
     facts = MessageFacts(*[10 * number] * len(MessageFacts._fields))
     exchange, rate = clients._one(static, client, jnp.float32(1), facts)

@@ -34,7 +34,7 @@ def test_who_adds_the_noise_is_never_said_to_lack_it(law, count, size):
 def _lacks(delta, variance, rounding=1e-6):
     """Of the messages of one client."""
     client = declared_noise._Messages(np.arange(len(delta)), delta, variance)
-    return declared_noise._is_less(declared_noise._in_time(client), rounding)
+    return declared_noise._is_less(declared_noise._in_time(client, rounding, 1.0))
 
 
 @pytest.mark.parametrize(("count", "size"), [(2, 400), (12, 4), (30, 100)])
@@ -70,9 +70,9 @@ def _view(delta, rounds=None, clients=(0, 1)):
 def _noisy(rng, count, leave=()):
     """Three arrays of as many clients, with noise of deviation 1 but where it is left out."""
     shapes = {
-        "dense/bias": (30, count, 3),
-        "dense/kernel": (30, count, 5, 3),
-        "scale": (30, count),
+        "dense/bias": (60, count, 3),
+        "dense/kernel": (60, count, 5, 3),
+        "scale": (60, count),
     }
     return {
         name: rng.normal(size=shape) * (0.01 if name in leave else 1)
@@ -83,7 +83,7 @@ def _noisy(rng, count, leave=()):
 def _said(view):
     return declared_noise.lacking(
         view._replace(defense=specs.parse("gaussian(deviation=1)"))
-    )
+    ).said
 
 
 def test_arrays_that_a_defense_leaves_out_are_named():
@@ -92,7 +92,7 @@ def test_arrays_that_a_defense_leaves_out_are_named():
         assert _said(_view(_noisy(rng, 2))) == ""
     bare = _view(_noisy(rng, 2, ("dense/bias", "scale")))
     assert _said(bare).startswith(
-        "messages differ from round to round in dense/bias, scale by less than a tenth"
+        "messages of most clients differ from round to round in dense/bias, scale by less "
     )
     all_bare = _view(_noisy(rng, 2, ("dense/bias", "dense/kernel", "scale")))
     assert _said(all_bare).startswith("messages of 2 of 2 clients differ from round")
@@ -113,17 +113,34 @@ def test_clients_who_draw_the_same_noise_are_told_by_their_differences():
     )
     # Of other rounds nothing is known.
     seen = _view(alike, clients=(2, 4, 7))
-    apart = np.tile([2, 4, 7], (30, 1))
+    apart = np.tile([2, 4, 7], (60, 1))
     apart[::2, 1], apart[1::2, 2] = -1, -1
     transcript = seen.transcript._replace(client=apart)
     where = views.client_view(transcript, (2, 4, 7))
     assert _said(seen._replace(transcript=transcript, messages=where)) == ""
 
 
+@pytest.mark.parametrize("law", ["normal", "laplace"])
+@pytest.mark.parametrize(("count", "size"), [(1, 400), (3, 40), (12, 4)])
+def test_a_seed_is_shared_by_clients_of_other_deviations_or_none(law, count, size):
+    rng, unit = np.random.default_rng(0), np.sqrt(2) if law == "laplace" else 1
+    rounds, ones = np.arange(count), np.ones(count)
+
+    def less(one, other):
+        large = declared_noise._Messages(rounds, 5 * other, 25 * ones)
+        client = declared_noise._Messages(rounds, one, ones)
+        return declared_noise._is_less(declared_noise._between(client, large, 1e-6))
+
+    for _ in range(200):
+        one, other = getattr(rng, law)(size=(2, count, size)) / unit
+        assert not less(one, other)
+    assert less(one, one + 0.01 * other)
+
+
 def test_noise_that_is_the_same_in_every_round_is_none():
     rng = np.random.default_rng(0)
     once = {
-        name: np.tile(leaf[:1], (30, *[1] * (leaf.ndim - 1)))
+        name: np.tile(leaf[:1], (60, *[1] * (leaf.ndim - 1)))
         for name, leaf in _noisy(rng, 2).items()
     }
     moved = {
@@ -140,11 +157,12 @@ def test_of_noise_that_later_steps_take_back_the_last_draw_counts():
     view = _view({"w": np.moveaxis(path, 0, 1)})._replace(
         defense=specs.parse("gaussian(deviation=1, on=steps)")
     )
-    assert declared_noise.lacking(view) == ""
+    assert declared_noise.lacking(view).said == ""
     ten = view._replace(defense=specs.parse("gaussian(deviation=20, on=steps)"))
-    assert declared_noise.lacking(ten).startswith("messages of 2 of 2 clients")
+    assert declared_noise.lacking(ten).wholly
+    assert declared_noise.lacking(ten).said.startswith("messages of 2 of 2 clients")
     cut = "gaussian(deviation=20, on=steps) + pruning(ratio=0.5)"
-    assert declared_noise.lacking(view._replace(defense=specs.parse(cut))) == ""
+    assert not declared_noise.lacking(view._replace(defense=specs.parse(cut))).said
 
 
 @pytest.mark.parametrize("share", [0.0, 1.0])

@@ -29,7 +29,8 @@ PAPERS = {
             "Table 2, Medical",
             "aia.table2",
             "All clients are scored, not one; what the gradient's best cosine and ten "
-            "active rounds reach differs much from seed to seed. PUMS 2016 stands in for "
+            "active rounds reach differs much from seed to seed; the best of the rounds and "
+            "rates that were tried stays a little below. PUMS 2016 stands in for "
             "Income-L below; Income-A could not be had.",
         ),
         Item(

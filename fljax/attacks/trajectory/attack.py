@@ -41,6 +41,7 @@ from fljax.attacks.attribute import without_padding
 from fljax.attacks.trajectory import (
     exact,
     imagined,
+    kept,
     matching,
     misfits,
     relaxation,
@@ -65,7 +66,8 @@ class Inference(NamedTuple):
       scale: [] the `eta K` that was used or found; where the rate changes, of the first
         round.
       misfit: [] mean squared whitened residual over all rounds, in units of what noise
-        alone would leave; values far above 1 say that the simulation is wrong.
+        alone would leave (of an optimiser that is kept by `kept.ALIKE`); values far
+        above 1 say that the simulation is wrong.
       simulated: [] share of the rounds that were simulated as asked.
     """
 
@@ -157,6 +159,8 @@ def trajectory_matching(
         chord, _ = imagined.simulator(*asked, eased)
         rough = problem._replace(simulator=chord, steady=None, settings=eased)
     found = solve(key, problem, logits[None], candidates, rough)
+    if memory is not None:
+        found = found._replace(misfit=found.misfit / kept.ALIKE)
     return numbers(found) if continuous else found
 
 

@@ -262,11 +262,14 @@ def memory(
     if not client.practice.kept:
         return None
     asked = loss_fn, known, attribute
-    field = _field(client, *asked, facts.clip[0], seen.unravel)
+
+    def field_of(clip):
+        return _field(client, *asked, clip, seen.unravel)
+
     rule = rules.of(client.practice, _variance(client, *asked, seen.unravel))
     values = attribute.relax(attribute.start(seen.unravel(seen.returned[-1])))
-    path = kept.Path(seen.sent, seen.returned, sizes, steps)
-    return kept.memory(field, rule, path, values)
+    path = kept.Path(seen.sent, seen.returned, sizes, jnp.asarray(facts.clip), steps)
+    return kept.memory(field_of, rule, path, values)
 
 
 def _field(client, loss_fn, known, attribute, clip, unravel) -> Field:

@@ -3,27 +3,28 @@
 All rounds are simulated one after another, from the models that were sent, with the rows
 as they are first believed to be. What other rows would change of the state is a change of
 sums of earlier gradients, in which one more step back counts `m` times as much: nearly
-their weight times the change at the mean of the models where they were taken. Models are
-taken to move evenly within a round, from what was sent to what was returned. Of Adam's
+their weight times the change at the mean of the models where they were taken. Of Adam's
 second moment what the mean gradient has no part in stays as it was simulated.
 
-What the order of batches put into a state stays there for rounds, in Adam's second moment
-for hundreds of steps. Such noise is alike in consecutive messages, whose differences show
-less of it than there is: the misfit of the right rows is 2 or 3, of Adam up to 5.
-
 A client's first message begins with nothing, as where the transcript begins with the
-training. Of clients that miss rounds the state is that of the last one they were in.
+training. Of clients that miss rounds the state is that of the last one they were in, and
+of a round whose simulation runs away that of the one before.
 """
 
+from collections.abc import Callable
 from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
-import numpy as np
 from jax import lax
 
 from fljax.attacks.trajectory.simulation import Beginning, Field, Rule
 from fljax.types import PyTree
+
+# What the order of batches puts into a state stays there for rounds, in Adam's second
+# moment for hundreds of steps: consecutive messages have it alike, and their differences
+# show half of that noise, or less.
+ALIKE = 2.0
 
 
 class Memory(NamedTuple):
@@ -33,7 +34,7 @@ class Memory(NamedTuple):
       state: leaves `[R, ...]`, that was left by earlier rounds with the rows as believed.
       sums: `[R, J, P]` of the gradients behind it.
       weight: `[R, J]` of the gradients in a sum; 0 before the first.
-      point: `[R, J, P]` mean of the models behind them.
+      point: `[R, J, P]` mean of the models behind them, zeros before the first.
       slope: `[R, J, P]` gradient there, with the rows as believed.
     """
 
@@ -55,20 +56,33 @@ class Path(NamedTuple):
       sent: `[R, P]`.
       returned: `[R, P]`.
       sizes: `[R]` learning rates.
+      clips: `[R]` of its examples' gradients.
       steps: K, of a round.
     """
 
     sent: jax.Array
     returned: jax.Array
     sizes: jax.Array
+    clips: jax.Array
     steps: int
 
 
-def memory(field: Field, rule: Rule, path: Path, values: PyTree) -> Memory:
+class _Left(NamedTuple):
+    """Of an optimiser: its state, and sums `[J, P]` and their weights `[J, 1]`."""
+
+    state: PyTree
+    gradients: jax.Array
+    models: jax.Array
+    weight: jax.Array
+
+
+def memory(
+    field_of: Callable[[jax.Array], Field], rule: Rule, path: Path, values: PyTree
+) -> Memory:
     """What is kept, by all messages of a client in their order.
 
     Args:
-      field: expected gradients.
+      field_of: `(clip []) -> ` expected gradients.
       rule: of its steps, which keeps its state.
       path: of its messages.
       values: of its rows, as they are first believed to be.
@@ -76,44 +90,35 @@ def memory(field: Field, rule: Rule, path: Path, values: PyTree) -> Memory:
     keeping, first = rule.keeping, path.sent[0]
     fades = jnp.asarray(keeping.fades)[:, None]
 
-    def of_round(left, seen):
-        sent, returned, size = seen
+    def of_round(left: _Left, seen):
+        sent, returned, size, clip = seen
+        field = field_of(clip)
         ends = rule.init(sent, values), rule.init(returned, values)
         between = jax.tree.map(lambda one, other: (one + other) / 2, *ends)
-        begun = sent, keeping.carry(between, left[0]), left[1]
 
         def step(at, _):
-            params, state, sums = at
+            params, (state, gradients, models, weight) = at
             slope = field.slope(params, values)
-            sums = fades * sums + keeping.gradient(params, slope, sent)[None]
-            return (*rule.step(params, state, slope, sent, size), sums), None
+            gradients = fades * gradients + keeping.gradient(params, slope, sent)[None]
+            models = fades * models + params[None]
+            params, state = rule.step(params, state, slope, sent, size)
+            return (params, _Left(state, gradients, models, fades * weight + 1)), None
 
-        (_, *after), _ = lax.scan(step, begun, length=path.steps)
-        return tuple(after), left
+        begun = left._replace(state=keeping.carry(between, left.state))
+        (params, after), _ = lax.scan(step, (sent, begun), length=path.steps)
+        sound = jnp.isfinite(params).all()
+        kept = jax.tree.map(lambda new, old: jnp.where(sound, new, old), after, left)
+        point = left.models / jnp.maximum(left.weight, 1)
+        slopes = lax.map(lambda at: field.slope(at, values), point)
+        return kept, Memory(
+            left.state, left.gradients, left.weight[:, 0], point, slopes
+        )
 
-    nothing = rule.init(first, values), jnp.zeros((len(fades), len(first)))
-    _, (state, sums) = lax.scan(
-        of_round, nothing, (path.sent, path.returned, path.sizes)
-    )
-    weight, point = jax.vmap(_centres, (None, 0), 1)(path, np.asarray(keeping.fades))
-    slope = lax.map(lambda at: field.slope(at, values), point.reshape(-1, len(first)))
-    return Memory(state, sums, weight, point, slope.reshape(point.shape))
-
-
-def _centres(path: Path, fades) -> tuple[jax.Array, jax.Array]:
-    """`weight [R]` and `point [R, P]` of one sum."""
-    counts = fades ** jnp.arange(path.steps)[::-1]
-    total, share = counts.sum(), counts @ jnp.arange(path.steps) / path.steps
-
-    def after(before, seen):
-        weight, point = before
-        sent, returned = seen
-        old = fades**path.steps * weight
-        here = total * sent + share * (returned - sent)
-        return (old + total, (old * point + here) / (old + total)), before
-
-    first = jnp.zeros(()), path.sent[0]
-    return lax.scan(after, first, (path.sent, path.returned))[1]
+    nothing = jnp.zeros((len(fades), len(first)))
+    begun = _Left(rule.init(first, values), nothing, nothing, jnp.zeros_like(fades))
+    return lax.scan(
+        of_round, begun, (path.sent, path.returned, path.sizes, path.clips)
+    )[1]
 
 
 def beginning(field: Field, rule: Rule, memory: Memory) -> Beginning:
