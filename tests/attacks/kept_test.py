@@ -141,6 +141,7 @@ def _exchange(training, optimiser, truth, public, y, rounds=24, batch=6):
     return Exchange(*jax.lax.scan(of_round, (start, optimiser.init(start)), keys)[1])
 
 
+@pytest.mark.long("compiles a whole search")
 def test_rows_are_read_from_clients_that_keep_their_momentum():
     rng = np.random.default_rng(0)
     truth = jnp.asarray(rng.integers(0, 2, 24), jnp.float32)
@@ -155,7 +156,7 @@ def test_rows_are_read_from_clients_that_keep_their_momentum():
     def attack(training, candidates=((0.0,), (1.0,)), which=None, known=known):
         return trajectory.trajectory_matching(
             jax.random.key(3), _linear, exchange, known, jnp.asarray(candidates),
-            scale=0.005 * 4, settings=trajectory.Settings(path_steps=4),
+            scale=0.005 * 4, settings=trajectory.Settings(path_steps=4, iterations=120),
             client=Imagined(rules.practice(training), 6), which=which,
         )  # fmt: skip
 

@@ -66,8 +66,8 @@ class Inference(NamedTuple):
       scale: [] the `eta K` that was used or found; where the rate changes, of the first
         round.
       misfit: [] mean squared whitened residual over all rounds, in units of what noise
-        alone would leave (of an optimiser that is kept by `kept.ALIKE`); values far
-        above 1 say that the simulation is wrong.
+        alone would leave, over `kept.ALIKE` where the optimiser is kept; values far above
+        1 say that the simulation is wrong.
       simulated: [] share of the rounds that were simulated as asked.
     """
 

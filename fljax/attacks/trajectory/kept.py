@@ -82,7 +82,7 @@ def memory(
     """What is kept, by all messages of a client in their order.
 
     Args:
-      field_of: `(clip []) -> ` expected gradients.
+      field_of: expected gradients, by the clip [] of a round.
       rule: of its steps, which keeps its state.
       path: of its messages.
       values: of its rows, as they are first believed to be.
