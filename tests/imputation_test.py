@@ -123,7 +123,11 @@ def test_one_that_is_unlike_the_others_is_imputed_from_its_own_rows():
     assert (error < 0.2).all()
 
 
-@pytest.mark.parametrize("continuous", [False, True], ids=["category", "number"])
+@pytest.mark.parametrize(
+    "continuous",
+    [False, pytest.param(True, marks=pytest.mark.slow)],
+    ids=["category", "number"],
+)
 def test_clients_that_are_alike_are_imputed_from_other_peoples_rows(continuous):
     given = _clients([1] * _CLIENTS, continuous)
     others = imputation.of_clients(*given, seed=0)

@@ -35,7 +35,13 @@ def _batch(target=None):
 @pytest.mark.usefixtures("one_hot")
 @pytest.mark.parametrize(
     "model",
-    [{}, {"use_bias": False}, {"hidden": ()}, {"hidden": (8, 8)}, {"outputs": 3}],
+    [
+        {},
+        pytest.param({"use_bias": False}, marks=pytest.mark.slow),
+        {"hidden": ()},
+        pytest.param({"hidden": (8, 8)}, marks=pytest.mark.slow),
+        {"outputs": 3},
+    ],
     ids=["one layer", "no bias", "linear", "two layers", "classes"],
 )
 def test_a_step_is_that_through_the_gradient(model):

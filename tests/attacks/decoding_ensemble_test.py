@@ -42,6 +42,7 @@ def test_members_agree_where_messages_say_much():
     assert gaps[0] < 0.1 * gaps[1]
 
 
+@pytest.mark.slow
 def test_every_local_step_is_simulated():
     seen = clients.client(0, rate=0.5, steps=7)
     simulation = clients.simulation(40, rate=0.5, steps=jnp.asarray(7), most_steps=9)
@@ -58,6 +59,7 @@ def test_every_local_step_is_simulated():
     np.testing.assert_allclose(found, seen.sent[0] - theta, rtol=1e-9)
 
 
+@pytest.mark.slow
 def test_rows_of_a_client_share_an_offset_and_targets_a_plane():
     silent = clients.client(0)._replace(mask=jnp.zeros(30, bool))
     simulation = clients.simulation(40, spread=0.5, shared_spread=2.0, slope=1.5)

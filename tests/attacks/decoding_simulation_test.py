@@ -43,6 +43,7 @@ def test_members_that_explain_the_messages_are_decoded_alone_and_all_but_each():
         assert np.abs(field(others, found.members.others[number])).max() < 1e-6
 
 
+@pytest.mark.slow
 def test_a_search_that_ended_elsewhere_does_not_count(monkeypatch):
     seen, simulation = clients.client(1), clients.simulation(20)
     learn = ensemble.learn
@@ -62,7 +63,9 @@ def test_a_search_that_ended_elsewhere_does_not_count(monkeypatch):
     np.testing.assert_allclose(found, members.others[0], atol=1e-8)
 
 
-@pytest.mark.parametrize("lost", [(0,), (0, 1), (0, 1, 2)])
+@pytest.mark.parametrize(
+    "lost", [(0,), pytest.param((0, 1), marks=pytest.mark.slow), (0, 1, 2)]
+)
 def test_members_that_are_not_finite_do_not_count(monkeypatch, lost):
     seen, simulation = clients.client(1), clients.simulation(20)
     learn = ensemble.learn

@@ -22,6 +22,7 @@ _OPTIMISERS = {
     "adamw": (LocalTraining(optimiser="adamw", weight_decay=0.1, kept=True),
               optax.adamw(_RATE, weight_decay=0.1)),
 }  # fmt: skip
+_NAMES = ["momentum", "adam", pytest.param("adamw", marks=pytest.mark.slow)]
 
 
 def _mean_loss(params, values):
@@ -68,7 +69,7 @@ def _ends(simulator, values):
     return jax.lax.map(lambda n: simulator.end(n, values, scale)[0], rounds)
 
 
-@pytest.mark.parametrize("name", _OPTIMISERS)
+@pytest.mark.parametrize("name", _NAMES)
 def test_a_round_is_simulated_with_what_is_left_of_earlier_ones(name):
     training, optimiser = _OPTIMISERS[name]
     values = jax.random.uniform(jax.random.key(2), (12,))
@@ -92,7 +93,7 @@ def test_a_round_is_simulated_with_what_is_left_of_earlier_ones(name):
     assert off < (0.2 if name == "momentum" else 0.6) * before
 
 
-@pytest.mark.parametrize("name", _OPTIMISERS)
+@pytest.mark.parametrize("name", _NAMES)
 def test_the_adjoint_is_the_derivative(name):
     training, optimiser = _OPTIMISERS[name]
     values, believed = jax.random.uniform(jax.random.key(2), (2, 12))

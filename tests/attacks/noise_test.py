@@ -36,7 +36,7 @@ def test_whitening_is_the_inverse_covariance(t):
     np.testing.assert_allclose(ours, expected, rtol=1e-3, atol=1e-5)
 
 
-@pytest.mark.parametrize("rounds", [8, 40])
+@pytest.mark.parametrize("rounds", [pytest.param(8, marks=pytest.mark.slow), 40])
 def test_drawn_noise_has_that_covariance(rounds):
     found = noise.estimate(_residuals(rounds))
     drawn = jax.vmap(

@@ -21,7 +21,11 @@ from fljax.attacks.inversion import (
 )
 
 
-@pytest.mark.parametrize("whitened", [False, True], ids=["lbfgs", "whitened"])
+@pytest.mark.parametrize(
+    "whitened",
+    [pytest.param(False, marks=pytest.mark.slow), True],
+    ids=["lbfgs", "whitened"],
+)
 def test_cpl_recovers_an_example_and_its_label(victim, cpl, images, whitened):
     params, _, simulate = victim
     x, y = images(1)
