@@ -48,9 +48,10 @@ def interval(values, confidence: float = 0.95) -> Estimate:
     values = np.asarray(values, np.float64)
     mean, count = float(values.mean()), len(values)
     half = np.nan
-    if count > 1 and (values == values[0]).all():  # which rounding would spread
+    finite = np.isfinite(values).all()
+    if count > 1 and finite and np.ptp(values) == 0:  # which rounding would spread
         mean, half = float(values[0]), 0.0
-    elif count > 1 and np.isfinite(values).all():
+    elif count > 1 and finite:
         quantile = special.stdtrit(count - 1, 0.5 + confidence / 2)  # Student
         half = float(quantile * values.std(ddof=1) / np.sqrt(count))
     return Estimate(mean, mean - half, mean + half, float(np.median(values)), count)

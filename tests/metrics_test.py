@@ -40,6 +40,12 @@ def test_equal_values_have_no_spread_whatever_rounding_makes_of_their_mean(count
     assert (wide.low, wide.high) == metrics.of_rows(value, 72)
 
 
+@pytest.mark.parametrize("value", [np.inf, -np.inf, np.nan])
+def test_equal_values_that_are_not_finite_have_no_interval(value):
+    found = metrics.interval([value] * 3)
+    assert math.isnan(found.low) and math.isnan(found.high)
+
+
 def test_one_repetition_has_a_mean_but_no_interval():
     with warnings.catch_warnings():
         warnings.simplefilter("error")

@@ -71,7 +71,7 @@ def _given(config: TrainingConfig) -> dict[str, Any]:
         "momentum": config.momentum,
         "weight_decay": config.weight_decay,
         "proximal": config.proximal,
-        "kept": state and state == "kept",
+        "kept": None if state is None else state == "kept",
     }
     return {name: value for name, value in given.items() if value is not None}
 

@@ -142,27 +142,45 @@ def _exchange(training, optimiser, truth, public, y, rounds=24, batch=6):
     return Exchange(*jax.lax.scan(of_round, (start, optimiser.init(start)), keys)[1])
 
 
-@pytest.mark.long("compiles a whole search")
-def test_rows_are_read_from_clients_that_keep_their_momentum():
+_KEPT, _STEP = LocalTraining(momentum=0.9, kept=True), 0.005
+
+
+def _client(batch):
+    """Its messages, what is known of its rows, and the attribute."""
     rng = np.random.default_rng(0)
     truth = jnp.asarray(rng.integers(0, 2, 24), jnp.float32)
     public = jnp.asarray(rng.normal(size=(24, 24)), jnp.float32)
     y = public @ jnp.asarray(rng.normal(size=24), jnp.float32) + 0.7 * truth
-    training = LocalTraining(momentum=0.9, kept=True)
-    exchange = _exchange(training, optax.sgd(0.005, 0.9), truth, public, y)
-    known = Known(
-        Features(public, jnp.zeros((24, 0), jnp.int32)), y, jnp.ones(24, bool)
-    )
+    sgd = optax.sgd(_STEP, _KEPT.momentum)
+    exchange = _exchange(_KEPT, sgd, truth, public, y, batch=batch)
+    nothing = jnp.zeros((24, 0), jnp.int32)
+    return exchange, Known(Features(public, nothing), y, jnp.ones(24, bool)), truth
 
-    def attack(training, candidates=((0.0,), (1.0,)), which=None, known=known):
-        return trajectory.trajectory_matching(
-            jax.random.key(3), _linear, exchange, known, jnp.asarray(candidates),
-            scale=0.005 * 4, settings=trajectory.Settings(path_steps=4, iterations=120),
-            client=Imagined(rules.practice(training), 6), which=which,
-        )  # fmt: skip
 
-    found = attack(training)
+def _attack(exchange, known, candidates, batch, which=None):
+    steps = len(known.y) // batch
+    return trajectory.trajectory_matching(
+        jax.random.key(3), _linear, exchange, known, jnp.asarray(candidates),
+        scale=_STEP * steps, client=Imagined(rules.practice(_KEPT), batch % 24),
+        settings=trajectory.Settings(path_steps=steps, iterations=120), which=which,
+    )  # fmt: skip
+
+
+@pytest.mark.long("compiles a whole search")
+def test_rows_are_read_from_clients_that_keep_their_momentum():
+    exchange, known, truth = _client(batch=6)
+    found = _attack(exchange, known, ((0.0,), (1.0,)), batch=6)
     assert np.mean(np.asarray(found.index) == truth) >= 0.95 and found.misfit < 3
+
+
+def test_where_some_messages_are_met_all_earlier_ones_count():
+    exchange, known, truth = _client(batch=24)  # without noise
+    whole = jnp.concatenate([known.public.numeric, truth[:, None]], axis=1)
+    known = known._replace(public=known.public._replace(numeric=whole))
+    which, nothing = np.arange(1, 24, 2), np.zeros((1, 0))
+    some = jax.tree.map(lambda leaf: leaf[which], exchange)
+    assert _attack(exchange, known, nothing, batch=24, which=which).misfit < 0.01
+    assert _attack(some, known, nothing, batch=24).misfit > 1
 
 
 def _by_clip(clip):
@@ -201,9 +219,6 @@ def test_earlier_rounds_have_the_clips_that_they_had():
 
     found = _ends(simulation.by_round(make, clips), values)
     np.testing.assert_allclose(found, path.returned, rtol=1e-4, atol=1e-5)
-    # Of some messages all earlier ones count.
-    late = memory.of(np.array([4]))
-    np.testing.assert_allclose(late.weight[0], memory.weight[4])
     assert memory.weight[4] > 4 and memory.weight[0] == 0
 
 

@@ -128,13 +128,13 @@ def trajectory_matching(
     facts = MessageFacts(*map(jnp.asarray, facts))
     logits = attribute.start(seen.unravel(seen.returned[-1]))
     sizes = jnp.asarray(scale / settings.path_steps * facts.rate)
-    asked = client, loss_fn, known, attribute, seen
-    memory = imagined.memory(*asked, sizes, facts, settings.path_steps)
+    told = client, loss_fn, known, attribute
+    memory = imagined.memory(*told, seen, facts, sizes, settings.path_steps)
     if which is not None:
         facts = MessageFacts(*(leaf[which] for leaf in facts))
         memory = memory and memory.of(which)
         seen = seen._replace(sent=seen.sent[which], returned=seen.returned[which])
-    asked = *asked[:-1], seen, facts
+    asked = *told, seen, facts
     simulator, steady = imagined.simulator(*asked, settings, table, memory)
     # Traced once, however many stages call them.
     simulator = simulator._replace(

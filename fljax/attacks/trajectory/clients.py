@@ -197,11 +197,9 @@ def _one(
     which = None
     if settings.messages is not None:
         which = _spread(client.places, settings.messages)
-    if (
-        which is not None and not settings.client.practice.kept
-    ):  # earlier ones tell nothing
-        exchange, facts = jax.tree.map(lambda leaf: leaf[which], (exchange, facts))
-        which = None
+        if not settings.client.practice.kept:  # others are of no use then
+            exchange, facts = jax.tree.map(lambda leaf: leaf[which], (exchange, facts))
+            which = None
     return views.if_messages(
         client.places,
         lambda: one_client.trajectory_matching(

@@ -250,7 +250,7 @@ def simulator(
 
 def memory(
     client: Imagined, loss_fn: losses.LossFn, known: Known, attribute: Soft,
-    seen: Seen, sizes: jax.Array, facts: MessageFacts, steps: int,
+    seen: Seen, facts: MessageFacts, sizes: jax.Array, steps: int,
 ) -> kept.Memory | None:  # fmt: skip
     """Of an optimiser that is kept, by all of a client's messages; else None.
 
