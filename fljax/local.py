@@ -2,7 +2,8 @@
 
 A `LocalUpdate` is three pure functions. The engine (`rounds`) calls `init` when a
 client starts, `step` for each of its mini-batches and `final` when it is done; it
-maps them over lanes of clients. FedSGD needs nothing of its own: it is one step on
+maps them over lanes of clients. Two more say what a client keeps from round to round,
+if it does: the state of its optimiser. FedSGD needs nothing of its own: it is one step on
 the full batch with learning rate 1, and the server's optimiser does the rest.
 """
 
@@ -26,6 +27,18 @@ from fljax.types import (
 )
 
 
+class Memory(NamedTuple):
+    """What a client keeps from round to round.
+
+    Attributes:
+      keep: `(carry) -> kept`, of a client that is done.
+      resume: `(carry, kept) -> carry`, from `init` and what it kept in its last round.
+    """
+
+    keep: Callable[[PyTree], PyTree]
+    resume: Callable[[PyTree, PyTree], PyTree]
+
+
 class LocalUpdate(NamedTuple):
     """A client's training algorithm.
 
@@ -33,11 +46,13 @@ class LocalUpdate(NamedTuple):
       init: `(sent) -> carry`, from the params that the server sent.
       step: `(key, carry, sent, batch) -> carry`, one mini-batch; the key is consumed.
       final: `(key, carry, sent, sender) -> Message`; the key is consumed.
+      memory: of a client between its rounds; None: it begins each from `init`.
     """
 
     init: Callable[[Params], PyTree]
     step: Callable[[Key, PyTree, Params, Batch], PyTree]
     final: Callable[[Key, PyTree, Params, Sender], Message]
+    memory: Memory | None = None
 
 
 class _Carry(NamedTuple):
@@ -53,10 +68,11 @@ def sgd(
     *,
     proximal: float | jax.Array | None = None,
     decay: float = 1.0,
+    keeps: bool = False,
     gradient: GradientFn | None = None,
     encode: EncodeFn | None = None,
 ) -> LocalUpdate:
-    """Mini-batch training with any optax optimiser, whose state starts anew each round.
+    """Mini-batch training with any optax optimiser.
 
     Args:
       loss_fn: `(params, x, y) -> []` of one example; a step uses the batch mean.
@@ -65,6 +81,8 @@ def sgd(
       proximal: mu of FedProx (Li et al. 2020): adds `mu/2 |params - sent|^2` to the loss.
         None leaves the term out.
       decay: in round t the optimiser's updates are `decay**t` times as large.
+      keeps: whether a client's optimiser goes on from the state of its last round, as
+        where a script makes it once; else it begins each round anew.
       gradient: takes the place of the gradient of the batch mean, e.g. that of a defense
         (`defenses`). The proximal term, which touches no data, is added after it.
       encode: makes of the delta what leaves the client, e.g. that of a defense.
@@ -117,7 +135,16 @@ def sgd(
             delta = tree.of_form("encode", encode(key, delta, sender), delta)
         return Message(delta, carry.loss / jnp.maximum(carry.steps, 1))
 
-    return LocalUpdate(init, step, final)
+    memory = Memory(_state, _with_state) if keeps else None
+    return LocalUpdate(init, step, final, memory)
+
+
+def _state(carry: _Carry) -> optax.OptState:
+    return carry.opt_state
+
+
+def _with_state(carry: _Carry, state: optax.OptState) -> _Carry:
+    return carry._replace(opt_state=state)
 
 
 def _power(decay, round_):

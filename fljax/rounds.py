@@ -14,7 +14,7 @@ Randomness: everything that client c draws in round t comes from
 `fold_in(fold_in(key, t), c)`: one stream per local epoch for the order of its rows, one
 per local step for its training, one per local step for the rows of a Poisson batch, one
 for its message and one for what the server makes of it. Nothing else enters, so any
-round of any client can be replayed alone.
+round of any client can be replayed alone, unless clients keep something of the last.
 """
 
 from typing import NamedTuple
@@ -27,7 +27,16 @@ from jax import lax
 from fljax import batches, in_place, tree
 from fljax import local as local_lib
 from fljax.schedule import Schedule
-from fljax.types import Batch, EncodeFn, Key, Params, Rows, Sender, Transcript
+from fljax.types import (
+    Batch,
+    EncodeFn,
+    Key,
+    Params,
+    PyTree,
+    Rows,
+    Sender,
+    Transcript,
+)
 
 _SHUFFLE, _TRAIN, _SAMPLE, _MESSAGE, _RECEIVE = range(5)  # streams of one client
 
@@ -54,11 +63,13 @@ class Run(NamedTuple):
       transcript: recorded messages; rows of rounds not yet done are zeros.
       loss: `[R]` weighted mean of the participants' local training losses, 0 where there
         were none.
+      kept: leaves `[C + 1, ...]`, what clients keep from round to round; None if nothing.
     """
 
     server: ServerState
     transcript: Transcript
     loss: jax.Array
+    kept: PyTree = None
 
 
 def start(
@@ -66,6 +77,7 @@ def start(
     schedule: Schedule,
     server_optimiser: optax.GradientTransformation,
     record_dtype: jax.typing.DTypeLike | None = None,
+    local: local_lib.LocalUpdate | None = None,
 ) -> Run:
     """State before the first round, with an empty transcript.
 
@@ -75,6 +87,7 @@ def start(
       server_optimiser: applied to the weighted mean delta.
       record_dtype: of the messages that the transcript keeps, e.g. bfloat16 for half the
         memory; None keeps them as they are. The training does not depend on it.
+      local: the clients' algorithm, where it keeps something from round to round.
     """
     recorded, num_slots = schedule.recorded_clients.shape
     transcript = Transcript(
@@ -86,7 +99,10 @@ def start(
     server = ServerState(
         params, server_optimiser.init(params), jnp.zeros((), jnp.int32)
     )
-    return Run(server, transcript, jnp.zeros(schedule.record.shape))
+    kept = None
+    if local is not None and local.memory is not None:
+        kept = _of_all(local.memory.keep(local.init(params)), len(schedule.sizes))
+    return Run(server, transcript, jnp.zeros(schedule.record.shape), kept)
 
 
 def advance(
@@ -117,7 +133,12 @@ def advance(
 
     Returns:
       The `Run` after round `stop - 1`.
+
+    Raises:
+      ValueError: the clients keep something, of which the run does not know.
     """
+    if local.memory is not None and run.kept is None:
+        raise ValueError("run: expected one that was started with this local")
 
     def round_(_, run):
         return _round(key, run, rows, schedule, local, server_optimiser, receive)
@@ -128,16 +149,16 @@ def advance(
 
 
 def _round(key, run, rows, schedule, local, server_optimiser, receive) -> Run:
-    server, transcript, loss = run
+    server, transcript, loss, kept = run
     t = server.round
     row = schedule.record[t]
     sent = jax.tree.map(
         lambda leaf, new: _put(leaf, row, new), transcript.params, server.params
     )
     transcript = transcript._replace(params=sent)
-    delta, round_loss, sent_back = _train_clients(
+    delta, round_loss, sent_back, kept = _train_clients(
         jax.random.fold_in(key, t), server.params, rows, schedule, t, local, receive,
-        transcript.delta,
+        transcript.delta, kept,
     )  # fmt: skip
     updates, opt_state = server_optimiser.update(delta, server.opt_state, server.params)
     params = optax.apply_updates(server.params, updates)
@@ -152,11 +173,13 @@ def _round(key, run, rows, schedule, local, server_optimiser, receive) -> Run:
         ServerState(params, opt_state, t + 1),
         transcript._replace(delta=sent_back),
         loss.at[t].set(round_loss),
+        kept,
     )
 
 
-def _train_clients(key, sent, rows, schedule, t, local, receive, deltas):
-    """Round t of all participants: mean delta, mean loss, deltas with its row filled."""
+def _train_clients(key, sent, rows, schedule, t, local, receive, deltas, kept):
+    """Round t of all participants: mean delta, mean loss, deltas with its row filled, and
+    what clients have kept."""
     table, row = t % schedule.participants.shape[0], schedule.record[t]
     slots = jax.tree.map(lambda leaf: leaf[table], schedule.slots)
     client_ends = jax.tree.map(lambda leaf: leaf[table], schedule.client_ends)
@@ -166,10 +189,16 @@ def _train_clients(key, sent, rows, schedule, t, local, receive, deltas):
     round_of_all = jnp.full(schedule.num_lanes, t)
     stream = _SAMPLE if schedule.poisson else _SHUFFLE
     index, real = batches.rows(_fold_in(client_keys, stream), clients, schedule, slots)
-    fresh = jax.tree.map(
-        lambda leaf: jnp.broadcast_to(leaf, (schedule.num_lanes, *leaf.shape)),
-        local.init(sent),
-    )
+    fresh = _of_all(local.init(sent), schedule.num_lanes)
+
+    def begun(step):
+        """Lanes whose clients begin at a step."""
+        if local.memory is None:
+            return fresh
+        last = len(slots.participant_index) - 1
+        who = clients[slots.participant_index[jnp.minimum(step, last)]]
+        own = jax.tree.map(lambda leaf: leaf[who], kept)
+        return jax.vmap(local.memory.resume)(fresh, own)
 
     def train_step(s, lanes):
         slot = jax.tree.map(lambda leaf: leaf[s], slots)
@@ -183,7 +212,7 @@ def _train_clients(key, sent, rows, schedule, t, local, receive, deltas):
         return jax.vmap(local.step, (0, 0, None, 0))(step_keys, lanes, sent, batch)
 
     def segment(carry, xs):
-        lanes, total, deltas = carry
+        lanes, total, deltas, left = carry
         (begin, end), done = xs
         lanes = lax.fori_loop(begin, end, train_step, lanes)
         participant_index = slots.participant_index[end - 1]  # whoever is done here
@@ -195,18 +224,25 @@ def _train_clients(key, sent, rows, schedule, t, local, receive, deltas):
         deltas = jax.tree.map(
             lambda leaf, new: _put(leaf, (row, done.slot), new), deltas, message.delta
         )
-        lanes = jax.tree.map(lambda f, l: _where(done.done, f, l), fresh, lanes)
-        return (lanes, total, deltas), None
+        if local.memory is not None:
+            nobody = len(schedule.sizes)
+            who = jnp.where(done.done, sender.client, nobody)
+            left = jax.tree.map(
+                lambda leaf, new: leaf.at[who].set(new, mode="drop"),
+                left, jax.vmap(local.memory.keep)(lanes),
+            )  # fmt: skip
+        lanes = jax.tree.map(lambda f, l: _where(done.done, f, l), begun(end), lanes)
+        return (lanes, total, deltas, left), None
 
     ends = schedule.end_steps
     bounds = (jnp.concatenate([jnp.zeros(1, ends.dtype), ends])[:-1], ends)
     zero = local_lib.Message(jax.tree.map(jnp.zeros_like, sent), jnp.zeros(()))
-    (_, total, deltas), _ = lax.scan(
-        segment, (fresh, zero, deltas), (bounds, client_ends)
+    (_, total, deltas, kept), _ = lax.scan(
+        segment, (begun(0), zero, deltas, kept), (bounds, client_ends)
     )
     weight = jnp.sum(client_ends.weight)
     mean = jax.tree.map(lambda leaf: leaf / jnp.where(weight > 0, weight, 1), total)
-    return mean.delta, mean.loss, deltas
+    return mean.delta, mean.loss, deltas, kept
 
 
 def _messages(keys, lanes, sent, sender, local, receive):
@@ -220,6 +256,10 @@ def _messages(keys, lanes, sent, sender, local, receive):
         lambda key, sent, who: tree.of_form("receive", receive(key, sent, who), sent)
     )(_fold_in(keys, _RECEIVE), message.delta, sender)
     return message, message._replace(delta=delta)
+
+
+def _of_all(tree, count: int):
+    return jax.tree.map(lambda leaf: jnp.broadcast_to(leaf, (count, *leaf.shape)), tree)
 
 
 def _fold_in(keys, number: int):

@@ -33,6 +33,7 @@ from experiments.aia.adversary import (
     of_seeds,
 )
 from experiments.aia.setup import Setup
+from experiments.aia.wall import local_training
 from experiments.tabular.problem import local_update
 from fljax.attacks.attribute import active, last_model
 from fljax.attacks.estimates import Prediction
@@ -110,6 +111,10 @@ def check(setup: Setup) -> None:
         raise ConfigError(
             "--attack_kinds: active needs clients that return models, with "
             "--algorithm=fed_sgd they return gradients"
+        )
+    if local_training(train).remembers:
+        raise ConfigError(
+            "--optimiser_state: active starts its clients anew, expected new"
         )
     tuning.check(config.tuner, "--active_tuner")
 

@@ -97,6 +97,7 @@ def local_training(train: TrainConfig) -> LocalTraining:
         proximal=train.proximal,
         schedule=_schedule(train),
         num_rounds=train.num_rounds,
+        kept=not one_step and train.optimiser_state == "kept",
     )
 
 

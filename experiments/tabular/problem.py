@@ -201,7 +201,8 @@ def build(
         server_optimiser=Optimiser(train.server_optimiser, "server"),
         defense=None if bound is None else Defended(bound.builder),
         proximal=train.proximal if train.algorithm == "fed_prox" else None,
-        decay=1.0 if train.algorithm == "fed_sgd" else train.learning_rate_decay,
+        decay=1.0 if one_step else train.learning_rate_decay,
+        keeps=not one_step and train.optimiser_state == "kept",
     )
     return Problem(
         method,

@@ -121,7 +121,7 @@ class TrainConfig:
     algorithm: Literal["fed_avg", "fed_sgd", "fed_prox"] = option(
         "fed_avg",
         "federated algorithm; fed_sgd takes one step on all of a client's rows, so "
-        "batch_size, local_epochs, local_steps, client_optimiser and "
+        "batch_size, local_epochs, local_steps, client_optimiser, optimiser_state and "
         "learning_rate_decay do not apply",
     )
     num_rounds: int = option(100, "communication rounds T", min=1, max=MOST_ROUNDS)
@@ -135,7 +135,13 @@ class TrainConfig:
         1.0, "what it is multiplied by after each round", above=0, max=1
     )
     client_optimiser: Literal["sgd", "momentum", "adam"] = option(
-        "sgd", "client optimiser; its state starts anew each round"
+        "sgd", "client optimiser"
+    )
+    optimiser_state: Literal["new", "kept"] = option(
+        "new",
+        "momentum, adam: the client optimiser's state in each round, from zero or as its "
+        "last round left it",
+        of={"client_optimiser": ("momentum", "adam")},
     )
     proximal: float = option(
         0.01, "fed_prox: mu", min=0, of={"algorithm": ("fed_prox",)}

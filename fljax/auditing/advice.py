@@ -97,13 +97,15 @@ def _trained(training: LocalTraining) -> dict[str, str]:
     rate = None if falls is None else rate  # of a schedule that has no flag
     optimiser = "momentum" if training.momentum else training.optimiser
     proximal = training.proximal if training.algorithm == "fed_prox" else None
+    named = optimiser if optimiser in ("momentum", "adam") else None
     found = {
         "learning_rate": None if rate is None else f"{rate:g}",
         "learning_rate_decay": f"{falls:.6g}" if rate and falls != 1 else None,
         "batch_size": "none" if rows == 0 else rows,
         "local_epochs": None if training.steps else training.epochs,
         "local_steps": training.steps,
-        "client_optimiser": optimiser if optimiser in ("momentum", "adam") else None,
+        "client_optimiser": named,
+        "optimiser_state": "kept" if named and training.kept else None,
         "algorithm": "fed_prox" if proximal else None,
         "proximal": f"{proximal:g}" if proximal else None,
     }

@@ -50,6 +50,7 @@ class FedAvg:
       defense: `(numbers) -> Defense`, or None.
       proximal: mu of FedProx, or None.
       decay: what the clients' learning rate is multiplied by after each round.
+      keeps: whether clients keep their optimiser's state from round to round.
       prepare: `(pool, x of a batch) -> x` that the loss takes, or None.
       begin: `(key, numbers) -> Params` in place of the model's `init`, or None.
     """
@@ -61,6 +62,7 @@ class FedAvg:
     defense: Callable[[PyTree], Defense] | None = None
     proximal: float | None = None
     decay: float = 1.0
+    keeps: bool = False
     prepare: Callable[[PyTree, PyTree], PyTree] | None = None
     begin: Callable[[Key, PyTree], Params] | None = None
 
@@ -87,6 +89,7 @@ class FedAvg:
             self.optimiser(numbers),
             proximal=self.proximal,
             decay=self.decay,
+            keeps=self.keeps,
             gradient=defense.gradient,
             encode=defense.encode,
         )

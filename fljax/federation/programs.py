@@ -23,7 +23,7 @@ def begin(method, record_dtype, training, tables) -> rounds.Run:
     parts = _parts(method, training, tables)
     _, schedule = of(tables, training)
     server = parts.server_optimiser
-    return rounds.start(parts.params(), schedule, server, record_dtype)
+    return rounds.start(parts.params(), schedule, server, record_dtype, parts.local)
 
 
 def advance(method, training, tables, run, begun, stop) -> rounds.Run:

@@ -86,6 +86,12 @@ def test_the_command_for_a_defense_has_what_is_known_of_the_training():
         "client_optimiser=momentum", "partition_clients=3", "data_path=../rows.csv",
     ):  # fmt: skip
         assert f" --{flag} " in f"{advice.command} "
+    assert "optimiser_state" not in advice.command
+    kept = advice_lib.what_to_do(flags, 3, training._replace(kept=True)).command
+    assert "--client_optimiser=momentum --optimiser_state=kept" in kept
+    others = training._replace(kept=True, optimiser="rmsprop", momentum=0.0)
+    kept = advice_lib.what_to_do(flags, 3, others).command
+    assert "optimiser" not in kept  # has no flag
     assert "in a clone" in advice.why and advice.then.startswith("Then record")
     assert "num_rounds" not in advice.command and "adversary" not in advice.command
     one = advice_lib.what_to_do(flags | {"client": [0]}, 1, training, 60, "sum").command

@@ -106,8 +106,10 @@ def test_the_attack_begins_with_the_last_model_returned_before_its_start():
     np.testing.assert_array_equal(early.has_messages, [[True, True, False]])
 
 
+_KEPT = "--client_optimiser=momentum --optimiser_state=kept"
 _BAD = {
     "gradients returned": ("--algorithm=fed_sgd", "--algorithm"),
+    "an optimiser that is kept": (_KEPT, "--optimiser_state"),
     "step sizes upside down": ("--active_step_sizes=2,1", "--active_step_sizes"),
     "more reported than attacked": ("--active_report=2,9", "--active_report"),
     "nothing reported": ("--active_report=", "--active_report"),
@@ -121,7 +123,7 @@ _BAD = {
 
 @pytest.mark.parametrize("argument, named", _BAD.values(), ids=_BAD)
 def test_bad_flags_are_one_line_and_leave_nothing(run, tmp_path, argument, named):
-    code, _, errors = run("--attack_kinds=grad,active", argument)
+    code, _, errors = run("--attack_kinds=grad,active", *argument.split())
     assert code == 2
     assert [line for line in errors.splitlines() if named in line]
     assert "Traceback" not in errors

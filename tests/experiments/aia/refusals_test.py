@@ -61,6 +61,8 @@ _BAD = {
     "concentration of another partition": (
         ["--partition_kind=iid", "--partition_alpha=0.1"], "--partition_alpha=0.1"),
     "share of all": (["--fraction=0.5"], "is of --participation=uniform or poisson"),
+    "what SGD keeps": (["--optimiser_state=kept"],
+                       "is of --client_optimiser=momentum or adam, got sgd"),
     "mu of FedAvg": (["--proximal=1"], "is of --algorithm=fed_prox, got fed_avg"),
     "sums of more than there are": (
         ["--partition_clients=2", "--adversary=sum", "--sum_of=2,5"],

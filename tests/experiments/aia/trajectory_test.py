@@ -47,6 +47,21 @@ def test_fewer_messages_another_training_and_a_wrong_scale_run(run, tmp_path):
 
 
 @pytest.mark.slow
+def test_clients_that_keep_their_optimiser_are_read_as_such(run, tmp_path):
+    few = ("--num_rounds=20", "--model_hidden=16", "--batch_size=none")
+    kept = (
+        "--client_optimiser=momentum",
+        "--optimiser_state=kept",
+        "--save_transcript",
+    )
+    assert run(_ALONE, *few, *kept)[0] == 0
+    assert _values(tmp_path / "out", "trajectory", "misfit")[0] < 2
+    told = f"--transcript={tmp_path / 'out' / 'transcript-seed0'}"
+    code, _, errors = run(_ALONE, *few, kept[0], told, folder="anew")
+    assert code == 2 and "--optimiser_state" in errors
+
+
+@pytest.mark.slow
 def test_a_continuous_attribute_has_an_error_in_place_of_a_posterior(run, tmp_path):
     code, _, _ = run("--data_sensitive=bmi", _ALONE, *_QUICK)
     folder = tmp_path / "out"
