@@ -48,6 +48,12 @@ class Effects(NamedTuple):
     arrival: bool = False
 
     @property
+    def changes_messages(self) -> bool:
+        """Whether a message is another than that of the model that was trained."""
+        noisy = self.noise == "messages" or self.share < 1
+        return self.bounds_messages or (noisy and not self.arrival)
+
+    @property
     def bounds_messages(self) -> bool:
         """Whether a message is clipped or cut before it leaves."""
         return bool(self.messages or self.limit is not None) and not self.arrival

@@ -173,7 +173,23 @@ def test_every_defense_is_simulated_or_said_not_to_be(monkeypatch):
     monkeypatch.setitem(sys.modules, "own_defenses", own)
     spec = specs.parse("own_defenses:SILENT + own_defenses:HALVING")
     assert specs.without_effects(spec) == ["own_defenses:SILENT"]
-    assert imagined.defended(Imagined(), spec) == Imagined(share=0.5)
+    assert imagined.defended(Imagined(), spec) == Imagined(share=0.5, returns=False)
+
+
+@pytest.mark.parametrize(
+    "text, returns",
+    [
+        ("dp_sgd(clip=1, sigma=1)", True),
+        ("median", True),
+        ("fed_sdp(clip=1, sigma=1, where=server)", True),
+        ("fed_sdp(clip=1, sigma=1)", False),
+        ("norm_clipping(norm=1)", False),
+        ("value_clipping(limit=1)", False),
+        ("pruning(ratio=0.75)", False),
+    ],
+)
+def test_a_message_of_another_model_than_was_trained_is_known_as_such(text, returns):
+    assert imagined.defended(Imagined(), specs.parse(text)).returns == returns
 
 
 @pytest.mark.parametrize("other", ["norm_clipping(norm=1)", "dp_sgd(clip=1, sigma=1)"])

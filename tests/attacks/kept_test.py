@@ -51,7 +51,7 @@ def _path(optimiser, values):
     params = jax.random.normal(jax.random.key(1), (9,))
     keys = jax.random.split(jax.random.key(4), _ROUNDS)
     _, ends = jax.lax.scan(of_round, (params, optimiser.init(params)), keys)
-    return *ends, jnp.full(_ROUNDS, _RATE), jnp.ones(_ROUNDS)
+    return *ends, jnp.full(_ROUNDS, _RATE), jnp.ones(_ROUNDS), jnp.zeros(_ROUNDS)
 
 
 def _simulator(training, path, believed):
@@ -93,11 +93,63 @@ def test_a_round_is_simulated_with_what_is_left_of_earlier_ones(name):
     assert off < (0.2 if name == "momentum" else 0.6) * before
 
 
+def test_what_a_round_leaves_unexplained_puts_its_state_right():
+    training, optimiser = _OPTIMISERS["momentum"]
+    values = jax.random.uniform(jax.random.key(2), (12,))
+    path = kept.Path(*_path(optimiser, values), _STEPS)
+
+    @jax.jit
+    def of_gain(gain):
+        of = path._replace(gains=jnp.full(_ROUNDS, gain))
+        simulator, _ = _simulator(training, of, jnp.full(12, 0.5))
+        ends = _ends(simulator, values), _ends(simulator, jnp.full(12, 0.5))
+        return [jnp.linalg.norm(each - path.returned) for each in ends]
+
+    (none, believed), (right, corrected) = of_gain(0.0), of_gain(0.35)
+    assert right < 0.8 * none and corrected < 0.8 * believed
+
+
+def _shuffled(rows, batch):
+    steps = -(-rows // batch)
+    noise = kept.of_steps(jnp.asarray(rows), batch, steps, jnp.asarray(False))
+    return np.asarray(kept.gains(0.9, noise, 40))
+
+
+def test_gains_are_of_the_noise_that_a_state_keeps():
+    one = kept.of_steps(jnp.asarray(24), 0, 1, jnp.asarray(False))
+    np.testing.assert_allclose(kept.gains(0.9, one, 5), 1, rtol=1e-5)
+    # A message of single batches shows the momentum; that of an epoch has nothing of it
+    # left, unless its last batch is small.
+    assert np.all(_shuffled(96, 32) == 0) and 0.2 < _shuffled(99, 32)[-1] < 0.4
+    independent = kept.of_steps(jnp.asarray(96), 32, 3, jnp.asarray(True))
+    assert kept.gains(0.9, independent, 40)[-1] > 0.3
+
+
+def test_what_is_left_of_shuffled_batches_is_no_more_of_earlier_rounds():
+    rng, fade, gains = np.random.default_rng(0), 0.9, _shuffled(99, 32)
+    rows = rng.normal(size=99)
+    rows -= rows.mean()
+    trace, ours, nothing, left = 0.0, [], [], 0.0
+    for round_ in range(2000):
+        change = 0.0
+        for batch in np.split(rng.permutation(rows), (32, 64, 96)):
+            trace = fade * trace + batch.mean()
+            change += trace
+        nothing.append(change)
+        begun = sum(fade**k for k in range(1, 5))
+        ours.append(change - begun * left)
+        left = fade**4 * left + gains[min(round_, 39)] * ours[-1]
+    assert np.var(ours) < 0.5 * np.var(nothing)
+    alike = [np.corrcoef(each[1:], each[:-1])[0, 1] for each in (ours, nothing)]
+    assert abs(alike[0]) < 0.1 and alike[1] > 0.5
+
+
 @pytest.mark.parametrize("name", _NAMES)
 def test_the_adjoint_is_the_derivative(name):
     training, optimiser = _OPTIMISERS[name]
     values, believed = jax.random.uniform(jax.random.key(2), (2, 12))
     path = kept.Path(*_path(optimiser, values), _STEPS)
+    path = path._replace(gains=jnp.full(_ROUNDS, 0.2))
     scale = jnp.float32(_RATE * _STEPS)
     cotangent = jax.random.normal(jax.random.key(3), (9,))
 
@@ -158,10 +210,13 @@ def _client(batch):
 
 
 def _attack(exchange, known, candidates, batch, which=None):
-    steps = len(known.y) // batch
+    steps, practice = len(known.y) // batch, rules.practice(_KEPT)
+    client = Imagined(practice, batch)
+    if steps == 1:
+        client = Imagined(practice, precision=float(jnp.finfo(jnp.float32).eps))
     return trajectory.trajectory_matching(
         jax.random.key(3), _linear, exchange, known, jnp.asarray(candidates),
-        scale=_STEP * steps, client=Imagined(rules.practice(_KEPT), batch % 24),
+        scale=_STEP * steps, client=client,
         settings=trajectory.Settings(path_steps=steps, iterations=120), which=which,
     )  # fmt: skip
 
@@ -173,6 +228,14 @@ def test_rows_are_read_from_clients_that_keep_their_momentum():
     assert np.mean(np.asarray(found.index) == truth) >= 0.95 and found.misfit < 3
 
 
+@pytest.mark.slow
+def test_rows_of_whole_batches_are_solved_for():
+    exchange, known, truth = _client(batch=24)
+    found = _attack(exchange, known, ((0.0,), (1.0,)), batch=24)
+    assert (np.asarray(found.index) == truth).all() and found.misfit < 0.1
+
+
+@pytest.mark.long("compiles a search of some messages, and one of all")
 def test_where_some_messages_are_met_all_earlier_ones_count():
     exchange, known, truth = _client(batch=24)  # without noise
     whole = jnp.concatenate([known.public.numeric, truth[:, None]], axis=1)
@@ -209,7 +272,8 @@ def test_earlier_rounds_have_the_clips_that_they_had():
     begun = jax.random.normal(jax.random.key(1), (9,)), jnp.zeros(9)
     keys = jax.random.split(jax.random.key(4), _ROUNDS)
     _, ends = jax.lax.scan(of_round, begun, (keys, clips))
-    path = kept.Path(*ends, jnp.full(_ROUNDS, _RATE), clips, _STEPS)
+    rates = jnp.full(_ROUNDS, _RATE)
+    path = kept.Path(*ends, rates, clips, 0 * clips, _STEPS)
     memory = kept.memory(_by_clip, rule, path, values)
 
     def make(clip):

@@ -53,6 +53,7 @@ from fljax.attacks.trajectory.posterior import posterior
 from fljax.types import Array, Exchange, Key, Known
 
 _DEFAULT = Settings()
+_PASSES = 3  # over what an optimiser keeps, where no noise hides what is left to find
 
 
 class Inference(NamedTuple):
@@ -66,8 +67,7 @@ class Inference(NamedTuple):
       scale: [] the `eta K` that was used or found; where the rate changes, of the first
         round.
       misfit: [] mean squared whitened residual over all rounds, in units of what noise
-        alone would leave, over `kept.ALIKE` where the optimiser is kept; values far above
-        1 say that the simulation is wrong.
+        alone would leave; values far above 1 say that the simulation is wrong.
       simulated: [] share of the rounds that were simulated as asked.
     """
 
@@ -127,14 +127,40 @@ def trajectory_matching(
     facts = facts or imagined.no_facts(len(seen.sent))
     facts = MessageFacts(*map(jnp.asarray, facts))
     logits = attribute.start(seen.unravel(seen.returned[-1]))
-    sizes = jnp.asarray(scale / settings.path_steps * facts.rate)
-    told = client, loss_fn, known, attribute
-    memory = imagined.memory(*told, seen, facts, sizes, settings.path_steps)
+    asked = client, loss_fn, known, attribute
+    met, told = seen, facts
     if which is not None:
-        facts = MessageFacts(*(leaf[which] for leaf in facts))
-        memory = memory and memory.of(which)
-        seen = seen._replace(sent=seen.sent[which], returned=seen.returned[which])
-    asked = *told, seen, facts
+        told = MessageFacts(*(leaf[which] for leaf in facts))
+        met = seen._replace(sent=seen.sent[which], returned=seen.returned[which])
+
+    def search(memory: kept.Memory | None = None) -> Inference:
+        problem, rough = _problems(
+            *asked, met, told, jnp.asarray(scale, jnp.float32), settings, table, memory
+        )
+        return solve(key, problem, logits[None], candidates, rough)
+
+    if not client.practice.kept:
+        found = search()
+        return numbers(found) if continuous else found
+    steps = settings.path_steps
+    sizes = jnp.asarray(scale / steps * facts.rate)
+
+    def again(values, _):
+        memory = imagined.memory(*asked, seen, facts, sizes, steps, values)
+        found = search(memory if which is None else memory.of(which))
+        return found.probability, found
+
+    passes = 1 if client.batch_size else _PASSES
+    _, every = lax.scan(again, attribute.relax(logits), length=passes)
+    found = jax.tree.map(lambda leaf: leaf[-1], every)
+    return numbers(found) if continuous else found
+
+
+def _problems(
+    client, loss_fn, known, attribute, seen, facts, scale, settings, table, memory
+) -> tuple[Problem, Problem | None]:
+    """What is searched, and before it to first order, if at all."""
+    asked = client, loss_fn, known, attribute, seen, facts
     simulator, steady = imagined.simulator(*asked, settings, table, memory)
     # Traced once, however many stages call them.
     simulator = simulator._replace(
@@ -145,7 +171,7 @@ def trajectory_matching(
         seen.returned - seen.sent,
         simulator,
         attribute.relax,
-        jnp.asarray(scale, jnp.float32),
+        scale,
         settings,
         imagined.partial(client, seen),
         steady,
@@ -153,15 +179,11 @@ def trajectory_matching(
         rounding.bound(client, seen, settings),
         jnp.all(facts.path),
     )
-    rough = None
-    if imagined.begins_roughly(client, settings):
-        eased = matching.eased(settings)
-        chord, _ = imagined.simulator(*asked, eased)
-        rough = problem._replace(simulator=chord, steady=None, settings=eased)
-    found = solve(key, problem, logits[None], candidates, rough)
-    if memory is not None:
-        found = found._replace(misfit=found.misfit / kept.ALIKE)
-    return numbers(found) if continuous else found
+    if not imagined.begins_roughly(client, settings):
+        return problem, None
+    eased = matching.eased(settings)
+    chord, _ = imagined.simulator(*asked, eased)
+    return problem, problem._replace(simulator=chord, steady=None, settings=eased)
 
 
 def numbers(found: Inference) -> Inference:

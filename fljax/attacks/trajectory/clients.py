@@ -133,7 +133,7 @@ def _imagined(
     full = training.takes_all(view.sizes).all()
     client = Imagined(practice, 0 if full else training.batch_size or 0)
     spec = view.defense or specs.NONE
-    if full and not spec and not practice.kept:
+    if full and not spec:
         travels = jax.tree.leaves(seen.delta)[0].dtype
         client = client._replace(precision=float(jnp.finfo(travels).eps))
     rounds = np.asarray(seen.round)

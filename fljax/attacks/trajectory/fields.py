@@ -101,3 +101,21 @@ def _root(square):
     """Square root whose derivative at 0 is 0."""
     some = square > 0
     return jnp.where(some, jnp.sqrt(jnp.where(some, square, 1)), 0)
+
+
+def of_batch(
+    loss_fn: losses.LossFn,
+    known: Known,
+    attribute: Soft,
+    batch_size: int,
+    unravel: Callable,
+) -> Callable[[jax.Array, jax.Array], jax.Array]:
+    """`(params [P], values) -> [P]`, that of a batch's mean, drawn without replacement."""
+
+    def of(params, values):
+        rows = jnp.sum(known.mask)
+        batch = jnp.minimum(batch_size, rows)
+        share = (rows - batch) / (jnp.maximum(rows - 1, 1) * batch)
+        return share * variance(loss_fn, known, attribute, params, values, unravel)
+
+    return of

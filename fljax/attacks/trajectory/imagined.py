@@ -43,7 +43,7 @@ from fljax.attacks.trajectory.relaxation import Soft
 from fljax.attacks.trajectory.rules import Practice
 from fljax.attacks.trajectory.simulation import Field, Simulator
 from fljax.defenses.specs import Spec
-from fljax.types import Array, Exchange, Known, Params
+from fljax.types import Array, Exchange, Known, Params, PyTree
 
 
 class Imagined(NamedTuple):
@@ -59,6 +59,7 @@ class Imagined(NamedTuple):
       precision: of a message whose only noise is rounding, the spacing of numbers at 1;
         0 where anything is drawn.
       scheduled: whether its learning rate changes over rounds.
+      returns: whether its messages are of the model that it has trained.
     """
 
     practice: Practice = Practice()
@@ -69,6 +70,7 @@ class Imagined(NamedTuple):
     share: float = 1.0
     precision: float = 0.0
     scheduled: bool = False
+    returns: bool = True
 
 
 class MessageFacts(NamedTuple):
@@ -122,6 +124,7 @@ def defended(client: Imagined, spec: Spec) -> Imagined:
             messages=does.messages or client.messages,
             cuts=client.cuts or does.limit is not None,
             share=client.share if does.share == 1 else does.share,
+            returns=client.returns and not does.changes_messages,
         )
     return client
 
@@ -250,25 +253,30 @@ def simulator(
 
 def memory(
     client: Imagined, loss_fn: losses.LossFn, known: Known, attribute: Soft,
-    seen: Seen, facts: MessageFacts, sizes: jax.Array, steps: int,
-) -> kept.Memory | None:  # fmt: skip
-    """Of an optimiser that is kept, by all of a client's messages; else None.
+    seen: Seen, facts: MessageFacts, sizes: jax.Array, steps: int, values: PyTree,
+) -> kept.Memory:  # fmt: skip
+    """Of an optimiser that is kept, by all of a client's messages.
 
     Args:
-      client, loss_fn, known, attribute, seen, facts: as `simulator` takes them.
+      client, loss_fn, known, attribute, seen, facts: as of `simulator`.
       sizes: `[R]` learning rates.
       steps: K, of a round.
+      values: of its rows, as believed.
     """
-    if not client.practice.kept:
-        return None
-    asked = loss_fn, known, attribute
+    asked = client, loss_fn, known, attribute
+    rule = rules.of(client.practice, _variance(*asked, seen.unravel))
+    rows, added = jnp.sum(known.mask), jnp.any(facts.noise > 0)
+    noise = kept.of_steps(rows, client.batch_size, steps, added)
+    gains = kept.gains(rule.keeping.fades[0], noise, len(sizes))
+    # Without noise Adam's root depends on what is believed as its moment does.
+    corrects = client.batch_size or client.practice.momentum
+    gains = gains * bool(client.returns and corrects)
+    clips = jnp.asarray(facts.clip)
+    path = kept.Path(seen.sent, seen.returned, sizes, clips, gains, steps)
 
     def field_of(clip):
-        return _field(client, *asked, clip, seen.unravel)
+        return _field(*asked, clip, seen.unravel)
 
-    rule = rules.of(client.practice, _variance(client, *asked, seen.unravel))
-    values = attribute.relax(attribute.start(seen.unravel(seen.returned[-1])))
-    path = kept.Path(seen.sent, seen.returned, sizes, jnp.asarray(facts.clip), steps)
     return kept.memory(field_of, rule, path, values)
 
 
@@ -282,15 +290,7 @@ def _field(client, loss_fn, known, attribute, clip, unravel) -> Field:
 
 
 def _variance(client, loss_fn, known, attribute, unravel):
-    """Of a batch's mean gradient, drawn without replacement; None for full batches."""
+    """Of a batch's mean gradient, for Adam; None for full batches."""
     if not client.batch_size or client.practice.optimiser == "sgd":
         return None
-
-    def of_batch(sent, values):
-        rows = jnp.sum(known.mask)
-        batch = jnp.minimum(client.batch_size, rows)
-        share = (rows - batch) / (jnp.maximum(rows - 1, 1) * batch)
-        each = fields.variance(loss_fn, known, attribute, sent, values, unravel)
-        return share * each
-
-    return of_batch
+    return fields.of_batch(loss_fn, known, attribute, client.batch_size, unravel)

@@ -1,10 +1,16 @@
 """What a client's optimiser remembers of its earlier rounds, where it keeps its state.
 
 All rounds are simulated one after another, from the models that were sent, with the rows
-as they are first believed to be. What other rows would change of the state is a change of
-sums of earlier gradients, in which one more step back counts `m` times as much: nearly
-their weight times the change at the mean of the models where they were taken. Of Adam's
-second moment what the mean gradient has no part in stays as it was simulated.
+as they are believed to be. What a simulated round leaves unexplained is in part in the
+state that it leaves: what the order of batches put there, or rows that are believed
+wrongly. A Kalman filter says in which (`gains`), and that part is put right, so that what
+rounds leave unexplained is not what earlier ones have left already.
+
+What other rows would change of the state is a change of sums of earlier gradients, in
+which one more step back counts `m` times as much, less what was put right: nearly their
+weight times the change at the mean of the models where they were taken. Of one step in a
+round nothing is left of it, for its message shows the momentum. Of Adam's second moment what
+the mean gradient has no part in stays as it was simulated, and nothing is put right.
 
 A client's first message begins with nothing, as where the transcript begins with the
 training. Of clients that miss rounds the state is that of the last one they were in, and
@@ -16,15 +22,14 @@ from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jax import lax
 
 from fljax.attacks.trajectory.simulation import Beginning, Field, Rule
 from fljax.types import PyTree
 
-# What the order of batches puts into a state stays there for rounds, in Adam's second
-# moment for hundreds of steps: consecutive messages have it alike, and their differences
-# show half of that noise, or less.
-ALIKE = 2.0
+_NEXT_TO_NOTHING = 1e-3  # of a gradient
+_OTHERWISE = 1e-3  # of a row's variance, that is not of the order of batches
 
 
 class Memory(NamedTuple):
@@ -57,6 +62,7 @@ class Path(NamedTuple):
       returned: `[R, P]`.
       sizes: `[R]` learning rates.
       clips: `[R]` of its examples' gradients.
+      gains: `[R]`, see there; zeros where messages are not the models that were trained.
       steps: K, of a round.
     """
 
@@ -64,7 +70,68 @@ class Path(NamedTuple):
     returned: jax.Array
     sizes: jax.Array
     clips: jax.Array
+    gains: jax.Array
     steps: int
+
+
+def gains(fade: float, noise: jax.Array, rounds: int) -> jax.Array:
+    """How much of what a round leaves unexplained is in the state that it leaves, `[R]`.
+
+    Those of a Kalman filter of `trace_k = fade trace_(k-1) + noise_k`, of which a message
+    is the sum over its steps; of one step it is the trace, and the gain is 1.
+
+    Args:
+      fade: in [0, 1).
+      noise: `[K, K]` its covariance in the steps of a round, in any unit.
+      rounds: R.
+    """
+    steps = len(noise)
+    last, inside, begun = _weights(fade, steps)
+    seen, left, both = (
+        inside @ noise @ inside,
+        last @ noise @ last,
+        last @ noise @ inside,
+    )
+
+    def of_round(doubt, _):
+        power = begun**2 * doubt + seen
+        gain = (fade**steps * begun * doubt + both) / power
+        after = fade ** (2 * steps) * doubt + left - gain**2 * power
+        return jnp.maximum(after, 0), gain
+
+    found = lax.scan(of_round, jnp.zeros(()), length=rounds)[1]
+    return jnp.maximum(found, 0)
+
+
+def of_steps(
+    rows: jax.Array, batch_size: int, steps: int, added: jax.Array
+) -> jax.Array:
+    """Covariance `[K, K]` of the noise in steps, in any unit.
+
+    The rows of an epoch add up to all, and the noise of its batches to nothing; a filter
+    that takes that for granted never forgets an error, of which there are others.
+
+    Args:
+      rows: [] of the client.
+      batch_size: 0 for all of them.
+      steps: K.
+      added: [] bool, whether a defense adds noise, which hides that of batches.
+    """
+    most = jnp.minimum(batch_size, rows) if batch_size else rows
+    batches = -(-rows // most)
+    step = jnp.arange(steps)
+    is_last = (step + 1) % batches == 0
+    own = jnp.where(is_last, rows - (batches - 1) * most, most)
+    epoch = step[:, None] // batches == step[None] // batches
+    shuffled = jnp.diag(1 / own) - (1 - _OTHERWISE) * epoch / rows
+    return jnp.where(added, jnp.eye(steps), shuffled)
+
+
+def _weights(fade: float, steps: int) -> tuple[np.ndarray, np.ndarray, float]:
+    """Of each step `[K]`: in the trace that a round leaves, and in the sum of its traces;
+    and of the trace that it begins with, in that sum."""
+    back = steps - np.arange(steps)
+    return fade ** (back - 1.0), (1 - fade**back) / (1 - fade), float(sum(fade**back))
 
 
 class _Left(NamedTuple):
@@ -85,39 +152,49 @@ def memory(
       field_of: expected gradients, by the clip [] of a round.
       rule: of its steps, which keeps its state.
       path: of its messages.
-      values: of its rows, as they are first believed to be.
+      values: of its rows, as they are believed to be.
     """
     keeping, first = rule.keeping, path.sent[0]
-    fades = jnp.asarray(keeping.fades)[:, None]
+    fades, back = np.array(keeping.fades)[:, None], np.arange(path.steps)[::-1]
+    _, inside, begun = _weights(keeping.fades[0], path.steps)
 
     def of_round(left: _Left, seen):
-        sent, returned, size, clip = seen
+        sent, returned, size, clip, gain = seen
         field = field_of(clip)
         ends = rule.init(sent, values), rule.init(returned, values)
         between = jax.tree.map(lambda one, other: (one + other) / 2, *ends)
+        # Of the first sum a part is seen, which does not depend on what is believed.
+        fade = jnp.asarray(fades**path.steps).at[0].add(-gain * begun)
+        counts = jnp.asarray(fades**back).at[0].add(-gain * inside)
 
-        def step(at, _):
+        def step(at, count):
             params, (state, gradients, models, weight) = at
             slope = field.slope(params, values)
-            gradients = fades * gradients + keeping.gradient(params, slope, sent)[None]
-            models = fades * models + params[None]
+            count = count[:, None]
+            gradients = gradients + count * keeping.gradient(params, slope, sent)[None]
+            models, weight = models + count * params[None], weight + count
             params, state = rule.step(params, state, slope, sent, size)
-            return (params, _Left(state, gradients, models, fades * weight + 1)), None
+            return (params, _Left(state, gradients, models, weight)), None
 
-        begun = left._replace(state=keeping.carry(between, left.state))
-        (params, after), _ = lax.scan(step, (sent, begun), length=path.steps)
+        faded = jax.tree.map(lambda each: fade * each, left._replace(state=()))
+        start = faded._replace(state=keeping.carry(between, left.state))
+        (params, after), _ = lax.scan(step, (sent, start), counts.T)
+        state = keeping.correct(after.state, gain * (params - returned) / size)
+        after = after._replace(state=state)
         sound = jnp.isfinite(params).all()
         kept = jax.tree.map(lambda new, old: jnp.where(sound, new, old), after, left)
-        point = left.models / jnp.maximum(left.weight, 1)
+        some = jnp.abs(left.weight) > _NEXT_TO_NOTHING
+        weight = jnp.where(some, left.weight, 0)
+        point = jnp.where(some, left.models / jnp.where(some, left.weight, 1), sent)
         slopes = lax.map(lambda at: field.slope(at, values), point)
-        return kept, Memory(
-            left.state, left.gradients, left.weight[:, 0], point, slopes
-        )
+        return kept, Memory(left.state, left.gradients, weight[:, 0], point, slopes)
 
     nothing = jnp.zeros((len(fades), len(first)))
-    begun = _Left(rule.init(first, values), nothing, nothing, jnp.zeros_like(fades))
+    start = _Left(
+        rule.init(first, values), nothing, nothing, jnp.zeros((len(fades), 1))
+    )
     return lax.scan(
-        of_round, begun, (path.sent, path.returned, path.sizes, path.clips)
+        of_round, start, (path.sent, path.returned, path.sizes, path.clips, path.gains)
     )[1]
 
 

@@ -192,12 +192,14 @@ class Keeping(NamedTuple):
       gradient: `(params [P], slope [P], sent [P]) -> [P]`, as the optimiser has it.
       carry: `(state, left) -> state`, that of `Rule.init` with what earlier rounds left.
       recall: `(state, sums [J, P], more [J, P]) -> state`, where the sums were larger.
+      correct: `(state, more [P]) -> state`, where steps by its end were larger.
     """
 
     fades: tuple[float, ...]
     gradient: Callable[[jax.Array, jax.Array, jax.Array], jax.Array]
     carry: Callable[[PyTree, PyTree], PyTree]
     recall: Callable[[PyTree, jax.Array, jax.Array], PyTree]
+    correct: Callable[[PyTree, jax.Array], PyTree]
 
 
 def _keeping(practice: Practice, gradient: Callable) -> Keeping | None:
@@ -209,6 +211,7 @@ def _keeping(practice: Practice, gradient: Callable) -> Keeping | None:
             gradient,
             lambda _, trace: trace,
             lambda trace, sums, more: trace + more[0],
+            lambda trace, more: trace + more,
         )
     b1, b2 = quotients.B1, quotients.B2
 
@@ -220,9 +223,15 @@ def _keeping(practice: Practice, gradient: Callable) -> Keeping | None:
         second = state.second + (1 - b2) ** 2 * rise / jnp.maximum(weight, 1 - b2)
         return state._replace(first=first, second=jnp.maximum(second, 0))
 
+    def correct(state: Moments, more):
+        """A step is the first moment over the root of the second, as they are counted."""
+        root = jnp.sqrt(state.second / (1 - b2**state.steps)) + quotients.EPS
+        return state._replace(first=state.first + (1 - b1**state.steps) * root * more)
+
     return Keeping(
         (b1, b2),
         gradient,
         lambda state, left: left._replace(variance=state.variance),
         recall,
+        correct,
     )
