@@ -27,7 +27,9 @@ from fljax.auditing.truth import Truth
 from fljax.transcript import views
 from fljax.types import Array, Batch
 
-_CLEARLY = 0.5  # of the misfit with other targets, where what is supposed fits
+_CLEARLY = (
+    0.5  # of the misfit as declared, or with other targets, where what is supposed fits
+)
 _MESSAGES = 60  # of each client, evenly spread, tell enough
 LEAST_MESSAGES = 3  # from which noise is told from what is none
 
@@ -90,7 +92,8 @@ def of_rows(
     if not others:
         return plain
     least, best, other, left = min(others, key=lambda each: each[0])
-    if least > FITS or _fits_others(other, left, *limits):
+    most = FITS if wholly else min(FITS, _CLEARLY * float(np.median(found)))
+    if least > most or _fits_others(other, left, *limits):
         return plain
     return plain._replace(slip=f"they would fit if {best} (misfit {least:.2g})")
 

@@ -12,6 +12,7 @@ from fljax.types import ElementLossFn
 
 _FACTORS = (0.1, 0.2, 0.25, 1 / 3, 0.5, 2, 3, 4, 5, 10)  # of rate times steps
 # Where gradients were declared, and clients step with a rate of their own.
+_DECAYS = (0.1, 0.01)  # usual sizes of weight decay, of which smaller ones hardly show
 _RATES = tuple(m * 10.0**-e for e in range(1, 5) for m in (1, 2, 3, 5))
 
 
@@ -36,12 +37,19 @@ def tried(view: AdversaryView) -> Iterator[tuple[str, AdversaryView]]:
         )
         yield name, view._replace(transcript=seen._replace(delta=delta))
     yield from _weighted(view)
-    for name, training in _trainings(view.training, view.sees == "messages"):
-        if not training.missing and training != view.training:
+    told, single = view.training, view.sees == "messages"
+    for name, training in (*_trainings(told, single), *_rates(told, view.num_rounds)):
+        if not training.missing and training != told:
             yield name, view._replace(training=training)
     for name, loss in _losses_of(view) if view.usual_loss else ():
         other = view._replace(loss_fn=losses.ExampleLoss(view.loss_fn.apply_fn, loss))
         yield f"the loss of a row is {name}", other
+    if view.task == "binary" and view.usual_loss:
+        y, name = np.asarray(known.y), "the loss of a row is squared (task=regression)"
+        of_numbers = losses.ExampleLoss(view.loss_fn.apply_fn, losses.squared)
+        for words, target in (("", y), (", its target -1 or 1", 2 * y - 1)):
+            numbers = known._replace(y=target)
+            yield name + words, view._replace(loss_fn=of_numbers, known=numbers)
     if view.task == "binary" or (view.task == "multiclass" and view.outputs == 2):
         turned = known._replace(y=1 - np.asarray(known.y))
         name = "the target's two values are the other way round"
@@ -107,6 +115,39 @@ def _trainings(
     plain = told._replace(optimiser="sgd", momentum=0.0, weight_decay=0.0)
     yield "clients use plain SGD", plain
     yield "clients use SGD with momentum 0.9", plain._replace(momentum=0.9)
+    for other in _with_decays(told):
+        yield f"clients use {other.rule}", other
+
+
+def _with_decays(told: LocalTraining) -> Iterator[LocalTraining]:
+    """The same with other weight decay, which Adam has in the gradient or beside it."""
+    adam = told.optimiser in ("adam", "adamw")
+    for name in ("adam", "adamw") if adam else (told.optimiser,):
+        for decay in dict.fromkeys((told.weight_decay, 0.0, *_DECAYS)):
+            other = told._replace(optimiser=name, weight_decay=decay)
+            alike = adam and not decay and not told.weight_decay
+            if other != told and not alike and (adam or told.optimiser == "sgd"):
+                yield other
+
+
+def _rates(told: LocalTraining, num_rounds: int) -> Iterator[tuple[str, LocalTraining]]:
+    """The rate may have changed over rounds, or stayed."""
+    if told.algorithm == "fed_sgd":
+        return
+    if told.schedule:
+        yield "the learning rate is the same in all rounds", told._replace(schedule=())
+        return
+    rounds = np.arange(num_rounds)
+    done = rounds / num_rounds
+    ways = {
+        "linearly to 0": 1 - done,
+        "as a cosine to 0": (1 + np.cos(np.pi * done)) / 2,
+        "to a tenth at half of the rounds": np.where(done < 0.5, 1.0, 0.1),
+        **{f"by {1 - by:.0%} after each round": by**rounds for by in (0.99, 0.95, 0.9)},
+    }
+    for way, factors in ways.items():
+        name = f"the learning rate falls {way} (learning_rate takes a list)"
+        yield name, told._replace(schedule=tuple(factors.tolist()))
 
 
 def _losses_of(view: AdversaryView) -> Iterator[tuple[str, ElementLossFn]]:

@@ -25,7 +25,10 @@ _SLOPES = {  # of a row's loss by its output, as a framework has them
         np.where(y == 1, 3.0, 1.0) * (1 / (1 + np.exp(-fit)) - y)
     ),
     "own": lambda fit, y: np.expm1(fit - y),
+    "squared": lambda fit, y: 2 * (fit - y),
+    "squared of signs": lambda fit, y: 2 * (fit - (2 * y - 1)),
 }
+_BINARY = ("logistic", "squared", "squared of signs")
 
 
 @dataclasses.dataclass
@@ -54,7 +57,7 @@ def recorded(tmp_path):
     """`(name, **about)` records clients with that loss, and keeps their rows."""
 
     def record(name, **about):
-        frame, rng = _frame(name == "logistic"), np.random.default_rng(1)
+        frame, rng = _frame(name in _BINARY), np.random.default_rng(1)
         x, y = frame[list(_COLUMNS)].to_numpy(float), frame.y.to_numpy(float)
         told = {"batch_size": None, "learning_rate": _RATE, "local_epochs": 1} | about
         with transcript.Recorder(tmp_path / "seen", told) as recorder:
@@ -104,7 +107,12 @@ def test_messages_of_the_loss_that_is_told_fit(recorded, config, name, flags, ab
 @pytest.mark.slow
 @pytest.mark.parametrize(
     ("name", "loss"),
-    [("absolute", "absolute"), ("logistic", "logistic with a pos_weight of 3")],
+    [
+        ("absolute", "absolute"),
+        ("logistic", "logistic with a pos_weight of 3"),
+        ("squared", "squared (task=regression) (misfit"),
+        ("squared of signs", "squared (task=regression), its target -1 or 1"),
+    ],
 )
 def test_another_loss_than_the_usual_one_is_told(recorded, config, name, loss):
     found = _fit(recorded(name), config)

@@ -4,7 +4,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from fljax.attacks.adversary import AdversaryView
+from fljax.attacks.adversary import AdversaryView, LocalTraining
 from fljax.auditing import case, fits, inputs, slips
 from fljax.auditing import settings as s
 from fljax.types import Known
@@ -49,6 +49,12 @@ def _update(sign):
     return change
 
 
+def _falling(number, model, returned):
+    for mine in returned.values():
+        for name in mine:
+            mine[name] = model[name] + 0.9**number * (mine[name] - model[name])
+
+
 def _frozen(number, model, returned):
     del number
     for mine in returned.values():
@@ -90,11 +96,45 @@ def test_what_pruning_may_have_left_out_is_not_taken_for_not_trained(
             {"algorithm": "FedSGD"},
             "step with a learning rate of 0.1, as FedAvg's",
         ),
+        (_falling, {}, "learning rate falls by 10% after each round"),
+        (
+            None,
+            {"learning_rate": [0.1 * 0.9**t for t in range(12)]},
+            "learning rate is the same in all rounds",
+        ),
     ],
 )
 def test_usual_slips_are_told(fitted, change, about, said):
     found = fitted(change, **about)
     assert (found.misfit > 10).all() and said in found.slip
+
+
+@pytest.mark.parametrize(("of_slip", "told"), [(2.9, False), (1.5, True)])
+def test_what_hardly_fits_better_is_no_slip(fitted, monkeypatch, of_slip, told):
+    left = []
+
+    def misfit(*_):
+        left.append(of_slip if left else 3.5)
+        return np.full(2, left[-1])
+
+    monkeypatch.setattr(fits, "_misfit", misfit)
+    monkeypatch.setattr(fits, "_fits_others", lambda *_: False)
+    assert bool(fitted().slip) is told
+
+
+def _decays(optimiser, decay):
+    told = LocalTraining(0, 0.1, 1, optimiser=optimiser, weight_decay=decay)
+    return {(t.optimiser, t.weight_decay) for t in slips._with_decays(told)}
+
+
+def test_other_weight_decays_are_tried():
+    both = {(name, decay) for name in ("adam", "adamw") for decay in (0.1, 0.01)}
+    assert _decays("adam", 0.0) == both
+    assert _decays("adamw", 0.1) == both - {("adamw", 0.1)} | {
+        ("adam", 0.0), ("adamw", 0.0),
+    }  # fmt: skip
+    assert _decays("sgd", 0.01) == {("sgd", 0.0), ("sgd", 0.1)}
+    assert _decays("rmsprop", 0.0) == set()
 
 
 @pytest.mark.parametrize(("of_others", "told"), [(3.5, False), (20.0, True)])
