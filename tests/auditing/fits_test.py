@@ -1,5 +1,6 @@
 """How well recorded messages fit the true rows, and what slips are told."""
 
+import jax.numpy as jnp
 import numpy as np
 import pandas as pd
 import pytest
@@ -55,6 +56,16 @@ def _falling(number, model, returned):
             mine[name] = model[name] + 0.9**number * (mine[name] - model[name])
 
 
+def _in(half):
+    def change(number, model, returned):
+        del number, model
+        for mine in returned.values():
+            for name in mine:
+                mine[name] = mine[name].astype(half).astype(np.float32)
+
+    return change
+
+
 def _frozen(number, model, returned):
     del number
     for mine in returned.values():
@@ -64,6 +75,15 @@ def _frozen(number, model, returned):
 def test_what_the_true_rows_would_have_sent_fits(fitted):
     found = fitted()
     assert (found.misfit < 1.5).all() and not found.slip
+
+
+@pytest.mark.parametrize(
+    "half", [jnp.bfloat16, np.float16], ids=["bfloat16", "float16"]
+)
+def test_models_in_half_precision_fit(fitted, half):
+    found = fitted(_in(half))
+    assert (found.misfit < 1.5).all() and not found.slip
+    assert (fitted(_in(half), learning_rate=0.2).misfit > 10).all()
 
 
 def test_what_clients_do_not_train_fits(fitted):

@@ -241,7 +241,7 @@ def solve(
     misfit = misfits.misfit(left.noise, left.residuals)
     simulated = jnp.mean(left.steady.astype(jnp.float32))
     if settled and problem.rounding is not None:
-        shown = misfits.of_changes(left.residuals, problem.changed)
+        shown = misfits.of_changes(left.residuals, problem.changed, problem.rounding)
     else:
         shown = misfits.reported(misfit, left.noise, left.residuals, problem.changed)
     values, scale = problem.relax(point.logits), matching.scale_of(problem, point)

@@ -30,6 +30,7 @@ from fljax.attacks.trajectory import (
     matching,
     merging,
     quotients,
+    rounding,
     rules,
     sums,
 )
@@ -135,7 +136,8 @@ def _imagined(
     spec = view.defense or specs.NONE
     if full and not spec:
         travels = jax.tree.leaves(seen.delta)[0].dtype
-        client = client._replace(precision=float(jnp.finfo(travels).eps))
+        half = 0.0 if seen.member is not None else rounding.of_models(seen)
+        client = client._replace(precision=float(jnp.finfo(travels).eps), half=half)
     rounds = np.asarray(seen.round)
     client = imagined.defended(client, spec)
     number, layers = view.num_rounds, len(jax.tree.leaves(seen.params))

@@ -58,6 +58,7 @@ class Imagined(NamedTuple):
       share: of its changes that it sends, the largest.
       precision: of a message whose only noise is rounding, the spacing of numbers at 1;
         0 where anything is drawn.
+      half: likewise of the models it returns, where they are in half precision; else 0.
       scheduled: whether its learning rate changes over rounds.
       returns: whether its messages are of the model that it has trained.
     """
@@ -69,6 +70,7 @@ class Imagined(NamedTuple):
     cuts: bool = False
     share: float = 1.0
     precision: float = 0.0
+    half: float = 0.0
     scheduled: bool = False
     returns: bool = True
 

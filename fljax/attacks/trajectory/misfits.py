@@ -51,11 +51,15 @@ def reported(
     return jnp.where(changes, jnp.minimum(misfit, share), misfit)
 
 
-def of_changes(residuals: jax.Array, changed: jax.Array) -> jax.Array:
-    """What is left as a share of the changes, in units of next to nothing.
+def of_changes(
+    residuals: jax.Array, changed: jax.Array, rounding: jax.Array | None = None
+) -> jax.Array:
+    """What is left as a share of the changes, in units of next to nothing, or of rounding.
 
     The misfit of rows whose messages hold no noise: there any difference is one of models.
     """
     left, whole = (jnp.square(each).sum() for each in (residuals, changed))
-    tiny = jnp.finfo(left.dtype).tiny
-    return left / jnp.maximum(_NEXT_TO_NOTHING**2 * whole, tiny)
+    least = jnp.maximum(_NEXT_TO_NOTHING**2 * whole, jnp.finfo(left.dtype).tiny)
+    if rounding is not None:  # evenly spread between two numbers
+        least = jnp.maximum(least, jnp.square(rounding).sum() / 12)
+    return left / least
