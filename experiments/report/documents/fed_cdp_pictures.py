@@ -42,7 +42,8 @@ PICTURES = {
             "as coded, 100 of 1,000": _trained(
                 _CODED, r"clip=([\d.]+);sigma=0.5", "fed_cdp.committed.table4",
                 "fed_cdp.committed.table4.clip1", "fed_cdp.committed.table4.clip2",
-                "fed_cdp.committed.table4.clip6", "fed_cdp.committed.table5",
+                "fed_cdp.committed.table4.clip6", "fed_cdp.committed.table4.clip8",
+                "fed_cdp.committed.table5",
             ),
             "as printed, tuned, 100 of 1,000": _trained(
                 _MADE, _CLIP, "fed_cdp.table4.mnist.thousand"
