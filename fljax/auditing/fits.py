@@ -79,7 +79,10 @@ def of_rows(
     found = _misfit(rows, *limits) if _tells(rows) else None
     told = {"lacking": lacking, "unlike": unlike, "by_chance": _by_chance(view)}
     plain = Fit(explained(rows), found, **told)
-    if found is None or (np.median(found) <= FITS and not wholly):
+    if found is None:  # as declared, rounds may run away
+        if not (_tells(rows) and _simulates(rows, *limits)):
+            return plain
+    elif np.median(found) <= FITS and not wholly:
         return plain
     turned = _turned(view, truth)
     supposed = itertools.islice(
@@ -92,7 +95,9 @@ def of_rows(
     if not others:
         return plain
     least, best, other, left = min(others, key=lambda each: each[0])
-    most = FITS if wholly else min(FITS, _CLEARLY * float(np.median(found)))
+    most = FITS
+    if found is not None and not wholly:
+        most = min(FITS, _CLEARLY * float(np.median(found)))
     if least > most or _fits_others(other, left, *limits):
         return plain
     return plain._replace(slip=f"they would fit if {best} (misfit {least:.2g})")
@@ -246,14 +251,21 @@ def _tells(view: AdversaryView) -> bool:
     return bool(enough or (whole and not view.defense and view.sees == "messages"))
 
 
+def _simulates(
+    view: AdversaryView, settings: clients.Settings, most_steps: float
+) -> bool:
+    """Whether there is something that simulates these clients as told."""
+    if settings.search.estimate_scale or needs.missing(clients.NEEDS, view, settings):
+        return False
+    training, own = view.training, view.training.local_steps(view.sizes)
+    return effort.simulated(training, own, settings.epoch_steps) <= most_steps
+
+
 def _misfit(
     view: AdversaryView, settings: clients.Settings, most_steps: float = math.inf
 ) -> np.ndarray | None:
-    """`[C]`; None where there is nothing that simulates these clients as told."""
-    if settings.search.estimate_scale or needs.missing(clients.NEEDS, view, settings):
-        return None
-    training, own = view.training, view.training.local_steps(view.sizes)
-    if effort.simulated(training, own, settings.epoch_steps) > most_steps:
+    """`[C]`; None where nothing simulates these clients as told, or rounds run away."""
+    if not _simulates(view, settings, most_steps):
         return None
     assert view.messages is not None
     least = int(np.min(view.messages.count))

@@ -142,6 +142,19 @@ def test_what_hardly_fits_better_is_no_slip(fitted, monkeypatch, of_slip, told):
     assert bool(fitted().slip) is told
 
 
+def test_rounds_that_run_away_as_declared_may_have_a_slip(fitted, monkeypatch):
+    left = []
+
+    def misfit(*_):
+        left.append(np.full(2, 1.5) if left else None)
+        return left[-1]
+
+    monkeypatch.setattr(fits, "_misfit", misfit)
+    monkeypatch.setattr(fits, "_fits_others", lambda *_: False)
+    found = fitted()
+    assert found.misfit is None and found.slip
+
+
 def _decays(optimiser, decay):
     told = LocalTraining(0, 0.1, 1, optimiser=optimiser, weight_decay=decay)
     return {(t.optimiser, t.weight_decay) for t in slips._with_decays(told)}
