@@ -15,6 +15,7 @@ from fljax.auditing import effort
 from fljax.driver.config import ConfigError
 
 _PROGRAM = 5e8  # bytes of Python, its packages and the compiled programs
+_MOMENTS = 4  # models that a client's optimiser keeps, two at most, and their copy
 # Attacks that read one message of a client; the others, one's own too, read all.
 _READ_LAST = {"model", "active", "oracle"}
 
@@ -53,12 +54,13 @@ def estimate(setup: Setup) -> Sizes:
     devices = len(jax.devices())
     read = devices if set(config.attack.kinds) - _READ_LAST else 0
     places = devices * -(-num_seeds // devices)
+    kept = setup.problem.method.keeps * _MOMENTS * setup.clients.sizes.shape[1] * count
     rows = sum(leaf.nbytes for leaf in jax.tree.leaves(setup.clients.rows))
     known = strangers = 1  # also as the adversary knows them
     return Sizes(
         rows=rows * (1 + known + strangers + min(devices, max(2, num_seeds))),
         transcript=seen,
-        training=min(devices, num_seeds) * schedule.num_lanes * count * 3
+        training=min(devices, num_seeds) * (schedule.num_lanes * count * 3 + kept)
         + places * seen / num_seeds,
         attacks=read * seen / num_seeds + _of_candidates(setup),
     )

@@ -9,7 +9,7 @@ from fljax import losses
 from fljax.attacks.adversary import AdversaryView
 from fljax.transcript import sums
 from fljax.transcript.views import View
-from fljax.types import Params
+from fljax.types import Array, Params
 
 UNKNOWN_MEMBERS = (
     "needs to know who is in each sum, as record_sums tells it; global models do only if "
@@ -177,8 +177,12 @@ def _is_whole(view: AdversaryView) -> bool:
     """Whether what an optimiser has kept can be known: momentum fades, moments do not."""
     if view.transcript is None or view.training.optimiser == "sgd":
         return True
-    rounds = np.asarray(view.transcript.round)
-    return rounds[0] <= 1 and bool((np.diff(rounds) == 1).all())  # from 0 or 1 on
+    return from_the_start(view.transcript.round)
+
+
+def from_the_start(rounds: Array) -> bool:
+    """Whether recorded rounds `[R]` are all, by their numbers from 0 or 1 on."""
+    return bool(rounds[0] <= 1 and (np.diff(rounds) == 1).all())
 
 
 def _about_messages(needs: Needs, view: AdversaryView, settings: object) -> str:

@@ -8,17 +8,20 @@ from fljax.attacks.trajectory import kept
 
 def _shuffled(rows, batch):
     steps = -(-rows // batch)
-    noise = kept.of_steps(jnp.asarray(rows), batch, steps, jnp.asarray(False))
+    noise = kept.of_steps(jnp.asarray(rows), batch, steps, False)
     return np.asarray(kept.gains(0.9, noise, 40))
 
 
 def test_gains_are_of_the_noise_that_a_state_keeps():
-    one = kept.of_steps(jnp.asarray(24), 0, 1, jnp.asarray(False))
+    one = kept.of_steps(jnp.asarray(24), 0, 1, False)
     np.testing.assert_allclose(kept.gains(0.9, one, 5), 1, rtol=1e-5)
     # A message of single batches shows the momentum; that of an epoch has nothing of it
     # left, unless its last batch is small.
     assert np.all(_shuffled(96, 32) == 0) and 0.2 < _shuffled(99, 32)[-1] < 0.4
-    independent = kept.of_steps(jnp.asarray(96), 32, 3, jnp.asarray(True))
+    assert np.all(
+        np.asarray(kept.gains(0.99, kept.of_steps(jnp.asarray(2), 1, 2, False), 9)) >= 0
+    )
+    independent = kept.of_steps(jnp.asarray(96), 32, 3, True)
     assert kept.gains(0.9, independent, 40)[-1] > 0.3
 
 

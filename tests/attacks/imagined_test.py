@@ -19,6 +19,7 @@ from fljax.attacks.trajectory import (
     fields,
     imagined,
     matching,
+    messages,
     relaxation,
     simulation,
 )
@@ -105,8 +106,8 @@ def _both(client, spec, optimiser, proximal=None, decay=1.0):
 
     def run(sent):
         delta = _returned(sent, optimiser, proximal, defense, decay)
-        messages = jax.tree.map(lambda leaf: leaf[None], Exchange(sent, delta))
-        seen = imagined.seen(messages)
+        exchange = jax.tree.map(lambda leaf: leaf[None], Exchange(sent, delta))
+        seen = imagined.seen(exchange)
         simulator, steady = imagined.simulator(
             client, _LOSS, known, attribute, seen, told,
             matching.Settings(path_steps=_STEPS),
@@ -122,7 +123,7 @@ def _both(client, spec, optimiser, proximal=None, decay=1.0):
         ours = simulator.back(end(soft, scale)[1], cotangent, soft, scale)
         theirs = jax.grad(lambda *a: end(*a)[0] @ cotangent, (0, 1))(soft, scale)
         real, held = seen.returned[0], steady(stored)
-        known_of = imagined.partial(client, seen)
+        known_of = messages.partial(client.share, seen.sent, seen.returned)
         if known_of is not None:
             small = jnp.abs(predicted - seen.sent[0]) <= 1.001 * known_of.bound[0]
             held &= (known_of.there[0] | small).all()
@@ -189,7 +190,9 @@ def test_every_defense_is_simulated_or_said_not_to_be(monkeypatch):
     ],
 )
 def test_a_message_of_another_model_than_was_trained_is_known_as_such(text, returns):
-    assert imagined.defended(Imagined(), specs.parse(text)).returns == returns
+    found = imagined.defended(Imagined(), specs.parse(text))
+    assert found.returns == returns
+    assert found.noisy == text.startswith(("dp_sgd", "median"))
 
 
 @pytest.mark.parametrize("other", ["norm_clipping(norm=1)", "dp_sgd(clip=1, sigma=1)"])

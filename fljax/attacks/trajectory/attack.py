@@ -43,6 +43,7 @@ from fljax.attacks.trajectory import (
     imagined,
     kept,
     matching,
+    messages,
     misfits,
     relaxation,
     rounding,
@@ -67,7 +68,8 @@ class Inference(NamedTuple):
       scale: [] the `eta K` that was used or found; where the rate changes, of the first
         round.
       misfit: [] mean squared whitened residual over all rounds, in units of what noise
-        alone would leave; values far above 1 say that the simulation is wrong.
+        alone would leave, over `kept.ALIKE` where Adam is kept; values far above 1 say that
+        the simulation is wrong.
       simulated: [] share of the rounds that were simulated as asked.
     """
 
@@ -150,9 +152,11 @@ def trajectory_matching(
         found = search(memory if which is None else memory.of(which))
         return found.probability, found
 
-    passes = 1 if client.batch_size else _PASSES
+    passes = 1 if client.draws else _PASSES
     _, every = lax.scan(again, attribute.relax(logits), length=passes)
     found = jax.tree.map(lambda leaf: leaf[-1], every)
+    if client.batch_size and client.practice.optimiser != "sgd":
+        found = found._replace(misfit=found.misfit / kept.ALIKE)
     return numbers(found) if continuous else found
 
 
@@ -173,7 +177,7 @@ def _problems(
         attribute.relax,
         scale,
         settings,
-        imagined.partial(client, seen),
+        messages.partial(client.share, seen.sent, seen.returned),
         steady,
         facts.noise + rounding.least_noise(client, seen, facts, settings),
         rounding.bound(client, seen, settings),

@@ -21,7 +21,7 @@ from fljax.attacks.each_client import (
 )
 from fljax.attacks.estimates import Estimates, Prediction
 from fljax.attacks.groups import Group, over_groups
-from fljax.attacks.needs import Needs
+from fljax.attacks.needs import Needs, from_the_start
 from fljax.attacks.spec import AttackSpec
 from fljax.attacks.trajectory import (
     added,
@@ -134,7 +134,8 @@ def _imagined(
     full = training.takes_all(view.sizes).all()
     client = Imagined(practice, 0 if full else training.batch_size or 0)
     spec = view.defense or specs.NONE
-    if full and not spec:
+    known = not practice.kept or from_the_start(seen.round)  # state and all
+    if full and not spec and known:
         travels = jax.tree.leaves(seen.delta)[0].dtype
         half = 0.0 if seen.member is not None else rounding.of_models(seen)
         client = client._replace(precision=float(jnp.finfo(travels).eps), half=half)

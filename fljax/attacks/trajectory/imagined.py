@@ -34,7 +34,6 @@ from fljax.attacks.trajectory import (
     fields,
     kept,
     messages,
-    noise,
     rules,
     simulation,
 )
@@ -61,6 +60,7 @@ class Imagined(NamedTuple):
       half: likewise of the models it returns, where they are in half precision; else 0.
       scheduled: whether its learning rate changes over rounds.
       returns: whether its messages are of the model that it has trained.
+      noisy: whether its defense adds noise to its steps.
     """
 
     practice: Practice = Practice()
@@ -73,6 +73,12 @@ class Imagined(NamedTuple):
     half: float = 0.0
     scheduled: bool = False
     returns: bool = True
+    noisy: bool = False
+
+    @property
+    def draws(self) -> bool:
+        """Whether its steps are of batches, or noisy."""
+        return self.batch_size > 0 or self.noisy
 
 
 class MessageFacts(NamedTuple):
@@ -127,6 +133,7 @@ def defended(client: Imagined, spec: Spec) -> Imagined:
             cuts=client.cuts or does.limit is not None,
             share=client.share if does.share == 1 else does.share,
             returns=client.returns and not does.changes_messages,
+            noisy=client.noisy or does.noise in ("sums", "steps"),
         )
     return client
 
@@ -161,15 +168,6 @@ def no_facts(count: int) -> MessageFacts:
     """Of so many messages, of clients without clips, noise and schedule."""
     one = jnp.ones(count)
     return MessageFacts(one, one, one, jnp.zeros(count), one, jnp.ones(count, bool))
-
-
-def partial(client: Imagined, seen: Seen) -> noise.Partial | None:
-    """What is known of coordinates that were not sent; None where all were."""
-    if client.share == 1:
-        return None
-    change = jnp.abs(seen.sent - seen.returned)
-    least = jnp.min(jnp.where(change > 0, change, jnp.inf), axis=1)
-    return noise.Partial(change > 0, least)
 
 
 def begins_roughly(client: Imagined, settings: Settings) -> bool:
@@ -259,19 +257,18 @@ def memory(
 ) -> kept.Memory:  # fmt: skip
     """Of an optimiser that is kept, by all of a client's messages.
 
-    Args:
-      client, loss_fn, known, attribute, seen, facts: as of `simulator`.
+    Args are those of `simulator`, and
       sizes: `[R]` learning rates.
       steps: K, of a round.
       values: of its rows, as believed.
     """
     asked = client, loss_fn, known, attribute
     rule = rules.of(client.practice, _variance(*asked, seen.unravel))
-    rows, added = jnp.sum(known.mask), jnp.any(facts.noise > 0)
-    noise = kept.of_steps(rows, client.batch_size, steps, added)
+    rows = jnp.sum(known.mask)
+    noise = kept.of_steps(rows, client.batch_size, steps, client.noisy)
     gains = kept.gains(rule.keeping.fades[0], noise, len(sizes))
     # Without noise Adam's root depends on what is believed as its moment does.
-    corrects = client.batch_size or client.practice.momentum
+    corrects = client.draws or client.practice.momentum
     gains = gains * bool(client.returns and corrects)
     clips = jnp.asarray(facts.clip)
     path = kept.Path(seen.sent, seen.returned, sizes, clips, gains, steps)

@@ -28,7 +28,10 @@ from jax import lax
 from fljax.attacks.trajectory.simulation import Beginning, Field, Rule
 from fljax.types import PyTree
 
-_NEXT_TO_NOTHING = 1e-3  # of a gradient
+# What the order of batches puts into Adam's second moment stays there for hundreds of steps:
+# consecutive messages have it alike, and their differences show half of it, or less.
+ALIKE = 2.0
+_MEAN = 0.2  # of all weights that their sum is at least, where a mean is one of what they weigh
 _OTHERWISE = 1e-3  # of a row's variance, that is not of the order of batches
 
 
@@ -39,7 +42,7 @@ class Memory(NamedTuple):
       state: leaves `[R, ...]`, that was left by earlier rounds with the rows as believed.
       sums: `[R, J, P]` of the gradients behind it.
       weight: `[R, J]` of the gradients in a sum; 0 before the first.
-      point: `[R, J, P]` mean of the models behind them, zeros before the first.
+      point: `[R, J, P]` mean of the models behind them, or one near them.
       slope: `[R, J, P]` gradient there, with the rows as believed.
     """
 
@@ -94,18 +97,15 @@ def gains(fade: float, noise: jax.Array, rounds: int) -> jax.Array:
     )
 
     def of_round(doubt, _):
-        power = begun**2 * doubt + seen
-        gain = (fade**steps * begun * doubt + both) / power
-        after = fade ** (2 * steps) * doubt + left - gain**2 * power
+        power, shared = begun**2 * doubt + seen, fade**steps * begun * doubt + both
+        gain = jnp.maximum(shared / power, 0)  # with less than 0 it would not forget
+        after = fade ** (2 * steps) * doubt + left - gain * (2 * shared - gain * power)
         return jnp.maximum(after, 0), gain
 
-    found = lax.scan(of_round, jnp.zeros(()), length=rounds)[1]
-    return jnp.maximum(found, 0)
+    return lax.scan(of_round, jnp.zeros(()), length=rounds)[1]
 
 
-def of_steps(
-    rows: jax.Array, batch_size: int, steps: int, added: jax.Array
-) -> jax.Array:
+def of_steps(rows: jax.Array, batch_size: int, steps: int, noisy: bool) -> jax.Array:
     """Covariance `[K, K]` of the noise in steps, in any unit.
 
     The rows of an epoch add up to all, and the noise of its batches to nothing; a filter
@@ -115,16 +115,17 @@ def of_steps(
       rows: [] of the client.
       batch_size: 0 for all of them.
       steps: K.
-      added: [] bool, whether a defense adds noise, which hides that of batches.
+      noisy: whether a defense adds noise, which hides that of batches.
     """
+    if noisy:
+        return jnp.eye(steps)
     most = jnp.minimum(batch_size, rows) if batch_size else rows
     batches = -(-rows // most)
     step = jnp.arange(steps)
     is_last = (step + 1) % batches == 0
     own = jnp.where(is_last, rows - (batches - 1) * most, most)
     epoch = step[:, None] // batches == step[None] // batches
-    shuffled = jnp.diag(1 / own) - (1 - _OTHERWISE) * epoch / rows
-    return jnp.where(added, jnp.eye(steps), shuffled)
+    return jnp.diag(1 / own) - (1 - _OTHERWISE) * epoch / rows
 
 
 def _weights(fade: float, steps: int) -> tuple[np.ndarray, np.ndarray, float]:
@@ -135,12 +136,39 @@ def _weights(fade: float, steps: int) -> tuple[np.ndarray, np.ndarray, float]:
 
 
 class _Left(NamedTuple):
-    """Of an optimiser: its state, and sums `[J, P]` and their weights `[J, 1]`."""
+    """Of an optimiser: its state, and sums `[J, P]`, their weights `[J, 1]`, and the same
+    without their signs."""
 
     state: PyTree
     gradients: jax.Array
     models: jax.Array
     weight: jax.Array
+    size: jax.Array
+
+    def fading(self, state: PyTree, fade: jax.Array) -> "_Left":
+        """With another state and what is left of the sums, `fade [J, 1]`."""
+        return _Left(
+            state,
+            fade * self.gradients,
+            fade * self.models,
+            fade * self.weight,
+            jnp.abs(fade) * self.size,
+        )
+
+    def plus(self, state: PyTree, count: jax.Array, gradient, params) -> "_Left":
+        """After a step that counts `[J, 1]` in the sums."""
+        return _Left(
+            state,
+            self.gradients + count * gradient[None],
+            self.models + count * params[None],
+            self.weight + count,
+            self.size + jnp.abs(count),
+        )
+
+    def point(self, sent: jax.Array) -> jax.Array:
+        """`[J, P]` mean of the models, or what was sent, where signs leave no mean."""
+        mean = jnp.abs(self.weight) > _MEAN * self.size
+        return jnp.where(mean, self.models / jnp.where(mean, self.weight, 1), sent)
 
 
 def memory(
@@ -168,31 +196,27 @@ def memory(
         counts = jnp.asarray(fades**back).at[0].add(-gain * inside)
 
         def step(at, count):
-            params, (state, gradients, models, weight) = at
-            slope = field.slope(params, values)
-            count = count[:, None]
-            gradients = gradients + count * keeping.gradient(params, slope, sent)[None]
-            models, weight = models + count * params[None], weight + count
-            params, state = rule.step(params, state, slope, sent, size)
-            return (params, _Left(state, gradients, models, weight)), None
+            params, before = at
+            slope, count = field.slope(params, values), count[:, None]
+            gradient = keeping.gradient(params, slope, sent)
+            after, state = rule.step(params, before.state, slope, sent, size)
+            return (after, before.plus(state, count, gradient, params)), None
 
-        faded = jax.tree.map(lambda each: fade * each, left._replace(state=()))
-        start = faded._replace(state=keeping.carry(between, left.state))
+        start = left.fading(keeping.carry(between, left.state), fade)
         (params, after), _ = lax.scan(step, (sent, start), counts.T)
         state = keeping.correct(after.state, gain * (params - returned) / size)
         after = after._replace(state=state)
         sound = jnp.isfinite(params).all()
         kept = jax.tree.map(lambda new, old: jnp.where(sound, new, old), after, left)
-        some = jnp.abs(left.weight) > _NEXT_TO_NOTHING
-        weight = jnp.where(some, left.weight, 0)
-        point = jnp.where(some, left.models / jnp.where(some, left.weight, 1), sent)
+        point = left.point(sent)
         slopes = lax.map(lambda at: field.slope(at, values), point)
-        return kept, Memory(left.state, left.gradients, weight[:, 0], point, slopes)
+        return kept, Memory(
+            left.state, left.gradients, left.weight[:, 0], point, slopes
+        )
 
     nothing = jnp.zeros((len(fades), len(first)))
-    start = _Left(
-        rule.init(first, values), nothing, nothing, jnp.zeros((len(fades), 1))
-    )
+    none = jnp.zeros((len(fades), 1))
+    start = _Left(rule.init(first, values), nothing, nothing, none, none)
     return lax.scan(
         of_round, start, (path.sent, path.returned, path.sizes, path.clips, path.gains)
     )[1]

@@ -6,8 +6,10 @@ Noise on a message changes nothing in what is expected of it, and is met by `noi
 from collections.abc import Callable
 
 import jax
+import jax.numpy as jnp
 from jax.flatten_util import ravel_pytree
 
+from fljax.attacks.trajectory.noise import Partial
 from fljax.attacks.trajectory.simulation import Simulator
 from fljax.defenses import bounding, clipping
 from fljax.types import Array, Params
@@ -51,3 +53,18 @@ def clipped(how: str, clips: Array, unravel: Callable[[jax.Array], Params]) -> E
 def cut(limits: Array) -> Encode:
     """A delta whose numbers are cut off at `limits [R]`."""
     return lambda round_, delta: bounding.cut(delta, limits[round_])
+
+
+def partial(share: float, sent: jax.Array, returned: jax.Array) -> Partial | None:
+    """What is known of coordinates that were not sent; None where all were.
+
+    Args:
+      share: of its changes that a client sends, the largest.
+      sent: `[R, P]`.
+      returned: `[R, P]`.
+    """
+    if share == 1:
+        return None
+    change = jnp.abs(sent - returned)
+    least = jnp.min(jnp.where(change > 0, change, jnp.inf), axis=1)
+    return Partial(change > 0, least)
