@@ -70,7 +70,7 @@ ITEMS = (
         "the participants, at a rate of 0.003, which a search over all rounds chooses at 10 % of 100 clients, it is nearer with 100 "
         "clients, but for 50 % of them, and further below with 1,000. "
         "With the decay, divided so, the print is met at 10 % of 100 clients and is above ours at "
-        "20 and 50 %; 5 % is too wide to tell. Fed-SDP, whose noise the code multiplies by "
+        "20 and 50 %; at 5 %, with ten seeds, it is met. Fed-SDP, whose noise the code multiplies by "
         "zero, is with that noise a guess with 10 of 100 clients, below the print with 20 and above "
         "it from 50 on, with 100 in one seed. Which reading is how far from which table stands "
         "below.",
