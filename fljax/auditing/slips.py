@@ -11,8 +11,8 @@ from fljax.transcript import sums
 from fljax.types import ElementLossFn
 
 _FACTORS = (0.1, 0.2, 0.25, 1 / 3, 0.5, 2, 3, 4, 5, 10)  # of rate times steps
-# Where gradients were declared, and clients step with a rate of their own.
 _DECAYS = (0.1, 0.01)  # usual sizes of weight decay, of which smaller ones hardly show
+# Where gradients were declared, and clients step with a rate of their own.
 _RATES = tuple(m * 10.0**-e for e in range(1, 5) for m in (1, 2, 3, 5))
 
 
@@ -45,11 +45,7 @@ def tried(view: AdversaryView) -> Iterator[tuple[str, AdversaryView]]:
         other = view._replace(loss_fn=losses.ExampleLoss(view.loss_fn.apply_fn, loss))
         yield f"the loss of a row is {name}", other
     if view.task == "binary" and view.usual_loss:
-        y, name = np.asarray(known.y), "the loss of a row is squared (task=regression)"
-        of_numbers = losses.ExampleLoss(view.loss_fn.apply_fn, losses.squared)
-        for words, target in (("", y), (", its target -1 or 1", 2 * y - 1)):
-            numbers = known._replace(y=target)
-            yield name + words, view._replace(loss_fn=of_numbers, known=numbers)
+        yield from _as_numbers(view)
     if view.task == "binary" or (view.task == "multiclass" and view.outputs == 2):
         turned = known._replace(y=1 - np.asarray(known.y))
         name = "the target's two values are the other way round"
@@ -148,6 +144,15 @@ def _rates(told: LocalTraining, num_rounds: int) -> Iterator[tuple[str, LocalTra
     for way, factors in ways.items():
         name = f"the learning rate falls {way} (learning_rate takes a list)"
         yield name, told._replace(schedule=tuple(factors.tolist()))
+
+
+def _as_numbers(view: AdversaryView) -> Iterator[tuple[str, AdversaryView]]:
+    """A target of two values that is met as a number."""
+    y, name = np.asarray(view.known.y), "the loss of a row is squared (task=regression)"
+    squared = losses.ExampleLoss(view.loss_fn.apply_fn, losses.squared)
+    for words, target in (("", y), (", its target -1 or 1", 2 * y - 1)):
+        known = view.known._replace(y=target)
+        yield name + words, view._replace(loss_fn=squared, known=known)
 
 
 def _losses_of(view: AdversaryView) -> Iterator[tuple[str, ElementLossFn]]:

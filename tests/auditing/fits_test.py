@@ -78,7 +78,7 @@ def test_what_the_true_rows_would_have_sent_fits(fitted):
 
 
 @pytest.mark.parametrize(
-    "half", [jnp.bfloat16, np.float16], ids=["bfloat16", "float16"]
+    "half", [jnp.bfloat16, pytest.param(np.float16, marks=pytest.mark.slow)]
 )
 def test_models_in_half_precision_fit(fitted, half):
     found = fitted(_in(half))

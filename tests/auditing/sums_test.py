@@ -151,7 +151,12 @@ def _summed(stem, frame, true, told):
 @pytest.mark.parametrize(
     ("true", "told", "said"),
     [
-        ([1.0, 1.0], [10.0, 50.0], "the server takes the plain mean of clients"),
+        pytest.param(
+            [1.0, 1.0],
+            [10.0, 50.0],
+            "the server takes the plain mean of clients",
+            marks=pytest.mark.slow,
+        ),
         ([10.0, 50.0], [1.0, 1.0], "the server weighs clients by their rows"),
         ([1.0, 1.0], [1.0, 1.0], ""),
     ],

@@ -70,8 +70,16 @@ def _by_hand(federation, optimiser, present):
     return federation.flat(params)
 
 
-@pytest.mark.parametrize("lanes", [1, 3])
-@pytest.mark.parametrize("optimiser", [_ADAM, _MOMENTUM], ids=["adam", "momentum"])
+@pytest.mark.parametrize(
+    ("optimiser", "lanes"),
+    [
+        pytest.param(_ADAM, 1, marks=pytest.mark.slow),
+        (_ADAM, 3),
+        (_MOMENTUM, 1),
+        pytest.param(_MOMENTUM, 3, marks=pytest.mark.slow),
+    ],
+    ids=["adam-1", "adam-3", "momentum-1", "momentum-3"],
+)
 def test_a_client_goes_on_from_its_own_last_round(federation, optimiser, lanes):
     present = [[0, 1, 4], [1, 2, 3], [0, 2, 4], [1, 3, 4], [0, 1, 2]]
     plan = schedule.build(
@@ -126,6 +134,7 @@ def test_a_run_that_was_not_started_so_is_refused(federation):
         federation.train(plan, _update(federation, _ADAM))
 
 
+@pytest.mark.slow
 def test_plain_sgd_keeps_nothing(federation):
     plan = schedule.build(federation.sizes, num_rounds=3, batch_size=2)
     kept = _train(federation, plan, _update(federation, optax.sgd(0.05)))

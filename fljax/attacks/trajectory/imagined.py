@@ -257,7 +257,8 @@ def memory(
 ) -> kept.Memory:  # fmt: skip
     """Of an optimiser that is kept, by all of a client's messages.
 
-    Args are those of `simulator`, and
+    Args:
+      client, loss_fn, known, attribute, seen, facts: as `simulator` takes them.
       sizes: `[R]` learning rates.
       steps: K, of a round.
       values: of its rows, as believed.

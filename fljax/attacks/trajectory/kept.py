@@ -80,8 +80,9 @@ class Path(NamedTuple):
 def gains(fade: float, noise: jax.Array, rounds: int) -> jax.Array:
     """How much of what a round leaves unexplained is in the state that it leaves, `[R]`.
 
-    Those of a Kalman filter of `trace_k = fade trace_(k-1) + noise_k`, of which a message
-    is the sum over its steps; of one step it is the trace, and the gain is 1.
+    Those of a Kalman filter ("A New Approach to Linear Filtering and Prediction Problems",
+    1960) of `trace_k = fade trace_(k-1) + noise_k`, of which a message is the sum over its
+    steps; of one step it is the trace, and the gain is 1.
 
     Args:
       fade: in [0, 1).
@@ -90,11 +91,8 @@ def gains(fade: float, noise: jax.Array, rounds: int) -> jax.Array:
     """
     steps = len(noise)
     last, inside, begun = _weights(fade, steps)
-    seen, left, both = (
-        inside @ noise @ inside,
-        last @ noise @ last,
-        last @ noise @ inside,
-    )
+    seen, left = inside @ noise @ inside, last @ noise @ last
+    both = last @ noise @ inside
 
     def of_round(doubt, _):
         power, shared = begun**2 * doubt + seen, fade**steps * begun * doubt + both
