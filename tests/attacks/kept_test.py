@@ -200,7 +200,7 @@ def test_rows_of_whole_batches_are_solved_for():
     assert (np.asarray(found.index) == truth).all() and found.misfit < 0.1
 
 
-@pytest.mark.long("compiles a search of some messages, and one of all")
+@pytest.mark.slow
 def test_where_some_messages_are_met_all_earlier_ones_count():
     exchange, known, truth = _client(batch=24)  # without noise
     whole = jnp.concatenate([known.public.numeric, truth[:, None]], axis=1)

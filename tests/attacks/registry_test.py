@@ -91,8 +91,9 @@ def _counted():
     return loss_fn, traced
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
-    "epoch_steps", [1, pytest.param(2, marks=pytest.mark.slow)]
+    "epoch_steps", [1, 2]
 )  # of two, so that shorter steps are there to be tried where one runs away
 def test_trajectory_matching_and_its_first_order_are_one_program(epoch_steps):
     loss_fn, traced = _counted()

@@ -230,7 +230,7 @@ def test_an_attack_above_the_ceiling_says_that_the_noise_was_not_as_declared():
 @pytest.mark.parametrize(
     ("defense", "why"),
     [
-        ("dp_sgd(clip=1, epsilon=8)", "--delta"),
+        pytest.param("dp_sgd(clip=1, epsilon=8)", "--delta", marks=pytest.mark.slow),
         ("pruning(ratio=0.5)", "nothing is promised"),
     ],
 )

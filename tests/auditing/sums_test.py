@@ -157,7 +157,12 @@ def _summed(stem, frame, true, told):
             "the server takes the plain mean of clients",
             marks=pytest.mark.slow,
         ),
-        ([10.0, 50.0], [1.0, 1.0], "the server weighs clients by their rows"),
+        pytest.param(
+            [10.0, 50.0],
+            [1.0, 1.0],
+            "the server weighs clients by their rows",
+            marks=pytest.mark.slow,
+        ),
         ([1.0, 1.0], [1.0, 1.0], ""),
     ],
 )

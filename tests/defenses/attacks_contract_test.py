@@ -150,7 +150,7 @@ SHAPES = {
 
 # They are compiled for seconds, and have tests of their own.
 _LARGE = ("linear_inversion", "trajectory")
-_SLOW = (*_LARGE, "simulated_path")
+_SLOW = (*_LARGE, "simulated_path", "predictor")
 _ATTACKS = [
     pytest.param(name, marks=pytest.mark.slow if name in _SLOW else ())
     for name in registry.ATTACKS
