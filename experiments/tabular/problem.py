@@ -132,13 +132,13 @@ def local_update(
     Args:
       problem: from `build`.
       seed: [] position of the seed; may be traced.
-      optimiser: in place of that of the training, with the gradient that it has there
-        and without its proximal term.
+      optimiser: in place of that of the training, with the gradient that it has there,
+        without its proximal term, and kept from no round to the next.
     """
     method = problem.method
     if optimiser is not None:
         method = dataclasses.replace(
-            method, optimiser=lambda _: optimiser, proximal=None
+            method, optimiser=lambda _: optimiser, proximal=None, keeps=False
         )
     return method.local(_numbers(problem, seed))
 

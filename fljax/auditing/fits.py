@@ -27,9 +27,7 @@ from fljax.auditing.truth import Truth
 from fljax.transcript import views
 from fljax.types import Array, Batch
 
-_CLEARLY = (
-    0.5  # of the misfit as declared, or with other targets, where what is supposed fits
-)
+_CLEARLY = 0.5  # of the misfit as declared, and with other targets, that a slip leaves
 _MESSAGES = 60  # of each client, evenly spread, tell enough
 LEAST_MESSAGES = 3  # from which noise is told from what is none
 

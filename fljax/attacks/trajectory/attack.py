@@ -152,7 +152,8 @@ def trajectory_matching(
         found = search(memory if which is None else memory.of(which))
         return found.probability, found
 
-    passes = 1 if client.draws else _PASSES
+    settled = len(candidates) == 1  # there is nothing else to believe
+    passes = 1 if client.draws or settled else _PASSES
     _, every = lax.scan(again, attribute.relax(logits), length=passes)
     found = jax.tree.map(lambda leaf: leaf[-1], every)
     if client.batch_size and client.practice.optimiser != "sgd":

@@ -86,6 +86,13 @@ def test_forged_models_train_better_than_isolation_and_the_oracle_best(run, tmp_
     np.testing.assert_allclose(objective[0, "all"], forged[0, "all"], rtol=1e-3)
 
 
+@pytest.mark.slow
+def test_an_oracle_has_an_optimiser_of_its_own_where_clients_keep_theirs(run, tmp_path):
+    code, _, errors = run("--attack_kinds=model,oracle", *_KEPT.split())
+    assert code == 0, errors
+    assert _settings(tmp_path / "out", "model_oracle") == {"oracle"}
+
+
 def test_the_attack_begins_with_the_last_model_returned_before_its_start():
     # Three rounds of one parameter; client 1 was absent from the second.
     seen = Transcript(
