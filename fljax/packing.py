@@ -58,30 +58,40 @@ class Packing(NamedTuple):
         return max(int(self.length.max()), 1)
 
 
-def batches_per_epoch(sizes: Array, batch_size: int | None) -> Array:
-    """Mini-batches that hold each client's rows once, the last may be smaller.
+def batches_per_epoch(
+    sizes: Array, batch_size: Array | int | None, drop_last: bool = False
+) -> Array:
+    """Mini-batches that hold each client's rows once.
 
     Args:
       sizes: rows of each client, of any shape.
       batch_size: rows in a mini-batch; None takes all of a client's rows at once.
+      drop_last: leave out what rows remain behind the last full batch, if any; else they
+        are a smaller one.
     """
     if batch_size is None:
         return np.ones(sizes.shape, int)
-    return -(-sizes // batch_size)
+    return sizes // batch_size if drop_last else -(-sizes // batch_size)
 
 
-def sampling_rate(sizes: Array, batch_size: int | None) -> Array:
-    """Share of each client's rows in a mini-batch, of Poisson batches its probability.
+def sampling_rate(
+    sizes: Array, batch_size: Array | int | None, drop_last: bool = False
+) -> Array:
+    """Most that is in a mini-batch of each client's rows, of Poisson batches its probability.
 
     Args:
-      sizes: rows of each client, of any shape; 1 of one without rows.
-      batch_size: as in `batches_per_epoch`.
+      sizes: rows of each client, of any shape; 1 of one without a batch.
+      batch_size: as in `batches_per_epoch`, as is `drop_last`.
     """
-    return 1 / batches_per_epoch(sizes, batch_size).clip(1)
+    return 1 / batches_per_epoch(sizes, batch_size, drop_last).clip(1)
 
 
 def steps_per_round(
-    sizes: Array, batch_size: int | None, epochs: int = 1, steps: int | None = None
+    sizes: Array,
+    batch_size: int | None,
+    epochs: int = 1,
+    steps: int | None = None,
+    drop_last: bool = False,
 ) -> Array:
     """Local steps of each client in a round.
 
@@ -90,6 +100,7 @@ def steps_per_round(
       batch_size: rows in a mini-batch; None takes all of a client's rows at once.
       epochs: passes over its rows.
       steps: instead of epochs: a pass is cut short or followed by more.
+      drop_last: as in `batches_per_epoch`.
 
     Example:
       >>> steps_per_round(np.array([32, 33]), batch_size=32, epochs=2).tolist()
@@ -97,7 +108,7 @@ def steps_per_round(
     """
     if steps is not None:
         return np.full(sizes.shape, steps)
-    return np.int64(epochs) * batches_per_epoch(sizes, batch_size)
+    return np.int64(epochs) * batches_per_epoch(sizes, batch_size, drop_last)
 
 
 def pack(present: np.ndarray, steps: np.ndarray, num_lanes: int) -> Packing:
@@ -162,18 +173,21 @@ def _fewest_steps(present: np.ndarray, steps: np.ndarray, most: int) -> int:
     return width
 
 
-def slot_tables(packed: Packing, sizes: np.ndarray, batch: int) -> Slots:
+def slot_tables(
+    packed: Packing, sizes: np.ndarray, batch: int, drop_last: bool = False
+) -> Slots:
     """Slots `[T, S, L]`.
 
     Args:
       packed: from `pack`.
       sizes: `[C]` rows of each client.
       batch: rows in a mini-batch.
+      drop_last: as in `batches_per_epoch`.
     """
     shape = (len(packed.present), packed.width, packed.length.shape[1])
     slots = Slots(*(np.zeros(shape, np.int32) for _ in Slots._fields))
     index = packed.present.cumsum(axis=1) - 1
-    per_epoch = batches_per_epoch(sizes, batch)
+    per_epoch = batches_per_epoch(sizes, batch, drop_last)
     for first in range(0, len(index), _BLOCK):
         round_, client = np.nonzero(packed.present[first : first + _BLOCK])
         round_, steps = round_ + first, packed.steps[client]

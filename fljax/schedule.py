@@ -82,11 +82,14 @@ class Schedule:
     max_rows: int = _static("rows of the largest client")
     shuffle: bool = _static("reshuffle each local epoch; else keep the stored order")
     poisson: bool = _static("batches are drawn row by row; then nothing is shuffled")
+    drop_last: bool = _static(
+        "rows behind the last full batch of an epoch are left out"
+    )
 
     @property
     def sampling_rate(self) -> Array:
         """`[C + 1]` probability of each of a client's rows to be in a Poisson batch."""
-        return packing.sampling_rate(self.sizes, self.batch_size)
+        return packing.sampling_rate(self.sizes, self.batch_size, self.drop_last)
 
     @property
     def local_steps(self) -> np.ndarray:
@@ -119,6 +122,7 @@ def build(
     weights: Weights = "rows",
     shuffle: bool = True,
     poisson: bool = False,
+    drop_last: bool = False,
     record_rounds: Sequence[int] | None = None,
     record_clients: Sequence[int] | None = None,
 ) -> Schedule:
@@ -139,6 +143,8 @@ def build(
       shuffle: draw a new order of its rows in every local epoch.
       poisson: include each of its `n` rows in each batch independently with probability
         `1 / ceil(n / batch_size)`; `shuffle` then has no effect.
+      drop_last: leave out the rows behind the last full batch of an epoch, others in each
+        shuffle; of Poisson batches one less in an epoch, and larger ones.
       record_rounds: rounds that the transcript keeps; None keeps all.
       record_clients: clients that the transcript keeps; None keeps all.
 
@@ -156,7 +162,12 @@ def build(
     num_clients = len(rows)
     batch = int(min(batch_size or rows.max(), rows.max()))
     present = participation.table(participants, num_clients, num_rounds)
-    own = np.asarray(packing.steps_per_round(rows, batch, epochs, steps))
+    if drop_last and batch_size is not None and rows.min() < batch_size:
+        raise ValueError(
+            f"drop_last: expected clients with batch_size={batch_size} rows or more, one "
+            f"has {rows.min()}"
+        )
+    own = np.asarray(packing.steps_per_round(rows, batch, epochs, steps, drop_last))
     num_lanes = lanes or packing.choose_lanes(present, own, accelerators.used())
     packed = packing.pack(present, own, num_lanes)
     local = f"{steps} local steps" if steps else f"{epochs} local epochs"
@@ -166,28 +177,30 @@ def build(
     )
     weight = rows.astype(np.float32) if weights == "rows" else np.ones(num_clients)
     end_steps, ends = _client_ends(packed, weight, slot_of, clients.shape[1])
-    passes = -(-own // packing.batches_per_epoch(rows, batch))
+    passes = -(-own // packing.batches_per_epoch(rows, batch, drop_last))
     return Schedule(
         sizes=np.append(rows, 0).astype(np.int32),
         participants=_participant_table(present),
-        slots=packing.slot_tables(packed, rows, batch),
+        slots=packing.slot_tables(packed, rows, batch, drop_last),
         client_ends=ends,
         end_steps=end_steps,
         record=_record_table(recorded, num_rounds),
         recorded_rounds=recorded,
         recorded_clients=clients,
         batch_size=batch,
-        capacity=_capacity(rows, batch) if poisson else batch,
+        capacity=_capacity(rows, batch, drop_last) if poisson else batch,
         num_epochs=int(passes[present.any(axis=0)].max(initial=1)),
         max_rows=int(rows.max()),
         shuffle=shuffle,
         poisson=poisson,
+        drop_last=drop_last,
     )
 
 
-def _capacity(rows: np.ndarray, batch: int) -> int:
+def _capacity(rows: np.ndarray, batch: int, drop_last: bool) -> int:
     """Places that a Poisson batch of any client needs."""
-    quantile = stats.binom.isf(_OVERFLOW, rows, packing.sampling_rate(rows, batch))
+    rate = packing.sampling_rate(rows, batch, drop_last)
+    quantile = stats.binom.isf(_OVERFLOW, rows, rate)
     return int(max(quantile.max(), 1))
 
 

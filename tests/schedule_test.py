@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from fljax import memory, participation, schedule
+from fljax import memory, packing, participation, schedule
 
 _SIZES = st.lists(st.integers(1, 40), min_size=1, max_size=9)
 
@@ -207,6 +207,7 @@ _GOOD = {"sizes": [4, 3], "num_rounds": 3, "batch_size": 2}
         ({"record_rounds": [-1]}, "record_rounds"),
         ({"record_clients": [2]}, r"record_clients must lie in \[0, 2\)"),
         ({"record_clients": [-1]}, "record_clients"),
+        ({"drop_last": True, "batch_size": 99}, "drop_last: expected clients with .*=99"),
     ],
     ids=[
         "no clients", "client without rows", "table of sizes", "part of a row",
@@ -215,6 +216,7 @@ _GOOD = {"sizes": [4, 3], "num_rounds": 3, "batch_size": 2}
         "rounds without end", "no number of epochs", "part of a row in a batch",
         "lanes", "weights", "number of participant lists", "recorded round too late",
         "recorded round negative", "recorded client unknown", "recorded client negative",
+        "client of no full batch",
     ],
 )  # fmt: skip
 def test_numbers_out_of_range_are_refused(changed, message):
@@ -275,6 +277,8 @@ def test_the_sampling_rate_is_one_over_the_steps_of_an_epoch(batch_size, expecte
         [602, 32, 33], num_rounds=1, batch_size=batch_size, poisson=True
     )
     np.testing.assert_allclose(plan.sampling_rate, expected)
+    rates = packing.sampling_rate(np.array([602, 32, 33]), batch_size, drop_last=True)
+    np.testing.assert_allclose(rates, [1 / 18, 1, 1] if batch_size == 32 else [1, 1, 1])
 
 
 def test_a_poisson_batch_has_room_for_all_but_a_share_of_the_draws():

@@ -85,12 +85,13 @@ def local_training(train: TrainConfig) -> LocalTraining:
     """How clients train; FedSGD is one step of rate 1 on all rows."""
     one_step = train.algorithm == "fed_sgd"
     adam = not one_step and train.client_optimiser == "adam"
-    batch_size, epochs, steps = schedules.local_work(train)
+    work = schedules.local_work(train)
     return LocalTraining(
-        batch_size=batch_size or 0,
+        batch_size=work.batch_size or 0,
         learning_rate=1.0 if one_step else train.learning_rate,
-        epochs=epochs,
-        steps=steps,
+        epochs=work.epochs,
+        steps=work.steps,
+        drop_last=work.drop_last,
         optimiser="adam" if adam else "sgd",
         momentum=0.9 if not one_step and train.client_optimiser == "momentum" else 0.0,
         algorithm=train.algorithm,

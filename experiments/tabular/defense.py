@@ -74,7 +74,7 @@ def maker(config: DefenseConfig, train: TrainConfig, active_rounds: int) -> Plan
                     (),
                     rounds * packing.steps_per_round(sizes, *how),
                     rounds,
-                    packing.batches_per_epoch(sizes, how.batch_size),
+                    packing.batches_per_epoch(sizes, how.batch_size, how.drop_last),
                 )
             )
             made.build(made.of_seed(0))  # looks at the numbers
@@ -154,6 +154,7 @@ def _setting(
         sizes,
         schedule.batch_size,
         poisson=specs.needs_poisson(spec),
+        drop_last=schedule.drop_last,
         num_rounds=train.num_rounds,
         drawn=drawn,
         participation=rate,

@@ -19,11 +19,13 @@ class LocalWork(NamedTuple):
       batch_size: rows in a mini-batch; None takes all at once.
       epochs: local epochs.
       steps: local steps in place of epochs, or None.
+      drop_last: whether rows behind the last full batch of an epoch are left out.
     """
 
     batch_size: int | None
     epochs: int
     steps: int | None
+    drop_last: bool = False
 
 
 def local_work(train: TrainConfig, epochs: int | None = None) -> LocalWork:
@@ -36,8 +38,8 @@ def local_work(train: TrainConfig, epochs: int | None = None) -> LocalWork:
     one_step = train.algorithm == "fed_sgd"
     batch_size = None if one_step else train.batch_size
     if epochs is not None or one_step:
-        return LocalWork(batch_size, epochs or 1, None)
-    return LocalWork(batch_size, train.local_epochs, train.local_steps)
+        return LocalWork(batch_size, epochs or 1, None, train.drop_last)
+    return LocalWork(batch_size, train.local_epochs, train.local_steps, train.drop_last)
 
 
 def build(
@@ -64,9 +66,14 @@ def build(
       trial: another one draws others; None for the first.
 
     Raises:
-      ConfigError: if nobody takes part in any round.
+      ConfigError: if nobody takes part in any round, or all that somebody has is dropped.
     """
-    each = []
+    each, work, fewest = [], local_work(train), min(own.min() for own in sizes)
+    if work.drop_last and work.batch_size and fewest < work.batch_size:
+        raise ConfigError(
+            f"--drop_last: expected clients with --batch_size={work.batch_size} rows or "
+            f"more, one has {fewest}"
+        )
     for at, (own, seed) in enumerate(zip(sizes, seeds, strict=True)):
         chosen = _participants(len(own), train, seed, trial)
         if keep is not None:
@@ -76,7 +83,7 @@ def build(
         plan = schedule_lib.build(
             own,
             num_rounds=train.num_rounds,
-            **local_work(train)._asdict(),
+            **work._asdict(),
             participants=chosen,
             lanes=train.lanes,
             weights=train.weights,

@@ -121,8 +121,8 @@ class TrainConfig:
     algorithm: Literal["fed_avg", "fed_sgd", "fed_prox"] = option(
         "fed_avg",
         "federated algorithm; fed_sgd takes one step on all of a client's rows, so "
-        "batch_size, local_epochs, local_steps, client_optimiser, optimiser_state and "
-        "learning_rate_decay do not apply",
+        "batch_size, drop_last, local_epochs, local_steps, client_optimiser, "
+        "optimiser_state and learning_rate_decay do not apply",
     )
     num_rounds: int = option(100, "communication rounds T", min=1, max=MOST_ROUNDS)
     local_epochs: int = option(1, "local epochs E", min=1, max=_MOST_STEPS)
@@ -130,6 +130,9 @@ class TrainConfig:
         None, "local steps instead of epochs", min=1, max=_MOST_STEPS
     )
     batch_size: int | None = option(32, "rows per mini-batch B; none: all", min=1)
+    drop_last: bool = option(
+        False, "leave out the rows behind the last full batch of an epoch"
+    )
     learning_rate: float = option(1e-3, "client learning rate", above=0)
     learning_rate_decay: float = option(
         1.0, "what it is multiplied by after each round", above=0, max=1

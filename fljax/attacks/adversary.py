@@ -24,6 +24,8 @@ class LocalTraining(NamedTuple):
       learning_rate: of the clients; where it changes over rounds, of the first.
       epochs: local epochs.
       steps: local steps in place of epochs.
+      drop_last: whether rows behind the last full batch of an epoch are left out; else
+        they are a smaller one.
       optimiser: of the clients; not known counts as sgd.
       momentum: of sgd; 0 for none.
       weight_decay: of any optimiser; 0 for none.
@@ -38,6 +40,7 @@ class LocalTraining(NamedTuple):
     learning_rate: float | None = None
     epochs: int | None = None
     steps: int | None = None
+    drop_last: bool = False
     optimiser: str = "sgd"
     momentum: float = 0.0
     weight_decay: float = 0.0
@@ -92,9 +95,13 @@ class LocalTraining(NamedTuple):
 
     def local_steps(self, sizes: np.ndarray) -> np.ndarray:
         """Local steps `[C]` of clients with so many rows, if nothing is missing."""
+        work = self.batch_size or None, self.epochs or 1, self.steps, self.drop_last
+        return np.asarray(packing.steps_per_round(sizes, *work))
+
+    def batches(self, sizes: np.ndarray) -> np.ndarray:
+        """Batches `[C]` of an epoch of clients with so many rows."""
         batch = self.batch_size or None
-        steps = packing.steps_per_round(sizes, batch, self.epochs or 1, self.steps)
-        return np.asarray(steps)
+        return np.asarray(packing.batches_per_epoch(sizes, batch, self.drop_last))
 
 
 class ProxyRows(NamedTuple):

@@ -170,6 +170,11 @@ def _about_training(needs: Needs, view: AdversaryView) -> str:
             )
     if needs.epochs and training.steps is not None:
         return "needs batch_size and local_epochs, was told local steps"
+    if needs.training and not training.local_steps(view.sizes).all():
+        return (
+            f"needs clients with {training.batch_size} rows or more, as drop_last leaves "
+            f"nothing of fewer, they have {_span(view.sizes, 'row')}"
+        )
     return ""
 
 

@@ -102,6 +102,7 @@ def _trained(training: LocalTraining) -> dict[str, str]:
         "learning_rate": None if rate is None else f"{rate:g}",
         "learning_rate_decay": f"{falls:.6g}" if rate and falls != 1 else None,
         "batch_size": "none" if rows == 0 else rows,
+        "drop_last": "true" if training.drop_last else None,
         "local_epochs": None if training.steps else training.epochs,
         "local_steps": training.steps,
         "client_optimiser": named,

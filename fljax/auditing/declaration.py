@@ -130,6 +130,7 @@ def setting(view: AdversaryView, way: Sampling) -> Setting:
         view.sizes,
         view.training.batch_size or None,
         poisson=way == "poisson",
+        drop_last=view.training.drop_last,
         num_rounds=view.num_rounds,
     )
 

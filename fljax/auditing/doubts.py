@@ -43,7 +43,7 @@ SHORT = "the search stopped short"
 _FIRST_ORDER = "linear_inversion"
 SIMULATING = ("trajectory", _FIRST_ORDER)
 _CHECK = (
-    "check client_column; learning_rate (a list where it changes), batch_size, "
+    "check client_column; learning_rate (a list where it changes), batch_size, drop_last, "
     "local_epochs, optimiser, momentum, weight_decay and optimiser_state; loss (a factor of "
     "1/2 halves the rate) "
     "and the model; layers that clients keep to themselves (FedBN); input_order, "

@@ -73,7 +73,7 @@ class Audited(NamedTuple):
 
 
 class Findings(NamedTuple):
-    """The outcome of an audit; a notebook shows its table.
+    """The outcome of an audit; a notebook shows its table, `print` its summary and notes.
 
     Attributes:
       audited: what was audited.
@@ -176,6 +176,9 @@ class Findings(NamedTuple):
             audited.fit,
             audited.categories,
         )
+
+    def __repr__(self) -> str:
+        return "\n".join([*self.summary, *self.notes])
 
     def _repr_html_(self) -> str:
         return cells.html(self.lines)

@@ -2,9 +2,9 @@
 
 What the user says goes first. Fields of the description (`fljax.transcript.told`):
 `optimiser` (or `optimizer`, `client_optimiser`), `optimiser_state` (`new` or `kept`),
-`momentum`, `weight_decay`, `batch_size` (null or 0: all rows), `learning_rate` (or a list
-of them, one for each round, the last for all that follow), `local_epochs` or `epochs`,
-`local_steps`, `algorithm` (`fed_avg`, `FedProx`, ...), `proximal`, `defense` and its
+`momentum`, `weight_decay`, `batch_size` (null or 0: all rows), `drop_last`,
+`learning_rate` (or a list of them, one for each round, the last for all that follow),
+`local_epochs` or `epochs`, `local_steps`, `algorithm` (`fed_avg`, `FedProx`, ...), `proximal`, `defense` and its
 `delta`. What is not simulated is said in the notes.
 """
 
@@ -23,7 +23,7 @@ from fljax.transcript import description, told
 
 _CLIPS = ("max_grad_norm", "grad_clip")  # of a batch, unless examples are clipped
 _NOT_SIMULATED = (
-    *("nesterov", "dampening", "amsgrad", "drop_last", "dropout", "augmentation"),
+    *("nesterov", "dampening", "amsgrad", "dropout", "augmentation"),
     *("lr_scheduler", "scheduler", *_CLIPS),
 )
 _OF_ADAM = {"betas": [0.9, 0.999], "eps": 1e-8, "b1": 0.9, "b2": 0.999}
@@ -64,6 +64,7 @@ def _given(config: TrainingConfig) -> dict[str, Any]:
     state = config.optimiser_state
     given = {
         "batch_size": config.batch_size,
+        "drop_last": config.drop_last,
         "learning_rate": config.learning_rate,
         "epochs": config.local_epochs,
         "steps": config.local_steps,

@@ -101,6 +101,11 @@ class TrainingConfig:
     batch_size: int | None = option(
         None, "rows per mini-batch; 0: all of a client's rows", min=0
     )
+    drop_last: bool | None = option(
+        None,
+        "whether clients leave out the rows behind the last full batch of an epoch; none, "
+        "and not in the transcript: no",
+    )
     learning_rate: float | None = option(None, "client learning rate", above=0)
     local_epochs: int | None = option(None, "local epochs", min=1)
     local_steps: int | None = option(None, "local steps instead of epochs", min=1)

@@ -38,7 +38,12 @@ def tried(view: AdversaryView) -> Iterator[tuple[str, AdversaryView]]:
         yield name, view._replace(transcript=seen._replace(delta=delta))
     yield from _weighted(view)
     told, single = view.training, view.sees == "messages"
-    for name, training in (*_trainings(told, single), *_rates(told, view.num_rounds)):
+    ways = (
+        *_trainings(told, single),
+        *_last_batches(view),
+        *_rates(told, view.num_rounds),
+    )
+    for name, training in ways:
         if not training.missing and training != told:
             yield name, view._replace(training=training)
     for name, loss in _losses_of(view) if view.usual_loss else ():
@@ -113,6 +118,16 @@ def _trainings(
     yield "clients use SGD with momentum 0.9", plain._replace(momentum=0.9)
     for other in _with_decays(told):
         yield f"clients use {other.rule}", other
+
+
+def _last_batches(view: AdversaryView) -> Iterator[tuple[str, LocalTraining]]:
+    """Clients may drop what remains behind the last full batch, or train on it."""
+    told, sizes = view.training, np.asarray(view.sizes)
+    other = told._replace(drop_last=not told.drop_last)
+    if told.missing or (told.batches(sizes) == other.batches(sizes)).all():
+        return
+    does = "train on" if told.drop_last else "drop"
+    yield f"clients {does} the last batch of an epoch, if smaller (drop_last)", other
 
 
 def _with_decays(told: LocalTraining) -> Iterator[LocalTraining]:

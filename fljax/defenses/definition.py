@@ -141,19 +141,22 @@ class Setting(NamedTuple):
         batch_size: int | None,
         *,
         poisson: bool,
+        drop_last: bool = False,
         **more: Any,
     ) -> "Setting":
-        """Of clients who make mini-batches of their rows, the last of a pass maybe smaller.
+        """Of clients who make mini-batches of their rows.
 
         Args:
-          loss_fn: as above, as is what comes behind `poisson`.
+          loss_fn: as above, as is what comes behind `drop_last`.
           num_layers: likewise.
           sizes: [] or `[C]` rows of a client.
           batch_size: rows of a mini-batch; None takes all.
           poisson: whether each row comes into a batch for itself.
+          drop_last: whether rows behind the last full batch of a pass are left out; else
+            they are a smaller one.
         """
         sizes = np.asarray(sizes)
-        rate = packing.sampling_rate(sizes, batch_size)
+        rate = packing.sampling_rate(sizes, batch_size, drop_last)
         rows = np.minimum(batch_size or sizes, sizes)
         return cls(
             loss_fn,

@@ -14,7 +14,7 @@ FIELDS = (
     *_OPTIMISER, "momentum", "weight_decay", "batch_size", "learning_rate", "local_epochs",
     "epochs", "local_steps", "algorithm", "proximal", "defense", "delta", "client_names",
     "server_optimiser", "server_learning_rate", "participation", "num_rounds",
-    "loss", "huber_delta", "pos_weight", "label_smoothing", *_STATE,
+    "loss", "huber_delta", "pos_weight", "label_smoothing", *_STATE, "drop_last",
 )  # fmt: skip
 STATES = ("new", "kept")  # of an optimiser in each round
 ALGORITHMS = {  # as clients train, whatever the server does
@@ -38,6 +38,7 @@ def training(about: Mapping[str, Any], where: str) -> dict[str, Any]:
         "epochs": _count(about, "local_epochs", where)
         or _count(about, "epochs", where),
         "steps": _count(about, "local_steps", where),
+        "drop_last": _whether(about, "drop_last", where),
         "optimiser": optimiser(about, where) or "sgd",
         "momentum": _number(about, "momentum", where, least=0, below=1) or 0.0,
         "weight_decay": _number(about, "weight_decay", where, least=0) or 0.0,
@@ -105,6 +106,13 @@ def _number(
         f"{where}, {name}: expected a number {'>= 0' if not least else '> 0'}{at_most}"
         f", got {value!r:.40}"
     )
+
+
+def _whether(about, name: str, where: str) -> bool:
+    value = about.get(name)
+    if value is None or type(value) is bool:
+        return bool(value)
+    raise TranscriptError(f"{where}, {name}: expected true or false, got {value!r:.40}")
 
 
 def _rates(about, where: str) -> dict[str, Any]:

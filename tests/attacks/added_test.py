@@ -88,6 +88,18 @@ def test_noise_of_steps_is_in_proportion_to_the_rate_of_the_round():
     np.testing.assert_allclose(messages, 4)
 
 
+def test_noise_of_a_last_batch_that_is_dropped_is_none():
+    rounds, sizes = np.array([[0]]), np.array([_ROWS])
+    training = LocalTraining(_BATCH, _RATE, epochs=2, drop_last=True)
+    for text, each in (
+        ("gaussian(deviation=2, on=steps)", 2.0),
+        ("fed_cdp(clip=1, sigma=2, mode=per_batch)", 2.0 / _BATCH),
+        ("dp_sgd(clip=1, sigma=2)", 2.0 / (_ROWS / 2)),
+    ):
+        found = added.variance(specs.parse(text), training, sizes, rounds, 5)
+        np.testing.assert_allclose(found, (each * _RATE) ** 2 * 4, rtol=1e-6)
+
+
 def test_what_is_not_known_is_left_to_be_measured():
     rounds, sizes = np.zeros((1, 2), int), np.array([_ROWS])
     adam = LocalTraining(_BATCH, _RATE, epochs=1, optimiser="adam")

@@ -6,9 +6,9 @@ import numpy as np
 from fljax.attacks.trajectory import kept
 
 
-def _shuffled(rows, batch):
-    steps = -(-rows // batch)
-    noise = kept.of_steps(jnp.asarray(rows), batch, steps, False)
+def _shuffled(rows, batch, drop_last=False):
+    steps = rows // batch if drop_last else -(-rows // batch)
+    noise = kept.of_steps(jnp.asarray(rows), batch, steps, drop_last)
     return np.asarray(kept.gains(0.9, noise, 40))
 
 
@@ -21,8 +21,22 @@ def test_gains_are_of_the_noise_that_a_state_keeps():
     assert np.all(
         np.asarray(kept.gains(0.99, kept.of_steps(jnp.asarray(2), 1, 2, False), 9)) >= 0
     )
-    independent = kept.of_steps(jnp.asarray(96), 32, 3, True)
+    independent = jnp.eye(3)
     assert kept.gains(0.9, independent, 40)[-1] > 0.3
+
+
+def test_the_noise_of_batches_whose_last_is_dropped():
+    rng, rows, batch = np.random.default_rng(0), 12, 5
+    values = rng.normal(size=rows)
+    order = np.argsort(rng.random((20000, rows)), axis=1)[:, :10]
+    means = values[order].reshape(-1, 2, batch).mean(axis=2)
+    ours = np.asarray(kept.of_steps(jnp.asarray(rows), batch, 4, True))
+    np.testing.assert_allclose(
+        np.cov(means.T), ours[:2, :2] * values.var(ddof=1), rtol=0.05
+    )
+    assert (ours[:2, 2:] == 0).all()  # epochs are drawn for themselves
+    # What is left out of an epoch leaves noise in what its messages have.
+    assert _shuffled(12, 5, drop_last=True)[-1] > _shuffled(10, 5)[-1] == 0
 
 
 def test_what_is_left_of_shuffled_batches_is_no_more_of_earlier_rounds():

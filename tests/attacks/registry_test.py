@@ -150,6 +150,11 @@ _NEEDS = {
     "steps": (
         Needs(epochs=True), {"training": LocalTraining(steps=2)}, "told local steps"
     ),
+    "dropped": (
+        Needs(training=True),
+        {"training": LocalTraining(11, 0.1, 1, drop_last=True)},
+        "needs clients with 11 rows or more, as drop_last leaves nothing of fewer, they",
+    ),
     "schedule": (
         Needs(training=True),
         {"training": LocalTraining(5, 0.1, 1, schedule=(1.0, 0.5))},

@@ -127,6 +127,8 @@ def test_what_is_not_simulated_is_said(about, algorithm, said, config):
         ({"optimiser_state": "new"}, {"optimiser_state": "kept"},
          "--optimiser_state=new replaces the recording's kept"),
         ({"optimiser_state": "kept"}, {}, ""),
+        ({"drop_last": False}, {"drop_last": True}, "=False replaces the recording's True"),
+        ({"drop_last": True}, {}, ""),
     ],
 )  # fmt: skip
 def test_what_replaces_the_recordings_work_is_said(config, given, recorded, said):

@@ -224,6 +224,25 @@ def test_other_rules_than_the_declared_one_are_tried(linear, config, optimiser, 
     assert len(dict(slips.tried(ready.view))) == len(list(slips.tried(ready.view)))
 
 
+def test_a_last_batch_may_be_dropped(linear, config):
+    def tried(**changes):
+        told = config(linear, **changes)
+        view = case.prepare(told, inputs.read(told.files, told.rows)).view
+        return {
+            name: each.training.local_steps(view.sizes).tolist()
+            for name, each in slips.tried(view)
+            if "the last batch" in name
+        }
+
+    drop, on = (
+        f"clients {does} the last batch of an epoch, if smaller (drop_last)"
+        for does in ("drop", "train on")
+    )
+    assert tried(batch_size=7) == {drop: [4, 4]}  # of 30 rows
+    assert tried(batch_size=7, drop_last=True) == {on: [5, 5]}
+    assert not tried() and not tried(batch_size=6)
+
+
 def test_rows_of_each_other_are_told(fitted, linear):
     rows = pd.read_csv(linear / "rows.csv")
     found = fitted(rows=rows.assign(client=11 - rows.client))

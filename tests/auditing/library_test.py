@@ -37,6 +37,7 @@ def test_an_audit_in_one_call(linear, rows):
     assert list(records.row) == list(range(60))
     hits = records.reconstruct.astype(int) == rows.married
     assert 100 * hits.mean() == table.value["reconstruct"]
+    assert str(findings).splitlines() == [*findings.summary, *findings.notes]
     shown = findings._repr_html_()
     assert shown.startswith("<table>") and "reconstruct" in shown
 

@@ -86,7 +86,9 @@ def test_the_command_for_a_defense_has_what_is_known_of_the_training():
         "client_optimiser=momentum", "partition_clients=3", "data_path=../rows.csv",
     ):  # fmt: skip
         assert f" --{flag} " in f"{advice.command} "
-    assert "optimiser_state" not in advice.command
+    assert not re.search("optimiser_state|drop_last", advice.command)
+    dropped = advice_lib.what_to_do(flags, 3, training._replace(drop_last=True))
+    assert "--drop_last=true" in dropped.command
     kept = advice_lib.what_to_do(flags, 3, training._replace(kept=True)).command
     assert "--client_optimiser=momentum --optimiser_state=kept" in kept
     others = training._replace(kept=True, optimiser="rmsprop", momentum=0.0)

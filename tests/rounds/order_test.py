@@ -29,7 +29,7 @@ def _orders(federation, sizes, num_rounds, batch, epochs, seed=0, **how):
     starts = np.cumsum([0, *sizes])
     return [
         [
-            (seen[seen >= 0] - starts[c]).astype(int).reshape(epochs, sizes[c])
+            (seen[seen >= 0] - starts[c]).astype(int).reshape(epochs, -1)
             for seen, c in zip(deltas, clients, strict=True)
         ]
         for deltas, clients in zip(
@@ -48,6 +48,16 @@ def test_each_epoch_visits_each_of_a_clients_rows_once(orders):
     for round_ in orders:
         for order, size in zip(round_, [40, 9, 40, 1], strict=True):
             np.testing.assert_array_equal(np.sort(order), [np.arange(size)] * 2)
+
+
+@pytest.mark.slow
+def test_the_last_batch_is_dropped_where_it_is_smaller(federation):
+    found = _orders(federation, [43, 9, 8], 1, batch=8, epochs=3, drop_last=True)[0]
+    assert [order.shape for order in found] == [(3, 40), (3, 8), (3, 8)]
+    for order, size in zip(found, [43, 9, 8], strict=True):
+        assert all(len(set(epoch)) == len(epoch) for epoch in order.tolist())
+        assert set(order.ravel()) <= set(range(size))
+    assert len(set(found[0].ravel())) > 40  # others are left out in each epoch
 
 
 def test_the_order_differs_between_rounds_epochs_and_clients(orders):

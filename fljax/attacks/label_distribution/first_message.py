@@ -175,7 +175,9 @@ def _program(told: _Told) -> Callable:
         encode=defense.encode,
     )
     batch, epochs = training.batch_size or told.rows, training.epochs or 1
-    recipe = shadow_clients.Recipe(lambda _: update, told.rows, batch, epochs)
+    recipe = shadow_clients.Recipe(
+        lambda _: update, told.rows, batch, epochs, training.drop_last
+    )
     return shadow_clients.compiled(recipe, parallel.mesh())
 
 
@@ -200,6 +202,7 @@ def _defense(told: _Told) -> Defense:
         rows,
         told.training.batch_size or None,
         poisson=specs.needs_poisson(spec),
+        drop_last=told.training.drop_last,
         num_rounds=told.num_rounds,
     )
     return specs.bind(spec, setting)

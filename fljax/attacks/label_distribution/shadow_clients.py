@@ -22,7 +22,7 @@ from jax import lax
 from jax.flatten_util import ravel_pytree
 from jax.sharding import Mesh
 
-from fljax import parallel, precision
+from fljax import packing, parallel, precision
 from fljax.local import LocalUpdate
 from fljax.types import Array, Batch, Key, Params, PyTree, Sender
 
@@ -52,8 +52,10 @@ class Recipe(NamedTuple):
       local: `(numbers) -> LocalUpdate`; the numbers are traced, so that one compiled
         program serves many, e.g. noise scales.
       rows: of each client.
-      batch_size: B; the last batch of an epoch may be smaller.
+      batch_size: B.
       epochs: E.
+      drop_last: whether rows behind the last full batch of an epoch are left out; else
+        they are a smaller one.
       round: of the training that it is, for what changes over rounds.
     """
 
@@ -61,12 +63,19 @@ class Recipe(NamedTuple):
     rows: int
     batch_size: int
     epochs: int = 1
+    drop_last: bool = False
     round: int = 0
 
     @property
     def steps(self) -> int:
         """Local steps of a round."""
-        return self.epochs * -(-self.rows // self.batch_size)
+        return self.epochs * self.batches
+
+    @property
+    def batches(self) -> int:
+        """Of an epoch."""
+        rows = np.array(self.rows)
+        return int(packing.batches_per_epoch(rows, self.batch_size, self.drop_last))
 
 
 class ShadowClients(NamedTuple):
@@ -255,9 +264,10 @@ def _batches(key, proportions, rows: Pool, recipe: Recipe):
     def epoch(e):
         return jax.random.permutation(jax.random.fold_in(order, e), drawn)
 
-    width = recipe.steps // recipe.epochs * recipe.batch_size
-    epochs = jax.vmap(epoch)(jnp.arange(recipe.epochs))
-    padded = jnp.pad(epochs, ((0, 0), (0, width - recipe.rows)))
-    real = jnp.arange(width) < recipe.rows
+    width = recipe.batches * recipe.batch_size
+    used = min(width, recipe.rows)
+    epochs = jax.vmap(epoch)(jnp.arange(recipe.epochs))[:, :used]
+    padded = jnp.pad(epochs, ((0, 0), (0, width - used)))
+    real = jnp.arange(width) < used
     shape = (recipe.steps, recipe.batch_size)
     return padded.reshape(shape), jnp.tile(real, recipe.epochs).reshape(shape)

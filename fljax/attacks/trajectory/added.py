@@ -64,8 +64,9 @@ def _scales(
         return np.ones(steps)
     most = training.batch_size or size
     if does.expected:  # Poisson samples of equal size
-        return np.full(steps, -(-size // most) / size)
-    # The last batch of an epoch is what is left over, and noisier.
+        return np.full(steps, training.batches(np.array(size)) / size)
+    # The last batch of an epoch is what is left over, and noisier, unless it is dropped.
     rows = np.diff(np.append(np.arange(0, size, most), size))
+    rows = rows[: int(training.batches(np.array(size)))]
     stated = np.sqrt(min(most, size)) if does.each else 1.0
     return stated / np.resize(rows, steps)

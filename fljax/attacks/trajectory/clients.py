@@ -95,10 +95,7 @@ def _alike(
         steps = np.full_like(steps, most)
         search = search._replace(shorter_steps=min(own, _SHORTER * most))
     elif practice.optimiser != "sgd" and client.batch_size and not practice.kept:
-        most, batches = (
-            int(steps.max()),
-            -(-np.asarray(view.sizes) // client.batch_size),
-        )
+        most, batches = int(steps.max()), training.batches(view.sizes)
         table = np.stack([quotients.table(most, int(each)) for each in batches])
     if view.transcript is not None and view.transcript.member is not None:
         chosen = search._replace(path_steps=int(steps.max()), shorter_steps=0)
@@ -132,7 +129,8 @@ def _imagined(
     assert seen is not None and messages is not None
     practice = rules.practice(training)
     full = training.takes_all(view.sizes).all()
-    client = Imagined(practice, 0 if full else training.batch_size or 0)
+    batch_size = 0 if full else training.batch_size or 0
+    client = Imagined(practice, batch_size, training.drop_last)
     spec = view.defense or specs.NONE
     known = not practice.kept or from_the_start(seen.round)  # state and all
     if full and not spec and known:

@@ -51,6 +51,7 @@ class Imagined(NamedTuple):
     Attributes:
       practice: its rule.
       batch_size: rows of a batch, 0 for all.
+      drop_last: whether rows behind the last full batch of an epoch are left out.
       examples: how it clips gradients of examples, empty if it does not.
       messages: how it clips its update, empty if it does not.
       cuts: whether it then cuts off each number of it.
@@ -65,6 +66,7 @@ class Imagined(NamedTuple):
 
     practice: Practice = Practice()
     batch_size: int = 0
+    drop_last: bool = False
     examples: str = ""
     messages: str = ""
     cuts: bool = False
@@ -266,7 +268,9 @@ def memory(
     asked = client, loss_fn, known, attribute
     rule = rules.of(client.practice, _variance(*asked, seen.unravel))
     rows = jnp.sum(known.mask)
-    noise = kept.of_steps(rows, client.batch_size, steps, client.noisy)
+    noise = jnp.eye(steps)  # of a defense, which hides that of batches
+    if not client.noisy:
+        noise = kept.of_steps(rows, client.batch_size, steps, client.drop_last)
     gains = kept.gains(rule.keeping.fades[0], noise, len(sizes))
     # Without noise Adam's root depends on what is believed as its moment does.
     corrects = client.draws or client.practice.momentum

@@ -25,6 +25,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax import lax
 
+from fljax import packing
 from fljax.attacks.trajectory.simulation import Beginning, Field, Rule
 from fljax.types import PyTree
 
@@ -103,8 +104,10 @@ def gains(fade: float, noise: jax.Array, rounds: int) -> jax.Array:
     return lax.scan(of_round, jnp.zeros(()), length=rounds)[1]
 
 
-def of_steps(rows: jax.Array, batch_size: int, steps: int, noisy: bool) -> jax.Array:
-    """Covariance `[K, K]` of the noise in steps, in any unit.
+def of_steps(
+    rows: jax.Array, batch_size: int, steps: int, drop_last: bool
+) -> jax.Array:
+    """Covariance `[K, K]` of the noise of batches in steps, in any unit.
 
     The rows of an epoch add up to all, and the noise of its batches to nothing; a filter
     that takes that for granted never forgets an error, of which there are others.
@@ -113,15 +116,13 @@ def of_steps(rows: jax.Array, batch_size: int, steps: int, noisy: bool) -> jax.A
       rows: [] of the client.
       batch_size: 0 for all of them.
       steps: K.
-      noisy: whether a defense adds noise, which hides that of batches.
+      drop_last: whether rows behind the last full batch are left out.
     """
-    if noisy:
-        return jnp.eye(steps)
     most = jnp.minimum(batch_size, rows) if batch_size else rows
-    batches = -(-rows // most)
+    batches = packing.batches_per_epoch(rows, most, drop_last)
     step = jnp.arange(steps)
     is_last = (step + 1) % batches == 0
-    own = jnp.where(is_last, rows - (batches - 1) * most, most)
+    own = jnp.minimum(jnp.where(is_last, rows - (batches - 1) * most, most), most)
     epoch = step[:, None] // batches == step[None] // batches
     return jnp.diag(1 / own) - (1 - _OTHERWISE) * epoch / rows
 

@@ -80,6 +80,18 @@ def test_many_clients_are_a_loop_over_one(digits, recipe, train, trained):
         np.testing.assert_array_equal(many.labels[i], one.labels)
 
 
+@pytest.mark.slow
+def test_the_last_batch_is_dropped_where_it_is_smaller(digits, recipe, train):
+    told = jax.random.key(3), jax.nn.one_hot(4, 10), digits.sent, digits.proxy
+    dropped = recipe(72, 16, 1)._replace(drop_last=True)
+    assert (recipe(72, 16, 1).steps, dropped.steps) == (5, 4)
+    of_64 = train(*told, recipe(64, 16, 1), jnp.float32(0)).delta
+    found = train(*told, dropped, jnp.float32(0)).delta
+    whole = train(*told, recipe(72, 16, 1), jnp.float32(0)).delta
+    size = [np.linalg.norm(each) for each in (of_64, found, whole)]
+    assert size[1] == pytest.approx(size[0], rel=0.1) and size[2] > 1.1 * size[1]
+
+
 def test_chunks_lanes_and_devices_do_not_matter(trained):
     shares = _few(30)
     whole = trained(shares)

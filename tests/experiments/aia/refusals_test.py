@@ -63,6 +63,8 @@ _BAD = {
     "share of all": (["--fraction=0.5"], "is of --participation=uniform or poisson"),
     "what SGD keeps": (["--optimiser_state=kept"],
                        "is of --client_optimiser=momentum or adam, got sgd"),
+    "nothing but a last batch": (["--drop_last", "--batch_size=10000"],
+                                 "--drop_last: expected clients with --batch_size=10000"),
     "mu of FedAvg": (["--proximal=1"], "is of --algorithm=fed_prox, got fed_avg"),
     "sums of more than there are": (
         ["--partition_clients=2", "--adversary=sum", "--sum_of=2,5"],
