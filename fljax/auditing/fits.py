@@ -28,6 +28,7 @@ from fljax.transcript import views
 from fljax.types import Array, Batch
 
 _CLEARLY = 0.5  # of the misfit as declared, and with other targets, that a slip leaves
+_ALIKE = 1.1  # times the least misfit, of a second slip that is told
 _MESSAGES = 60  # of each client, evenly spread, tell enough
 LEAST_MESSAGES = 3  # from which noise is told from what is none
 
@@ -92,13 +93,17 @@ def of_rows(
     ]
     if not others:
         return plain
-    least, best, other, left = min(others, key=lambda each: each[0])
+    first, *rest = sorted(others, key=lambda each: each[0])
+    least, best, other, left = first
     most = FITS
     if found is not None and not wholly:
         most = min(FITS, _CLEARLY * float(np.median(found)))
     if least > most or _fits_others(other, left, *limits):
         return plain
-    return plain._replace(slip=f"they would fit if {best} (misfit {least:.2g})")
+    slip = f"they would fit if {best} (misfit {least:.2g})"
+    if rest and rest[0][0] <= min(_ALIKE * least, most):
+        slip += f", or if {rest[0][1]} ({rest[0][0]:.2g})"
+    return plain._replace(slip=slip)
 
 
 def _by_chance(view: AdversaryView) -> np.ndarray:
