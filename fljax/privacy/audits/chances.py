@@ -5,6 +5,7 @@ from typing import NamedTuple
 import jax
 import numpy as np
 
+from fljax import packing
 from fljax.federation import Tables
 from fljax.privacy.audits.canaries import Canary
 from fljax.types import Array
@@ -54,10 +55,13 @@ def _of_rows(tables: Tables) -> tuple[np.ndarray, np.ndarray]:
     sizes = np.asarray(schedule.sizes)[0, : len(steps)]
     if schedule.poisson:
         return steps, np.asarray(schedule.sampling_rate, np.float64)[0, : len(steps)]
-    # A pass has a row in one of its steps, of which the last pass may lack some.
-    per_pass = -(-sizes // schedule.batch_size)
+    # A pass has a row in one of its steps, of which the last pass may lack some, or in none
+    # where the last batch is dropped.
+    how = schedule.batch_size, schedule.drop_last
+    per_pass = np.maximum(packing.batches_per_epoch(sizes, *how), 1)
     passes = np.maximum(-(-steps // per_pass), 1)
-    return passes, steps / (passes * per_pass)
+    visited = schedule.batch_size / sizes if schedule.drop_last else 1 / per_pass
+    return passes, steps * visited / passes
 
 
 def local_steps(tables: Tables) -> np.ndarray:

@@ -24,6 +24,8 @@ def _tables(**plan):
         ({"steps": 5}, 0, 1, 0.5),
         ({"steps": 5}, 1, 1, 0.25),
         ({"steps": 15}, 0, 2, 0.75),
+        ({"epochs": 3, "batch_size": 8, "drop_last": True}, 0, 3, 0.8),
+        ({"epochs": 3, "batch_size": 8, "drop_last": True}, 1, 3, 1.0),
     ],
 )
 def test_a_pass_has_a_row_once_and_part_of_one_has_it_by_chance(
