@@ -8,8 +8,8 @@
 * the model: `architecture`, `in_order`, `normalisation`, or one's own (`imported`);
 * the wall: `rows` and `case` part what the adversary knows from the `truth`;
 * attacks: `attacking`, and what they would cost (`effort`);
-* scores: `population`, `measuring`, `scoring`, `nearness`, `lines`, `doubts`, `fits`,
-  `slips`, `declared_noise`, `undeclared`, `ceilings`;
+* scores: `population`, `measuring`, `scoring`, `nearness`, `unusual`, `lines`, `doubts`,
+  `fits`, `slips`, `declared_noise`, `undeclared`, `ceilings`;
 * what is left: `findings`, `at_risk`, `reporting`, `words`, `advice`, `cells`,
   `page`, `drawings`.
 """

@@ -11,6 +11,7 @@ from fljax.verdicts import Gain
 
 NOT_APPLICABLE = "not applicable"
 NOT_JUDGED = "not judged: the population's model"
+FEW = 0.15  # of the rows that have another value than all others: it is unusual
 MISFIT = "messages do not fit these rows"
 
 
@@ -86,6 +87,11 @@ class Rarest(NamedTuple):
     value: int
     attack: Named
     references: Mapping[str, Named]
+
+    @property
+    def is_unusual(self) -> bool:
+        """Whether few rows have it."""
+        return self.attack.of <= FEW * (self.attack.of + self.attack.others)
 
 
 class Line(NamedTuple):

@@ -54,12 +54,15 @@ class Imputed(NamedTuple):
       strangers: likewise of its strangers; None for a category.
       left: variance that imputation leaves of a number.
       from_all: as `own`, from all other rows and from whose each is.
+      unusual: `[W][C]` scores `[n]` of how likely each row has an unusual value
+        (`unusual`), from others' rows and as `from_all`; nothing where none is.
     """
 
     own: _Scores
     strangers: _Scores | None = None
     left: float = 0.0
     from_all: Sequence[np.ndarray] = ()
+    unusual: Sequence[_Scores] = ()
 
 
 class Controls(NamedTuple):
@@ -104,7 +107,7 @@ class Measured(NamedTuple):
 
 def hits(name: str, estimate: Prediction, truth: Truth, beside: Controls) -> Measured:
     """Of a category: whether each row is named rightly."""
-    real = _real(truth)
+    real = real_values(truth)
     usual = metrics.usual_values(real, continuous=False)
     majority = [100 * np.mean(each == v) for each, v in zip(real, usual, strict=True)]
     references: dict[str, _Scores | np.ndarray] = {MAJORITY: np.array(majority)}
@@ -141,7 +144,7 @@ def rarest(
     name: str, estimate: Prediction, truth: Truth, beside: Controls
 ) -> Rarest | None:
     """Of a category: how often its rarest value is named, and by what else."""
-    real = _real(truth)
+    real = real_values(truth)
     kinds, counts = np.unique(np.concatenate(real), return_counts=True)
     if len(kinds) < 2:
         return None
@@ -150,9 +153,9 @@ def rarest(
     if beside.imputed is not None:
         references[IMPUTATION] = _named(value, beside.imputed.own, real)
     if beside.strangers is not None and name in beside.estimates:
-        theirs = _values(beside.estimates[name], beside.strangers)
-        references[STRANGERS] = _named(value, theirs, _real(beside.strangers))
-    return Rarest(value, _named(value, _values(estimate, truth), real), references)
+        theirs = values_of(beside.estimates[name], beside.strangers)
+        references[STRANGERS] = _named(value, theirs, real_values(beside.strangers))
+    return Rarest(value, _named(value, values_of(estimate, truth), real), references)
 
 
 def _named(value: int, guesses: _Scores, real: _Scores) -> Named:
@@ -163,7 +166,7 @@ def _named(value: int, guesses: _Scores, real: _Scores) -> Named:
 
 def errors(name: str, estimate: Prediction, truth: Truth, beside: Controls) -> Measured:
     """Of a number: how far each row is from the truth, in units of the file."""
-    imputed, real = beside.imputed, _real(truth)
+    imputed, real = beside.imputed, real_values(truth)
     usual = metrics.usual_values(real, continuous=True)
     median = [np.abs(each - v).mean() for each, v in zip(real, usual, strict=True)]
     own, left = (None, 0.0) if imputed is None else (imputed.own, imputed.left)
@@ -198,7 +201,7 @@ def errors(name: str, estimate: Prediction, truth: Truth, beside: Controls) -> M
 def _errors(
     estimate: Prediction, truth: Truth, imputed: _Scores | None, left: float, unit
 ) -> list[shrinkage.Judged]:
-    guess, real = _values(estimate, truth), _real(truth)
+    guess, real = values_of(estimate, truth), real_values(truth)
     base = [None] * len(real) if imputed is None else imputed
     return [
         shrinkage.judge(*each, left, unit)
@@ -250,17 +253,19 @@ def rebuilt(estimate: Reconstruction, truth: Truth, beside: Controls) -> Measure
     return Measured(REBUILT, _rebuilt(estimate, truth), references, counts)
 
 
-def _real(truth: Truth) -> _Scores:
+def real_values(truth: Truth) -> list[np.ndarray]:
+    """`[n]` numbers of the true values of each client's rows."""
     return [each[mask] for each, mask in zip(truth.sensitive, truth.mask, strict=True)]
 
 
-def _values(estimate: Prediction, truth: Truth) -> _Scores:
+def values_of(estimate: Prediction, truth: Truth) -> list[np.ndarray]:
+    """`[n]` values that an attack names for each client's rows."""
     pairs = zip(estimate.value, truth.mask, strict=True)
     return [np.asarray(guess, np.float64)[mask] for guess, mask in pairs]
 
 
 def _hits(estimate: Prediction, truth: Truth) -> _Scores:
-    pairs = zip(_values(estimate, truth), _real(truth), strict=True)
+    pairs = zip(values_of(estimate, truth), real_values(truth), strict=True)
     return [guess == real for guess, real in pairs]
 
 

@@ -13,6 +13,7 @@ import pandas as pd
 from fljax import imputation
 from fljax import strangers as strangers_lib
 from fljax.auditing import rows as rows_lib
+from fljax.auditing import unusual
 from fljax.auditing.measuring import Imputed
 from fljax.auditing.rows import Encoding
 from fljax.auditing.truth import Truth
@@ -133,9 +134,21 @@ def imputed(everyone: Everyone, strange: Strangers | None, seed: int) -> Imputed
         from_all=[every[rows] for rows in everyone.own],
     )
     if not people.continuous:
-        return found
+        return found._replace(unusual=_unusual(everyone, seed))
     found = found._replace(left=imputation.residual(people, seed))
     if strange is None:
         return found
     crossed = imputation.crossed(people, seed)
     return found._replace(strangers=[crossed[rows] for rows in strange.rows])
+
+
+def _unusual(everyone: Everyone, seed: int) -> list[list[np.ndarray]]:
+    """How likely each row has another value than most, if most have one, in two ways."""
+    people, own = everyone.population, everyone.own
+    common = unusual.usual([people.value[rows] for rows in own])
+    if common is None:
+        return []
+    other = people._replace(value=1.0 * (people.value != common), continuous=True)
+    every = imputation.crossed_with_owner(other, everyone.owner, seed)
+    others = imputation.of_clients(other, everyone.owner, own, seed)
+    return [others, [every[rows] for rows in own]]

@@ -18,7 +18,7 @@ from fljax.attacks.estimates import (
     Prediction,
     Reconstruction,
 )
-from fljax.auditing import doubts, measuring, nearness
+from fljax.auditing import doubts, measuring, nearness, unusual
 from fljax.auditing.fits import Fit
 from fljax.auditing.lines import NOT_APPLICABLE, NOT_JUDGED, Line, Number
 from fljax.auditing.measuring import Controls, Measured
@@ -75,7 +75,8 @@ def _line(
             return line.and_that(_explained(truth, line))
         case Prediction():
             measured = measuring.hits(name, estimate, truth, controls)
-            line = _judged(name, estimate, measured, attacks, controls.uses)
+            few = unusual.case(name, estimate, truth, controls)
+            line = _judged(name, estimate, measured, attacks, controls.uses, few)
             line = line.and_that(_silent(estimate, truth))
             return line._replace(
                 records=measuring.per_record(estimate, truth),
@@ -90,11 +91,21 @@ def _line(
 
 
 def _judged(
-    name: str, estimate, measured: Measured, attacks: int, uses: float = 1.0
+    name: str,
+    estimate,
+    measured: Measured,
+    attacks: int,
+    uses: float = 1.0,
+    few: unusual.Case | None = None,
 ) -> Line:
-    measure, count = measured.measure, len(measured.own)
+    measure, count, attacks = measured.measure, len(measured.own), max(attacks, 1)
+    of_few, blind = None, True
+    if few is not None:
+        of_few = unusual.judge(few, attacks)
+        blind = not unusual.would_be_shown(few, attacks)
+        attacks *= unusual.RULES
     has_own = measure is not verdicts.DISTANCE
-    level = verdicts.own_level(count, max(attacks, 1))
+    level = verdicts.own_level(count, attacks)
     values, own = _scored(measured.own, measure, level)
     references = _references(measured, level, uses)
     verdict = _verdict(measured, values, own, references, attacks)
@@ -106,6 +117,9 @@ def _judged(
     kind, detail = verdict.kind, _beyond(verdict, measure)
     if not attack_names.is_judged(name, estimate.setting):
         kind, detail = NOT_JUDGED, ""
+    elif kind in doubts.QUIET and of_few and of_few.kind == verdicts.LEAKS:
+        assert few is not None
+        kind, detail = verdicts.LEAKS, _of_few(few, of_few)
     elif kind == verdicts.LEAKS and count > 1 and has_own:
         detail += f"; {verdict.units_alone} of {count} clients alone"
     elif not verdict.has_interval:
@@ -118,7 +132,7 @@ def _judged(
         detail, diagnostics, verdict.gains,
     )  # fmt: skip
     undetermined = np.min(diagnostics.get("determined", 1)) < 1
-    if kind in doubts.QUIET and _is_blind(measured, level, attacks, uses):
+    if kind in doubts.QUIET and blind and _is_blind(measured, level, attacks, uses):
         line = line.and_that(verdicts.BLIND, doubt=verdicts.BLIND)
     return line.and_that(
         "the messages do not determine the model" if undetermined else "",
@@ -129,7 +143,7 @@ def _judged(
 def _verdict(
     measured: Measured, values, own, references: list[Reference], attacks: int
 ) -> verdicts.Verdict:
-    measure, attacks = measured.measure, max(attacks, 1)
+    measure = measured.measure
     if measure is verdicts.DISTANCE:
         return nearness.judge(values, references, attacks)
     errors = _errors(values, measured.own, measure)
@@ -228,6 +242,13 @@ def _beyond(verdict: verdicts.Verdict, measure: Measure) -> str:
         for gain in verdict.to_report
         if np.isfinite(gain.mean)
     )
+
+
+def _of_few(few: unusual.Case, verdict: verdicts.Verdict) -> str:
+    """How many of the rows it says so of have an unusual value, in words."""
+    right = few.attack.right
+    said = f"of {len(right)} rows that it says have an unusual value {right.sum()} do"
+    return f"{said}, {_beyond(verdict, unusual.PRECISION)}"
 
 
 def _gain(gain: verdicts.Gain, measure: Measure, has_interval: bool) -> str:

@@ -6,7 +6,7 @@ from typing import Literal
 import numpy as np
 
 from fljax import attack_names, verdicts
-from fljax.auditing import doubts
+from fljax.auditing import doubts, unusual
 from fljax.auditing.fits import Fit
 from fljax.auditing.lines import MISFIT, Line
 from fljax.fit import UNLEARNT
@@ -25,10 +25,6 @@ _REFERENCES = {
     IMPUTATION: "the other columns alone, learned from other people's rows, name {}",
     STRANGERS: "on people who never met these messages the attack names {}",
     OTHERS: "with other clients' messages in place of its own the attack names {}",
-}
-_ELSE = {
-    IMPUTATION: "imputation from the other columns",
-    STRANGERS: "the attack on people who never met these messages",
 }
 
 
@@ -57,7 +53,8 @@ def summary(
             found[0] += f" {', '.join(rest)} {'leak' if rest[1:] else 'leaks'}, too."
     else:
         found.append(_nothing(sensitive, lines, rows))
-        found += _rarest(sensitive, lines, categories) if _are_blind(lines) else []
+    if _are_few(lines) or (not leaks and _are_blind(lines)):
+        found += unusual.said(sensitive, lines, categories)
     if leaks or all(line.verdict != MISFIT for line in lines):
         found += _doubts(lines, rows)
     if any(doubts.STRONGEST in line.doubts for line in lines):
@@ -95,6 +92,13 @@ def _are_blind(lines: Sequence[Line]) -> bool:
     if best is not None and best.metric == DISTANCE.metric:
         return verdicts.BLIND in best.doubts
     return bool(blind) and all(blind)
+
+
+def _are_few(lines: Sequence[Line]) -> bool:
+    """Whether something was judged, and accuracies tell little of it."""
+    kinds = {verdicts.LEAKS, *doubts.QUIET}
+    judged = any(line.verdict in kinds for line in lines)
+    return judged and any(line.rarest and line.rarest.is_unusual for line in lines)
 
 
 def foremost(lines: Sequence[Line]) -> Line | None:
@@ -158,6 +162,8 @@ def alone(gains: Sequence[Gain]) -> str:
     if all(gain.mean > 0 for gain in gains):
         return ""
     who = np.logical_and.reduce([gain.alone for gain in gains])
+    if not who.any():  # of an unusual value, which accuracies do not show
+        return ""
     return f"{who.sum()} of {who.size} clients leak, which the mean over all does not show."
 
 
@@ -248,28 +254,6 @@ def _nothing(sensitive: str, lines: Sequence[Line], rows: Fit) -> str:
         f"No attack that was run shows a leak of {sensitive}. That is no proof: another "
         "attack may succeed."
     )
-
-
-def _rarest(
-    sensitive: str, lines: Sequence[Line], categories: Sequence[str]
-) -> list[str]:
-    """What accuracies do not show of few rows that have a value: by who tells it best."""
-    found = [
-        (line.rarest.attack.beyond_chance, line.attack, line.rarest)
-        for line in lines
-        if line.rarest is not None and attack_names.is_judged(line.attack, line.setting)
-    ]
-    if not found:
-        return []
-    _, attack, rarest = max(found, key=lambda each: each[0])
-    told = {attack: rarest.attack}
-    told |= {_ELSE[name]: each for name, each in rarest.references.items()}
-    said = "; ".join(
-        f"{name} finds {each.rightly} of {each.of} and says so of {each.wrongly} of "
-        f"{each.others} others"
-        for name, each in told.items()
-    )
-    return [f"Of the rows whose {sensitive} is {categories[rarest.value]}, {said}."]
 
 
 def _doubts(lines: Sequence[Line], rows: Fit) -> list[str]:

@@ -2,10 +2,11 @@
 
 import numpy as np
 import pandas as pd
+import pytest
 
 from fljax import verdicts
 from fljax.attacks.estimates import Prediction
-from fljax.auditing import at_risk, words
+from fljax.auditing import at_risk, unusual, words
 from fljax.auditing.fits import Fit
 from fljax.auditing.lines import MISFIT, Named
 from fljax.auditing.measuring import Controls, Imputed
@@ -43,11 +44,11 @@ def test_it_is_said_how_many_are_found_where_nothing_else_can_be():
 
 def test_it_is_said_of_the_attack_that_tells_it_best():
     guess = _FEW.sensitive.copy()
-    guess[:, :2] = 1  # and four that are not
+    guess[:, :10] = 1  # and twenty that are not
     never = Prediction(np.zeros((2, 50), int))
     lines = judged(_FEW, never=never, often=Prediction(guess))
     assert words.foremost(lines).attack == "never"
-    assert "often finds 3 of 3 and says so of 4 of 97 others." in _summary(lines)[1]
+    assert "often finds 3 of 3 and says so of 20 of 97 others." in _summary(lines)[1]
 
 
 def test_nothing_is_said_of_it_where_the_rows_do_not_fit():
@@ -91,3 +92,74 @@ def test_of_equally_sure_records_the_rare_come_first():
     ).assign(a_probability=[1, 1, 1, 0.9, 1, 1])
     rows = at_risk.order(records, "a").row.tolist()
     assert rows == [2, 5, 0, 1, 4, 3]
+
+
+_ONE_IN_TWENTY = np.array([[1] * 5 + [0] * 95] * 3)
+
+
+def _most(errors, missed=0):
+    """Says so of the rows that have it but some, and of others by mistake; per client."""
+    said = _ONE_IN_TWENTY.copy()
+    said[:, :missed] = 0
+    said[:, 5 : 5 + errors] = 1
+    return Prediction(said)
+
+
+def _beside(strange, scores):
+    """A population whose rows the other columns rank by scores; the attack on strangers."""
+    said = {"most": Prediction(strange)}
+    people = Imputed([np.zeros(100)] * 3, unusual=[[*scores]])
+    return Controls(people, said, truth(_ONE_IN_TWENTY), 3.0)
+
+
+_NOISE = np.random.default_rng(0).normal(size=(3, 100))
+_ANYBODY = np.tile(np.arange(100) % 4 == 0, (3, 1)).astype(
+    int
+)  # has it one in 12 times
+
+
+@pytest.mark.parametrize(
+    ("strange", "scores", "leaks"),
+    [
+        (_ANYBODY, _NOISE, True),
+        (_most(2, 1).value, _NOISE, False),
+        (_ANYBODY, _most(2, 1).value + _NOISE / 9, False),
+        (np.zeros((3, 100), int), _NOISE, False),
+    ],
+    ids=["beyond all", "of strangers, too", "of imputation", "strangers say nothing"],
+)
+def test_who_finds_most_leaks_what_accuracies_do_not_show(strange, scores, leaks):
+    about, beside = truth(_ONE_IN_TWENTY), _beside(strange, scores)
+    (line,) = lines = judged(about, beside, most=_most(2, 1))
+    gain = line.total.value - line.total.references[verdicts.IMPUTATION]
+    assert gain == pytest.approx(2)  # twelve found, six wrongly, of 300
+    assert (line.verdict == verdicts.LEAKS) == leaks
+    said = " ".join(_summary(lines))
+    assert "finds 12 of 15 and says so of 6 of 285 others" in said
+    assert (
+        "of 18 rows that it says have an unusual value 12 do" in line.detail
+    ) == leaks
+    assert "of 3 clients leak" not in said
+
+
+def test_who_says_so_of_many_does_not_leak():
+    lines = judged(truth(_ONE_IN_TWENTY), _beside(_ANYBODY, _NOISE), most=_most(60))
+    assert lines[0].verdict == verdicts.NOT_SHOWN
+    assert (
+        verdicts.BLIND not in lines[0].doubts
+    )  # one that is always right would be shown
+
+
+def test_the_level_is_shared_by_attacks():
+    beside = _beside(_ANYBODY, _NOISE)
+    (alone,) = judged(truth(_ONE_IN_TWENTY), beside, most=_most(7))
+    many = {f"no {at}": Prediction(np.zeros((3, 100), int)) for at in range(9)}
+    beside_others = judged(truth(_ONE_IN_TWENTY), beside, most=_most(7), **many)
+    assert alone.verdict == verdicts.LEAKS
+    assert beside_others[0].verdict == verdicts.NOT_SHOWN
+
+
+def test_of_values_that_many_have_accuracies_tell():
+    assert unusual.usual([np.array([0] * 84 + [1] * 16)]) is None
+    assert unusual.usual([np.array([2] * 50), np.array([2] * 35 + [1] * 15)]) == 2
+    assert unusual.usual([np.zeros(9)]) is None
