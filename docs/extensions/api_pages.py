@@ -24,6 +24,7 @@ PAGES = {
         "fljax.auditing.undeclared",
         "fljax.auditing.doubts",
         "fljax.auditing.nearness",
+        "fljax.auditing.unusual",
         "fljax.verdicts",
     ),
     "transcript": ("fljax.transcript",),

@@ -50,6 +50,7 @@ _PACKAGES = (
 )
 UNFINISHED, IDENTITY, MANIFEST = "unfinished", "identity.json", "manifest.json"
 LOCK = "run.lock"
+_NAMED = 3  # flags, of those that differ
 
 
 def claim(
@@ -63,7 +64,7 @@ def claim(
     identity = digest({k: v for k, v in values.items() if k not in PLACES})
     path = pathlib.Path(chosen or f"runs/{experiment}.{name}-{identity[:8]}")
     _check_writable(path)
-    _check_owner(path, identity)
+    _check_owner(path, identity, values)
     return path, identity
 
 
@@ -215,7 +216,9 @@ def _check_writable(path: pathlib.Path) -> None:
         raise ConfigError(f"--run_dir: {path} cannot be {action}")
 
 
-def _check_owner(path: pathlib.Path, identity: str) -> None:
+def _check_owner(
+    path: pathlib.Path, identity: str, values: dict[str, Any] | None = None
+) -> None:
     if not path.exists() or all(each.name == LOCK for each in path.iterdir()):
         return
     owner = _owner(path)
@@ -226,9 +229,23 @@ def _check_owner(path: pathlib.Path, identity: str) -> None:
         )
     if owner != identity:
         raise ConfigError(
-            f"--run_dir: {path} holds the results of another configuration; "
-            "choose another folder or remove it"
+            f"--run_dir: {path} holds the results of another configuration"
+            f"{_differing(path, values)}; choose another folder or remove it"
         )
+
+
+def _differing(path: pathlib.Path, values: dict[str, Any] | None) -> str:
+    """Which flags a finished run had otherwise, in words; of many the first three."""
+    theirs = _read(path / MANIFEST).get("flags")
+    if not isinstance(theirs, dict) or not values:
+        return ""
+    ours = json.loads(json.dumps(values))
+    names = [n for n in ours if n not in PLACES and ours[n] != theirs.get(n)]
+    if not names:
+        return ""
+    more = f" and {len(names) - _NAMED} more" if len(names) > _NAMED else ""
+    flags = ", ".join(f"--{name}" for name in names[:_NAMED])
+    return f" ({flags}{more} {'differ' if names[1:] else 'differs'})"
 
 
 def _owner(path: pathlib.Path) -> str | None:

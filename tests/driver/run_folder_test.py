@@ -24,10 +24,10 @@ def _refusal(path):
     return str(error.value)
 
 
-def _finish(path, values=_VALUES):
+def _finish(path, values=_VALUES, **more):
     path.mkdir(exist_ok=True)
     (path / "rows.jsonl").write_text("{}\n")
-    manifest = json.dumps({"digest": run_folder.digest(values)})
+    manifest = json.dumps({"digest": run_folder.digest(values), **more})
     (path / "manifest.json").write_text(manifest)
 
 
@@ -65,6 +65,15 @@ def test_the_folder_of_another_configuration_is_refused(tmp_path):
         f"--run_dir: {tmp_path}/run holds the results of another configuration; "
         "choose another folder or remove it"
     )
+
+
+def test_it_is_said_which_flags_differ(tmp_path):
+    theirs = _VALUES | {"batch_size": 64}
+    _finish(tmp_path / "run", theirs, flags=theirs | {"run_dir": "elsewhere"})
+    assert "configuration (--batch_size differs); choose" in _refusal(tmp_path / "run")
+    _finish(tmp_path / "many", theirs, flags={})
+    said = "(--batch_size, --learning_rate differ)"
+    assert said in _refusal(tmp_path / "many")
 
 
 @pytest.mark.parametrize("manifest", [None, "", "[]", "{}"])
