@@ -11,6 +11,14 @@ from fljax.transcript import sums
 from fljax.types import ElementLossFn
 
 _FACTORS = (0.1, 0.2, 0.25, 1 / 3, 0.5, 2, 3, 4, 5, 10)  # of rate times steps
+_MOMENTA = (0.9, 0.5)  # usual ones
+_EPOCHS = (
+    2,
+    3,
+    4,
+    5,
+    10,
+)  # of steps on all rows, which the rate times steps does not tell
 _DECAYS = (0.1, 0.01)  # usual sizes of weight decay, of which smaller ones hardly show
 # Where gradients were declared, and clients step with a rate of their own.
 _RATES = tuple(m * 10.0**-e for e in range(1, 5) for m in (1, 2, 3, 5))
@@ -40,6 +48,7 @@ def tried(view: AdversaryView) -> Iterator[tuple[str, AdversaryView]]:
     told, single = view.training, view.sees == "messages"
     ways = (
         *_trainings(told, single),
+        *_epochs(view),
         *_last_batches(view),
         *_rates(told, view.num_rounds),
     )
@@ -115,9 +124,20 @@ def _trainings(
     yield "a round is one local step of each client", one._replace(steps=1)
     plain = told._replace(optimiser="sgd", momentum=0.0, weight_decay=0.0)
     yield "clients use plain SGD", plain
-    yield "clients use SGD with momentum 0.9", plain._replace(momentum=0.9)
+    for momentum in _MOMENTA:
+        name = f"clients use SGD with momentum {momentum:g}"
+        yield name, plain._replace(momentum=momentum)
     for other in _with_decays(told):
         yield f"clients use {other.rule}", other
+
+
+def _epochs(view: AdversaryView) -> Iterator[tuple[str, LocalTraining]]:
+    """Other numbers of steps on all rows, of which messages tell more than their product."""
+    told = view.training
+    if told.takes_all(view.sizes).all() and told.algorithm != "fed_sgd":
+        for epochs in _EPOCHS:
+            name = f"a round is {epochs} local epochs of each client"
+            yield name, told._replace(steps=None, epochs=epochs)
 
 
 def _last_batches(view: AdversaryView) -> Iterator[tuple[str, LocalTraining]]:

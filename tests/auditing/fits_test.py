@@ -212,7 +212,7 @@ def test_clients_whose_targets_are_alike_do_not_take_a_right_slip_away(
 
 
 @pytest.mark.parametrize(
-    ("optimiser", "tried"), [("adam", "plain SGD"), ("sgd", "SGD with momentum 0.9")]
+    ("optimiser", "tried"), [("adam", "plain SGD"), ("sgd", "SGD with momentum 0.5")]
 )
 def test_other_rules_than_the_declared_one_are_tried(linear, config, optimiser, tried):
     told = config(linear, optimiser=optimiser)
@@ -220,6 +220,8 @@ def test_other_rules_than_the_declared_one_are_tried(linear, config, optimiser, 
     assert f"clients use {tried}" in dict(slips.tried(ready.view))
     kept = "the optimiser's state is kept from round to round (optimiser_state)"
     views = dict(slips.tried(ready.view))
+    steps = views["a round is 3 local epochs of each client"].training
+    assert (steps.local_steps(ready.view.sizes) == 3).all()  # each on all rows
     assert (kept in views) == (optimiser == "adam")  # plain SGD has nothing to keep
     assert kept not in views or views[kept].training.kept
     assert len(dict(slips.tried(ready.view))) == len(list(slips.tried(ready.view)))
