@@ -40,7 +40,7 @@ PICTURES = {
         _ON_MNIST, "clip, at sigma 6 or the multiplier of the code",
         {
             "as coded, 100 of 1,000": _trained(
-                _CODED, r"clip=([\d.]+);sigma=0.5", "fed_cdp.committed.table4",
+                _CODED, r"clip=([\d.]+);sigma=0.5", "fed_cdp.committed.table4.clip05",
                 "fed_cdp.committed.table4.clip1", "fed_cdp.committed.table4.clip2",
                 "fed_cdp.committed.table4.clip6", "fed_cdp.committed.table4.clip8",
                 "fed_cdp.committed.table5",

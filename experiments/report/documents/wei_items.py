@@ -60,7 +60,7 @@ ITEMS = (
         "Noise multiplier 0.5, one draw after the mean, rate 0.05 and shared buckets of "
         "rows, where the paper has 6, a draw for every example, no rate and two classes. In "
         "Table II nearer to the print than sigma = 6, the nearer the more clients are in a "
-        "round. In Table IV nearer, too, a few points below on MNIST, with one seed but for four clips, and a "
+        "round. In Table IV nearer, too, a few points below on MNIST, and a "
         "little above on Adult and, over 72 test rows, on breast cancer; on CIFAR-10 "
         "only with 100 of 1,000 clients, and not with clip 8; on the faces that stand in for LFW the "
         "code's rate breaks the training, and rates tried over all rounds, divided by the participants, "
