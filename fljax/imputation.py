@@ -136,6 +136,7 @@ def of_clients(
     seed: int,
     most: int = _MOST,
     asked: np.ndarray | None = None,
+    method: str | None = None,
 ) -> list[np.ndarray]:
     """Each client's rows imputed from rows that are not its own.
 
@@ -150,14 +151,16 @@ def of_clients(
       most: rows that are known, drawn where there are more.
       asked: `[N, D]` all rows as they are asked about, where columns of them are not
         known as they are; None for `everyone.x`.
+      method: as in `impute`.
     """
     asked = everyone.x if asked is None else asked
     found: dict[int, np.ndarray] = {}
-    method = None
     for group in np.array_split(np.arange(len(rows)), min(_GROUPS, len(rows))):
         others = np.flatnonzero(~np.isin(owner, group))
         if not len(others):
-            found |= {int(c): crossed(everyone.take(rows[c]), seed) for c in group}
+            found |= {
+                int(c): crossed(everyone.take(rows[c]), seed, method) for c in group
+            }
             continue
         known = sampled(everyone.take(others), most, seed)
         method = method or choose(known, seed)
@@ -174,7 +177,7 @@ def residual(population: Population, seed: int) -> float:
     return float(np.mean(np.square(crossed(some, seed) - some.value)))
 
 
-def crossed(population: Population, seed: int) -> np.ndarray:
+def crossed(population: Population, seed: int, method: str | None = None) -> np.ndarray:
     """Every row imputed from the others of a five-fold split: `[N]`.
 
     What remains where nobody else's rows are known. It is hard on an attack, since it
@@ -185,14 +188,14 @@ def crossed(population: Population, seed: int) -> np.ndarray:
     if count < 2:  # of a row alone nothing is known
         return np.full(count, np.nan if population.continuous else -1)
     folds = model_selection.KFold(min(FOLDS, count), shuffle=True, random_state=seed)
-    method = choose(population, seed)
+    method = method or choose(population, seed)
     for known, rest in folds.split(population.x):
         found[rest] = impute(population.take(known), population.x[rest], seed, method)
     return found
 
 
 def crossed_with_owner(
-    population: Population, owner: np.ndarray, seed: int
+    population: Population, owner: np.ndarray, seed: int, method: str | None = None
 ) -> np.ndarray:
     """`crossed` where it is also known whose each row is.
 
@@ -200,10 +203,11 @@ def crossed_with_owner(
       population: of all clients, and of others.
       owner: `[N]` client of each row, from 0; -1 for nobody's.
       seed: of the split and of the model.
+      method: as in `impute`.
     """
     x = np.column_stack([population.x, owner + 1])
     codes = np.append(population.codes, True)
-    return crossed(population._replace(x=x, codes=codes), seed)
+    return crossed(population._replace(x=x, codes=codes), seed, method)
 
 
 def informed(

@@ -162,7 +162,8 @@ def build(
     num_clients = len(rows)
     batch = int(min(batch_size or rows.max(), rows.max()))
     present = participation.table(participants, num_clients, num_rounds)
-    if drop_last and batch_size is not None and rows.min() < batch_size:
+    drop_last = drop_last and batch_size is not None
+    if drop_last and rows.min() < (batch_size or 0):
         raise ValueError(
             f"drop_last: expected clients with batch_size={batch_size} rows or more, one "
             f"has {rows.min()}"

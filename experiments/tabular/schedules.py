@@ -38,7 +38,9 @@ def local_work(train: TrainConfig, epochs: int | None = None) -> LocalWork:
     one_step = train.algorithm == "fed_sgd"
     batch_size = None if one_step else train.batch_size
     if epochs is not None or one_step:
-        return LocalWork(batch_size, epochs or 1, None, train.drop_last)
+        return LocalWork(
+            batch_size, epochs or 1, None, train.drop_last and not one_step
+        )
     return LocalWork(batch_size, train.local_epochs, train.local_steps, train.drop_last)
 
 

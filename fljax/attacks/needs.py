@@ -170,10 +170,10 @@ def _about_training(needs: Needs, view: AdversaryView) -> str:
             )
     if needs.epochs and training.steps is not None:
         return "needs batch_size and local_epochs, was told local steps"
-    if needs.training and not training.local_steps(view.sizes).all():
+    if needs.training and not training.batches(view.sizes).all():
         return (
             f"needs clients with {training.batch_size} rows or more, as drop_last leaves "
-            f"nothing of fewer, they have {_span(view.sizes, 'row')}"
+            f"nothing of fewer, they have {_span(view.sizes, 'row')}: leave others out"
         )
     return ""
 

@@ -102,7 +102,9 @@ def of_rows(
         return plain
     slip = f"they would fit if {best} (misfit {least:.2g})"
     if rest and rest[0][0] <= min(_ALIKE * least, most):
-        slip += f", or if {rest[0][1]} ({rest[0][0]:.2g})"
+        near, also, another, left = rest[0]
+        if not _fits_others(another, left, *limits):
+            slip += f", or if {also} ({near:.2g})"
     return plain._replace(slip=slip)
 
 

@@ -277,7 +277,8 @@ def _controls(
         imputed = population.imputed(case.everyone, strangers, config.audit.seed)
         found = found._replace(imputed=imputed)
     if verdicts.STRANGERS in asked and strangers is not None:
-        found = found._replace(strangers=strangers.truth, uses=strangers.uses)
+        told = {"uses": strangers.uses, "drawn": strangers.rows}
+        found = found._replace(strangers=strangers.truth, **told)
     return found
 
 

@@ -82,16 +82,13 @@ class Rarest(NamedTuple):
       value: its number among the categories.
       attack: how often the attack names it.
       references: name -> the same of what needs no message of these rows.
+      is_unusual: whether nearly all rows have one other value.
     """
 
     value: int
     attack: Named
     references: Mapping[str, Named]
-
-    @property
-    def is_unusual(self) -> bool:
-        """Whether few rows have it."""
-        return self.attack.of <= FEW * (self.attack.of + self.attack.others)
+    is_unusual: bool = False
 
 
 class Line(NamedTuple):
@@ -112,6 +109,7 @@ class Line(NamedTuple):
         None where nothing is promised, or it is of another measure.
       doubts: kinds of what takes from its certainty, which the detail says in words.
       rarest: of a category that not all rows share, None else.
+      unusual: what the verdict rests on, in words, if that is not accuracies (`unusual`).
     """
 
     attack: str
@@ -127,6 +125,7 @@ class Line(NamedTuple):
     ceiling: float | None = None
     doubts: tuple[str, ...] = ()
     rarest: Rarest | None = None
+    unusual: str = ""
 
     def and_that(self, *texts: str, doubt: str = "") -> "Line":
         """The same with more to its detail, which may be a doubt of some kind."""

@@ -55,7 +55,8 @@ class Imputed(NamedTuple):
       left: variance that imputation leaves of a number.
       from_all: as `own`, from all other rows and from whose each is.
       unusual: `[W][C]` scores `[n]` of how likely each row has an unusual value
-        (`unusual`), from others' rows and as `from_all`; nothing where none is.
+        (`unusual`), from others' rows and as `from_all`, by each method of imputation;
+        nothing where none is.
     """
 
     own: _Scores
@@ -73,6 +74,7 @@ class Controls(NamedTuple):
       estimates: of the attacks on strangers, by their names.
       strangers: the truth about these rows; None without any.
       uses: how often each of them is drawn, on average.
+      drawn: numbers of these rows, of each client; nothing where each is there once.
       permuted: estimates with the targets in random order, by names.
       others: estimates with others' messages, by names.
     """
@@ -81,6 +83,7 @@ class Controls(NamedTuple):
     estimates: Mapping[str, Prediction] = types.MappingProxyType({})
     strangers: Truth | None = None
     uses: float = 1.0
+    drawn: Sequence[np.ndarray] = ()
     permuted: Mapping[str, Prediction] = types.MappingProxyType({})
     others: Mapping[str, Prediction] = types.MappingProxyType({})
 

@@ -17,7 +17,7 @@ _RULE = {
     "leaks, of unusual values": "where 85 % of the rows or more have one value: of the "
     "rows that the attack says have another it is right of more than chance, than "
     "imputation of as many that the other columns make likeliest, and than it is of "
-    "strangers; exact intervals over all clients' rows, and half of the error for each "
+    "strangers, or with others' messages; exact intervals over all clients' rows, and half of the error for each "
     "of both rules",
     lines_lib.MISFIT: "messages are not what these rows would have sent (misfit above 3 "
     "for half of the clients or above 10 for one, where about 1 is expected): other rows, "

@@ -4,6 +4,7 @@ Like the truth, this is for scores only; attacks get the public columns of stran
 if they were rows of the client whose messages they have.
 """
 
+import contextlib
 from collections.abc import Sequence
 from typing import NamedTuple
 
@@ -149,6 +150,13 @@ def _unusual(everyone: Everyone, seed: int) -> list[list[np.ndarray]]:
     if common is None:
         return []
     other = people._replace(value=1.0 * (people.value != common), continuous=True)
-    every = imputation.crossed_with_owner(other, everyone.owner, seed)
-    others = imputation.of_clients(other, everyone.owner, own, seed)
-    return [others, [every[rows] for rows in own]]
+    found = []
+    for method in (imputation.LINEAR, imputation.BOOSTING):  # either may rank better
+        told = other, everyone.owner
+        with contextlib.suppress(
+            ValueError
+        ):  # of scikit-learn, whatever it does not take
+            every = imputation.crossed_with_owner(*told, seed, method)
+            found.append([every[rows] for rows in own])
+            found.append(imputation.of_clients(*told, own, seed, method=method))
+    return found

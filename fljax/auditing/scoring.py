@@ -78,9 +78,10 @@ def _line(
             few = unusual.case(name, estimate, truth, controls)
             line = _judged(name, estimate, measured, attacks, controls.uses, few)
             line = line.and_that(_silent(estimate, truth))
+            rarest = measuring.rarest(name, estimate, truth, controls)
             return line._replace(
                 records=measuring.per_record(estimate, truth),
-                rarest=measuring.rarest(name, estimate, truth, controls),
+                rarest=rarest and rarest._replace(is_unusual=few is not None),
             )
         case LabelEstimate():
             measured = measuring.distances(estimate, truth)
@@ -119,7 +120,7 @@ def _judged(
         kind, detail = NOT_JUDGED, ""
     elif kind in doubts.QUIET and of_few and of_few.kind == verdicts.LEAKS:
         assert few is not None
-        kind, detail = verdicts.LEAKS, _of_few(few, of_few)
+        kind, detail, verdict = verdicts.LEAKS, _of_few(few, of_few), of_few
     elif kind == verdicts.LEAKS and count > 1 and has_own:
         detail += f"; {verdict.units_alone} of {count} clients alone"
     elif not verdict.has_interval:
@@ -130,6 +131,7 @@ def _judged(
     line = Line(
         name, estimate.setting, measure.metric, _mean(clients, measure), clients, kind,
         detail, diagnostics, verdict.gains,
+        unusual=detail if verdict is of_few else "",
     )  # fmt: skip
     undetermined = np.min(diagnostics.get("determined", 1)) < 1
     if kind in doubts.QUIET and blind and _is_blind(measured, level, attacks, uses):

@@ -20,7 +20,7 @@ from typing import NamedTuple
 import numpy as np
 from scipy import stats
 
-from fljax import attack_names, verdicts
+from fljax import attack_names, strangers, verdicts
 from fljax.attacks.estimates import Prediction
 from fljax.auditing.lines import FEW, Line
 from fljax.auditing.measuring import Controls, real_values, values_of
@@ -35,21 +35,24 @@ _ELSE = {
     verdicts.IMPUTATION: "imputation from the other columns",
     verdicts.STRANGERS: "the attack on people who never met these messages",
 }
+_OWN = 10  # rows of a client from which on chance is by its own
 _OfClients = Sequence[np.ndarray]
 
 
-class Named(NamedTuple):
-    """Rows `m` that are said to have an unusual value.
+class Claim(NamedTuple):
+    """Rows `m` that something says have an unusual value.
 
     Attributes:
       right: `[m]` bool, which of them have it.
       chance: share of them, if they were any rows of the same clients.
-      rows: that they are worth, of those that are drawn for several clients.
+      rows: that they are worth, where some are drawn for several clients.
+      share: of the rows that it could have been said of, that have an unusual value.
     """
 
     right: np.ndarray
     chance: float
     rows: float
+    share: float
 
 
 class Case(NamedTuple):
@@ -63,11 +66,11 @@ class Case(NamedTuple):
       others: name -> what the attack says of other rows, or with other messages.
     """
 
-    attack: Named
-    perfect: Named
+    attack: Claim
+    perfect: Claim
     likeliest: Sequence[np.ndarray]
     unusual: np.ndarray
-    others: Mapping[str, Named]
+    others: Mapping[str, Claim]
 
 
 def usual(real: _OfClients) -> int | None:
@@ -101,32 +104,47 @@ def case(
     others = {}
     if beside.strangers is not None and name in beside.estimates:
         theirs = values_of(beside.estimates[name], beside.strangers)
-        strange = real_values(beside.strangers)
-        others[verdicts.STRANGERS] = _named(theirs, strange, common, beside.uses)
+        claim = _claimed(theirs, real_values(beside.strangers), common, beside.drawn)
+        others[verdicts.STRANGERS] = claim
     if name in beside.others:
-        theirs = values_of(beside.others[name], truth)
-        others[verdicts.OTHERS] = _named(theirs, real, common)
+        others[verdicts.OTHERS] = _claimed(
+            values_of(beside.others[name], truth), real, common
+        )
     return Case(
-        _named(values_of(estimate, truth), real, common),
-        _named(real, real, common),
+        _claimed(values_of(estimate, truth), real, common),
+        _claimed(real, real, common),
         [np.concatenate(each) for each in scores],
         np.concatenate(real) != common,
         others,
     )
 
 
-def _named(
-    guesses: _OfClients, real: _OfClients, common: int, uses: float = 1.0
-) -> Named:
-    """Of the rows of each client that have another value than the common one, by guesses."""
-    right, chance = [], []
-    for guess, true in zip(guesses, real, strict=True):
-        said = guess[(guess != common) & (guess >= 0)]
-        right.append((guess == true)[(guess != common) & (guess >= 0)])
-        chance.append(np.mean(said[:, None] == true[None], axis=1))
-    found = np.concatenate(right)
-    share = float(np.concatenate(chance).mean()) if len(found) else 0.0
-    return Named(found, share, len(found) / uses)
+def _claimed(
+    guesses: _OfClients, real: _OfClients, common: int, drawn: _OfClients = ()
+) -> Claim:
+    """What guesses say of the rows of each client, which are these of all rows, if drawn."""
+    everybody = np.concatenate(real)
+    said = [(guess != common) & (guess >= 0) for guess in guesses]
+    parts = list(zip(guesses, real, said, strict=True))
+    right = np.concatenate([(guess == true)[at] for guess, true, at in parts])
+    chances = [
+        _shares(true if len(true) >= _OWN else everybody, guess[at])
+        for guess, true, at in parts
+    ]
+    again = 1.0
+    if len(right) and len(drawn):
+        pairs = zip(drawn, said, strict=True)
+        again = strangers.uses([numbers[at] for numbers, at in pairs])
+    chance = float(np.concatenate(chances).mean()) if len(right) else 0.0
+    share = float(np.mean(everybody != common))
+    return Claim(right, chance, len(right) / again, share)
+
+
+def _shares(true: np.ndarray, guesses: np.ndarray) -> np.ndarray:
+    """How many of the true values are each of the guesses `[m]`."""
+    kinds, counts = np.unique(true, return_counts=True)
+    found = dict(zip(kinds.tolist(), (counts / len(true)).tolist(), strict=True))
+    return np.array([found.get(each, 0.0) for each in guesses.tolist()])
 
 
 def would_be_shown(case: Case, attacks: int) -> bool:
@@ -141,22 +159,44 @@ def judge(case: Case, attacks: int) -> Verdict | None:
     if not count:
         return None
 
-    def reference(name: str, share: float, rows: float) -> Reference:
-        return Reference(name, [100 * share], [_ends(share, rows, level)])
-
     beside = [Reference(verdicts.MAJORITY, [100 * case.attack.chance])]
     if len(case.likeliest):
-        best = max(
-            case.unusual[np.argsort(-scores, kind="stable")[:count]].mean()
-            for scores in case.likeliest
-        )
-        beside.append(reference(verdicts.IMPUTATION, float(best), count))
+        best = max(_of_likeliest(each, case.unusual, count) for each in case.likeliest)
+        ends = _ends(best, count, level)
+        beside.append(Reference(verdicts.IMPUTATION, [100 * best], [ends]))
     for name, each in case.others.items():
-        share = float(each.right.mean()) if len(each.right) else 0.0
-        beside.append(reference(name, share, each.rows))
+        value, *ends = _as_often(each, case.attack.share, level)
+        beside.append(Reference(name, [value], [(ends[0], ends[1])]))
     ours = float(case.attack.right.mean())
     own = [_ends(ours, count, level)]
     return verdicts.judge([100 * ours], beside, PRECISION, own, RULES * attacks)
+
+
+def _of_likeliest(scores: np.ndarray, unusual: np.ndarray, count: int) -> float:
+    """Share of so many rows of the highest scores; of equal ones, as many at random."""
+    cut = np.sort(scores)[-count]
+    above, ties = scores > cut, scores == cut
+    left = count - above.sum()
+    return float((unusual[above].sum() + left * unusual[ties].mean()) / count)
+
+
+def _as_often(claim: Claim, share: float, level: float) -> tuple[float, float, float]:
+    """Percent that are right, and its ends, if unusual values were not rarer there.
+
+    Who is right as often of either kind of row is right of more of those it names where
+    there are more of them: by Bayes' rule their odds are in proportion.
+    """
+    if not len(claim.right) or not claim.share:
+        return 0.0, 0.0, 100.0
+    right = float(claim.right.mean())
+    more = max(_odds(share) / _odds(claim.share), 1.0)
+    values = right, *(end / 100 for end in _ends(right, claim.rows, level))
+    first, low, high = (100 * more * p / (more * p + 1 - p) for p in values)
+    return first, low, high
+
+
+def _odds(share: float) -> float:
+    return share / max(1 - share, 1e-9)
 
 
 def _ends(share: float, rows: float, level: float) -> tuple[float, float]:

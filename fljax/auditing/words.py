@@ -54,7 +54,9 @@ def summary(
     else:
         found.append(_nothing(sensitive, lines, rows))
     if _are_few(lines) or (not leaks and _are_blind(lines)):
-        found += unusual.said(sensitive, lines, categories)
+        spoken = [top] if leaks and top is not None else lines
+        if not (leaks and len(categories) > 2):  # a leak may be of other values
+            found += unusual.said(sensitive, spoken, categories)
     if leaks or all(line.verdict != MISFIT for line in lines):
         found += _doubts(lines, rows)
     if any(doubts.STRONGEST in line.doubts for line in lines):
@@ -140,6 +142,9 @@ def _leak(sensitive: str, line: Line, clients) -> str:
     total = line.total
     assert total is not None
     hidden = alone(line.gains)
+    if line.unusual:
+        said = f"Messages leak unusual values of {sensitive} ({line.attack})"
+        return f"{said}: {line.unusual}."
     if line.metric != ACCURACY.metric:
         said = f"Messages leak: {line.attack} has a {_measure(line)} ({line.detail})."
         return f"{said} {hidden}".strip()
@@ -162,8 +167,6 @@ def alone(gains: Sequence[Gain]) -> str:
     if all(gain.mean > 0 for gain in gains):
         return ""
     who = np.logical_and.reduce([gain.alone for gain in gains])
-    if not who.any():  # of an unusual value, which accuracies do not show
-        return ""
     return f"{who.sum()} of {who.size} clients leak, which the mean over all does not show."
 
 

@@ -241,6 +241,7 @@ def _differing(path: pathlib.Path, values: dict[str, Any] | None) -> str:
         return ""
     ours = json.loads(json.dumps(values))
     names = [n for n in ours if n not in PLACES and ours[n] != theirs.get(n)]
+    names.sort(key=lambda name: name not in theirs)  # new flags of a later version last
     if not names:
         return ""
     more = f" and {len(names) - _NAMED} more" if len(names) > _NAMED else ""

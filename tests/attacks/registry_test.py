@@ -152,7 +152,7 @@ _NEEDS = {
     ),
     "dropped": (
         Needs(training=True),
-        {"training": LocalTraining(11, 0.1, 1, drop_last=True)},
+        {"training": LocalTraining(11, 0.1, steps=5, drop_last=True)},
         "needs clients with 11 rows or more, as drop_last leaves nothing of fewer, they",
     ),
     "schedule": (

@@ -109,7 +109,8 @@ def _beside(strange, scores):
     """A population whose rows the other columns rank by scores; the attack on strangers."""
     said = {"most": Prediction(strange)}
     people = Imputed([np.zeros(100)] * 3, unusual=[[*scores]])
-    return Controls(people, said, truth(_ONE_IN_TWENTY), 3.0)
+    drawn = [np.arange(100)] * 3
+    return Controls(people, said, truth(_ONE_IN_TWENTY), 3.0, drawn)
 
 
 _NOISE = np.random.default_rng(0).normal(size=(3, 100))
@@ -136,10 +137,8 @@ def test_who_finds_most_leaks_what_accuracies_do_not_show(strange, scores, leaks
     assert (line.verdict == verdicts.LEAKS) == leaks
     said = " ".join(_summary(lines))
     assert "finds 12 of 15 and says so of 6 of 285 others" in said
-    assert (
-        "of 18 rows that it says have an unusual value 12 do" in line.detail
-    ) == leaks
-    assert "of 3 clients leak" not in said
+    assert ("unusual values of ill (most): of 18 rows that it says" in said) == leaks
+    assert len(line.gains[0].alone) == (1 if leaks else 3)  # of the rule that it is by
 
 
 def test_who_says_so_of_many_does_not_leak():
@@ -163,3 +162,75 @@ def test_of_values_that_many_have_accuracies_tell():
     assert unusual.usual([np.array([0] * 84 + [1] * 16)]) is None
     assert unusual.usual([np.array([2] * 50), np.array([2] * 35 + [1] * 15)]) == 2
     assert unusual.usual([np.zeros(9)]) is None
+
+
+def _precision(case, attacks=1):
+    """What an attack and its references have, by name."""
+    verdict = unusual.judge(case, attacks)
+    return {gain.name: gain for gain in verdict.gains}
+
+
+def _case(said, beside, real=_ONE_IN_TWENTY):
+    return unusual.case("most", Prediction(said), truth(real), beside)
+
+
+def test_of_rows_that_are_as_likely_any_may_be_the_likeliest():
+    first, last = ([np.zeros(100)] * 3, [np.arange(100.0) // 5 == 0] * 3)
+    for scores, share in ((first, 5.0), (last, 100.0)):
+        told = Controls(Imputed([np.zeros(100)] * 3, unusual=[scores]))
+        found = _precision(_case(_most(0).value, told))
+        assert found[verdicts.IMPUTATION].mean == pytest.approx(100 - share)
+
+
+def test_strangers_who_have_it_more_seldom_count_by_their_odds():
+    half = _ONE_IN_TWENTY.copy()
+    half[:, :3] = 0  # two in a hundred have it
+    said = Prediction(_ANYBODY)
+    alike, fewer = (
+        _precision(
+            _case(_most(2, 1).value, Controls(None, {"most": said}, truth(each)))
+        )
+        for each in (_ONE_IN_TWENTY, half)
+    )
+    right = 100 * (half * _ANYBODY).sum() / _ANYBODY.sum()
+    ours = 100 * 12 / 18
+    odds = right / (100 - right) * (5 / 95) / (2 / 98)
+    assert ours - fewer["strangers"].mean == pytest.approx(100 * odds / (1 + odds))
+    assert ours - alike["strangers"].mean == pytest.approx(
+        100 * (_ONE_IN_TWENTY * _ANYBODY).sum() / _ANYBODY.sum()
+    )
+    nobody = Controls(None, {"most": said}, truth(np.zeros((3, 100), int)))
+    assert _precision(_case(_most(2, 1).value, nobody))["strangers"].low < 0
+
+
+def test_a_stranger_of_all_clients_counts_once():
+    said = np.zeros((3, 100), int)
+    said[:, :2] = 1  # who are right
+    told = Controls(None, {"most": Prediction(said)}, truth(_ONE_IN_TWENTY))
+    once = told._replace(drawn=[np.arange(100) + 100 * at for at in range(3)])
+    same = told._replace(drawn=[np.arange(100)] * 3)
+    rows = [
+        _case(_most(0).value, each).others["strangers"].rows
+        for each in (told, once, same)
+    ]
+    assert rows == [6, 6, 2]
+
+
+def test_chance_is_of_everybodys_rows_where_a_client_has_few():
+    real = np.array([[1], [0], [0], [0], [0], [0], [0], [0]])
+    case = unusual.case("most", Prediction(real), truth(real), Controls())
+    assert case.attack.chance == pytest.approx(1 / 8)
+
+
+def test_many_rows_need_no_table_of_their_pairs():
+    real = (np.arange(100_000) % 20 == 0).astype(int)[None]
+    case = unusual.case("most", Prediction(real), truth(real), Controls())
+    assert case.attack.chance == pytest.approx(0.05) and case.attack.right.all()
+
+
+def test_a_leak_of_one_of_many_unusual_values_is_not_said_of_the_rarest():
+    real = np.zeros((3, 100), int)
+    real[:, :5], real[0, 5] = 1, 2
+    lines = judged(truth(real), Controls(), most=_most(2, 1))
+    said = words.summary("ill", lines, list("abc"), Fit(np.ones(3)), ("a", "b", "c"))
+    assert lines[0].verdict == verdicts.LEAKS and "finds" not in " ".join(said)

@@ -74,6 +74,9 @@ def test_it_is_said_which_flags_differ(tmp_path):
     _finish(tmp_path / "many", theirs, flags={})
     said = "(--batch_size, --learning_rate differ)"
     assert said in _refusal(tmp_path / "many")
+    _finish(tmp_path / "older", theirs, flags={"learning_rate": 0.2})
+    said = "(--learning_rate, --batch_size differ)"  # which that version had not
+    assert said in _refusal(tmp_path / "older")
 
 
 @pytest.mark.parametrize("manifest", [None, "", "[]", "{}"])

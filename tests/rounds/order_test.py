@@ -244,3 +244,10 @@ def test_what_is_drawn_for_a_client_in_a_round_has_keys_of_its_own(
     assert set(seen) == {"rows", "step", "message", "receive"}
     assert {len(seen[name]) for name in ("rows", "message", "receive")} == {4}
     assert len(set().union(*seen.values())) == sum(map(len, seen.values()))
+
+
+def test_who_takes_all_rows_at_once_drops_none():
+    plan = schedule.build(
+        [4, 3], num_rounds=1, batch_size=None, epochs=2, drop_last=True
+    )
+    assert plan.local_steps.tolist() == [2, 2] and not plan.drop_last
