@@ -6,11 +6,13 @@ import pytest
 
 from fljax import verdicts
 from fljax.attacks.estimates import Prediction
-from fljax.auditing import at_risk, unusual, words
+from fljax.auditing import at_risk, population, unusual, words
 from fljax.auditing.fits import Fit
 from fljax.auditing.lines import MISFIT, Named
 from fljax.auditing.measuring import Controls, Imputed
+from fljax.auditing.population import Everyone
 from fljax.fit import UNLEARNT
+from fljax.imputation import Population
 from tests.auditing.judging import judged, truth
 
 _FEW = truth([[0] * 48 + [1, 1], [0] * 49 + [1]])
@@ -234,3 +236,19 @@ def test_a_leak_of_one_of_many_unusual_values_is_not_said_of_the_rarest():
     lines = judged(truth(real), Controls(), most=_most(2, 1))
     said = words.summary("ill", lines, list("abc"), Fit(np.ones(3)), ("a", "b", "c"))
     assert lines[0].verdict == verdicts.LEAKS and "finds" not in " ".join(said)
+
+
+@pytest.mark.slow
+def test_both_methods_of_imputation_rank_the_rows():
+    rng = np.random.default_rng(0)
+    x = rng.normal(size=(800, 3))
+    likely = x[:, 0] * x[:, 1] > 1.2  # of which a line through the inputs knows nothing
+    has = (rng.random(800) < np.where(likely, 0.6, 0.03)).astype(int)
+    owner = np.arange(800) % 4
+    own = [np.flatnonzero(owner == client) for client in range(4)]
+    people = Population(x, has, np.zeros(3, bool), False)
+    ways = population.imputed(Everyone(None, owner, own, people), None, 0).unusual
+    count = int(likely.sum())
+    every = np.concatenate([has[rows] for rows in own])
+    shares = [every[np.argsort(-np.concatenate(each))[:count]].mean() for each in ways]
+    assert min(shares) < 0.2 and max(shares) > 0.4
