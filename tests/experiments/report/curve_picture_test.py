@@ -58,8 +58,9 @@ def test_two_numbers_for_one_place_are_refused():
 
 
 def test_of_a_place_that_was_run_again_with_more_seeds_those_count():
-    pattern, one = r"fed_cdp_per_batch final clip=(2);sigma=0.5", f"{_COMMITTED}.table4"
-    both = Curve((one, f"{one}.clip2"), pattern, "accuracy_percent")
+    pattern = r"fed_cdp_per_batch final clients=100;participating_percent=(5)"
+    names = f"{_COMMITTED}.tuned_percent", f"{_COMMITTED}.tuned_five"
+    both = Curve(names, pattern, "accuracy_percent")
     few, more = (both._replace(results=(each,)) for each in both.results)
     found, alone = _told(_of(line=both)), _told(_of(line=more))
     assert found == alone != _told(_of(line=few))
