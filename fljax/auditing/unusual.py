@@ -165,8 +165,8 @@ def judge(case: Case, attacks: int) -> Verdict | None:
         ends = _ends(best, count, level)
         beside.append(Reference(verdicts.IMPUTATION, [100 * best], [ends]))
     for name, each in case.others.items():
-        value, *ends = _as_often(each, case.attack.share, level)
-        beside.append(Reference(name, [value], [(ends[0], ends[1])]))
+        value, low, high = _as_often(each, case.attack.share, level)
+        beside.append(Reference(name, [value], [(low, high)]))
     ours = float(case.attack.right.mean())
     own = [_ends(ours, count, level)]
     return verdicts.judge([100 * ours], beside, PRECISION, own, RULES * attacks)

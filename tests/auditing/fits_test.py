@@ -77,9 +77,8 @@ def test_what_the_true_rows_would_have_sent_fits(fitted):
     assert (found.misfit < 1.5).all() and not found.slip
 
 
-@pytest.mark.parametrize(
-    "half", [jnp.bfloat16, pytest.param(np.float16, marks=pytest.mark.slow)]
-)
+@pytest.mark.slow
+@pytest.mark.parametrize("half", [jnp.bfloat16, np.float16])
 def test_models_in_half_precision_fit(fitted, half):
     found = fitted(_in(half))
     assert (found.misfit < 1.5).all() and not found.slip
@@ -244,6 +243,7 @@ def test_a_last_batch_may_be_dropped(linear, config):
     assert not tried() and not tried(batch_size=6)
 
 
+@pytest.mark.slow
 def test_rows_of_each_other_are_told(fitted, linear):
     rows = pd.read_csv(linear / "rows.csv")
     found = fitted(rows=rows.assign(client=11 - rows.client))

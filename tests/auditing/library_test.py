@@ -242,6 +242,7 @@ def test_where_there_is_no_ceiling_the_reason_is_said(linear, rows, defense, why
     assert any(why in note for note in findings.notes)
 
 
+@pytest.mark.slow
 def test_what_contradicts_the_recording_and_who_has_no_rows_is_said(linear, rows):
     seen, _ = transcript.load(linear / "seen")
     clients = np.unique(seen.client)

@@ -56,7 +56,7 @@ def test_only_rows_and_scores_import_the_truth():
         if getattr(module, "Truth", None) is not None
     }
     expected = {
-        "truth", "rows", "case", "ceilings", "fits", "measuring", "scoring", "population",
+        "truth", "rows", "case", "ceilings", "fits", "measuring", "scoring", "population", "unusual",
     }  # fmt: skip
     assert direct == {f"fljax.auditing.{each}" for each in expected}
 

@@ -154,6 +154,7 @@ def test_batch_norm_is_told_while_it_counts(view):
     assert undeclared.found(still) == ""
 
 
+@pytest.mark.slow
 def test_what_an_audit_would_miss_is_no_conclusion():
     seen, frame = _federation()
     found = fljax.audit(

@@ -176,7 +176,7 @@ def _program(told: _Told) -> Callable:
     )
     batch, epochs = training.batch_size or told.rows, training.epochs or 1
     recipe = shadow_clients.Recipe(
-        lambda _: update, told.rows, batch, epochs, training.drop_last
+        lambda _: update, told.rows, batch, epochs, drop_last=training.drop_last
     )
     return shadow_clients.compiled(recipe, parallel.mesh())
 

@@ -54,17 +54,17 @@ class Recipe(NamedTuple):
       rows: of each client.
       batch_size: B.
       epochs: E.
+      round: of the training that it is, for what changes over rounds.
       drop_last: whether rows behind the last full batch of an epoch are left out; else
         they are a smaller one.
-      round: of the training that it is, for what changes over rounds.
     """
 
     local: Callable[[PyTree], LocalUpdate]
     rows: int
     batch_size: int
     epochs: int = 1
-    drop_last: bool = False
     round: int = 0
+    drop_last: bool = False
 
     @property
     def steps(self) -> int:

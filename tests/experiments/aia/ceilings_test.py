@@ -144,7 +144,7 @@ def test_the_owner_of_a_row_tells_of_it_too(monkeypatch):
     known = SimpleNamespace(x=np.zeros((4, 2)), codes=np.zeros(2, bool))
     asked = []
 
-    def crossed(people, seed):
+    def crossed(people, seed, method):
         asked.append(people)
         return np.zeros(4)
 
