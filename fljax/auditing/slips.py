@@ -12,7 +12,7 @@ from fljax.types import ElementLossFn
 
 _FACTORS = (0.1, 0.2, 0.25, 1 / 3, 0.5, 2, 3, 4, 5, 10)  # of rate times steps
 _MOMENTA = (0.9, 0.5)  # usual ones
-_EPOCHS = (2, 3, 5)  # of steps on all rows, which the rate times steps does not tell
+_EPOCHS = (2, 3)  # of steps on all rows, which the rate times steps does not tell
 _DECAYS = (0.1, 0.01)  # usual sizes of weight decay, of which smaller ones hardly show
 # Where gradients were declared, and clients step with a rate of their own.
 _RATES = tuple(m * 10.0**-e for e in range(1, 5) for m in (1, 2, 3, 5))

@@ -168,6 +168,7 @@ def test_errors_are_in_the_words_of_arguments(linear, rows):
         fljax.audit(twice, rows, **_TOLD)
 
 
+@pytest.mark.slow
 def test_warnings_and_notes_are_in_the_words_of_arguments(linear, rows):
     marked = rows.assign(town=np.where(rows.index % 9, "a", "?"))
     marked.loc[rows.index % 4 == 0, "town"] = "b"
