@@ -20,9 +20,9 @@ repetitions (Student). A stranger's row that is drawn for several clients counts
 * *not shown*: all else. Another attack may succeed where these fail.
 
 Of audits of rows that never met the messages at most one in twenty shows a leak by
-chance, whatever the number of attacks and clients: the error of 5 % is shared equally
-between the attacks (and rules: `fljax.auditing.unusual`), half of each share between the
-clients. That is of intervals over rows, or of strangers: what rows seeds share, none knows.
+chance: attacks (and rules, `fljax.auditing.unusual`) share the error of 5 % equally, half
+of each share is for the clients one by one. That is of intervals over rows, or of
+strangers: what rows that seeds share happen to be, no interval over seeds knows.
 """
 
 from collections.abc import Sequence

@@ -11,7 +11,6 @@ from fljax.verdicts import Gain
 
 NOT_APPLICABLE = "not applicable"
 NOT_JUDGED = "not judged: the population's model"
-FEW = 0.15  # of the rows that have another value than all others: it is unusual
 MISFIT = "messages do not fit these rows"
 
 

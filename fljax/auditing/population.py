@@ -4,7 +4,6 @@ Like the truth, this is for scores only; attacks get the public columns of stran
 if they were rows of the client whose messages they have.
 """
 
-import contextlib
 from collections.abc import Sequence
 from typing import NamedTuple
 
@@ -144,19 +143,20 @@ def imputed(everyone: Everyone, strange: Strangers | None, seed: int) -> Imputed
 
 
 def _unusual(everyone: Everyone, seed: int) -> list[list[np.ndarray]]:
-    """How likely each row has another value than most, if most have one, in two ways."""
+    """How likely each row has another value than most, if most have one.
+
+    By both methods of imputation, for the one with the smaller error need not be the one
+    that ranks rows better.
+    """
     people, own = everyone.population, everyone.own
     common = unusual.usual([people.value[rows] for rows in own])
     if common is None:
         return []
     other = people._replace(value=1.0 * (people.value != common), continuous=True)
     found = []
-    for method in (imputation.LINEAR, imputation.BOOSTING):  # either may rank better
+    for method in (imputation.LINEAR, imputation.BOOSTING):
         told = other, everyone.owner
-        with contextlib.suppress(
-            ValueError
-        ):  # of scikit-learn, whatever it does not take
-            every = imputation.crossed_with_owner(*told, seed, method)
-            found.append([every[rows] for rows in own])
-            found.append(imputation.of_clients(*told, own, seed, method=method))
+        every = imputation.crossed_with_owner(*told, seed, method)
+        found.append([every[rows] for rows in own])
+        found.append(imputation.of_clients(*told, own, seed, method=method))
     return found

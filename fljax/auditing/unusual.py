@@ -22,7 +22,7 @@ from scipy import stats
 
 from fljax import attack_names, strangers, verdicts
 from fljax.attacks.estimates import Prediction
-from fljax.auditing.lines import FEW, Line
+from fljax.auditing.lines import Line
 from fljax.auditing.measuring import Controls, real_values, values_of
 from fljax.auditing.truth import Truth
 from fljax.verdicts import Measure, Reference, Verdict
@@ -35,6 +35,7 @@ _ELSE = {
     verdicts.IMPUTATION: "imputation from the other columns",
     verdicts.STRANGERS: "the attack on people who never met these messages",
 }
+_MOST = 0.85  # of the rows, that have one value: all others are unusual
 _OWN = 10  # rows of a client from which on chance is by its own
 _OfClients = Sequence[np.ndarray]
 
@@ -80,7 +81,7 @@ def usual(real: _OfClients) -> int | None:
       real: `[n]` numbers of the values of each client's rows.
     """
     kinds, counts = np.unique(np.concatenate(real), return_counts=True)
-    if len(kinds) < 2 or counts.max() < (1 - FEW) * counts.sum():
+    if len(kinds) < 2 or counts.max() < _MOST * counts.sum():
         return None
     return int(kinds[counts.argmax()])
 
