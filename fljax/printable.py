@@ -19,6 +19,11 @@ def escaped(text: str) -> str:
     return _STEERING.sub(lambda found: repr(found[0])[1:-1], text)
 
 
+def quoted(text: str) -> str:
+    """In double quotes where a comma in it would end an item of a list."""
+    return f'"{text}"' if "," in text else text
+
+
 def line(text: object) -> str:
     """As one escaped line; of a very long one the beginning and the end."""
     one = escaped(" ".join(str(text).split()))

@@ -36,6 +36,7 @@ LEVELS = {
     "schedule": 2,
     "batches": 3,
     "defenses": 3,
+    "dropout": 3,
     "local": 3,
     "parallel": 3,
     "stacking": 3,

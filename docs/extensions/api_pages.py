@@ -53,6 +53,7 @@ PAGES = {
         "fljax.local",
         "fljax.in_place",
         "fljax.losses",
+        "fljax.dropout",
         "fljax.rounds",
         "fljax.schedule",
         "fljax.batches",

@@ -17,6 +17,7 @@ from experiments.report.gains import Score
 from fljax import fit, verdicts
 from fljax.auditing import advice, words
 from fljax.driver import config
+from fljax.driver.console import command
 from fljax.results import Row
 
 _NOT_TOLD = {
@@ -78,17 +79,15 @@ def said(
         told["what_to_do"] = _command(flags, usual, rows)
     card = cards.card("run", rows, {**manifest, **told}, None)
     top = _top(card)
-    above, below = (
-        list(who_sees(top, sensitive)),
-        [_WORDS, *_fit(rows), *true_rows.said(rows)],
-    )
+    above = list(who_sees(top, sensitive))
+    below = [*map(Text, [_WORDS, *_fit(rows), *true_rows.said(rows)])]
     for each in in_short.sentences([card]):
         above.append(each.text)
         if each.command:
-            below.append(f"What to do: {in_short.TO_DO}, {each.command}")
+            below += [Text(f"What to do: {in_short.TO_DO}:"), command(each.command)]
     by_client = client_table.of(card, top) if top else None
     shown = [*map(Text, above), *([by_client] if by_client else [])]
-    return shown, [Text(each) for each in below]
+    return shown, below
 
 
 def in_order(

@@ -65,15 +65,22 @@ def _of_point(first: Row, judged: Sequence[cards.Judged]) -> Table:
     table.add_column("metric", overflow="fold", min_width=len("optimum distance"))
     screen_tables.add_numbers(table, "mean [95 % interval]", *_REFERENCES.values())
     more = [*(["bound"] if bounded else []), *(["at\nmost"] if capped else [])]
-    screen_tables.add_numbers(table, *more, "paper")
-    for line, number, verdict in judged:
-        row = line.row
+    compared = any(_published(each) for each in judged)
+    screen_tables.add_numbers(table, *more, *(["paper"] if compared else []))
+    for each in judged:
+        line, row = each.line, each.line.row
         cells = [
-            row.attack, row.setting, line.metric, screen_tables.interval(line.shown, ".2f"),
+            "" if row.attack == "none" else row.attack, row.setting, line.metric, screen_tables.interval(line.shown, ".2f"),
             *(tables.number(line.references.get(name)) for name in _REFERENCES),
         ]  # fmt: skip
         bound = [tables.number(line.bound)] if bounded else []
         most = [tables.number(line.ceiling)] if capped else []
-        known = number is not None and verdict.kind != reproduction.NOT_COMPARABLE
-        table.add_row(*cells, *bound, *most, str(number) if known else "")
+        table.add_row(*cells, *bound, *most, *([_published(each)] if compared else []))
     return table
+
+
+def _published(judged: cards.Judged) -> str:
+    """The paper's number, where there is one to compare with."""
+    known = judged.number is not None
+    comparable = known and judged.verdict.kind != reproduction.NOT_COMPARABLE
+    return str(judged.number) if comparable else ""

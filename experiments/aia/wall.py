@@ -99,6 +99,7 @@ def local_training(train: TrainConfig) -> LocalTraining:
         schedule=_schedule(train),
         num_rounds=train.num_rounds,
         kept=not one_step and train.optimiser_state == "kept",
+        dropout=train.dropout,
     )
 
 

@@ -11,6 +11,7 @@ from experiments.epsilons import PREFIX
 from experiments.report import gains
 from experiments.report.figures import selection
 from experiments.report.gains import Score
+from experiments.report.programs import PROGRAMS
 from fljax import metrics, privacy, results, verdicts
 from fljax.defenses.specs import Spec
 from fljax.metrics import Estimate
@@ -20,6 +21,7 @@ from fljax.results import Labels, Row
 EPSILON = "epsilon_rdp_against_who_attacks"
 TUNED = "epsilon_rdp_with_choice_of_clip"
 AUDITED = "epsilon_audited"  # lower bounds, of who is audited
+_STRONGEST = PROGRAMS["aia"].strongest
 _NOTHING = Estimate(math.nan, math.nan, math.nan, math.nan, 0)
 
 
@@ -129,6 +131,9 @@ def _of(name: str, rows: Sequence[Row], scores: Sequence[Score]) -> Candidate:
         POINTS
         if top is None or top.gain.measure is verdicts.ACCURACY
         else top.gain.better,
+        ""
+        if any(score.row.attack in _STRONGEST for score in scores)
+        else _STRONGEST[0],
     )
 
 

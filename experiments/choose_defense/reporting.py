@@ -115,6 +115,8 @@ def _targets(each: Candidate) -> str:
 
 def _warnings(each: Candidate, bare: Candidate | None) -> Iterator[str]:
     """What speaks against the recommended one, though it is the best of the grid."""
+    if each.attack and each.not_run:
+        yield f"A stronger one, {each.not_run}, was not run: nothing is known of it."
     if 0 < each.held_out < _FEW:
         yield "So few held-out rows hardly tell neighbours of the grid apart."
     if bare is None:

@@ -39,6 +39,7 @@ class Candidate(NamedTuple):
       held_out: rows of a seed that utility is of; 0 where it is of the training rows.
       right: percent of these rows whose class the model names; NaN of numbers.
       gained: what a gain is, in words before what it is beyond.
+      not_run: a stronger attack than all that were run.
     """
 
     defense: str
@@ -54,6 +55,7 @@ class Candidate(NamedTuple):
     held_out: int = 0
     right: float = math.nan
     gained: str = POINTS
+    not_run: str = ""
 
 
 class Wishes(NamedTuple):

@@ -68,6 +68,7 @@ def _deal_rows(dataset, config: PartitionConfig, seed: int):
                     stacklevel=2,
                 )
             column, own = _raw_column(train.frame, config.column)
+            column, own = _of_values(column, own, config)
             return [own[part] for part in _by_column(column, config)]
         case "correlation":
             if dataset.attribute is None or dataset.attribute.kind != "binary":
@@ -111,6 +112,20 @@ def _raw_column(frame, name: str | None) -> tuple[np.ndarray, np.ndarray]:
             stacklevel=2,
         )
     return frame[name].to_numpy()[there], np.flatnonzero(there)
+
+
+def _of_values(column: np.ndarray, own: np.ndarray, config: PartitionConfig):
+    """The rows with values that are clients."""
+    if not config.values:
+        return column, own
+    labels = np.array([label(value) for value in column])
+    lacking = sorted({*config.values} - {*labels})
+    if lacking:
+        raise ConfigError(
+            f"--partition_values: expected values of {config.column}, got {lacking[0]!r}"
+        )
+    named = np.isin(labels, config.values)
+    return column[named], own[named]
 
 
 def _by_column(column: np.ndarray, config: PartitionConfig):

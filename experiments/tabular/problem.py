@@ -16,8 +16,12 @@ from experiments.tabular.defense_config import BoundDefense, Builder
 from experiments.tabular.settings import ModelConfig, TrainConfig
 from fljax import local, losses, models
 from fljax import schedule as schedule_lib
+from fljax.driver.config import ConfigError
+from fljax.dropout import MeanLoss
 from fljax.federation import FedAvg, Tables, Training
 from fljax.types import Defense, Model, PyTree
+
+_DROPOUT = 1  # seed of what clients drop, which no attack draws
 
 
 class Plan(NamedTuple):
@@ -99,7 +103,8 @@ class Problem(NamedTuple):
     @property
     def loss_fn(self) -> losses.LossFn:
         """Loss of one example."""
-        return self.method.loss_fn
+        trained = self.method.loss_fn
+        return trained.loss if isinstance(trained, MeanLoss) else trained
 
     @property
     def schedule(self) -> schedule_lib.Schedule:
@@ -169,10 +174,17 @@ def build(
       most_clients: clients that it keeps, drawn for each seed; None keeps all.
       defense: from `defense.maker`; None for none.
       trial: of the `Problem`.
+
+    Raises:
+      ConfigError: the model has nothing that could be dropped.
     """
     built = _model(clients, model)
     element_loss = losses.of_task(clients.datasets[0].table.task)
     loss_fn = losses.example_loss(built.apply, element_loss)
+    if train.dropout:
+        if model.name == "linear" or not model.hidden:
+            raise ConfigError("--dropout: expected a model with hidden units, got none")
+        loss_fn = MeanLoss(loss_fn, train.dropout, draws=1, seed=_DROPOUT)
     # FedSGD is one full-batch step of rate 1; the server then takes the real step.
     one_step = train.algorithm == "fed_sgd"
     client_rate = 1.0 if one_step else train.learning_rate

@@ -84,6 +84,10 @@ class PartitionConfig:
     column: str | None = option(
         None, "by_column, ordered: raw column", of={"kind": ("by_column", "ordered")}
     )
+    values: tuple[str, ...] = option(
+        (), "by_column: whose rows are clients', default all; others are nobody's",
+        of={"kind": ("by_column",)},
+    )  # fmt: skip
     heterogeneity: float = option(
         0.0, "correlation: h", min=0, max=0.5, of={"kind": ("correlation",)}
     )
@@ -145,6 +149,12 @@ class TrainConfig:
         "momentum, adam: the client optimiser's state in each round, from zero or as its "
         "last round left it",
         of={"client_optimiser": ("momentum", "adam")},
+    )
+    dropout: float = option(
+        0.0,
+        "mlp: probability that a client drops a hidden unit, for each row and step",
+        min=0,
+        below=1,
     )
     proximal: float = option(
         0.01, "fed_prox: mu", min=0, of={"algorithm": ("fed_prox",)}

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 import jax
 import numpy as np
 
-from fljax import losses, packing
+from fljax import dropout, losses, packing
 from fljax.defenses.specs import Spec
 from fljax.transcript import views
 from fljax.types import Array, Known, Transcript
@@ -34,6 +34,7 @@ class LocalTraining(NamedTuple):
       schedule: learning rate of each round over that of the first; empty where it stays.
       num_rounds: of the run.
       kept: whether their optimiser's state goes on from round to round.
+      dropout: probability that a hidden unit is dropped; 0 for none.
     """
 
     batch_size: int | None = None
@@ -49,6 +50,7 @@ class LocalTraining(NamedTuple):
     schedule: tuple[float, ...] = ()
     num_rounds: int | None = None
     kept: bool = False
+    dropout: float = 0.0
 
     @property
     def missing(self) -> list[str]:
@@ -92,6 +94,10 @@ class LocalTraining(NamedTuple):
         if self.batch_size is None:
             return np.zeros(np.shape(sizes), bool)
         return (self.batch_size == 0) | (np.asarray(sizes) <= self.batch_size)
+
+    def sends_noise(self, sizes: np.ndarray) -> np.ndarray:
+        """Whether messages of clients with so many rows `[C]` depend on what they draw."""
+        return ~self.takes_all(sizes) | bool(self.dropout)
 
     def local_steps(self, sizes: np.ndarray) -> np.ndarray:
         """Local steps `[C]` of clients with so many rows, if nothing is missing."""
@@ -171,6 +177,24 @@ class AdversaryView(NamedTuple):
     def read_only(self) -> "AdversaryView":
         """The same, with arrays that nobody can write to: attacks share them."""
         return jax.tree.map(_locked, self)
+
+    @property
+    def drops(self) -> bool:
+        """Whether the model has layers of dropout."""
+        if self.transcript is None:
+            return False
+        params = jax.tree.map(lambda leaf: leaf[0], self.transcript.params)
+        row = jax.tree.map(lambda leaf: leaf[0, 0], self.known.public)
+        numeric = np.append(row.numeric, np.zeros(np.shape(self.candidates)[-1]))
+        return dropout.drops(self.apply, params, row._replace(numeric=numeric))
+
+    @property
+    def mean_loss(self) -> losses.LossFn:
+        """Of one example, what clients descend on average: under dropout not `loss_fn`."""
+        if not (self.training.dropout and self.drops):
+            return self.loss_fn
+        width = np.shape(self.candidates)[-1]
+        return dropout.MeanLoss(self.loss_fn, self.training.dropout, block=width)
 
     @property
     def usual_loss(self) -> bool:

@@ -79,6 +79,11 @@ def task(view: AdversaryView, settings: Hashable = None) -> Task:
     return Task(view.loss_fn, view.apply, view.continuous, settings)
 
 
+def training_task(view: AdversaryView, settings: Hashable = None) -> Task:
+    """The same of an attack that simulates training, whose loss is that of its steps."""
+    return task(view, settings)._replace(loss_fn=view.mean_loss)
+
+
 def over_clients(
     attack: Callable, static: Task, view: AdversaryView, *more: PyTree
 ) -> PyTree:

@@ -159,6 +159,8 @@ def _about_training(needs: Needs, view: AdversaryView) -> str:
         return "needs clients whose learning rate is the same in all rounds"
     if training.algorithm in needs.algorithms_not:
         return f"does not simulate {training.algorithm}"
+    if needs.single_gradient and training.dropout:
+        return "does not simulate dropout"
     simulates = needs.training or needs.single_gradient
     if training.remembers and simulates:
         if not needs.keeps:

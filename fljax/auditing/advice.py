@@ -1,7 +1,7 @@
 """What to do about a leak: the command that tries a defense on the same rows."""
 
 import shlex
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -33,13 +33,10 @@ class Advice(NamedTuple):
     command: str
     then: str
 
-    def __str__(self) -> str:
-        return f"What to do: {self.why} {self.command} {self.then}"
-
 
 def what_to_do(
     flags: Mapping[str, Any],
-    clients: int,
+    clients: Sequence[str],
     training: LocalTraining,
     num_rounds: int | None = None,
     sees: View = "messages",
@@ -48,7 +45,8 @@ def what_to_do(
 
     Args:
       flags: of the audit.
-      clients: how many were audited.
+      clients: what the column of clients calls those of the recording, where the rows are
+        of others, too.
       training: how they train, as far as is known.
       num_rounds: of the training, None where that is not known.
       sees: what the adversary of the audit does.
@@ -65,19 +63,19 @@ def what_to_do(
         **{f"data_{name}": _told(flags, name, usual) for name, usual in _USUAL.items()},
         "partition_kind": "by_column" if owner else None,
         "partition_column": owner,
-        "partition_clients": clients if owner and not flags.get("client") else None,
+        "partition_values": config.to_text(list(clients)) if clients else None,
         **_model(flags.get("model")),
         "num_rounds": num_rounds,
         **trained,
         "adversary": None if sees == "messages" else sees,
-        "defense": f"dp_sgd(clip=0.1|1|10, epsilon={EPSILON})",
+        "sweep": f"defense=none; defense=dp_sgd(clip=0.1|1|10, epsilon={EPSILON})",
     }
     told = (f"--{name}={value}" for name, value in rows.items() if value is not None)
     return Advice(
         "noise on every example's gradient (dp_sgd, fed_cdp) is the defense with a "
-        "guarantee. This trains on the same rows with one and attacks it, beside its "
-        "cost in accuracy, in a clone of the repository, with the path of the rows from "
-        "there:",
+        "guarantee. This trains on the same rows without a defense and with one, and attacks "
+        "both, beside what the models explain, in a clone of the repository, with the path of "
+        "the rows from there:",
         f"python -m experiments.aia {shlex.join(told)}",
         (
             ""
@@ -107,6 +105,7 @@ def _trained(training: LocalTraining) -> dict[str, str]:
         "local_steps": training.steps,
         "client_optimiser": named,
         "optimiser_state": "kept" if named and training.kept else None,
+        "dropout": f"{training.dropout:g}" if training.dropout else None,
         "algorithm": "fed_prox" if proximal else None,
         "proximal": f"{proximal:g}" if proximal else None,
     }

@@ -137,7 +137,7 @@ def prepare(
     notes += [*inputs.warned, *derived.notes(owned.table)]
     notes += _unmatched(config, owned, seen, sees)
     notes += local_training.notes(*trained) + said
-    notes += client_loss.notes(*trained)
+    notes += [*client_loss.notes(*trained), *local_training.undropped(view)]
     notes += recording.notes(inputs.recording)
     notes += normalisation.notes(seen.seen)
     summed = _summed(seen, clients, owned)

@@ -44,10 +44,10 @@ _FIRST_ORDER = "linear_inversion"
 SIMULATING = ("trajectory", _FIRST_ORDER)
 _CHECK = (
     "check client_column; learning_rate (a list where it changes), batch_size, drop_last, "
-    "local_epochs, optimiser, momentum, weight_decay and optimiser_state; loss (a factor of "
+    "local_epochs, optimiser, momentum, weight_decay, optimiser_state and dropout; loss (a factor of "
     "1/2 halves the rate) and the model; layers that clients keep to themselves (FedBN); "
     "input_order, standardise and standardise_target; the order of classes (texts: sorted); "
-    "defense; rows of a client that the file lacks; dropout and augmentation, which are not "
+    "defense; rows of a client that the file lacks; augmentation, which is not "
     "simulated"
 )
 _NO_BETTER = 0.75  # of the misfit on strangers

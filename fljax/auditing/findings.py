@@ -42,6 +42,7 @@ class Audited(NamedTuple):
       flags: every setting by the name of its flag.
       notes: what was taken for granted.
       names: of clients by their ids, where the file has names.
+      members: what the file calls the clients of the recording, where it has others, too.
       training: how they train, as far as is known.
       ceiling: what no adversary is above, under the declared defense.
       num_rounds: of the training, to the last one that was recorded.
@@ -66,6 +67,7 @@ class Audited(NamedTuple):
     flags: Mapping[str, Any]
     notes: Sequence[str] = ()
     names: Mapping[int, str] = types.MappingProxyType({})
+    members: Sequence[str] = ()
     training: LocalTraining = LocalTraining()
     ceiling: Ceiling = Ceiling()
     num_rounds: int | None = None

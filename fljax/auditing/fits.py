@@ -109,9 +109,9 @@ def of_rows(
 
 
 def _by_chance(view: AdversaryView) -> np.ndarray:
-    """0 of clients who take all rows in a step, whose messages have no noise."""
+    """0 of clients whose messages have no noise, as of all rows in a step."""
     assert view.messages is not None
-    noisy = ~view.training.takes_all(view.sizes)
+    noisy = view.training.sends_noise(view.sizes)
     return noisy * of_noise(np.asarray(view.messages.count), len(view.clients))
 
 
@@ -251,7 +251,8 @@ def _tells(view: AdversaryView) -> bool:
     """Whether messages are enough to tell noise from what is not noise."""
     assert view.messages is not None
     training = view.training
-    whole = training.takes_all(view.sizes).all() and not training.remembers
+    drawn = training.sends_noise(view.sizes).any()
+    whole = not drawn and not training.remembers
     enough = np.min(view.messages.count) >= LEAST_MESSAGES
     return bool(enough or (whole and not view.defense and view.sees == "messages"))
 

@@ -254,6 +254,7 @@ def _score(
         flags={k: v for group in config for k, v in config_lib.to_flags(group).items()},
         notes=case.notes,
         names=read.owned.names,
+        members=read.owned.members(case.recording.clients, config.files.client_column),
         training=view.training,
         fit=rows,
         ceiling=ceiling,

@@ -2,7 +2,7 @@
 
 What the user says goes first. Fields of the description (`fljax.transcript.told`):
 `optimiser` (or `optimizer`, `client_optimiser`), `optimiser_state` (`new` or `kept`),
-`momentum`, `weight_decay`, `batch_size` (null or 0: all rows), `drop_last`,
+`momentum`, `weight_decay`, `batch_size` (null or 0: all rows), `drop_last`, `dropout`,
 `learning_rate` (or a list of them, one for each round, the last for all that follow),
 `local_epochs` or `epochs`, `local_steps`, `algorithm` (`fed_avg`, `FedProx`, ...), `proximal`, `defense` and its
 `delta`. What is not simulated is said in the notes.
@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 import optax
 
-from fljax.attacks.adversary import LocalTraining
+from fljax.attacks.adversary import AdversaryView, LocalTraining
 from fljax.auditing.declaration import Declared
 from fljax.auditing.settings import TrainingConfig
 from fljax.defenses import specs
@@ -23,7 +23,7 @@ from fljax.transcript import description, told
 
 _CLIPS = ("max_grad_norm", "grad_clip")  # of a batch, unless examples are clipped
 _NOT_SIMULATED = (
-    *("nesterov", "dampening", "amsgrad", "dropout", "augmentation"),
+    *("nesterov", "dampening", "amsgrad", "augmentation"),
     *("lr_scheduler", "scheduler", *_CLIPS),
 )
 _OF_ADAM = {"betas": [0.9, 0.999], "eps": 1e-8, "b1": 0.9, "b2": 0.999}
@@ -72,9 +72,19 @@ def _given(config: TrainingConfig) -> dict[str, Any]:
         "momentum": config.momentum,
         "weight_decay": config.weight_decay,
         "proximal": config.proximal,
+        "dropout": config.dropout,
         "kept": None if state is None else state == "kept",
     }
     return {name: value for name, value in given.items() if value is not None}
+
+
+def undropped(view: AdversaryView) -> list[str]:
+    """What to say of dropout that the model has no layers for."""
+    if not view.training.dropout or view.drops:
+        return []
+    return [
+        "Dropout is not simulated: the model has no hidden layer, or no nn.Dropout."
+    ]
 
 
 def notes(about: dict[str, Any], config: TrainingConfig, stem: str) -> list[str]:

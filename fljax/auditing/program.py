@@ -19,7 +19,7 @@ from typing import NamedTuple
 
 from rich.progress import Progress
 
-from fljax import transcript
+from fljax import printable, transcript
 from fljax.attacks.estimates import (
     LabelEstimate,
     NotApplicable,
@@ -105,7 +105,8 @@ def describe(prepared: Prepared) -> list[str]:
             f"{len(sizes)} clients of {_ends(sizes)} rows, "
             f"{_ends(count)} messages of each"
         ),
-        f"inputs of {config.training.model}: {', '.join(columns.names)}",
+        f"inputs of {config.training.model}: "
+        + ", ".join(map(printable.quoted, columns.names)),
         f"sensitive: {config.files.sensitive}, {values}",
         f"at most {effort.steps(case, attacks, config.audit)} simulated steps a message",
         *case.notes,

@@ -14,7 +14,7 @@ from fljax.auditing import cells, page
 from fljax.auditing.advice import Advice
 from fljax.auditing.findings import Audited, Findings
 from fljax.auditing.lines import Line
-from fljax.driver import screen_tables
+from fljax.driver import console, screen_tables
 from fljax.driver.option import FILES, FolderFlags
 from fljax.driver.output import Output, Results
 from fljax.results import Labels, Row, finite
@@ -85,15 +85,17 @@ def screen(findings: Findings) -> list[Table | Text]:
     details = [
         f"{each.attack}: {each.detail}" for each in findings.lines if each.detail
     ]
-    said = [*details, *findings.notes]
+    said = [*map(Text, details), *map(Text, findings.notes)]
     if findings.leaks:
-        said = [*said, str(_advice(audited, audited.flags))]
-    return [*map(Text, findings.summary), shown, *map(Text, said)]
+        advice = _advice(audited, audited.flags)
+        said += [Text(f"What to do: {advice.why}"), console.command(advice.command)]
+        said += [Text(advice.then)]
+    return [*map(Text, findings.summary), shown, *said]
 
 
 def _advice(audited: Audited, flags: Mapping[str, Any]) -> Advice:
     return advice_lib.what_to_do(
-        flags, len(audited.clients), audited.training, audited.num_rounds, audited.sees
+        flags, audited.members, audited.training, audited.num_rounds, audited.sees
     )
 
 

@@ -120,6 +120,13 @@ class TrainingConfig:
         "none, and not in the transcript: new",
     )
     proximal: float | None = option(None, "fed_prox: mu", min=0)
+    dropout: float | None = option(
+        None,
+        "probability that a client drops a unit, behind every hidden layer or where the "
+        "model has nn.Dropout; none, and not in the transcript: 0",
+        min=0,
+        below=1,
+    )
     loss: str | None = option(
         None,
         "of one row: squared, absolute, huber; logistic; cross_entropy; or "

@@ -13,6 +13,7 @@ from fljax.types import ElementLossFn
 _FACTORS = (0.1, 0.2, 0.25, 1 / 3, 0.5, 2, 3, 4, 5, 10)  # of rate times steps
 _MOMENTA = (0.9, 0.5)  # usual ones
 _EPOCHS = (2, 3)  # of steps on all rows, which the rate times steps does not tell
+_DROPOUTS = (0.0, 0.2, 0.5)
 _DECAYS = (0.1, 0.01)  # usual sizes of weight decay, of which smaller ones hardly show
 # Where gradients were declared, and clients step with a rate of their own.
 _RATES = tuple(m * 10.0**-e for e in range(1, 5) for m in (1, 2, 3, 5))
@@ -45,6 +46,7 @@ def tried(view: AdversaryView) -> Iterator[tuple[str, AdversaryView]]:
         *_epochs(view),
         *_last_batches(view),
         *_rates(told, view.num_rounds),
+        *_dropouts(view),
     )
     for name, training in ways:
         if not training.missing and training != told:
@@ -142,6 +144,12 @@ def _last_batches(view: AdversaryView) -> Iterator[tuple[str, LocalTraining]]:
         return
     does = "train on" if told.drop_last else "drop"
     yield f"clients {does} the last batch of an epoch, if smaller (drop_last)", other
+
+
+def _dropouts(view: AdversaryView) -> Iterator[tuple[str, LocalTraining]]:
+    """Units may have been dropped, or not."""
+    for rate in _DROPOUTS if view.drops else ():
+        yield f"dropout is {rate:g}", view.training._replace(dropout=rate)
 
 
 def _with_decays(told: LocalTraining) -> Iterator[LocalTraining]:

@@ -45,6 +45,14 @@ class Owned(NamedTuple):
     row: np.ndarray
     names: Mapping[int, str] = {}
 
+    def members(self, clients: np.ndarray, column: str | None) -> tuple[str, ...]:
+        """What the column calls those of the clients that it has; empty if it has no others."""
+        if self.client is None or np.isin(self.client, clients).all():
+            return ()
+        there = np.intersect1d(clients, self.client).tolist()
+        named = (self.names.get(each, str(each)) for each in there)
+        return tuple(each.removeprefix(f"{column}: ") for each in named)
+
 
 def read(path: str, files: FilesConfig, config: RowsConfig) -> Owned:
     """Reads the audited clients' rows.

@@ -6,6 +6,7 @@ import warnings
 from collections import defaultdict
 from collections.abc import Sequence
 
+import numpy as np
 import pandas as pd
 
 from fljax.data.csv_format import CsvFormat
@@ -73,6 +74,46 @@ def warn_of_leading_zeros(
                 f"has a leading zero: list codes in categorical={column}",
                 stacklevel=3,
             )
+
+
+def warn_of_thousands(
+    content: bytes,
+    frame: pd.DataFrame,
+    columns: Sequence[str],
+    name: str,
+    form: CsvFormat,
+) -> None:
+    """Warns of columns such as `645` and `5.246`, whose decimals may be groups of digits.
+
+    Args:
+      content: the file.
+      frame: as it was read.
+      columns: those of it that are taken for numbers.
+      name: what warnings call the file.
+      form: how it is written.
+    """
+    broken = [column for column in columns if _has_decimals(get_column(frame, column))]
+    if form.thousands or not broken:
+        return
+    with warnings.catch_warnings(action="ignore"):  # they were said of the numbers
+        texts = read_csv(content, name, columns=broken, dtype=str, form=form)
+    mark = re.escape(form.decimal)
+    for column in texts.columns:
+        cells = get_column(texts, column).dropna().str.strip()
+        whole = cells.str.fullmatch(r"[+-]?\d{1,3}")
+        grouped = cells.str.fullmatch(rf"[+-]?[1-9]\d{{0,2}}{mark}\d{{3}}")
+        if whole.any() and (whole | grouped).all():
+            other = "," if form.decimal == "." else "."
+            warnings.warn(
+                f"{name}: decimals of {column!r} have three digits, as "
+                f"{cells[grouped].iloc[0]!r}, and whole numbers at most three: if the mark "
+                f"groups thousands, thousands={form.decimal} with decimal={other} reads them",
+                stacklevel=3,
+            )
+
+
+def _has_decimals(series: pd.Series) -> bool:
+    return bool(np.any(np.asarray(pd.to_numeric(series, errors="coerce")) % 1 > 0))
 
 
 def unit_of_numbers(series: pd.Series) -> str:

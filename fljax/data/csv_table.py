@@ -14,6 +14,7 @@ from typing import get_args
 import numpy as np
 import pandas as pd
 
+from fljax import printable
 from fljax.data import csv_kinds, csv_spellings
 from fljax.data.csv_format import CsvFormat
 from fljax.data.csv_reader import read_csv
@@ -21,7 +22,7 @@ from fljax.data.fetch import of_bytes, read_local
 from fljax.data.missing import handle_missing, kept_rows
 from fljax.data.options import Preprocessing
 from fljax.data.table import DataError, Table, Task, first_text, get_column
-from fljax.data.vocabulary import positions, vocabulary
+from fljax.data.vocabulary import label, positions, vocabulary
 
 _COPIES = 0.1  # of the rows
 _FRAME = "frame.csv"  # name of one in memory
@@ -126,7 +127,7 @@ def load(
     wrong += filter(None, (csv_kinds.too_large(left[column]) for column in numbers))
     if wrong:
         raise DataError(f"{name}: {_ALSO.join(wrong)}")
-    series, task = _classes(name, get_column(left, target), task, **told)
+    series, task, classes = _classes(name, get_column(left, target), task, **told)
     if task == "regression" and (said := csv_kinds.too_large(series)):
         raise DataError(f"{name}: {said}")
     aside = raw[drop].iloc[rows].reset_index(drop=True)
@@ -134,6 +135,8 @@ def load(
     csv_spellings.warn_of_categories(frame, categories, name)
     found = [c for c in kinds if kinds[c] == "numeric" and c not in numeric]
     csv_spellings.warn_of_leading_zeros(file.content, found, name, form)
+    measured = numbers + [target] * (task == "regression")
+    csv_spellings.warn_of_thousands(file.content, used, measured, name, form)
     if sensitive is not None and kinds.get(sensitive) == "numeric":
         _suggest_categories(name, get_column(frame, sensitive))
     table = Table(
@@ -146,6 +149,7 @@ def load(
         sensitive=sensitive,
         task=task,
         files=(file.record,),
+        classes=classes,
     )
     _warn_of_copies(name, frame)
     return table
@@ -245,7 +249,8 @@ def _classes(
     form: CsvFormat,
     numeric: Sequence[str],
     categorical: Sequence[str],
-) -> tuple[pd.Series, Task]:
+) -> tuple[pd.Series, Task, tuple[str, ...]]:
+    """The target as a task has it, the task, and what texts the classes were."""
     distinct = series.nunique()
     if series.name not in numeric:
         csv_kinds.check_target(name, series, form)
@@ -272,6 +277,8 @@ def _classes(
             "task=binary or multiclass"
         )
     if task == "regression":
-        return series.astype(np.float64), task
-    numbers = positions(series, vocabulary(series))
-    return pd.Series(numbers, index=series.index, name=series.name), task
+        return series.astype(np.float64), task, ()
+    values = vocabulary(series)
+    numbers = positions(series, values)
+    classes = tuple(map(printable.quoted, map(label, values))) if text else ()
+    return pd.Series(numbers, index=series.index, name=series.name), task, classes

@@ -4,10 +4,11 @@ from typing import NamedTuple
 
 import pandas as pd
 
+from fljax import printable
 from fljax.data.csv_kinds import is_ordinal
 from fljax.data.encoder import Column
 from fljax.data.preprocess import Dataset
-from fljax.data.table import get_column
+from fljax.data.table import Table, get_column
 from fljax.data.vocabulary import label, vocabulary
 
 _SHOWN = 6  # categories
@@ -39,7 +40,8 @@ def columns(dataset: Dataset) -> list[Listed]:
     for name in table.frame.columns:
         series = get_column(table.frame, name)
         if name == table.target:
-            values = "number" if table.task == "regression" else _labels(series)
+            regression = table.task == "regression"
+            values = _range(series) if regression else _classes(table, series)
             found.append(Listed(name, "target", f"{table.task}, {values}", 0, False))
         elif name in table.kinds:
             role = "sensitive" if name in table.concealed else "input"
@@ -54,14 +56,28 @@ def columns(dataset: Dataset) -> list[Listed]:
 def _of_feature(role: str, column: Column, series: pd.Series, kind: str) -> Listed:
     if kind != "numeric":
         return Listed(column.name, role, _labels(series), column.width, False)
-    low, high, distinct = series.min(), series.max(), series.nunique()
-    values = f"number from {low:g} to {high:g}"
     few = is_ordinal(series)
-    values += f", {distinct} different" if few else ""
+    values = _range(series) + (f", {series.nunique()} different" if few else "")
     return Listed(column.name, role, values, column.width, few)
 
 
+def _range(series: pd.Series) -> str:
+    return f"number from {series.min():g} to {series.max():g}"
+
+
+def _classes(table: Table, series: pd.Series) -> str:
+    """Classes with their numbers, where the file calls them otherwise."""
+    if not table.classes:
+        return _labels(series)
+    named = [f"{text} ({number})" for number, text in enumerate(table.classes[:_SHOWN])]
+    return _listed(len(table.classes), named)
+
+
+def _listed(count: int, shown: list[str]) -> str:
+    more = ", ..." if count > len(shown) else ""
+    return f"{count} values: {', '.join(shown)}{more}"
+
+
 def _labels(series: pd.Series) -> str:
-    values = [label(value) for value in vocabulary(series)]
-    more = ", ..." if len(values) > _SHOWN else ""
-    return f"{len(values)} values: {', '.join(values[:_SHOWN])}{more}"
+    values = [printable.quoted(label(value)) for value in vocabulary(series)]
+    return _listed(len(values), values[:_SHOWN])

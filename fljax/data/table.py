@@ -46,6 +46,7 @@ class Table:
       also_sensitive: columns that are inferred together with it.
       task: what the target is.
       files: what was read.
+      classes: what the file calls the classes 0 to K - 1, where it holds texts.
       parameters: true parameters of generated data (`weights`, `bias`), else empty.
 
     Raises:
@@ -60,6 +61,7 @@ class Table:
     task: Task
     also_sensitive: tuple[str, ...] = ()
     files: tuple[FileRecord, ...] = ()
+    classes: tuple[str, ...] = ()
     parameters: Mapping[str, np.ndarray] = dataclasses.field(default_factory=dict)
 
     def __post_init__(self) -> None:

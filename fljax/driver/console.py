@@ -94,6 +94,16 @@ def waiting(name: str) -> Iterator[None]:
         timer.cancel()
 
 
+def command(text: str) -> Text:
+    """A line to copy, which is never broken."""
+    return Text(text, no_wrap=True)
+
+
+def is_command(shown: object) -> bool:
+    """Whether it is from `command`."""
+    return isinstance(shown, Text) and bool(shown.no_wrap)
+
+
 def screen() -> Console:
     """Standard output, wide enough for a results table also when it is no terminal."""
     quiet = not processes.is_first()

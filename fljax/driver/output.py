@@ -145,7 +145,7 @@ class Output:
         """Prints tables and lines, how long it took, and where everything is."""
         out = console.screen()
         for each in shown:
-            out.print(each)
+            out.print(each, soft_wrap=console.is_command(each))
         out.print(f"{time.perf_counter() - self._begin:.1f} seconds in all")
         out.print(f"results, figures and manifest are in {self.folder}", markup=False)
 

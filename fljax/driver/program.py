@@ -97,7 +97,7 @@ class Program(Command):
             if isinstance(folder, RunFlags) and folder.dry_run:
                 screen = console.screen()
                 for line in self.describe(prepared):
-                    screen.print(line, highlight=False, markup=False)
+                    screen.print(line, highlight=False, markup=False, soft_wrap=True)
                 return 0
             with output.autosave.interruptible(), console.progress() as bars:
                 results = self.work(prepared, output, bars)
@@ -106,5 +106,5 @@ class Program(Command):
             if self.afterwards:
                 folder_ = shlex.quote(str(output.folder))
                 command = self.afterwards.format(folder=folder_)
-                console.screen().print(command, highlight=False, markup=False)
+                console.screen().print(console.command(command), soft_wrap=True)
         return results.code

@@ -130,6 +130,8 @@ class FirstLayer(NamedTuple):
 class MLP(nn.Module):
     """Fully connected network: `TabularDense`, dense layers, an activation between.
 
+    Its `nn.Dropout` layers, behind activations, drop nothing but under `fljax.dropout`.
+
     Attributes:
       hidden: units of each hidden layer; empty for a linear model.
       outputs: 1 gives a scalar output `[]`, more give `[outputs]`.
@@ -159,6 +161,7 @@ class MLP(nn.Module):
             if self.norm == "layernorm":
                 out = nn.LayerNorm(**_NORMALISED)(out)
             out = ACTIVATIONS[self.activation](out)
+            out = nn.Dropout(0.0, deterministic=True)(out)
             out = nn.Dense(width, use_bias=self.use_bias, **inits)(out)
         return out[0] if self.outputs == 1 else out
 

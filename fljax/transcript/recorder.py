@@ -51,7 +51,7 @@ class Recorder:
           about: free description. Attacks that imitate the clients read `optimiser` (sgd,
             adam, ...), `optimiser_state` (`kept` from round to round, or `new`), `momentum`,
             `weight_decay`, `learning_rate` (or a list, one for each round from 0 on),
-            `batch_size` (null: all rows), `drop_last`, `local_epochs` or `local_steps`,
+            `batch_size` (null: all rows), `drop_last`, `dropout`, `local_epochs` or `local_steps`,
             `algorithm` with `proximal`, `defense` with `delta`, `loss` with its number, and
             `num_rounds`; an audit of rows whose clients have names reads `client_names`,
             `{name: client id}`.

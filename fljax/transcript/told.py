@@ -15,6 +15,7 @@ FIELDS = (
     "epochs", "local_steps", "algorithm", "proximal", "defense", "delta", "client_names",
     "server_optimiser", "server_learning_rate", "participation", "num_rounds",
     "loss", "huber_delta", "pos_weight", "label_smoothing", *_STATE, "drop_last",
+    "dropout",
 )  # fmt: skip
 STATES = ("new", "kept")  # of an optimiser in each round
 ALGORITHMS = {  # as clients train, whatever the server does
@@ -46,6 +47,7 @@ def training(about: Mapping[str, Any], where: str) -> dict[str, Any]:
         "proximal": _number(about, "proximal", where, least=0),
         "num_rounds": _count(about, "num_rounds", where),
         "kept": _kept(about, where),
+        "dropout": _number(about, "dropout", where, least=0, below=1) or 0.0,
     } | _rates(about, where)
     if "batch_size" in about and about["batch_size"] is None:
         found["batch_size"] = 0

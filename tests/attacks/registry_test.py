@@ -147,6 +147,11 @@ _NEEDS = {
         {"training": LocalTraining(5, 0.1, 1, momentum=0.9)},
         "messages of 2 steps over 10 rows",
     ),
+    "dropout": (
+        Needs(single_gradient=True),
+        {"training": LocalTraining(0, 0.1, 1, dropout=0.5)},
+        "does not simulate dropout",
+    ),
     "steps": (
         Needs(epochs=True), {"training": LocalTraining(steps=2)}, "told local steps"
     ),

@@ -104,6 +104,7 @@ _ABOUT = {
     "momentum": (-0.9, "expected a number >= 0"),
     "optimiser_state": ("fresh", "expected one of new, kept, got 'fresh'"),
     "drop_last": ("yes", "expected true or false, got 'yes'"),
+    "dropout": (1, "expected a number >= 0 and < 1, got 1"),
     "optimizer_state": (True, "expected a name, got True"),
     "momentum ": (1.0, "expected a number >= 0 and < 1, got 1.0"),
     "weight_decay": ("small", "expected a number >= 0, got 'small'"),

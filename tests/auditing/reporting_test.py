@@ -72,7 +72,7 @@ def test_words_come_first_then_the_table_then_what_to_do(page):
         assert "learned from other people&#39;s rows, name 61.0 %" in text.replace(
             "people's", "people&#39;s"
         )
-        assert "--defense" in text
+        assert "defense=dp_sgd" in text
         assert "Run it Then" not in text
     assert said.index("names married") < said.index("imputation strangers")
 
@@ -80,37 +80,40 @@ def test_words_come_first_then_the_table_then_what_to_do(page):
 def test_the_command_for_a_defense_has_what_is_known_of_the_training():
     flags = {"known": "../rows.csv", "model": "mlp:64", "client_column": "site"}
     training = LocalTraining(batch_size=0, learning_rate=0.05, epochs=2, momentum=0.9)
-    advice = advice_lib.what_to_do(flags, 3, training)
+    advice = advice_lib.what_to_do(flags, ("0", "Nord, Ost"), training)
     for flag in (
         "model_hidden=64", "learning_rate=0.05", "batch_size=none", "local_epochs=2",
-        "client_optimiser=momentum", "partition_clients=3", "data_path=../rows.csv",
+        "client_optimiser=momentum", "data_path=../rows.csv",
     ):  # fmt: skip
         assert f" --{flag} " in f"{advice.command} "
+    assert """'--partition_values=0,"Nord, Ost"' """ in advice.command
     assert not re.search("optimiser_state|drop_last", advice.command)
-    dropped = advice_lib.what_to_do(flags, 3, training._replace(drop_last=True))
+    dropped = advice_lib.what_to_do(flags, (), training._replace(drop_last=True))
     assert "--drop_last=true" in dropped.command
-    kept = advice_lib.what_to_do(flags, 3, training._replace(kept=True)).command
+    kept = advice_lib.what_to_do(flags, (), training._replace(kept=True)).command
     assert "--client_optimiser=momentum --optimiser_state=kept" in kept
     others = training._replace(kept=True, optimiser="rmsprop", momentum=0.0)
-    kept = advice_lib.what_to_do(flags, 3, others).command
+    kept = advice_lib.what_to_do(flags, (), others).command
     assert "optimiser" not in kept  # has no flag
     assert "in a clone" in advice.why and advice.then.startswith("Then record")
     assert "num_rounds" not in advice.command and "adversary" not in advice.command
-    one = advice_lib.what_to_do(flags | {"client": [0]}, 1, training, 60, "sum").command
+    one = advice_lib.what_to_do(flags, (), training, 60, "sum").command
     assert "--num_rounds=60" in one and "--adversary=sum" in one
-    assert "partition_clients" not in one  # of a column the largest so many
+    assert "partition_values" not in one and "dropout" not in one
+    dropped = advice_lib.what_to_do(flags, (), training._replace(dropout=0.2))
+    assert "--dropout=0.2" in dropped.command
     told = advice_lib.what_to_do(
-        flags, 3, LocalTraining(algorithm="fed_prox", proximal=0.1)
+        flags, (), LocalTraining(algorithm="fed_prox", proximal=0.1)
     )
     assert "--algorithm=fed_prox --proximal=0.1" in told.command
     falling = training._replace(schedule=(1.0, 0.9, 0.81))
-    advice = advice_lib.what_to_do(flags, 3, falling)
+    advice = advice_lib.what_to_do(flags, (), falling)
     assert "--learning_rate=0.05 --learning_rate_decay=0.9 " in advice.command
     steps = training._replace(schedule=(1.0, 1.0, 0.1))  # have no flag
-    advice = advice_lib.what_to_do(flags, 3, steps)
+    advice = advice_lib.what_to_do(flags, (), steps)
     assert "learning_rate" not in advice.command
     assert advice.then.startswith("Run it with the learning rate")
-    advice = advice_lib.what_to_do(flags, 3, LocalTraining())
+    advice = advice_lib.what_to_do(flags, (), LocalTraining())
     assert "learning_rate" not in advice.command
     assert advice.then.startswith("Run it with the learning rate")
 

@@ -51,6 +51,19 @@ def test_numbers_with_leading_zeros_are_told(load):
     load([f'"{100 * number}"' for number in range(24)])
 
 
+def test_decimals_that_may_be_groups_of_thousands_are_told(load):
+    column = [f"{number}.{number + 100}" for number in range(1, 20)]
+    said = "decimals of 'what' have three digits, as '1.101', .* thousands=. with decimal=,"
+    with pytest.warns(UserWarning, match=said):
+        table = load([*column, *["645", "728"] * 3])
+    assert table.frame["what"].max() == 728
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        load(column)  # three digits of each are a precision
+        load([*column, *["645"] * 5, "0.125"])
+        load([*column, *["645"] * 5, "4.5"])
+
+
 @pytest.mark.parametrize("options", [{}, {"missing_codes": ["?"]}], ids=str)
 def test_groups_of_thousands_that_begin_with_a_zero_are_no_codes(load, options):
     column = [f'"{number},047"' for number in range(1, 25)]

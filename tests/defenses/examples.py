@@ -20,6 +20,9 @@ def _number(known) -> str:
     if known.name in _NOISE:
         return "{0}"
     middle = {"decay_to": 0.25, "norm": 0.01, "limit": 0.001}.get(known.name, 0.5)
+    least, most = max(known.min, known.above), min(known.max, known.below)
+    if not least < middle < most:  # between its own bounds, if it has them
+        middle = (least + most) / 2 if np.isfinite(least + most) else least + 0.5
     return f"{known.read(str(middle)):g}"
 
 

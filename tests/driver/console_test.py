@@ -37,6 +37,14 @@ def test_a_line_says_how_long_the_rest_takes(capsys, monkeypatch):
     ]
 
 
+def test_a_command_is_never_broken(capsys):
+    shown = console.command(f"python -m experiments.aia {'--flag=value ' * 30}")
+    assert console.is_command(shown) and not console.is_command("words")
+    console.screen().print(shown, soft_wrap=True)
+    (line,) = capsys.readouterr().out.splitlines()
+    assert line.split() == shown.plain.split()
+
+
 def test_a_long_wait_is_explained_and_a_short_one_is_not(capsys, monkeypatch):
     with console.waiting("data"):
         pass

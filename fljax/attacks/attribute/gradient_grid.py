@@ -17,7 +17,7 @@ import optax
 from fljax.attacks import streams
 from fljax.attacks.adversary import AdversaryView
 from fljax.attacks.attribute import gradient
-from fljax.attacks.each_client import Client, Task, over_items, task
+from fljax.attacks.each_client import Client, Task, over_items, training_task
 from fljax.attacks.estimates import Estimates, Prediction
 from fljax.attacks.groups import Group, over_groups
 from fljax.attacks.needs import Needs
@@ -72,7 +72,7 @@ def grid(view: AdversaryView, settings: Settings) -> Grid:
     rates = np.asarray(settings.learning_rates, np.float32)
     count = len(view.clients)
     tried = settings._replace(rounds=tuple(map(int, rounds)))
-    static = task(view, tried)
+    static = training_task(view, tried)
     if member is not None:
         return Grid(rounds, rates, *over_groups(_of_group, static, view))
     which = np.repeat(np.arange(count), len(rates))

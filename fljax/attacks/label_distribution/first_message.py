@@ -56,7 +56,7 @@ def run_class_gradients(view: AdversaryView, settings: None) -> Estimates:
     value, beside, gradients = [], [], {}
     for sent, delta, strange, round_ in _first_messages(view):
         if round_ not in gradients:  # all clients of a round were sent one model
-            gradients[round_] = _mean_gradients(view.loss_fn, sent, pool)
+            gradients[round_] = _mean_gradients(view.mean_loss, sent, pool)
         value.append(_closed_form(delta, gradients[round_]))
         if strange is not None:
             beside.append(_closed_form(strange, gradients[round_]))
@@ -84,7 +84,7 @@ def run_predictor(view: AdversaryView, settings: Settings) -> Estimates:
         if (round_, rows) not in prepared:
             stream = streams.key(view.seed, streams.PREDICTOR, round_)
             if round_ not in gradients:
-                gradients[round_] = _mean_gradients(view.loss_fn, sent, pool)
+                gradients[round_] = _mean_gradients(view.mean_loss, sent, pool)
             prepared[round_, rows] = attack.fit(
                 jax.random.fold_in(stream, rows),
                 sent,
@@ -156,7 +156,7 @@ class _Told(NamedTuple):
         if training.schedule and training.learning_rate is not None:
             rate = training.learning_rate * float(training.factors(np.asarray(round_)))
             training = training._replace(learning_rate=rate, schedule=())
-        return cls(view.loss_fn, training, rows, spec, layers, view.num_rounds)
+        return cls(view.mean_loss, training, rows, spec, layers, view.num_rounds)
 
 
 @functools.lru_cache(maxsize=64)  # another seed finds it

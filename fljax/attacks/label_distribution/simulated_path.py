@@ -256,10 +256,10 @@ def run(view: AdversaryView, settings: Settings) -> Estimates:
         )
         key = streams.key(view.seed, streams.LABELS, int(view.clients[client]))
         told = rows, rate * steps
-        found.append(_one(view.loss_fn, own_settings, key, exchange, *told))
+        found.append(_one(view.mean_loss, own_settings, key, exchange, *told))
         if (strange := others.of_messages(view, places)) is not None:
             exchange = exchange._replace(delta=jax.tree.map(jnp.asarray, strange))
-            beside.append(_one(view.loss_fn, own_settings, key, exchange, *told))
+            beside.append(_one(view.mean_loss, own_settings, key, exchange, *told))
     value, strange = (
         np.stack(e) if e else None for e in jax.device_get((found, beside))
     )

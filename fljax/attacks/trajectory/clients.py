@@ -17,7 +17,7 @@ from fljax.attacks.each_client import (
     in_order,
     over_clients,
     over_items,
-    task,
+    training_task,
 )
 from fljax.attacks.estimates import Estimates, Prediction
 from fljax.attacks.groups import Group, over_groups
@@ -99,14 +99,14 @@ def _alike(
         table = np.stack([quotients.table(most, int(each)) for each in batches])
     if view.transcript is not None and view.transcript.member is not None:
         chosen = search._replace(path_steps=int(steps.max()), shorter_steps=0)
-        static = task(view, _Static(settings.messages, chosen, client))
+        static = training_task(view, _Static(settings.messages, chosen, client))
         fill = settings.messages is not None
         return over_groups(_of_group, static, view, scales, facts, table, fill=fill)
     found, order = [], []
     for count in np.unique(steps):  # the steps of a path are static
         group = np.flatnonzero(steps == count)
         chosen = search._replace(path_steps=int(count))
-        static = task(view, _Static(settings.messages, chosen, client))
+        static = training_task(view, _Static(settings.messages, chosen, client))
         of_steps = None if table is None else table[:, :count]
         more = scales, facts, of_steps
         more = jax.tree.map(lambda leaf, own=group: leaf[own], more)
@@ -130,10 +130,12 @@ def _imagined(
     practice = rules.practice(training)
     full = training.takes_all(view.sizes).all()
     batch_size = 0 if full else training.batch_size or 0
-    client = Imagined(practice, batch_size, training.drop_last)
+    drawn = bool(full and training.dropout)
+    client = Imagined(practice, batch_size, training.drop_last, noisy=drawn)
     spec = view.defense or specs.NONE
     known = not practice.kept or from_the_start(seen.round)  # state and all
-    if full and not spec and known:
+    noiseless = not training.sends_noise(view.sizes).any()
+    if noiseless and not spec and known:
         travels = jax.tree.leaves(seen.delta)[0].dtype
         half = 0.0 if seen.member is not None else rounding.of_models(seen)
         client = client._replace(precision=float(jnp.finfo(travels).eps), half=half)

@@ -8,6 +8,7 @@ is affine in `z` still. Where the clip is the median norm of a batch, it is take
 that of all rows, the norm of row i being `sum_k z_ik |g_ik|`.
 """
 
+import dataclasses
 from collections.abc import Callable
 from typing import Literal
 
@@ -19,6 +20,7 @@ from fljax import losses, per_example
 from fljax.attacks.trajectory.relaxation import Soft
 from fljax.attacks.trajectory.simulation import Field
 from fljax.defenses import clipping
+from fljax.dropout import MeanLoss
 from fljax.types import Known, Params, PyTree
 
 Clipping = Literal["total", "per_layer", "median"]
@@ -66,19 +68,18 @@ def clipped(
     return Field(slope, pull)
 
 
-def variance(
+def moments(
     loss_fn: losses.LossFn, known: Known, attribute: Soft, flat: jax.Array,
     values: PyTree, unravel: Callable[[jax.Array], Params],
-) -> jax.Array:  # fmt: skip
-    """`[P]` variance of a row's gradient about the mean of the client's rows."""
+) -> tuple[jax.Array, jax.Array]:  # fmt: skip
+    """Means `[P]` over the client's rows: of their gradients, and of these squared."""
     x, y, mask, weights = _stacked(known, attribute, values)
     each = per_example.gradients(loss_fn, unravel(flat), x, y)
     shares = losses.masked_rows(mask, weights.reshape(-1))
     shares = shares / jnp.maximum(jnp.sum(known.mask), 1)
     like = jax.tree.map(lambda _: shares, each.squares)
     mean, square = each.weighted_sum(like), each.weighted_squares(like)
-    spread = jax.tree.map(lambda m, s: jnp.maximum(s - m * m, 0), mean, square)
-    return ravel_pytree(spread)[0]
+    return ravel_pytree(mean)[0], ravel_pytree(square)[0]
 
 
 def _stacked(known: Known, attribute: Soft, values: PyTree):
@@ -109,13 +110,30 @@ def of_batch(
     attribute: Soft,
     batch_size: int,
     unravel: Callable,
-) -> Callable[[jax.Array, jax.Array], jax.Array]:
-    """`(params [P], values) -> [P]`, that of a batch's mean, drawn without replacement."""
+) -> Callable[[jax.Array, jax.Array], jax.Array] | None:
+    """`(params [P], values) -> [P]`: variance of the mean gradient of a batch.
+
+    Its rows, all where `batch_size` is 0, are drawn without replacement, and what dropout
+    leaves of the network for each. None where nothing is drawn.
+    """
+    two = None
+    if isinstance(loss_fn, MeanLoss):
+        two = dataclasses.replace(loss_fn, draws=2)
+    elif not batch_size:
+        return None
 
     def of(params, values):
         rows = jnp.sum(known.mask)
-        batch = jnp.minimum(batch_size, rows)
+        batch = jnp.minimum(batch_size, rows) if batch_size else rows
         share = (rows - batch) / (jnp.maximum(rows - 1, 1) * batch)
-        return share * variance(loss_fn, known, attribute, params, values, unravel)
+        given = known, attribute, params, values, unravel
+        if two is None:
+            mean, square = moments(loss_fn, *given)
+            return share * jnp.maximum(square - mean * mean, 0)
+        mean, square = moments(two, *given)
+        _, of_means = moments(two.__call__, *given)
+        within = jnp.maximum(2 * (square - of_means), 0)  # means of two have half
+        between = jnp.maximum(square - within - mean * mean, 0)
+        return share * between + within / batch
 
     return of

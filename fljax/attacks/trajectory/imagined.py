@@ -9,15 +9,15 @@
 | `norm_clipping`                 | ... over all layers                                  |
 | `value_clipping`                | ... number by number                                 |
 | `pruning`, `dssgd`              | what was sent; of the rest, that it was no larger    |
-| noise on steps or messages      | nothing: it counts as noise, of known size (`added`) |
+| noise on steps or messages      | nothing: noise of known size (`added`)               |
 | FedProx, momentum, weight decay, Adam | the client's own steps (`rules`)               |
 | an optimiser that is kept       | what it remembers of earlier rounds (`kept`)         |
+| dropout                         | the mean loss over what is dropped (`fljax.dropout`) |
 | a learning rate by rounds       | the rate of each round                               |
 
 A defense of one's own is simulated as its `Definition` says (`fljax.defenses.effects`).
 Not simulated: one that says nothing (`specs.without_effects`), a learning rate that changes
-within a round, and where noise moves a path (its mean is simulated with the noise left
-out). Messages that hold no noise at all are solved for (`exact`).
+within a round, and noise along a path (left out). Messages without any are solved for (`exact`).
 """
 
 from collections.abc import Callable
@@ -61,7 +61,7 @@ class Imagined(NamedTuple):
       half: likewise of the models it returns, where they are in half precision; else 0.
       scheduled: whether its learning rate changes over rounds.
       returns: whether its messages are of the model that it has trained.
-      noisy: whether its defense adds noise to its steps.
+      noisy: whether a defense adds noise to its steps, or dropout without batches.
     """
 
     practice: Practice = Practice()
@@ -267,16 +267,16 @@ def memory(
     """
     asked = client, loss_fn, known, attribute
     rule = rules.of(client.practice, _variance(*asked, seen.unravel))
-    rows = jnp.sum(known.mask)
     noise = jnp.eye(steps)  # of a defense, which hides that of batches
     if not client.noisy:
-        noise = kept.of_steps(rows, client.batch_size, steps, client.drop_last)
+        told = client.batch_size, steps, client.drop_last
+        noise = kept.of_steps(jnp.sum(known.mask), *told)
     gains = kept.gains(rule.keeping.fades[0], noise, len(sizes))
     # Without noise Adam's root depends on what is believed as its moment does.
     corrects = client.draws or client.practice.momentum
     gains = gains * bool(client.returns and corrects)
-    clips = jnp.asarray(facts.clip)
-    path = kept.Path(seen.sent, seen.returned, sizes, clips, gains, steps)
+    used = sizes, jnp.asarray(facts.clip), gains, steps
+    path = kept.Path(seen.sent, seen.returned, *used)
 
     def field_of(clip):
         return _field(*asked, clip, seen.unravel)
@@ -294,7 +294,7 @@ def _field(client, loss_fn, known, attribute, clip, unravel) -> Field:
 
 
 def _variance(client, loss_fn, known, attribute, unravel):
-    """Of a batch's mean gradient, for Adam; None for full batches."""
-    if not client.batch_size or client.practice.optimiser == "sgd":
+    """Of a step's mean gradient, for Adam; None where nothing is drawn."""
+    if client.practice.optimiser == "sgd":
         return None
     return fields.of_batch(loss_fn, known, attribute, client.batch_size, unravel)

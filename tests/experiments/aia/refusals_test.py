@@ -65,6 +65,8 @@ _BAD = {
                        "is of --client_optimiser=momentum or adam, got sgd"),
     "nothing but a last batch": (["--drop_last", "--batch_size=10000"],
                                  "--drop_last: expected clients with --batch_size=10000"),
+    "dropout of nothing": (["--dropout=0.5", "--model_name=linear"],
+                           "--dropout: expected a model with hidden units"),
     "mu of FedAvg": (["--proximal=1"], "is of --algorithm=fed_prox, got fed_avg"),
     "sums of more than there are": (
         ["--partition_clients=2", "--adversary=sum", "--sum_of=2,5"],

@@ -36,6 +36,12 @@ def _lines(rows, paper_table=None):
     return [" ".join(line.split()) for line in out.file.getvalue().splitlines()]
 
 
+def test_what_no_paper_has_needs_no_column():
+    lines = _lines([_row("none", "epsilon_rdp", 8.0), _row("model", _ACCURACY, 60.0)])
+    assert not any("paper" in line for line in lines)
+    assert any(line.startswith("passive epsilon rdp") for line in lines)  # no attack's
+
+
 def test_the_fullest_row_stays_on_one_line_of_120_characters():
     rows = []
     for seed in range(10):

@@ -165,6 +165,10 @@ def test_the_recommendation_has_its_numbers():
     text = reporting.recommendation(grid, choose(grid, Wishes()), Wishes(), 3)
     assert "of the variation of 7 held-out targets (without" in text
     assert "So few held-out rows hardly tell neighbours of the grid apart." in text
+    grid = [each._replace(not_run="trajectory") for each in GRID]
+    assert "A stronger one, trajectory, was not run" not in text
+    text = reporting.recommendation(grid, choose(grid, Wishes()), Wishes(), 3)
+    assert "A stronger one, trajectory, was not run" in text
     asked = Wishes(most=1.0)
     text = reporting.recommendation(GRID, choose(GRID, asked), asked, 1)
     assert "none of this grid (--tolerance=2 and --most_beyond=1, 1 seed)" in text

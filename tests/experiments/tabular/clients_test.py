@@ -1,5 +1,7 @@
 """From flags to clients: which rows they get, and what they are to predict."""
 
+import warnings
+
 import numpy as np
 import pytest
 
@@ -72,6 +74,17 @@ def test_clients_of_a_column_have_its_values_as_names_and_not_as_inputs(tmp_path
         counts = dataset.train.frame["hospital"].value_counts()
         np.testing.assert_array_equal(sizes, counts[["Süd", "Nord", "Ost"]])
     assert _deal(settings.PartitionConfig(), seeds=(0,)).clients.names == ()
+
+
+def test_rows_of_other_values_than_the_named_ones_are_nobodys(tmp_path):
+    with pytest.warns(UserWarning, match="1 rows without"):
+        dealt = _hospitals(tmp_path, values=("Ost", "Süd"))
+    assert dealt.names == (("hospital: Süd", "hospital: Ost"),) * 2
+    with (
+        pytest.raises(ConfigError, match="--partition_values: expected values of hosp"),
+        warnings.catch_warnings(action="ignore"),
+    ):
+        _hospitals(tmp_path, values=("West",))
 
 
 def test_clients_that_are_dealt_by_what_is_inferred_are_warned_of():
