@@ -256,9 +256,11 @@ def _classes(
         csv_kinds.check_target(name, series, form)
     text = not pd.api.types.is_numeric_dtype(series)
     if text and task not in ("binary", "multiclass"):
+        unit = csv_spellings.unit_of_numbers(series)
+        way_out = f"write numbers without {unit!r}, or " if unit else ""
         raise DataError(
             f"{name}: target {series.name!r} is not numeric, it holds "
-            f"{first_text(series)!r}; for classes choose task=binary or multiclass"
+            f"{first_text(series)!r}; {way_out}for classes choose task=binary or multiclass"
         )
     if distinct < 2:
         raise DataError(

@@ -16,7 +16,7 @@ def load(tmp_path):
         lines = [f"{text},{i % 7},{i / 3:.2f}" for i, text in enumerate(column)]
         (tmp_path / "own.csv").write_text("\n".join(["what,age,pay", *lines]) + "\n")
         path = str(tmp_path / "own.csv")
-        return data.load("csv", path=path, target="pay", **options)
+        return data.load("csv", path=path, **{"target": "pay"} | options)
 
     return load_rows
 
@@ -86,6 +86,9 @@ def test_numbers_with_a_unit_are_no_ids(load, shown, unit):
     assert f"'what' holds numbers with {unit!r}, such as {column[0]!r}" in str(
         error.value
     )
+    with pytest.raises(DataError) as error:
+        load(column, target="what")
+    assert f"; write numbers without {unit!r}, or for classes" in str(error.value)
 
 
 @pytest.mark.parametrize(
