@@ -21,8 +21,8 @@ PICTURES = {
         {
             "as coded, 100 of 1,000": _trained(
                 _CODED, _SIGMA, "fed_cdp.committed.table5",
-                "fed_cdp.committed.table5.sigma1", "fed_cdp.committed.table5.sigma4",
-                "fed_cdp.committed.table5.sigma6",
+                "fed_cdp.committed.table5.sigma1", "fed_cdp.committed.table5.sigma2",
+                "fed_cdp.committed.table5.sigma4", "fed_cdp.committed.table5.sigma6",
             ),
             "as printed, tuned, 100 of 1,000": _trained(
                 _MADE, _SIGMA, "fed_cdp.table5.mnist.thousand"
