@@ -25,7 +25,7 @@ from fljax import losses, per_example
 from fljax.per_example import PerExample
 from fljax.types import Array, Begun, Features, Params, PyTree
 
-_DRAWS = 16
+_DRAWS = 8
 _MASKS = 1024  # of a layer, to draw from
 _ODD = 2654435761  # by which bits are mixed (Knuth, vol. 3, 6.4)
 

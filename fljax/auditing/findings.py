@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import pandas as pd
 
-from fljax import verdicts
+from fljax import fit, verdicts
 from fljax.attacks.adversary import LocalTraining
 from fljax.attacks.estimates import Estimates, Prediction
 from fljax.auditing import at_risk, cells, words
@@ -143,7 +143,7 @@ class Findings(NamedTuple):
         """What a reader of the numbers has to know."""
         audited = self.audited
         notes = [*_means(audited), *audited.ceiling.note, *audited.notes]
-        return [*notes, *_left_out(audited)]
+        return [*notes, *_left_out(audited), *_learnt(audited.fit)]
 
     @property
     def leaks(self) -> bool:
@@ -220,6 +220,16 @@ def _means(audited: Audited) -> list[str]:
     if count == 1:
         return []
     return [f"Numbers are means over {count} clients, each of which counts the same."]
+
+
+def _learnt(rows: Fit) -> list[str]:
+    """What the training was for, beside which a defense may cost something."""
+    each = rows.explained[np.isfinite(rows.explained)]
+    if not each.size or not fit.has_learnt(float(each.min())):
+        return []  # the lines of attacks say so
+    mean = f"{each.mean():.1f} % of the variation of clients' targets"
+    ends = f", from {each.min():.1f} to {each.max():.1f}" if each.size > 1 else ""
+    return [f"The last model explains {mean}{ends}."]
 
 
 def _left_out(audited: Audited) -> list[str]:

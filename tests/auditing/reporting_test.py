@@ -10,6 +10,7 @@ from fljax.attacks.adversary import LocalTraining
 from fljax.attacks.estimates import Prediction
 from fljax.auditing import advice as advice_lib
 from fljax.auditing import drawings, measuring, reporting, words
+from fljax.auditing import findings as findings_lib
 from fljax.auditing import lines as lines_lib
 from fljax.auditing.findings import Audited, Findings
 from fljax.auditing.fits import Fit
@@ -75,6 +76,16 @@ def test_words_come_first_then_the_table_then_what_to_do(page):
         assert "defense=dp_sgd" in text
         assert "Run it Then" not in text
     assert said.index("names married") < said.index("imputation strangers")
+
+
+def test_what_the_model_explains_is_said_unless_it_is_nothing(page):
+    said = " ".join(page(_line("model"))[1].split())
+    assert (
+        "The last model explains 50.0 % of the variation of clients' targets, from"
+        in said
+    )
+    for unlearnt in ([1.0, 50.0], [np.nan, np.nan]):
+        assert not findings_lib._learnt(Fit(np.array(unlearnt)))
 
 
 def test_the_command_for_a_defense_has_what_is_known_of_the_training():
