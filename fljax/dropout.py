@@ -10,6 +10,7 @@ that their errors average out over rows, steps and rounds. With one draw it is h
 with dropout trains.
 """
 
+import collections
 import dataclasses
 import functools
 import zlib
@@ -21,13 +22,11 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from fljax import losses, per_example
-from fljax.per_example import PerExample
+from fljax import losses
 from fljax.types import Array, Begun, Features, Params, PyTree
 
 _DRAWS = 8
 _MASKS = 1024  # of a layer, to draw from
-_ODD = 2654435761  # by which bits are mixed (Knuth, vol. 3, 6.4)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -36,7 +35,7 @@ class MeanLoss:
 
     Attributes:
       loss: of the whole network.
-      rate: p, in [0, 1).
+      rate: p, in [0, 1), in place of that of each layer.
       block: last numeric inputs that the draws do not depend on, so that rows which differ
         in them alone have the same.
       draws: number of draws.
@@ -54,41 +53,49 @@ class MeanLoss:
         of = jax.vmap(self._of, (0, None, None, None))
         return jnp.mean(of(self._numbers(params, x, y), params, x, y))
 
+    @property
+    def element_loss(self) -> Any:
+        """That of the loss, if it shows one."""
+        return getattr(self.loss, "element_loss", None)
+
     def begin(self, params: Params, public: PyTree) -> jax.Array | None:
         """As that of the whole network; None if it has none."""
         begin = getattr(self.loss, "begin", None)
         return None if begin is None else begin(params, public)
 
-    def per_example(self, params: Params, x: PyTree, y: jax.Array) -> PerExample:
-        """Of `B` examples, whose squares are means of those of the draws."""
+    def drawn(
+        self, params: Params, x: PyTree, y: jax.Array
+    ) -> tuple[losses.LossFn, PyTree, jax.Array]:
+        """Examples draw by draw, for what is no mean of them: a loss, inputs and targets.
+
+        Args:
+          params: the model.
+          x: leaves `[B, ...]`.
+          y: `[B]`.
+
+        Returns:
+          A loss of one draw, and `B draws` inputs and targets of it, an example's together.
+        """
         numbers = jax.vmap(self._numbers, (None, 0, 0))(params, x, y)
         x, y = jax.tree.map(lambda leaf: jnp.repeat(leaf, self.draws, axis=0), (x, y))
+        return self._of_numbered, (numbers.reshape(-1), x), y
 
-        def of_draw(params, x, y):
-            return self._of(x[0], params, x[1], y)
-
-        each = per_example.gradients(of_draw, params, (numbers.reshape(-1), x), y)
-
-        def mean(leaf):
-            return jnp.mean(leaf.reshape(-1, self.draws), axis=1)
-
-        def over(total):
-            def spread(leaf):
-                return jnp.repeat(leaf, self.draws) / self.draws
-
-            return lambda weights: total(jax.tree.map(spread, weights))
-
-        return PerExample(
-            mean(each.values),
-            jax.tree.map(mean, each.squares),
-            over(each.weighted_sum),
-            over(each.weighted_squares),
-        )
+    def _of_numbered(self, params, x, y) -> jax.Array:
+        number, inputs = x
+        return self._of(number, params, inputs, y)
 
     def _of(self, number, params, x, y) -> jax.Array:
         """Loss `[]` under the masks of this number."""
-        with nn.intercept_methods(_dropping(self.rate, number, self.seed)):
-            return self.loss(params, x, y)
+        met = collections.Counter()
+        dropping = _dropping(self.rate, number, self.seed, met)
+        with nn.intercept_methods(dropping):
+            value = self.loss(params, x, y)
+        if not met:
+            raise ValueError(
+                "model: expected nn.Dropout layers that are called anew, got none; a network "
+                "within jit is traced once"
+            )
+        return value
 
     def _numbers(self, params, x, y) -> jax.Array:
         """Numbers `[draws]` of masks."""
@@ -96,8 +103,10 @@ class MeanLoss:
             x = x.hidden
         elif isinstance(x, Features):
             x = x.numeric[..., : x.numeric.shape[-1] - self.block], x.codes
-        first = _mixed((params, x, y)) >> 16
-        return (self.draws * first.astype(int) + jnp.arange(self.draws)) % _MASKS
+        each = _finished(
+            _mixed((params, x, y)) + jnp.arange(self.draws, dtype="uint32")
+        )
+        return (each % _MASKS).astype(int)
 
 
 def drops(apply_fn: Callable[..., Any], params: Params, x: PyTree) -> bool:
@@ -114,29 +123,43 @@ def drops(apply_fn: Callable[..., Any], params: Params, x: PyTree) -> bool:
         found.append(isinstance(context.module, nn.Dropout))
         return method(*args, **kwargs)
 
-    with nn.intercept_methods(record):
-        jax.eval_shape(lambda *given: apply_fn(*given), params, x)  # traced anew
+    # What is within jit would not be traced anew.
+    with nn.intercept_methods(record), jax.disable_jit():
+        jax.eval_shape(lambda *given: apply_fn(*given), params, x)
     return any(found)
 
 
-def _dropping(rate: float, number: jax.Array, seed: int) -> Callable[..., Any]:
-    """An interceptor of methods under which `nn.Dropout` layers drop what a mask says."""
+def _dropping(
+    rate: float, number: jax.Array, seed: int, met: collections.Counter
+) -> Callable[..., Any]:
+    """An interceptor of methods under which `nn.Dropout` layers drop what a mask says.
+
+    Args:
+      rate: p.
+      number: [] of the masks.
+      seed: of all of them.
+      met: counts the calls of each layer, of which each has masks of its own.
+    """
 
     def intercept(method, args, kwargs, context):
         layer = context.module
         if not isinstance(layer, nn.Dropout) or context.method_name != "__call__":
             return method(*args, **kwargs)
-        name = zlib.crc32("/".join(layer.path).encode())
-        kept = _masks(rate, args[0].shape, (seed, name))
-        return jnp.where(jnp.asarray(kept)[number], args[0] / (1 - rate), 0)
+        units = args[0] if args else kwargs["inputs"]
+        name = "/".join(layer.path)
+        met[name] += 1
+        place = seed, zlib.crc32(name.encode()), met[name]
+        kept = jnp.asarray(_masks(rate, jnp.shape(units), place))[number]
+        return jnp.where(kept, units / (1 - rate), 0)
 
     return intercept
 
 
 @functools.lru_cache(maxsize=16)
-def _masks(rate: float, shape: tuple[int, ...], seed: tuple[int, int]) -> np.ndarray:
-    """`[_MASKS, ...]` which units are kept."""
-    return np.random.default_rng(seed).random((_MASKS, *shape)) >= rate
+def _masks(rate: float, shape: tuple[int, ...], place: tuple[int, ...]) -> np.ndarray:
+    """`[_MASKS, ...]` which units are kept, each in as many masks as any other."""
+    order = np.random.default_rng(place).random((_MASKS, *shape)).argsort(axis=0)
+    return order >= round(rate * _MASKS)
 
 
 def _mixed(tree: PyTree) -> jax.Array:
@@ -145,6 +168,13 @@ def _mixed(tree: PyTree) -> jax.Array:
     for leaf in jax.tree.leaves(tree):
         flat = jax.lax.stop_gradient(jnp.ravel(jnp.asarray(leaf, jnp.float32)))
         bits = jax.lax.bitcast_convert_type(flat, jnp.uint32)
-        weights = (2 * np.arange(len(flat), dtype=np.uint64) + 1) * _ODD % 2**32
-        mixed = (mixed ^ jnp.sum(bits * weights.astype(np.uint32))) * np.uint32(_ODD)
+        places = jnp.arange(len(flat), dtype=jnp.uint32) * np.uint32(0x9E3779B9)
+        mixed = _finished(mixed + jnp.sum(_finished(bits + places), dtype=jnp.uint32))
     return mixed
+
+
+def _finished(bits: jax.Array) -> jax.Array:
+    """Each bit over all 32 (MurmurHash3's last step; Appleby, 2011)."""
+    bits = (bits ^ bits >> 16) * np.uint32(0x85EBCA6B)
+    bits = (bits ^ bits >> 13) * np.uint32(0xC2B2AE35)
+    return bits ^ bits >> 16

@@ -1,5 +1,6 @@
 """The mean loss of a network whose units are dropped, and what simulates it."""
 
+import flax.linen as nn
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -37,7 +38,7 @@ def _exact(params, x, y):
 
 def test_the_mean_over_draws_is_that_of_every_mask():
     params, (x, y) = MODEL.init(jax.random.key(1)), _rows()
-    loss = dropout.MeanLoss(LOSS, _RATE, draws=1000)
+    loss = dropout.MeanLoss(LOSS, _RATE, draws=20_000)
     found = jax.vmap(loss, (None, 0, 0))(params, x, y)
     exact = _exact(params, x, y)
     plain = jax.vmap(LOSS, (None, 0, 0))(params, x, y)
@@ -64,7 +65,7 @@ def test_rows_and_parameters_have_draws_of_their_own():
     params, (x, y) = MODEL.init(jax.random.key(1)), _rows()
     numbers = jax.vmap(dropout.MeanLoss(LOSS, 0.5)._numbers, (None, 0, 0))
     first, moved = numbers(params, x, y), jax.tree.map(lambda leaf: leaf + 1e-6, params)
-    assert len(np.unique(first[:, 0])) > _ROWS / 2
+    assert len(np.unique(first[:, 0])) > 0.9 * _ROWS
     assert np.mean(numbers(moved, x, y)[:, 0] == first[:, 0]) < 0.2
 
 
@@ -80,23 +81,82 @@ def test_candidates_of_a_row_share_their_draws():
     np.testing.assert_array_equal(*(numbers(params, each, y) for each in begun))
 
 
-def test_squares_of_examples_are_means_of_those_of_their_draws():
+def test_examples_draw_by_draw_have_the_mean_and_are_wider():
     params, (x, y) = MODEL.init(jax.random.key(1)), _rows()
     loss = dropout.MeanLoss(LOSS, 0.5, draws=3)
-    found = per_example.gradients(loss, params, x, y)
-    like = jax.tree.map(lambda _: jnp.ones(_ROWS) / _ROWS, found.squares)
-    whole = jax.grad(lambda p: jnp.mean(jax.vmap(loss, (None, 0, 0))(p, x, y)))(params)
-    jax.tree.map(
-        lambda one, two: np.testing.assert_allclose(one, two, atol=1e-6),
-        found.weighted_sum(like),
-        whole,
+    drawn = per_example.gradients(*_after_loss(params, loss.drawn(params, x, y)))
+    means = per_example.gradients(loss, params, x, y)
+
+    def over(each, power):
+        like = jax.tree.map(lambda leaf: jnp.ones(len(leaf)) / len(leaf), each.squares)
+        return jax.flatten_util.ravel_pytree(getattr(each, power)(like))[0]
+
+    mean, same = (over(each, "weighted_sum") for each in (drawn, means))
+    np.testing.assert_allclose(mean, same, atol=1e-6)
+    wide, narrow = (over(each, "weighted_squares").sum() for each in (drawn, means))
+    assert len(drawn.values) == 3 * _ROWS and wide > 1.1 * narrow
+
+
+def _after_loss(params, drawn):
+    loss, x, y = drawn
+    return loss, params, x, y
+
+
+@pytest.mark.parametrize("kind", ["binary", "signs", "codes", "copies"])
+def test_rows_of_round_numbers_have_masks_of_their_own(kind):
+    rng, rows = np.random.default_rng(0), 200
+    numeric = rng.integers(0, 2, (rows, 12)).astype(np.float32)
+    numeric = {"signs": 2 * numeric - 1, "copies": np.ones_like(numeric)}.get(
+        kind, numeric
     )
-    of_means = per_example.gradients(loss.__call__, params, x, y)
-    total = [
-        sum(jnp.sum(leaf) for leaf in jax.tree.leaves(each.weighted_squares(like)))
-        for each in (found, of_means)
-    ]
-    assert total[0] > 1.1 * total[1]
+    codes = (
+        rng.integers(0, 3, (rows, 9)) if kind == "codes" else np.zeros((rows, 0), int)
+    )
+    x = Features(jnp.asarray(numeric), jnp.asarray(codes))
+    numbers = jax.vmap(dropout.MeanLoss(LOSS, 0.5)._numbers, (None, 0, 0))
+    found = numbers(MODEL.init(jax.random.key(1)), x, jnp.zeros(rows))
+    different = len({*zip(*np.asarray(found).T.tolist(), strict=True)})
+    assert different == (1 if kind == "copies" else len(np.unique(_all(x), axis=0)))
+    assert len(np.unique(found[0])) > 1
+
+
+def _all(x):
+    return np.concatenate([x.numeric, x.codes], axis=1)
+
+
+@pytest.mark.parametrize("rate", [0.1, 0.5])
+def test_each_unit_is_kept_equally_often(rate):
+    kept = dropout._masks(rate, (50,), (0, 7, 1)).mean(axis=0)
+    np.testing.assert_allclose(kept, 1 - rate, atol=1 / 1024)
+    assert (
+        dropout._masks(rate, (50,), (1, 7, 1)) != dropout._masks(rate, (50,), (0, 7, 1))
+    ).any()
+
+
+class _Twice(nn.Module):
+    """A layer of dropout that is called twice."""
+
+    @nn.compact
+    def __call__(self, x):
+        drop = nn.Dropout(0.5, deterministic=True)
+        return jnp.stack([drop(inputs=x), drop(x)])
+
+
+def test_a_layer_that_is_called_twice_drops_other_units():
+    model = models.from_flax(_Twice(), jnp.zeros(30))
+    loss = dropout.MeanLoss(
+        lambda params, x, y: jnp.abs(jnp.diff(model.apply(params, x), axis=0)).sum(),
+        0.5,
+    )
+    assert loss({}, jnp.ones(30), 0.0) > 10
+
+
+def test_a_model_that_drops_nothing_is_refused():
+    model = models.mlp(_INPUTS, hidden=())
+    loss = dropout.MeanLoss(losses.example_loss(model.apply, losses.squared), 0.5)
+    row, y = jax.tree.map(lambda leaf: leaf[0], _rows())
+    with pytest.raises(ValueError, match="expected nn.Dropout layers"):
+        loss(model.init(jax.random.key(0)), row, y)
 
 
 @pytest.mark.parametrize(("hidden", "has"), [((), False), ((4,), True), ((4, 3), True)])

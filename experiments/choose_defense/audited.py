@@ -43,7 +43,7 @@ def of(setup: Setup, trainings: int, progress: Callable[[int], None]) -> Audit:
     seed = _seed(setup)
     tables = _first(problem.tables)
     planted = privacy.plant(
-        _method_of(problem), problem.loss_fn, tables, Canary(), seed=seed
+        _method_of(problem), problem.method.loss_fn, tables, Canary(), seed=seed
     )
     return privacy.audit(
         planted,

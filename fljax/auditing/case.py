@@ -129,15 +129,14 @@ def prepare(
         proxy=_proxy(encoding, inputs.proxy),
         sees=sees,
     )
-    left_out = selected.left_out
     promised = local_training.declared(*trained)
     defense, said = declaration.simulated(promised, view)
-    view = view._replace(defense=defense)
+    view, undropped = local_training.undropped(view._replace(defense=defense))
     numbers = [owned.row[each] for each in own]
     notes += [*inputs.warned, *derived.notes(owned.table)]
     notes += _unmatched(config, owned, seen, sees)
     notes += local_training.notes(*trained) + said
-    notes += [*client_loss.notes(*trained), *local_training.undropped(view)]
+    notes += [*client_loss.notes(*trained), *undropped]
     notes += recording.notes(inputs.recording)
     notes += normalisation.notes(seen.seen)
     summed = _summed(seen, clients, owned)
@@ -150,9 +149,8 @@ def prepare(
     alone = len(seen.clients) < 2 or sees != "messages"
     if alone and "others" in config.audit.controls:
         notes.append(_NO_OTHERS)
-    return Case(
-        view, truth, encoding, seen, left_out, numbers, notes, every, others, promised
-    )
+    left_out = selected.left_out, numbers, notes
+    return Case(view, truth, encoding, seen, *left_out, every, others, promised)
 
 
 def _fitted(

@@ -78,13 +78,12 @@ def _given(config: TrainingConfig) -> dict[str, Any]:
     return {name: value for name, value in given.items() if value is not None}
 
 
-def undropped(view: AdversaryView) -> list[str]:
-    """What to say of dropout that the model has no layers for."""
+def undropped(view: AdversaryView) -> tuple[AdversaryView, list[str]]:
+    """Without dropout where the model has no layers for it, and what to say of that."""
     if not view.training.dropout or view.drops:
-        return []
-    return [
-        "Dropout is not simulated: the model has no hidden layer, or no nn.Dropout."
-    ]
+        return view, []
+    said = "Dropout is not simulated: the model has no hidden layer, or no nn.Dropout."
+    return view._replace(training=view.training._replace(dropout=0.0)), [said]
 
 
 def notes(about: dict[str, Any], config: TrainingConfig, stem: str) -> list[str]:

@@ -94,8 +94,14 @@ def _alike(
             table = np.stack([merging.table(int(each), most) for each in steps])
         steps = np.full_like(steps, most)
         search = search._replace(shorter_steps=min(own, _SHORTER * most))
-    elif practice.optimiser != "sgd" and client.batch_size and not practice.kept:
+    elif (
+        practice.optimiser != "sgd"
+        and (client.batch_size or training.dropout)
+        and not practice.kept
+    ):
         most, batches = int(steps.max()), training.batches(view.sizes)
+        if not client.batch_size:  # steps whose noise no epoch takes back
+            batches = np.full_like(batches, quotients.MOST)
         table = np.stack([quotients.table(most, int(each)) for each in batches])
     if view.transcript is not None and view.transcript.member is not None:
         chosen = search._replace(path_steps=int(steps.max()), shorter_steps=0)

@@ -44,21 +44,20 @@ def clipped(
       clip: [] not read for the median.
       unravel: flat params to the model's.
     """
-    rows = jnp.maximum(jnp.sum(known.mask), 1)
 
     def slope(flat, values):
-        x, y, mask, weights = _stacked(known, attribute, values)
-        each = per_example.gradients(loss_fn, unravel(flat), x, y)
+        each, mask, weights, shares = _each(
+            loss_fn, known, attribute, flat, values, unravel
+        )
         norms = jax.tree.map(_root, losses.masked_rows(mask, each.squares))
         if how == "median":
             factors = jax.tree.map(
-                lambda n: clipping.per_layer(_median(n, weights, known.mask))(n, mask),
+                lambda n: clipping.per_layer(_median(n, weights, mask))(n, mask),
                 norms,
             )
         else:
             make = clipping.total if how == "total" else clipping.per_layer
             factors = make(clip)(norms, mask)
-        shares = losses.masked_rows(mask, weights.reshape(-1)) / rows
         total = each.weighted_sum(jax.tree.map(lambda f: f * shares, factors))
         return ravel_pytree(total)[0]
 
@@ -73,10 +72,7 @@ def moments(
     values: PyTree, unravel: Callable[[jax.Array], Params],
 ) -> tuple[jax.Array, jax.Array]:  # fmt: skip
     """Means `[P]` over the client's rows: of their gradients, and of these squared."""
-    x, y, mask, weights = _stacked(known, attribute, values)
-    each = per_example.gradients(loss_fn, unravel(flat), x, y)
-    shares = losses.masked_rows(mask, weights.reshape(-1))
-    shares = shares / jnp.maximum(jnp.sum(known.mask), 1)
+    each, _, _, shares = _each(loss_fn, known, attribute, flat, values, unravel)
     like = jax.tree.map(lambda _: shares, each.squares)
     mean, square = each.weighted_sum(like), each.weighted_squares(like)
     return ravel_pytree(mean)[0], ravel_pytree(square)[0]
@@ -91,10 +87,23 @@ def _stacked(known: Known, attribute: Soft, values: PyTree):
     return x, y, mask, weights
 
 
+def _each(loss_fn, known, attribute, flat, values, unravel):
+    """Gradients of rows `[K N]`, or of every draw of them; their mask, weights and shares."""
+    x, y, mask, weights = _stacked(known, attribute, values)
+    params, draws = unravel(flat), 1
+    if isinstance(loss_fn, MeanLoss):
+        draws = loss_fn.draws
+        loss_fn, x, y = loss_fn.drawn(params, x, y)
+        mask, weights = jnp.repeat(mask, draws), jnp.repeat(weights, draws, axis=1)
+    each = per_example.gradients(loss_fn, params, x, y)
+    shares = losses.masked_rows(mask, weights.reshape(-1))
+    return each, mask, weights, shares / jnp.maximum(jnp.sum(known.mask), 1) / draws
+
+
 def _median(norms, weights, mask):
-    """Median [] over the rows of one array's norms `[K N]`."""
+    """Median [] over the rows, or their draws, of one array's norms."""
     of_row = jnp.sum(weights * norms.reshape(weights.shape), axis=0)
-    middle = jnp.nanmedian(jnp.where(mask, of_row, jnp.nan))
+    middle = jnp.nanmedian(jnp.where(mask[: len(of_row)], of_row, jnp.nan))
     return jnp.where(mask.any(), middle, 0)
 
 
@@ -131,7 +140,7 @@ def of_batch(
             mean, square = moments(loss_fn, *given)
             return share * jnp.maximum(square - mean * mean, 0)
         mean, square = moments(two, *given)
-        _, of_means = moments(two.__call__, *given)
+        _, of_means = moments(two.__call__, *given)  # not draw by draw
         within = jnp.maximum(2 * (square - of_means), 0)  # means of two have half
         between = jnp.maximum(square - within - mean * mean, 0)
         return share * between + within / batch
