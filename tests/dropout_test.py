@@ -7,7 +7,8 @@ import numpy as np
 import pytest
 
 from fljax import dropout, losses, models, per_example
-from fljax.types import Begun, Features
+from fljax.attacks.trajectory import fields, relaxation
+from fljax.types import Begun, Features, Known
 
 _ROWS, _INPUTS, _UNITS, _RATE = 40, 5, 6, 0.3
 MODEL = models.mlp(_INPUTS, hidden=(_UNITS,))
@@ -100,6 +101,26 @@ def test_examples_draw_by_draw_have_the_mean_and_are_wider():
 def _after_loss(params, drawn):
     loss, x, y = drawn
     return loss, params, x, y
+
+
+def test_a_client_that_clips_clips_what_it_draws():
+    params, (x, y) = MODEL.init(jax.random.key(1)), _rows()
+    flat, unravel = jax.flatten_util.ravel_pytree(params)
+    loss = dropout.MeanLoss(LOSS, 0.5, block=1, draws=2)
+    known = Known(x._replace(numeric=x.numeric[:, :-1]), y, jnp.arange(_ROWS) < 30)
+    both = jnp.array([[0.0], [1.0]])
+    values = jnp.full((_ROWS, 2), 0.5)
+    soft = relaxation.categorical(loss, known, both)
+    field = fields.clipped(loss, known, soft, "total", jnp.asarray(0.5), unravel)
+    total = 0.0
+    for value in both:
+        numeric = x.numeric.at[:, -1].set(value[0])
+        of, inputs, targets = loss.drawn(params, x._replace(numeric=numeric), y)
+        each = jax.vmap(jax.grad(of), (None, 0, 0))(params, inputs, targets)
+        each = jax.vmap(lambda tree: jax.flatten_util.ravel_pytree(tree)[0])(each)
+        norms = jnp.linalg.norm(each, axis=1, keepdims=True)
+        total = total + (each * jnp.minimum(1, 0.5 / norms))[: 2 * 30].sum(axis=0)
+    np.testing.assert_allclose(field.slope(flat, values), total / (2 * 60), atol=1e-5)
 
 
 @pytest.mark.parametrize("kind", ["binary", "signs", "codes", "copies"])

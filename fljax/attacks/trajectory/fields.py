@@ -24,6 +24,7 @@ from fljax.dropout import MeanLoss
 from fljax.types import Known, Params, PyTree
 
 Clipping = Literal["total", "per_layer", "median"]
+_DRAWS = 2  # of what dropout leaves, where gradients are made draw by draw
 
 
 def clipped(
@@ -44,6 +45,8 @@ def clipped(
       clip: [] not read for the median.
       unravel: flat params to the model's.
     """
+    if isinstance(loss_fn, MeanLoss):  # whose gradients are made one by one
+        loss_fn = dataclasses.replace(loss_fn, draws=_DRAWS)
 
     def slope(flat, values):
         each, mask, weights, shares = _each(
@@ -127,7 +130,7 @@ def of_batch(
     """
     two = None
     if isinstance(loss_fn, MeanLoss):
-        two = dataclasses.replace(loss_fn, draws=2)
+        two = dataclasses.replace(loss_fn, draws=_DRAWS)
     elif not batch_size:
         return None
 
