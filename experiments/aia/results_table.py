@@ -70,7 +70,8 @@ def _of_point(first: Row, judged: Sequence[cards.Judged]) -> Table:
     for each in judged:
         line, row = each.line, each.line.row
         cells = [
-            "" if row.attack == "none" else row.attack, row.setting, line.metric, screen_tables.interval(line.shown, ".2f"),
+            "" if row.attack == "none" else row.attack, row.setting, line.metric,
+            screen_tables.interval(line.shown, ".2f"),
             *(tables.number(line.references.get(name)) for name in _REFERENCES),
         ]  # fmt: skip
         bound = [tables.number(line.bound)] if bounded else []

@@ -31,8 +31,8 @@ _TRAINING = (
     ("learning_rate_decay", "times {} after each round"),
 )
 _TRAINED = (  # what else of a training its flags say, and a report need not
-    "client_optimiser", "optimiser_state", "drop_last", "dropout", "proximal", "server_optimiser",
-    "server_learning_rate", "participation", "fraction", "weights", "shuffle",
+    "client_optimiser", "optimiser_state", "drop_last", "dropout", "proximal",
+    "server_optimiser", "server_learning_rate", "participation", "fraction", "weights", "shuffle",
 )  # fmt: skip
 
 

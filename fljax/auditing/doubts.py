@@ -44,8 +44,8 @@ _FIRST_ORDER = "linear_inversion"
 SIMULATING = ("trajectory", _FIRST_ORDER)
 _CHECK = (
     "check client_column; learning_rate (a list where it changes), batch_size, drop_last, "
-    "local_epochs, optimiser, momentum, weight_decay, optimiser_state and dropout; loss (a factor of "
-    "1/2 halves the rate) and the model; layers that clients keep to themselves (FedBN); "
+    "local_epochs, optimiser, momentum, weight_decay, optimiser_state and dropout; loss (a "
+    "factor of 1/2 halves the rate) and the model; layers that clients keep to themselves (FedBN); "
     "input_order, standardise and standardise_target; the order of classes (texts: sorted); "
     "defense; rows of a client that the file lacks; augmentation, which is not "
     "simulated"

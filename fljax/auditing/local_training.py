@@ -4,8 +4,8 @@ What the user says goes first. Fields of the description (`fljax.transcript.told
 `optimiser` (or `optimizer`, `client_optimiser`), `optimiser_state` (`new` or `kept`),
 `momentum`, `weight_decay`, `batch_size` (null or 0: all rows), `drop_last`, `dropout`,
 `learning_rate` (or a list of them, one for each round, the last for all that follow),
-`local_epochs` or `epochs`, `local_steps`, `algorithm` (`fed_avg`, `FedProx`, ...), `proximal`, `defense` and its
-`delta`. What is not simulated is said in the notes.
+`local_epochs` or `epochs`, `local_steps`, `algorithm` (`fed_avg`, `FedProx`, ...),
+`proximal`, `defense` and its `delta`. What is not simulated is said in the notes.
 """
 
 from typing import Any

@@ -92,11 +92,11 @@ def warn_of_thousands(
       name: what warnings call the file.
       form: how it is written.
     """
-    broken = [column for column in columns if _has_decimals(get_column(frame, column))]
-    if form.thousands or not broken:
+    may_be = [c for c in columns if _may_be_grouped(get_column(frame, c))]
+    if form.thousands or not may_be:
         return
     with warnings.catch_warnings(action="ignore"):  # they were said of the numbers
-        texts = read_csv(content, name, columns=broken, dtype=str, form=form)
+        texts = read_csv(content, name, columns=may_be, dtype=str, form=form)
     mark = re.escape(form.decimal)
     for column in texts.columns:
         cells = get_column(texts, column).dropna().str.strip()
@@ -112,8 +112,16 @@ def warn_of_thousands(
             )
 
 
-def _has_decimals(series: pd.Series) -> bool:
-    return bool(np.any(np.asarray(pd.to_numeric(series, errors="coerce")) % 1 > 0))
+def _may_be_grouped(series: pd.Series) -> bool:
+    """Whether it has whole numbers and decimals of 1 or more, to three digits."""
+    found = np.abs(np.asarray(pd.to_numeric(series, errors="coerce"), np.float64))
+    found = found[np.isfinite(found)]
+    whole = found % 1 == 0
+    if whole.all() or not whole.any() or found.max() >= 1000:
+        return False
+    thousandths = 1000 * found
+    digits = np.abs(thousandths - np.rint(thousandths)).max() < 1e-6
+    return bool(digits and found[~whole].min() >= 1)
 
 
 def unit_of_numbers(series: pd.Series) -> str:

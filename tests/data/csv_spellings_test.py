@@ -60,6 +60,8 @@ def test_decimals_that_may_be_groups_of_thousands_are_told(load):
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         load(column)  # three digits of each are a precision
+        load([*column, "1000"])
+        load([*column, "7.0625", "645"])
         load([*column, *["645"] * 5, "0.125"])
         load([*column, *["645"] * 5, "4.5"])
 
