@@ -40,7 +40,7 @@ def _exact(params, x, y):
 def test_the_mean_over_draws_is_that_of_every_mask():
     params, (x, y) = MODEL.init(jax.random.key(1)), _rows()
     loss = dropout.MeanLoss(LOSS, _RATE, draws=20_000)
-    found = jax.vmap(loss, (None, 0, 0))(params, x, y)
+    found = jax.jit(jax.vmap(loss, (None, 0, 0)))(params, x, y)
     exact = _exact(params, x, y)
     plain = jax.vmap(LOSS, (None, 0, 0))(params, x, y)
     assert np.abs(found - exact).max() < 0.2 * np.abs(plain - exact).max()
@@ -52,7 +52,7 @@ def test_gradients_are_those_of_the_mean_over_rows():
 
     def gradient(of):
         mean = jax.grad(lambda params: of(params).mean())
-        return jax.flatten_util.ravel_pytree(mean(params))[0]
+        return jax.flatten_util.ravel_pytree(jax.jit(mean)(params))[0]
 
     found = gradient(lambda params: jax.vmap(loss, (None, 0, 0))(params, x, y))
     exact = gradient(lambda params: _exact(params, x, y))
@@ -64,7 +64,7 @@ def test_gradients_are_those_of_the_mean_over_rows():
 
 def test_rows_and_parameters_have_draws_of_their_own():
     params, (x, y) = MODEL.init(jax.random.key(1)), _rows()
-    numbers = jax.vmap(dropout.MeanLoss(LOSS, 0.5)._numbers, (None, 0, 0))
+    numbers = jax.jit(jax.vmap(dropout.MeanLoss(LOSS, 0.5)._numbers, (None, 0, 0)))
     first, moved = numbers(params, x, y), jax.tree.map(lambda leaf: leaf + 1e-6, params)
     assert len(np.unique(first[:, 0])) > 0.9 * _ROWS
     assert np.mean(numbers(moved, x, y)[:, 0] == first[:, 0]) < 0.2
@@ -85,22 +85,24 @@ def test_candidates_of_a_row_share_their_draws():
 def test_examples_draw_by_draw_have_the_mean_and_are_wider():
     params, (x, y) = MODEL.init(jax.random.key(1)), _rows()
     loss = dropout.MeanLoss(LOSS, 0.5, draws=3)
-    drawn = per_example.gradients(*_after_loss(params, loss.drawn(params, x, y)))
-    means = per_example.gradients(loss, params, x, y)
 
-    def over(each, power):
-        like = jax.tree.map(lambda leaf: jnp.ones(len(leaf)) / len(leaf), each.squares)
-        return jax.flatten_util.ravel_pytree(getattr(each, power)(like))[0]
+    @jax.jit
+    def both(params, x, y):
+        of, inputs, targets = loss.drawn(params, x, y)
+        drawn = per_example.gradients(of, params, inputs, targets)
+        means = per_example.gradients(loss, params, x, y)
+        return len(drawn.values), [_over(each) for each in (drawn, means)]
 
-    mean, same = (over(each, "weighted_sum") for each in (drawn, means))
+    count, ((mean, wide), (same, narrow)) = both(params, x, y)
     np.testing.assert_allclose(mean, same, atol=1e-6)
-    wide, narrow = (over(each, "weighted_squares").sum() for each in (drawn, means))
-    assert len(drawn.values) == 3 * _ROWS and wide > 1.1 * narrow
+    assert count == 3 * _ROWS and wide.sum() > 1.1 * narrow.sum()
 
 
-def _after_loss(params, drawn):
-    loss, x, y = drawn
-    return loss, params, x, y
+def _over(each):
+    """Means over examples of gradients and of their squares, flat."""
+    like = jax.tree.map(lambda leaf: jnp.ones(len(leaf)) / len(leaf), each.squares)
+    totals = each.weighted_sum(like), each.weighted_squares(like)
+    return [jax.flatten_util.ravel_pytree(total)[0] for total in totals]
 
 
 def test_a_client_that_clips_clips_what_it_draws():
@@ -112,15 +114,19 @@ def test_a_client_that_clips_clips_what_it_draws():
     values = jnp.full((_ROWS, 2), 0.5)
     soft = relaxation.categorical(loss, known, both)
     field = fields.clipped(loss, known, soft, "total", jnp.asarray(0.5), unravel)
-    total = 0.0
-    for value in both:
-        numeric = x.numeric.at[:, -1].set(value[0])
+
+    @jax.jit
+    def of_value(value):
+        numeric = x.numeric.at[:, -1].set(value)
         of, inputs, targets = loss.drawn(params, x._replace(numeric=numeric), y)
         each = jax.vmap(jax.grad(of), (None, 0, 0))(params, inputs, targets)
         each = jax.vmap(lambda tree: jax.flatten_util.ravel_pytree(tree)[0])(each)
         norms = jnp.linalg.norm(each, axis=1, keepdims=True)
-        total = total + (each * jnp.minimum(1, 0.5 / norms))[: 2 * 30].sum(axis=0)
-    np.testing.assert_allclose(field.slope(flat, values), total / (2 * 60), atol=1e-5)
+        return (each * jnp.minimum(1, 0.5 / norms))[: 2 * 30].sum(axis=0)
+
+    total = of_value(0.0) + of_value(1.0)
+    found = jax.jit(field.slope)(flat, values)
+    np.testing.assert_allclose(found, total / (2 * 60), atol=1e-5)
 
 
 @pytest.mark.parametrize("kind", ["binary", "signs", "codes", "copies"])

@@ -250,6 +250,7 @@ def test_rows_of_each_other_are_told(fitted, linear):
     assert (found.misfit > 10).all() and "the rows of the one before it" in found.slip
 
 
+@pytest.mark.slow
 def test_a_sensitive_column_the_other_way_round_is_told(fitted, linear):
     rows = pd.read_csv(linear / "rows.csv")
     found = fitted(rows=rows.assign(married=1 - rows.married))

@@ -75,7 +75,7 @@ def test_a_client_is_simulated_in_no_more_steps_than_it_takes(monkeypatch):
     view = types.SimpleNamespace(
         transcript=0, messages=types.SimpleNamespace(of=lambda client: types.SimpleNamespace(count=4)),
         training=LocalTraining(learning_rate=0.5, batch_size=2, epochs=1),
-        sizes=np.array([4, 6, 40]), clients=np.arange(3), seed=0, loss_fn=None,
+        sizes=np.array([4, 6, 40]), clients=np.arange(3), seed=0, mean_loss=None,
     )  # fmt: skip
     simulated_path.run(view, _SETTINGS)
     assert asked == [(2, 1.0), (3, 1.5), (8, 10.0)]
