@@ -129,6 +129,23 @@ def test_a_client_that_clips_clips_what_it_draws():
     np.testing.assert_allclose(found, total / (2 * 60), atol=1e-5)
 
 
+@pytest.mark.slow
+def test_all_rows_in_a_step_vary_with_what_is_dropped():
+    params, (x, y) = MODEL.init(jax.random.key(1)), _rows()
+    flat, unravel = jax.flatten_util.ravel_pytree(params)
+    loss = dropout.MeanLoss(LOSS, 0.5, block=1, draws=300)
+    known = Known(x._replace(numeric=x.numeric[:, :-1]), y, jnp.ones(_ROWS, bool))
+    soft = relaxation.categorical(loss, known, jnp.array([[0.0], [1.0]]))
+    found = fields.of_batch(loss, known, soft, 0, unravel)
+    found = found(flat, jnp.eye(2)[jnp.zeros(_ROWS, int)])
+    zero = x._replace(numeric=x.numeric.at[:, -1].set(0.0))
+    of, inputs, targets = loss.drawn(params, zero, y)
+    each = jax.vmap(jax.grad(of), (None, 0, 0))(params, inputs, targets)
+    each = jax.vmap(lambda tree: jax.flatten_util.ravel_pytree(tree)[0])(each)
+    wanted = each.reshape(_ROWS, loss.draws, -1).var(axis=1).mean(axis=0) / _ROWS
+    assert float(found.sum()) == pytest.approx(float(wanted.sum()), rel=0.35)
+
+
 @pytest.mark.parametrize("kind", ["binary", "signs", "codes", "copies"])
 def test_rows_of_round_numbers_have_masks_of_their_own(kind):
     rng, rows = np.random.default_rng(0), 200

@@ -267,7 +267,12 @@ def test_the_variance_is_that_of_the_rows_gradients():
     attribute = relaxation.categorical(_LOSS, known, _CANDIDATES)
     flat, unravel = ravel_pytree(_MODEL.init(jax.random.key(1)))
     each = jax.vmap(jax.grad(lambda p, x, y: _LOSS(unravel(p), x, y)), (None, 0, 0))
-    found = fields.variance(_LOSS, known, attribute, flat, jnp.eye(2)[truth], unravel)
-    np.testing.assert_allclose(
-        found, each(flat, x, y).var(axis=0), rtol=1e-4, atol=1e-6
-    )
+    told = known, attribute, flat, jnp.eye(2)[truth], unravel
+    mean, square = fields.moments(_LOSS, *told)
+    variance = each(flat, x, y).var(axis=0)
+    np.testing.assert_allclose(square - mean**2, variance, rtol=1e-4, atol=1e-6)
+    half = fields.of_batch(_LOSS, known, attribute, _N // 2, unravel)
+    found = half(flat, jnp.eye(2)[truth])
+    share = (_N - _N // 2) / (_N - 1) / (_N // 2)
+    np.testing.assert_allclose(found, share * variance, rtol=1e-4, atol=1e-6)
+    assert fields.of_batch(_LOSS, known, attribute, 0, unravel) is None
