@@ -50,8 +50,9 @@ class MeanLoss:
 
     def __call__(self, params: Params, x: PyTree, y: Array) -> jax.Array:
         """Loss `[]` of one example."""
-        of = jax.vmap(self._of, (0, None, None, None))
-        return jnp.mean(of(self._numbers(params, x, y), params, x, y))
+        numbers = self._numbers(params, x, y)
+        of = jax.vmap(lambda number: self._of_draw(params, (number, x), y))
+        return jnp.mean(of(numbers))
 
     @property
     def element_loss(self) -> Any:
@@ -78,18 +79,13 @@ class MeanLoss:
         """
         numbers = jax.vmap(self._numbers, (None, 0, 0))(params, x, y)
         x, y = jax.tree.map(lambda leaf: jnp.repeat(leaf, self.draws, axis=0), (x, y))
-        return self._of_numbered, (numbers.reshape(-1), x), y
+        return self._of_draw, (numbers.reshape(-1), x), y
 
-    def _of_numbered(self, params, x, y) -> jax.Array:
-        number, inputs = x
-        return self._of(number, params, inputs, y)
-
-    def _of(self, number, params, x, y) -> jax.Array:
-        """Loss `[]` under the masks of this number."""
-        met = collections.Counter()
-        dropping = _dropping(self.rate, number, self.seed, met)
-        with nn.intercept_methods(dropping):
-            value = self.loss(params, x, y)
+    def _of_draw(self, params, x, y) -> jax.Array:
+        """Loss `[]` of an example `(number of its masks, inputs)`."""
+        (number, inputs), met = x, collections.Counter()
+        with nn.intercept_methods(_dropping(self.rate, number, self.seed, met)):
+            value = self.loss(params, inputs, y)
         if not met:
             raise ValueError(
                 "model: expected nn.Dropout layers that are called anew, got none; a network "

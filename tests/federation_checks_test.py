@@ -10,7 +10,7 @@ import numpy as np
 import optax
 import pytest
 
-from fljax import federation, losses
+from fljax import dropout, federation, losses
 from fljax.defenses import dp_sgd, fed_sdp
 from fljax.federation import FedAvg, Federation, Tables, Training, side_by_side
 from fljax.types import Defense, Model, NoiseSpec, Rows
@@ -231,9 +231,10 @@ def test_an_optimiser_is_a_function_that_returns_one():
 @pytest.mark.parametrize("loss", [losses.logistic, losses.WeightedLogistic(2.0)])
 def test_classes_of_one_and_two_have_no_logistic_loss(loss):
     loss_fn = losses.example_loss(_MODEL.apply, loss)
-    method = dataclasses.replace(_METHOD, loss_fn=loss_fn)
     tables = _tables()
     y = tables.rows.y + np.arange(24) % 2  # 1 and 2
     wrong = tables._replace(rows=tables.rows._replace(y=y))
-    with pytest.raises(ValueError, match="targets from 0 to 1 for .*, got 1 to 2"):
-        federation.train(Federation(method, wrong), Training.of_seeds(0))
+    for each in (loss_fn, dropout.MeanLoss(loss_fn, 0.5, draws=1)):
+        method = dataclasses.replace(_METHOD, loss_fn=each)
+        with pytest.raises(ValueError, match="targets from 0 to 1 for .*, got 1 to 2"):
+            federation.train(Federation(method, wrong), Training.of_seeds(0))

@@ -16,7 +16,7 @@ from experiments.membership.settings import Settings
 from experiments.membership.trainings import Trained, row_losses, row_weights
 from experiments.membership.views import Guessed, Observed
 from fljax.attacks.membership import Shadows, Sums
-from fljax.attacks.trajectory import imagined
+from fljax.attacks.trajectory import imagined, message_facts
 from fljax.defenses import clipping
 from fljax.defenses.specs import Spec
 from fljax.transcript import sums
@@ -104,7 +104,7 @@ def _guesses(trained, models, pool: Pool, there: np.ndarray) -> list[Guessed]:
 def _observed(settings, spec, pool, at: slice, told, weight) -> Observed:
     rounds, seen = told
     layers = clipping.num_layers(seen.params)
-    clips = imagined.clips(spec, rounds, settings.train.num_rounds, layers)
+    clips = message_facts.clips(spec, rounds, settings.train.num_rounds, layers)
     clipped = imagined.defended(imagined.PLAIN, spec).examples
     rows = jax.tree.map(lambda leaf: leaf[at], pool.rows)
     some = jax.tree.map(lambda leaf: leaf[:_MOST], pool.population)

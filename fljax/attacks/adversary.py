@@ -191,7 +191,7 @@ class AdversaryView(NamedTuple):
     @property
     def mean_loss(self) -> losses.LossFn:
         """Of one example, what clients descend on average: under dropout not `loss_fn`."""
-        if not (self.training.dropout and self.drops):
+        if not self.training.dropout:
             return self.loss_fn
         width = np.shape(self.candidates)[-1]
         return dropout.MeanLoss(self.loss_fn, self.training.dropout, block=width)

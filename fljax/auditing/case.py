@@ -149,8 +149,8 @@ def prepare(
     alone = len(seen.clients) < 2 or sees != "messages"
     if alone and "others" in config.audit.controls:
         notes.append(_NO_OTHERS)
-    left_out = selected.left_out, numbers, notes
-    return Case(view, truth, encoding, seen, *left_out, every, others, promised)
+    found = view, truth, encoding, seen, selected.left_out, numbers, notes
+    return Case(*found, every, others, promised)
 
 
 def _fitted(

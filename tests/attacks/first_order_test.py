@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from fljax.attacks import trajectory
-from fljax.attacks.trajectory import imagined
+from fljax.attacks.trajectory import imagined, message_facts
 from fljax.attacks.trajectory.imagined import Imagined
 from fljax.attacks.trajectory.rules import Practice
 from tests.attacks import matching
@@ -19,7 +19,7 @@ def test_the_first_order_version_is_cheap_and_useful():
     case = matching.case()
     found = matching.attack(case, settings=matching.QUICK._replace(first_order=True))
     assert matching.accuracy(found.index, case) > matching.passive(case)
-    told = imagined.no_facts(30)
+    told = message_facts.none(30)
     same = matching.attack(case, facts=told._replace(path=jnp.zeros(30, bool)))
     np.testing.assert_array_equal(same.index, found.index)
     np.testing.assert_allclose(same.probability, found.probability, atol=1e-4)
@@ -33,7 +33,7 @@ def test_the_first_order_version_is_cheap_and_useful():
 )
 def test_to_first_order_nothing_is_solved_for_or_searched_before(client, rough):
     case, few = matching.case(), matching.QUICK._replace(iterations=20)
-    told = imagined.no_facts(30)._replace(path=jnp.zeros(30, bool))
+    told = message_facts.none(30)._replace(path=jnp.zeros(30, bool))
 
     @functools.partial(jax.jit, static_argnums=(0, 1))
     def found(client, settings, told):
@@ -42,7 +42,7 @@ def test_to_first_order_nothing_is_solved_for_or_searched_before(client, rough):
             scale=case.scale, settings=settings, client=client, facts=told,
         ).probability  # fmt: skip
 
-    asked, simulated = few._replace(rough_iterations=rough), imagined.no_facts(30)
+    asked, simulated = few._replace(rough_iterations=rough), message_facts.none(30)
     plain = found(Imagined(), few, told)
     np.testing.assert_allclose(found(client, asked, told), plain, atol=1e-5)
     assert np.abs(found(client, asked, simulated) - plain).max() > 1e-2

@@ -12,7 +12,7 @@ from fljax.attacks.each_client import task
 from fljax.attacks.estimates import NotApplicable
 from fljax.attacks.groups import over_groups
 from fljax.attacks.trajectory import Settings as Search
-from fljax.attacks.trajectory import imagined, simulation
+from fljax.attacks.trajectory import message_facts, simulation
 from fljax.attacks.trajectory import sums as together
 from fljax.transcript import sums
 from fljax.transcript.sums import Server
@@ -93,7 +93,7 @@ def test_the_sum_of_paths_has_the_derivatives_of_each_path():
         Exchange(view.transcript.params, view.transcript.delta),
         np.searchsorted(_IDS, np.maximum(view.transcript.member[:, 0], 2)),
         view.transcript.share[:, 0],
-        imagined.no_facts(_ROUNDS),
+        message_facts.none(_ROUNDS),
     )
     matrix = jnp.asarray(rng.normal(size=(5, 3, 3)), jnp.float32)
     sent = jnp.asarray(rng.normal(size=(_ROUNDS, 3)), jnp.float32)

@@ -19,6 +19,7 @@ from fljax.attacks.trajectory import (
     fields,
     imagined,
     matching,
+    message_facts,
     messages,
     relaxation,
     simulation,
@@ -98,9 +99,9 @@ def _both(client, spec, optimiser, proximal=None, decay=1.0):
     attribute = relaxation.categorical(_LOSS, known, _CANDIDATES)
     client = imagined.defended(client, spec)
     assert not specs.without_effects(spec)
-    clips = jnp.asarray(imagined.clips(spec, np.array([_ROUND]), 5, 4)).T
+    clips = jnp.asarray(message_facts.clips(spec, np.array([_ROUND]), 5, 4)).T
     bounds = dict(zip(("clip", "message_clip", "limit"), clips, strict=True))
-    told = imagined.no_facts(1)._replace(**bounds)
+    told = message_facts.none(1)._replace(**bounds)
     told = told._replace(rate=told.rate * decay**_ROUND)
     values = jnp.eye(2)[truth]
 
@@ -209,7 +210,7 @@ def test_a_part_may_clip_examples_and_messages(monkeypatch):
     )
     monkeypatch.setitem(sys.modules, "both_clip", types.SimpleNamespace(BOTH=both))
     spec = specs.parse("both_clip:BOTH")
-    assert imagined.clips(spec, np.array([0]), 5, 4).tolist() == [[5, 5, 1]]
+    assert message_facts.clips(spec, np.array([0]), 5, 4).tolist() == [[5, 5, 1]]
 
 
 def test_a_path_that_runs_away_is_replaced():

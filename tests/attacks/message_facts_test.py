@@ -11,7 +11,8 @@ from fljax.attacks import controls
 from fljax.attacks.adversary import LocalTraining
 from fljax.attacks.groups import Group
 from fljax.attacks.trajectory import clients
-from fljax.attacks.trajectory.imagined import Imagined, MessageFacts
+from fljax.attacks.trajectory.imagined import Imagined
+from fljax.attacks.trajectory.message_facts import MessageFacts
 from fljax.attacks.trajectory.rules import Practice
 from fljax.defenses import specs
 from fljax.transcript import sums, views

@@ -6,7 +6,7 @@ model and this training: it is about 1 then, or less, and grows with what is not
 
 * `clients` is the registered attack, of all clients, `effort` how hard it looks; `attack`
   that of one client, `sums` of those behind sums, where `associations` begins;
-* the client that is `imagined`: the `rules` of its steps, `fields` of clipped gradients,
+* the client that is `imagined`, and `message_facts`: the `rules` of its steps, `fields` of clipped gradients,
   `simulation` of a round, what its optimiser has `kept`, `merging` of its steps or the
   `quotients` of Adam's, `fallbacks` of rounds that run away, its `messages`, noise that is
   `added`;

@@ -43,13 +43,15 @@ from fljax.attacks.trajectory import (
     imagined,
     kept,
     matching,
+    message_facts,
     messages,
     misfits,
     relaxation,
     rounding,
 )
-from fljax.attacks.trajectory.imagined import PLAIN, Imagined, MessageFacts
+from fljax.attacks.trajectory.imagined import PLAIN, Imagined
 from fljax.attacks.trajectory.matching import Point, Problem, Settings
+from fljax.attacks.trajectory.message_facts import MessageFacts
 from fljax.attacks.trajectory.posterior import posterior
 from fljax.types import Array, Exchange, Key, Known
 
@@ -126,7 +128,7 @@ def trajectory_matching(
         candidates = relaxation.points(candidates)
     attribute = relaxation.categorical(loss_fn, known, candidates, ordered=continuous)
     seen = imagined.seen(exchange)
-    facts = facts or imagined.no_facts(len(seen.sent))
+    facts = facts or message_facts.none(len(seen.sent))
     facts = MessageFacts(*map(jnp.asarray, facts))
     logits = attribute.start(seen.unravel(seen.returned[-1]))
     asked = client, loss_fn, known, attribute

@@ -29,6 +29,7 @@ from fljax.attacks.trajectory import (
     imagined,
     matching,
     merging,
+    message_facts,
     quotients,
     rounding,
     rules,
@@ -37,7 +38,8 @@ from fljax.attacks.trajectory import (
 from fljax.attacks.trajectory import attack as one_client
 from fljax.attacks.trajectory.attack import Inference
 from fljax.attacks.trajectory.effort import Settings
-from fljax.attacks.trajectory.imagined import Imagined, MessageFacts
+from fljax.attacks.trajectory.imagined import Imagined
+from fljax.attacks.trajectory.message_facts import MessageFacts
 from fljax.defenses import specs
 from fljax.transcript import views
 from fljax.types import Array
@@ -153,7 +155,7 @@ def _imagined(
         client = client._replace(share=1.0)
     own = np.broadcast_to(rounds, (len(view.clients), len(rounds)))
     own = own if sums else rounds[messages.row]
-    clips = imagined.clips(spec, own, number, layers)
+    clips = message_facts.clips(spec, own, number, layers)
     noise = added.variance(spec, training, view.sizes, own, number)
     client = client._replace(scheduled=bool(training.schedule))
     rate = training.factors(own).astype(np.float32)

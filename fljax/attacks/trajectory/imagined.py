@@ -9,7 +9,7 @@
 | `norm_clipping`                 | ... over all layers                                  |
 | `value_clipping`                | ... number by number                                 |
 | `pruning`, `dssgd`              | what was sent; of the rest, that it was no larger    |
-| noise on steps or messages      | nothing: noise of known size (`added`)               |
+| noise on steps or messages      | nothing: it counts as noise, of known size (`added`) |
 | FedProx, momentum, weight decay, Adam | the client's own steps (`rules`)               |
 | an optimiser that is kept       | what it remembers of earlier rounds (`kept`)         |
 | dropout                         | the mean loss over what is dropped (`fljax.dropout`) |
@@ -17,7 +17,8 @@
 
 A defense of one's own is simulated as its `Definition` says (`fljax.defenses.effects`).
 Not simulated: one that says nothing (`specs.without_effects`), a learning rate that changes
-within a round, and noise along a path (left out). Messages without any are solved for (`exact`).
+within a round, and where noise moves a path (its mean is simulated with the noise left
+out). Messages that hold no noise at all are solved for (`exact`).
 """
 
 from collections.abc import Callable
@@ -25,7 +26,6 @@ from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
-import numpy as np
 from jax.flatten_util import ravel_pytree
 
 from fljax import losses
@@ -38,11 +38,12 @@ from fljax.attacks.trajectory import (
     simulation,
 )
 from fljax.attacks.trajectory.matching import Settings
+from fljax.attacks.trajectory.message_facts import MessageFacts
 from fljax.attacks.trajectory.relaxation import Soft
 from fljax.attacks.trajectory.rules import Practice
 from fljax.attacks.trajectory.simulation import Field, Simulator
 from fljax.defenses.specs import Spec
-from fljax.types import Array, Exchange, Known, Params, PyTree
+from fljax.types import Exchange, Known, Params, PyTree
 
 
 class Imagined(NamedTuple):
@@ -83,27 +84,6 @@ class Imagined(NamedTuple):
         return self.batch_size > 0 or self.noisy
 
 
-class MessageFacts(NamedTuple):
-    """What is known of each message beside what it holds; leaves `[R]`.
-
-    Attributes:
-      clip: of the examples' gradients, 1 without one.
-      message_clip: of the message, 1 without one.
-      limit: at which its numbers are cut off, 1 without one.
-      noise: variance that is known to be added to each coordinate.
-      rate: learning rate of the round over that of the attack's scale.
-      path: bool, whether its training is simulated; else it is followed to first order.
-        Traced, so that either is one program.
-    """
-
-    clip: Array
-    message_clip: Array
-    limit: Array
-    noise: Array
-    rate: Array
-    path: Array
-
-
 PLAIN = Imagined()
 
 
@@ -138,38 +118,6 @@ def defended(client: Imagined, spec: Spec) -> Imagined:
             noisy=client.noisy or does.noise in ("sums", "steps"),
         )
     return client
-
-
-def clips(
-    spec: Spec, rounds: np.ndarray, num_rounds: int, num_layers: int
-) -> np.ndarray:
-    """Clips of examples, of messages, of their numbers `[..., 3]`; 1 without one.
-
-    Args:
-      spec: of the defense, without alternatives.
-      rounds: `[...]` numbers of rounds.
-      num_rounds: of the run, over which a clip decays.
-      num_layers: arrays of parameters, M.
-    """
-    found = np.ones((*np.shape(rounds), 3), np.float32)
-    for part in spec.parts:
-        does = part.effects
-        if does is None or does.arrival:
-            continue
-        clip = does.clip_at(rounds, num_rounds, num_layers)
-        if does.examples:
-            found[..., 0] = clip
-        if does.messages:
-            found[..., 1] = clip
-        if does.limit is not None:
-            found[..., 2] = does.limit
-    return found
-
-
-def no_facts(count: int) -> MessageFacts:
-    """Of so many messages, of clients without clips, noise and schedule."""
-    one = jnp.ones(count)
-    return MessageFacts(one, one, one, jnp.zeros(count), one, jnp.ones(count, bool))
 
 
 def begins_roughly(client: Imagined, settings: Settings) -> bool:
@@ -267,16 +215,16 @@ def memory(
     """
     asked = client, loss_fn, known, attribute
     rule = rules.of(client.practice, _variance(*asked, seen.unravel))
+    rows = jnp.sum(known.mask)
     noise = jnp.eye(steps)  # of a defense, which hides that of batches
     if not client.noisy:
-        told = client.batch_size, steps, client.drop_last
-        noise = kept.of_steps(jnp.sum(known.mask), *told)
+        noise = kept.of_steps(rows, client.batch_size, steps, client.drop_last)
     gains = kept.gains(rule.keeping.fades[0], noise, len(sizes))
     # Without noise Adam's root depends on what is believed as its moment does.
     corrects = client.draws or client.practice.momentum
     gains = gains * bool(client.returns and corrects)
-    used = sizes, jnp.asarray(facts.clip), gains, steps
-    path = kept.Path(seen.sent, seen.returned, *used)
+    clips = jnp.asarray(facts.clip)
+    path = kept.Path(seen.sent, seen.returned, sizes, clips, gains, steps)
 
     def field_of(clip):
         return _field(*asked, clip, seen.unravel)

@@ -24,7 +24,7 @@ import numpy as np
 
 B1, B2, EPS = 0.9, 0.999, 1e-8  # as everywhere
 _EPOCHS = (2, 3, 4, 5, 6, 8, 10, 13, 16, 20, 25, 30)  # batches of those that are drawn
-MOST = _EPOCHS[-1]
+MOST = _EPOCHS[-1]  # hardly other than noise that no epoch takes back
 _STEPS = 60  # later ones are as the last of them
 _DRAWS = 8000
 _RATIOS = np.array([0.05, 0.15, 0.3, 0.5, 0.75, 1, 1.5, 2, 3, 5, 8])

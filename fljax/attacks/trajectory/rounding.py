@@ -4,8 +4,9 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from fljax.attacks.trajectory.imagined import Imagined, MessageFacts, Seen
+from fljax.attacks.trajectory.imagined import Imagined, Seen
 from fljax.attacks.trajectory.matching import Settings
+from fljax.attacks.trajectory.message_facts import MessageFacts
 from fljax.types import Transcript
 
 _HALVES = jnp.bfloat16, np.float16  # the coarser one first

@@ -23,8 +23,9 @@ from fljax.attacks.trajectory import (
 )
 from fljax.attacks.trajectory.associations import Members
 from fljax.attacks.trajectory.attack import Inference
-from fljax.attacks.trajectory.imagined import Imagined, MessageFacts
+from fljax.attacks.trajectory.imagined import Imagined
 from fljax.attacks.trajectory.matching import Problem, Settings
+from fljax.attacks.trajectory.message_facts import MessageFacts
 from fljax.attacks.trajectory.simulation import Simulator
 from fljax.types import Exchange, Key, Known
 
