@@ -8,7 +8,7 @@ import pytest
 
 from experiments.aia import pipeline
 from experiments.aia import program as aia_program
-from experiments.choose_defense import candidates
+from experiments.choose_defense import audited, candidates
 from experiments.choose_defense.program import PROGRAM
 from experiments.tabular import federation
 from fljax import data, privacy, results
@@ -146,3 +146,16 @@ def test_of_two_noises_the_epsilon_is_of_the_one_against_who_attacks(parsed):
     both = f"{_SERVER} + {_WEAK}"
     assert _epsilons(parsed, both, "messages") == _epsilons(parsed, _WEAK, "messages")
     assert _epsilons(parsed, both, "models") == _epsilons(parsed, _SERVER, "models")
+
+
+def test_canaries_train_with_the_loss_of_the_clients(parsed, monkeypatch):
+    told = (*_TINY, "--dropout=0.5", "--defense=dp_sgd(clip=1, sigma=1)")
+    prepared = aia_program.start(parsed(aia_program.PROGRAM, *told)).prepare()
+    planted = []
+    monkeypatch.setattr(
+        privacy, "plant", lambda method, loss, *_, **__: planted.append(loss)
+    )
+    monkeypatch.setattr(privacy, "audit", lambda *_, **__: None)
+    audited.of(prepared.points[0], 2, print)
+    assert planted == [prepared.points[0].problem.method.loss_fn]
+    assert planted[0].rate == 0.5
