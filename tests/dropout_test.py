@@ -70,6 +70,7 @@ def test_rows_and_parameters_have_draws_of_their_own():
     assert np.mean(numbers(moved, x, y)[:, 0] == first[:, 0]) < 0.2
 
 
+@pytest.mark.slow
 def test_candidates_of_a_row_share_their_draws():
     params, (x, y) = MODEL.init(jax.random.key(1)), _rows()
     loss = dropout.MeanLoss(LOSS, 0.5, block=1)
@@ -157,7 +158,7 @@ def test_rows_of_round_numbers_have_masks_of_their_own(kind):
         rng.integers(0, 3, (rows, 9)) if kind == "codes" else np.zeros((rows, 0), int)
     )
     x = Features(jnp.asarray(numeric), jnp.asarray(codes))
-    numbers = jax.vmap(dropout.MeanLoss(LOSS, 0.5)._numbers, (None, 0, 0))
+    numbers = jax.jit(jax.vmap(dropout.MeanLoss(LOSS, 0.5)._numbers, (None, 0, 0)))
     found = numbers(MODEL.init(jax.random.key(1)), x, jnp.zeros(rows))
     different = len({*zip(*np.asarray(found).T.tolist(), strict=True)})
     assert different == (1 if kind == "copies" else len(np.unique(_all(x), axis=0)))
@@ -186,6 +187,7 @@ class _Twice(nn.Module):
         return jnp.stack([drop(inputs=x), drop(x)])
 
 
+@pytest.mark.slow
 def test_a_layer_that_is_called_twice_drops_other_units():
     model = models.from_flax(_Twice(), jnp.zeros(30))
     loss = dropout.MeanLoss(

@@ -40,7 +40,7 @@ def test_a_training_in_which_nobody_takes_part_leaves_the_model():
     assert (run.loss == 0).all()
 
 
-@pytest.mark.parametrize("momentum", [None, 0.9])
+@pytest.mark.parametrize("momentum", [pytest.param(None, marks=pytest.mark.slow), 0.9])
 def test_weight_decay_of_the_server_waits_for_a_message(momentum):
     decay = optax.chain(
         optax.add_decayed_weights(0.1), optax.sgd(1.0, momentum=momentum)

@@ -145,6 +145,7 @@ def test_a_training_does_not_depend_on_the_others(small):
     _same(_at(both, 0), _at(both, 2))
 
 
+@pytest.mark.slow
 def test_trials_of_one_seed_draw_apart(small):
     both = _trainings(0, 0)._replace(trial=np.arange(2, dtype=np.int32))
     found = federation.train(small, both).run.server.params["w"]

@@ -74,6 +74,9 @@ CASES = {
 }  # fmt: skip
 
 
+_QUICK = ("mlp", "cnn", "dense on positions")
+
+
 def _params(model):
     """Parameters from N(0, 1/4), without compiling the model's init."""
     rng = np.random.default_rng(3)
@@ -92,7 +95,14 @@ def _assert_close(found, expected):
         np.testing.assert_allclose(a, b, rtol=1e-6, atol=1e-6 * scale)
 
 
-@pytest.mark.parametrize("case", CASES.values(), ids=CASES)
+@pytest.mark.parametrize(
+    "case",
+    [
+        pytest.param(case, marks=() if name in _QUICK else pytest.mark.slow)
+        for name, case in CASES.items()
+    ],
+    ids=CASES,
+)
 def test_norms_and_clipped_sums_are_those_of_vmap_of_grad(case):
     model, x, y, element_loss = case
     fast = losses.example_loss(model.apply, element_loss)

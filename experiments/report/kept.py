@@ -43,7 +43,12 @@ _TIMES, _SLOPE = "seconds", "_slope"  # milliseconds, too
 
 def names() -> list[str]:
     """Of all results."""
-    return sorted(path.parent.name for path in FOLDER.glob(f"*/{_MANIFEST}"))
+    return [*_names(FOLDER)]
+
+
+@functools.cache  # documents ask for them, and for one result, many times
+def _names(folder: pathlib.Path) -> tuple[str, ...]:
+    return tuple(sorted(path.parent.name for path in folder.glob(f"*/{_MANIFEST}")))
 
 
 def reasons() -> dict[str, str]:
@@ -65,7 +70,8 @@ def keep(run: finished.Run, name: str) -> pathlib.Path:
     alike = _alike(rows)
     files.write_text(folder / _ROWS, kept_rows.written(rows, alike))
     results.write_manifest(folder / _MANIFEST, kept | {"alike": alike})
-    _of_folder.cache_clear()
+    for cached in (_names, _of_folder, _card):
+        cached.cache_clear()
     return folder
 
 
@@ -85,7 +91,7 @@ def read(name: str) -> finished.Run:
     return _of_folder(FOLDER / name)
 
 
-@functools.cache  # documents ask for one result many times
+@functools.cache
 def _of_folder(folder: pathlib.Path) -> finished.Run:
     manifest = json.loads((folder / _MANIFEST).read_text())
     table = (folder / _ROWS).read_text()
@@ -95,10 +101,15 @@ def _of_folder(folder: pathlib.Path) -> finished.Run:
 
 def shown(name: str) -> Card:
     """A result beside the published numbers."""
-    run = read(name)
+    return _card(read(name).folder)
+
+
+@functools.cache
+def _card(folder: pathlib.Path) -> Card:
+    run = _of_folder(folder)
     program = PROGRAMS[run.manifest["experiment"]]
     reference = program.reference(run.manifest["flags"], run.rows[0].data)
-    return card(name, run.rows, run.manifest, reference)
+    return card(folder.name, run.rows, run.manifest, reference)
 
 
 def accuracy(name: str, attack: str, setting: str, defense: str = "none") -> Estimate:

@@ -70,8 +70,7 @@ def shared(view: AdversaryView) -> Shared:
     assert view.transcript is not None
     seen = single_precision(view.transcript._replace(member=None, share=None))
     seed = np.asarray(view.seed, np.uint32)
-    told = Shared(seen, view.known, view.candidates, seed)
-    return jax.tree.map(jnp.asarray, told)
+    return jax.device_put(Shared(seen, view.known, view.candidates, seed))
 
 
 def task(view: AdversaryView, settings: Hashable = None) -> Task:

@@ -6,6 +6,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import optax
+import pytest
 
 from fljax import local, losses, rounds, schedule
 from fljax.attacks.attribute import active
@@ -117,6 +118,7 @@ def test_attacked_rounds_draw_what_they_would_in_training_and_gaps_take_no_step(
     )
 
 
+@pytest.mark.slow
 def test_adam_comes_closer_to_the_local_optimum_than_isolation():
     plan, attacked = _plan(60, 4, record=[59]), np.arange(60)
     setting = {"alpha": 0.15, "beta1": 0.6, "beta2": 0.99}
@@ -125,6 +127,7 @@ def test_adam_comes_closer_to_the_local_optimum_than_isolation():
     assert adam < 0.5 * alone < 0.5 * np.linalg.norm(START["w"] - OPTIMUM)
 
 
+@pytest.mark.slow
 def test_trials_side_by_side_are_the_trials_one_by_one():
     attacked = np.array([1, 4, 5])
     plan = _plan(8, 4, record=attacked)

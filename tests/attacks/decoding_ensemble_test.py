@@ -28,6 +28,7 @@ def test_without_messages_members_are_draws_of_the_prior():
     assert found.mean() == pytest.approx(0, abs=0.1)
 
 
+@pytest.mark.slow
 def test_members_agree_where_messages_say_much():
     seen, simulation = clients.client(1), clients.simulation()
 
@@ -146,6 +147,7 @@ def test_a_mean_of_updates_is_of_every_model_that_was_sent():
     assert np.abs(update(runs.centre[0]) - runs.delta[0]).max() > 0.01
 
 
+@pytest.mark.slow
 def test_members_spread_as_means_of_unequally_many_messages_leave_them():
     # The update is the mean row: three means of two messages, which say 4, and three of
     # one, which say 1. All told nine messages of 3, whose noise is 3.

@@ -10,6 +10,7 @@ from tests.attacks import decoding_clients as clients
 pytestmark = pytest.mark.usefixtures("float64")
 
 
+@pytest.mark.slow
 def test_no_curve_is_taken_for_noise():
     seen = clients.client(0, num_messages=60)
     size = float(ensemble.size(messages.averaged(seen, 1)))

@@ -64,7 +64,12 @@ def test_a_search_that_ended_elsewhere_does_not_count(monkeypatch):
 
 
 @pytest.mark.parametrize(
-    "lost", [(0,), pytest.param((0, 1), marks=pytest.mark.slow), (0, 1, 2)]
+    "lost",
+    [
+        (0,),
+        pytest.param((0, 1), marks=pytest.mark.slow),
+        pytest.param((0, 1, 2), marks=pytest.mark.slow),
+    ],
 )
 def test_members_that_are_not_finite_do_not_count(monkeypatch, lost):
     seen, simulation = clients.client(1), clients.simulation(20)

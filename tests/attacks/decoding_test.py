@@ -138,7 +138,10 @@ def _logistic(seed, num_messages=40):
     return sent, 0.5 * gradient(sent), optimum
 
 
-@pytest.mark.parametrize(("name", "share"), [("mlp", 0.7), ("simulated", 0.5)])
+@pytest.mark.parametrize(
+    ("name", "share"),
+    [("mlp", 0.7), pytest.param("simulated", 0.5, marks=pytest.mark.slow)],
+)
 def test_a_learned_mapping_comes_nearer_to_the_optimum(name, share):
     sent, delta, optimum = _logistic(0)
     found = jax.jit(_LEARNED[name])(jax.random.key(0), _messages(sent, delta))
@@ -245,6 +248,7 @@ def test_an_exchange_is_flattened_round_by_round():
     assert not decoding.of_client(nobody, 0).mask.any()
 
 
+@pytest.mark.slow
 def test_what_never_varies_is_not_learned():
     rng = np.random.default_rng(0)
     sent = np.column_stack([rng.normal(size=(30, 2)), np.zeros(30)])

@@ -64,6 +64,7 @@ def test_the_search_begins_at_what_comes_nearest_where_more_is_left(error):
         assert (problem.relax(found).argmax(axis=1) == truth).all()
 
 
+@pytest.mark.slow
 def test_single_values_of_many_are_found_from_fewer_equations_than_weights():
     rng = np.random.default_rng(0)
     count, width = 30, 12

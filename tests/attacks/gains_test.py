@@ -2,6 +2,7 @@
 
 import jax.numpy as jnp
 import numpy as np
+import pytest
 
 from fljax.attacks.trajectory import kept
 
@@ -12,6 +13,7 @@ def _shuffled(rows, batch, drop_last=False):
     return np.asarray(kept.gains(0.9, noise, 40))
 
 
+@pytest.mark.slow
 def test_gains_are_of_the_noise_that_a_state_keeps():
     one = kept.of_steps(jnp.asarray(24), 0, 1, False)
     np.testing.assert_allclose(kept.gains(0.9, one, 5), 1, rtol=1e-5)

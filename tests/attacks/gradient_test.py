@@ -163,7 +163,11 @@ def test_clients_weigh_in_a_sum_what_the_server_gives_them():
 
 @pytest.mark.parametrize(
     ("num_values", "noise", "bound"),
-    [(2, "gumbel", 0.9), (2, "logistic", 0.9), (3, "gumbel", 0.65)],
+    [
+        (2, "gumbel", 0.9),
+        pytest.param(2, "logistic", 0.9, marks=pytest.mark.slow),
+        pytest.param(3, "gumbel", 0.65, marks=pytest.mark.slow),
+    ],
     ids=["binary", "binary logistic", "three values"],
 )
 def test_planted_attributes_are_recovered(num_values, noise, bound):
@@ -248,6 +252,7 @@ def test_padding_rows_do_not_matter():
     np.testing.assert_array_equal(found.logits, expected.logits)
 
 
+@pytest.mark.slow
 def test_learning_rates_vmap():
     exchange, known, _ = _client(0, BINARY)
 

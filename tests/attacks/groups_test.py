@@ -85,6 +85,7 @@ def test_changing_participants_link_clients_and_absent_ones_have_no_weight():
     np.testing.assert_allclose(weight.sum(axis=0), 1, rtol=1e-6)
 
 
+@pytest.mark.slow
 def test_the_sum_of_paths_has_the_derivatives_of_each_path():
     """Against automatic differentiation through the sum itself."""
     rng = np.random.default_rng(2)

@@ -22,7 +22,11 @@ _OPTIMISERS = {
     "adamw": (LocalTraining(optimiser="adamw", weight_decay=0.1, kept=True),
               optax.adamw(_RATE, weight_decay=0.1)),
 }  # fmt: skip
-_NAMES = ["momentum", "adam", pytest.param("adamw", marks=pytest.mark.slow)]
+_NAMES = [
+    pytest.param("momentum", marks=pytest.mark.slow),
+    "adam",
+    pytest.param("adamw", marks=pytest.mark.slow),
+]
 
 
 def _mean_loss(params, values):
@@ -216,6 +220,7 @@ def _by_clip(clip):
     return simulation.of_loss(lambda params, values: clip * _mean_loss(params, values))
 
 
+@pytest.mark.slow
 def test_earlier_rounds_have_the_clips_that_they_had():
     training, _ = _OPTIMISERS["momentum"]
     values, clips = jnp.full(12, 0.3), jnp.linspace(2, 0.5, _ROUNDS)

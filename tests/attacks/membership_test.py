@@ -125,6 +125,7 @@ def test_a_scale_that_is_misjudged_is_estimated_and_what_was_not_sent_is_not_rea
     assert roc_auc_score(there, _ratios(rows, pruned)["joint"]) > 0.95
 
 
+@pytest.mark.slow
 def test_clipped_gradients_are_those_of_the_defense():
     def loss(params, x, y):  # its gradient is the row
         return x @ params["w"]

@@ -7,6 +7,8 @@ import pytest
 
 from fljax.attacks.trajectory import noise
 
+_estimate, _whiten = jax.jit(noise.estimate), jax.jit(noise.whiten)
+
 
 def _residuals(rounds=40, size=6, bias=0.0, seed=0):
     """Correlated noise on a bias that grows slowly."""
@@ -29,16 +31,16 @@ def _dense(found, t):
 
 @pytest.mark.parametrize("t", [0, 7, 39], ids=["first", "middle", "last"])
 def test_whitening_is_the_inverse_covariance(t):
-    found = noise.estimate(_residuals())
+    found = _estimate(_residuals())
     residual = jnp.arange(1.0, 7.0)
     expected = np.linalg.solve(_dense(found, t), np.asarray(residual))
-    ours = noise.whiten(found, jnp.int32(t), residual)
+    ours = _whiten(found, jnp.int32(t), residual)
     np.testing.assert_allclose(ours, expected, rtol=1e-3, atol=1e-5)
 
 
 @pytest.mark.parametrize("rounds", [pytest.param(8, marks=pytest.mark.slow), 40])
 def test_drawn_noise_has_that_covariance(rounds):
-    found = noise.estimate(_residuals(rounds))
+    found = _estimate(_residuals(rounds))
     drawn = jax.vmap(
         lambda i: noise.draw(jax.random.fold_in(jax.random.key(1), i), found, 5)
     )(jnp.arange(20_000))
@@ -48,31 +50,32 @@ def test_drawn_noise_has_that_covariance(rounds):
 
 
 def test_a_slow_bias_does_not_count_as_noise():
-    plain, biased = (noise.estimate(_residuals(bias=b)) for b in (0.0, 50.0))
+    plain, biased = (_estimate(_residuals(bias=b)) for b in (0.0, 50.0))
     ratio = np.asarray(biased.deviation / plain.deviation)
     np.testing.assert_allclose(ratio, 1, atol=0.1)
 
 
+@pytest.mark.slow
 def test_coordinates_that_never_move_do_no_harm():
     residuals = jnp.pad(_residuals(), ((0, 0), (0, 3)))
-    found = noise.estimate(residuals)
-    white = noise.whiten(found, jnp.int32(3), residuals[3])
+    found = _estimate(residuals)
+    white = _whiten(found, jnp.int32(3), residuals[3])
     assert np.isfinite(white).all()
     assert not np.asarray(white)[6:].any()
 
 
 def test_one_round_is_taken_at_face_value():
     residual = jnp.arange(1.0, 5.0)
-    found = noise.estimate(residual[None])
-    white = noise.whiten(found, jnp.int32(0), residual)
+    found = _estimate(residual[None])
+    white = _whiten(found, jnp.int32(0), residual)
     np.testing.assert_allclose(white, residual / jnp.mean(residual**2), rtol=1e-5)
 
 
-@pytest.mark.parametrize("rounds", [2, 3])
+@pytest.mark.parametrize("rounds", [2, pytest.param(3, marks=pytest.mark.slow)])
 def test_few_rounds_have_few_correlations(rounds):
     residuals = _residuals(rounds=rounds)
-    found = noise.estimate(residuals)
-    white = noise.whiten(found, jnp.int32(1), residuals[1])
+    found = _estimate(residuals)
+    white = _whiten(found, jnp.int32(1), residuals[1])
     expected = np.linalg.solve(_dense(found, 1), np.asarray(residuals[1]))
     np.testing.assert_allclose(white, expected, rtol=1e-3)
 
@@ -87,7 +90,7 @@ def _partial(rounds=12, size=6):
 
 @pytest.mark.slow
 def test_what_was_not_observed_counts_by_its_likelihood():
-    found = noise.estimate(*_partial())
+    found = _estimate(*_partial())
     size = found.deviation * jnp.sqrt(found.variance[3])
     mean = jnp.array([0.5, 0.5, -3.0, 0.0, 2.0, -0.2])
 
@@ -103,12 +106,12 @@ def test_what_was_not_observed_counts_by_its_likelihood():
 
 @pytest.mark.slow
 def test_whitening_is_the_inverse_covariance_of_what_was_observed():
-    found = noise.estimate(*_partial())
+    found = _estimate(*_partial())
     there = np.asarray(found.partial.there[3])
     residual = jnp.arange(1.0, 7.0) * there
     block = _dense(found, 3)[np.ix_(there, there)]
     expected = np.linalg.solve(block, np.asarray(residual)[there])
-    white = np.asarray(noise.whiten(found, jnp.int32(3), residual))
+    white = np.asarray(_whiten(found, jnp.int32(3), residual))
     np.testing.assert_allclose(white[there], expected, rtol=1e-3)
     assert not white[~there].any()
 
@@ -117,7 +120,7 @@ def test_whitening_is_the_inverse_covariance_of_what_was_observed():
     "which", [[0, 0, 1, 2, 3], [0, 1, 2, 3, 3]], ids=["first", "last"]
 )
 def test_a_message_that_is_there_twice_is_no_message_without_noise(which):
-    found = noise.estimate(_residuals(rounds=4)[jnp.array(which)])
+    found = _estimate(_residuals(rounds=4)[jnp.array(which)])
     assert found.variance.max() < 30 * found.variance.min()
-    whitened = [noise.whiten(found, t, jnp.ones(6)) for t in range(len(which))]
+    whitened = [_whiten(found, t, jnp.ones(6)) for t in range(len(which))]
     assert np.isfinite(whitened).all()

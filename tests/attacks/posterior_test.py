@@ -71,6 +71,7 @@ def test_what_held_out_rounds_confirm_is_believed():
     assert _share(_RIGHT, _TRUTH) > 0.95
 
 
+@pytest.mark.slow
 def test_what_they_contradict_is_not():
     assert _share(1 - _RIGHT, _TRUTH) == 0.0
 
@@ -85,6 +86,7 @@ def test_where_they_tell_nothing_it_is_not_believed():
     assert _share(_RIGHT, _TRUTH, size=1e3) < 0.1
 
 
+@pytest.mark.slow
 def test_where_messages_tell_nothing_the_start_is_believed():
     accuracy, right = _told(0.8 - 0.6 * _TRUTH, size=1e3)
     assert accuracy == 0.0 and 0.2 < right < 0.4
@@ -96,6 +98,7 @@ def test_where_messages_tell_all_a_wrong_start_does_no_harm(begun):
     assert accuracy == 1.0 and sure > 0.95
 
 
+@pytest.mark.slow
 def test_a_misfit_makes_rows_less_sure_and_its_lack_no_surer():
     few = {"num_rounds": 3, "size": 3.0}
     (_, less), (_, usual), (_, surer) = (
@@ -104,6 +107,7 @@ def test_a_misfit_makes_rows_less_sure_and_its_lack_no_surer():
     assert 0.5 < less < usual - 0.02 and usual == surer
 
 
+@pytest.mark.slow
 def test_a_search_returns_to_where_held_out_rounds_are_explained_best():
     problem, start, _ = _searched(_RIGHT, _TRUTH)
     far = Settings(rate=50.0, stages=1, checkpoints=1, iterations=1)

@@ -90,8 +90,15 @@ def _fit(folder, config, **flags):
     ("name", "flags", "about"),
     [
         ("absolute", {}, {"loss": "L1Loss"}),
-        ("huber", {"loss": "huber", "huber_delta": 0.5}, {}),
-        ("logistic", {}, {"loss": "BCEWithLogitsLoss", "pos_weight": 3.0}),
+        pytest.param(
+            "huber", {"loss": "huber", "huber_delta": 0.5}, {}, marks=pytest.mark.slow
+        ),
+        pytest.param(
+            "logistic",
+            {},
+            {"loss": "BCEWithLogitsLoss", "pos_weight": 3.0},
+            marks=pytest.mark.slow,
+        ),
         ("own", {"loss": f"{__name__}:linex"}, {}),
     ],
 )

@@ -59,6 +59,7 @@ def test_the_rounds_of_a_budget_are_those_that_were_planned():
     assert privacy.epsilon(sigma, 0.5, 60, delta=1e-5) == pytest.approx(8, rel=0.02)
 
 
+@pytest.mark.slow
 def test_clients_of_other_sizes_are_imagined_with_the_mean():
     large, _ = _simulated("dp_sgd(clip=1, epsilon=8)", _view((40, 40)))
     small, _ = _simulated("dp_sgd(clip=1, epsilon=8)", _view((8, 8)))

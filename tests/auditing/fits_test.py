@@ -270,6 +270,7 @@ def test_a_target_of_two_values_may_be_the_other_way_round(
     np.testing.assert_allclose(turned, 1 - np.asarray(ready.view.known.y))
 
 
+@pytest.mark.slow
 def test_rows_of_nobody_have_no_slip(fitted, linear):
     rows = pd.read_csv(linear / "rows.csv")
     mixed = np.random.default_rng(5).permutation(rows.y)

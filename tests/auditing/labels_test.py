@@ -81,6 +81,7 @@ def test_every_attack_is_nearer_than_what_needs_no_message(folder, audited):
         np.testing.assert_allclose(answers[line.attack].baseline, 1 / 3)
 
 
+@pytest.mark.slow
 def test_a_model_that_knows_her_rows_is_no_leak_of_her_messages(tmp_path, audited):
     """Everybody returns the mean of all: rows and models tell the labels, messages none."""
     rng, clients = np.random.default_rng(0), range(6)

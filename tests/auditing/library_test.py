@@ -84,6 +84,7 @@ def test_where_no_attack_could_be_run_nothing_is_concluded(linear, rows):
     assert "predictor: needs a multiclass target; inversion: " in said
 
 
+@pytest.mark.slow
 def test_a_sensitive_number_is_estimated_in_the_units_of_the_file(linear, rows):
     told = _TOLD | {"sensitive": "age", "attacks": ("reconstruct",), "controls": ()}
     findings = fljax.audit(linear / "seen", rows, standardise=False, **told)
@@ -101,6 +102,7 @@ def test_an_attack_of_ones_own(linear, rows):
     assert findings.records.zeros.nunique() == 1
 
 
+@pytest.mark.slow
 def test_options_may_be_numbers_and_lists_of_numpy_and_pandas(linear, rows):
     told = _TOLD | {"attacks": ("model",)}
     one = rows.client.unique()[:1]

@@ -1,5 +1,7 @@
 """Of label distributions: few unlike clients whose labels are read leak, blind guesses do not."""
 
+import itertools
+
 import numpy as np
 import pytest
 
@@ -9,6 +11,11 @@ from fljax.verdicts import OTHERS, STRANGERS, Reference
 
 _AUDITS = 400
 _ALLOWED = 0.05 + 3 * np.sqrt(0.05 * 0.95 / _AUDITS)
+_QUICK = [(3, 2, 0.3), (12, 10, 0.02), (5, 2, 3.0)]
+_FEDERATIONS = [
+    pytest.param(*each, marks=() if each in _QUICK else pytest.mark.slow)
+    for each in itertools.product([2, 3, 5, 12, 40], [2, 10], [0.02, 0.3, 3.0])
+]
 
 
 def _apart(one, other):
@@ -29,9 +36,7 @@ def _judged(guess, truth, attacks=1):
     return nearness.judge(near, references, attacks)
 
 
-@pytest.mark.parametrize("clients", [2, 3, 5, 12, 40])
-@pytest.mark.parametrize("classes", [2, 10])
-@pytest.mark.parametrize("spread", [0.02, 0.3, 3.0])
+@pytest.mark.parametrize(("clients", "classes", "spread"), _FEDERATIONS)
 def test_blind_guesses_leak_in_at_most_one_audit_in_twenty(clients, classes, spread):
     rng = np.random.default_rng(clients)
     leaks = {"alike": 0, "noise": 0, "mean": 0, "coin": 0}

@@ -68,6 +68,7 @@ def test_reconstruction_is_exact_and_beats_the_last_model(linear, config):
     assert low > _rows(linear / "out", "majority")["all"]
 
 
+@pytest.mark.slow
 def test_one_client_is_scored_by_her_rows(linear, config, audited):
     _, lines = audited(linear, client=(7,), attacks=("reconstruct",))
     (line,) = lines
@@ -171,6 +172,7 @@ def test_the_assumption_is_said_with_the_numbers(linear, config, record, capsys)
     assert "--optimiser" in said and 'about={"optimiser": "sgd"}' in said
 
 
+@pytest.mark.slow
 def test_messages_that_are_not_finite_are_left_out_and_counted(
     linear, config, record, capsys
 ):

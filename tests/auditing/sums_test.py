@@ -39,7 +39,9 @@ def _flat(tree):
     return {f"{a}/{b}": leaf for a, part in tree.items() for b, leaf in part.items()}
 
 
-@pytest.mark.parametrize("sees", ["sum", "models", "final"])
+@pytest.mark.parametrize(
+    "sees", ["sum", pytest.param("models", marks=pytest.mark.slow), "final"]
+)
 def test_an_audit_says_who_the_adversary_is(recorded, sees):
     rows, record = recorded
     found = fljax.audit(

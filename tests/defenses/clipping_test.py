@@ -24,8 +24,11 @@ def _batch(rows, mask=None):
     return Batch(x, jnp.arange(len(x), dtype=jnp.float32), mask)
 
 
+_clipped_sum = jax.jit(clipping.clipped_sum, static_argnums=(0, 3))
+
+
 def _clip(rows, clip_fn, mask=None):
-    found = clipping.clipped_sum(_linear, PARAMS, _batch(rows, mask), clip_fn)
+    found = _clipped_sum(_linear, PARAMS, _batch(rows, mask), clip_fn)
     return np.concatenate([found.total["a"], found.total["b"]]), found
 
 

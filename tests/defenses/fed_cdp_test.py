@@ -49,8 +49,8 @@ def _vector(tree, lead=0):
 
 def _draws(defense, batch, count=1500):
     keys = jax.random.split(jax.random.key(7), count)
-    grads = jax.vmap(lambda key: defense.gradient(key, PARAMS, batch)[0])(keys)
-    return _vector(grads, 1)
+    draw = jax.vmap(lambda key: defense.gradient(key, PARAMS, batch)[0])
+    return _vector(jax.jit(draw)(keys), 1)
 
 
 DEVIATION = {
@@ -86,9 +86,9 @@ def test_the_noise_on_the_sum_is_that_of_the_mode_and_of_its_spec(mode):
 def test_one_record_changes_the_sum_by_the_stated_sensitivity(mode):
     defense = _defense(_row_loss, mode=mode, noise_scale=0.0)
     values, sums = [9.0, 0.01, -7.0], []
+    gradient = jax.jit(defense.gradient)
     for mask in ([True] * 3, [False, True, True]):
-        batch = _batch(values, mask)
-        grads, _ = defense.gradient(jax.random.key(0), PARAMS, batch)
+        grads, _ = gradient(jax.random.key(0), PARAMS, _batch(values, mask))
         sums.append(ROWS * _vector(grads))
     change = np.linalg.norm(sums[0] - sums[1])
     assert change == pytest.approx(defense.noise[0].sensitivity, rel=1e-5)
@@ -105,7 +105,7 @@ def test_noise_per_example_has_the_distribution_of_a_draw_for_each_of_them():
             key, zeros, clip=CLIP, noise_scale=SIGMA, mode="per_example"
         )
 
-    printed = _vector(jax.vmap(jax.vmap(one))(keys), 2).sum(axis=1)
+    printed = _vector(jax.jit(jax.vmap(jax.vmap(one)))(keys), 2).sum(axis=1)
     drawn = ROWS * _draws(_defense(mode="per_example"), _batch())
     ratio = printed.std() / drawn.std()
     assert ratio == pytest.approx(1, rel=6 / np.sqrt(2 * drawn.size))
@@ -121,7 +121,7 @@ def test_poisson_batches_are_divided_by_the_expected_rows_and_others_by_theirs()
     batch = _batch([0.1, 0.2, 5.0], [True, True, False])
     how = {"loss_fn": _row_loss, "noise_scale": 0.0, "mode": "per_batch", "clip": 10.0}
     found = {
-        sampling: _defense(sampling=sampling, **how).gradient(
+        sampling: jax.jit(_defense(sampling=sampling, **how).gradient)(
             jax.random.key(0), PARAMS, batch
         )[0]["c"]
         for sampling in ("poisson", "fixed")
@@ -170,7 +170,8 @@ def test_without_noise_and_clipping_it_is_the_mean_gradient():
     ]
     deltas = []
     for update in steps:
-        carry = update.step(jax.random.key(0), update.init(params), params, batch)
+        begin = update.init(params)
+        carry = jax.jit(update.step)(jax.random.key(0), begin, params, batch)
         sender = Sender(jnp.int32(0), jnp.int32(0))
         message = update.final(jax.random.key(1), carry, params, sender)
         deltas.append((message.delta, message.loss))
@@ -194,9 +195,8 @@ def test_one_examples_gradient_is_clipped_and_noisy_as_the_mode_says(
     assert np.linalg.norm(bare["a"]) == pytest.approx(norm, rel=1e-6)
     assert bare["c"] == 0.5
     keys = jax.random.split(jax.random.key(1), 1500)
-    noisy = jax.vmap(
-        lambda key: sanitise_example(key, grads, noise_scale=SIGMA, **how)
-    )(keys)
+    draw = jax.vmap(lambda key: sanitise_example(key, grads, noise_scale=SIGMA, **how))
+    noisy = jax.jit(draw)(keys)
     found = _vector(noisy, 1) - _vector(bare)
     tolerance = 4 / np.sqrt(2 * found.size)
     assert found.std() == pytest.approx(deviation, rel=tolerance, abs=1e-6)

@@ -41,7 +41,7 @@ def test_each_layer_of_the_delta_is_clipped_on_its_own():
 def test_each_layer_gets_one_draw_of_sigma_c():
     defense = _defense()
     keys = jax.random.split(jax.random.key(1), 2000)
-    noisy = jax.vmap(lambda key: defense.encode(key, DELTA, SENDER))(keys)
+    noisy = jax.jit(jax.vmap(lambda key: defense.encode(key, DELTA, SENDER)))(keys)
     bare = _defense(noise_scale=0.0).encode(jax.random.key(0), DELTA, SENDER)
     found = np.concatenate(
         [(noisy[k] - bare[k][None]).reshape(2000, -1) for k in ("a", "b")], axis=1

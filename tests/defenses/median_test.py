@@ -20,6 +20,7 @@ def _gradient(deviation, key=0):
     return built.gradient(jax.random.key(key), jnp.zeros(WIDTH), BATCH)[0]
 
 
+@pytest.mark.slow
 def test_gradients_are_cut_to_the_median_of_the_rows_that_are_there():
     norm = np.linalg.norm(_gradient(0.0))
     assert norm == pytest.approx((1 + 2 + 2) / 3, rel=1e-5)

@@ -35,6 +35,7 @@ def test_nothing_is_promised_and_no_scale_changes_nothing(make):
     jax.tree.map(np.testing.assert_array_equal, found, DELTA)
 
 
+@pytest.mark.slow
 def test_no_coordinate_of_a_large_model_has_the_noise_of_another():
     model = {"a": jnp.zeros((30, 20)), "b": jnp.zeros(333)}
     drawn, _ = ravel_pytree(noise.like(jax.random.key(0), model, 1.0))

@@ -27,7 +27,8 @@ _PROGRAMS = {
     ),
     "label_distribution": (
         "--data_name=digits", "--clients=6", "--num_rounds=3", "--seeds=0,1",
-        "--defense=none",
+        "--defense=none", "--train_clients=120", "--basis_clients=40",
+        "--test_clients=40", "--predictor_hidden=32", "--predictor_epochs=5",
     ),
 }  # fmt: skip
 

@@ -3,6 +3,7 @@
 import jax
 import jax.numpy as jnp
 import numpy as np
+import pytest
 
 from fljax import schedule
 
@@ -11,6 +12,7 @@ def _assert_equal(found, expected):
     jax.tree.map(np.testing.assert_array_equal, found, expected)
 
 
+@pytest.mark.slow
 def test_relabelling_the_clients_relabels_the_transcript_and_nothing_else(
     training, assert_close
 ):

@@ -16,7 +16,15 @@ def one_lane_each(training):
     )
 
 
-@pytest.mark.parametrize("lanes", [1, 2, 3, 8])
+@pytest.mark.parametrize(
+    "lanes",
+    [
+        1,
+        pytest.param(2, marks=pytest.mark.slow),
+        3,
+        pytest.param(8, marks=pytest.mark.slow),
+    ],
+)
 def test_lanes_do_not_matter(training, assert_close, one_lane_each, lanes):
     plan = schedule.build(training.sizes, lanes=lanes, **training.stored)
     assert plan.num_lanes == lanes

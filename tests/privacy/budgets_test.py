@@ -104,6 +104,7 @@ def test_a_ceiling_counts_the_rounds_that_are_shorter_than_a_pass():
     np.testing.assert_allclose(found, privacy.accuracy_without(whole, 20, 0.5))
 
 
+@pytest.mark.slow
 def test_whoever_is_in_no_sum_costs_nobody_else_the_noise():
     releases = privacy.Releases(np.array([15, 0]), np.array([3, 0]))
     spec = specs.parse("dp_sgd(clip=1, epsilon=2)")

@@ -51,7 +51,10 @@ def test_noise_without_end_is_counted_as_less():
         assert found == sampled.without_replacement(1e5, 100, 10, 50, 1e-5)
 
 
-@pytest.mark.parametrize("total", [500, 350, 300])
+@pytest.mark.parametrize(
+    "total",
+    [500, *(pytest.param(each, marks=pytest.mark.slow) for each in (350, 300))],
+)
 def test_batches_that_are_never_empty_are_composed(total):
     """Empty ones of 4e-15, 8e-11 and 2e-9: of the first two the mixture has none."""
     found = [

@@ -71,6 +71,7 @@ def test_drawn_counts_are_binomial_and_err_towards_more():
     assert exact.drawn(7, 1.0) == ([7], [1.0])
 
 
+@pytest.mark.slow
 def test_many_counts_are_merged_on_the_safe_side():
     told = exact.drawn(1000, 0.5)
     assert len(told[0]) > loss_distributions._MOST_TERMS

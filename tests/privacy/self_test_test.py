@@ -240,7 +240,7 @@ def test_noise_that_leaves_directions_bare_and_a_clipped_sum_are_found(
 
 
 @pytest.mark.parametrize("dtype", [jnp.bfloat16, jnp.float16], ids=str)
-@pytest.mark.parametrize("width", [1, 2, 500])
+@pytest.mark.parametrize("width", [1, pytest.param(2, marks=pytest.mark.slow), 500])
 def test_few_numbers_and_little_precision_are_sound(width, dtype):
     """Of few such numbers two draws are often alike, and sums are rounded."""
     assert not _failed(_check_rows(width, dtype=dtype, draws=100))

@@ -89,6 +89,7 @@ def test_a_replaced_example_is_harder_to_hide():
     )
 
 
+@pytest.mark.slow
 def test_copies_in_poisson_batches():
     found = fed_cdp.copied(MNIST)
     assert found.epsilon == pytest.approx(1.1337, rel=0.01)

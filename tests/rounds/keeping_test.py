@@ -75,7 +75,7 @@ def _by_hand(federation, optimiser, present):
     [
         pytest.param(_ADAM, 1, marks=pytest.mark.slow),
         (_ADAM, 3),
-        (_MOMENTUM, 1),
+        pytest.param(_MOMENTUM, 1, marks=pytest.mark.slow),
         pytest.param(_MOMENTUM, 3, marks=pytest.mark.slow),
     ],
     ids=["adam-1", "adam-3", "momentum-1", "momentum-3"],
@@ -95,6 +95,7 @@ def test_a_client_goes_on_from_its_own_last_round(federation, optimiser, lanes):
     assert np.abs(federation.flat(anew.server.params) - wanted).max() > 1e-2
 
 
+@pytest.mark.slow
 def test_one_client_alone_trains_as_without_rounds(federation):
     rows = federation.rows([6])
     plan = schedule.build([6], num_rounds=7, batch_size=None, steps=3)
@@ -108,6 +109,7 @@ def test_one_client_alone_trains_as_without_rounds(federation):
     )
 
 
+@pytest.mark.slow
 def test_a_training_that_stops_goes_on_bit_for_bit(federation):
     plan = schedule.build(federation.sizes, num_rounds=6, batch_size=2)
     update = _update(federation, _ADAM)
@@ -117,6 +119,7 @@ def test_a_training_that_stops_goes_on_bit_for_bit(federation):
     jax.tree.map(np.testing.assert_array_equal, whole, parts)
 
 
+@pytest.mark.slow
 def test_who_does_not_come_keeps_what_it_had(federation):
     plan = schedule.build(
         federation.sizes, num_rounds=1, batch_size=2, participants=[np.array([1, 3])]

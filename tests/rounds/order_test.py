@@ -167,7 +167,9 @@ def test_what_the_server_draws_is_not_what_the_client_drew(federation):
 
 
 @pytest.mark.parametrize(
-    "how", [{"epochs": 2}, {"steps": 4}], ids=["epochs", "fixed steps"]
+    "how",
+    [{"epochs": 2}, pytest.param({"steps": 4}, marks=pytest.mark.slow)],
+    ids=["epochs", "fixed steps"],
 )
 def test_the_keys_of_a_clients_steps_do_not_depend_on_the_other_clients(
     federation, how
@@ -203,7 +205,11 @@ def test_a_batch_says_whose_rows_it_holds(federation, poisson):
     np.testing.assert_array_equal(run.transcript.delta, [[1, 3, 5], [2, 3, 4]])
 
 
-@pytest.mark.parametrize("how", [{"poisson": True}, {}], ids=["poisson", "shuffled"])
+@pytest.mark.parametrize(
+    "how",
+    [{"poisson": True}, pytest.param({}, marks=pytest.mark.slow)],
+    ids=["poisson", "shuffled"],
+)
 def test_what_is_drawn_for_a_client_in_a_round_has_keys_of_its_own(
     federation, how, monkeypatch
 ):

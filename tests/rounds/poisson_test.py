@@ -156,6 +156,7 @@ def test_a_round_with_poisson_batches_is_the_same_when_it_is_done_alone(
     _equal(_seen(federation, plan, _POISSON_SIZES, start=1)[1][0], drawn[1][2])
 
 
+@pytest.mark.slow
 def test_stacked_seeds_draw_what_each_draws_alone(federation):
     sizes = [[12, 5], [90, 7]]
     plans = [

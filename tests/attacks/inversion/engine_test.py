@@ -27,6 +27,7 @@ def _miss(found):
     return np.abs(np.asarray(found.x)[:, 0] - [0.5, 0.25]).max(axis=1)
 
 
+@pytest.mark.slow
 def test_a_loss_that_is_no_number_sends_the_search_to_another_seed():
     # No number wherever the first coordinate is above 0.6: nearly half of the seeds.
     found = _six_searches(
@@ -36,6 +37,7 @@ def test_a_loss_that_is_no_number_sends_the_search_to_another_seed():
     assert _miss(found).max() < 1e-3
 
 
+@pytest.mark.slow
 def test_a_step_to_no_number_is_not_one_without_progress():
     def simulate(params, x, y):
         return jnp.where(x[0, 0] > 0.6, jnp.nan, x[0])
@@ -45,6 +47,7 @@ def test_a_step_to_no_number_is_not_one_without_progress():
     assert np.isfinite(found.loss).all()
 
 
+@pytest.mark.slow
 def test_a_search_that_finds_only_nonsense_ends_with_an_infinite_loss():
     found = _six_searches(lambda params, x, y: x[0] * jnp.nan, num_iterations=4)
     assert (found.loss == jnp.inf).all()
@@ -65,6 +68,7 @@ def test_patience_leaves_a_local_minimum():
     assert not stuck.restarts.any()
 
 
+@pytest.mark.slow
 def test_a_search_without_progress_gives_up_and_shows_its_best():
     def simulate(params, x, y):
         return jnp.where(x[0, 0] > 0.6, 2.0 + 0 * x[0], x[0])

@@ -76,6 +76,7 @@ def test_fewer_than_three_images_tell_nothing():
         Gaussian.fit(np.zeros((2, *_SHAPE)))
 
 
+@pytest.mark.slow
 def test_a_noisy_message_gives_the_posterior_mean(images):
     """Of a linear message the most probable image is known in closed form."""
     rng, deviation = np.random.default_rng(2), 0.2

@@ -87,6 +87,7 @@ def test_an_attack_probes_for_the_labels_of_a_batch(victim, images):
     assert not np.array_equal(found[None], y)
 
 
+@pytest.mark.slow
 def test_probabilities_that_do_not_add_up_are_not_believed(images, lenet):
     _, params, sends = lenet
     zeroed = jax.tree.map(jnp.ones_like, params)
@@ -104,6 +105,7 @@ def test_nothing_is_told_of_the_probabilities_of_two_classes():
     np.testing.assert_array_equal(labels.probabilities(sends, {}, (1, 2)), [0.5, 0.5])
 
 
+@pytest.mark.slow
 def test_the_expected_loss_of_a_certain_label_is_its_loss(victim, images):
     params, loss_fn, _ = victim
     x, _ = images(1)

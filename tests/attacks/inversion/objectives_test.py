@@ -9,6 +9,7 @@ from fljax import losses
 from fljax.attacks.inversion import objectives, points
 
 
+@pytest.mark.slow
 def test_an_update_is_what_the_steps_make(sigmoid_net, images):
     model = sigmoid_net((5, 12, images.classes))
     params = model.init(jax.random.key(0))

@@ -50,6 +50,7 @@ def test_another_clients_gradient_tells_nothing(victim, cpl, images):
     assert image_metrics.rmse(found.x, x[:1]) > 0.3
 
 
+@pytest.mark.slow
 def test_dlg_finds_the_label_with_the_example(victim, images):
     params, loss_fn, simulate = victim
     x, y = images(1, seed=1)

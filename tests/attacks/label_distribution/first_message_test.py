@@ -75,11 +75,13 @@ def test_the_pull_of_fedprox_is_simulated(shadow_messages):
     assert np.linalg.norm(near) < 0.7 * np.linalg.norm(far)
 
 
+@pytest.mark.slow
 def test_what_cannot_be_built_is_said(shadow_messages):
     found = shadow_messages("pruning(ratio=0.9) + norm_clipping(norm=1)")
     assert isinstance(found, NotApplicable) and "expected one defense" in found.why
 
 
+@pytest.mark.slow
 def test_the_rate_is_that_of_the_round(shadow_messages):
     doubled = shadow_messages("none", schedule=(1.0, 2.0), learning_rate=0.05)
     np.testing.assert_array_equal(doubled, shadow_messages("none", learning_rate=0.1))

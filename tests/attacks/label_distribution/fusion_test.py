@@ -51,6 +51,7 @@ def test_it_is_nearer_than_either_closed_form_at_any_noise(noise):
     assert distance < 0.9 * min(closed.values())
 
 
+@pytest.mark.slow
 def test_without_noise_the_bias_is_found_to_say_everything():
     guess, distance, _ = _fused(0.0)
     assert distance < 1e-4
@@ -74,6 +75,7 @@ def test_a_number_that_never_varies_is_ignored():
         np.testing.assert_allclose(guess, alone, atol=1e-5)
 
 
+@pytest.mark.slow
 def test_an_attack_without_readers_says_so():
     basis = pca.fit(_messages(20, 0.1, seed=3)[0], 2)
     params = predictor.fit(

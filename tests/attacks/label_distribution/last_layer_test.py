@@ -52,6 +52,7 @@ def client():
     return view, np.bincount(y, minlength=_LABELS) / _ROWS
 
 
+@pytest.mark.slow
 def test_the_softmax_of_many_steps_is_that_halfway(client):
     view, true = client
     found = last_layer.run(view, None)["last_layer"]

@@ -75,6 +75,7 @@ def test_numbers_that_say_nothing_leave_the_mean_distribution():
     np.testing.assert_allclose(found, 0.25, atol=0.05)
 
 
+@pytest.mark.slow
 def test_concentrations_are_those_of_the_clients_in_turn():
     numbers, labels = _clients(6000, 0.1, seed=1)
     learned = posterior.fit(numbers, labels, len(_ALPHAS))
@@ -116,6 +117,7 @@ def test_a_number_that_never_varies_is_ignored():
     np.testing.assert_allclose(found, alone, atol=0.01)
 
 
+@pytest.mark.slow
 def test_shadow_clients_that_diverged_are_left_out():
     numbers, labels = _clients(600, 0.3, seed=1)
     some = np.where(np.arange(600)[:, None] % 7 == 2, np.inf, numbers)

@@ -37,6 +37,7 @@ def test_the_last_layer_rule_is_exact_for_a_full_batch_step_from_zero_weights(
     np.testing.assert_allclose(guess[0], found.labels, atol=1e-5)
 
 
+@pytest.mark.slow
 def test_class_gradients_are_exact_where_a_label_has_one_row_whatever_the_scale(
     digits, recipe, train, one_row_each
 ):

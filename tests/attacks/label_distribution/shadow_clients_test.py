@@ -58,6 +58,7 @@ def test_a_pool_is_sorted_and_wants_rows_of_each_label():
         shadow_clients.pool(np.arange(2), np.array([0, 2]), 2)
 
 
+@pytest.mark.slow
 def test_labels_follow_the_proportions(trained):
     share = np.zeros(10, np.float32)
     share[3], share[7] = 0.8, 0.2
@@ -68,6 +69,7 @@ def test_labels_follow_the_proportions(trained):
     assert labels[:, 3].std() > 0
 
 
+@pytest.mark.slow
 def test_many_clients_are_a_loop_over_one(digits, recipe, train, trained):
     """With a smaller last batch and two epochs."""
     shares = _few(6)
@@ -92,6 +94,7 @@ def test_the_last_batch_is_dropped_where_it_is_smaller(digits, recipe, train):
     assert size[1] == pytest.approx(size[0], rel=0.1) and size[2] > 1.1 * size[1]
 
 
+@pytest.mark.slow
 def test_chunks_lanes_and_devices_do_not_matter(trained):
     shares = _few(30)
     whole = trained(shares)
@@ -100,6 +103,7 @@ def test_chunks_lanes_and_devices_do_not_matter(trained):
     np.testing.assert_array_equal(whole.labels, other.labels)
 
 
+@pytest.mark.slow
 def test_a_full_batch_of_one_row_is_a_gradient_step(
     digits, recipe, train, one_row_each, rate
 ):
@@ -123,6 +127,7 @@ def test_a_number_of_clients_that_lanes_do_not_divide_is_refused(digits, program
         program()(jax.random.key(0), np.arange(3), _few(3), digits.sent, digits.proxy)
 
 
+@pytest.mark.slow
 def test_what_changes_over_rounds_is_that_of_its_round(digits, train, rate):
     def local_of(_):
         return local.sgd(

@@ -43,6 +43,7 @@ def test_a_long_path_is_read_where_one_step_misleads(train):
     assert near < 0.05 and near < far / 2
 
 
+@pytest.mark.slow
 def test_scores_are_those_of_the_whole_covariance():
     rng = np.random.default_rng(0)
     each = rng.normal(size=(2, 4, 7)) + rng.normal(size=(2, 1, 7))

@@ -96,6 +96,7 @@ def test_rows_with_equal_sums_may_exchange_targets(exist, loss, outputs, targets
     assert exist(x, np.array(y, type(targets[0])), targets, loss, outputs, on) == on
 
 
+@pytest.mark.slow
 def test_a_batch_proves_no_targets_that_equal_rows_share():
     groups, none = (rows.Group((0, 1, 2)), rows.Group((3, 4, 5))), np.zeros(0)
     about = none.astype(int), np.zeros(6), np.ones(6), none, none, none.astype(bool)

@@ -23,8 +23,15 @@ def _sorted(raw: np.ndarray, y: np.ndarray) -> np.ndarray:
     ("hidden", "outputs", "network"),
     [
         ((_WIDTH, _WIDTH), 2, {}),
-        ((_WIDTH, _WIDTH), 2, {"activation": "gelu"}),
-        ((_WIDTH, _WIDTH), 2, {"activation": "gelu", "norm": "layernorm"}),
+        pytest.param(
+            (_WIDTH, _WIDTH), 2, {"activation": "gelu"}, marks=pytest.mark.slow
+        ),
+        pytest.param(
+            (_WIDTH, _WIDTH),
+            2,
+            {"activation": "gelu", "norm": "layernorm"},
+            marks=pytest.mark.slow,
+        ),
         ((_WIDTH,), 1, {}),
     ],
     ids=["units", "gelu", "layernorm", "deltas"],
@@ -70,6 +77,7 @@ def test_a_row_that_is_twice_in_the_batch_is_given_twice(problem):
     assert found.explained > 1 - 1e-6 and not found.exact
 
 
+@pytest.mark.slow
 def test_two_rows_that_only_their_mean_is_told_of_are_not_proven(problem):
     schema, raw, y, params, loss_fn = problem((10,), 2, 5)
     raw, y = raw[:3], y[:3]

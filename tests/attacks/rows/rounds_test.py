@@ -49,6 +49,7 @@ def test_rows_and_targets_are_found_and_proven(problem, hidden):
     np.testing.assert_allclose(found.y, np.round(found.y), atol=1e-3)
 
 
+@pytest.mark.slow
 def test_nothing_is_proven_of_noise_or_of_too_few_rows(problem):
     given = problem((16,), 1, 1)
     params = _models((16,))

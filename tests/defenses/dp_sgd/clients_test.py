@@ -75,6 +75,7 @@ def test_the_numbers_may_be_traced(linear):
     np.testing.assert_allclose(found, [0.6, 1.2], rtol=1e-6)
 
 
+@pytest.mark.slow
 def test_the_clip_and_its_noise_may_follow_a_schedule(linear):
     defense = linear.defense(
         clip=lambda round: jnp.where(round < 2, 1.0, 2.0), num_rounds=4,

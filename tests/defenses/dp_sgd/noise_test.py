@@ -23,7 +23,8 @@ def _draws(linear, client, count=4000, rows=(), clip=3.0, **changed):
         np.array(rows or [[0] * 4]), [bool(rows)] * max(len(rows), 1), client
     )
     keys = jax.random.split(jax.random.key(7), count)
-    grads = jax.vmap(lambda key: defense.gradient(key, linear.params, batch)[0])(keys)
+    draw = jax.vmap(lambda key: defense.gradient(key, linear.params, batch)[0])
+    grads = jax.jit(draw)(keys)
     return np.concatenate([grads["a"], grads["b"]], axis=1), defense.noise[0]
 
 

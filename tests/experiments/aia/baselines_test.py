@@ -93,6 +93,7 @@ def test_imputation_is_scored_by_client_and_by_number_of_known_rows(setup, score
     assert {row.client for row in rows} == {0, 1, "all"}
 
 
+@pytest.mark.slow
 def test_points_with_the_same_rows_are_imputed_once(setup, monkeypatch):
     counted = []
     of_clients = baselines.imputation.of_clients
@@ -111,6 +112,7 @@ def test_points_with_the_same_rows_are_imputed_once(setup, monkeypatch):
     assert len(counted) == 4
 
 
+@pytest.mark.slow
 def test_strangers_of_a_number_are_imputed_from_others(setup):
     made = setup("--partition_clients=2", "--data_sensitive=bmi")
     strange = strangers.draw(made)

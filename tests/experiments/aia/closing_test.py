@@ -37,6 +37,7 @@ def test_an_attack_that_is_named_is_not_left_out(run):
     assert code == 2 and "--attack_kinds: linear_inversion: needs clients" in errors
 
 
+@pytest.mark.slow
 def test_guesses_are_written_for_every_row_without_the_truth(run, tmp_path):
     code, out, _ = run("--attack_kinds=model", "--save_guesses", "--seeds=3,5")
     assert code == 0

@@ -145,6 +145,7 @@ def test_unknown_targets_are_what_other_peoples_rows_say_of_them(setup, monkeypa
         np.testing.assert_array_equal(made.known.y[~mask], true[~mask])
 
 
+@pytest.mark.slow
 def test_imputation_is_done_from_what_is_known_too(setup):
     made = setup("--knowledge_missing=1", "--seeds=0")
     assert knowledge.is_exact(setup("--knowledge_rows=0.5").config.knowledge)
@@ -156,6 +157,7 @@ def test_imputation_is_done_from_what_is_known_too(setup):
     assert found["as_known"] < found["baseline"] - 5
 
 
+@pytest.mark.slow
 def test_unknown_targets_are_learned_from_rows_of_others_alone(setup, monkeypatch):
     made, learned = setup("--knowledge_targets=0.5"), []
 

@@ -47,7 +47,11 @@ def given(monkeypatch):
     [
         ([f"--attack_kinds={_KINDS}"], 4),
         (["--attack_kinds=model", "--data_sensitive=bmi", "--attack_score=pooled"], 1),
-        (["--attack_kinds=model,reconstruct", "--num_rounds=30", *_TOY], 2),
+        pytest.param(
+            ["--attack_kinds=model,reconstruct", "--num_rounds=30", *_TOY],
+            2,
+            marks=pytest.mark.slow,
+        ),
     ],
     ids=["all", "pooled and continuous", "linear"],
 )

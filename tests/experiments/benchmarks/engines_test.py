@@ -70,6 +70,7 @@ def test_an_engine_that_computes_the_same_is_timed_beside_ours(monkeypatch):
     assert 0 < theirs["difference"] < 1e-4
 
 
+@pytest.mark.slow
 def test_an_engine_that_computes_something_else_is_not(monkeypatch):
     _stand_in(monkeypatch, off=0.01)
     with pytest.raises(ArithmeticError, match="medical, fedjax: results differ"):

@@ -25,6 +25,7 @@ def test_ragged_sizes_stay_in_their_range():
     assert 20_000 < max(sizes) <= 23_453
 
 
+@pytest.mark.slow
 def test_the_dense_matrix_gives_the_same_hidden_layer_as_the_codes():
     shape = federations.Shape((3, 4), 4, (2, 3))
     rows = federations.generate(shape, 0)

@@ -73,9 +73,10 @@ def test_so_many_clients_at_once_prove_nothing_at_a_large_delta():
             "--delta: at 0.1 the epsilon of a canary 'gradient' is 0",
             marks=pytest.mark.slow,  # looks for a noise that there is not
         ),
-        (
+        pytest.param(
             {"canaries": ("gradient", "row:sensitive")},
             "--canaries=row:sensitive: expec",
+            marks=pytest.mark.slow,
         ),
         (
             {"mode": "one_run", "planted": 200, "delta": 1e-6, "hidden": 1},

@@ -140,6 +140,7 @@ def _train(task, text, **changes):
     return trainer.train(pairs, setup.run.num_rounds, lambda done: None)[0]
 
 
+@pytest.mark.slow
 def test_a_poisoned_record_is_dropped_each_time_it_is_met():
     run = complete(_told()).run
     task = clients.load(DataConfig(name="breast_cancer"), run)

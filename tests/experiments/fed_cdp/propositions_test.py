@@ -42,6 +42,7 @@ def _tolerance(apply, params, x=_X, labels=_LABELS, seed=0):
     return measure(_of(params), trained, SimpleNamespace(pool=pool))
 
 
+@pytest.mark.slow
 def test_of_a_linear_model_the_bound_is_what_its_margins_are():
     found = _tolerance(_linear, jnp.eye(2))
     assert found.margin == 2  # of 1, 2 and 3

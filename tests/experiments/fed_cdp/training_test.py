@@ -2,6 +2,7 @@
 
 import jax
 import jax.numpy as jnp
+import pytest
 
 from experiments.fed_cdp import clients, setup, training
 from experiments.fed_cdp.methods import Trial, Variant
@@ -30,6 +31,7 @@ def _products() -> int:
     return jax.jit(program).lower(one, tables).compile().as_text().count(" dot(")
 
 
+@pytest.mark.slow
 def test_counting_dropped_examples_takes_no_second_backward_pass(monkeypatch):
     counted = _products()
 

@@ -11,6 +11,10 @@ from fljax.defenses import clipping, specs
 from tests.defenses import examples
 
 
+def _slow(*cases):
+    return [pytest.param(*each, marks=pytest.mark.slow) for each in cases]
+
+
 def test_the_aware_attacker_simulates_clip_and_pruning(
     completed, linear, see_view, distance
 ):
@@ -49,15 +53,17 @@ def test_a_message_is_explained_by_the_truth(
     ("text", "more"),
     [
         ("dssgd(fraction=0.1)", ()),
-        ("fed_cdp(clip=0.1, sigma=0)", ()),
-        ("fed_cdp(clip=0.1, sigma=0)", ("--steps=3", "--batch_size=1")),
+        *_slow(
+            ("fed_cdp(clip=0.1, sigma=0)", ()),
+            ("fed_cdp(clip=0.1, sigma=0)", ("--steps=3", "--batch_size=1")),
+            ("dp_sgd(clip=0.1, sigma=0)", ()),
+            ("median", ()),
+            ("norm_clipping(norm=0.01)", ()),
+            ("norm_clipping(norm=0.01)", ("--steps=3",)),
+        ),
         ("fed_cdp(clip=0.1, sigma=0, mode=recommended)", ("--steps=3",)),
-        ("dp_sgd(clip=0.1, sigma=0)", ()),
-        ("median", ()),
         ("median", ("--steps=3",)),
         ("fed_sdp(clip=0.1, sigma=0)", ("--steps=3",)),
-        ("norm_clipping(norm=0.01)", ()),
-        ("norm_clipping(norm=0.01)", ("--steps=3",)),
         ("value_clipping(limit=0.001)", ("--steps=3",)),
         *[
             (f"{first} + fed_sdp(clip=0.003, sigma=0, where=server)", ("--types=0",))
@@ -173,14 +179,16 @@ def test_probed_labels_and_public_images_reach_the_search(
     [
         ("none", ("--types=1",), 0.0),
         ("fed_cdp(clip=4, sigma=0.5)", ("--types=2",), 2.0),
-        ("fed_cdp(clip=4, sigma=0.5)", ("--types=1",), 2.0 / 2**0.5),
-        ("fed_cdp(clip=4, sigma=0.5)", ("--types=1", "--sought=one"), 2.0 / 2**0.5),
-        ("fed_cdp(clip=4, sigma=0.5, mode=per_batch)", ("--types=1",), 2.0 / 2),
+        *_slow(
+            ("fed_cdp(clip=4, sigma=0.5)", ("--types=1",), 2.0 / 2**0.5),
+            ("fed_cdp(clip=4, sigma=0.5)", ("--types=1", "--sought=one"), 2.0 / 2**0.5),
+            ("fed_cdp(clip=4, sigma=0.5, mode=per_batch)", ("--types=1",), 2.0 / 2),
+            ("fed_sdp(clip=4, sigma=0.5, where=client)", ("--types=1",), 2.0 / 0.5),
+            ("fed_sdp(clip=4, sigma=0.5, where=server)", ("--types=1",), 0.0),
+        ),
         ("fed_cdp(clip=4, sigma=0.5, mode=per_batch)", ("--types=2",), 0.0),
         ("dp_sgd(clip=4, sigma=0.5)", ("--types=0",), 2.0 / 2),
-        ("fed_sdp(clip=4, sigma=0.5, where=client)", ("--types=1",), 2.0 / 0.5),
         ("fed_sdp(clip=4, sigma=0.5, where=server)", ("--types=0",), 2.0 / 0.5),
-        ("fed_sdp(clip=4, sigma=0.5, where=server)", ("--types=1",), 0.0),
         ("fed_sdp(clip=4, sigma=0.5)", ("--types=2",), 0.0),
         (
             "fed_cdp(clip=4, sigma=0.5) + pruning(ratio=0.9)",

@@ -2,6 +2,7 @@
 
 import jax
 import numpy as np
+import pytest
 
 from experiments.lmra import attack, clients
 from experiments.lmra.settings import Config, DataConfig, Settings, complete
@@ -14,6 +15,7 @@ def _loaded(seeds):
     return told.run, clients.load(told.data, told.run).task
 
 
+@pytest.mark.slow
 def test_whoever_else_is_decoded_changes_no_draw():
     run, task = _loaded((0, 1))
     shape = (1, 2, 2, 6)

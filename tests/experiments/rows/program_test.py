@@ -188,6 +188,7 @@ def test_trainings_that_cannot_be_are_refused(change, said):
         rounds.check(population, dataclasses.replace(_TRAINING, **change))
 
 
+@pytest.mark.slow
 def test_a_training_that_diverges_is_refused():
     population = batches.load(DataConfig(name="diabetes"), RunConfig(hidden=(8,)))
     run = dataclasses.replace(_TRAINING, num_rounds=30, learning_rate=1e4)

@@ -105,6 +105,7 @@ def test_the_budget_counts_the_steps_that_the_schedule_has(dealt, changed, per_r
         assert mine.sum() == posed.bound_defense.steps[seed, client] / 5
 
 
+@pytest.mark.slow
 def test_the_clip_is_the_best_on_held_out_rows_for_each_seed(posed, chosen):
     best, loss = chosen
     assert loss.shape == (2, 3)
@@ -115,6 +116,7 @@ def test_the_clip_is_the_best_on_held_out_rows_for_each_seed(posed, chosen):
     np.testing.assert_array_equal(chosen["sigma"], first["sigma"])
 
 
+@pytest.mark.slow
 def test_training_repeats_the_run_that_was_chosen(dealt, chosen):
     best, loss = chosen
     run = federation.train(best, chunk=4, progress=lambda done: None)

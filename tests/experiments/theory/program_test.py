@@ -65,6 +65,7 @@ def test_full_batches_are_the_affine_map_of_the_theorem(client, seen):
     np.testing.assert_allclose(delta[0], expected, rtol=1e-4, atol=1e-5)
 
 
+@pytest.mark.slow
 def test_independent_batches_follow_that_map_on_average(client, seen):
     sent, delta = seen["independent"]
     noise = delta - _expected(client, sent)
@@ -184,7 +185,7 @@ def _run(told):
     program.PROGRAM.run(settings.Settings(told))
 
 
-@pytest.mark.long("a whole program, run once for the tests of this file")
+@pytest.mark.slow
 def test_a_run_writes_rows_manifest_and_figure(tmp_path, capsys, interrupted):
     folder = tmp_path / "out"
     again = dataclasses.replace(_SMALL, run_dir=str(tmp_path / "again"))

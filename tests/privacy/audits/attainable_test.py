@@ -15,6 +15,7 @@ def _epsilon(often, sigma=_SIGMA):
     return attainable.epsilon_of(attainable.in_messages(sigma, often), _DELTA)
 
 
+@pytest.mark.slow
 def test_sums_of_drawn_steps_hold_less_than_their_steps():
     """Against the density of one message, written out."""
     odds = stats.binom.pmf(np.arange(_STEPS + 1), _STEPS, _RATE)

@@ -56,6 +56,7 @@ def test_what_is_never_seen_with_a_canary_proves_as_much_as_what_is_never_seen_w
     assert missed.counts == (900, 900)
 
 
+@pytest.mark.slow
 def test_guesses_within_one_training_prove_less_than_many_trainings():
     scores = _scores(3, 4.0)
     alone = privacy.one_run(*scores, delta=1e-5)

@@ -115,6 +115,7 @@ def test_letters_are_paths_and_nothing_is_said_of_time_or_program(make):
         assert sign not in drawn
 
 
+@pytest.mark.slow
 def test_many_points_are_one_picture_of_them(make):
     few = figures.svg(figures.accuracy_by_size(make.clients(*range(1, 1000))))
     many = figures.svg(figures.accuracy_by_size(make.clients(*range(1, 20_000))))
@@ -127,6 +128,7 @@ def test_a_figure_without_anything_is_drawn_too():
     assert figures.svg(Figure()).startswith(b"<svg ")
 
 
+@pytest.mark.slow
 def test_figures_leave_the_users_backend_alone():
     program = "import sys, experiments.report.figures; sys.exit('matplotlib.pyplot' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", program], check=False).returncode == 0
