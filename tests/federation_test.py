@@ -152,6 +152,7 @@ def test_trials_of_one_seed_draw_apart(small):
     assert (found[0] != found[1]).all()
 
 
+@pytest.mark.slow
 def test_trials_may_begin_alike_and_go_apart(small):
     plain = _trainings(0, 0)
     trials = plain._replace(trial=np.arange(2, dtype=np.int32))

@@ -122,7 +122,7 @@ def test_a_rate_may_be_traced():
         assert in_place.applies(loss_fn, optimiser, params)
         return in_place.step(loss_fn, optimiser, params, _batch())[0]["Dense_0"]["bias"]
 
-    (still,), (gone,) = jax.vmap(moved)(jnp.array([0.0, _RATE]))
+    (still,), (gone,) = jax.jit(jax.vmap(moved))(jnp.array([0.0, _RATE]))
     assert still == params["Dense_0"]["bias"][0] != gone
 
 
@@ -146,9 +146,9 @@ def test_a_client_trains_as_through_the_gradient(more):
 
     def trained(optimiser):
         update = local.sgd(loss_fn, optimiser, **more)
-        carry = update.init(params)
+        carry, step = update.init(params), jax.jit(update.step)
         for key in keys:
-            carry = update.step(key, carry, params, _batch())
+            carry = step(key, carry, params, _batch())
         return carry.params, carry.loss
 
     found = trained(optax.sgd(_RATE))

@@ -75,6 +75,10 @@ CASES = {
 
 
 _QUICK = ("mlp", "cnn", "dense on positions")
+_MARKED = [
+    pytest.param(case, marks=() if name in _QUICK else pytest.mark.slow)
+    for name, case in CASES.items()
+]
 
 
 def _params(model):
@@ -95,20 +99,13 @@ def _assert_close(found, expected):
         np.testing.assert_allclose(a, b, rtol=1e-6, atol=1e-6 * scale)
 
 
-@pytest.mark.parametrize(
-    "case",
-    [
-        pytest.param(case, marks=() if name in _QUICK else pytest.mark.slow)
-        for name, case in CASES.items()
-    ],
-    ids=CASES,
-)
+@pytest.mark.parametrize("case", _MARKED, ids=CASES)
 def test_norms_and_clipped_sums_are_those_of_vmap_of_grad(case):
     model, x, y, element_loss = case
     fast = losses.example_loss(model.apply, element_loss)
     params = _params(model)
-    assert per_example.by_layers(fast, params, x)
     batch = Batch(x, y, np.arange(B) != 2)
+    assert per_example.by_layers(fast, params, x)
 
     def slow(params, x, y):
         return fast(params, x, y)
@@ -285,9 +282,8 @@ def test_any_loss_of_ones_own_takes_the_general_path():
         lambda params: per_example.gradients(loss_fn, params, x, REAL).squares
     )(params)
     slopes = 2 * (x @ params - REAL)
-    np.testing.assert_allclose(
-        squares, np.square(slopes) * np.sum(x * x, axis=1), rtol=1e-5
-    )
+    wanted = np.square(slopes) * np.sum(x * x, axis=1)
+    np.testing.assert_allclose(squares, wanted, rtol=1e-5)
 
 
 def test_no_gradient_of_an_example_is_held_for_dense_layers():

@@ -78,6 +78,7 @@ def test_what_tells_nothing_changes_nothing(case):
     np.testing.assert_array_equal(_started(begun, **case)[0], begun)
 
 
+@pytest.mark.slow
 def test_under_strong_noise_it_begins_with_what_the_model_tells():
     rng = np.random.default_rng(1)
     _, truth, mask = _started(_NOTHING)

@@ -152,6 +152,7 @@ def test_a_learned_mapping_comes_nearer_to_the_optimum(name, share):
     assert found.determined
 
 
+@pytest.mark.slow
 def test_the_simulated_client_beats_the_affine_mapping_under_noise():
     errors = []
     for seed in range(3):

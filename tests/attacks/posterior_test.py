@@ -44,7 +44,8 @@ def _share(believed, truth, **case):
     """Of the way from even odds to what is believed."""
     problem, point, left = _searched(believed, truth, **case)
     even = jnp.full((_ROWS, 2), 0.5)
-    found, _ = posterior.toward_end(problem, point, left, even, 1.0)
+    toward = jax.jit(lambda *a: posterior.toward_end(problem, *a, 1.0)[0])
+    found = toward(point, left, even)
     way = believed - even[:, 1]
     return float(way @ (found - even)[:, 1] / (way @ way))
 
@@ -54,8 +55,8 @@ def _told(begun, misfit=1.0, **case):
     problem, point, left = _searched(_RIGHT, _TRUTH, **case)
     odds = jnp.log(begun) - jnp.log1p(-begun)
     key, misfit = jax.random.key(0), jnp.asarray(misfit)
-    weights = posterior.posterior(
-        key, problem, odds[None, :, None], point, left, misfit
+    weights = jax.jit(lambda key, *a: posterior.posterior(key, problem, *a))(
+        key, odds[None, :, None], point, left, misfit
     )
     np.testing.assert_allclose(weights.sum(axis=1), 1, rtol=1e-5)
     right = jnp.where(_TRUTH == 1, weights[:, 1], weights[:, 0])

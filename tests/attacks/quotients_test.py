@@ -17,9 +17,9 @@ def _moved(slope, variance, table):
     """What the rule moves in each of its steps `[M, P]`, of one constant slope."""
     rule = rules.of(Practice("adam"), lambda sent, values: variance, table)
     params, found = jnp.zeros_like(slope), []
-    state = rule.init(params, None)
+    state, step = rule.init(params, None), jax.jit(rule.step)
     for _ in range(len(table)):
-        after, state = rule.step(params, state, slope, params, 1.0)
+        after, state = step(params, state, slope, params, 1.0)
         found.append(params - after)
         params = after
     return jnp.stack(found)

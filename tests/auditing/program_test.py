@@ -50,13 +50,8 @@ def test_a_run_writes_rows_manifest_report_and_table(linear, config, capsys):
     sure = records.linear_inversion_probability
     assert list(records.row) == list(range(60)) and (sure >= 0.5).all()
     page = (folder / "report.html").read_text()
-    for text in (
-        "What this training leaks",
-        "at most one in twenty",
-        "Wilson",
-        "Audit",
-    ):
-        assert text in page
+    said = "What this training leaks", "at most one in twenty", "Wilson", "Audit"
+    assert all(text in page for text in said)
     assert str(linear) not in page
 
 

@@ -201,9 +201,8 @@ def test_a_sensitive_number_is_inferred_with_an_error(linear, audited):
     np.testing.assert_allclose(found, errors, rtol=1e-4)
 
 
-@pytest.mark.parametrize(
-    "change", [pytest.param("order", marks=pytest.mark.slow), "units"]
-)
+@pytest.mark.slow
+@pytest.mark.parametrize("change", ["order", "units"])
 def test_rows_that_were_not_trained_on_are_noticed(linear, config, capsys, change):
     frame = pd.read_csv(linear / "rows.csv")
     columns = ["height", "age", "married", "client", "y"]

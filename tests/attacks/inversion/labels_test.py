@@ -29,7 +29,7 @@ def test_the_label_of_one_example_is_read_off_the_last_layer(images, use_bias):
     )
     loss_fn = losses.example_loss(model.apply, losses.cross_entropy)
     x, y = images(images.classes)
-    params = model.init(jax.random.key(0))
+    params = jax.jit(model.init)(jax.random.key(0))
     grads = jax.jit(jax.vmap(jax.grad(loss_fn), (None, 0, 0)))(params, x, y)
     for index, label in enumerate(y):
         observed = jax.tree.map(operator.itemgetter(index), grads)

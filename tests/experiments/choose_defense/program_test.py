@@ -96,7 +96,8 @@ def test_a_grid_is_trained_attacked_and_judged(run, tmp_path, capsys):
     assert (tmp_path / "out" / "choice.svg").stat().st_size
 
 
-@pytest.mark.parametrize("apart", [pytest.param(False, marks=pytest.mark.slow), True])
+@pytest.mark.slow
+@pytest.mark.parametrize("apart", [False, True])
 def test_trainings_that_are_charged_together_share_no_draws(parsed, apart):
     # Nothing but noise, in proportion to the clip: two trainings in the same noise cancel it.
     grid = (f"defense=dp_sgd(clip={clip}, sigma=1e4)" for clip in (1e-4, 2e-4))

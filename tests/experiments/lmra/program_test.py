@@ -85,6 +85,7 @@ def test_a_run_has_every_model_beside_the_last_returned(finished):
     assert _value(rows, "local_optimum", "optimum_distance") < 1e-6
 
 
+@pytest.mark.slow
 def test_a_run_says_how_sure_the_adversary_may_be(finished):
     told = [
         row

@@ -65,7 +65,6 @@ def test_full_batches_are_the_affine_map_of_the_theorem(client, seen):
     np.testing.assert_allclose(delta[0], expected, rtol=1e-4, atol=1e-5)
 
 
-@pytest.mark.slow
 def test_independent_batches_follow_that_map_on_average(client, seen):
     sent, delta = seen["independent"]
     noise = delta - _expected(client, sent)

@@ -90,11 +90,12 @@ def test_how_many_guesses_are_made_does_not_depend_on_the_coins():
     assert [int((scores >= each).sum()) for each in found] == [100, 50, 25, 13, 7, 4]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "low, high",
     [
-        pytest.param(0.0, np.inf, marks=pytest.mark.slow),
-        pytest.param(-np.inf, 0.0, marks=pytest.mark.slow),
+        (0.0, np.inf),
+        (-np.inf, 0.0),
         (-np.inf, np.inf),
     ],
     ids=str,
