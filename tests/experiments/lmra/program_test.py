@@ -67,7 +67,7 @@ def _value(rows, attack, metric, client="all", seed=0, setting="local_steps=1"):
     return found
 
 
-@pytest.mark.slow
+@pytest.mark.long("a whole program, run once for the tests of this file")
 def test_a_run_has_every_model_beside_the_last_returned(finished):
     rows = results.read_rows(finished / "rows.jsonl")
     kinds = {"last_returned", "global", "decoded", "decoded_affine",
@@ -85,7 +85,6 @@ def test_a_run_has_every_model_beside_the_last_returned(finished):
     assert _value(rows, "local_optimum", "optimum_distance") < 1e-6
 
 
-@pytest.mark.slow
 def test_a_run_says_how_sure_the_adversary_may_be(finished):
     told = [
         row
