@@ -1,7 +1,8 @@
 """Reproduction cards: what a run measured beside what the paper published."""
 
+import json
 import types
-from collections.abc import Mapping, Sequence
+from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from experiments.report import lines as lines_lib
@@ -9,6 +10,7 @@ from experiments.report.lines import Line
 from experiments.report.reproduction import Number, Verdict, judge
 from fljax.results import Row
 
+_MORE_OR_FEWER = ("seeds", "defense")  # of one experiment: flags
 # (setting, or point of a sweep; attack; metric) -> number
 Numbers = Mapping[tuple[str, str, str], Number]
 
@@ -113,6 +115,32 @@ def card(
         judged.append(Judged(line, number, verdict))
     missing = [key for key in reference.numbers if key not in used] if reference else []
     return Card(name, rows, manifest, reference, judged, missing, pictures)
+
+
+def of_most_seeds(cards: Iterable[Card]) -> Iterator[tuple[Card, Judged]]:
+    """Numbers beside a published one, without those of a run that has more seeds of it.
+
+    Two are of one number if their runs were told the same but for seeds and what else was
+    defended.
+    """
+    cells = [(card, each) for card in cards for each in card.compared]
+    keys = [_number_of(card, each) for card, each in cells]
+    most: dict[Hashable, int] = {}
+    for key, (_, each) in zip(keys, cells, strict=True):
+        most[key] = max(most.get(key, 0), each.line.estimate.repetitions)
+    for key, (card, each) in zip(keys, cells, strict=True):
+        if each.line.estimate.repetitions == most[key]:
+            yield card, each
+
+
+def _number_of(card: Card, each: Judged) -> Hashable:
+    flags = {
+        name: told
+        for name, told in card.manifest["flags"].items()
+        if name not in _MORE_OR_FEWER and told not in (None, False)  # or came later
+    }
+    told = json.dumps(flags, sort_keys=True)
+    return told, each.line.row._replace(seed=0, value=0.0, n=0)
 
 
 def key_of(row: Row) -> tuple[str, str, str]:

@@ -14,6 +14,7 @@ from typing import NamedTuple
 
 from experiments.fed_cdp.published import as_printed
 from experiments.report import commands, kept, published, reproduction
+from experiments.report.cards import of_most_seeds
 from experiments.report.documents import writing
 from experiments.report.reproduction import SINGLE_SEED
 from fljax.driver.config import ConfigError
@@ -103,19 +104,17 @@ def standing(paper: str, item: Item) -> Standing:
     printed = [line for line in published.stored(paper) if line["table"] == item.table]
     had = sum(_words(line).isdisjoint(item.without) for line in printed)
     kinds: dict[tuple[str, ...], tuple[str, str]] = {}
-    for flagfile, name in own:
-        card = kept.shown(name)
+    for card, each in of_most_seeds(kept.shown(name) for _, name in own):
         if card.reference is None or card.reference.table != item.item:
             continue
-        for each in card.compared:
-            is_printed = each.number is not None and each.number.is_printed
-            if is_printed and each.verdict.kind != reproduction.NOT_COMPARABLE:
-                row = each.line.row  # of one number there may be two readings
-                at = as_printed(item.item, row.point or row.setting, row.attack)
-                number = row.data, *at, row.metric
-                told = flagfile, each.verdict.kind
-                if kinds.setdefault(number, told) == (flagfile, SINGLE_SEED):
-                    kinds[number] = told
+        is_printed = each.number is not None and each.number.is_printed
+        if is_printed and each.verdict.kind != reproduction.NOT_COMPARABLE:
+            flagfile, row = commands.flagfile(card.name), each.line.row
+            at = as_printed(item.item, row.point or row.setting, row.attack)
+            number = row.data, *at, row.metric  # of which there may be two readings
+            told = flagfile, each.verdict.kind
+            if kinds.setdefault(number, told) == (flagfile, SINGLE_SEED):
+                kinds[number] = told
     done = _status(item, bool(own))
     is_whole = done in (DONE, REST, LESS) and not item.elsewhere
     if len(kinds) > had or (is_whole and len(kinds) < had):

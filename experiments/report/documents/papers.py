@@ -4,7 +4,7 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 
 from experiments.report import commands, kept, lines, markdown, reproduction
-from experiments.report.cards import Card
+from experiments.report.cards import Card, of_most_seeds
 from experiments.report.documents import writing
 from experiments.report.documents.paper_items import PAPERS, Item
 from experiments.report.tables import Cell
@@ -57,7 +57,7 @@ def _cards(item: Item) -> list[Card]:
 
 def _line(item: Item, cards: list[Card]) -> str:
     """Item, its first command or its flagfile's, counts of verdicts, what is to be said."""
-    kinds = Counter(each.verdict.kind for card in cards for each in card.compared)
+    kinds = Counter(each.verdict.kind for _, each in of_most_seeds(cards))
     kinds[_NOT_RUN] = _not_run(cards)
     every = (*reproduction.KINDS, _NOT_RUN)
     counts = ", ".join(f"{kinds[k]} {k}" for k in every if kinds[k])

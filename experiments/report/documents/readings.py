@@ -7,13 +7,13 @@ reading; it says how far all of its cells are from the print.
 """
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from experiments.report import kept, reproduction
-from experiments.report.cards import Card, Judged
+from experiments.report.cards import Card, Judged, of_most_seeds
 from experiments.report.documents import writing
 
 _AS_PRINTED = "as printed"
@@ -43,11 +43,10 @@ class _Group(NamedTuple):
 def text() -> str:
     """A line for each group."""
     found: dict[_Group, list[Judged]] = {}
-    for name in kept.names():
-        if name.startswith("fed_cdp."):
-            card = kept.shown(name)
-            for group, judged in _cells(card):
-                found.setdefault(group, []).append(judged)
+    names = [name for name in kept.names() if name.startswith("fed_cdp.")]
+    for card, judged in of_most_seeds(map(kept.shown, names)):
+        if (group := _group(card, judged)) is not None:
+            found.setdefault(group, []).append(judged)
     order = [_AS_PRINTED, *_BY_DIVISOR.values(), _AT_THEIR_RATE]
     groups = sorted(
         found, key=lambda g: (*g[:2], len(g.clients), g.clients, order.index(g.reading))
@@ -62,25 +61,23 @@ def text() -> str:
     return writing.table(_COLUMNS, body, _NUMBERS)
 
 
-def _cells(card: Card) -> Iterator[tuple[_Group, Judged]]:
-    """Cells of Fed-CDP with a clip that stays, beside which a number is printed."""
+def _group(card: Card, each: Judged) -> _Group | None:
+    """Of Fed-CDP with a clip that stays, beside which a number is printed; else none."""
+    flags, row, number = card.manifest["flags"], each.line.row, each.number
     if card.reference is None or card.reference.table not in _TABLES:
-        return
-    flags = card.manifest["flags"]
-    for each in card.compared:
-        row, number = each.line.row, each.number
-        plain = row.attack.startswith("fed_cdp") and "decay" not in row.attack
-        if plain and number is not None and number.is_printed:
-            reading = _AS_PRINTED
-            if _ONE_DRAW in row.defense:
-                reading = _BY_DIVISOR[flags.get("divisor", "participants")]
-                if reading == _DIVIDED and flags["learning_rates"] == _THEIRS:
-                    reading = _AT_THEIR_RATE
-            elif "mode=" in row.defense:  # the theorem's, which is no reading of theirs
-                continue
-            table = card.reference.table
-            clients = _clients(table, row.point, flags)
-            yield _Group(table, row.data, clients, reading), each
+        return None
+    plain = row.attack.startswith("fed_cdp") and "decay" not in row.attack
+    if not plain or number is None or not number.is_printed:
+        return None
+    reading = _AS_PRINTED
+    if _ONE_DRAW in row.defense:
+        reading = _BY_DIVISOR[flags.get("divisor", "participants")]
+        if reading == _DIVIDED and flags["learning_rates"] == _THEIRS:
+            reading = _AT_THEIR_RATE
+    elif "mode=" in row.defense:  # the theorem's, which is no reading of theirs
+        return None
+    table = card.reference.table
+    return _Group(table, row.data, _clients(table, row.point, flags), reading)
 
 
 def _told(point: str) -> dict[str, str]:

@@ -10,10 +10,10 @@ from fljax.metrics import Estimate
 from fljax.results import Labels
 
 
-def _cell(defense, attack, point, mean, printed, kind):
+def _cell(defense, attack, point, mean, printed, kind, seeds=3):
     labels = Labels("fed_cdp", "mnist", "cnn", defense=defense, point=point)
     row = labels.row(attack, "final", 0, "accuracy_percent", mean, 10)
-    estimate = Estimate(mean, mean - 1, mean + 1, mean, 3)
+    estimate = Estimate(mean, mean - 1, mean + 1, mean, seeds)
     line = types.SimpleNamespace(row=row, estimate=estimate)
     return Judged(line, Number(printed), Verdict(kind))
 
@@ -57,3 +57,24 @@ def test_cells_are_told_by_table_clients_and_reading(monkeypatch):
     assert one.endswith("| 1 | 3 | -20.0 | -20.0 | -20.0 | 1 below |")
     assert fourth.startswith("| Table IV | mnist | 100 of 1,000 | as printed |")
     assert fourth.endswith("| 2 | 3 | -14.5 | -30.0 | +1.0 | 1 reproduced, 1 below |")
+
+
+def test_of_a_number_that_was_run_with_more_seeds_only_these_count(monkeypatch):
+    told = "fed_cdp(clip=4, sigma=2)", "fed_cdp", "clip=4;sigma=2"
+    few = _card("Table V", "participants", [
+        _cell(*told, 81.0, 83.6, "too wide to tell"),
+        _cell("fed_cdp(clip=4, sigma=4)", "fed_cdp", "clip=4;sigma=4", 78.4, 83.4, "below"),
+    ])  # fmt: skip
+    few.manifest["flags"] |= {"seeds": [0, 1, 2], "defense": "fed_cdp(sigma=2|4)"}
+    more = _card("Table V", "participants", [_cell(*told, 79.6, 83.6, "below", 20)])
+    more.manifest["flags"] |= {"seeds": [*range(20)], "later": False}
+    cards = {"fed_cdp.few": few, "fed_cdp.more": more}
+    monkeypatch.setattr(kept, "names", lambda: [*cards])
+    monkeypatch.setattr(kept, "shown", cards.__getitem__)
+    assert (
+        readings.text()
+        .splitlines()[-1]
+        .endswith("| 2 | 3-20 | -4.5 | -5.0 | -4.0 | 2 below |")
+    )
+    more.manifest["flags"]["divisor"] = "one_less"  # was told another thing
+    assert "| 3 | 3-20 |" in readings.text().splitlines()[-1]
