@@ -68,7 +68,7 @@ def warn_of_leading_zeros(
     for column in texts.columns:
         cells = get_column(texts, column).dropna().unique()
         zeros = [cell.strip() for cell in cells if re.fullmatch(r"\s*0\d+\s*", cell)]
-        if zeros:
+        if zeros and len(cells) > 2:  # two are one input, whatever they are called
             warnings.warn(
                 f"{name}: column {column!r} is taken for numbers, of which {zeros[0]!r} "
                 f"has a leading zero: list codes in categorical={column}",

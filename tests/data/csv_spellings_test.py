@@ -77,6 +77,14 @@ def test_groups_of_thousands_that_begin_with_a_zero_are_no_codes(load, options):
         load([*column, "012"], thousands=",", **options)
 
 
+def test_two_codes_are_one_input_with_or_without_their_zeros(load):
+    with pytest.warns(UserWarning, match="of which '01' has a leading zero"):
+        load(["01", "02", "03"] * 8)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        load(["01", "02"] * 12)
+
+
 @pytest.mark.parametrize(
     ("shown", "unit"),
     [("{}%", "%"), ("{} EUR", "EUR"), ("$ {}.50", "$"), ("{},5 kg", "kg")],
