@@ -10,7 +10,7 @@ from experiments.report.lines import Line
 from experiments.report.reproduction import Number, Verdict, judge
 from fljax.results import Row
 
-_MORE_OR_FEWER = ("seeds", "defense")  # of one experiment: flags
+_MORE_OR_FEWER = ("seeds", "defense", "attack_kinds")  # of one experiment: flags
 # (setting, or point of a sweep; attack; metric) -> number
 Numbers = Mapping[tuple[str, str, str], Number]
 
@@ -121,7 +121,7 @@ def of_most_seeds(cards: Iterable[Card]) -> Iterator[tuple[Card, Judged]]:
     """Numbers beside a published one, without those of a run that has more seeds of it.
 
     Two are of one number if their runs were told the same but for seeds and what else was
-    defended.
+    defended or attacked.
     """
     cells = [(card, each) for card in cards for each in card.compared]
     keys = [_number_of(card, each) for card, each in cells]

@@ -63,7 +63,7 @@ def what_to_do(
         **{f"data_{name}": _told(flags, name, usual) for name, usual in _USUAL.items()},
         "partition_kind": "by_column" if owner else None,
         "partition_column": owner,
-        "partition_values": config.to_text(list(clients)) if clients else None,
+        "partition_values": config.to_text([*map(str, clients)]) if clients else None,
         **_model(flags.get("model")),
         "num_rounds": num_rounds,
         **trained,

@@ -7,7 +7,8 @@ Only what flags can say is supported:
 
     int, float, bool, str, Literal[...]   one value, a finite one
     tuple[int, ...] and the like          values separated by commas, or nothing; one
-                                          with a comma in double quotes
+                                          with a comma in double quotes; of integers
+                                          `0..9` is all from 0 to 9
     X | None                              the word "none" stands for None
 
 A field's metadata holds "help" (required) and bounds: "min", "max" (inclusive), "above"
@@ -21,7 +22,10 @@ Example: `batch_size: int = field(default=32, metadata={"help": "rows", "min": 1
 
 import csv
 import io
+import itertools
 import math
+import re
+from collections.abc import Iterable, Sequence
 from typing import Any, NoReturn, TypeVar
 
 from absl import flags
@@ -36,6 +40,9 @@ Config = TypeVar("Config")
 _BOOLS = {"true": True, "1": True, "false": False, "0": False}
 _LEAST, _MOST = 1e-37, 1e38  # of a number that is not 0
 _MOST_WHOLE = 2**31 - 1  # of an integer without a bound of its own
+_RUN = re.compile(r"(-?[0-9]+)\.\.(-?[0-9]+)")
+_MOST_IN_A_RUN = 100_000
+_MOST_LISTED = 5  # integers in a row that are typed each
 
 
 class ConfigError(ValueError):
@@ -135,7 +142,7 @@ def to_text(value: Any) -> str:
     """A value of `to_flags` as it is typed behind its flag; commas inside are quoted."""
     if isinstance(value, list | tuple):
         line = io.StringIO()
-        csv.writer(line, lineterminator="").writerow(map(to_text, value))
+        csv.writer(line, lineterminator="").writerow(_shortened(value))
         return line.getvalue()
     return str(value).lower() if isinstance(value, bool | None) else str(value)
 
@@ -161,9 +168,33 @@ class _Parser(flags.ArgumentParser):
         try:
             if not self._spec.many:
                 return _one(self._spec, argument)
-            return tuple(_one(self._spec, part) for part in _parts(argument))
+            each = (_several(self._spec, part) for part in _parts(argument))
+            return tuple(itertools.chain.from_iterable(each))
         except (KeyError, ValueError, csv.Error):
             _refuse(self._spec, argument)
+
+
+def _several(spec: fields.Spec, text: str) -> Iterable[Any]:
+    """One value, or all of `0..9`."""
+    ends = _RUN.fullmatch(text) if spec.kind is int and not spec.choices else None
+    if ends is None:
+        return [_one(spec, text)]
+    first, last = map(int, ends.groups())
+    if not 0 <= last - first < _MOST_IN_A_RUN:
+        raise ValueError
+    return range(first, last + 1)
+
+
+def _shortened(values: Sequence[Any]) -> list[str]:
+    """Texts, with `0..9` in place of many integers, each one more than that before it."""
+    if any(type(value) is not int for value in values):
+        return [*map(to_text, values)]
+    found, numbered = [], enumerate(values)
+    for _, run in itertools.groupby(numbered, lambda each: each[1] - each[0]):
+        own = [number for _, number in run]
+        is_long = len(own) > _MOST_LISTED
+        found += [f"{own[0]}..{own[-1]}"] if is_long else map(str, own)
+    return found
 
 
 def _parts(argument: str) -> list[str]:

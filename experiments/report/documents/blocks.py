@@ -10,6 +10,7 @@ from experiments.report.documents import (
     gaps,
     headline,
     knowing,
+    means_of_five,
     members,
     overview,
     paper_items,
@@ -49,6 +50,7 @@ _FAMILIES = {
     "examples": (example_clients.text, None),
     "alphas": (by_alpha.text, None),
     "sums": (summed.text, None),
+    "means_of_five": (means_of_five.text, None),
 }
 
 
@@ -59,9 +61,9 @@ def make(name: str) -> str:
       name: `headline`, `defenses`, `overview`, `readings`, `stand_in`, `paper.NAME`,
         `results.NAME`, `knowledge.NAME`, `choice.NAME`, `membership.NAME`,
         `epsilon.NAME`, `rows.NAME`, `sums.NAME`, `gaps.NAME`, `cost.NAME`,
-        `slopes.NAME`, `examples.NAME`, `alphas.NAME`, `posterior.NAME` or
-        `benchmark.NAME`, the name being that of a paper, a result, a picture or a
-        benchmark.
+        `slopes.NAME`, `examples.NAME`, `alphas.NAME`, `posterior.NAME`,
+        `means_of_five.NAME` or `benchmark.NAME`, the name being that of a paper, a
+        result, a picture or a benchmark.
 
     Raises:
       ConfigError: there is no such block.

@@ -9,6 +9,7 @@ from experiments.report.documents import (
     by_alpha,
     costs,
     example_clients,
+    means_of_five,
     papers,
     slopes,
     stand_in,
@@ -182,3 +183,21 @@ def test_the_numbers_of_a_case_stand_beside_one_another(rows):
         ["0.5", "1.00", "0.90", "", ""], ["", "0.7", "0.90", "7.00", "(300.00)"]
     ]  # fmt: skip
     assert told.endswith("of another end of a search.")
+
+
+def test_a_published_mean_of_five_lies_among_those_of_ours(monkeypatch):
+    labels = Labels("aia", "toy", "linear", point="batch_size=64")
+    # Means of five of 1, 2 and 9; two more are of no five.
+    values = [*[1.0] * 5, *[2.0] * 5, *[9.0] * 5, 100.0, 100.0]
+    found = [
+        labels.row("subset", "passive", seed, metric, value, 10)
+        for metric, shift in (("pooled_loss", 0.0), ("other_loss", 50.0))
+        for seed, value in enumerate(shift + np.array(values))
+    ]
+    printed = {("batch_size=64", "subset", "pooled_loss"): Number(3.5)}
+    reference = Reference("Figure 2", "toy", True, "linear", None, printed)
+    card = cards.card("run", found, {"command": "run it"}, reference)
+    monkeypatch.setattr(kept, "shown", lambda name: card)
+    *_, line, _, last = means_of_five.text("run").splitlines()
+    assert line.split(" | ")[2:] == ["pooled loss", "2", "1.05 to 8.65", "3.50", "67 |"]
+    assert last == "3 means of five."
