@@ -1,6 +1,6 @@
 """Reproduction cards: what a run measured beside what the paper published."""
 
-import json
+import shlex
 import types
 from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
@@ -10,7 +10,7 @@ from experiments.report.lines import Line
 from experiments.report.reproduction import Number, Verdict, judge
 from fljax.results import Row
 
-_MORE_OR_FEWER = ("seeds", "defense", "attack_kinds")  # of one experiment: flags
+_MORE_OR_FEWER = ("--seeds=", "--defense=", "--attack_kinds=")  # of one experiment
 # (setting, or point of a sweep; attack; metric) -> number
 Numbers = Mapping[tuple[str, str, str], Number]
 
@@ -134,12 +134,8 @@ def of_most_seeds(cards: Iterable[Card]) -> Iterator[tuple[Card, Judged]]:
 
 
 def _number_of(card: Card, each: Judged) -> Hashable:
-    flags = {
-        name: told
-        for name, told in card.manifest["flags"].items()
-        if name not in _MORE_OR_FEWER and told not in (None, False)  # or came later
-    }
-    told = json.dumps(flags, sort_keys=True)
+    command = shlex.split(card.manifest["command"])  # which has no flag that came later
+    told = tuple(word for word in command if not word.startswith(_MORE_OR_FEWER))
     return told, each.line.row._replace(seed=0, value=0.0, n=0)
 
 

@@ -53,9 +53,10 @@ PAPERS = {
             "aia.toy.linear",
             "The paper has a picture; the numbers are those of the authors' notebook. It "
             "inverts 12 messages, the nearer to the client's optimum the larger the batch. "
-            "Over thirty trainings that is not seen of 12 given messages: each batch has a "
+            "Over many trainings that is not seen of 12 given messages: each batch has a "
             "few in which the square system goes far wrong, as some of the notebook's five "
-            "do, and they make the means, so that verdicts on five of them say little. Least "
+            "do, and they make the means, so that verdicts on these say little. Among means of "
+            "five of our trainings the notebook's have their place, at batches of 64 at the edge. Least "
             "squares on all messages is nearer, and the nearer to the optimum the larger the "
             "batch, in every training.",
         ),

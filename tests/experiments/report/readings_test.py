@@ -22,7 +22,7 @@ def _card(table, divisor, cells):
     flags = {"clients": [1000], "percent": [10.0], "divisor": divisor}
     return types.SimpleNamespace(
         reference=types.SimpleNamespace(table=table),
-        manifest={"flags": flags},
+        manifest={"flags": flags, "command": f"run --divisor={divisor}"},
         compared=cells,
     )
 
@@ -65,9 +65,9 @@ def test_of_a_number_that_was_run_with_more_seeds_only_these_count(monkeypatch):
         _cell(*told, 81.0, 83.6, "too wide to tell"),
         _cell("fed_cdp(clip=4, sigma=4)", "fed_cdp", "clip=4;sigma=4", 78.4, 83.4, "below"),
     ])  # fmt: skip
-    few.manifest["flags"] |= {"seeds": [0, 1, 2], "defense": "fed_cdp(sigma=2|4)"}
+    few.manifest["command"] += " --seeds=0,1,2 '--defense=fed_cdp(clip=4, sigma=2|4)'"
     more = _card("Table V", "participants", [_cell(*told, 79.6, 83.6, "below", 20)])
-    more.manifest["flags"] |= {"seeds": [*range(20)], "later": False}
+    more.manifest["command"] += " --seeds=0..19"
     cards = {"fed_cdp.few": few, "fed_cdp.more": more}
     monkeypatch.setattr(kept, "names", lambda: [*cards])
     monkeypatch.setattr(kept, "shown", cards.__getitem__)
@@ -76,5 +76,5 @@ def test_of_a_number_that_was_run_with_more_seeds_only_these_count(monkeypatch):
         .splitlines()[-1]
         .endswith("| 2 | 3-20 | -4.5 | -5.0 | -4.0 | 2 below |")
     )
-    more.manifest["flags"]["divisor"] = "one_less"  # was told another thing
+    more.manifest["command"] += " --decay=0.9"  # was told another thing
     assert "| 3 | 3-20 |" in readings.text().splitlines()[-1]
