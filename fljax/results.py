@@ -61,6 +61,11 @@ class Row(NamedTuple):
     value: float
     n: int
 
+    @property
+    def repeated(self) -> "Row":
+        """Equal of the rows that differ in seed, value and n alone."""
+        return self._replace(seed=0, value=0.0, n=0)
+
 
 class Labels(NamedTuple):
     """What the rows of one case have in common; fields are those of `Row`."""
@@ -168,8 +173,7 @@ def summarise(rows: Sequence[Row]) -> list[Summary]:
     """Means over seeds of rows that differ in nothing else, in order of appearance."""
     groups: dict[tuple, list[Row]] = {}
     for row in rows:
-        key = row._replace(seed=0, value=0.0, n=0)
-        groups.setdefault(key, []).append(row)
+        groups.setdefault(row.repeated, []).append(row)
     return [
         Summary(group[0], metrics.interval([row.value for row in group]))
         for group in groups.values()

@@ -136,7 +136,7 @@ def of_most_seeds(cards: Iterable[Card]) -> Iterator[tuple[Card, Judged]]:
 def _number_of(card: Card, each: Judged) -> Hashable:
     command = shlex.split(card.manifest["command"])  # which has no flag that came later
     told = tuple(word for word in command if not word.startswith(_MORE_OR_FEWER))
-    return told, each.line.row._replace(seed=0, value=0.0, n=0)
+    return told, each.line.row.repeated
 
 
 def key_of(row: Row) -> tuple[str, str, str]:

@@ -22,7 +22,7 @@ def written(rows: Iterable[Row], alike: Collection[str]) -> str:
     """Rows of one program as a table, without the columns that are `alike`."""
     lines: dict[Row, list[Row]] = {}
     for row in rows:
-        lines.setdefault(row._replace(seed=0, value=0.0, n=0), []).append(row)
+        lines.setdefault(row.repeated, []).append(row)
     halves = _halves(lines)
     columns = [name for name in _COLUMNS if name not in alike]
     if halves:

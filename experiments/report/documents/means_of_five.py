@@ -8,6 +8,7 @@ import numpy as np
 
 from experiments.report import kept
 from experiments.report.documents import writing
+from fljax.driver.config import ConfigError
 
 _FIVE = 5
 _COLUMNS = (
@@ -17,16 +18,20 @@ _COLUMNS = (
 
 
 def text(name: str) -> str:
-    """A line for each number of a kept result that has a published one."""
+    """A line for each number of a kept result that has a published one.
+
+    Raises:
+      ConfigError: the result has fewer than five seeds.
+    """
     card = kept.shown(name)
     body, groups = [], 0
     for each in card.compared:
         assert each.number is not None
-        label = each.line.row._replace(seed=0, value=0.0, n=0)
-        own = [
-            r.value for r in card.rows if r._replace(seed=0, value=0.0, n=0) == label
-        ]
+        label = each.line.row.repeated
+        own = [row.value for row in card.rows if row.repeated == label]
         groups = len(own) // _FIVE
+        if not groups:
+            raise ConfigError(f"{name}: expected five seeds or more, got {len(own)}")
         means = np.mean(np.reshape(own[: groups * _FIVE], (groups, _FIVE)), axis=1)
         low, median, high = np.quantile(means, [0.025, 0.5, 0.975])
         body.append([

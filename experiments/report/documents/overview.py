@@ -98,13 +98,11 @@ def standing(paper: str, item: Item) -> Standing:
       ConfigError: nothing is left of it, but a published number has no neighbour; or
         more numbers were measured than there are.
     """
-    own = [
-        (r, n) for r in item.results for n in kept.names() if commands.flagfile(n) == r
-    ]
+    own = [n for r in item.results for n in kept.names() if commands.flagfile(n) == r]
     printed = [line for line in published.stored(paper) if line["table"] == item.table]
     had = sum(_words(line).isdisjoint(item.without) for line in printed)
     kinds: dict[tuple[str, ...], tuple[str, str]] = {}
-    for card, each in of_most_seeds(kept.shown(name) for _, name in own):
+    for card, each in of_most_seeds(map(kept.shown, own)):
         if card.reference is None or card.reference.table != item.item:
             continue
         is_printed = each.number is not None and each.number.is_printed

@@ -201,3 +201,7 @@ def test_a_published_mean_of_five_lies_among_those_of_ours(monkeypatch):
     *_, line, _, last = means_of_five.text("run").splitlines()
     assert line.split(" | ")[2:] == ["pooled loss", "2", "1.05 to 8.65", "3.50", "67 |"]
     assert last == "3 means of five."
+    few = card._replace(rows=found[:4])
+    monkeypatch.setattr(kept, "shown", lambda name: few)
+    with pytest.raises(ConfigError, match="run: expected five seeds or more, got 4"):
+        means_of_five.text("run")
