@@ -72,7 +72,7 @@ def define(
             _Serializer() if spec.many else flags.ArgumentSerializer(),
             spec.flag,
             spec.default,
-            f"{spec.help} ({_expected(spec)})",
+            f"{spec.help} ({_expected(spec)}{_hint(spec)})",
             boolean=spec.kind is bool and not spec.many,
         )
         flags.DEFINE_flag(flag, flag_values)
@@ -174,9 +174,17 @@ class _Parser(flags.ArgumentParser):
             _refuse(self._spec, argument)
 
 
+def _hint(spec: fields.Spec) -> str:
+    return "; 0..9: all from 0 to 9" if _has_runs(spec) else ""
+
+
+def _has_runs(spec: fields.Spec) -> bool:
+    return spec.many and spec.kind is int and not spec.choices
+
+
 def _several(spec: fields.Spec, text: str) -> Iterable[Any]:
     """One value, or all of `0..9`."""
-    ends = _RUN.fullmatch(text) if spec.kind is int and not spec.choices else None
+    ends = _RUN.fullmatch(text) if _has_runs(spec) else None
     if ends is None:
         return [_one(spec, text)]
     first, last = map(int, ends.groups())

@@ -125,6 +125,15 @@ def test_one_value_is_parsed_from_text_as_its_flag_would_be():
     assert config.parse(Federation, "f", "clip", "none") is None
 
 
+def test_the_help_of_integers_says_how_many_are_typed_at_once():
+    values = flags.FlagValues()
+    config.define(Federation, "f", flag_values=values)
+    helped = {name: values[name].help for name in ("f_widths", "f_rates", "f_level")}
+    assert [name for name in helped if "0..9: all from 0 to 9" in helped[name]] == [
+        "f_widths"
+    ]
+
+
 @pytest.mark.parametrize("argument", BAD_VALUES | BAD_SYNTAX)
 def test_one_value_is_refused_in_the_words_of_its_flag(argument):
     flag, text = argument.split("=")
