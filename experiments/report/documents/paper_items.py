@@ -75,8 +75,9 @@ PAPERS = {
             "Figure 4",
             "aia.fig4",
             "Generated rows in the shape of the census files, so that nothing is "
-            "comparable. That small clients leak more by all methods is seen of the active "
-            "server's model, and at a fortieth of the rows of gradients by a small grid.",
+            "comparable. That small clients leak more by all methods is seen of an active "
+            "server's model in that it reads the largest worst, the others alike, and at a "
+            "fortieth of the rows of gradients by a small grid.",
         ),
         Item(
             "Figure 5",
@@ -163,8 +164,8 @@ PAPERS = {
             "1e-2 some accuracy, and neither hides anything. It does not for 1e-1, which "
             "costs nearly half of it, where the text has no learning at all, less on MNIST, "
             "and does not protect, which the paper takes it to. Plain SGD costs nothing with "
-            "noise on steps, and loses accuracy with noise on messages, which then hides all "
-            "from one message at 1e-2 and 1e-1, and much at 1e-3. With Adam and noise on "
+            "noise on steps, and loses accuracy with noise on messages, of one of which then no "
+            "attack is shown to tell anything at 1e-2 and 1e-1, and little at 1e-3. With Adam and noise on "
             "messages, on "
             "MNIST, 1e-2 costs no accuracy; the predictor is then no nearer than the mean "
             "distribution on average, class gradients and posterior still are, far. 1e-1 costs much, "
