@@ -141,7 +141,8 @@ def _usual() -> dict[str, Any]:
 
 def _attacked(config: Settings) -> list[str]:
     """Hashes of the saved transcript in place of a training, if it is there."""
-    stem = config.run.transcript
+    given = config.run.transcript
+    stem = given and transcript.archive.stem_of(given)
     paths = [] if stem is None else [f"{stem}.npz", f"{stem}.json"]
     return [files.sha256(path) for path in paths if os.path.isfile(path)]
 

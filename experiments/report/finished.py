@@ -242,15 +242,15 @@ def _row(line: str, experiment: str, where: str) -> Row:
     if fields["experiment"] != experiment:
         raise ConfigError(f"{where}: is no row of experiments.{experiment}")
     for name in ("seed", "n"):
-        if not _is_count(fields[name]):
+        if not _is_count(fields[name], 2**53):
             raise ConfigError(f"{where}: {name} must be a whole number")
-    if fields["client"] != "all" and not _is_count(fields["client"]):
+    if fields["client"] != "all" and not _is_count(fields["client"], 2**63):
         raise ConfigError(f"{where}: client must be a whole number or all")
     return Row(**fields | {"value": _value(fields["value"], where)})
 
 
-def _is_count(value: Any) -> bool:
-    return type(value) is int and 0 <= value < 2**53
+def _is_count(value: Any, bound: int) -> bool:
+    return type(value) is int and 0 <= value < bound
 
 
 def _value(value: Any, where: str) -> float:

@@ -129,7 +129,8 @@ def _report(asked: ReportConfig) -> None:
     folders, others = finished.find(asked.runs, PROGRAMS, "runs")
     for folder in others:
         print(f"left out: {folder}, a run of another experiment", file=sys.stderr)
-    out = pathlib.Path(asked.out or folders[0].absolute().parent / "report")
+    usual = folders[0].absolute().parent / "report"
+    out = pathlib.Path(os.path.expanduser(asked.out or usual))
     _check_writable(out)
     cards = [
         _card(finished.read(folder, PROGRAMS), name)

@@ -16,6 +16,7 @@ from fljax.auditing import (
     in_order,
     local_training,
     normalisation,
+    padding,
     population,
     recording,
     rows,
@@ -108,6 +109,7 @@ def prepare(
     every = _everyone(config, encoding, own, inputs.proxy)
     every = every.with_others(owned.client, seen.clients)
     most = max(map(len, own))
+    padding.check(len(own), most, every.split.x.numeric.shape[1])
     known, truth = rows.split(encoding, every.split, own, outputs, most)
     selected = recording.select(seen, model, clients)
     trained = seen.about, config.training, seen.stem

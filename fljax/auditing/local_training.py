@@ -45,6 +45,8 @@ def read(about: dict[str, Any], config: TrainingConfig, stem: str) -> LocalTrain
         found["steps"] = None
     if config.learning_rate is not None:
         found["schedule"] = ()
+    if found["algorithm"] == "fed_sgd":
+        given |= told.OF_FED_SGD
     return LocalTraining(**found | given)
 
 
@@ -94,9 +96,14 @@ def notes(about: dict[str, Any], config: TrainingConfig, stem: str) -> list[str]
     ]
     recorded = LocalTraining(**told.training(about, _where(stem)))
     found += _simulated_as_others(about, config, recorded, stem)
-    if recorded.algorithm == "fed_sgd":
-        return found
     given = _given(config)
+    if recorded.algorithm == "fed_sgd":
+        return found + [
+            f"--{_flag(name)}={value} is not used: clients of fed_sgd take one step on all "
+            "of their rows, whose rate is the server's."
+            for name, value in given.items()
+            if value != told.OF_FED_SGD.get(name, value)
+        ]
     if recorded.steps and recorded.epochs and not {"steps", "epochs"} & given.keys():
         found.append("The recording has local_steps and local_epochs: the steps count.")
     for name, value in given.items():
@@ -110,16 +117,20 @@ def notes(about: dict[str, Any], config: TrainingConfig, stem: str) -> list[str]
                 f"--local_{name}={value} replaces the recording's local_{other} of {instead}."
             )
         if said and before != value and (before or name == "batch_size"):
-            flag = {
-                "epochs": "local_epochs",
-                "steps": "local_steps",
-                "kept": "optimiser_state",
-            }.get(name, name)
             if name == "kept":
                 value, before = (told.STATES[bool(each)] for each in (value, before))
-            found.append(f"--{flag}={value} replaces the recording's {before}.")
+            found.append(f"--{_flag(name)}={value} replaces the recording's {before}.")
     named = config.optimiser or told.optimiser(about, _where(stem))
     return found if named else [*found, _ASSUMED]
+
+
+def _flag(name: str) -> str:
+    other = {
+        "epochs": "local_epochs",
+        "steps": "local_steps",
+        "kept": "optimiser_state",
+    }
+    return other.get(name, name)
 
 
 def defense(about: dict[str, Any], config: TrainingConfig, stem: str) -> str:

@@ -187,7 +187,8 @@ def _row(tree, at) -> dict[str, np.ndarray]:
 
 
 def _stem(path: pathlib.Path) -> pathlib.Path:
-    if path.is_dir():
+    own = (path.with_name(path.name + suffix) for suffix in (".npz", ".json"))
+    if path.is_dir() and not all(each.is_file() for each in own):
         stems = sorted(
             found.with_name(found.name.removesuffix(".npz"))
             for found in path.glob("*.npz")

@@ -7,6 +7,7 @@ import numpy as np
 
 from fljax import losses
 from fljax.attacks.adversary import AdversaryView, LocalTraining
+from fljax.driver.option import MOST_ROUNDS
 from fljax.transcript import sums
 from fljax.types import ElementLossFn
 
@@ -169,6 +170,8 @@ def _rates(told: LocalTraining, num_rounds: int) -> Iterator[tuple[str, LocalTra
         return
     if told.schedule:
         yield "the learning rate is the same in all rounds", told._replace(schedule=())
+        return
+    if num_rounds > MOST_ROUNDS:  # numbers that count something else
         return
     rounds = np.arange(num_rounds)
     done = rounds / num_rounds

@@ -62,7 +62,8 @@ def claim(
       ConfigError: if the folder holds anything else, or cannot be created or written.
     """
     identity = digest({k: v for k, v in values.items() if k not in PLACES})
-    path = pathlib.Path(chosen or f"runs/{experiment}.{name}-{identity[:8]}")
+    usual = f"runs/{experiment}.{name}-{identity[:8]}"
+    path = pathlib.Path(os.path.expanduser(chosen or usual))
     _check_writable(path)
     _check_owner(path, identity, values)
     return path, identity

@@ -17,7 +17,10 @@ def cut(rows: np.ndarray, num_parts: int) -> Parts:
 
 def rows_by_value(name: str, values: np.ndarray) -> Parts:
     """Row numbers of each distinct value, in sorted order of the values."""
-    _, code = np.unique(vector(name, values), return_inverse=True)
+    try:
+        _, code = np.unique(vector(name, values), return_inverse=True)
+    except TypeError as error:  # text beside missing cells
+        raise ValueError(f"{name}: expected values of one sortable type") from error
     return np.split(np.argsort(code, kind="stable"), np.cumsum(np.bincount(code))[:-1])
 
 
@@ -36,12 +39,18 @@ def check_clients(num_clients: int, num_rows: int) -> None:
 
 def check_range(name: str, value: int, most: int) -> None:
     """Refuses what is not in [1, most]."""
-    expect(
-        isinstance(value, numbers.Integral) and 1 <= value <= most,
-        name,
-        f"an integer in [1, {most}]",
-        value,
-    )
+    fits = is_whole(value) and 1 <= value <= most
+    expect(fits, name, f"an integer in [1, {most}]", value)
+
+
+def check_many(name: str, value: int) -> None:
+    """Refuses what is no integer from 1 on."""
+    expect(is_whole(value) and value >= 1, name, "an integer >= 1", value)
+
+
+def is_whole(value: object) -> bool:
+    """Whether it is an integer, one of NumPy's among them."""
+    return isinstance(value, numbers.Integral)
 
 
 def expect(holds: object, name: str, expected: str, got: object) -> None:

@@ -9,9 +9,11 @@ import numpy as np
 from fljax.partition.checks import (
     Parts,
     check_clients,
+    check_many,
     check_range,
     cut,
     expect,
+    is_whole,
     rows_by_value,
     vector,
 )
@@ -99,7 +101,9 @@ def by_column(column: np.ndarray, num_clients: int | None = None) -> Parts:
     groups = rows_by_value("column", column)
     keep = len(groups) if num_clients is None else num_clients
     most = f"an integer in [1, {len(groups)}], the distinct values"
-    expect(1 <= keep <= len(groups), "num_clients", most, num_clients)
+    expect(
+        is_whole(keep) and 1 <= keep <= len(groups), "num_clients", most, num_clients
+    )
     return sorted(groups, key=len, reverse=True)[:keep]
 
 
@@ -163,8 +167,9 @@ def dirichlet(
     expect(0 < alpha < np.inf, "alpha", "a finite number > 0", alpha)
     check_range("min_rows", min_rows, num_rows // num_clients)
     pieces: list[Parts] = []
+    alphas = np.full(num_clients, min(alpha, 1e300))  # sums of larger gammas overflow
     for group in groups:
-        shares = np.cumsum(rng.dirichlet(np.full(num_clients, alpha)))[:-1]
+        shares = np.cumsum(rng.dirichlet(alphas))[:-1]
         cuts = np.round(shares * len(group)).astype(np.int64)
         pieces.append(np.split(rng.permutation(group), cuts))
     parts = [rng.permutation(np.concatenate(mine)) for mine in zip(*pieces)]
@@ -197,7 +202,7 @@ def dominant_label(
     pools = [rng.permutation(group) for group in rows_by_value("labels", labels)]
     check_clients(num_clients, sum(map(len, pools)))
     expect(len(pools) > 1, "labels", "at least 2 distinct", len(pools))
-    expect(rows_per_client > 0, "rows_per_client", "an integer >= 1", rows_per_client)
+    check_many("rows_per_client", rows_per_client)
     expect(0 <= share <= 1, "share", "a number in [0, 1]", share)
     main = round(share * rows_per_client)
     others, extra = divmod(rows_per_client - main, len(pools) - 1)
@@ -239,7 +244,7 @@ def correlation(
       Parts of nearly equal size; surplus rows of the larger cluster have no owner.
     """
     agree = _agreement(target, sensitive)
-    even = num_clients >= 2 and num_clients % 2 == 0
+    even = is_whole(num_clients) and num_clients >= 2 and num_clients % 2 == 0
     expect(even, "num_clients", "an even integer >= 2", num_clients)
     in_range = 0 <= heterogeneity <= 0.5
     expect(in_range, "heterogeneity", "a number in [0, 0.5]", heterogeneity)

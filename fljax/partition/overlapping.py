@@ -12,6 +12,7 @@ import numpy as np
 
 from fljax.partition.checks import (
     Parts,
+    check_many,
     check_range,
     expect,
     rows_by_value,
@@ -44,7 +45,8 @@ def class_shards(
       `C` parts of equal size, each shuffled; no row is twice in one of them.
     """
     groups = rows_by_value("labels", labels)
-    _check_many(num_clients)
+    check_many("num_clients", num_clients)
+    check_many("rows_per_client", rows_per_client)
     check_range("classes_per_client", classes_per_client, len(groups))
     size, rest = divmod(rows_per_client, classes_per_client)
     multiple = f"a positive multiple of classes_per_client={classes_per_client}"
@@ -136,7 +138,7 @@ def few_classes(
     """
     groups = rows_by_value("labels", labels)
     num_rows = sum(map(len, groups))
-    _check_many(num_clients)
+    check_many("num_clients", num_clients)
     check_range("rows_per_client", rows_per_client, num_rows)
     check_range("classes_per_client", classes_per_client, len(groups))
     sizes = np.array([len(group) for group in groups])
@@ -163,7 +165,7 @@ def resampled(
       num_clients: `C`, at least 1.
       rows_per_client: rows of every client, at most `N`.
     """
-    _check_many(num_clients)
+    check_many("num_clients", num_clients)
     check_range("rows_per_client", rows_per_client, num_rows)
     return [rng.permutation(num_rows)[:rows_per_client] for _ in range(num_clients)]
 
@@ -173,7 +175,7 @@ def copies(num_rows: int, num_clients: int) -> Parts:
 
     The "full copy" of breast cancer of Wei et al. 2021, whose Table I says 400 rows.
     """
-    _check_many(num_clients)
+    check_many("num_clients", num_clients)
     expect(num_rows > 0, "num_rows", "an integer >= 1", num_rows)
     return [np.arange(num_rows) for _ in range(num_clients)]
 
@@ -210,7 +212,3 @@ def _shards(
     times = -(-count // each)
     shuffled = [rng.permutation(rows)[: each * size] for _ in range(times)]
     return np.reshape(shuffled, (times * each, size))[:count]
-
-
-def _check_many(num_clients: int) -> None:
-    expect(num_clients > 0, "num_clients", "an integer >= 1", num_clients)

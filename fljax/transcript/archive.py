@@ -72,9 +72,14 @@ def write(
     """The same of arrays that have the names of the format.
 
     Raises:
-      ValueError: if they are not those of one transcript; nothing is written then.
+      ValueError: if they are not those of one transcript, or JSON cannot hold `about`;
+        nothing is written then.
     """
     contents.check(arrays)
+    try:
+        about = json.loads(json.dumps(about or {}, default=plain))
+    except (TypeError, ValueError) as error:
+        raise ValueError(f"about: {error}") from error
     archive = _with_suffix(stem, ".npz")
     with files.replacing(archive) as file:
         np.savez(file, allow_pickle=False, **arrays)
@@ -86,7 +91,7 @@ def write(
             name: {"shape": list(array.shape), "dtype": array.dtype.str}
             for name, array in arrays.items()
         },
-        "about": about or {},
+        "about": about,
     }
     text = json.dumps(description, indent=1) + "\n"
     files.write_text(_with_suffix(stem, ".json"), text)
@@ -189,7 +194,7 @@ def _read_array(archive, name, shape, dtype) -> np.ndarray:
 
 def stem_of(path: str | os.PathLike) -> pathlib.Path:
     """The path of a transcript without the suffix of either of its files."""
-    path = pathlib.Path(path)
+    path = pathlib.Path(os.path.expanduser(path))
     for suffix in (".npz", ".json"):
         if path.name.endswith(suffix) and path.name != suffix:
             return path.with_name(path.name.removesuffix(suffix))
@@ -201,13 +206,22 @@ def _with_suffix(path, suffix) -> pathlib.Path:
     return pathlib.Path(f"{stem_of(path)}{suffix}")
 
 
+def plain(value: Any) -> Any:
+    """NumPy's and JAX's numbers and arrays, as JSON has them; TypeError for others."""
+    if not hasattr(value, "dtype"):
+        raise TypeError(f"{value!r:.60} is nothing that JSON can hold")
+    return np.asarray(value).tolist()
+
+
 def _named(prefix, tree) -> dict[str, np.ndarray]:
-    return {
-        "/".join(
-            [prefix, jax.tree_util.keystr(path, simple=True, separator="/")]
-        ): copied(leaf)
-        for path, leaf in jax.tree_util.tree_leaves_with_path(tree)
-    }
+    found = {}
+    for path, leaf in jax.tree_util.tree_leaves_with_path(tree):
+        inner = jax.tree_util.keystr(path, simple=True, separator="/")
+        name = f"{prefix}/{inner}"
+        if name in found:
+            raise ValueError(f"{prefix}: {inner} is the name of two arrays")
+        found[name] = copied(leaf)
+    return found
 
 
 def _nested(arrays, prefix) -> dict:

@@ -7,8 +7,6 @@ import warnings
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-import numpy as np
-
 from fljax import files
 from fljax.transcript import archive, told
 from fljax.transcript.views import TranscriptError
@@ -70,7 +68,7 @@ def written(path: pathlib.Path, about: dict[str, Any]) -> dict[str, Any]:
     """
     check_open(path.parent)
     try:
-        text = json.dumps(about, default=_plain)
+        text = json.dumps(about, default=archive.plain)
     except (TypeError, ValueError) as error:
         raise TranscriptError(f"about: {error}") from error
     told.check(json.loads(text))
@@ -103,10 +101,3 @@ def warn_of_changes(
                 f"{now[name]!r:.40} now, of all rounds",
                 stacklevel=3,
             )
-
-
-def _plain(value: Any) -> Any:
-    """NumPy's and JAX's numbers and arrays, as JSON has them."""
-    if not hasattr(value, "dtype"):
-        raise TypeError(f"{value!r:.60} is nothing that JSON can hold")
-    return np.asarray(value).tolist()

@@ -24,6 +24,13 @@ ALGORITHMS = {  # as clients train, whatever the server does
 }  # fmt: skip
 
 
+# One step of rate 1 on all rows: the server takes the real one.
+OF_FED_SGD = {
+    "batch_size": 0, "learning_rate": 1.0, "schedule": (), "epochs": 1, "steps": None,
+    "optimiser": "sgd", "momentum": 0.0,
+}  # fmt: skip
+
+
 def training(about: Mapping[str, Any], where: str) -> dict[str, Any]:
     """Fields of an adversary's `LocalTraining`; None for what is not said.
 
@@ -52,10 +59,7 @@ def training(about: Mapping[str, Any], where: str) -> dict[str, Any]:
     if "batch_size" in about and about["batch_size"] is None:
         found["batch_size"] = 0
     if found["algorithm"] == "fed_sgd":
-        # One step of rate 1 on all rows; the server takes the real one.
-        found |= {"batch_size": 0, "learning_rate": 1.0, "epochs": 1, "steps": None}
-        found["schedule"] = ()
-        found |= {"optimiser": "sgd", "momentum": 0.0}
+        found |= OF_FED_SGD
     return found
 
 

@@ -138,6 +138,25 @@ def test_what_replaces_the_recordings_work_is_said(config, given, recorded, said
     assert said in notes and bool(said) == bool(notes)
 
 
+def test_clients_of_fed_sgd_take_their_one_step_whatever_a_flag_says(config):
+    given = {"learning_rate": 0.05, "local_epochs": 3, "batch_size": 8}
+    told, about = config(pathlib.Path(), **given).training, {"algorithm": "fed_sgd"}
+    plain = config(pathlib.Path()).training
+    fixed = local_training.read(about, plain, "seen")
+    assert local_training.read(about, told, "seen") == fixed
+    notes = " ".join(local_training.notes(about, told, "seen"))
+    for flag in ("--learning_rate=0.05", "--local_epochs=3", "--batch_size=8"):
+        assert f"{flag} is not used: clients of fed_sgd take one step" in notes
+
+
+def test_a_recording_beside_a_folder_of_its_name_is_taken(linear, record):
+    frame = pd.read_csv(linear / "rows.csv")
+    record(linear / "seen", frame, about=_TRAINED)
+    (linear / "seen").mkdir()
+    read = recording.read(linear / "seen")
+    assert read.seen.client.size
+
+
 @pytest.mark.parametrize("levels", [["low", "mid"], [0, 1]])
 def test_texts_of_some_classes_are_no_numbers_of_all(linear, config, levels):
     frame = pd.read_csv(linear / "rows.csv")

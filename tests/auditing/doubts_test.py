@@ -5,9 +5,10 @@ import numpy as np
 import pytest
 
 from fljax import fit, verdicts
+from fljax.attacks.adversary import LocalTraining
 from fljax.attacks.estimates import LabelEstimate, Prediction
 from fljax.attacks.trajectory import misfits, noise
-from fljax.auditing import doubts, fits, scoring, words
+from fljax.auditing import doubts, fits, scoring, slips, words
 from fljax.auditing import lines as lines_lib
 from fljax.auditing.doubts import SHORT
 from fljax.auditing.fits import Fit
@@ -153,3 +154,9 @@ def test_noise_in_one_direction_seldom_leaves_a_larger_misfit(messages):
     )
     assert beyond.mean() < 0.05 + 2 * np.sqrt(0.05 * 0.95 / 200)
     assert np.median(found) < 2
+
+
+def test_numbers_of_rounds_that_are_times_make_no_schedules():
+    training = LocalTraining(batch_size=0, learning_rate=0.1, epochs=1)
+    assert len(list(slips._rates(training, 100))) > 3
+    assert not list(slips._rates(training, 1_700_000_000))

@@ -7,7 +7,7 @@ import pandas as pd
 import pytest
 
 from fljax import files, memory, transcript
-from fljax.auditing import attacking, case, effort, inputs, program
+from fljax.auditing import attacking, case, effort, inputs, padding, program
 from fljax.driver.config import ConfigError
 
 _FLAGS = {
@@ -286,3 +286,10 @@ def test_values_that_fit_into_no_memory_are_refused(linear, config, monkeypatch)
         effort.check(ready, chosen, told.audit)
     monkeypatch.setattr(memory, "available", lambda: 1e9)
     effort.check(ready, chosen, told.audit)
+
+
+def test_more_room_than_there_is_is_refused_before_it_is_taken(monkeypatch):
+    monkeypatch.setattr(memory, "available", lambda: 1e9)
+    padding.check(400, 2_000, 20)
+    with pytest.raises(ConfigError, match="400 clients, .* 20000 rows .* 5.1 GB"):
+        padding.check(400, 20_000, 20)

@@ -180,6 +180,7 @@ def test_dirichlet_labels_are_pure_for_small_and_balanced_for_large_alpha():
 
     assert top_share(0.01) > 0.8
     assert top_share(1e4) < 0.25
+    assert top_share(1.7e308) < 0.25
 
 
 def _correlation(target=(1, 2, 3, 4), sensitive=(0, 1, 0, 1), clients=2, h=0.4):
@@ -201,6 +202,18 @@ ERRORS = {
     "a number of clients that is no integer": (
         lambda: partition.iid(RNG, 10, 2.0),
         "num_clients: expected an integer in [1, 10], got 2.0",
+    ),
+    "values and a number that is no integer": (
+        lambda: partition.by_column(np.array([7, 7, 8]), 1.5),
+        "num_clients: expected an integer in [1, 2], the distinct values, got 1.5",
+    ),
+    "rows that are no integer": (
+        lambda: partition.dominant_label(RNG, _labels(), 5, 7.5),
+        "rows_per_client: expected an integer >= 1, got 7.5",
+    ),
+    "text beside missing cells": (
+        lambda: partition.by_column(np.array(["a", None, "b"], object)),
+        "column: expected values of one sortable type",
     ),
     "a matrix": (
         lambda: partition.ordered(np.zeros((4, 1)), 2),
@@ -249,6 +262,10 @@ ERRORS = {
     "h above a half": (
         lambda: _correlation(h=0.6),
         "heterogeneity: expected a number in [0, 0.5], got 0.6",
+    ),
+    "a count that was divided": (
+        lambda: _correlation(clients=2.0),
+        "num_clients: expected an even integer >= 2, got 2.0",
     ),
     "an odd number of clients": (
         lambda: _correlation(clients=3),

@@ -94,6 +94,33 @@ def test_saving_again_replaces_the_earlier_transcript(original, saved):
     np.testing.assert_array_equal(saved.load()[0].round, [1, 2])
 
 
+def test_numbers_of_numpy_describe_a_transcript(original, saved):
+    transcript.save(saved.stem, original(), {"learning_rate": np.float32(0.5)})
+    assert saved.load()[1] == {"learning_rate": 0.5}
+
+
+def test_a_description_that_json_cannot_hold_leaves_the_earlier_one(original, saved):
+    other = original()._replace(round=np.array([1, 2], np.int32))
+    with pytest.raises(ValueError, match="about: .* is nothing that JSON can hold"):
+        transcript.save(saved.stem, other, {"optimiser": object()})
+    np.testing.assert_array_equal(saved.load()[0].round, original().round)
+
+
+def test_two_arrays_of_one_name_are_refused(original, tmp_path):
+    kernel = np.ones((2, 1), np.float32)
+    params = {"a/b": kernel, "a": {"b": 2 * kernel}}
+    with pytest.raises(ValueError, match="params: a/b is the name of two arrays"):
+        transcript.save(tmp_path / "seen", original()._replace(params=params))
+    assert not list(tmp_path.iterdir())
+
+
+def test_the_home_folder_is_meant_by_its_sign(original, tmp_path, monkeypatch):
+    monkeypatch.setenv("HOME", str(tmp_path))
+    transcript.save("~/seen", original())
+    assert {path.name for path in tmp_path.iterdir()} == {"seen.npz", "seen.json"}
+    assert transcript.load("~/seen")[0].round.shape == (2,)
+
+
 @pytest.mark.parametrize("suffix", [".json", ".npz"])
 def test_a_missing_file_is_named(saved, suffix):
     saved.stem.with_suffix(suffix).unlink()

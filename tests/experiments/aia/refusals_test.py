@@ -7,7 +7,7 @@ import jax
 import numpy as np
 import pytest
 
-from experiments.aia import saved
+from experiments.aia import program, saved
 from fljax.attacks.estimates import Prediction
 from fljax.attacks.needs import Needs
 from fljax.attacks.spec import AttackSpec
@@ -259,3 +259,17 @@ def test_numbers_of_two_attacks_are_not_taken_for_those_of_one(
     kinds = {"same": "model,mine:same", "taken": "mine:first,mine:taken"}
     code, _, errors = run(f"--attack_kinds={kinds[own]}")
     _assert_refused(code, errors, said)
+
+
+@pytest.mark.parametrize("suffix", ["", ".npz", ".json"])
+def test_what_is_kept_of_a_run_belongs_to_the_transcript_it_read(tmp_path, suffix):
+    stem = tmp_path / "seen"
+    told = types.SimpleNamespace(
+        run=types.SimpleNamespace(transcript=f"{stem}{suffix}")
+    )
+    assert program._attacked(told) == []
+    for end in (".npz", ".json"):
+        stem.with_suffix(end).write_text("a")
+    one = program._attacked(told)
+    stem.with_suffix(".npz").write_text("b")
+    assert len(one) == 2 and program._attacked(told) != one

@@ -194,6 +194,7 @@ def test_numbers_that_are_not_finite_or_absurd_become_nan(tmp_path, value):
         (_ROW | {"n": 1.5}, "n must be a whole number"),
         (_ROW | {"n": 10**30}, "n must be a whole number"),
         (_ROW | {"client": "0"}, "client must be a whole number or all"),
+        (_ROW | {"client": 2**63}, "client must be a whole number or all"),
         (_ROW | {"value": "80"}, "value must be a number or null"),
         (_ROW | {"value": True}, "value must be a number or null"),
         (_ROW | {"seed": 5, "n": 11}, "repeats what line 1 says"),
