@@ -77,7 +77,8 @@ class Watch:
         if self._equal and self._rounds == SURE:
             return (
                 f"all clients returned equal models in each of {SURE} rounds, the one "
-                f"that was written last; {_COPY}"
+                f"that was written last; {_COPY}; of clients who hold the same rows one "
+                "is enough"
             )
         return ""
 

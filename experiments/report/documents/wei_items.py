@@ -38,8 +38,9 @@ ITEMS = (
         "Table I",
         "fed_cdp.table1",
         "Of rates, which the paper leaves open, two are tried over a few rounds and the "
-        "larger is taken, so that a larger one may do better; on CIFAR-10 over more of "
-        "them the smaller, so that a smaller one may. Adult and "
+        "larger is taken, so that a larger one may do better; on CIFAR-10 three over all "
+        "of them, of which the largest is taken, and a larger one learns nothing with "
+        "100 of 1,000 clients. Adult and "
         "breast cancer are trained by 100 of 1,000 clients in a round, the others by 10 "
         "of 100, for which Table II prints less than Table I and is met on MNIST; "
         "CIFAR-10 by 100 of 1,000, too, with one seed. There accuracy stays far below the "
