@@ -6,7 +6,8 @@
 * what is read: `inputs`, `frames`, `table`, `recording`, `local_training`,
   `declaration`, `client_loss`, `values`, `derived`;
 * the model: `architecture`, `in_order`, `normalisation`, or one's own (`imported`);
-* the wall: `rows` and `case` part what the adversary knows from the `truth`;
+* the wall: `rows` and `case` part what the adversary knows from the `truth`, if there is
+  room (`padding`);
 * attacks: `attacking`, and what they would cost (`effort`);
 * scores: `population`, `measuring`, `scoring`, `nearness`, `unusual`, `lines`, `doubts`,
   `fits`, `slips`, `declared_noise`, `undeclared`, `ceilings`;
