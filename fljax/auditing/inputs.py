@@ -68,7 +68,12 @@ def read(
         with _kept(warned):
             frame = table.proxy_rows(str(proxy), config, rows)
         records.append(read_local(str(proxy)).record)
-    if seen.stem != recording.IN_MEMORY:
+    if seen.stem == recording.IN_MEMORY:
+        digest = recording.sha256(seen.seen)
+        records.append(
+            data.FileRecord(name="transcript", sha256=digest, origin="memory")
+        )
+    else:
         path = pathlib.Path(f"{seen.stem}.npz")
         digest = files.sha256(path)
         records.append(data.FileRecord(name=path.name, sha256=digest, origin="local"))

@@ -4,6 +4,7 @@ Messages that are not finite, as a diverged training sends them, are left out an
 counted; a client without any other is refused.
 """
 
+import hashlib
 import pathlib
 from typing import Any, NamedTuple
 
@@ -99,6 +100,16 @@ def of(seen: Transcript, about: dict[str, Any] | None = None) -> Recording:
     ids = {name: arrays.get(name) for name in contents.IDS}
     seen = jax.tree.map(np.asarray, seen)._replace(**ids)
     return Recording(IN_MEMORY, seen, about or {})
+
+
+def sha256(seen: Transcript) -> str:
+    """Of all that was recorded."""
+    found = hashlib.sha256()
+    for path, leaf in jax.tree_util.tree_leaves_with_path(seen):
+        array = np.ascontiguousarray(leaf)
+        found.update(f"{path} {array.dtype} {array.shape}".encode())
+        found.update(array.tobytes())
+    return found.hexdigest()
 
 
 def with_sums(recording: Recording, owner: np.ndarray | None) -> Recording:

@@ -1,6 +1,8 @@
 """What an audit leaves behind: rows, manifest, records, a page, and a table on screen."""
 
+import json
 import os
+import pathlib
 from collections.abc import Iterator, Mapping
 from typing import Any
 
@@ -14,7 +16,8 @@ from fljax.auditing import cells, page
 from fljax.auditing.advice import Advice
 from fljax.auditing.findings import Audited, Findings
 from fljax.auditing.lines import Line
-from fljax.driver import console, screen_tables
+from fljax.driver import console, run_folder, screen_tables
+from fljax.driver.config import ConfigError
 from fljax.driver.option import FILES, FolderFlags
 from fljax.driver.output import Output, Results
 from fljax.results import Labels, Row, finite
@@ -30,11 +33,36 @@ EXPERIMENT = "audit"
 
 
 def save(findings: Findings, folder: str | os.PathLike) -> None:
-    """Writes everything into a folder, which it claims as a program does."""
+    """Writes everything into a folder, which it claims as a program does.
+
+    Raises:
+      ConfigError: the folder holds another audit, or one of other rows or messages.
+    """
     audited = findings.audited
+    _check_files(pathlib.Path(os.path.expanduser(folder)), audited)
     chosen = FolderFlags(run_dir=os.fspath(folder))
     output = Output(chosen, EXPERIMENT, audited.data, audited.flags)
     output.write(results(findings))
+
+
+def _check_files(folder: pathlib.Path, audited: Audited) -> None:
+    """Rows and messages in memory have one name, whatever they are."""
+    path = folder / run_folder.MANIFEST
+    if not path.is_file():
+        return
+    try:
+        before = {
+            each["name"]: each["sha256"]
+            for each in json.loads(path.read_text())["data"]
+        }
+    except (OSError, ValueError, KeyError, TypeError):
+        return  # no manifest of ours: the claim says so
+    for file in audited.files:
+        if before.get(file.name, file.sha256) != file.sha256:
+            raise ConfigError(
+                f"--run_dir: {folder} holds an audit with another {file.name}; choose a "
+                "folder for this one"
+            )
 
 
 def results(findings: Findings) -> Results:

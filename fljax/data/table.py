@@ -25,7 +25,7 @@ class FileRecord:
       name: file name without folders.
       sha256: hash of the file as published; of the content where only the local copy
         is compressed.
-      origin: `local`, an address, or the package that ships the file.
+      origin: `local`, an address, the package that ships the file, or `memory`.
     """
 
     name: str

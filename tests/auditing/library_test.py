@@ -1,5 +1,6 @@
 """`fljax.audit` from Python, as notebooks call it."""
 
+import jax
 import numpy as np
 import pandas as pd
 import pytest
@@ -75,6 +76,26 @@ def test_a_folder_of_somebody_elses_is_left_alone(linear, rows, tmp_path):
     (tmp_path / "mine" / "notes.txt").write_text("mine")
     with pytest.raises(ValueError, match="^folder: .* holds files .* choose another"):
         findings.save(tmp_path / "mine")
+
+
+@pytest.mark.slow
+def test_an_audit_of_other_rows_or_messages_has_a_folder_of_its_own(
+    linear, rows, tmp_path
+):
+    seen, about = transcript.load(linear / "seen")
+    told = _TOLD | about | {"attacks": ("model",), "controls": ()}
+    told = told | {"batch_size": 0}
+
+    def saved(seen, rows):
+        fljax.audit(seen, rows, **told).save(tmp_path / "out")
+
+    saved(seen, rows)
+    saved(seen, rows)
+    twice = jax.tree.map(lambda leaf: 2 * leaf, seen.delta)
+    with pytest.raises(ValueError, match="^folder: .* with another transcript; choose"):
+        saved(seen._replace(delta=twice), rows)
+    with pytest.raises(ValueError, match="^folder: .* with another rows"):
+        saved(seen, rows.assign(married=1 - rows.married))
 
 
 def test_where_no_attack_could_be_run_nothing_is_concluded(linear, rows):
