@@ -39,30 +39,22 @@ def save(findings: Findings, folder: str | os.PathLike) -> None:
       ConfigError: the folder holds another audit, or one of other rows or messages.
     """
     audited = findings.audited
-    _check_files(pathlib.Path(os.path.expanduser(folder)), audited)
     chosen = FolderFlags(run_dir=os.fspath(folder))
     output = Output(chosen, EXPERIMENT, audited.data, audited.flags)
+    _check_files(output.folder / run_folder.MANIFEST, audited)
     output.write(results(findings))
 
 
-def _check_files(folder: pathlib.Path, audited: Audited) -> None:
-    """Rows and messages in memory have one name, whatever they are."""
-    path = folder / run_folder.MANIFEST
-    if not path.is_file():
+def _check_files(manifest: pathlib.Path, audited: Audited) -> None:
+    """Flags do not tell which rows and messages in memory are meant."""
+    if not manifest.is_file():
         return
-    try:
-        before = {
-            each["name"]: each["sha256"]
-            for each in json.loads(path.read_text())["data"]
-        }
-    except (OSError, ValueError, KeyError, TypeError):
-        return  # no manifest of ours: the claim says so
-    for file in audited.files:
-        if before.get(file.name, file.sha256) != file.sha256:
-            raise ConfigError(
-                f"--run_dir: {folder} holds an audit with another {file.name}; choose a "
-                "folder for this one"
-            )
+    before = [each["sha256"] for each in json.loads(manifest.read_text())["data"]]
+    if before != [file.sha256 for file in audited.files]:
+        raise ConfigError(
+            f"--run_dir: {manifest.parent} holds an audit of other rows or messages; "
+            "choose another folder"
+        )
 
 
 def results(findings: Findings) -> Results:
