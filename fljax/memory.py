@@ -6,6 +6,7 @@ import psutil
 
 from fljax import cgroups
 
+MOST_ROUNDS = 10**6  # beyond which schedules and transcripts fit into no memory
 # Names of the files in versions 2 and 1, and of what is counted as used but is given up
 # when it is wanted: the cache of files.
 _VERSIONS = (

@@ -4,7 +4,8 @@ import dataclasses
 from typing import Literal, NamedTuple
 
 from fljax.driver.config import ConfigError
-from fljax.driver.option import MOST_ROUNDS, RunFlags, option, several
+from fljax.driver.option import RunFlags, option, several
+from fljax.memory import MOST_ROUNDS
 from fljax.privacy.audits import OBSERVERS, Canary, Observer
 from fljax.privacy.audits.canaries import Kind, Neighbours
 

@@ -13,7 +13,8 @@ from experiments import defense_options
 from experiments.fed_cdp import settings as fed_cdp_settings
 from fljax.driver.config import ConfigError
 from fljax.driver.image_flags import ImageFlags
-from fljax.driver.option import MOST_ROUNDS, RunFlags, option, several
+from fljax.driver.option import RunFlags, option, several
+from fljax.memory import MOST_ROUNDS
 
 Network = Literal["lenet", "cnn"]
 

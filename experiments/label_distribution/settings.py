@@ -12,7 +12,8 @@ from typing import Literal, NamedTuple
 from experiments import defense_options
 from fljax.driver.config import ConfigError
 from fljax.driver.image_flags import ImageFlags
-from fljax.driver.option import MOST_ROUNDS, RunFlags, filled, option, several
+from fljax.driver.option import RunFlags, filled, option, several
+from fljax.memory import MOST_ROUNDS
 
 Attacker = Literal["aware", "unaware"]
 

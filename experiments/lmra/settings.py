@@ -9,7 +9,8 @@ import dataclasses
 from typing import Literal, NamedTuple
 
 from fljax.driver.config import ConfigError
-from fljax.driver.option import MOST_ROUNDS, RunFlags, option, several
+from fljax.driver.option import RunFlags, option, several
+from fljax.memory import MOST_ROUNDS
 
 Method = Literal["mlp", "affine", "simulated"]
 _LEAF = {"name": ("leaf_synthetic",)}

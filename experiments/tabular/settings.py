@@ -8,7 +8,8 @@ import dataclasses
 from typing import Literal
 
 from experiments import defense_options
-from fljax.driver.option import MOST_ROUNDS, option
+from fljax.driver.option import option
+from fljax.memory import MOST_ROUNDS
 
 _MOST_STEPS = 10**6  # in a round, or passes
 

@@ -3,7 +3,8 @@
 import dataclasses
 from typing import Literal, NamedTuple
 
-from fljax.driver.option import MOST_ROUNDS, RunFlags, option, several
+from fljax.driver.option import RunFlags, option, several
+from fljax.memory import MOST_ROUNDS
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)

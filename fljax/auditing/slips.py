@@ -7,7 +7,7 @@ import numpy as np
 
 from fljax import losses
 from fljax.attacks.adversary import AdversaryView, LocalTraining
-from fljax.driver.option import MOST_ROUNDS
+from fljax.memory import MOST_ROUNDS
 from fljax.transcript import sums
 from fljax.types import ElementLossFn
 

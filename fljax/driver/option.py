@@ -3,7 +3,6 @@
 import dataclasses
 from typing import Any, NamedTuple
 
-MOST_ROUNDS = 10**6  # beyond which schedules and transcripts fit into no memory
 # Flags that say where something runs and what is saved meanwhile, not what it is.
 PLACES = ("run_dir", "dry_run", "data_dir", "checkpoint_minutes")
 FILES = ("data_path", "transcript", "known", "proxy")  # the user's own

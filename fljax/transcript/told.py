@@ -6,6 +6,7 @@ It is free text of a stranger: whatever is read is a name, a number or a count, 
 from collections.abc import Mapping
 from typing import Any
 
+from fljax.memory import MOST_ROUNDS
 from fljax.transcript.views import TranscriptError
 
 _OPTIMISER = ("optimiser", "optimizer", "client_optimiser")
@@ -52,7 +53,7 @@ def training(about: Mapping[str, Any], where: str) -> dict[str, Any]:
         "weight_decay": _number(about, "weight_decay", where, least=0) or 0.0,
         "algorithm": _algorithm(about, where),
         "proximal": _number(about, "proximal", where, least=0),
-        "num_rounds": _count(about, "num_rounds", where),
+        "num_rounds": _count(about, "num_rounds", where, most=MOST_ROUNDS),
         "kept": _kept(about, where),
         "dropout": _number(about, "dropout", where, least=0, below=1) or 0.0,
     } | _rates(about, where)
@@ -90,12 +91,15 @@ def loss(about: Mapping[str, Any], where: str) -> dict[str, Any]:
     return {name: value for name, value in found.items() if value is not None}
 
 
-def _count(about, name: str, where: str, least: int = 1) -> int | None:
+def _count(
+    about, name: str, where: str, least: int = 1, most: int = 2**31 - 1
+) -> int | None:
     value = about.get(name)
-    if value is None or (type(value) is int and least <= value < 2**31):
+    if value is None or (type(value) is int and least <= value <= most):
         return value
+    at_most = f" and <= {most}" if type(value) is int and value > most else ""
     raise TranscriptError(
-        f"{where}, {name}: expected an integer >= {least}, got {value!r:.40}"
+        f"{where}, {name}: expected an integer >= {least}{at_most}, got {value!r:.40}"
     )
 
 

@@ -99,6 +99,7 @@ _ABOUT = {
     "learning_rate": (-1.0, "expected a number > 0"),
     "learning_rate ": ([0.1, 0], "expected a number > 0"),
     "local_epochs": (0.5, "expected an integer >= 1"),
+    "num_rounds": (10**9, "expected an integer >= 1 and <= 1000000"),
     "client_optimiser": ([1], "expected a name"),
     "optimiser": (["sgd"], "expected a name"),
     "momentum": (-0.9, "expected a number >= 0"),
