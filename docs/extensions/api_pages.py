@@ -22,6 +22,7 @@ PAGES = {
         "fljax.auditing.findings",
         "fljax.auditing.fits",
         "fljax.auditing.undeclared",
+        "fljax.auditing.pace",
         "fljax.auditing.doubts",
         "fljax.auditing.nearness",
         "fljax.auditing.unusual",

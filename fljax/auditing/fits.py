@@ -7,25 +7,23 @@ is right, however short of that an attack's search stops. Where it is not, some 
 tried: what fits with one of them was probably recorded or declared so.
 """
 
-import functools
 import itertools
 import math
 from collections.abc import Iterator
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
 import numpy as np
-from scipy import optimize, special, stats
+from scipy import stats
 
-from fljax import fit, losses
 from fljax.attacks import attribute, needs
 from fljax.attacks.adversary import AdversaryView
 from fljax.attacks.trajectory import FITS, clients, effort
-from fljax.auditing import declared_noise, slips, undeclared
+from fljax.attacks.trajectory.attack import Inference
+from fljax.auditing import declared_noise, learnt, pace, slips, undeclared
 from fljax.auditing.truth import Truth
-from fljax.transcript import views
-from fljax.types import Array, Batch
+from fljax.types import Array
 
 _CLEARLY = 0.5  # of the misfit as declared, and with other targets, that a slip leaves
 _ALIKE = 1.1  # times the least misfit, of a second slip that is told
@@ -44,8 +42,9 @@ class Fit(NamedTuple):
       slip: what would make them fit, in words; empty if nothing that was tried does.
       lacking: that messages have less noise than was declared (`declared_noise`), so that
         a misfit is understated; empty where they have it.
-      unlike: what messages show of another training than the declared one (`undeclared`),
-        which may pass for noise; empty where they show nothing.
+      unlike: what messages show of another training than the declared one (`undeclared`,
+        `pace`), which may pass for noise; empty where they show nothing.
+      paced: what `pace` shows, also where misfits are large.
       by_chance: `[C]` misfit up to which noise alone may leave that of some client.
     """
 
@@ -54,6 +53,7 @@ class Fit(NamedTuple):
     slip: str = ""
     lacking: str = ""
     unlike: str = ""
+    paced: str = ""
     by_chance: np.ndarray | float = 0.0
 
     @property
@@ -75,9 +75,14 @@ def of_rows(
     """
     rows, limits = knowing_the_truth(view, truth.sensitive), (settings, most_steps)
     (lacking, wholly), unlike = declared_noise.lacking(view), undeclared.found(view)
-    found = _misfit(rows, *limits) if _tells(rows) else None
-    told = {"lacking": lacking, "unlike": unlike, "by_chance": _by_chance(view)}
-    plain = Fit(explained(rows), found, **told)
+    simulated, paced = _simulated(rows, *limits) if _tells(rows) else None, ""
+    found = None if simulated is None else _finite(simulated.misfit)
+    if simulated is not None:
+        paced = pace.found(rows, simulated.pace)
+        if np.median(simulated.misfit) <= FITS:
+            unlike = unlike or paced
+    told, chance = (lacking, unlike, paced), _by_chance(view)
+    plain = Fit(learnt.explained(rows), found, "", *told, by_chance=chance)
     if found is None:  # as declared, rounds may run away
         if not (_tells(rows) and _simulates(rows, *limits)):
             return plain
@@ -163,58 +168,6 @@ def _fits_others(view: AdversaryView, own: np.ndarray, *limits) -> bool:
     return float(np.median(own[changed])) > _CLEARLY * float(np.median(found[changed]))
 
 
-def explained(view: AdversaryView) -> np.ndarray:
-    """Percent `[C]` of each client's targets, by the better of two models (`fljax.fit`).
-
-    They are the last one that it was sent, and what it returned of that.
-
-    Args:
-      view: from `knowing_the_truth`.
-    """
-    assert view.transcript is not None and view.messages is not None
-    x, y, mask = view.known
-    models = views.last_models(view.transcript, view.messages)
-    each = [_losses(view.loss_fn, params, x, y, mask) for params in models]
-    least = None
-    if not view.usual_loss:
-        shown = getattr(view.loss_fn, "element_loss", None)
-        rows = zip(np.asarray(y), np.asarray(mask), strict=True)
-        least = [of_constant(shown, mine[kept], view.outputs) for mine, kept in rows]
-    return fit.explained(np.min(each, axis=0), y, mask, view.task, least)
-
-
-def of_constant(loss: object, y: np.ndarray, outputs: int) -> float:
-    """Mean loss of the best constant output on targets `[n]`; NaN of a loss of one's own.
-
-    Args:
-      loss: of an output.
-      y: numbers or classes.
-      outputs: of the model.
-    """
-    if loss is losses.absolute:
-        return float(np.abs(y - np.median(y)).mean())
-    if isinstance(loss, losses.Huber):
-        return _of_constant_huber(loss.delta, y)
-    if isinstance(loss, losses.WeightedLogistic):
-        weights = np.array([loss.pos_weight * np.mean(y), 1 - np.mean(y)])
-        whole = weights.sum()
-        return float(whole * special.entr(weights / whole).sum())
-    if isinstance(loss, losses.SmoothedCrossEntropy):
-        share = np.bincount(y, minlength=outputs) / len(y)
-        share += loss.label_smoothing * (1 / outputs - share)
-        return float(special.entr(share).sum())
-    return float("nan")
-
-
-def _of_constant_huber(delta: float, y: np.ndarray) -> float:
-    def mean(output: float) -> float:
-        return special.huber(delta, y - output).mean()
-
-    ends = float(y.min()), float(y.max())
-    found: Any = optimize.minimize_scalar(mean, bounds=ends, method="bounded")
-    return float(found.fun)
-
-
 def knowing_the_truth(view: AdversaryView, sensitive: Array) -> AdversaryView:
     """The view of somebody who knows the sensitive column, and has nothing to infer.
 
@@ -271,22 +224,23 @@ def _misfit(
     view: AdversaryView, settings: clients.Settings, most_steps: float = math.inf
 ) -> np.ndarray | None:
     """`[C]`; None where nothing simulates these clients as told, or rounds run away."""
+    found = _simulated(view, settings, most_steps)
+    return None if found is None else _finite(found.misfit)
+
+
+def _simulated(
+    view: AdversaryView, settings: clients.Settings, most_steps: float
+) -> Inference | None:
+    """What is left of messages, of rows that are all known."""
     if not _simulates(view, settings, most_steps):
         return None
     assert view.messages is not None
     least = int(np.min(view.messages.count))
     some = _MESSAGES if least > _MESSAGES else None
     found = clients.infer(view, settings._replace(messages=some))
-    if np.min(found.simulated) < 1:
-        return None
-    return np.nan_to_num(np.asarray(found.misfit), nan=np.inf, posinf=np.inf)
+    return None if np.min(found.simulated) < 1 else found
 
 
-@functools.partial(jax.jit, static_argnums=0)
-def _losses(loss_fn, *clients) -> jax.Array:
-    def one(client):
-        params, x, y, mask = client
-        batch = Batch(x, jnp.asarray(y), mask)
-        return losses.batch_loss(loss_fn, params, batch)
-
-    return jax.lax.map(one, clients)
+def _finite(misfit: Array) -> np.ndarray:
+    """`[C]`, for NaN infinity."""
+    return np.nan_to_num(np.asarray(misfit), nan=np.inf, posinf=np.inf)

@@ -11,7 +11,7 @@ import pytest
 
 import fljax
 from fljax import losses, transcript
-from fljax.auditing import case, client_loss, fits, inputs
+from fljax.auditing import case, client_loss, fits, inputs, learnt
 from fljax.auditing import settings as s
 from fljax.driver.config import ConfigError
 from fljax.transcript import TranscriptError
@@ -259,7 +259,7 @@ def test_losses_are_those_of_optax():
     ],
 )
 def test_models_are_compared_with_the_best_constant(loss, y, least):
-    found = fits.of_constant(loss, np.asarray(y), 3)
+    found = learnt.of_constant(loss, np.asarray(y), 3)
     if least is None:  # shares of classes, a fifth of them spread
         share = 0.8 * np.array([2, 1, 0]) / 3 + 0.2 / 3
         least = -(share * np.log(share)).sum()

@@ -1,11 +1,13 @@
 """How well recorded messages fit the true rows, and what slips are told."""
 
+from types import SimpleNamespace
+
 import jax.numpy as jnp
 import numpy as np
 import pandas as pd
 import pytest
 
-from fljax.attacks.adversary import AdversaryView, LocalTraining
+from fljax.attacks.adversary import AdversaryView
 from fljax.auditing import case, fits, inputs, slips
 from fljax.auditing import settings as s
 from fljax.types import Known
@@ -128,6 +130,17 @@ def test_usual_slips_are_told(fitted, change, about, said):
     assert (found.misfit > 10).all() and said in found.slip
 
 
+def _leaves(monkeypatch, misfit):
+    """Simulations leave what this says of a view, and nobody is faster."""
+
+    def simulated(view, *_):
+        found = misfit(view)
+        pace = np.ones((len(view.known.y), 2))
+        return None if found is None else SimpleNamespace(misfit=found, pace=pace)
+
+    monkeypatch.setattr(fits, "_simulated", simulated)
+
+
 @pytest.mark.parametrize(("of_slip", "told"), [(2.9, False), (1.5, True)])
 def test_what_hardly_fits_better_is_no_slip(fitted, monkeypatch, of_slip, told):
     left = []
@@ -136,7 +149,7 @@ def test_what_hardly_fits_better_is_no_slip(fitted, monkeypatch, of_slip, told):
         left.append(of_slip if left else 3.5)
         return np.full(2, left[-1])
 
-    monkeypatch.setattr(fits, "_misfit", misfit)
+    _leaves(monkeypatch, misfit)
     monkeypatch.setattr(fits, "_fits_others", lambda *_: False)
     assert fitted().slip.count(" if ") == 2 * told  # and what is as near
 
@@ -148,25 +161,10 @@ def test_rounds_that_run_away_as_declared_may_have_a_slip(fitted, monkeypatch):
         left.append(np.full(2, 1.5) if left else None)
         return left[-1]
 
-    monkeypatch.setattr(fits, "_misfit", misfit)
+    _leaves(monkeypatch, misfit)
     monkeypatch.setattr(fits, "_fits_others", lambda *_: False)
     found = fitted()
     assert found.misfit is None and found.slip
-
-
-def _decays(optimiser, decay):
-    told = LocalTraining(0, 0.1, 1, optimiser=optimiser, weight_decay=decay)
-    return {(t.optimiser, t.weight_decay) for t in slips._with_decays(told)}
-
-
-def test_other_weight_decays_are_tried():
-    both = {(name, decay) for name in ("adam", "adamw") for decay in (0.1, 0.01)}
-    assert _decays("adam", 0.0) == both
-    assert _decays("adamw", 0.1) == both - {("adamw", 0.1)} | {
-        ("adam", 0.0), ("adamw", 0.0),
-    }  # fmt: skip
-    assert _decays("sgd", 0.01) == {("sgd", 0.0), ("sgd", 0.1)}
-    assert _decays("rmsprop", 0.0) == set()
 
 
 @pytest.mark.parametrize(("of_others", "told"), [(3.5, False), (20.0, True)])
@@ -183,7 +181,7 @@ def test_what_fits_other_targets_nearly_as_well_is_no_slip(
         own = np.array_equal(targets[-1], targets[0])
         return np.full(2, 2.0 if own else of_others)
 
-    monkeypatch.setattr(fits, "_misfit", misfit)
+    _leaves(monkeypatch, misfit)
     assert bool(fitted().slip) is told
 
 

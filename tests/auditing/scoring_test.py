@@ -8,7 +8,7 @@ import pytest
 
 from fljax import verdicts
 from fljax.attacks.estimates import LabelEstimate, NotApplicable, Prediction
-from fljax.auditing import case, fits, inputs, program, words
+from fljax.auditing import case, fits, inputs, learnt, program, words
 from fljax.auditing import lines as lines_lib
 from fljax.auditing.doubts import STRONGEST
 from fljax.auditing.fits import Fit
@@ -235,7 +235,7 @@ def test_what_the_last_model_explains_is_measured_on_the_true_rows(
         linear, transcript=str(linear / "learnt"), known=str(linear / "other.csv")
     )
     ready = case.prepare(told, inputs.read(told.files, told.rows))
-    found = fits.explained(fits.knowing_the_truth(ready.view, ready.truth.sensitive))
+    found = learnt.explained(fits.knowing_the_truth(ready.view, ready.truth.sensitive))
     assert (found > 95).all() if unit == 1 else (found < 5).all()
 
 

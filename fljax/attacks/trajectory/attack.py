@@ -73,6 +73,8 @@ class Inference(NamedTuple):
         alone would leave, over `kept.ALIKE` where Adam is kept; values far above 1 say that
         the simulation is wrong.
       simulated: [] share of the rounds that were simulated as asked.
+      pace: `[2]` how far messages moved along what was simulated, 1 if as far, and the
+        standard error of that; NaN where values were searched for.
     """
 
     index: jax.Array
@@ -81,6 +83,7 @@ class Inference(NamedTuple):
     scale: jax.Array
     misfit: jax.Array
     simulated: jax.Array
+    pace: jax.Array
 
 
 @precision.full
@@ -252,14 +255,16 @@ def solve(
     else:
         shown = misfits.reported(misfit, left.noise, left.residuals, problem.changed)
     values, scale = problem.relax(point.logits), matching.scale_of(problem, point)
-    weights = values
-    if not settled:
+    weights, pace = values, jnp.full(2, jnp.nan)
+    if settled:
+        pace = jnp.stack(misfits.pace(left.noise, left.residuals, problem.changed))
+    else:
         own = jax.random.fold_in(key, 1)
         weights = posterior(own, problem, starts, point, left, misfit)
     sound = jnp.isfinite(weights).all(axis=-1)
     index = jnp.where(sound, jnp.argmax(weights, axis=-1), -1).astype(jnp.int32)
     value = weights @ candidates
-    return Inference(index, weights, value, scale, shown, simulated)
+    return Inference(index, weights, value, scale, shown, simulated, pace)
 
 
 def _least(searched: Callable, starts: jax.Array):

@@ -18,6 +18,29 @@ def powers(noise, rounds, residuals: jax.Array) -> jax.Array:
     )
 
 
+def pace(
+    noise: noise_lib.Noise, residuals: jax.Array, changed: jax.Array
+) -> tuple[jax.Array, jax.Array]:
+    """How far messages moved along what was simulated, of that, and its standard error.
+
+    The generalised least-squares factor of the simulated changes that meets the messages.
+    It is 1 if all is right, twice the learning rate that was declared about 2: what a misfit
+    takes for noise, since with the rate a residual changes from round to round.
+    """
+    simulated = residuals + changed
+    if noise.partial is not None:
+        residuals, simulated = (
+            each * noise.partial.there for each in (residuals, simulated)
+        )
+    rounds = jnp.arange(len(residuals))
+    weighed = jax.vmap(lambda t, s: noise_lib.whiten(noise, t, s))(rounds, simulated)
+    along, whole = ((weighed * each).sum(axis=1) for each in (residuals, simulated))
+    size = jnp.maximum(whole.sum(), noise_lib.LEAST)
+    short = along.sum() / size
+    left = jnp.square(along - short * whole).sum()
+    return 1 - short, jnp.sqrt(left) / size
+
+
 def misfit(noise: noise_lib.Noise, residuals: jax.Array) -> jax.Array:
     """Mean squared whitened residual over that of the differences, which is noise."""
     rounds, partial = jnp.arange(residuals.shape[0]), noise.partial

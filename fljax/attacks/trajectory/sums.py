@@ -138,6 +138,7 @@ def trajectory_matching(
         scale=found.scale * scales,
         misfit=jnp.broadcast_to(found.misfit, shape),
         simulated=jnp.broadcast_to(found.simulated, shape),
+        pace=jnp.broadcast_to(found.pace, (*shape, 2)),
     )
 
 
