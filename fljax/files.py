@@ -22,6 +22,9 @@ def replacing(path: str | os.PathLike) -> Iterator[BinaryIO]:
 
     Folders are created as needed. On any error nothing is left behind and an earlier
     file of that name stays as it was.
+
+    Raises:
+      OSError: it cannot be written, e.g. a disk is full; naming it.
     """
     path = pathlib.Path(path)
     path.parent.mkdir(parents=True, exist_ok=True)
@@ -35,9 +38,11 @@ def replacing(path: str | os.PathLike) -> Iterator[BinaryIO]:
             os.fsync(file.fileno())
         os.chmod(name, 0o666 & ~_umask())
         os.replace(name, path)
-    except BaseException:
+    except BaseException as error:
         with contextlib.suppress(FileNotFoundError):
             os.unlink(name)
+        if isinstance(error, OSError) and error.errno and not error.filename:
+            raise OSError(error.errno, error.strerror, str(path)) from error
         raise
 
 

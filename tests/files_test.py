@@ -1,5 +1,6 @@
 """Files appear whole or not at all."""
 
+import errno
 import hashlib
 import os
 import stat
@@ -46,6 +47,15 @@ def test_an_error_leaves_the_old_file_and_nothing_else(tmp_path, error):
         raise error
     assert path.read_bytes() == b"old"
     assert os.listdir(tmp_path) == ["file.bin"]
+
+
+def test_a_full_disk_is_told_with_the_file(tmp_path):
+    path = tmp_path / "file.bin"
+    full = OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))  # as of a write
+    told = pytest.raises(OSError, match="No space left on device: .*file.bin")
+    with told as caught, files.replacing(path):
+        raise full
+    assert caught.value.errno == errno.ENOSPC and not os.listdir(tmp_path)
 
 
 def test_what_a_killed_process_left_is_cleared_and_nothing_else(tmp_path):

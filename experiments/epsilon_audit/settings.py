@@ -102,6 +102,10 @@ def check(settings: Settings) -> None:
       ConfigError: naming the flag.
     """
     run = settings.run
+    if len({f"{budget:g}" for budget in run.epsilons}) < len(run.epsilons):
+        raise ConfigError(
+            f"--epsilons: expected budgets that differ in six digits, got {run.epsilons}"
+        )
     if "client" in run.canaries and run.clients < 2 and "messages" not in run.observers:
         raise ConfigError("--clients: a client alone is seen in its messages only")
     if run.mode == "many":

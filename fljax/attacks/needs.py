@@ -211,12 +211,15 @@ def _about_messages(needs: Needs, view: AdversaryView, settings: object) -> str:
 
 def _more_than_a_gradient(view: AdversaryView, most_rows: float) -> str:
     training, sizes = view.training, view.sizes
-    steps = training.local_steps(sizes)
+    steps, rows = training.local_steps(sizes), _span(sizes, "row")
+    most = "" if np.isinf(most_rows) else f", of {most_rows:g} at most"
+    needed = f"needs a message to be one step over all rows of a client{most}"
     if steps.max() > 1 or sizes.max() > most_rows:
-        return f"messages of {_span(steps, 'step')} over {_span(sizes, 'row')}"
+        return f"{needed}, it is {_span(steps, 'step')} over {rows}"
     if training.batch_size and training.batch_size < sizes.max():
-        rows = _span(sizes, "row")
-        return f"one step over {training.batch_size} of {rows}, not known which"
+        return (
+            f"{needed}, it is one over {training.batch_size} of {rows}, not known which"
+        )
     return ""
 
 

@@ -4,7 +4,7 @@
 `python -m fljax.audit` the command line (`program`, `command`, `settings`).
 
 * what is read: `inputs`, `frames`, `table`, `recording`, `local_training`,
-  `declaration`, `client_loss`, `values`, `derived`;
+  `declaration`, `client_loss`, `values`, `derived`, `unmatched`;
 * the model: `architecture`, `in_order`, `normalisation`, or one's own (`imported`);
 * the wall: `rows` and `case` part what the adversary knows from the `truth`, if there is
   room (`padding`);

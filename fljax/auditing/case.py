@@ -5,7 +5,7 @@ from typing import NamedTuple
 import numpy as np
 import pandas as pd
 
-from fljax import data, losses, printable
+from fljax import data, losses
 from fljax.attacks import controls
 from fljax.attacks.adversary import AdversaryView, ProxyRows
 from fljax.auditing import (
@@ -20,6 +20,7 @@ from fljax.auditing import (
     population,
     recording,
     rows,
+    unmatched,
     values,
 )
 from fljax.auditing.declaration import Declared
@@ -32,7 +33,7 @@ from fljax.auditing.table import Owned
 from fljax.auditing.truth import Truth
 from fljax.defenses import specs
 from fljax.driver.config import ConfigError
-from fljax.transcript import TranscriptError, told
+from fljax.transcript import TranscriptError
 from fljax.types import ElementLossFn, Model
 
 _NO_STRANGERS = (
@@ -136,7 +137,7 @@ def prepare(
     view, undropped = local_training.undropped(view._replace(defense=defense))
     numbers = [owned.row[each] for each in own]
     notes += [*inputs.warned, *derived.notes(owned.table)]
-    notes += _unmatched(config, owned, seen, sees)
+    notes += unmatched.notes(config.files, owned, seen, sees)
     notes += local_training.notes(*trained) + said
     notes += [*client_loss.notes(*trained), *undropped]
     notes += recording.notes(inputs.recording)
@@ -252,31 +253,6 @@ def _summed(seen: Recording, clients: np.ndarray, owned: Owned):
     for client in clients:
         together = np.unique(member[(member == client).any(axis=-1)])
         found.append(np.flatnonzero(np.isin(owner, together[together >= 0])))
-    return found
-
-
-def _unmatched(config: Config, owned: Owned, seen: Recording, sees: str) -> list[str]:
-    """Clients without rows and rows without a client, in words."""
-    if owned.client is None or config.files.client:
-        return []
-    known, silent = config.files.known, np.setdiff1d(seen.clients, owned.client)
-    others, found = int(np.sum(~np.isin(owned.client, seen.clients))), []
-    if len(silent):
-        ids = told.client_names(seen.about, f"{seen.stem}.json: about")
-        names = {each: name for name, each in ids.items()}
-        who = printable.line(
-            ", ".join(str(names.get(one, one)) for one in silent[:10].tolist())
-        )
-        held = "" if sees == "messages" else ", though what was recorded holds them"
-        found.append(
-            f"{len(silent)} of {len(seen.clients)} clients of the transcript ({who}) have "
-            f"no row in {known}: they are not audited{held}."
-        )
-    if others:
-        found.append(
-            f"{known}: {others} rows are of nobody in the transcript: they count as "
-            "other people's."
-        )
     return found
 
 

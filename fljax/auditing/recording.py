@@ -51,9 +51,9 @@ class Recording(NamedTuple):
     @property
     def sees(self) -> views.View:
         """What whoever recorded it saw."""
-        rounds, slots = np.shape(self.seen.client)
-        if not slots:
-            return "models" if rounds > 1 else "final"
+        if not np.shape(self.seen.client)[1]:  # of two models in a row a sum is made
+            told = (np.diff(self.seen.round) == 1).any()
+            return "models" if told else "final"
         return "messages" if self.seen.member is None else "sum"
 
 
@@ -140,6 +140,13 @@ def with_sums(recording: Recording, owner: np.ndarray | None) -> Recording:
 
 def notes(recording: Recording) -> list[str]:
     """What is taken for granted of a recording without single messages, in words."""
+    rounds = np.asarray(recording.seen.round)
+    if recording.sees == "final" and len(rounds) > 1:
+        text = (
+            f"The last of {len(rounds)} global models is attacked alone: of rounds that "
+            "do not follow each other nobody knows what was added up. Record every round."
+        )
+        return [text]
     if recording.sees != "models":
         return []
     asked = ("participation", "server_optimiser", "server_learning_rate")

@@ -214,8 +214,8 @@ def _check_sensitive(table: Table, column: str) -> None:
         raise DataError(f"{name}: sensitive column {column!r} is the target")
     if column not in table.kinds:
         raise DataError(
-            f"{name}: sensitive column {column!r} is not a feature, features are "
-            f"{', '.join(table.kinds)}"
+            f"{name}: sensitive column {column!r} is not a feature, as a constant column is "
+            f"not, features are {', '.join(table.kinds)}"
         )
     if get_column(table.frame, column).nunique() < 2:
         raise DataError(

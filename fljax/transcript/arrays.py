@@ -12,7 +12,8 @@ import numpy as np
 from fljax.transcript.views import TranscriptError
 
 Arrays = Mapping[str, Any]
-# Layer -> arrays by name, or further layers; or `LAYER/NAME` -> array.
+# Layer -> arrays by name, or further layers, be it by their place in a list; or
+# `LAYER/NAME` -> array.
 
 
 def from_torch(state: Mapping[str, Any]) -> dict[str, np.ndarray]:
@@ -107,7 +108,16 @@ def leaves(tree: Arrays, prefix: str = "") -> Iterator[tuple[str, Any]]:
         )
     for key, value in tree.items():
         name = f"{prefix}{key}"
+        if isinstance(value, list | tuple) and any(map(_is_layer, value)):
+            value = {str(place): each for place, each in enumerate(value)}
         if isinstance(value, Mapping):
             yield from leaves(value, f"{name}/")
         else:
             yield name, value
+
+
+def _is_layer(value: Any) -> bool:
+    """Whether it is an array or holds some, and no number of one."""
+    if isinstance(value, list | tuple):
+        return any(map(_is_layer, value))
+    return isinstance(value, Mapping) or len(getattr(value, "shape", ())) > 0

@@ -66,7 +66,9 @@ def check_ids(round: int, clients: Mapping[int, Any]) -> None:
         )
     if not clients:
         raise TranscriptError(f"round {round}: expected at least one client")
-    if not all(isinstance(c, int | np.integer) and 0 <= c < 2**63 for c in clients):
+    if any(isinstance(c, bool) for c in clients) or not all(
+        isinstance(c, int | np.integer) and 0 <= c < 2**63 for c in clients
+    ):
         raise TranscriptError(
             f"round {round}: expected client ids that are integers from 0 to 2^63 - 1, got "
             f"{list(clients)[:3]}; client_names of the description, {{name: id}}, names "

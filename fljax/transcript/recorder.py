@@ -103,7 +103,8 @@ class Recorder:
         Names that nothing reads and that are near to one that attacks read are warned of.
 
         Raises:
-          TranscriptError: it cannot be written, or read by attacks; it stays as it was.
+          TranscriptError: it cannot be put in words, or read by attacks; it stays as it was.
+          OSError: naming the file, which cannot be written.
         """
         self._about = description.written(self._folder / _ABOUT, self._about | about)
 

@@ -187,7 +187,7 @@ def apart(exchange: Exchange, count: Array) -> tuple[Transcript, ClientView]:
     """
     clients, number = jax.tree.leaves(exchange.params)[0].shape[:2]
     params, delta = jax.tree.map(
-        lambda leaf: leaf.reshape(-1, *leaf.shape[2:]), exchange
+        lambda leaf: leaf.reshape(clients * number, *leaf.shape[2:]), exchange
     )
     rounds = np.arange(clients * number, dtype=np.int32)
     ids = np.repeat(np.arange(clients, dtype=np.int32), number)[:, None]

@@ -145,7 +145,7 @@ _NEEDS = {
     "first momentum": (
         Needs(optimisers=("sgd",), single_gradient=True),
         {"training": LocalTraining(5, 0.1, 1, momentum=0.9)},
-        "messages of 2 steps over 10 rows",
+        "it is 2 steps over 10 rows",
     ),
     "dropout": (
         Needs(single_gradient=True),
@@ -170,7 +170,7 @@ _NEEDS = {
         {"training": LocalTraining(algorithm="fed_prox")},
         "does not simulate fed_prox",
     ),
-    "gradient": (Needs(single_gradient=True), {}, "messages of 2 steps over 10 rows"),
+    "gradient": (Needs(single_gradient=True), {}, "it is 2 steps over 10 rows"),
     "messages": (
         Needs(more_messages_than_parameters=True), {}, "needs 5 messages of each client"
     ),

@@ -41,7 +41,7 @@ def test_a_run_writes_rows_manifest_report_and_table(linear, config, capsys):
         assert set(_rows(folder, attack)) == {4, 7, "all"}
         assert attack in said
     assert "needs a multiclass target" in said
-    assert "messages of 1 step over 30 rows" in said
+    assert "it is 1 step over 30 rows" in said
     manifest = json.loads((folder / "manifest.json").read_text())
     assert "beyond imputation" in manifest["verdicts"]["reconstruct"]
     assert manifest["verdicts"]["inversion"].startswith("not applicable: ")
@@ -89,7 +89,7 @@ def test_what_is_missing_about_the_training_is_said(linear, record, audited):
     _, (line,) = audited(linear, **given, **other)
     assert line.detail == "needs clients that use sgd or adam or adamw, they use lion"
     _, (line,) = audited(linear, **given, attacks=("inversion",))
-    assert line.detail == "messages of 1 step over 30 rows"
+    assert line.detail.endswith("it is 1 step over 30 rows")
 
 
 @pytest.mark.parametrize(

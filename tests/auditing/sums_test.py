@@ -6,7 +6,7 @@ import pytest
 
 import fljax
 from fljax import transcript
-from fljax.auditing import case, fits, inputs, words
+from fljax.auditing import case, fits, inputs, recording, words
 from fljax.auditing import settings as s
 from fljax.transcript import sums
 
@@ -119,6 +119,26 @@ def test_who_is_in_the_same_sums_is_no_stranger_to_them(recorded):
         assert ("strangers" in {gain.name for gain in line.gains}) == there
         said = any("there are no strangers" in note for note in found.notes)
         assert said != there
+
+
+def test_models_of_rounds_apart_make_no_sums(tmp_path):
+    with transcript.Recorder(tmp_path / "apart") as recorder:
+        for number in (0, 2, 4):
+            recorder.record_model(number, {"w": np.full(2, float(number))})
+    read = recording.read(str(tmp_path / "apart"))
+    (said,) = recording.notes(read)
+    assert read.sees == "final" and "Record every round" in said
+    assert len(recording.with_sums(read, np.array([0, 1])).seen.round) == 1
+
+
+def test_who_leaves_members_of_sums_out_is_told(recorded):
+    rows, record = recorded
+    found = fljax.audit(
+        record("sum"), rows, client_column="client", client=[4], attacks=["trajectory"],
+        controls=[], **_KNOWN,
+    )  # fmt: skip
+    assert any("client leaves out 1 of 2 clients" in note for note in found.notes)
+    assert "has none of client 7" in found.lines[0].detail
 
 
 def test_one_final_model_needs_no_column_of_whose_rows_made_it(recorded):

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from fljax import transcript
-from fljax.transcript import TranscriptError
+from fljax.transcript import TranscriptError, arrays
 from fljax.types import Transcript
 
 
@@ -112,6 +112,22 @@ def test_a_parameter_may_be_one_number(tmp_path):
     found, _ = transcript.load(tmp_path / "seen")
     np.testing.assert_array_equal(found.params["b"], [0, 1])
     np.testing.assert_array_equal(found.delta["b"], [[-3, 0], [-2, -3]])
+
+
+def test_layers_in_a_list_have_their_place_for_a_name():
+    one, two = np.zeros((2, 3)), np.ones(3)
+    found = arrays.named({"dense": [{"w": one}, {"w": two}], "out": (two, one)}, "sent")
+    assert {name: array.shape for name, array in found.items()} == {
+        "dense/0/w": (2, 3), "dense/1/w": (3,), "out/0": (3,), "out/1": (2, 3),
+    }  # fmt: skip
+    (whole,) = arrays.named({"w": [[0.0, 1.0], [2.0, 3.0]]}, "sent").values()
+    assert whole.shape == (2, 2)  # an array all the same
+
+
+def test_a_truth_value_is_no_client(tmp_path):
+    recorder, model = transcript.Recorder(tmp_path / "seen"), {"w": np.ones(2)}
+    with pytest.raises(TranscriptError, match="expected client ids .* got .True"):
+        recorder.record(0, model, {True: model})
 
 
 def test_a_module_in_place_of_its_state_is_named():

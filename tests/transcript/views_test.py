@@ -7,7 +7,7 @@ import pytest
 
 from fljax import transcript
 from fljax.transcript import views
-from fljax.types import Transcript
+from fljax.types import Exchange, Transcript
 
 
 def _seen(delta_dtype=np.float32) -> Transcript:
@@ -124,6 +124,12 @@ def test_messages_before_a_round_are_those_of_earlier_rounds_only():
     np.testing.assert_array_equal(early.row[0], [[0, 1, 1, 1], [1, 1, 1, 1]])
     assert views.before(view, number, 2).count[0, 1] == 0
     np.testing.assert_array_equal(views.before(view, number, 9).row, view.row)
+
+
+def test_an_array_without_numbers_has_ends_too():
+    nothing = np.zeros((2, 3, 0, 4), np.float32)
+    small, _ = views.apart(Exchange({"w": nothing}, {"w": nothing}), np.full(2, 3))
+    assert small.params["w"].shape == (6, 0, 4)
 
 
 def test_the_ends_of_messages_make_a_transcript_of_their_own():
