@@ -10,7 +10,7 @@
   room (`padding`);
 * attacks: `attacking`, and what they would cost (`effort`);
 * scores: `population`, `measuring`, `scoring`, `nearness`, `unusual`, `lines`, `doubts`,
-  `fits`, `learnt`, `slips`, `declared_noise`, `undeclared`, `pace`, `ceilings`;
+  `fits`, `learnt`, `slips`, `declared_noise`, `undeclared`, `pace`, `replay`, `ceilings`;
 * what is left: `findings`, `at_risk`, `reporting`, `words`, `advice`, `cells`,
   `page`, `drawings`.
 """

@@ -99,16 +99,13 @@ def _doubted(line: Line, rows: Fit, attacks: _Least) -> Line:
     if misfit is not None and (
         _unexplained(attacks, misfit) if leaks else _of_others(misfit)
     ):
-        return line._replace(verdict=MISFIT).and_that(off, rows.slip or _check(rows))
+        return line._replace(verdict=MISFIT).and_that(
+            off, rows.paced, rows.slip or _CHECK
+        )
     if leaks or fit.has_learnt(least):
         return line.and_that(off, rows.paced)
-    check = "" if misfit is not None else _check(rows)
+    check = "" if misfit is not None else _CHECK
     return line._replace(verdict=fit.UNLEARNT).and_that(off, fit.said(least), check)
-
-
-def _check(rows: Fit) -> str:
-    """What to look at where messages do not fit, and nothing that was tried would."""
-    return f"{rows.paced}; {_CHECK}" if rows.paced else _CHECK
 
 
 def _of_wrong_rows(line: Line, rows: Fit) -> Line:
@@ -119,7 +116,9 @@ def _of_wrong_rows(line: Line, rows: Fit) -> Line:
         return line._replace(verdict=MISFIT).and_that(rows.contradicted, rows.slip)
     if rows.misfit is not None and _of_others(rows.misfit):
         off = bad(rows.misfit, rows.by_chance)
-        return line._replace(verdict=MISFIT).and_that(off, rows.slip or _check(rows))
+        return line._replace(verdict=MISFIT).and_that(
+            off, rows.paced, rows.slip or _CHECK
+        )
     return line
 
 

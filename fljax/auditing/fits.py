@@ -21,7 +21,7 @@ from fljax.attacks import attribute, needs
 from fljax.attacks.adversary import AdversaryView
 from fljax.attacks.trajectory import FITS, clients, effort
 from fljax.attacks.trajectory.attack import Inference
-from fljax.auditing import declared_noise, learnt, pace, slips, undeclared
+from fljax.auditing import declared_noise, learnt, pace, replay, slips, undeclared
 from fljax.auditing.truth import Truth
 from fljax.types import Array
 
@@ -78,7 +78,7 @@ def of_rows(
     simulated, paced = _simulated(rows, *limits) if _tells(rows) else None, ""
     found = None if simulated is None else _finite(simulated.misfit)
     if simulated is not None:
-        paced = pace.found(rows, simulated.pace)
+        paced = pace.found(rows, simulated.pace, lambda: _honest(rows, *limits))
         if np.median(simulated.misfit) <= FITS:
             unlike = unlike or paced
     told, chance = (lacking, unlike, paced), _by_chance(view)
@@ -92,9 +92,12 @@ def of_rows(
     supposed = itertools.islice(
         itertools.chain(slips.tried(rows), turned), 1 if wholly else None
     )  # no defense
-    tried = ((name, each, _misfit(each, *limits)) for name, each in supposed)
+    tried = ((name, each, _simulated(each, *limits)) for name, each in supposed)
     others = [
-        (float(np.median(m)), name, each, m) for name, each, m in tried if m is not None
+        (float(np.median(left)), name, each, left)
+        for name, each, found_so in tried
+        if found_so is not None and pace.is_usual(each, found_so.pace)
+        for left in (_finite(found_so.misfit),)
     ]
     if not others:
         return plain
@@ -239,6 +242,15 @@ def _simulated(
     some = _MESSAGES if least > _MESSAGES else None
     found = clients.infer(view, settings._replace(messages=some))
     return None if np.min(found.simulated) < 1 else found
+
+
+def _honest(
+    view: AdversaryView, settings: clients.Settings, most_steps: float
+) -> Array | None:
+    """Pace `[C, 2]` of clients that train as declared; None where nobody knows."""
+    again = replay.sent_again(view)
+    found = None if again is None else _simulated(again, settings, most_steps)
+    return None if found is None else found.pace
 
 
 def _finite(misfit: Array) -> np.ndarray:

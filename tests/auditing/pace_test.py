@@ -41,7 +41,7 @@ def _view(defense: str | None = None, count: int = 12) -> Any:
     ("values", "said"),
     [
         ([1.0, 1.0, 1.0], ""),
-        ([1.2, 1.1, 0.9], ""),
+        ([1.15, 1.1, 0.9], ""),
         ([2.0, 1.0, 1.0], ""),
         ([1.0, 2.0, 2.2], "2 of 3 clients move 2.1 times as far"),
         ([0.6, 0.5, 0.4], "3 of 3 clients move 0.5 times as far"),
@@ -51,10 +51,26 @@ def _view(defense: str | None = None, count: int = 12) -> Any:
 )
 def test_it_is_said_where_half_of_the_clients_are_far_off(values, said):
     found = np.stack([values, np.full(3, 0.02)], axis=1)
-    assert said in (told := pace.found(_view(), found)) and bool(said) == bool(told)
-    assert not pace.found(_view(), found * [1, 40])  # nobody knows as well
-    assert not pace.found(_view(count=7), found)
-    assert not pace.found(_view(defense="pruning"), found)
+    usual = np.tile([1.0, 0.01], (3, 1))
+    told = pace.found(_view(), found, lambda: usual)
+    assert said in told and bool(said) == bool(told)
+    assert not pace.found(
+        _view(), found * [1, 40], lambda: usual
+    )  # nobody knows as well
+    assert not pace.found(_view(), found, lambda: found)  # honest clients do so, too
+    assert not pace.found(_view(), found, lambda: None)
+    assert not pace.found(_view(count=7), found, lambda: usual)
+    assert not pace.found(_view(defense="pruning"), found, lambda: usual)
+
+
+@pytest.mark.parametrize(
+    ("value", "usual"),
+    [(1.0, True), (0.7, True), (0.4, False), (2, False), (-1, False)],
+)
+def test_what_hardly_moves_messages_does_not_explain_them(value, usual):
+    found = np.tile([value, 0.5], (3, 1))
+    assert pace.is_usual(_view(), found) == usual
+    assert pace.is_usual(_view(defense="median"), found)
 
 
 _COLUMNS, _ROWS, _CLIENTS = 6, 80, 2
